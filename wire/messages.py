@@ -1,0 +1,298 @@
+"""The messages of the loop: frozen, slotted, checked when built, so an invalid one cannot exist inside the system.
+
+    FetchOrder    page node -> xyro        read this page
+    PageReport    xyro -> page node        what the web answered: one order, one report
+    XmlPage       xyro -> loader           an XML or DTD body, on its way to being parsed
+    LoadReport    loader -> page node      links and needs found in it
+    CashTransfer  partition -> partition   cash (and news of URLs) for pages that live elsewhere
+    Submit        a person -> page node    URLs to read
+    Ack           receiver -> sender       applied (and durable) up to here, or refused: retry or never
+
+Times are seconds since 1970 (float, UTC); durations are seconds; cash is in integer units (65,536 = one page).
+A page id is partition << 32 | local; only metadata knows the URL of an id.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+MAX_URL = 4096
+"""Longest canonical URL (characters) that the system carries; longer ones are dropped where they are found."""
+MAX_LINKS = 65_534
+"""Most distinct children stored of one page (P1 note 3: a child's rank fits in 16 bits)."""
+
+
+class Priority(enum.IntEnum):
+    """P1 section 3: the five levels of the fetch queue, most urgent first."""
+
+    BLOCKING = 0
+    """a loader waits for this DTD or entity"""
+    ORDERED = 1
+    """a person, a publication or a subscription asks"""
+    REFRESH = 2
+    """it is due"""
+    DISCOVER = 3
+    """never read, rich in cash"""
+    SCOUT = 4
+    """never read, the rest"""
+
+
+class Kind(enum.IntEnum):
+    """What a body is, from its media type, suffix and first bytes."""
+
+    UNKNOWN = 0
+    HTML = 1
+    XML = 2
+    DTD = 3
+    OTHER = 4
+
+
+class LinkKind(enum.IntEnum):
+    """Which element showed a link (4 bits of its flags)."""
+
+    ANCHOR = 0
+    AREA = 1
+    FRAME = 2
+    ALTERNATE = 3
+    NEXT = 4
+    CANONICAL = 5
+    REDIRECT = 6
+    XLINK = 7
+    FEED = 8
+    SITEMAP = 9
+
+
+LINK_KIND_MASK = 0x0F
+LINK_EXTERNAL = 0x10
+"""the target's host (and port) differs from the page's"""
+LINK_NOFOLLOW = 0x20
+"""rel=nofollow: neither cash nor a new page"""
+LINK_HINT = 0x40
+"""a hint (canonical): neither cash nor a new page by itself"""
+
+
+def _require(ok: bool, what: str) -> None:
+    if not ok:
+        raise ValueError(what)
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """A page's links, in order of first appearance, distinct, canonical; flags[i] belongs to urls[i].
+
+    `truncated`: how many further distinct links were dropped over MAX_LINKS; `dropped`: hrefs that name no http(s) URL.
+    """
+
+    urls: tuple[str, ...] = ()
+    flags: bytes = b""
+    truncated: int = 0
+    dropped: int = 0
+
+    def __post_init__(self) -> None:
+        _require(len(self.urls) == len(self.flags), "Links: one flag byte per URL")
+        _require(len(self.urls) <= MAX_LINKS, f"Links: at most {MAX_LINKS}")
+
+
+NO_LINKS = Links()
+
+
+@dataclass(frozen=True, slots=True)
+class FetchOrder:
+    """Read `url`. `epoch` is the lease: the report carries it back, a report of an older lease is dropped."""
+
+    page: int
+    url: str
+    priority: Priority
+    epoch: int
+    depth: int = 0
+    etag: str = ""
+    last_modified: str = ""
+    signature: bytes = b""
+    attempt: int = 0
+    """temporary failures in a row so far"""
+    not_before: float = 0.0
+    """the host may not be read before (politeness kept over a restart)"""
+
+    def __post_init__(self) -> None:
+        _require(self.page >= 0, "FetchOrder.page: a page id is >= 0")
+        _require(0 < len(self.url) <= MAX_URL, f"FetchOrder.url: 1..{MAX_URL} characters")
+        _require(self.epoch >= 0 and self.depth >= 0 and self.attempt >= 0, "FetchOrder: epoch, depth, attempt >= 0")
+
+
+@dataclass(frozen=True, slots=True)
+class PageReport:
+    """What became of one order. Exactly one of: an answer (`status` > 0, `error` empty), a named failure (`error`)."""
+
+    page: int
+    url: str
+    epoch: int
+    priority: Priority
+    started: float
+    ended: float
+    status: int = 0
+    """HTTP status; 0 where no answer came"""
+    error: str = ""
+    """failure class (xyro/failures.py), empty for a good read, a 304 and a redirect"""
+    final: bool = False
+    """the failure is final: no retry (DEAD, disallowed, blocked, not worth reading)"""
+    retry_at: float = 0.0
+    """a temporary failure: when to try again"""
+    kind: Kind = Kind.UNKNOWN
+    mime: str = ""
+    size: int = 0
+    """bytes of the decoded body"""
+    truncated: str = ""
+    """WARC's words: length | time | disconnect | unspecified; empty for a whole body"""
+    signature: bytes = b""
+    """16 bytes (MD5) of the body, or empty where no whole body came"""
+    etag: str = ""
+    last_modified: str = ""
+    location: str = ""
+    """canonical target of a redirect"""
+    links: Links = NO_LINKS
+    noindex: bool = False
+    nofollow: bool = False
+    """meta or X-Robots-Tag nofollow: links give neither cash nor new pages"""
+    loading: bool = False
+    """the body went on to a loader; its links come with a LoadReport"""
+    charset: str = ""
+    address: str = ""
+    """the address really connected to"""
+    host_next: float = 0.0
+    """politeness: the host may be read again at (to be kept over a restart)"""
+    host_failures: int = 0
+    """politeness: temporary failures of the host in a row"""
+    bytes: int = 0
+    """bytes received on the wire's side of decoding"""
+    sitemaps: tuple[str, ...] = ()
+    """Sitemap: lines of the host's robots.txt, told once with the first report after it was read"""
+
+    def __post_init__(self) -> None:
+        _require(self.page >= 0, "PageReport.page: a page id is >= 0")
+        _require(0 < len(self.url) <= MAX_URL, f"PageReport.url: 1..{MAX_URL} characters")
+        _require(0 <= self.status <= 999, "PageReport.status: 0..999")
+        _require(self.status > 0 or bool(self.error), "PageReport: no status and no error")
+        _require(len(self.signature) in (0, 16), "PageReport.signature: 16 bytes")
+        _require(self.started <= self.ended, "PageReport: it ended before it started")
+
+
+@dataclass(frozen=True, slots=True)
+class XmlPage:
+    """A whole XML or DTD body for the loader. `wait_epoch` ties the loader's answers to this read."""
+
+    page: int
+    url: str
+    epoch: int
+    read_at: float
+    kind: Kind
+    mime: str
+    charset: str
+    """charset of the media type, empty where it had none"""
+    body: bytes
+
+    def __post_init__(self) -> None:
+        _require(self.page >= 0 and self.epoch >= 0, "XmlPage: page, epoch >= 0")
+        _require(self.kind in (Kind.XML, Kind.DTD), "XmlPage.kind: XML or DTD")
+
+
+class LoadState(enum.IntEnum):
+    """How a load stands (Status-Data)."""
+
+    LOADED = 0
+    """parsed, nothing missing"""
+    WAITING = 1
+    """parsed as far as it goes; `needs` are wanted"""
+    INCOMPLETE = 2
+    """parsed, but a needed part could not be had"""
+    FAILED = 3
+    """not well-formed or hostile: `error` says which; links found before the error are kept"""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """What the loader found in one XmlPage. WAITING reports come before the final one of the same page and epoch."""
+
+    page: int
+    url: str
+    epoch: int
+    state: LoadState
+    format: str = ""
+    """rss | atom | sitemap | sitemapindex | xhtml | dtd | xml"""
+    error: str = ""
+    links: Links = NO_LINKS
+    modified: tuple[tuple[str, float], ...] = ()
+    """evidence: (URL, time of last change) from sitemap lastmod and feed dates"""
+    needs: tuple[str, ...] = ()
+    """canonical URLs of the DTDs and entities it waits for"""
+
+    def __post_init__(self) -> None:
+        _require(self.page >= 0 and self.epoch >= 0, "LoadReport: page, epoch >= 0")
+        _require(bool(self.needs) == (self.state is LoadState.WAITING), "LoadReport: needs go with WAITING")
+
+
+@dataclass(frozen=True, slots=True)
+class Passing:
+    """One item of a CashTransfer: cash for the page `url`; depth and flags matter if it is new there."""
+
+    url: str
+    cash: int
+    depth: int = 0
+
+    def __post_init__(self) -> None:
+        _require(0 < len(self.url) <= MAX_URL, f"Passing.url: 1..{MAX_URL} characters")
+        _require(self.cash >= 0 and self.depth >= 0, "Passing: cash, depth >= 0")
+
+
+@dataclass(frozen=True, slots=True)
+class CashTransfer:
+    """Cash from partition `source` to partition `target`, number `seq` of that pair (1, 2, 3 ...: no gaps).
+
+    `virtual`: income of the virtual page (to partition 0) or a payout of it (from partition 0).
+    `spent` and `pages` tell the receiver the sender's clock (units spent so far) and its known pages.
+    """
+
+    source: int
+    target: int
+    seq: int
+    items: tuple[Passing, ...] = ()
+    virtual: int = 0
+    spent: int = 0
+    pages: int = 0
+
+    def __post_init__(self) -> None:
+        _require(self.source != self.target and min(self.source, self.target) >= 0, "CashTransfer: two partitions")
+        _require(self.seq >= 1 and self.virtual >= 0 and self.spent >= 0 and self.pages >= 0, "CashTransfer: seq >= 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """URLs (canonical) that a person wants read."""
+
+    urls: tuple[str, ...]
+    priority: Priority = Priority.ORDERED
+    seed: bool = True
+    """the URLs widen the crawl's scope (design.md section 6: scope host = host and port of a seed)"""
+
+    def __post_init__(self) -> None:
+        _require(all(0 < len(u) <= MAX_URL for u in self.urls), f"Submit.urls: 1..{MAX_URL} characters each")
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """`source` has durably applied everything of `target`'s sequence up to and including `seq`.
+
+    With `error` set nothing was applied: `again` says whether sending it again can help.
+    """
+
+    source: int
+    target: int
+    seq: int
+    error: str = ""
+    again: bool = field(default=False)
+
+    def __post_init__(self) -> None:
+        _require(self.seq >= 0, "Ack.seq: >= 0")
+
+
+Message = FetchOrder | PageReport | XmlPage | LoadReport | CashTransfer | Submit | Ack

@@ -1,0 +1,42 @@
+"""What one request brought back, before politeness and retry policy are applied to it.
+
+The fetcher fills an Answer while the body arrives; the pool turns it into the PageReport (frozen, checked) that leaves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wire.messages import NO_LINKS, Kind, Links
+
+
+@dataclass(slots=True)
+class Answer:
+    """Times are wall-clock seconds since 1970; `duration` is monotonic seconds. See PageReport for the other fields."""
+
+    started: float
+    ended: float = 0.0
+    duration: float = 0.0
+    status: int = 0
+    error: str = ""
+    """failure kind (xyro/failures.py), empty for a good read, a 304 and a redirect"""
+    detail: str = ""
+    """one line for the log: never stored, never shown unescaped"""
+    retry_after: float = 0.0
+    """seconds asked for by Retry-After, already clamped to [0, 1 day]"""
+    kind: Kind = Kind.UNKNOWN
+    mime: str = ""
+    charset: str = ""
+    size: int = 0
+    truncated: str = ""
+    signature: bytes = b""
+    etag: str = ""
+    last_modified: str = ""
+    location: str = ""
+    links: Links = NO_LINKS
+    noindex: bool = False
+    nofollow: bool = False
+    address: str = ""
+    bytes: int = 0
+    body: bytes | None = None
+    """the whole body, kept only for XML and DTD (it goes on to a loader)"""
