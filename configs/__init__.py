@@ -1,0 +1,15 @@
+"""configs: what an operator may set, where it comes from, and what is wrong with it.
+
+In: TOML files, the environment (XYRO_SECTION__KEY), the command line; later beats earlier, key by key.
+
+    schema.py      every setting: section, type, range, default (frozen structs)
+    load.py        load(paths, environ, overrides) -> Settings
+    default.toml   every key once, with its unit and what it costs: the reference
+    single.toml    one machine    cluster.toml   64 partitions    fresh.toml   freshness first    xml.toml   XML first
+
+Out: one frozen Settings. Only `crawl` reads it; every other folder takes plain arguments.
+
+What always holds: a Settings that exists is whole and in range; anything else is one InputError that names the place
+(file or variable, section, key), what was expected there and what was found. Nothing is guessed or passed over.
+`import configs` is free: msgspec and the TOML reader come with `configs.load`.
+"""

@@ -1,0 +1,16 @@
+"""What is known of pages, on disk and in memory; nothing is lost, because one synced write batch holds a whole commit group.
+
+What comes in: the effects of a commit group (URLs first met, what their reads showed, links, cash, orders out). What goes
+out: page ids for URLs, URLs for page ids, rows, links, and a Commit to be written before anything leaves the process.
+
+    keys, rows, links   every key layout; row <-> bytes; a page's children <-> bytes (pure)
+    states, visits      the page's state machine and its hot columns; what a report means for its page (pure)
+    store               LevelDB and its in-memory twin: the only import of plyvel
+    hot, table          columns and fingerprint table in memory; after-images for the journal
+    snapshot            hot state on disk, copied while it changes
+    urlmap, hosts       URL -> page, exact; hosts, their counters and what politeness must remember
+    manager             Partition: the commit group, recovery, snapshots
+
+What always holds: ids are dense, and only metadata knows the URL of an id; a reader sees its own process's unwritten
+groups; after a crash the directory opens as of the last synced batch.
+"""

@@ -1,0 +1,18 @@
+"""refresh: how fast pages change, and when to read each one again. Pure: no I/O, no clock, no randomness.
+
+In: what each read showed (time since the last read, changed or not, a trusted Last-Modified), each page's importance r,
+the bandwidth B (reads per second), and the time now, always as an argument.
+
+    change.py    lambda of a page: a Gamma(a, b) per page, one update per read; the prior all pages share
+    interval.py  S = sum sqrt(r lambda) kept exactly; t_i = K / sqrt(r_i lambda_i), K = S / B; freshness, obsolescence
+    due.py       pages foldered by the time unit of their next read
+    split.py     gamma: how discovery and refresh share the orders; B measured
+    plan.py      what to read next
+
+Out: two numbers a page (a, b), an interval in seconds, the ids that are due, how many orders each side gets.
+
+What always holds: a and b are positive and finite; S equals the sum over all pages to the last bit, however many
+updates came; with neither floor nor ceiling the intervals spend exactly B (sum 1/t_i = B); a page added once is popped
+once; while both sides have pages waiting, discovery's orders are gamma % of any run of orders, to within one.
+Units: rates are changes per day, ages and exposures are days, intervals and due times are seconds.
+"""

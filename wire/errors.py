@@ -16,7 +16,10 @@ class XyroError(Exception):
 
 
 class InputError(XyroError):
-    """Bad input. The text names the place and the mend: "crawl.toml: [politeness] delay: expected a number, got 'x'"."""
+    """Bad input. The text names the place and the mend.
+
+    For example "crawl.toml: [politeness] delay: expected a number, got 'x'".
+    """
 
 
 class CodecError(InputError):

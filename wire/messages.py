@@ -16,11 +16,14 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from math import isfinite
 
 MAX_URL = 4096
 """Longest canonical URL (characters) that the system carries; longer ones are dropped where they are found."""
 MAX_LINKS = 65_534
 """Most distinct children stored of one page (P1 note 3: a child's rank fits in 16 bits)."""
+MAX_NUMBER = 2**63 - 1
+"""Largest page id, amount of cash, clock and number of a sequence: they are stored as 64-bit integers."""
 
 
 class Priority(enum.IntEnum):
@@ -92,6 +95,7 @@ class Links:
     def __post_init__(self) -> None:
         _require(len(self.urls) == len(self.flags), "Links: one flag byte per URL")
         _require(len(self.urls) <= MAX_LINKS, f"Links: at most {MAX_LINKS}")
+        _require(self.truncated >= 0 and self.dropped >= 0, "Links: truncated, dropped >= 0")
 
 
 NO_LINKS = Links()
@@ -115,9 +119,10 @@ class FetchOrder:
     """the host may not be read before (politeness kept over a restart)"""
 
     def __post_init__(self) -> None:
-        _require(self.page >= 0, "FetchOrder.page: a page id is >= 0")
+        _require(0 <= self.page <= MAX_NUMBER, "FetchOrder.page: a page id is 0..2**63-1")
         _require(0 < len(self.url) <= MAX_URL, f"FetchOrder.url: 1..{MAX_URL} characters")
         _require(self.epoch >= 0 and self.depth >= 0 and self.attempt >= 0, "FetchOrder: epoch, depth, attempt >= 0")
+        _require(isfinite(self.not_before), "FetchOrder.not_before: a finite time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +174,16 @@ class PageReport:
     """Sitemap: lines of the host's robots.txt, told once with the first report after it was read"""
 
     def __post_init__(self) -> None:
-        _require(self.page >= 0, "PageReport.page: a page id is >= 0")
+        _require(0 <= self.page <= MAX_NUMBER, "PageReport.page: a page id is 0..2**63-1")
         _require(0 < len(self.url) <= MAX_URL, f"PageReport.url: 1..{MAX_URL} characters")
         _require(0 <= self.status <= 999, "PageReport.status: 0..999")
         _require(self.status > 0 or bool(self.error), "PageReport: no status and no error")
         _require(len(self.signature) in (0, 16), "PageReport.signature: 16 bytes")
         _require(self.started <= self.ended, "PageReport: it ended before it started")
+        _require(isfinite(self.ended - self.started), "PageReport.started, ended: finite times")
+        _require(isfinite(self.retry_at) and isfinite(self.host_next), "PageReport.retry_at, host_next: finite times")
+        _require(self.epoch >= 0 and self.size >= 0 and self.bytes >= 0, "PageReport: epoch, size, bytes >= 0")
+        _require(self.host_failures >= 0, "PageReport.host_failures: >= 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +201,9 @@ class XmlPage:
     body: bytes
 
     def __post_init__(self) -> None:
-        _require(self.page >= 0 and self.epoch >= 0, "XmlPage: page, epoch >= 0")
+        _require(0 <= self.page <= MAX_NUMBER and self.epoch >= 0, "XmlPage: page 0..2**63-1, epoch >= 0")
+        _require(0 < len(self.url) <= MAX_URL, f"XmlPage.url: 1..{MAX_URL} characters")
+        _require(isfinite(self.read_at), "XmlPage.read_at: a finite time")
         _require(self.kind in (Kind.XML, Kind.DTD), "XmlPage.kind: XML or DTD")
 
 
@@ -227,7 +238,9 @@ class LoadReport:
     """canonical URLs of the DTDs and entities it waits for"""
 
     def __post_init__(self) -> None:
-        _require(self.page >= 0 and self.epoch >= 0, "LoadReport: page, epoch >= 0")
+        _require(0 <= self.page <= MAX_NUMBER and self.epoch >= 0, "LoadReport: page 0..2**63-1, epoch >= 0")
+        _require(0 < len(self.url) <= MAX_URL, f"LoadReport.url: 1..{MAX_URL} characters")
+        _require(all(isfinite(when) for _, when in self.modified), "LoadReport.modified: finite times")
         _require(bool(self.needs) == (self.state is LoadState.WAITING), "LoadReport: needs go with WAITING")
 
 
@@ -241,7 +254,7 @@ class Passing:
 
     def __post_init__(self) -> None:
         _require(0 < len(self.url) <= MAX_URL, f"Passing.url: 1..{MAX_URL} characters")
-        _require(self.cash >= 0 and self.depth >= 0, "Passing: cash, depth >= 0")
+        _require(0 <= self.cash <= MAX_NUMBER and self.depth >= 0, "Passing: cash 0..2**63-1, depth >= 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +275,9 @@ class CashTransfer:
 
     def __post_init__(self) -> None:
         _require(self.source != self.target and min(self.source, self.target) >= 0, "CashTransfer: two partitions")
-        _require(self.seq >= 1 and self.virtual >= 0 and self.spent >= 0 and self.pages >= 0, "CashTransfer: seq >= 1")
+        _require(1 <= self.seq <= MAX_NUMBER, "CashTransfer.seq: 1..2**63-1")
+        _require(self.virtual >= 0 and self.spent >= 0 and self.pages >= 0, "CashTransfer: virtual, spent, pages >= 0")
+        _require(max(self.virtual, self.spent, self.pages) <= MAX_NUMBER, "CashTransfer: numbers fit in 63 bits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +307,7 @@ class Ack:
     again: bool = field(default=False)
 
     def __post_init__(self) -> None:
-        _require(self.seq >= 0, "Ack.seq: >= 0")
+        _require(0 <= self.seq <= MAX_NUMBER, "Ack.seq: 0..2**63-1")
 
 
 Message = FetchOrder | PageReport | XmlPage | LoadReport | CashTransfer | Submit | Ack

@@ -1,0 +1,211 @@
+"""Settings from TOML files < environment < command line, with errors that name the place and the mend.
+
+Every layer is checked by itself, key by key, before they are laid over each other: so an error always knows which file
+or variable it comes from. Relations between two settings are checked last, on the whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import tomllib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+import msgspec
+
+from configs.schema import Rule, Section, Settings
+from wire.errors import InputError
+
+PREFIX = "XYRO_"
+RULES = "rules"
+Layer = dict[str, dict[str, Any]]
+"""section -> key -> checked value; of [[rules]] one entry, "rules" -> {"rules": [its tables]}"""
+
+
+def load(
+    paths: Sequence[Path] = (), environ: Mapping[str, str] | None = None, overrides: Mapping[str, object] | None = None
+) -> Settings:
+    """Settings of the files (later beats earlier), the environment and the command line, in that order.
+
+    environ: variables XYRO_SECTION__KEY; others and empty ones are not ours. A list is comma-separated, or TOML.
+    overrides: "section.key" -> value; None and () = not given (as click says it). Raises InputError.
+    """
+    merged: Layer = {}
+    for layer in (*map(_file, paths), _environment(environ or {}), _overrides(overrides or {})):
+        for section, values in layer.items():
+            merged.setdefault(section, {}).update(values)
+    rules = merged.pop(RULES, {}).get(RULES, ())
+    settings = msgspec.convert({**merged, RULES: rules}, Settings)
+    _check_relations(settings)
+    return settings
+
+
+# The layers
+
+
+def _file(path: Path) -> Layer:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"{path}: {reason}") from error
+    layer: Layer = {}
+    for name, table in document.items():
+        if name == RULES:
+            layer[RULES] = {RULES: _rules(str(path), table)}
+            continue
+        _known(name, (*_sections(), RULES), f"{path}: [{_shown(name)}]")
+        if not isinstance(table, dict):
+            raise InputError(f"{path}: {name}: expected a section, [{name}] with its keys below it, got {table!a:.100}")
+        layer[name] = {key: _value(str(path), name, key, value) for key, value in table.items()}
+    return layer
+
+
+def _rules(source: str, tables: object) -> list[dict[str, Any]]:
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise InputError(f"{source}: {RULES}: expected tables, each headed [[{RULES}]], got {tables!a:.100}")
+    rules: list[dict[str, Any]] = []
+    for number, table in enumerate(tables, start=1):
+        place = f"{source}: [[{RULES}]] number {number}:"
+        if not table.keys() & {"host", "pattern"}:
+            raise InputError(f"{place} expected a host or a pattern that says which URLs the rule is for, got neither")
+        rules.append(
+            {key: _convert(f"{place} {_shown(key)}", value, _field(Rule, key, place)) for key, value in table.items()}
+        )
+    return rules
+
+
+def _environment(environ: Mapping[str, str]) -> Layer:
+    layer: Layer = {}
+    for variable, text in environ.items():
+        section, mark, key = variable.removeprefix(PREFIX).lower().partition("__")
+        if variable.startswith(PREFIX) and mark and text:
+            place = f"environment: {variable}"
+            _known(section, _sections(), f"{place}: section {_shown(section)}")
+            field = _field(_sections()[section], key, f"{place}:")
+            parsed = _list(text) if get_origin(field) is tuple else text
+            layer.setdefault(section, {})[key] = _convert(place, parsed, field, strict=False)
+    return layer
+
+
+def _list(text: str) -> object:
+    """A TOML list, or words between commas."""
+    with contextlib.suppress(tomllib.TOMLDecodeError):
+        if text.lstrip().startswith("["):
+            return tomllib.loads(f"list = {text}")["list"]
+    return [word.strip() for word in text.split(",")]
+
+
+def _overrides(overrides: Mapping[str, object]) -> Layer:
+    layer: Layer = {}
+    for path, value in overrides.items():
+        if value is not None and value != ():
+            section, _, key = path.partition(".")
+            _known(section, _sections(), f"command line: [{_shown(section)}]")
+            given = str(value) if isinstance(value, Path) else value
+            layer.setdefault(section, {})[key] = _value("command line", section, key, given)
+    return layer
+
+
+# One value
+
+
+@functools.cache
+def _sections() -> dict[str, type[Section]]:
+    return {field.name: field.type for field in msgspec.structs.fields(Settings) if field.name != RULES}
+
+
+@functools.cache
+def _fields(section: type[Section]) -> dict[str, Any]:
+    """Key -> type."""
+    return {field.name: field.type for field in msgspec.structs.fields(section)}
+
+
+def _value(source: str, section: str, key: str, value: object) -> Any:
+    place = f"{source}: [{section}]"
+    return _convert(f"{place} {_shown(key)}", value, _field(_sections()[section], key, place))
+
+
+def _field(section: type[Section], key: str, place: str) -> Any:
+    fields = _fields(section)
+    if key not in fields:
+        homes = [f"[{name}]" for name, other in _sections().items() if key in _fields(other)]
+        if homes:
+            raise InputError(f"{place} {key}: no such key here; it belongs to {' or '.join(homes)}")
+        _known(key, fields, f"{place} {_shown(key)}")
+    return fields[key]
+
+
+def _known(name: str, names: Collection[str], place: str) -> None:
+    if name not in names:
+        import difflib  # costs 3 ms, and only a mistake needs it
+
+        near = difflib.get_close_matches(name, names, n=1)
+        raise InputError(
+            f"{place}: unknown; " + (f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}")
+        )
+
+
+def _convert(place: str, value: object, field: Any, strict: bool = True) -> Any:
+    meta, many = _meta(field), get_origin(field) is tuple
+    try:
+        converted = msgspec.convert(value, field, strict=strict)
+        check = CHECKS.get((meta.extra or {}).get("check", ""))
+        if check is not None:
+            for item in converted:
+                check(item)
+    except ValueError as error:  # msgspec.ValidationError is one, too
+        wanted = f"a list of {meta.description}" if many else meta.description
+        raise InputError(f"{place}: expected {wanted}, got {value!a:.100}") from error
+    return converted
+
+
+def _meta(field: Any) -> msgspec.Meta:
+    """The Meta of Annotated[x, Meta], of tuple[Annotated[x, Meta], ...] and of Annotated[x, Meta] | None."""
+    if isinstance(field, msgspec.Meta):
+        return field
+    inner = get_args(field)
+    return _meta(inner[1] if isinstance(inner[1], msgspec.Meta) else inner[0])
+
+
+def _shown(name: str) -> str:
+    """A name from a file, fit for a terminal."""
+    return name if name.isascii() and name.isprintable() else ascii(name)
+
+
+def _network(text: str) -> None:
+    import ipaddress
+
+    ipaddress.ip_network(text)
+
+
+def _server(text: str) -> None:
+    """An address, with a port behind a colon or not; an IPv6 address with a port stands in brackets."""
+    import ipaddress
+
+    bracketed, _, rest = text.removeprefix("[").partition("]")
+    host, mark, port = (bracketed, *rest.partition(":")[1:]) if text.startswith("[") else (text, "", "")
+    if text.count(":") == 1:
+        host, mark, port = text.partition(":")
+    ipaddress.ip_address(host)
+    if mark and not 0 < int(port) < 65_536:
+        raise ValueError(port)
+
+
+CHECKS: dict[str, Callable[[str], None]] = {"network": _network, "server": _server}
+"""What a type and a pattern cannot say: the name in Meta.extra -> raises ValueError."""
+
+
+def _check_relations(settings: Settings) -> None:
+    refresh, fetch = settings.refresh, settings.fetch
+    for section, low_name, low, high_name, high in (
+        ("refresh", "min_interval", refresh.min_interval, "max_interval", refresh.max_interval),
+        ("fetch", "connect_timeout", fetch.connect_timeout, "total_timeout", fetch.total_timeout),
+        ("fetch", "first_byte_timeout", fetch.first_byte_timeout, "total_timeout", fetch.total_timeout),
+        ("fetch", "header_timeout", fetch.header_timeout, "total_timeout", fetch.total_timeout),
+    ):
+        if low > high:
+            place = f"settings: [{section}] {low_name}"
+            raise InputError(f"{place}: {low:g} is above {high_name}, {high:g}: lower the one or raise the other")

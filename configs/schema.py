@@ -1,0 +1,183 @@
+"""Every setting: its section, type, range and default. Units and costs are told in default.toml.
+
+A field's Meta description is the end of the sentence "expected ...": it is what a person reads after a mistake.
+None as default means "not set"; such a key has no value that would say the same.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+Seconds = Annotated[float, Meta(ge=0, le=1e9, description="a number of seconds, 0 or more")]
+Timeout = Annotated[float, Meta(gt=0, le=1e6, description="a number of seconds above 0")]
+Number = Annotated[float, Meta(ge=0, le=1e9, description="a number, 0 or more")]
+Whole = Annotated[int, Meta(ge=0, le=2**53, description="a whole number, 0 or more")]
+Counting = Annotated[int, Meta(ge=1, le=2**53, description="a whole number, 1 or more")]
+Switch = Annotated[bool, Meta(description="true or false")]
+Glob = Annotated[
+    str,
+    Meta(min_length=1, max_length=4096, description="URL patterns with * and ?, such as https://example.org/docs/*"),
+]
+Suffix = Annotated[
+    str, Meta(pattern=r"^\.[^/A-Z]+$", max_length=64, description='lower-case suffixes with their dot, such as ".jpg"')
+]
+Port = Annotated[int, Meta(ge=1, le=65_535, description="port numbers, 1 to 65535")]
+Network = Annotated[
+    str, Meta(min_length=2, max_length=64, description="networks, such as 10.0.0.0/8", extra={"check": "network"})
+]
+Server = Annotated[
+    str,
+    Meta(
+        min_length=2,
+        max_length=64,
+        description="addresses of name servers, such as 9.9.9.9 or 127.0.0.1:5353",
+        extra={"check": "server"},
+    ),
+]
+
+_USELESS = """
+    7z aac aiff apk asf avi avif bin bmp bz2 cab class css csv deb dll dmg doc docx eot eps epub exe flac flv
+    gif ico iso jar jpeg jpg js m4a m4v mid mjs mkv mobi mov mp3 mp4 mpeg mpg msi odp ods odt ogg ogv otf pdf
+    pkg png ppt pptx ps psd rar rpm rtf so svg swf tar tgz tif tiff ttf txz wav webm webp whl wma wmv woff woff2
+    xls xlsx xz zip zst
+"""
+SKIP_SUFFIXES = tuple(f".{suffix}" for suffix in _USELESS.split())
+"""Images, sound, film, fonts, archives, programs, office papers, style sheets and scripts (Scrapy's and Nutch's lists).
+Not among them: .gz (sitemaps come so), .txt and .xml."""
+
+
+class Section(Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of the file: built from defaults and checked values only."""
+
+
+class Crawl(Section, frozen=True):
+    """[crawl]: what belongs to the crawl and when it ends."""
+
+    scope: Annotated[Literal["host", "domain", "any"], Meta(description='"host", "domain" or "any"')] = "host"
+    max_depth: Whole | None = None
+    include: tuple[Glob, ...] = ()
+    exclude: tuple[Glob, ...] = ()
+    skip_suffixes: tuple[Suffix, ...] = SKIP_SUFFIXES
+    fold_slashes: Switch = True
+    confirm_dead: Seconds = 86_400.0
+    max_pages: Whole = 0
+    max_seconds: Seconds = 0.0
+    partitions: Annotated[int, Meta(ge=1, le=4096, description="a whole number, 1 to 4096")] = 1
+    refresh: Switch = False
+
+
+class Rule(Section, frozen=True):
+    """[[rules]]: other bounds for the URLs of a host, of a pattern, or of both; the first rule that fits decides."""
+
+    host: Annotated[
+        str,
+        Meta(pattern=r"^(\*\.)?[^\s/@*A-Z]+$", max_length=260, description='a host, or "*.example.org" for all below'),
+    ] = ""
+    pattern: Annotated[str, Meta(min_length=1, max_length=4096, description="a URL pattern with * and ?")] = ""
+    max_depth: Whole | None = None
+    include: tuple[Glob, ...] = ()
+    exclude: tuple[Glob, ...] = ()
+
+
+class Politeness(Section, frozen=True):
+    """[politeness]: how long a host is left alone between two reads."""
+
+    min_delay: Seconds = 2.0
+    factor: Number = 5.0
+    factor_cap: Seconds = 30.0
+    ip_delay: Seconds = 0.5
+    crawl_delay_cap: Seconds = 300.0
+    delay: Seconds | None = None
+
+
+class Fetch(Section, frozen=True):
+    """[fetch]: reading the web, and what a server may cost us."""
+
+    concurrency: Annotated[int, Meta(ge=1, le=65_536, description="a whole number, 1 to 65536")] = 256
+    user_agent: Annotated[
+        str, Meta(pattern=r"^[A-Za-z_-]+$", max_length=64, description="a product token of letters, - and _ (RFC 9309)")
+    ] = "Xyro"
+    contact: Annotated[
+        str,
+        Meta(pattern=r"^[!-'*-~]*$", max_length=256, description="a mail address or URL, without blanks or brackets"),
+    ] = ""
+    connect_timeout: Timeout = 10.0
+    first_byte_timeout: Timeout = 15.0
+    header_timeout: Timeout = 20.0
+    total_timeout: Timeout = 120.0
+    min_throughput: Whole = 1000
+    max_body: Counting = 8 * 2**20
+    max_ratio: Annotated[float, Meta(ge=1, le=1e6, description="a number, 1 or more")] = 200.0
+    ports: tuple[Port, ...] = ()
+    name_servers: tuple[Server, ...] = ()
+    only_net: tuple[Network, ...] = ()
+    allow_private: tuple[Network, ...] = ()
+    signature: Annotated[Literal["bytes", "text"], Meta(description='"bytes" or "text"')] = "bytes"
+
+
+class Opic(Section, frozen=True):
+    """[opic]: page importance."""
+
+    damping: Annotated[float, Meta(gt=0, lt=1, description="a number between 0 and 1")] = 0.85
+    window: Annotated[float, Meta(ge=0.1, le=1000, description="a number of turnovers, 0.1 to 1000")] = 4.0
+    spend_ratio: Number = 1.0
+    sweep_target: Annotated[float, Meta(gt=0, le=1, description="a share above 0, up to 1")] = 0.1
+
+
+class Refresh(Section, frozen=True):
+    """[refresh]: when a page is read again."""
+
+    gamma: Annotated[float, Meta(ge=0, le=100, description="a percentage, 0 to 100")] = 50.0
+    bandwidth: Number = 0.0
+    min_interval: Seconds = 0.0
+    max_interval: Annotated[float, Meta(ge=1, le=1e9, description="a number of seconds, 1 or more")] = 31_536_000.0
+    memory: Annotated[float, Meta(ge=2, le=1e9, description="a number of reads, 2 or more")] = 50.0
+    time_unit: Annotated[int, Meta(ge=1, le=86_400, description="a whole number of seconds, 1 to 86400")] = 60
+    scout_pages: Whole = 1000
+
+
+class Store(Section, frozen=True):
+    """[store]: the data directory."""
+
+    data: Annotated[str, Meta(pattern=r"^[^\x00]+$", max_length=4096, description="a directory name")] = "xyro-data"
+    commit_seconds: Annotated[float, Meta(ge=0, le=60, description="a number of seconds, 0 to 60")] = 0.05
+    commit_reports: Annotated[int, Meta(ge=1, le=65_536, description="a whole number, 1 to 65536")] = 256
+    snapshot_bytes: Annotated[int, Meta(ge=2**16, le=2**53, description="a whole number of bytes, 65536 or more")] = (
+        64 * 2**20
+    )
+    links: Switch = True
+    leases_per_host: Annotated[int, Meta(ge=1, le=65_536, description="a whole number, 1 to 65536")] = 64
+
+
+class Api(Section, frozen=True):
+    """[api]: the HTTP interface of a running crawler."""
+
+    host: Annotated[str, Meta(pattern=r"^[^\s/]+$", max_length=253, description="an address to listen on")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[int, Meta(ge=0, le=65_535, description="a port number, 0 to 65535")] = 0
+
+
+class Log(Section, frozen=True):
+    """[log]: what is told while it runs."""
+
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"], Meta(description='"debug", "info", "warning" or "error"')
+    ] = "info"
+    format: Annotated[Literal["text", "json"], Meta(description='"text" or "json"')] = "text"
+
+
+class Settings(Section, frozen=True):
+    """All settings."""
+
+    crawl: Crawl = Crawl()
+    politeness: Politeness = Politeness()
+    fetch: Fetch = Fetch()
+    opic: Opic = Opic()
+    refresh: Refresh = Refresh()
+    store: Store = Store()
+    api: Api = Api()
+    log: Log = Log()
+    rules: tuple[Rule, ...] = ()

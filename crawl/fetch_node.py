@@ -1,0 +1,59 @@
+"""The fetch node: orders from the bus into the pool, one report for each back to the page node of its partition.
+
+XML and DTD bodies pass the load node on the way: its LoadReports are posted before the PageReport, so a page and its links
+are applied in one commit group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from crawl.load_node import LoadNode
+from crawl.page_loop import inbox
+from wire.bus import Bus
+from wire.messages import FetchOrder, Kind, PageReport, XmlPage
+from xyro.answer import Answer
+from xyro.pool import Pool
+
+
+class FetchNode:
+    """Owns the pool's feed. `pool` is set right after construction: the pool's on_report is this node's."""
+
+    pool: Pool
+
+    def __init__(self, bus: Bus, loads: LoadNode) -> None:
+        self.bus = bus
+        self.loads = loads
+
+    async def run(self) -> None:
+        """Until the bus closes, the pool fails, or it is cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.pool.run())
+            group.create_task(self._feed())
+
+    async def _feed(self) -> None:
+        while messages := await self.bus.receive("orders", 4096):
+            self.pool.submit(order for order in messages if isinstance(order, FetchOrder))
+        self.pool.stop()
+
+    def on_report(self, report: PageReport, answer: Answer) -> None:
+        """One order was settled. Called by the pool; never waits."""
+        self.loads.named.update(report.sitemaps)
+        if report.loading and answer.body is not None and not self.loads.is_known(report):
+            self.loads.take(_xml_page(report, answer.body))
+        else:
+            self.loads.settled(report)
+        self.bus.post(inbox(report.page >> 32), report)
+
+
+def _xml_page(report: PageReport, body: bytes) -> XmlPage:
+    return XmlPage(
+        page=report.page,
+        url=report.url,
+        epoch=report.epoch,
+        read_at=report.ended,
+        kind=report.kind if report.kind is Kind.DTD else Kind.XML,
+        mime=report.mime,
+        charset=report.charset,
+        body=body,
+    )

@@ -1,0 +1,199 @@
+"""The page node's event loop: gather what came in, take a turn, write it, and only then let its effects leave.
+
+Two commit groups may be under way at once, one being filled while the other is written, so a crash loses at most two
+groups of reports (2 x commit_reports), whose pages are then read again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from configs.schema import Store
+from crawl.page_node import PageNode, Turn, Work
+from metadata.snapshot import Step
+from wire.bus import Bus
+from wire.clock import Clock
+from wire.messages import Message, Submit
+from wire.urls import host_of, partition_of
+
+GROUPS = 2
+TICK = 0.25
+"""seconds between two looks at what has become due"""
+CHUNKS_A_TURN = 4
+"""snapshot chunks (2 MB each) copied between two turns"""
+_log = logging.getLogger(__name__)
+
+
+def inbox(partition: int) -> str:
+    """Topic of everything that goes to a partition's page node."""
+    return f"pages.{partition}"
+
+
+class PageLoop:
+    """Drives one PageNode. `room()`: reads that may still be ordered; `starving()`: the fetchers are out of orders."""
+
+    def __init__(
+        self,
+        node: PageNode,
+        bus: Bus,
+        clock: Clock,
+        store: Store,
+        room: Callable[[], int],
+        starving: Callable[[], bool],
+    ) -> None:
+        self.node = node
+        self.bus = bus
+        self.clock = clock
+        self.store = store
+        self.failed: BaseException | None = None
+        self.turns = 0
+        self._room = room
+        self._starving = starving
+        self._topic = inbox(node.partition.number)
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"writer-{node.partition.number}")
+        self._slots = asyncio.Semaphore(GROUPS)
+        self._writes: set[asyncio.Task[None]] = set()
+        self._hurry = asyncio.Event()
+        self._snapshot: Iterator[Step] | None = None
+        self._work = Work()
+        self._first = True
+        self.accepted: dict[int, asyncio.Future[None]] = {}
+
+    # -- the loop ------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until cancelled. A failure (a full disk, a damaged store) is kept in `failed`."""
+        try:
+            await self.turn()
+            while True:
+                await self._gather()
+                if self._work or self._due():
+                    await self.turn()
+                elif self._snapshot is not None:
+                    self._copy()
+        except BaseException as error:
+            self.failed = error
+            raise
+
+    async def _gather(self) -> None:
+        """Wait for something to do; then for a group's worth of it, the commit window, or a hungry fetcher."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(TICK):
+                self._take(await self.bus.receive(self._topic, self.store.commit_reports))
+        if not self._work or self._starving():
+            return
+        self._hurry.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.store.commit_seconds):
+                await self._hurry.wait()
+        if waiting := self.bus.waiting(self._topic):
+            room = self.store.commit_reports - len(self._work.visits)
+            self._take(await self.bus.receive(self._topic, max(1, min(waiting, room))))
+
+    def hurry(self) -> None:
+        """Commit what is there: the fetchers have nothing left to read, or a whole group waits."""
+        self._hurry.set()
+
+    def _take(self, messages: list[Message]) -> None:
+        for message in messages:
+            self._work.add(message)
+
+    def _due(self) -> bool:
+        planner = self.node.planner
+        if planner.next_time() <= self.clock.time() or any(planner.wanted.values()):
+            return True
+        return bool(planner.unread) and self._starving() and self._room() > 0
+
+    async def turn(self) -> None:
+        """One commit group: through the node, onto its way to disk."""
+        await self._slots.acquire()
+        work, self._work = self._work, Work()
+        turn = self.node.turn(work, self.clock.time(), self._room())
+        self.turns += 1
+        task = asyncio.create_task(self._write(turn, work))
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+        self._copy()
+
+    async def _write(self, turn: Turn, work: Work) -> None:
+        loop = asyncio.get_running_loop()
+        partition = self.node.partition
+        try:
+            await loop.run_in_executor(self._writer, partition.write, turn.commit)
+        except BaseException as error:
+            self.failed = self.failed or error
+            raise
+        partition.written(turn.commit)
+        self._slots.release()
+        self._leave(turn)
+        for submit in work.submits:
+            if (future := self.accepted.pop(id(submit), None)) and not future.done():
+                future.set_result(None)
+
+    def _leave(self, turn: Turn) -> None:
+        """The group is on disk: its effects may leave the process."""
+        for order in turn.orders:
+            self.bus.post("orders", order)
+        for transfer in turn.transfers:
+            self.bus.post(inbox(transfer.target), transfer)
+        for ack in turn.acks:
+            self.bus.post(inbox(ack.target), ack)
+        for submit in turn.submits:
+            self.send(submit)
+
+    def send(self, submit: Submit) -> list[Submit]:
+        """Post a Submit to the partitions that its URLs belong to; returns the parts."""
+        parts: dict[int, list[str]] = {}
+        for url in submit.urls:
+            parts.setdefault(partition_of(host_of(url), self.node.partitions), []).append(url)
+        sent = []
+        for partition, urls in parts.items():
+            part = Submit(tuple(urls), submit.priority, submit.seed)
+            self.bus.post(inbox(partition), part)
+            sent.append(part)
+        return sent
+
+    # -- snapshots, end ------------------------------------------------------------------------------------------
+
+    def _copy(self) -> None:
+        """Some chunks of a snapshot, if one is under way or due."""
+        if self._snapshot is None:
+            if self.node.partition.journal_bytes < self.store.snapshot_bytes:
+                return
+            self._snapshot = self.node.partition.snapshot()
+        for _ in range(CHUNKS_A_TURN):
+            step = next(self._snapshot, None)
+            if step is None:
+                self._snapshot = None
+                return
+            if step is Step.COPIED:
+                return
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing gathered, nothing being written, nothing posted here."""
+        return not self._work and not self._writes and not self.bus.waiting(self._topic)
+
+    async def drain(self) -> None:
+        """After `run` was cancelled: commit what has come in, so that no answered read is lost."""
+        while waiting := self.bus.waiting(self._topic):
+            self._take(await self.bus.receive(self._topic, waiting))
+        if self._work and self.failed is None:
+            await self.turn()
+        await asyncio.gather(*self._writes, return_exceptions=True)
+
+    def close(self) -> None:
+        """Snapshot (so that the next start is quick) and close the store."""
+        self._writer.shutdown(wait=True)
+        if self.failed is None or isinstance(self.failed, asyncio.CancelledError):
+            if self._snapshot is not None:
+                for _ in self._snapshot:
+                    pass
+            if self.node.partition.journal_bytes:
+                for _ in self.node.partition.snapshot():
+                    pass
+        self.node.partition.close()

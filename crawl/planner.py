@@ -1,0 +1,315 @@
+"""What to read next, of one partition: orders from people and loaders, retries, pages that are due, pages that are rich.
+
+    wanted    filled by submits and loads, emptied by every turn; kept in LEASE rows over a restart
+    retries   filled by temporary failures, emptied when their time has come
+    folders   filled by every read while refreshing (P1 6.6: a folder a time unit), emptied when the unit has begun
+    unread    not a queue: a scan of the columns for hosts that run low on orders (refresh/plan.py chooses)
+
+At most `leases_per_host` orders a host are out (BLOCKING and ORDERED ones may exceed it), and ORDERS_OUT in all: that
+bounds the fetch queue. A lease is (page, epoch); the epoch carries the number of the process's start, so reports of orders
+of an earlier run are recognised as stale. Only wanted orders are stored: all others are found again from the columns.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from configs.schema import Settings
+from crawl.purse import NO_PAGES, Purse
+from metadata import keys, rows
+from metadata.manager import Partition
+from metadata.rows import RefreshRow
+from metadata.states import HINTED, LEASED, WANTED, State
+from metadata.visits import Visit
+from opic.choose import Sweep
+from refresh.due import DueFolders
+from refresh.interval import Spread, weight
+from refresh.plan import choose, crowd
+from refresh.split import BandwidthMeter
+from wire.messages import FetchOrder, PageReport, Priority
+
+ORDERS_OUT = 50_000
+"""most orders out at once, of a partition: about 30 MB"""
+SCAN = 1 << 17
+"""most pages that one turn looks at for unread ones: 0.3 ms"""
+DUE_AT_ONCE = 512
+"""most due pages that one turn looks at"""
+DAY = 86_400.0
+LOOK_AGAIN = 30 * DAY
+"""a page that failed for good is tried once more after this long (refreshing only)"""
+_NOTHING = RefreshRow()
+
+
+class Lease(NamedTuple):
+    """An order that is out. `row`: the page's Refresh-Data when it left."""
+
+    epoch: int
+    row: RefreshRow | None
+    priority: Priority
+
+
+class Planner:
+    """`orders` at the end of every turn. refreshing: pages read are read again when due."""
+
+    def __init__(self, partition: Partition, purse: Purse, settings: Settings, refreshing: bool) -> None:
+        self.partition = partition
+        self.purse = purse
+        self.settings = settings
+        self.refreshing = refreshing
+        self.eager = False
+        """read the page due next, early, rather than read nothing (a bounded `crawl --refresh`)"""
+        self.leases: dict[int, Lease] = {}
+        self.wanted: dict[Priority, deque[int]] = {Priority.BLOCKING: deque(), Priority.ORDERED: deque()}
+        self.retries: list[tuple[float, int]] = []
+        self.folders = DueFolders(1 if settings.crawl.refresh else settings.refresh.time_unit)
+        self.spread = Spread()
+        self.meter = BandwidthMeter(settings.refresh.bandwidth)
+        self.finder = Sweep(target=0.1)
+        self.boot = 1
+        self._count = 0
+        self._reads = 0
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        return {"spread": self.spread.dump(), "finder": self.finder.dump(), "boot": self.boot, "reads": self._reads}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        self.spread = Spread.load(state["spread"])
+        self.finder = Sweep.load(state["finder"])
+        self.boot = state["boot"] + 1
+        self._reads = state["reads"]
+
+    def recover(self, now: float) -> None:
+        """Rebuild the queues from columns and LEASE rows."""
+        for key, value in self.partition.scan(keys.LEASE.prefix):
+            priority = rows.unpack_lease(value).priority
+            self.wanted[Priority(priority)].append(keys.LEASE.split(key))
+        columns, n = self.partition.columns, self.partition.columns.n
+        state, due = columns["state"][:n], columns["due"][:n]
+        self.retries = [(float(due[page]), page) for page in np.flatnonzero(state == State.ERROR).tolist()]
+        heapq.heapify(self.retries)
+        if self.refreshing:
+            pages = np.flatnonzero((due > 0) & (state != State.ERROR)).astype(np.uint32)
+            self.folders.add(pages, due[pages])
+
+    def want(self, page: int, priority: Priority) -> None:
+        self.wanted[Priority.BLOCKING if priority is Priority.BLOCKING else Priority.ORDERED].append(page)
+
+    # -- reports -------------------------------------------------------------------------------------------------
+
+    def settle(self, page: int, epoch: int) -> Lease | None:
+        """The order is answered: its lease ends. None: no such lease, the report is stale."""
+        lease = self.leases.get(page)
+        if lease is None or lease.epoch != epoch:
+            return None
+        del self.leases[page]
+        self.partition.unlease(page)
+        return lease
+
+    def drop(self, page: int, epoch: int) -> None:
+        """The order was taken back unread (a host was blocked)."""
+        self.settle(page, epoch)
+
+    def date(
+        self,
+        page: int,
+        report: PageReport,
+        visit: Visit,
+        row: RefreshRow | None,
+        importance: float,
+        rate: float,
+        now: float,
+    ) -> tuple[int, float]:
+        """(next read in seconds since 1970, 0 = none; weight of the page in S) after a report."""
+        old = row.weight if row is not None else 0.0
+        if visit.answered:
+            self.meter.count(now)
+            self._reads += 1
+        if visit.state is State.ERROR:
+            heapq.heappush(self.retries, (report.retry_at, page))
+            return math.ceil(report.retry_at), old
+        heavy = weight(importance, rate) if visit.state is State.READ else 0.0
+        self.spread.replace(old, heavy)
+        wait = self._wait(report, visit, heavy, now)
+        due = min(int(now + wait), 0xFFFF_FFFF) if wait else 0
+        if due and self.refreshing:
+            self.folders.put(page, due)
+        return due, heavy
+
+    def _wait(self, report: PageReport, visit: Visit, heavy: float, now: float) -> float:
+        """Seconds to the next read, 0 = none is planned."""
+        if visit.state is State.READ:
+            return self.interval(heavy, now)
+        if visit.state is State.DEAD or visit.state is State.BLOCKED:
+            return 0.0
+        if report.error in ("http-404", "http-410"):
+            return self.settings.crawl.confirm_dead
+        return DAY if visit.state is State.DISALLOWED else LOOK_AGAIN
+
+    def interval(self, heavy: float, now: float) -> float:
+        """t = K / sqrt(r lambda) within the bounds of the settings (P1 eq. 22)."""
+        bounds = self.settings.refresh
+        return self.spread.interval(heavy, self.meter.rate(now), max(1.0, bounds.min_interval), bounds.max_interval)
+
+    # -- orders --------------------------------------------------------------------------------------------------
+
+    def orders(self, now: float, room: int) -> list[FetchOrder]:
+        """The orders of this turn, most urgent first; at most `room` of them."""
+        room = min(room, ORDERS_OUT - len(self.leases))
+        found: list[FetchOrder] = []
+        if room > 0:
+            self._take_wanted(found, room)
+            self._take_retries(found, room, now)
+            if self.refreshing:
+                self._take_due(found, room, now)
+            self._take_unread(found, room)
+        return found
+
+    def _take_wanted(self, found: list[FetchOrder], room: int) -> None:
+        flags = self.partition.columns["flags"]
+        for priority, queue in self.wanted.items():
+            while queue and len(found) < room:
+                page = queue.popleft()
+                if flags[page] & WANTED and not flags[page] & LEASED:
+                    found.append(self._order(page, priority, self.partition.row(page)))
+
+    def _take_retries(self, found: list[FetchOrder], room: int, now: float) -> None:
+        columns = self.partition.columns
+        while self.retries and self.retries[0][0] <= now and len(found) < room:
+            at, page = heapq.heappop(self.retries)
+            if (
+                columns["state"][page] != State.ERROR
+                or columns["flags"][page] & LEASED
+                or columns["due"][page] > at + 1
+            ):
+                continue
+            if not self._has_room(page):
+                heapq.heappush(self.retries, (now + 1.0, page))
+                columns["due"][page] = int(now + 1.0)
+                break
+            row = self.partition.row(page)
+            read_before = row is not None and row.reads > 0
+            found.append(self._order(page, Priority.REFRESH if read_before else Priority.DISCOVER, row))
+
+    def _take_due(self, found: list[FetchOrder], room: int, now: float) -> None:
+        columns = self.partition.columns
+        until = now
+        early = self.eager and len(self.leases) + len(found) < self.settings.fetch.concurrency
+        if early and (first := self.folders.next_due()) is not None:
+            until = max(now, float(first))
+        most = min(DUE_AT_ONCE, room - len(found))
+        for page in self.folders.pop(int(until), most).tolist() if most > 0 else ():
+            if columns["flags"][page] & LEASED or columns["state"][page] == State.OUT:
+                continue
+            if columns["due"][page] >= until + self.folders.unit_seconds:
+                continue  # stale: it was read since and lies in a later folder
+            row = self.partition.row(page) or _NOTHING
+            later = row.last_read + self.interval(row.weight, now) if row.weight else now
+            if not early and later >= now + self.folders.unit_seconds:
+                self._postpone(page, later)  # K grew since it was dated
+            elif not self._has_room(page):
+                self._postpone(page, now + self.folders.unit_seconds)
+            else:
+                found.append(self._order(page, Priority.REFRESH, row))
+
+    def _postpone(self, page: int, due: float) -> None:
+        when = min(int(due), 0xFFFF_FFFF)
+        self.partition.columns["due"][page] = when
+        self.partition.columns.touch("due", np.array([page]))
+        self.folders.put(page, when)
+
+    def _has_room(self, page: int) -> bool:
+        host = self.partition.columns["host"][page]
+        return bool(self.partition.hosts.leased[host] < self.settings.store.leases_per_host)
+
+    def _take_unread(self, found: list[FetchOrder], room: int) -> None:
+        """Refill hosts that run low, each up to its room, in one choice over the pages scanned."""
+        hosts, most = self.partition.hosts, self.settings.store.leases_per_host
+        count = len(hosts)
+        room -= len(found)
+        hungry = hosts.open[:count] & (hosts.waiting[:count] > 0) & (hosts.leased[:count] <= most // 2)
+        if room <= 0 or not hungry.any():
+            return
+        spare = np.where(hungry, most - hosts.leased[:count], 0).astype(np.int32)
+        pages = self._unread(hungry)
+        if not len(pages):
+            return
+        cash = self.purse.effective(pages)
+        urgency = -self.partition.columns["depth"][pages].astype(np.int64) if self.scouting else cash
+        wanted = min(room, int(np.minimum(spare, hosts.waiting[:count]).sum()))
+        if len(pages) > wanted:
+            near = crowd(urgency, wanted)
+            pages, cash, urgency = pages[near], cash[near], urgency[near]
+        chosen = choose(urgency, self.partition.columns["host"][pages], spare, wanted)
+        theta = math.inf if self.scouting else self.finder.theta
+        for page, units in zip(pages[chosen].tolist(), cash[chosen].tolist(), strict=True):
+            priority = Priority.DISCOVER if units >= theta else Priority.SCOUT
+            row = self.partition.row(page) if self.partition.columns["flags"][page] & HINTED else None
+            found.append(self._order(page, priority, row))
+
+    @property
+    def scouting(self) -> bool:
+        """Few pages were read yet: breadth first (P1 section 3)."""
+        return self._reads < self.settings.refresh.scout_pages
+
+    def _unread(self, hungry: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Unread pages of hungry hosts among the next SCAN pages; on through all pages while nothing is out at all."""
+        columns, n = self.partition.columns, self.partition.columns.n
+        scanned = 0
+        while scanned < n:
+            start, stop = self.finder.chunk(n, SCAN)
+            scanned += stop - start
+            unread = columns["state"][start:stop] == State.UNREAD
+            unread &= (columns["flags"][start:stop] & LEASED) == 0
+            pages = np.flatnonzero(unread) + start
+            rich = self.purse.effective(pages) >= self.finder.theta
+            self.finder.adapt(len(pages), int(rich.sum()))
+            pages = pages[hungry[columns["host"][pages]]]
+            if len(pages) or self.leases:
+                return pages
+        return NO_PAGES
+
+    def _order(self, page: int, priority: Priority, row: RefreshRow | None) -> FetchOrder:
+        partition = self.partition
+        self._count += 1
+        epoch = self.boot << 32 | self._count
+        partition.lease(page)
+        self.leases[page] = Lease(epoch, row, priority)
+        host = partition.hosts.clocks.get(int(partition.columns["host"][page]))
+        known = row or _NOTHING
+        whole = priority is Priority.BLOCKING or not self.settings.store.links
+        return FetchOrder(
+            page=page + partition.base,
+            url=partition.url(page),
+            priority=priority,
+            epoch=epoch,
+            depth=int(partition.columns["depth"][page]),
+            etag="" if whole else known.etag,
+            last_modified="" if whole else known.last_modified,
+            signature=known.signature,
+            attempt=known.failures,
+            not_before=host.next_at if host else 0.0,
+        )
+
+    # -- rest ----------------------------------------------------------------------------------------------------
+
+    def next_time(self) -> float:
+        """When something becomes due that is not yet out (wall clock); infinite if nothing will."""
+        retry = self.retries[0][0] if self.retries else math.inf
+        due = self.folders.next_due() if self.refreshing else None
+        return min(retry, math.inf if due is None else float(due))
+
+    @property
+    def unread(self) -> int:
+        """Unread pages in scope that wait for an order, of hosts that nobody holds."""
+        hosts = self.partition.hosts
+        count = len(hosts)
+        return int(hosts.waiting[:count][hosts.open[:count]].sum())

@@ -1,0 +1,245 @@
+"""All nodes of one machine on one event loop: page nodes (one a partition), fetch node, load node, an in-process bus.
+
+pages.N   everything for partition N: reports, loads, submits, cash     bounded by leases and commit groups
+orders    everything for the fetchers                                   bounded by leases
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xyro.fetcher import Fetcher
+from xyro.guard import Guard
+
+from configs.schema import Settings
+from crawl.data_dir import DataDir
+from crawl.fetch_node import FetchNode
+from crawl.load_node import LoadNode
+from crawl.page_loop import PageLoop, inbox
+from crawl.page_node import PageNode
+from crawl.scope import Scope
+from loader.intake import Intake
+from wire.bus import LocalBus
+from wire.clock import Clock, SystemClock
+from wire.messages import PageReport, Priority, Submit
+from wire.urls import host_of, partition_of
+from xyro.answer import Answer
+from xyro.orders import OrderQueue
+from xyro.politeness import Manners, Politeness
+from xyro.pool import Pool
+
+PATIENCE = 30.0
+"""`xyro crawl` ends when no retry is due within so many seconds"""
+LOW_WATER = 0
+HOUSEKEEPING = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """When a crawl ends. 0 = unbounded."""
+
+    pages: int = 0
+    seconds: float = 0.0
+    refresh: bool = False
+    """goes on refreshing until a bound"""
+    forever: bool = False
+    """a daemon: never ends by itself"""
+
+
+class Single:
+    """A crawl in one process: `start`, then `finished` says when nothing is left to do, `stop` at any time."""
+
+    def __init__(
+        self, data: DataDir, settings: Settings, guard: Guard, bounds: Bounds, clock: Clock | None = None
+    ) -> None:
+        self.data = data
+        self.settings = settings
+        self.bounds = bounds
+        self.clock = clock or SystemClock()
+        self.bus = LocalBus()
+        self.scope = Scope(settings.crawl, settings.rules, guard.host_allowed)
+        self.nodes = [
+            PageNode(partition, self.scope, settings, bounds.refresh or bounds.forever) for partition in data.partitions
+        ]
+        for node in self.nodes:
+            node.planner.eager = bounds.refresh and not bounds.forever
+        self.loads = LoadNode(self.bus, self.clock, Intake(), self._signature_of)
+        self.fetch = FetchNode(self.bus, self.loads)
+        self.queue = OrderQueue(settings.refresh.gamma)
+        self.fetcher = Fetcher.from_settings(settings.fetch, guard, self.clock)
+        self.pool = self.fetch.pool = self._pool()
+        self.loops = [
+            PageLoop(node, self.bus, self.clock, settings.store, self._room, self._starving) for node in self.nodes
+        ]
+        self.started = 0.0
+        self._reads_before = 0
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def _pool(self) -> Pool:
+        polite, fetch = self.settings.politeness, self.settings.fetch
+        if polite.delay is not None:
+            manners = Manners.fixed(polite.delay)
+        else:
+            manners = Manners(
+                polite.min_delay, polite.factor, polite.factor_cap, polite.ip_delay, polite.crawl_delay_cap
+            )
+        return Pool(
+            self.queue,
+            Politeness(manners),
+            self.fetcher,
+            self.clock,
+            robots_token=fetch.user_agent,
+            on_report=self._on_report,
+            concurrency=fetch.concurrency,
+        )
+
+    # -- life ----------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Recover, then set the nodes to work. Call on the running loop."""
+        now = self.clock.time()
+        self.started = self.clock.monotonic()
+        for node in self.nodes:
+            transfers, bodies = node.recover(now)
+            for transfer in transfers:
+                self.bus.post(inbox(transfer.target), transfer)
+            for body in bodies:
+                self.loads.take(body)
+            for number, row in node.partition.hosts.clocks.items():
+                if row.next_at > now or row.failures:
+                    self.pool.restore(row.name, row.next_at, row.failures)
+                if row.held:
+                    self.pool.hold(node.partition.hosts.names[number])
+        self._reads_before = self.reads_total
+        for work in (*(loop.run() for loop in self.loops), self.fetch.run(), self._housekeeping()):
+            self._tasks.append(asyncio.create_task(work))
+
+    async def _housekeeping(self) -> None:
+        while True:
+            await self.clock.sleep(HOUSEKEEPING)
+            self.loads.expire()
+
+    async def submit(self, urls: Iterable[str], priority: Priority = Priority.ORDERED, *, seed: bool = True) -> None:
+        """Hand canonical URLs over; returns when they are on disk."""
+        loop = asyncio.get_running_loop()
+        waits = []
+        for part in self.loops[0].send(Submit(tuple(urls), priority, seed)):
+            owner = self.loops[self._owner(part)]
+            waits.append(owner.accepted.setdefault(id(part), loop.create_future()))
+        if waits:
+            await self._or_failure(asyncio.gather(*waits))
+
+    def _owner(self, part: Submit) -> int:
+        return partition_of(host_of(part.urls[0]), len(self.nodes))
+
+    async def _or_failure(self, wanted: asyncio.Future[list[None]]) -> None:
+        """Await, unless a node fails meanwhile: then raise what it failed of."""
+        await asyncio.wait([wanted, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
+        self.check()
+        await wanted
+
+    def check(self) -> None:
+        """Raise what a node failed of."""
+        for loop in self.loops:
+            if loop.failed is not None:
+                raise loop.failed
+        for task in self._tasks:
+            if task.done() and not task.cancelled() and (error := task.exception()):
+                raise error
+
+    async def stop(self, grace: float = 5.0) -> None:
+        """Orderly: no new reads, those under way are finished (at most `grace` seconds), everything is committed."""
+        await self.pool.close(grace)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for loop in self.loops:
+            await loop.drain()
+        await self.fetcher.close()
+        await self.bus.close()
+        for loop in self.loops:
+            loop.close()
+
+    # -- end -----------------------------------------------------------------------------------------------------
+
+    @property
+    def reads_total(self) -> int:
+        """Reads since the crawl began."""
+        return sum(node.reads for node in self.nodes)
+
+    @property
+    def reads(self) -> int:
+        """Reads of this run."""
+        return self.reads_total - self._reads_before
+
+    @property
+    def leased(self) -> int:
+        return sum(len(node.planner.leases) for node in self.nodes)
+
+    def _room(self) -> int:
+        """Reads that may still be ordered under the bound."""
+        return self.bounds.pages - self.reads - self.leased if self.bounds.pages else 1 << 30
+
+    def _starving(self) -> bool:
+        return len(self.queue) <= LOW_WATER
+
+    def ended(self) -> str:
+        """Why the crawl is over: 'max-pages' | 'max-seconds' | 'complete'; '' while it is not."""
+        if self.bounds.seconds and self.clock.monotonic() - self.started >= self.bounds.seconds:
+            return "max-seconds"
+        if self.bounds.pages and self.reads >= self.bounds.pages and self._settled():
+            return "max-pages"
+        if self.bounds.forever or not self._settled() or not self._exhausted():
+            return ""
+        return "complete"
+
+    def _settled(self) -> bool:
+        """No order out, nothing on its way to disk."""
+        return not self.leased and self.pool.quiet() and all(loop.quiet for loop in self.loops)
+
+    def _exhausted(self) -> bool:
+        """Nothing in scope is unread, no retry is due soon, no load waits, no transfer is on its way."""
+        soon = self.clock.time() + PATIENCE
+        for node in self.nodes:
+            planner = node.planner
+            if planner.unread or any(planner.wanted.values()) or node.post.unacknowledged:
+                return False
+            if planner.retries and planner.retries[0][0] <= soon:
+                return False
+            if self.bounds.refresh and planner.next_time() < math.inf:
+                return False
+        return not self.loads.intake.ready
+
+    async def finished(self) -> str:
+        """Wait for the end; the reason. Raises what a node failed of."""
+        while not (reason := self.ended()):
+            await asyncio.sleep(0.05)
+            self.check()
+        return reason
+
+    # -- looks ---------------------------------------------------------------------------------------------------
+
+    def _signature_of(self, page: int) -> bytes:
+        lease = self.nodes[page >> 32].planner.leases.get(page & 0xFFFF_FFFF)
+        return lease.row.signature if lease and lease.row else b""
+
+    def _on_report(self, report: PageReport, answer: Answer) -> None:
+        self.fetch.on_report(report, answer)
+        if self._starving() or self.bus.waiting(inbox(report.page >> 32)) >= self.settings.store.commit_reports:
+            self.loops[report.page >> 32].hurry()
+
+    @property
+    def known(self) -> int:
+        return sum(node.purse.known for node in self.nodes)
+
+    @property
+    def errors(self) -> Counter[str]:
+        """Failed orders of this run, by class."""
+        total: Counter[str] = Counter()
+        for node in self.nodes:
+            total.update(node.errors)
+        return total

@@ -1,0 +1,328 @@
+"""An XML body becomes events for a handler, safely: no tree, no input or output, every limit ours or libxml2's.
+
+    pieces(body)  ->  read(pieces, ...)  ->  handler.starts[tag](attributes), handler.ends[tag](text), ...
+    gzip, caps        encoding, lxml, limits
+
+Bounds that libxml2 2.14 keeps by itself without `huge_tree` (tests/loader/test_hostile.py): expansion of entities and
+default attributes to 1 MB + 5 x the input (billion laughs, quadratic blow-up, a DTD's too), entity loops, names of
+50 kB, attribute values and markup of 10 MB. What it leaves open when no tree is built (depth, counts, text, the length
+of the prolog) is `Limits`.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from lxml import etree
+
+from wire.errors import TheirError
+
+PIECE = 65_536
+"""Bytes given to the parser at once."""
+XML_BASE = "{http://www.w3.org/XML/1998/namespace}base"
+XLINK = "{http://www.w3.org/1999/xlink}"
+_XLINK_HREF = XLINK + "href"
+_GZIP = b"\x1f\x8b\x08"
+BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_NEWER = re.compile(rb"<\?xml\s+version\s*=\s*[\"']1\.[1-9]")
+
+Attributes = Mapping[str, str]
+"""Attributes of one element by name; names and tags are in Clark notation: {namespace}local."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one body may cost. Over a limit the load fails by name, with the links found so far."""
+
+    depth: int = 1_000
+    """elements open at once (hand-written documents stay below 100)"""
+    attributes: int = 1_000
+    """attributes of one element"""
+    nodes: int = 600_000
+    """elements and attributes in all: a full sitemap (50,000 URLs) has 250,000; 0.7 us each"""
+    text: int = 10_000_000
+    """bytes of text or comment in one go (libxml2's own limit where it builds a tree)"""
+    prolog: int = 1 << 20
+    """bytes before the root element: 1 MiB of declarations cost 0.07 s and 8 MB"""
+    body: int = 50 << 20
+    """unzipped bytes (sitemaps.org: 52,428,800)"""
+    ratio: int = 200
+    """unzipped to zipped bytes, judged from 1 MiB on"""
+    parts: int = 64
+    """external parts asked for by one document (XHTML 1.1, the most modular DTD around, has about 40)"""
+    part: int = 4 << 20
+    """bytes of one external part (DocBook 4.5 in one file: 0.3 MB)"""
+
+
+class XmlFault(TheirError):
+    """A body that is not well-formed, or hostile. `kind` is one of FAULTS."""
+
+
+FAULTS = {
+    "empty": "no bytes, or white space only",
+    "not-well-formed": "breaks a rule of XML 1.0 that has no name of its own here",
+    "xml-version": "an XML version that is not 1.x, or what only XML 1.1 allows in a document that says it is 1.1",
+    "encoding": "bytes that its encoding does not have, or an encoding that nobody knows",
+    "undeclared-entity": "&name; without a declaration, where no external DTD could have one",
+    "entity-loop": "an entity that contains itself",
+    "entity-expansion": "entities or default attributes blow it up beyond 1 MB + 5 x its size",
+    "too-deep": "Limits.depth",
+    "too-many-attributes": "Limits.attributes",
+    "too-many-nodes": "Limits.nodes",
+    "text-too-long": "Limits.text, or a name, value or comment over libxml2's own bounds",
+    "prolog-too-long": "Limits.prolog",
+    "too-large": "Limits.body",
+    "gzip-bomb": "Limits.ratio, or thousands of gzip members",
+    "gzip-broken": "gzip data cut short or damaged",
+    "too-many-urls": "a sitemap over 50,000 entries",
+    "too-many-parts": "Limits.parts",
+}
+"""Kinds of XmlFault: what each means. intake.TROUBLES has the kinds of incomplete documents."""
+
+_NAMES = {
+    etree.ErrorTypes.ERR_UNKNOWN_VERSION: "xml-version",
+    etree.ErrorTypes.ERR_INVALID_ENCODING: "encoding",
+    etree.ErrorTypes.ERR_UNKNOWN_ENCODING: "encoding",
+    etree.ErrorTypes.ERR_UNSUPPORTED_ENCODING: "encoding",
+    etree.ErrorTypes.I18N_CONV_FAILED: "encoding",
+    etree.ErrorTypes.ERR_UNDECLARED_ENTITY: "undeclared-entity",
+    etree.ErrorTypes.ERR_ENTITY_LOOP: "entity-loop",
+    etree.ErrorTypes.ERR_NAME_TOO_LONG: "text-too-long",
+}
+
+
+class Handler(Protocol):
+    """Who is told what the document contains. Tags it has no entry for cost it nothing."""
+
+    @property
+    def starts(self) -> Mapping[str, Callable[[Attributes], None]]:
+        """By tag: called with the attributes of a start tag."""
+        ...
+
+    @property
+    def ends(self) -> Mapping[str, Callable[[str], None]]:
+        """By tag: called with the text since the element's last child (all of it where there is none), stripped."""
+        ...
+
+    def linked(self, tag: str, attrib: Attributes) -> None:
+        """A start tag with an xlink:href, before `starts`."""
+
+    def rebase(self, base: str | None) -> None:
+        """An element with this xml:base begins; None: it ended."""
+
+
+class Part(Protocol):
+    """An external part: its bytes, and the URL that they were read from."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def body(self) -> bytes: ...
+
+
+Answer = Callable[[str, str], Part]
+"""(system identifier as far as libxml2 resolved it, public identifier) -> the part, empty where there is none."""
+
+
+def pieces(body: bytes, limits: Limits) -> Iterator[bytes]:
+    """`body` in pieces of at most PIECE bytes, unzipped (one layer) if it begins as gzip does, within the limits."""
+    if body.startswith(_GZIP):
+        yield from _unzipped(body, limits)
+        return
+    if len(body) > limits.body:
+        raise XmlFault("too-large", f"{len(body)} bytes")
+    for at in range(0, len(body), PIECE):
+        yield body[at : at + PIECE]
+
+
+def _unzipped(body: bytes, limits: Limits) -> Iterator[bytes]:
+    """The members of a gzip file one after the other; what follows the last is ignored, as gzip(1) does."""
+    size, members, at = 0, 0, 0
+    while body.startswith(_GZIP, at):
+        members += 1
+        unzip = zlib.decompressobj(wbits=31)
+        while not unzip.eof:
+            data = unzip.unconsumed_tail or body[at : at + PIECE]
+            at += 0 if unzip.unconsumed_tail else len(data)
+            piece = _inflated(unzip, data)
+            size += len(piece)
+            _refuse_bomb(size, at, members, limits)
+            if piece:
+                yield piece
+        at -= len(unzip.unused_data)
+
+
+def _inflated(unzip: Any, data: bytes) -> bytes:
+    if not data:
+        raise XmlFault("gzip-broken", "cut short")
+    try:
+        return bytes(unzip.decompress(data, PIECE))
+    except zlib.error as error:
+        raise XmlFault("gzip-broken", str(error)) from None
+
+
+def _refuse_bomb(size: int, zipped: int, members: int, limits: Limits) -> None:
+    if size > limits.body:
+        raise XmlFault("too-large", "unzipped")
+    if members > 2_000 or size > max(1 << 20, zipped * limits.ratio):
+        raise XmlFault("gzip-bomb", f"{size} of {zipped} bytes in {members} members")
+
+
+def read(parts: Iterable[bytes], charset: str, root: Callable[[str], Handler], limits: Limits, answer: Answer) -> None:
+    """Parse the pieces of one body; `root` chooses the handler when the root element's tag is known.
+
+    `charset` is the media type's (empty: none). Order of belief (XML 1.0 appendix F, RFC 7303): byte order mark,
+    charset, XML declaration, UTF-8. White space before the XML declaration, a common slip, is forgiven. Raises
+    XmlFault, after all events that came before the fault; what `root`, a handler or `answer` raises passes through.
+    """
+    stream = iter(parts)
+    first = _first(stream)
+    if not first:
+        raise XmlFault("empty")
+    events = _Events(root, limits)
+    try:
+        parser = _parser(events, _encoding(first, charset), answer)
+        parser.feed(first)
+        events.fed(len(first))
+        for piece in stream:
+            parser.feed(piece)
+            events.fed(len(piece))
+        parser.close()
+    except etree.XMLSyntaxError as error:
+        raise XmlFault(_name(error, first), str(error)) from None
+
+
+def _first(stream: Iterator[bytes]) -> bytes:
+    """Enough bytes to know the family of the encoding by (4), from the first that is not white space."""
+    first = b""
+    while len(first) < 4 and (piece := next(stream, b"")):
+        first = (first + piece).lstrip(b" \t\r\n")
+    return first
+
+
+def _encoding(head: bytes, charset: str) -> str | None:
+    """What the parser has to be told, None where it finds out by itself (byte order mark, declaration, UTF-8)."""
+    if head.startswith(BOMS):
+        return None
+    if charset:
+        return charset
+    if head[0:2] == b"<\0":
+        return "UTF-16LE"
+    return "UTF-16BE" if head[0:2] == b"\0<" and head[2:3] == b"\0" else None
+
+
+def _parser(events: _Events, encoding: str | None, answer: Answer) -> Any:
+    """A parser for one body. It may resolve entities and load DTDs because `answer`, from memory, is all it can ask."""
+    try:
+        parser = etree.XMLParser(
+            target=events,
+            encoding=encoding,
+            resolve_entities=True,
+            load_dtd=True,
+            attribute_defaults=True,
+            no_network=True,
+            huge_tree=False,
+        )
+    except (LookupError, ValueError):  # a charset that libxml2 does not know
+        return _parser(events, None, answer)
+    parser.resolvers.add(_Resolver(answer))
+    return parser
+
+
+class _Resolver(etree.Resolver):  # type: ignore[misc]  # lxml has no types
+    """Stands between libxml2 and the world: it always answers, so lxml never falls back on files or the network."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+
+    def resolve(self, system: str | None, public: str | None, context: Any) -> Any:
+        part = self._answer(system or "", public or "")
+        return self.resolve_string(part.body, context, base_url=part.url)
+
+
+class _Events:
+    """The parser's target: counts, keeps text, and passes on what the handler has an entry for."""
+
+    def __init__(self, root: Callable[[str], Handler], limits: Limits) -> None:
+        self._root = root
+        self._limits = limits
+        self._deepest, self._most = limits.depth, limits.nodes
+        self._handler: Handler | None = None
+        self._starts: Mapping[str, Callable[[Attributes], None]] = {}
+        self._ends: Mapping[str, Callable[[str], None]] = {}
+        self._bases: list[int] = []
+        """depths of the open elements with an xml:base"""
+        self._text: list[str] = []
+        self.data = self._text.append  # libxml2 gives every &lt; of an escaped article as a text of its own
+        self._depth = self._nodes = self._run = 0
+        self._mark = (0, 0)
+
+    def start(self, tag: str, attrib: Attributes) -> None:
+        handler = self._handler or self._begin(tag)
+        self._depth += 1
+        self._nodes += 1
+        if self._depth > self._deepest:
+            raise XmlFault("too-deep")
+        if attrib:
+            self._attributes(handler, tag, attrib)
+        if self._nodes > self._most:
+            raise XmlFault("too-many-nodes")
+        act = self._starts.get(tag)
+        if act is not None:
+            act(attrib)
+        self._text.clear()
+
+    def end(self, tag: str) -> None:
+        act = self._ends.get(tag)
+        if act is not None:
+            act("".join(self._text).strip())
+        self._text.clear()
+        if self._bases and self._bases[-1] == self._depth:
+            self._rebased()
+        self._depth -= 1
+
+    def close(self) -> None:
+        """Required of a target."""
+
+    def fed(self, size: int) -> None:
+        """A piece of `size` bytes was parsed. Pieces without a tag in them are one run of text (or one long prolog)."""
+        mark = (self._nodes, self._depth)
+        self._run = self._run + size if mark == self._mark else 0
+        self._mark = mark
+        if self._handler is None and self._run > self._limits.prolog:
+            raise XmlFault("prolog-too-long")
+        if self._run > self._limits.text:
+            raise XmlFault("text-too-long")
+
+    def _begin(self, tag: str) -> Handler:
+        self._handler = handler = self._root(tag)
+        self._starts, self._ends = handler.starts, handler.ends
+        return handler
+
+    def _rebased(self) -> None:
+        self._bases.pop()
+        if self._handler is not None:
+            self._handler.rebase(None)
+
+    def _attributes(self, handler: Handler, tag: str, attrib: Attributes) -> None:
+        self._nodes += len(attrib)
+        if len(attrib) > self._limits.attributes:
+            raise XmlFault("too-many-attributes", f"{len(attrib)}")
+        if XML_BASE in attrib:
+            self._bases.append(self._depth)
+            handler.rebase(attrib[XML_BASE])
+        if _XLINK_HREF in attrib:
+            handler.linked(tag, attrib)
+
+
+def _name(error: Any, head: bytes) -> str:
+    """The fault that an error of libxml2 is; one code stands for both the limit of expansion and that of buffers."""
+    if error.code == etree.ErrorTypes.ERR_RESOURCE_LIMIT:
+        return "entity-expansion" if "amplification" in str(error) else "text-too-long"
+    name = _NAMES.get(error.code, "not-well-formed")
+    return "xml-version" if name == "not-well-formed" and _NEWER.match(head) else name

@@ -1,0 +1,220 @@
+"""Links of any XML document: XHTML, XLink and XInclude; and the collector that all formats write their links into.
+
+What is a link to a page: href of XHTML's a, area and link (alternate, next, prev, canonical), src of frame and iframe,
+meta refresh; xlink:href of simple links and locators (XLink 1.1), unless xlink:show="embed" or an SVG element other
+than `a` says that it is a resource; href of xi:include (XInclude is never expanded, only told). A reference inside the
+same document ("#part") is none. xml-stylesheet and schemaLocation are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from loader.parse import XLINK, Attributes
+from wire.messages import LINK_EXTERNAL, LINK_HINT, LINK_NOFOLLOW, MAX_LINKS, LinkKind, Links
+from wire.urls import authority, resolve
+
+XHTML = "{http://www.w3.org/1999/xhtml}"
+XINCLUDE = "{http://www.w3.org/2001/XInclude}"
+_SVG = "{http://www.w3.org/2000/svg}"
+_MEMO = 4_096
+"""Distinct hrefs remembered with what they resolve to."""
+_OVERFLOW = 300_000
+"""Distinct links counted beyond MAX_LINKS (a hash each: 25 MB at most)."""
+_CLOCK_SKEW = 86_400.0
+"""Dates up to a day after the read are local times without a zone; later ones are lies."""
+
+
+class Found:
+    """What one document showed: distinct links in order of first appearance, and dates of change of the linked pages.
+
+    A link is nofollow (or a hint) only if it is so wherever the document shows it.
+    """
+
+    def __init__(self, url: str, read_at: float) -> None:
+        """`url`: of the document, canonical; `read_at`: seconds since 1970."""
+        self.base = url
+        """what relative references are resolved against; follows xml:base"""
+        self.url = url
+        self.dropped = 0
+        """references that name no http(s) URL, or one the document may not name"""
+        self._read_at = read_at
+        self._authority = authority(url)
+        self._flags: dict[str, int] = {}
+        self._over: set[int] = set()
+        self._dates: dict[str, float] = {}
+        self._memo: dict[str, str | None] = {}
+        self._memo_base = url
+
+    def resolve(self, href: str) -> str | None:
+        """The canonical URL of `href` here; None (and counted) where it has none."""
+        if self.base is not self._memo_base or len(self._memo) >= _MEMO:
+            self._memo.clear()
+            self._memo_base = self.base
+        if href in self._memo:
+            url = self._memo[href]
+        else:
+            url = self._memo[href] = resolve(self.base, href)
+        self.dropped += url is None
+        return url
+
+    def add(self, href: str, flags: int) -> str | None:
+        """Note the link; its URL, or None where it names no page or comes after MAX_LINKS others."""
+        if not href or href[0] == "#":
+            return None
+        url = self.resolve(href)
+        return None if url is None else self.note(url, flags)
+
+    def note(self, url: str, flags: int) -> str | None:
+        """As `add`, for a canonical URL. `flags`: a LinkKind and LINK_* bits; LINK_EXTERNAL is set here."""
+        known = self._flags.get(url)
+        if known is None:
+            if len(self._flags) >= MAX_LINKS:
+                self._over_full(url)
+                return None
+            self._flags[url] = flags if authority(url) == self._authority else flags | LINK_EXTERNAL
+        elif known & (LINK_NOFOLLOW | LINK_HINT):
+            self._flags[url] = known & ~(LINK_NOFOLLOW | LINK_HINT) | (known & flags & (LINK_NOFOLLOW | LINK_HINT))
+        return url
+
+    def date(self, url: str | None, when: float) -> None:
+        """Evidence: page `url`, a link of this document, last changed at `when`; the latest counts, lies do not."""
+        if url is not None and 0.0 < when <= self._read_at + _CLOCK_SKEW and url in self._flags:
+            self._dates[url] = max(min(when, self._read_at), self._dates.get(url, 0.0))
+
+    @property
+    def dates(self) -> tuple[tuple[str, float], ...]:
+        """(URL, seconds since 1970), in order of first appearance."""
+        return tuple(self._dates.items())
+
+    def links(self, *, nofollow: bool = False) -> Links:
+        """All links so far; `nofollow`: the whole document asked not to follow them."""
+        every = LINK_NOFOLLOW if nofollow else 0
+        flags = bytes(flag | every for flag in self._flags.values())
+        return Links(tuple(self._flags), flags, len(self._over), self.dropped)
+
+    def _over_full(self, url: str) -> None:
+        if len(self._over) < _OVERFLOW:
+            self._over.add(hash(url))
+
+
+class XmlLinks:
+    """The handler (parse.Handler) of any document; feeds and sitemaps add to it what they know better."""
+
+    format = "xml"
+
+    def __init__(self, found: Found) -> None:
+        self.found = found
+        self.nofollow = False
+        """meta robots: no link of this document is to be followed"""
+        self._outer: list[str] = []
+        self.ends: dict[str, Callable[[str], None]] = {}
+        self.starts: dict[str, Callable[[Attributes], None]] = {XINCLUDE + "include": self._include}
+        self._understand(XHTML)
+
+    def _understand(self, namespace: str) -> None:
+        """Tags of XHTML in this namespace."""
+        self.starts[namespace + "a"] = self._anchor
+        self.starts[namespace + "area"] = self._area
+        self.starts[namespace + "frame"] = self.starts[namespace + "iframe"] = self._frame
+        self.starts[namespace + "link"] = self._link
+        self.starts[namespace + "meta"] = self._meta
+
+    def rebase(self, base: str | None) -> None:
+        """xml:base (XML Base 1.1): resolved against the base around it; one that names nothing changes nothing."""
+        found = self.found
+        if base is None:
+            found.base = self._outer.pop()
+        else:
+            self._outer.append(found.base)
+            found.base = resolve(found.base, base) or found.base
+
+    def linked(self, tag: str, attrib: Attributes) -> None:
+        kind = attrib.get(XLINK + "type", "simple")
+        if kind not in ("simple", "locator") or attrib.get(XLINK + "show") == "embed":
+            return
+        if tag.startswith(_SVG) and tag != _SVG + "a":  # image, use, gradients: parts of the picture
+            return
+        self.found.add(attrib[XLINK + "href"], LinkKind.XLINK)
+
+    def _include(self, attrib: Attributes) -> None:
+        self.found.add(attrib.get("href", ""), LinkKind.XLINK)
+
+    def _anchor(self, attrib: Attributes) -> None:
+        self.found.add(attrib.get("href", ""), LinkKind.ANCHOR | _nofollow(attrib))
+
+    def _area(self, attrib: Attributes) -> None:
+        self.found.add(attrib.get("href", ""), LinkKind.AREA | _nofollow(attrib))
+
+    def _frame(self, attrib: Attributes) -> None:
+        self.found.add(attrib.get("src", ""), LinkKind.FRAME)
+
+    def _link(self, attrib: Attributes) -> None:
+        rels = _words(attrib.get("rel", ""))
+        flags = link_flags(rels)
+        if flags is not None and "stylesheet" not in rels:
+            self.found.add(attrib.get("href", ""), flags | _nofollow(attrib))
+
+    def _meta(self, attrib: Attributes) -> None:
+        content = attrib.get("content", "").lower()
+        if attrib.get("name", "").lower() == "robots":
+            self.nofollow |= not {"nofollow", "none"}.isdisjoint(content.replace(",", " ").split())
+        elif attrib.get("http-equiv", "").lower() == "refresh":
+            self.found.add(_refresh_target(attrib["content"]) if content else "", LinkKind.REDIRECT)
+
+
+class Xhtml(XmlLinks):
+    """An XHTML document: base href too, and the tags of a root that forgot its namespace."""
+
+    format = "xhtml"
+
+    def __init__(self, found: Found, root: str) -> None:
+        super().__init__(found)
+        namespace = root[: root.rindex("}") + 1] if "}" in root else ""
+        if namespace != XHTML:
+            self._understand(namespace)
+        self.starts[namespace + "base"] = self._base
+        self._based = False
+
+    def _base(self, attrib: Attributes) -> None:
+        """The first one that names an http(s) URL counts, for what follows it (HTML 4.2.3)."""
+        url = None if self._based else self.found.resolve(attrib.get("href", ""))
+        if url is not None:
+            self._based = True
+            self.found.base = url
+            self._outer = [url for _ in self._outer]
+
+
+def link_flags(rels: Iterable[str]) -> int | None:
+    """Flags of a `link` element with these relations; None where it is no link to a page."""
+    for rel in rels:
+        if rel in _RELATIONS:
+            return _RELATIONS[rel]
+    return None
+
+
+_RELATIONS: dict[str, int] = {
+    "alternate": LinkKind.ALTERNATE,
+    "next": LinkKind.NEXT,
+    "prev": LinkKind.NEXT,
+    "previous": LinkKind.NEXT,
+    "canonical": LinkKind.CANONICAL | LINK_HINT,
+}
+
+
+def _nofollow(attrib: Attributes) -> int:
+    rel = attrib.get("rel")
+    return LINK_NOFOLLOW if rel is not None and "nofollow" in _words(rel) else 0
+
+
+def _words(text: str) -> list[str]:
+    return text.lower().split()
+
+
+def _refresh_target(content: str) -> str:
+    """The URL of a meta refresh: '5; url=next.html', with or without quotes; empty where it reloads the page itself."""
+    after = content.replace(",", ";", 1).partition(";")[2].strip()
+    if after[:3].lower() == "url" and after[3:].lstrip()[:1] == "=":
+        after = after[3:].lstrip()[1:].strip()
+    quote = after[:1]
+    return after[1:].partition(quote)[0] if quote in ("'", '"') and quote else after

@@ -1,0 +1,77 @@
+"""Hosts of a partition: name <-> number, how many of their pages wait or are out, and what politeness must remember.
+
+A host is an authority as canonical URLs write it (host, and the port where it is not the scheme's own), so http and https
+of one host share politeness. Numbers are dense; the counters are numpy columns indexed by them, so a plan can ask "has the
+host of each of these pages room?" in one step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metadata import keys, rows
+from metadata.rows import HostRow
+
+
+class Hosts:
+    """Always holds: waiting[h] + leased[h] = pages of h that are to be read now or are being read (never below 0)."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self.names: list[str] = []
+        self.waiting: NDArray[np.int32] = np.zeros(64, np.int32)
+        """unread pages in scope that no order has taken, by host"""
+        self.leased: NDArray[np.int32] = np.zeros(64, np.int32)
+        """orders that are out, by host"""
+        self.open: NDArray[np.bool_] = np.ones(64, np.bool_)
+        """not paused and not blocked by a person"""
+        self.clocks: dict[int, HostRow] = {}
+        """hosts with politeness to remember (a later next_at, failures) or a hold; most have none"""
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def number(self, name: str) -> int:
+        """The host's number; a new name gets the next one (the caller stores its row: `is_new`)."""
+        found = self.numbers.get(name)
+        if found is not None:
+            return found
+        number = self.numbers[name] = len(self.names)
+        self.names.append(name)
+        if number >= len(self.waiting):
+            self.waiting = np.concatenate([self.waiting, np.zeros_like(self.waiting)])
+            self.leased = np.concatenate([self.leased, np.zeros_like(self.leased)])
+            self.open = np.concatenate([self.open, np.ones_like(self.open)])
+        return number
+
+    def row(self, number: int) -> HostRow:
+        """What is to be stored of the host."""
+        return self.clocks.get(number) or HostRow(name=self.names[number])
+
+    def remember(self, number: int, next_at: float, failures: int) -> bool:
+        """Note a host's politeness; True where the row changed and must be stored."""
+        old = self.clocks.get(number)
+        if old is None and not failures and not next_at:
+            return False
+        held = old.held if old else ""
+        self.clocks[number] = HostRow(name=self.names[number], next_at=next_at, failures=failures, held=held)
+        return True
+
+    def hold(self, number: int, held: str) -> None:
+        """held: '' | paused | blocked."""
+        old = self.row(number)
+        self.clocks[number] = HostRow(name=old.name, next_at=old.next_at, failures=old.failures, held=held)
+        self.open[number] = not held
+
+    def load(self, number: int, row: HostRow) -> None:
+        """Take over a stored row; rows come in the order of their numbers."""
+        if self.number(row.name) != number:
+            raise ValueError(f"host {number}: {row.name} is stored out of order")
+        if row.next_at or row.failures or row.held:
+            self.clocks[number] = row
+            self.open[number] = not row.held
+
+    def stored(self, number: int) -> tuple[bytes, bytes]:
+        """Key and value of the host's row."""
+        return keys.HOST.key(number), rows.pack(self.row(number))

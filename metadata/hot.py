@@ -1,0 +1,203 @@
+"""Hot state: one numpy column a field, indexed by the page's local number, and the after-images that make it durable.
+
+A column lies in reserved address space: as long as its capacity from the start, of which only touched pages cost
+memory. So it grows without copying and a view of it stays good for ever.
+
+The journal rule. Whoever changes a column marks the changed numbers (`touch`); each commit group packs the marked
+values as they are then (`after_images`) into its write batch. A record says what values *are*, not how they changed, so
+replaying a run of records in order onto any state that lies within the run ends in the same columns, however often it
+is done: that is what lets a snapshot be copied while the columns change (snapshot.py).
+
+A record, little-endian: checksum u64 (xxh3 of the rest), length of the head u32, head (MessagePack [version, first new
+number, n, [[column, dtype, marked] ...]]), then of each column the marked numbers (u32) and their values, then of each
+column the values of the numbers that are new since the last record.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from xxhash import xxh3_64_intdigest
+
+from wire.errors import InputError, MachineError
+
+CAPACITY = 2**27
+"""pages a partition; addresses only, memory is paid as it is used"""
+VERSION = 1
+_FRAME = struct.Struct("<QI")
+_PAGE = np.dtype("<u4")
+_NORESERVE: int = getattr(mmap, "MAP_NORESERVE", 0x4000)
+
+Array = NDArray[Any]
+
+
+def reserve(dtype: DTypeLike, count: int, *, scattered: bool = False) -> Array:
+    """A zeroed, writable array of `count` items of which only the touched pages cost memory.
+
+    `scattered`: used in islands, so the kernel shall not back it with huge pages (2 MiB an island).
+    """
+    kind = np.dtype(dtype)
+    try:
+        region = mmap.mmap(-1, max(1, count * kind.itemsize), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
+    except (OSError, OverflowError, ValueError) as error:
+        raise MachineError(
+            f"cannot reserve {count * kind.itemsize:,} bytes of addresses: {error}: raise the address limit "
+            "(ulimit -v, vm.overcommit_memory) or lower the partition's capacity"
+        ) from None
+    if scattered and hasattr(mmap, "MADV_NOHUGEPAGE"):
+        region.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(region, kind, count)
+
+
+class _Head(msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version"):
+    """What a record says of itself."""
+
+    first: int
+    """the first number that is new in it"""
+    n: int
+    marked: tuple[tuple[str, str, int], ...]
+    """name, dtype and number of marked values of each column, in order"""
+
+
+_PACK_HEAD = msgspec.msgpack.Encoder().encode
+_HEAD = msgspec.msgpack.Decoder(_Head)
+
+
+class Columns:
+    """Named columns of numbers 0..n-1. Rows at and over `n` are zero and belong to nobody.
+
+    Who fills it: the page node's loop, one thread. Other threads may read (snapshot.py copies): a row may then be of
+    before or after a change, which the journal repairs.
+    """
+
+    def __init__(self, spec: Mapping[str, DTypeLike], capacity: int = CAPACITY) -> None:
+        if not 0 < capacity < 2**32:
+            raise ValueError(f"capacity {capacity}: 1..2^32 - 1, local page numbers have 32 bits")
+        self.spec: dict[str, np.dtype[Any]] = {name: np.dtype(dtype) for name, dtype in spec.items()}
+        self.capacity = capacity
+        self.n = 0
+        self._columns = {name: reserve(dtype, capacity) for name, dtype in self.spec.items()}
+        self._disk = {name: dtype.newbyteorder("<") for name, dtype in self.spec.items()}
+        self._marks: dict[str, list[Array]] = {name: [] for name in self.spec}
+        self._first_new = 0
+
+    def __getitem__(self, name: str) -> Array:
+        """The whole column up to the capacity; slice it with [:n]."""
+        return self._columns[name]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows in use."""
+        return self.n * sum(dtype.itemsize for dtype in self.spec.values())
+
+    def grow(self, count: int) -> int:
+        """Add `count` zeroed rows, return the number of the first. They are journaled whole: no need to touch them."""
+        first, n = self.n, self.n + count
+        if count < 0 or n > self.capacity:
+            raise MachineError(f"the partition is full: {self.capacity:,} pages; create the crawl with more partitions")
+        self.n = n
+        return first
+
+    def touch(self, name: str, ids: ArrayLike) -> None:
+        """Mark the rows `ids` (integers < n, repeats allowed) of a column as changed. The array is copied."""
+        self._marks[name].append(np.array(ids, dtype=_PAGE, ndmin=1))
+
+    def settle(self) -> None:
+        """Forget marks and new rows: all of them are durable (after a recovery)."""
+        self._first_new = self.n
+        for marks in self._marks.values():
+            marks.clear()
+
+    def after_images(self) -> bytes:
+        """One record of all marked values and all new rows as they are now; clears the marks.
+
+        Raises IndexError if a mark is >= n; then nothing is cleared.
+        """
+        marked: list[tuple[str, str, int]] = []
+        parts: list[bytes] = []
+        for name, column in self._columns.items():
+            ids = self._distinct(name)
+            marked.append((name, self._disk[name].str, len(ids)))
+            parts += ids.tobytes(), self._stored(name, column.take(ids))
+        first, n = self._first_new, self.n
+        if n > first:
+            parts += [self._stored(name, column[first:n]) for name, column in self._columns.items()]
+        self.settle()
+        return _sealed(_Head(first, n, tuple(marked)), parts)
+
+    def replay(self, record: bytes) -> None:
+        """Apply one record of `after_images`. Nothing is applied unless all of it is sound.
+
+        Raises MachineError for a damaged record or one that does not follow, InputError for another version or columns.
+        """
+        head, at = _opened(record)
+        self._check(head, len(record) - at)
+        self.n = max(self.n, head.n)
+        for name, _, count in head.marked:
+            ids = np.frombuffer(record, _PAGE, count, at)
+            at += ids.nbytes
+            at = self._restore(name, ids, record, count, at)
+        if head.n > head.first:
+            for name in self.spec:
+                at = self._restore(name, slice(head.first, head.n), record, head.n - head.first, at)
+        self.settle()
+
+    def _distinct(self, name: str) -> NDArray[np.uint32]:
+        """The marked rows of a column, sorted, each once, without the new ones (those are packed whole)."""
+        marks = self._marks[name]
+        if not marks:
+            return np.empty(0, _PAGE)
+        ids = np.concatenate(marks)
+        ids.sort()
+        if len(ids) and ids[-1] >= self.n:
+            raise IndexError(f"column {name!r}: row {ids[-1]} was touched, there are {self.n}")
+        ids = ids[: ids.searchsorted(self._first_new)]
+        keep = np.ones(len(ids), bool)
+        np.not_equal(ids[1:], ids[:-1], out=keep[1:])
+        return ids[keep]
+
+    def _stored(self, name: str, values: Array) -> bytes:
+        return values.astype(self._disk[name], copy=False).tobytes()
+
+    def _restore(self, name: str, rows: Array | slice, record: bytes, count: int, at: int) -> int:
+        """Set rows of a column to `count` values of the record from `at` on; returns where they end."""
+        values = np.frombuffer(record, self._disk[name], count, at)
+        self._columns[name][rows] = values
+        return at + values.nbytes
+
+    def _check(self, head: _Head, size: int) -> None:
+        """The record is of these columns, follows on what is here, and its `size` bytes of values add up."""
+        mine = [(name, dtype.str) for name, dtype in self._disk.items()]
+        if [(name, dtype) for name, dtype, _ in head.marked] != mine:
+            raise InputError("journal: it has other columns: open the directory with the Xyro that wrote it")
+        if head.n > self.capacity:
+            raise MachineError(f"journal: {head.n:,} pages, room for {self.capacity:,}: raise the partition's capacity")
+        if head.first > self.n:
+            raise MachineError(f"journal: a record is missing between row {self.n:,} and row {head.first:,}")
+        row = sum(dtype.itemsize for dtype in self.spec.values())
+        marks = sum(count * (_PAGE.itemsize + self.spec[name].itemsize) for name, _, count in head.marked)
+        if marks + (head.n - head.first) * row != size:
+            raise MachineError("damaged journal: a record's values do not add up: restore the directory from a copy")
+
+
+def _sealed(head: _Head, parts: list[bytes]) -> bytes:
+    packed = _PACK_HEAD(head)
+    body = b"".join([len(packed).to_bytes(4, "little"), packed, *parts])
+    return xxh3_64_intdigest(body).to_bytes(8, "little") + body
+
+
+def _opened(record: bytes) -> tuple[_Head, int]:
+    """The head of a sound record and where its values begin."""
+    if len(record) < _FRAME.size or xxh3_64_intdigest(memoryview(record)[8:]) != _FRAME.unpack_from(record)[0]:
+        raise MachineError(f"damaged journal: a record of {len(record)} bytes fails its checksum: restore from a copy")
+    start = _FRAME.size + _FRAME.unpack_from(record)[1]
+    try:
+        return _HEAD.decode(memoryview(record)[_FRAME.size : start]), start
+    except msgspec.DecodeError as error:  # the checksum holds, so this is how it was written
+        raise InputError(f"journal: not of version {VERSION} ({error}): open it with the Xyro that wrote it") from None

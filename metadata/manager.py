@@ -1,0 +1,339 @@
+"""The Metadata Manager (P1 section 4): one partition's pages, on disk and in memory, behind one write batch a commit group.
+
+    begin()                 a new commit group
+    mint, put, mark ...     its effects: visible to this process at once
+    seal(scalars)           -> Commit: one write batch with every effect, after-images of the hot columns included
+    write(commit)           synced; may run in a writer thread, one commit after the other
+    written(commit)         back on the loop: from here on the effects may leave the process
+
+Holds: what `get` returns is what the sealed and unsealed groups before it put, written or not; a directory opened after a
+crash is as it was after the last synced batch: newest snapshot, then the journal's after-images over it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+from metadata import keys, links, rows
+from metadata.hosts import Hosts
+from metadata.hot import Columns
+from metadata.rows import RefreshRow
+from metadata.snapshot import Step, load_snapshot, oldest_snapshot, write_snapshot
+from metadata.states import COLUMNS, LEASED, State
+from metadata.store import Batch, KeyValue, Store, create_directory
+from metadata.table import FingerprintTable
+from metadata.urlmap import UrlMap
+from wire.errors import InputError, MachineError
+
+FORMAT = 1
+Ids = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Commit:
+    """One commit group on its way to disk."""
+
+    number: int
+    batch: Batch
+    changes: dict[bytes, bytes | None]
+    journal_bytes: int
+    durable: bool = False
+
+
+@dataclass(slots=True)
+class _Group:
+    """The effects gathered since `begin`."""
+
+    batch: Batch
+    changes: dict[bytes, bytes | None] = field(default_factory=dict)
+
+
+def create(directory: Path, number: int, partitions: int, seed: int, facts: Mapping[str, Any]) -> None:
+    """A new partition: exists only once it is complete. `facts`: what the crawl's roof wants to find again."""
+
+    def fill(path: Path) -> None:
+        store = Store.open(path / "store", create=True)
+        batch = store.batch()
+        settled = {"format": FORMAT, "number": number, "partitions": partitions, "seed": seed, **facts}
+        batch.put(keys.META.key("facts"), msgpack.packb(settled))
+        store.write(batch)
+        store.close()
+
+    create_directory(directory, fill)
+
+
+def new_seed() -> int:
+    """A fresh fingerprint seed: nobody outside can prepare URLs that clash."""
+    return secrets.randbits(63)
+
+
+class Partition:
+    """One LevelDB directory, one set of hot columns, one writer."""
+
+    def __init__(self, directory: Path, store: KeyValue, facts: Mapping[str, Any], bits: int = 64) -> None:
+        self.directory = directory
+        self.store = store
+        self.facts = dict(facts)
+        self.number: int = facts["number"]
+        self.base = self.number << 32
+        self.hosts = Hosts()
+        self.columns = Columns(COLUMNS)
+        self.table = FingerprintTable(bits)
+        self.urls = UrlMap(self.table, facts["seed"], self.url, self.get)
+        self.scalars: dict[str, Any] = {}
+        self.recovered_records = 0
+        self.journal_bytes = 0
+        self.journal_from = 1
+        """the oldest journal record still stored"""
+        self._next = 1
+        self._group: _Group | None = None
+        self._flying: list[Commit] = []
+
+    # -- opening -------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def open(cls, directory: Path, *, bits: int = 64) -> Partition:
+        """Open and recover. InputError: no such crawl, another version, in use; MachineError: damaged."""
+        store = Store.open(directory / "store")
+        try:
+            partition = cls(directory, store, _facts(directory, store), bits)
+            partition._recover()
+        except BaseException:
+            store.close()
+            raise
+        return partition
+
+    def _recover(self) -> None:
+        for key, value in self.store.scan(keys.HOST.prefix):
+            self.hosts.load(keys.HOST.split(key), rows.unpack_host(value))
+        since = self._load_snapshot()
+        fresh = self.columns.n
+        for key, record in self.store.scan(keys.JOURNAL.prefix):
+            number = keys.JOURNAL.split(key)
+            self.journal_from = number if self._next == 1 else self.journal_from
+            if number > since:
+                self.columns.replay(record)
+                self.recovered_records += 1
+                self.journal_bytes += len(record)
+            self._next = max(self._next, number + 1)
+        self.columns.settle()
+        self._restore_table(fresh)
+        packed = self.store.get(keys.META.key("scalars"))
+        self.scalars = msgpack.unpackb(packed) if packed else {}
+        self._next = max(self._next, self.scalars.get("commit", 0) + 1)
+        self._count_hosts()
+
+    def _load_snapshot(self) -> int:
+        loaded = load_snapshot(self.directory, COLUMNS)
+        if loaded is None:
+            return 0
+        since, self.columns, self.table, _ = loaded
+        self.urls = UrlMap(self.table, self.facts["seed"], self.url, self.get)
+        return since
+
+    def _restore_table(self, fresh: int) -> None:
+        """Fingerprints of the pages that were minted after the snapshot, from Map-Data."""
+        if next(iter(self.store.scan(keys.CLASH.prefix)), None) is not None:
+            self.urls.expect_clashes()
+        chunk: list[str] = []
+        for key, value in self.store.scan(keys.MAP.prefix, keys.MAP.key(fresh)):
+            if keys.MAP.split(key) != fresh + len(chunk):
+                raise MachineError(
+                    f"{self.directory}: Map-Data has a hole at page {fresh + len(chunk)}: restore a copy"
+                )
+            chunk.append(rows.unpack_map(value))
+            if len(chunk) == 10_000:
+                self.urls.restore(chunk, fresh)
+                fresh, chunk = fresh + len(chunk), []
+        self.urls.restore(chunk, fresh)
+        if fresh + len(chunk) != self.columns.n:
+            raise MachineError(
+                f"{self.directory}: Map-Data knows {fresh + len(chunk):,} pages, the journal {self.columns.n:,}: restore a copy"
+            )
+
+    def _count_hosts(self) -> None:
+        """Orders of the run before are void: their leases carry an older epoch."""
+        n = self.columns.n
+        self.columns["flags"][:n] &= np.uint16(~LEASED & 0xFFFF)
+        unread = self.columns["state"][:n] == State.UNREAD
+        waiting = np.bincount(self.columns["host"][:n][unread], minlength=len(self.hosts.waiting))
+        self.hosts.waiting = waiting.astype(np.int32)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def get(self, key: bytes) -> bytes | None:
+        """The newest value, written or not."""
+        if self._group is not None and key in self._group.changes:
+            return self._group.changes[key]
+        for commit in reversed(self._flying):
+            if key in commit.changes:
+                return commit.changes[key]
+        return self.store.get(key)
+
+    def url(self, page: int) -> str:
+        """Map-Data of a local number. MachineError where it is missing."""
+        found = self.get(keys.MAP.key(page))
+        if found is None:
+            raise MachineError(f"{self.directory}: Map-Data has no page {page}: run `xyro audit`, restore a copy")
+        return rows.unpack_map(found)
+
+    def row(self, page: int) -> RefreshRow | None:
+        """Refresh-Data of a local number, None for a page no order of which was ever settled."""
+        found = self.get(keys.REFRESH.key(page))
+        return None if found is None else rows.unpack_refresh(found)
+
+    def children(self, page: int) -> NDArray[np.uint32] | None:
+        """Link-Data: local numbers of the page's children, None where none are stored."""
+        found = self.get(keys.LINK.key(page))
+        return None if found is None else links.unpack(found).children
+
+    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """What is on disk (a consistent view of it; groups on their way are not in it)."""
+        return self.store.scan(prefix)
+
+    @property
+    def next_number(self) -> int:
+        """Number that the next sealed group will have."""
+        return self._next
+
+    # -- one commit group ----------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        if self._group is not None:
+            raise MachineError("Partition.begin: a commit group is open (a bug: groups do not nest)")
+        self._group = _Group(self.store.batch())
+
+    def put(self, key: bytes, value: bytes) -> None:
+        assert self._group is not None, "put belongs into a commit group"
+        self._group.batch.put(key, value)
+        self._group.changes[key] = value
+
+    def delete(self, key: bytes) -> None:
+        assert self._group is not None, "delete belongs into a commit group"
+        self._group.batch.delete(key)
+        self._group.changes[key] = None
+
+    def host(self, name: str) -> int:
+        """The host's number; a new one is stored with this group."""
+        known = len(self.hosts)
+        number = self.hosts.number(name)
+        if number == known:
+            self.put(*self.hosts.stored(number))
+        return number
+
+    def mint(self, urls: Sequence[str], hosts: Sequence[int], states: Sequence[int], depths: Iterable[int]) -> int:
+        """New pages for distinct unknown URLs; returns the first local number. Their other columns are zero."""
+        first = self.columns.grow(len(urls))
+        end = first + len(urls)
+        for page, url in enumerate(urls, first):
+            self.put(keys.MAP.key(page), rows.pack_map(url))
+        for url, page in self.urls.add(urls, first):
+            self.put(keys.CLASH.key(url), page.to_bytes(4, "big"))
+            self.urls.expect_clashes()
+        host = np.array(hosts, np.uint32)
+        state = np.array(states, np.uint8)
+        self.columns["host"][first:end] = host
+        self.columns["state"][first:end] = state
+        self.columns["depth"][first:end] = np.minimum(np.fromiter(depths, np.int64, len(urls)), 255)
+        np.add.at(self.hosts.waiting, host[state == State.UNREAD], 1)
+        return first
+
+    def set_state(self, page: int, state: State) -> None:
+        """Move a page to another state; keeps the host's count of waiting pages."""
+        column = self.columns["state"]
+        old = int(column[page])
+        if old == state:
+            return
+        leased = self.columns["flags"][page] & LEASED
+        if not leased:
+            self.hosts.waiting[self.columns["host"][page]] += (state == State.UNREAD) - (old == State.UNREAD)
+        column[page] = state
+        self.columns.touch("state", np.array([page]))
+
+    def lease(self, page: int) -> None:
+        """An order for the page goes out: it waits no more."""
+        host = self.columns["host"][page]
+        self.columns["flags"][page] |= LEASED
+        self.hosts.leased[host] += 1
+        self.hosts.waiting[host] -= self.columns["state"][page] == State.UNREAD
+
+    def unlease(self, page: int) -> None:
+        """The order was answered, or taken back."""
+        host = self.columns["host"][page]
+        self.columns["flags"][page] &= ~LEASED & 0xFFFF
+        self.hosts.leased[host] -= 1
+        self.hosts.waiting[host] += self.columns["state"][page] == State.UNREAD
+
+    def seal(self, scalars: Mapping[str, Any]) -> Commit:
+        """Close the group: its batch holds every effect, with the journal record of the hot columns."""
+        group, self._group = self._group, None
+        assert group is not None, "seal follows begin"
+        record = self.columns.after_images()
+        number, self._next = self._next, self._next + 1
+        self.scalars = {**scalars, "commit": number}
+        group.batch.put(keys.JOURNAL.key(number), record)
+        group.batch.put(keys.META.key("scalars"), msgpack.packb(self.scalars))
+        self.journal_bytes += len(record)
+        commit = Commit(number, group.batch, group.changes, len(record))
+        self._flying.append(commit)
+        return commit
+
+    def write(self, commit: Commit) -> None:
+        """Make the group durable (synced). The only part that may run in another thread, one commit at a time."""
+        self.store.write(commit.batch)
+
+    def written(self, commit: Commit) -> None:
+        """The group is on disk: what it put can be read from there."""
+        commit.durable = True
+        while self._flying and self._flying[0].durable:
+            self._flying.pop(0)
+
+    # -- snapshots -----------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Iterator[Step]:
+        """Write a snapshot, a chunk a step, while groups go on; ends by trimming the journal that no snapshot needs.
+
+        Begin and resume it between groups. Later records repair what changes while it is copied, so it may become valid
+        only when all groups sealed so far are on disk.
+        """
+        since = self._next - 1
+        for step in write_snapshot(self.directory, since, self.columns, self.table):
+            yield step
+            if step is Step.COPIED:
+                last = self._next - 1
+                while any(commit.number <= last for commit in self._flying):
+                    yield step
+        self.journal_bytes = 0
+        self._trim(oldest_snapshot(self.directory) or 0)
+
+    def _trim(self, oldest: int) -> None:
+        if oldest >= self.journal_from:
+            batch = self.store.batch()
+            for number in range(self.journal_from, oldest + 1):
+                batch.delete(keys.JOURNAL.key(number))
+            self.store.write(batch)
+            self.journal_from = oldest + 1
+
+    def close(self) -> None:
+        """Every group must have been written."""
+        self.store.close()
+
+
+def _facts(directory: Path, store: KeyValue) -> Mapping[str, Any]:
+    packed = store.get(keys.META.key("facts"))
+    if packed is None:
+        raise MachineError(f"{directory}: no facts of a crawl in its store: restore a copy")
+    facts: dict[str, Any] = msgpack.unpackb(packed)
+    if facts.get("format") != FORMAT:
+        raise InputError(
+            f"{directory}: format {facts.get('format')}, this Xyro reads format {FORMAT}: open it with the Xyro that wrote it"
+        )
+    return facts

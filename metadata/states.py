@@ -1,0 +1,80 @@
+"""What a page is to the crawl: the state machine, as a table, and the hot columns that hold it.
+
+    state         means                                             leaves it when
+    UNREAD        known, in scope, never settled by an order        an order is answered, or scope changes
+    READ          an order was answered with a page, a redirect     it answers 404/410, is disallowed ...
+                  or a 304
+    ERROR         the last order failed for now; `due` = next try   the next order is answered
+    FAILED        the last order failed for good (error class in    a later order (refresh, a person) is answered
+                  Refresh-Data), 404/410 included
+    DEAD          404 or 410 twice, a day or more apart             a person orders it and it answers
+    OUT           out of scope, too deep, or not worth reading      scope changes
+    DISALLOWED    robots.txt forbids it                             robots.txt is read again and allows it
+    BLOCKED       its address or port is never contacted, or a      a person resumes the host
+                  person blocked the host
+    FOREIGN       lives in another partition: holds cash only       never
+                  until the commit group ends
+
+Cash of READ pages is spent over their links; UNREAD and ERROR keep theirs; the others are dangling: when selection
+reaches them their cash goes to the virtual page (design.md section 3).
+"""
+
+from __future__ import annotations
+
+import enum
+
+import numpy as np
+
+
+class State(enum.IntEnum):
+    """See the table above."""
+
+    UNREAD = 0
+    READ = 1
+    ERROR = 2
+    FAILED = 3
+    DEAD = 4
+    OUT = 5
+    DISALLOWED = 6
+    BLOCKED = 7
+    FOREIGN = 8
+
+
+DANGLING = (State.FAILED, State.DEAD, State.OUT, State.DISALLOWED, State.BLOCKED)
+
+NAMES = {
+    State.UNREAD: "unread",
+    State.READ: "read",
+    State.ERROR: "error",
+    State.FAILED: "error",
+    State.DEAD: "dead",
+    State.OUT: "out-of-scope",
+    State.DISALLOWED: "disallowed",
+    State.BLOCKED: "blocked",
+}
+"""the names that export and `why` use; a page whose order is out is 'leased', one that a person ordered is 'queued'"""
+
+LEASED = 0x0001
+"""flag: an order for the page is out"""
+WANTED = 0x0002
+"""flag: a person or a loader wants it, its LEASE row is stored"""
+HINTED = 0x0004
+"""flag: unread, with a date from a sitemap or feed in its Refresh-Data"""
+KIND_SHIFT = 4
+KIND_MASK = 0x0070
+"""flags: wire.messages.Kind of the last body"""
+
+COLUMNS = {
+    "cash": np.dtype(np.int64),
+    "flow": np.dtype(np.float32),
+    "clock": np.dtype(np.uint32),
+    "birth": np.dtype(np.uint32),
+    "host": np.dtype(np.uint32),
+    "due": np.dtype(np.uint32),
+    "rate": np.dtype(np.float32),
+    "state": np.dtype(np.uint8),
+    "depth": np.dtype(np.uint8),
+    "flags": np.dtype(np.uint16),
+}
+"""The hot columns, 34 B a page: cash (key: cash minus the virtual page's scalar), flow, clock of the last spending, birth
+(ticks), host, due (seconds since 1970 of the next read, 0 = none), rate (changes a day), state, depth, flags."""

@@ -1,0 +1,154 @@
+"""What a report means for its page: which state it moves to, what becomes of its cash, whether it changed. Pure.
+
+the report says                         state        cash                       change rate learns
+temporary failure                       ERROR        stays                      nothing
+robots.txt forbids                      DISALLOWED   dangling                   nothing
+address or port is never contacted      BLOCKED      dangling                   nothing
+404 or 410                              FAILED       dangling                   nothing
+404 or 410, a day after the first       DEAD         dangling                   nothing
+any other final failure                 FAILED       dangling                   nothing
+redirect                                READ         spent over its target      whether the target changed
+304, or the signature of the last read  READ         spent over stored links    no change
+a new signature                         READ         spent over these links     a change (none at the first read)
+body on its way to a loader             READ         stays for the LoadReport   as above
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+
+from metadata.rows import RefreshRow
+from metadata.states import State
+from wire.messages import Kind, PageReport
+
+DAY = 86_400.0
+_NEVER = RefreshRow()
+
+
+class Spend(enum.Enum):
+    """What becomes of the page's cash with this report."""
+
+    KEEP = "it stays on the page"
+    LINKS = "spent over the links of the report"
+    STORED = "spent over the stored links"
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """The meaning of one report."""
+
+    state: State
+    spend: Spend
+    answered: bool
+    """the web answered: the visit counts as a read"""
+    changed: bool | None
+    """against the last good read; None where it says nothing"""
+    signature: bytes
+
+
+def judge(report: PageReport, row: RefreshRow | None) -> Visit:
+    """Read the table above. `row` is the page's Refresh-Data from before, None for a page never settled."""
+    old = row or _NEVER
+    if report.error and report.truncated == "":
+        state = _failed(report, old)
+        return Visit(state, Spend.KEEP, report.status > 0, None, old.signature)
+    if report.status == 304:
+        return Visit(State.READ, Spend.STORED, True, False, old.signature)
+    signature = report.signature
+    if report.location:
+        signature = hashlib.md5(report.location.encode(), usedforsecurity=False).digest()
+    known = bool(old.signature)
+    if known and signature == old.signature:
+        return Visit(State.READ, Spend.STORED, True, False, signature)
+    spend = Spend.KEEP if report.loading else Spend.LINKS
+    return Visit(State.READ, spend, True, True if known else None, signature)
+
+
+def _failed(report: PageReport, old: RefreshRow) -> State:
+    if not report.final:
+        return State.ERROR
+    if report.error == "robots-disallowed":
+        return State.DISALLOWED
+    if report.error in ("blocked-address", "blocked-port", "only-net"):
+        return State.BLOCKED
+    if report.error in ("http-404", "http-410") and old.gone_since and report.ended - old.gone_since >= DAY:
+        return State.DEAD
+    return State.FAILED
+
+
+def next_row(
+    report: PageReport, visit: Visit, row: RefreshRow | None, rates: tuple[float, float], weight: float
+) -> RefreshRow:
+    """Refresh-Data after the report. `rates`: Gamma(a, b) after it; `weight`: as it now stands in S."""
+    old = row or _NEVER
+    gone = report.error in ("http-404", "http-410")
+    if not visit.answered or visit.state is not State.READ:
+        return _unread_row(report, visit, old, rates, weight, gone)
+    ended = int(report.ended)
+    fresh = report.status != 304
+    return RefreshRow(
+        first_read=old.first_read or ended,
+        last_read=ended,
+        last_change=ended if visit.changed or not old.reads else old.last_change,
+        signature=visit.signature,
+        reads=old.reads + 1,
+        changes=old.changes + (visit.changed is True),
+        last_modified=report.last_modified or (old.last_modified if not fresh else ""),
+        etag=report.etag or (old.etag if not fresh else ""),
+        rate_a=rates[0],
+        rate_b=rates[1],
+        weight=weight,
+        kind=report.kind if fresh else old.kind,
+        status=report.status,
+        error=report.error,
+        mime=report.mime if fresh else old.mime,
+        size=report.size if fresh else old.size,
+        charset=report.charset if fresh else old.charset,
+        location=report.location,
+        noindex=report.noindex if fresh else old.noindex,
+        epoch=report.epoch,
+    )
+
+
+def _unread_row(
+    report: PageReport, visit: Visit, old: RefreshRow, rates: tuple[float, float], weight: float, gone: bool
+) -> RefreshRow:
+    """After a failure: what was known of the page's content stays."""
+    ended = int(report.ended)
+    return RefreshRow(
+        first_read=old.first_read or (ended if visit.answered else 0),
+        last_read=ended if visit.answered else old.last_read,
+        last_change=old.last_change,
+        signature=old.signature,
+        reads=old.reads + visit.answered,
+        changes=old.changes,
+        last_modified=old.last_modified,
+        etag=old.etag,
+        rate_a=rates[0],
+        rate_b=rates[1],
+        weight=weight,
+        kind=old.kind if old.kind is not Kind.UNKNOWN else report.kind,
+        status=report.status or old.status,
+        error=report.error,
+        failures=0 if report.final else old.failures + 1,
+        gone_since=(old.gone_since or report.ended) if gone else 0.0,
+        mime=old.mime or report.mime,
+        size=old.size,
+        charset=old.charset,
+        location=old.location,
+        noindex=old.noindex,
+        epoch=report.epoch,
+    )
+
+
+def http_date(text: str) -> float | None:
+    """An HTTP date in seconds since 1970, None where it is not one."""
+    if not text:
+        return None
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None

@@ -1,0 +1,211 @@
+"""A page's importance as the flow of cash through it, kept in 4 + 4 bytes (algorithms.md B, C; P2 s.4, Interpolation).
+
+The clock G counts turnovers: it advances by (cash spent) / (all cash). Flow X is page-units of cash per turnover, so
+it has mean 1 by construction. A page that received C over the d turnovers since its last spending is measured by
+
+    X' = X (1 - a) + C / max(d, T_i),    a = min(1, d / T_i),    T_i = min(T, age + T_0)
+
+which is P2's interpolation (H' = H (T-d)/T + C for d < T, H' = C T/d beyond; X = H/T), also right for d = 0, with three
+additions: T_i is the young page's window; what a page held when its time began is not flow (below); reading the
+importance applies the same formula with the cash of now. T_0 weighs the default history that a page is born with:
+T_0 = T is algorithms.md C's rule (4), T_0 = 0 the bare young window.
+
+The column `flow` of a page never measured holds -q: q is the cash it held at birth, which came because the page was
+found (so it is biased) or as endowment. The sign bit says "never measured", q = 0 included (-0.0); a measured flow
+is >= +0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from opic.arrays import Flow, Mask, Reals, Ticks, Units
+from opic.cash import UNIT
+
+TICKS = 65_536
+"""ticks in a turnover; columns keep uint32 ticks modulo 2^32, so differences are right up to 65,536 turnovers"""
+WINDOW = 16.0
+"""T of a settled crawl: how many turnovers of the past count (about 7 reads of every page; see `Window`)"""
+PRIOR_WINDOW = 0.25
+"""T_0: how many turnovers of evidence the default history of a new page is worth"""
+
+
+@dataclass(slots=True)
+class Clock:
+    """The OPIC clock G in whole ticks, and the part of a tick that is left (in units x ticks)."""
+
+    ticks: int = 0
+    rest: int = 0
+
+    def advance(self, spent: int, total: int) -> int:
+        """`spent` of `total` units were spent; returns the new time in ticks. ValueError: spent < 0 or total <= 0.
+
+        The rest carries over, so many small commit groups advance it as one large group does.
+        """
+        if spent < 0 or total <= 0:
+            raise ValueError(f"Clock.advance: spent {spent} of {total} units")
+        whole, self.rest = divmod(spent * TICKS + self.rest, total)
+        self.ticks += whole
+        return self.ticks
+
+    @property
+    def turnovers(self) -> float:
+        return self.ticks / TICKS
+
+    def dump(self) -> dict[str, int]:
+        return asdict(self)
+
+    @classmethod
+    def load(cls, state: Mapping[str, int]) -> Clock:
+        return cls(ticks=state["ticks"], rest=state["rest"])
+
+
+def at_birth(held: Units) -> Flow:
+    """The flow slot of new pages that hold `held` units when their time begins: float32[n], -q with the sign bit
+    set."""
+    return np.copysign(held / UNIT, -1.0).astype(np.float32)
+
+
+def never_measured(flow: Flow) -> Mask:
+    """Pages whose flow slot still holds -q: bool[n]."""
+    return np.signbit(flow)
+
+
+def elapsed(now: int, since: Ticks) -> Reals:
+    """Turnovers from `since` to `now`, both in ticks, modulo 2^32: float64[n]."""
+    return (np.uint32(now & 0xFFFF_FFFF) - since) / float(TICKS)
+
+
+def received(flow: Flow, cash: Units) -> Reals:
+    """Page-units that flowed in since the last spending: the cash held, less q on a first measure: float64[n]."""
+    return np.maximum(cash / UNIT + np.where(never_measured(flow), flow, np.float32(0)), 0.0)
+
+
+def as_if_now(
+    flow: Flow,
+    cash: Units,
+    last: Ticks,
+    birth: Ticks,
+    now: int,
+    window: float = WINDOW,
+    prior: float = 1.0,
+    prior_window: float = PRIOR_WINDOW,
+) -> Reals:
+    """The importance of pages as if each were spent now: float64[n], page-units per turnover (mean about 1;
+    `normalise`).
+
+    flow, cash (effective: key + scalar), last (ticks of the last spending; birth where there was none) and birth are
+    columns of n pages, now is the clock's ticks, window and prior_window are turnovers, prior is `NewPages.prior`.
+    """
+    if not (window > 0 and prior_window > 0):
+        raise ValueError(f"windows of {window} and {prior_window} turnovers: more than 0")
+    spans = elapsed(now, last)
+    windows = np.minimum(window, elapsed(now, birth) + prior_window)
+    history = np.where(never_measured(flow), prior, flow)
+    kept = 1.0 - np.minimum(1.0, spans / windows)
+    estimate: Reals = history * kept + received(flow, cash) / np.maximum(spans, windows)
+    return estimate
+
+
+def measure(
+    flow: Flow,
+    cash: Units,
+    last: Ticks,
+    birth: Ticks,
+    now: int,
+    window: float = WINDOW,
+    prior: float = 1.0,
+    prior_window: float = PRIOR_WINDOW,
+) -> Flow:
+    """The new flow of pages that are spent now: float32[n], >= +0.0. Arguments as of `as_if_now`.
+
+    A commit group is measured with the cash and the clock from before the group spends, then the clock advances by what
+    the group spent; pages born in the group are born at the clock after it with q = all they hold then.
+    """
+    return as_if_now(flow, cash, last, birth, now, window, prior, prior_window).astype(np.float32)
+
+
+def normalise(importance: Reals) -> Reals:
+    """Importance with mean 1 over the pages given: float64[n]. Where all is 0 (nothing was spent yet): all 1."""
+    mean = importance.mean() if importance.size else 0.0
+    return importance / mean if mean > 0 else np.ones_like(importance)
+
+
+@dataclass(slots=True)
+class Window:
+    """T, short while the crawl's graph grows and long once it has settled: clip(SHARE (G - since), least, most).
+
+    While pages become known their minted cash reaches all pages alike, and pages not yet read are dangling: flow
+    measured then is another graph's, too even by 10-20 % at T = 16, and remembering it is worse than noise. So each
+    time the crawl has outgrown the size of the last restart by a tenth, the window starts afresh at `least`;
+    afterwards it widens with the clock, at the rate at which old flow fades. A fixed T is least == most.
+    """
+
+    least: float = 4.0
+    most: float = WINDOW
+    size: int = 0
+    since: int = 0
+
+    GROWTH = 1.1
+    SHARE = 0.8
+
+    def grew(self, size: int, now: int) -> None:
+        """At `now` ticks the crawl's graph has `size` = pages known + pages whose links are known (it may also
+        shrink)."""
+        if size > self.GROWTH * self.size:
+            self.size, self.since = size, now
+
+    def at(self, now: int) -> float:
+        """T in turnovers at `now` ticks."""
+        return min(max(self.SHARE * (now - self.since) / TICKS, self.least), self.most)
+
+    def dump(self) -> dict[str, float]:
+        return asdict(self)
+
+    @classmethod
+    def load(cls, state: Mapping[str, float]) -> Window:
+        return cls(float(state["least"]), float(state["most"]), int(state["size"]), int(state["since"]))
+
+
+@dataclass(slots=True)
+class NewPages:
+    """The default history of a page never measured: an average (EWMA) over first measures (algorithms.md C, 3 and 4).
+
+    Kept as two averages, cash received and turnovers waited, whose ratio is xi: the mean of the ratios, as written
+    there, is ruled by the few pages measured right after their birth. Until TRUSTED first measures exist the prior is
+    the mean importance, 1.
+    """
+
+    received: float = 0.0
+    waited: float = 0.0
+    seen: int = 0
+
+    GAIN = 0.01
+    TRUSTED = 100
+
+    def learn(self, flow: Flow, cash: Units, last: Ticks, now: int) -> None:
+        """Take note of the first measures among pages that are about to be measured (arguments as of `measure`)."""
+        first = never_measured(flow)
+        count = int(first.sum())
+        if not count:
+            return
+        keep = (1.0 - self.GAIN) ** count
+        waits = elapsed(now, last[first])
+        self.received = self.received * keep + float(received(flow[first], cash[first]).mean()) * (1.0 - keep)
+        self.waited = self.waited * keep + float(waits.mean()) * (1.0 - keep)
+        self.seen += count
+
+    @property
+    def prior(self) -> float:
+        """Default importance (page-units per turnover) of a page never measured."""
+        return self.received / self.waited if self.seen >= self.TRUSTED and self.waited > 0 else 1.0
+
+    def dump(self) -> dict[str, float]:
+        return asdict(self)
+
+    @classmethod
+    def load(cls, state: Mapping[str, float]) -> NewPages:
+        return cls(received=state["received"], waited=state["waited"], seen=int(state["seen"]))

@@ -1,0 +1,131 @@
+"""OPIC on a graph held in memory: reads against error (P2 figures 2-6). Used by the tests and by `xyro lab opic`.
+
+Cash is the product's integer cash; every page starts with one page's worth. A read spends a page's cash over its
+links. With `batch` > 1 the pages of a batch spend at the same time (Jacobi), as a commit group does; 1 is the
+papers' algorithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from opic.arrays import Pages, Reals, Units
+from opic.cash import DAMPING, UNIT, VirtualPage, credit, seeds_of, shares
+from opic.choose import Select
+from opic.graph import Graph
+from opic.importance import normalise
+from opic.windows import History
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """How good the estimate is after `reads` reads, against the true importance."""
+
+    reads: int
+    turnovers: float
+    all_error: float
+    """mean relative error over all pages, per cent"""
+    top_error: float
+    """the same over the most important tenth"""
+    spearman: float
+
+
+class World:
+    """The cash of a graph while its pages are spent. Holds: sum of cash + virtual page = UNIT x n (`total`)."""
+
+    def __init__(self, graph: Graph, damping: float = DAMPING) -> None:
+        self.graph, self.damping = graph, damping
+        self.keys: Units = np.full(graph.n, UNIT, np.int64)
+        self.virtual = VirtualPage()
+        self.visits = np.zeros(graph.n, np.int64)
+        self.spent = 0
+
+    @property
+    def total(self) -> int:
+        return int(self.keys.sum()) + self.virtual.scalar * self.graph.n + self.virtual.held
+
+    @property
+    def cash(self) -> Units:
+        """Effective cash of every page, units."""
+        return self.keys + self.virtual.scalar
+
+    @property
+    def turnovers(self) -> float:
+        return self.spent / (UNIT * self.graph.n)
+
+    def spend(self, pages: Pages) -> Pages:
+        """Spend these pages (distinct) at the same time; returns the pages whose key changed, with repeats."""
+        cash = self.keys[pages] + self.virtual.scalar
+        indptr, targets = self.graph.links_of(pages)
+        virtual, amounts = shares(cash, indptr, seeds_of(pages, self.visits[pages]), self.damping)
+        self.keys[pages] = -self.virtual.scalar
+        self.visits[pages] += 1
+        credit(self.keys, targets, amounts)
+        self.spent += int(cash.sum())
+        self.virtual.receive(int(virtual.sum()))
+        self.virtual.pay(self.graph.n)
+        return np.concatenate((pages, targets))
+
+
+def run(
+    graph: Graph,
+    select: Select,
+    histories: Sequence[History],
+    reads: Sequence[int],
+    truth: Reals,
+    *,
+    batch: int = 1,
+    damping: float = DAMPING,
+) -> list[list[Point]]:
+    """Read until each of `reads` (rising counts); returns one list of points per history, all from the same run.
+
+    `truth` is the importance float64[n], of any scale (compared at mean 1). ArithmeticError: cash was not conserved.
+    """
+    world = World(graph, damping)
+    points: list[list[Point]] = [[] for _ in histories]
+    truth = normalise(truth)
+    for done in _states(world, select, histories, reads, batch):
+        for history, line in zip(histories, points, strict=True):
+            estimate = history.estimate(world.cash / UNIT, world.turnovers)
+            line.append(Point(done, world.turnovers, *errors(estimate, truth), spearman(estimate, truth)))
+    if world.total != UNIT * graph.n:
+        raise ArithmeticError(f"cash {world.total}, expected {UNIT * graph.n}")
+    return points
+
+
+def _states(
+    world: World, select: Select, histories: Sequence[History], reads: Sequence[int], batch: int
+) -> Iterator[int]:
+    """Read on, stopping at each count of `reads`."""
+    done = 0
+    for goal in reads:
+        while done < goal:
+            pages = select.pick(world.keys, world.virtual.scalar, min(batch, goal - done))
+            cash = (world.keys[pages] + world.virtual.scalar) / UNIT
+            for history in histories:
+                history.measure(pages, cash, world.turnovers)
+            select.changed(world.keys, world.virtual.scalar, world.spend(pages))
+            done += pages.size
+        yield done
+
+
+def errors(estimate: Reals, truth: Reals, top: float = 0.1) -> tuple[float, float]:
+    """Mean relative error in per cent over all pages and over the `top` share of them."""
+    wrong = 100 * np.abs(estimate / truth - 1)
+    best = np.argsort(truth)[-max(1, round(top * truth.size)) :]
+    return float(wrong.mean()), float(wrong[best].mean())
+
+
+def spearman(a: Reals, b: Reals) -> float:
+    """Rank correlation, ties at their mean rank; 1.0 where one of them is constant."""
+    x, y = (_ranks(values) - (values.size - 1) / 2 for values in (a, b))
+    norm = float(np.sqrt((x @ x) * (y @ y)))
+    return float(x @ y) / norm if norm > 0 else 1.0
+
+
+def _ranks(values: Reals) -> Reals:
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(count) - (count + 1) / 2)[place]

@@ -1,0 +1,135 @@
+"""History policies of the papers behind one protocol, for the laboratory (P2 s.4 and figures 4-6; algorithms.md B).
+
+A policy is told each spending (pages, their cash in page-units, the clock in turnovers) and estimates the importance
+of all pages. Every one but `Static` with `paper` leaves the endowment out: the cash a page began with is not flow.
+The crawler itself uses `Interpolation`, through the same functions as here.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from opic import importance
+from opic.arrays import Mask, Pages, Reals
+from opic.cash import UNIT
+from opic.importance import TICKS
+
+
+class History(Protocol):
+    """What is remembered of a page's spendings. Arrays of cash are page-units, times are turnovers."""
+
+    def measure(self, pages: Pages, cash: Reals, now: float) -> None:
+        """These pages (distinct) are spent at `now`."""
+        ...
+
+    def estimate(self, cash: Reals, now: float) -> Reals:
+        """Importance of all pages, given the cash they hold now: float64[n], mean about 1."""
+        ...
+
+
+class Static:
+    """All that was ever spent: (H + C - C0) / G, or with `paper` P2's (H + C) / (G + 1), endowment and all.
+
+    P2 counts the virtual page as one of the pages, here G counts real pages only. With x_v its share at the fixpoint
+    (pagerank.fixpoint), P2's formula brought to mean 1 over the real pages is (H + C) / (G + 1 - x_v): paper = 1 - x_v.
+
+    By Lemma 2.3 the former is one more power-iteration step on H / G, hence its far smaller error.
+    """
+
+    def __init__(self, n: int, endowment: float = 1.0, paper: float = 0.0) -> None:
+        self.total = np.zeros(n)
+        self.given = 0.0 if paper else endowment
+        self.extra = paper
+
+    def measure(self, pages: Pages, cash: Reals, now: float) -> None:
+        self.total[pages] += cash
+
+    def estimate(self, cash: Reals, now: float) -> Reals:
+        return (self.total + cash - self.given) / max(now + self.extra, 1 / TICKS)
+
+
+class VariableWindow:
+    """The last m measures of a page: sum of C over the time they cover; `current` counts the cash of now as one
+    more."""
+
+    def __init__(self, n: int, m: int, endowment: float = 1.0, current: bool = False) -> None:
+        self.cash = np.zeros((m, n))
+        self.span = np.zeros((m, n))
+        self.count = np.zeros(n, np.int64)
+        self.last = np.zeros(n)
+        self.given = np.full(n, endowment)
+        self.current = current
+
+    def measure(self, pages: Pages, cash: Reals, now: float) -> None:
+        slot = self.count[pages] % self.cash.shape[0]
+        self.cash[slot, pages] = cash - self.given[pages]
+        self.span[slot, pages] = now - self.last[pages]
+        self.given[pages] = 0.0
+        self.last[pages] = now
+        self.count[pages] += 1
+
+    def estimate(self, cash: Reals, now: float) -> Reals:
+        total, span = self.cash.sum(axis=0), self.span.sum(axis=0)
+        open_ended: Mask = (self.count == 0) | self.current
+        total = total + np.where(open_ended, cash - self.given, 0.0)
+        span = span + np.where(open_ended, now - self.last, 0.0)
+        estimate: Reals = total / np.maximum(span, 1 / TICKS)
+        return estimate
+
+
+class FixedWindow:
+    """The measures of the last T turnovers, over T (P2's X_{t,T}) or over the span they cover (`edge`).
+
+    `least` measures of a page count however old they are (P2's Improved Fixed Window: 3). Naive windows are biased:
+    a page spent less than once in T has either nothing or too much in its window.
+    """
+
+    def __init__(self, n: int, window: float, edge: bool = False, least: int = 0, endowment: float = 1.0) -> None:
+        self.window, self.edge, self.least = window, edge, least
+        self.count = np.zeros(n, np.int64)
+        self.last = np.zeros(n)
+        self.given = np.full(n, endowment)
+        self.log: list[tuple[Pages, Pages, Reals, Reals, Reals]] = []
+
+    def measure(self, pages: Pages, cash: Reals, now: float) -> None:
+        flow, span = cash - self.given[pages], now - self.last[pages]
+        self.log.append((pages, self.count[pages], np.full(pages.size, now), flow, span))
+        self.given[pages] = 0.0
+        self.last[pages] = now
+        self.count[pages] += 1
+
+    def estimate(self, cash: Reals, now: float) -> Reals:
+        if not self.log:
+            return np.ones(self.count.size)
+        page, ordinal, when, flow, span = (np.concatenate(column) for column in zip(*self.log, strict=True))
+        counts = (when > now - self.window) | (ordinal >= self.count[page] - self.least)
+        self.log = [(page[counts], ordinal[counts], when[counts], flow[counts], span[counts])]
+        total = np.bincount(page[counts], weights=flow[counts], minlength=self.count.size)
+        covered = np.bincount(page[counts], weights=span[counts], minlength=self.count.size)
+        spans = covered if self.edge else np.full(self.count.size, min(self.window, now))
+        estimate: Reals = total / np.maximum(spans, 1 / TICKS)
+        return estimate
+
+
+class Interpolation:
+    """P2's interpolation in 8 bytes a page; `current` applies the read-time correction with the cash of now."""
+
+    def __init__(self, n: int, window: float = importance.WINDOW, endowment: float = 1.0, current: bool = True) -> None:
+        self.window, self.current = window, current
+        self.flow = importance.at_birth(np.full(n, round(endowment * UNIT), np.int64))
+        self.last = np.zeros(n, np.uint32)
+        self.birth = np.zeros(n, np.uint32)
+
+    def measure(self, pages: Pages, cash: Reals, now: float) -> None:
+        ticks, units = int(now * TICKS), np.rint(cash * UNIT).astype(np.int64)
+        columns = self.flow[pages], units, self.last[pages], self.birth[pages]
+        self.flow[pages] = importance.measure(*columns, ticks, self.window)
+        self.last[pages] = ticks
+
+    def estimate(self, cash: Reals, now: float) -> Reals:
+        units = np.rint(cash * UNIT).astype(np.int64)
+        corrected = importance.as_if_now(self.flow, units, self.last, self.birth, int(now * TICKS), self.window)
+        measured = ~importance.never_measured(self.flow)
+        return corrected if self.current else np.where(measured, self.flow, corrected)

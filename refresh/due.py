@@ -1,0 +1,114 @@
+"""Due pages, foldered by the time unit of their next read (P1 6.6: "a file per time unit").
+
+Filled by: every report (the page's next read) and recovery (the due column). Emptied by: the planner, which pops what
+has begun. Bounded by: one entry per read; an entry whose page was read or re-dated since is stale, and the caller, who
+has the due column, skips it. 4 to 4.5 bytes a page plus some 300 bytes a folder.
+"""
+
+from __future__ import annotations
+
+import heapq
+from array import array
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.uint32]
+
+
+LAST = 2**32 - 1
+
+
+class Folder:
+    """Page ids of one time unit, first in first out. An array of C integers: no Python object per page."""
+
+    __slots__ = ("_ids", "_taken")
+
+    def __init__(self) -> None:
+        self._ids = array("I")
+        self._taken = 0
+
+    def __len__(self) -> int:
+        return len(self._ids) - self._taken
+
+    def put(self, page: int) -> None:
+        self._ids.append(page)
+
+    def extend(self, pages: Ids) -> None:
+        self._ids.frombytes(pages.tobytes())
+
+    def take(self, most: int) -> Ids:
+        """The oldest `most` ids. The space before them is given back once it is half of the folder: O(1) a page."""
+        end = min(self._taken + most, len(self._ids))
+        taken = np.array(self._ids[self._taken : end], dtype=np.uint32)
+        self._taken = end
+        if 2 * end >= len(self._ids):
+            del self._ids[:end]
+            self._taken = 0
+        return taken
+
+
+class DueFolders:
+    """Pages by the time unit of their next read. Invariant: a heap entry and a folder, never empty, per unit in use."""
+
+    def __init__(self, unit_seconds: int) -> None:
+        if unit_seconds < 1:
+            raise ValueError(f"DueFolders: a time unit is at least one second, got {unit_seconds}")
+        self.unit_seconds = unit_seconds
+        self._folders: dict[int, Folder] = {}
+        self._units: list[int] = []
+        self._entries = 0
+
+    def __len__(self) -> int:
+        """Entries, stale ones included."""
+        return self._entries
+
+    def put(self, page: int, due: int) -> None:
+        """Add one page, due at `due` (seconds); both fit 32 bits."""
+        if not (0 <= page <= LAST and 0 <= due <= LAST):
+            raise ValueError(f"DueFolders.put: 32-bit numbers, got page {page}, due {due}")
+        self._folder(due // self.unit_seconds).put(page)
+        self._entries += 1
+
+    def add(self, ids: Ids, due: Ids) -> None:
+        """Add many: ids and due times (seconds), two uint32 arrays of one length; sorted by unit, then folder-wise."""
+        if ids.shape != due.shape:
+            raise ValueError(f"DueFolders.add: {ids.shape} ids, {due.shape} due times")
+        if len(ids) == 0:
+            return
+        units = due // np.uint32(self.unit_seconds)
+        order = np.argsort(units, kind="stable")
+        units, sorted_ids = units[order], ids[order].astype(np.uint32, copy=False)
+        starts = np.flatnonzero(np.diff(units, prepend=units[:1] + np.uint32(1)))
+        ends = np.append(starts[1:], len(units))
+        for unit, start, end in zip(units[starts].tolist(), starts.tolist(), ends.tolist(), strict=True):
+            self._folder(unit).extend(sorted_ids[start:end])
+        self._entries += len(ids)
+
+    def pop(self, now: int, most: int | None = None) -> Ids:
+        """Take out, oldest unit first, every page whose time unit has begun at `now` (seconds), at most `most`."""
+        room = self._entries if most is None else most
+        taken = list(self._take(now // self.unit_seconds, room))
+        return np.concatenate(taken) if taken else np.empty(0, dtype=np.uint32)
+
+    def next_due(self) -> int | None:
+        """When the oldest unit in use begins (seconds); None where nothing waits."""
+        return self._units[0] * self.unit_seconds if self._units else None
+
+    def _take(self, last_unit: int, room: int) -> Iterator[Ids]:
+        while room > 0 and self._units and self._units[0] <= last_unit:
+            folder = self._folders[self._units[0]]
+            pages = folder.take(room)
+            room -= len(pages)
+            self._entries -= len(pages)
+            if not folder:
+                del self._folders[heapq.heappop(self._units)]
+            yield pages
+
+    def _folder(self, unit: int) -> Folder:
+        folder = self._folders.get(unit)
+        if folder is None:
+            folder = self._folders[unit] = Folder()
+            heapq.heappush(self._units, unit)
+        return folder

@@ -1,0 +1,78 @@
+"""Sharing: gamma % of the orders for discovery, the rest for refresh; and how much there is to share."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+BUCKET = 10.0
+"""Seconds counted together: some 60 counters for ten minutes."""
+
+
+class Share:
+    """Credit sharing: of any run of n orders for which both sides had pages waiting, discovery got gamma n / 100 +- 1.
+
+    A side that has too few waiting lends its orders for good: no debt is kept, so neither side is shut out later.
+    gamma: percent, 0..100; kept as an exact fraction, so no rounding piles up.
+    """
+
+    def __init__(self, gamma: float) -> None:
+        if not 0.0 <= gamma <= 100.0:
+            raise ValueError(f"Share: gamma is a percentage, 0 to 100, got {gamma}")
+        part, whole = float(gamma).as_integer_ratio()
+        self._part, self._whole = part, 100 * whole
+        self._credit = 0
+        """of discovery, in 1/whole of an order: 0 <= credit < whole between calls"""
+
+    def split(self, room: int, discovery: int, refresh: int) -> tuple[int, int]:
+        """(orders for discovery, orders for refresh) out of `room`, where so many pages wait on each side."""
+        credit = self._credit + room * self._part
+        fair, rest = divmod(credit, self._whole)
+        if fair <= discovery and room - fair <= refresh:
+            self._credit = rest
+            return fair, room - fair
+        first = min(max(fair, room - refresh), discovery)
+        return first, min(room - first, refresh)
+
+
+class BandwidthMeter:
+    """B: reads per second over the last ten minutes, or a set value.
+
+    Before ten minutes have passed: over the time since the first read, but at least one bucket's. Times are given
+    (seconds, monotonic); one that runs backward counts as the latest seen.
+    """
+
+    def __init__(self, fixed: float = 0.0, window: float = 600.0) -> None:
+        self.fixed = fixed
+        self.window = window
+        self._buckets: deque[tuple[float, int]] = deque()
+        self._reads = 0
+        self._started: float | None = None
+        self._latest = -math.inf
+
+    def count(self, now: float, reads: int = 1) -> None:
+        """`reads` pages were read by now."""
+        self._advance(now)
+        if self._started is None:
+            self._started = self._latest
+        bucket = self._latest // BUCKET
+        before = self._buckets.pop()[1] if self._buckets and self._buckets[-1][0] == bucket else 0
+        self._buckets.append((bucket, before + reads))
+        self._reads += reads
+
+    def rate(self, now: float) -> float:
+        """Reads per second; 0 before the first read, unless a value is set."""
+        if self.fixed > 0.0:
+            return self.fixed
+        if self._started is None:
+            return 0.0
+        oldest = self._advance(now)
+        return self._reads / max(self._latest - max(self._started, oldest * BUCKET), BUCKET)
+
+    def _advance(self, now: float) -> float:
+        """Forget the buckets that lie wholly before the window; the number of the oldest that does not."""
+        self._latest = max(self._latest, now)
+        oldest = (self._latest - self.window) // BUCKET
+        while self._buckets and self._buckets[0][0] < oldest:
+            self._reads -= self._buckets.popleft()[1]
+        return oldest

@@ -1,0 +1,199 @@
+"""Three layers over each other, and errors that name the place and the mend."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from configs.load import load
+from configs.schema import Politeness, Rule, Settings
+from wire.errors import InputError
+
+
+@pytest.fixture
+def toml(tmp_path):
+    def write(text: str, name: str = "mine.toml") -> Path:
+        path = tmp_path / name
+        path.write_bytes(text.encode("utf-8") if isinstance(text, str) else text)
+        return path
+
+    return write
+
+
+def refusal(*args, **kwargs) -> str:
+    with pytest.raises(InputError) as caught:
+        load(*args, **kwargs)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_nothing_given_is_the_defaults():
+    assert load() == Settings()
+
+
+def test_files_environment_command_line_in_this_order(toml):
+    first = toml("[politeness]\nmin_delay = 1\nfactor = 1.0\nip_delay = 1.0\ndelay = 9.0\n", "a.toml")
+    second = toml("[politeness]\nfactor = 2\nip_delay = 2\ndelay = 8.5\n", "b.toml")
+    environ = {"XYRO_POLITENESS__IP_DELAY": "3", "XYRO_POLITENESS__DELAY": "8"}
+    settings = load([first, second], environ, {"politeness.delay": 4})
+    assert settings.politeness == Politeness(min_delay=1.0, factor=2.0, ip_delay=3.0, delay=4.0)
+
+
+def test_what_the_command_line_did_not_say_overrides_nothing(toml):
+    path = toml('[fetch]\nonly_net = ["127.0.0.0/8"]\n[crawl]\nmax_depth = 3\n')
+    settings = load([path], {}, {"fetch.only_net": (), "crawl.max_depth": None, "crawl.max_pages": 0})
+    assert settings.fetch.only_net == ("127.0.0.0/8",)
+    assert settings.crawl.max_depth == 3
+
+
+def test_command_line_types():
+    settings = load(
+        (), {}, {"store.data": Path("here"), "fetch.only_net": ("127.0.0.0/8", "::1"), "crawl.refresh": True}
+    )
+    assert settings.store.data == "here"
+    assert settings.fetch.only_net == ("127.0.0.0/8", "::1")
+    assert settings.crawl.refresh is True
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "section", "key", "value"),
+    [
+        ("XYRO_CRAWL__REFRESH", "true", "crawl", "refresh", True),
+        ("XYRO_CRAWL__MAX_PAGES", "100", "crawl", "max_pages", 100),
+        ("XYRO_CRAWL__MAX_DEPTH", "0", "crawl", "max_depth", 0),
+        ("XYRO_CRAWL__SCOPE", "any", "crawl", "scope", "any"),
+        ("XYRO_POLITENESS__DELAY", "0.25", "politeness", "delay", 0.25),
+        ("XYRO_FETCH__ONLY_NET", "127.0.0.0/8, ::1/128", "fetch", "only_net", ("127.0.0.0/8", "::1/128")),
+        ("XYRO_FETCH__ONLY_NET", '["127.0.0.0/8", "10.0.0.0/8"]', "fetch", "only_net", ("127.0.0.0/8", "10.0.0.0/8")),
+        ("XYRO_FETCH__PORTS", "80,443", "fetch", "ports", (80, 443)),
+        ("XYRO_FETCH__NAME_SERVERS", "[::1]:5353,9.9.9.9", "fetch", "name_servers", ("[::1]:5353", "9.9.9.9")),
+        ("XYRO_CRAWL__SKIP_SUFFIXES", "[]", "crawl", "skip_suffixes", ()),
+        ("XYRO_FETCH__USER_AGENT", "My-Bot", "fetch", "user_agent", "My-Bot"),
+    ],
+)
+def test_environment_is_read_by_the_type_of_the_key(variable, text, section, key, value):
+    assert getattr(getattr(load((), {variable: text}), section), key) == value
+
+
+def test_variables_that_are_not_settings_are_left_alone():
+    environ = {"XYRO_CRASH": "commit:3", "PATH": "/bin", "XYRO_API__PORT": "", "OTHER_CRAWL__SCOPE": "any"}
+    assert load((), environ) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[politeness]\ndelay = 'x'", "[politeness] delay: expected a number of seconds, 0 or more, got 'x'"),
+        ("[politeness]\nmin_delay = -1", "[politeness] min_delay: expected a number of seconds, 0 or more, got -1"),
+        ("[politeness]\nmin_delay = nan", "[politeness] min_delay: expected a number of seconds, 0 or more, got nan"),
+        ("[politeness]\nmin_delay = inf", "[politeness] min_delay: expected a number of seconds, 0 or more, got inf"),
+        ("[politeness]\nmin_delay = true", "[politeness] min_delay: expected a number of seconds, 0 or more, got True"),
+        ("[crawl]\nmax_pages = 1.5", "[crawl] max_pages: expected a whole number, 0 or more, got 1.5"),
+        ("[crawl]\nrefresh = 1", "[crawl] refresh: expected true or false, got 1"),
+        ("[crawl]\nscope = 'site'", '[crawl] scope: expected "host", "domain" or "any", got \'site\''),
+        ("[crawl]\ninclude = '*'", "[crawl] include: expected a list of URL patterns with * and ?"),
+        (
+            "[crawl]\nskip_suffixes = ['png']",
+            "[crawl] skip_suffixes: expected a list of lower-case suffixes with their dot",
+        ),
+        ("[crawl]\npartitions = 0", "[crawl] partitions: expected a whole number, 1 to 4096, got 0"),
+        ("[opic]\ndamping = 1.0", "[opic] damping: expected a number between 0 and 1, got 1.0"),
+        ("[refresh]\ngamma = 101", "[refresh] gamma: expected a percentage, 0 to 100, got 101"),
+        (
+            "[fetch]\nonly_net = ['10.0.0.1/8']",
+            "[fetch] only_net: expected a list of networks, such as 10.0.0.0/8, got",
+        ),
+        ("[fetch]\nonly_net = ['host']", "[fetch] only_net: expected a list of networks"),
+        (
+            "[fetch]\nname_servers = ['dns.example']",
+            "[fetch] name_servers: expected a list of addresses of name servers",
+        ),
+        (
+            "[fetch]\nname_servers = ['127.0.0.1:0']",
+            "[fetch] name_servers: expected a list of addresses of name servers",
+        ),
+        (
+            "[fetch]\nname_servers = ['127.0.0.1:']",
+            "[fetch] name_servers: expected a list of addresses of name servers",
+        ),
+        ("[fetch]\nports = [70000]", "[fetch] ports: expected a list of port numbers, 1 to 65535, got [70000]"),
+        ("[fetch]\nuser_agent = 'Xyro/1.0'", "[fetch] user_agent: expected a product token of letters"),
+        ('[fetch]\ncontact = "a@b\\r\\nHost: x"', "[fetch] contact: expected a mail address or URL"),
+        ("[politness]\ndelay = 1", "[politness]: unknown; did you mean politeness?"),
+        ("[politeness]\nmindelay = 1", "[politeness] mindelay: unknown; did you mean min_delay?"),
+        ("[crawl]\nmin_delay = 1", "[crawl] min_delay: no such key here; it belongs to [politeness]"),
+        ("[api]\nzzz = 1", "[api] zzz: unknown; known are host, port"),
+        ("gamma = 3", "[gamma]: unknown"),
+        ("crawl = 3", "crawl: expected a section, [crawl] with its keys below it, got 3"),
+        ("[[crawl]]\nscope = 'any'", "crawl: expected a section"),
+        ("[rules]\nhost = 'a'", "rules: expected tables, each headed [[rules]]"),
+        ("[[rules]]\nmax_depth = 1", "[[rules]] number 1: expected a host or a pattern"),
+        ("[[rules]]\nhost='a'\n[[rules]]\nhost='A b'", "[[rules]] number 2: host: expected a host, or"),
+        ("[[rules]]\nhost='a'\ndepth=1", "[[rules]] number 1: depth: unknown; did you mean max_depth?"),
+        ("[crawl\n", "Expected ']'"),
+        ('["\\u001b[31mred"]\nx = 1', "['\\x1b[31mred']: unknown"),
+    ],
+)
+def test_a_mistake_in_a_file_is_told_with_its_place_and_mend(toml, text, told):
+    path = toml(text)
+    message = refusal([path])
+    assert message.startswith(f"{path}: ")
+    assert told in message
+    assert message.isprintable()
+
+
+def test_the_layer_at_fault_is_named(toml):
+    good = toml("[opic]\nwindow = 2\n")
+    assert refusal([good], {"XYRO_OPIC__WINDOW": "wide"}) == (
+        "environment: XYRO_OPIC__WINDOW: expected a number of turnovers, 0.1 to 1000, got 'wide'"
+    )
+    assert (
+        refusal([], {"XYRO_OPIC__WINDO": "2"}) == "environment: XYRO_OPIC__WINDO: windo: unknown; did you mean window?"
+    )
+    assert "section opc: unknown; did you mean opic?" in refusal([], {"XYRO_OPC__WINDOW": "2"})
+    assert refusal([], {}, {"opic.window": 0}) == (
+        "command line: [opic] window: expected a number of turnovers, 0.1 to 1000, got 0"
+    )
+    assert "command line: [opic] windw: unknown" in refusal([], {}, {"opic.windw": 1})
+
+
+def test_a_mistake_is_told_even_where_a_later_layer_would_cover_it(toml):
+    assert "min_delay" in refusal([toml("[politeness]\nmin_delay = 'x'")], {}, {"politeness.min_delay": 1.0})
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    assert refusal([tmp_path / "none.toml"]) == f"{tmp_path / 'none.toml'}: No such file or directory"
+    assert refusal([tmp_path]).startswith(f"{tmp_path}: ")
+    latin = tmp_path / "latin.toml"
+    latin.write_bytes(b"# caf\xe9\n")
+    assert refusal([latin]).startswith(f"{latin}: ")
+
+
+def test_settings_that_contradict_each_other():
+    assert refusal([], {}, {"refresh.min_interval": 7200.0, "refresh.max_interval": 60.0}) == (
+        "settings: [refresh] min_interval: 7200 is above max_interval, 60: lower the one or raise the other"
+    )
+    assert "first_byte_timeout" in refusal([], {}, {"fetch.total_timeout": 12.0})
+
+
+def test_rules_are_kept_in_order_and_replaced_as_a_whole(toml):
+    one = toml(
+        "[[rules]]\nhost = 'a.example'\nmax_depth = 1\n[[rules]]\npattern = '*/old/*'\nexclude = ['*']\n", "a.toml"
+    )
+    assert load([one]).rules == (Rule(host="a.example", max_depth=1), Rule(pattern="*/old/*", exclude=("*",)))
+    two = toml("[[rules]]\nhost = '*.b.example'\n", "b.toml")
+    assert load([one, two]).rules == (Rule(host="*.b.example"),)
+    assert load([one, toml("[crawl]\nscope = 'any'", "c.toml")]).rules == load([one]).rules
+
+
+def test_settings_are_frozen():
+    with pytest.raises(AttributeError):
+        load().crawl.scope = "any"
+
+
+def test_the_package_alone_imports_nothing_heavy():
+    code = "import configs, sys; assert not {'msgspec', 'tomllib', 'configs.schema'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])

@@ -1,0 +1,118 @@
+"""Rows: round trips for all field values, versions told from damage, layouts pinned."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metadata import rows
+from wire.errors import InputError, MachineError
+from wire.messages import Kind, Priority
+
+INTS = st.integers(0, 2**63 - 1)
+FLOATS = st.floats(allow_nan=False)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+VALUES = {int: INTS, float: FLOATS, str: TEXT, bytes: st.binary(max_size=40), bool: st.booleans()}
+VALUES |= {Kind: st.sampled_from(Kind), Priority: st.sampled_from(Priority), tuple[int, ...]: st.lists(INTS).map(tuple)}
+
+READERS = {
+    rows.RefreshRow: rows.unpack_refresh,
+    rows.HostRow: rows.unpack_host,
+    rows.LeaseRow: rows.unpack_lease,
+    rows.WaitRow: rows.unpack_wait,
+}
+SAMPLES = {
+    rows.RefreshRow: rows.RefreshRow(reads=3, etag='"x"', kind=Kind.HTML, rate_a=0.5),
+    rows.HostRow: rows.HostRow("example.org:8080", 17.5, 2, "paused", 40),
+    rows.LeaseRow: rows.LeaseRow(7, Priority.SCOUT, 3, 1),
+    rows.WaitRow: rows.WaitRow(7, (1 << 32 | 5, 6), b"body", "http://a/x.xml"),
+}
+
+
+def any_row(kind):
+    return st.builds(kind, **{field.name: VALUES[field.type] for field in msgspec.structs.fields(kind)})
+
+
+@given(st.one_of(*map(any_row, READERS)))
+def test_round_trip(row):
+    back = READERS[type(row)](rows.pack(row))
+    assert back == row
+    assert [type(value) for value in msgspec.structs.astuple(back)] == [
+        type(value) for value in msgspec.structs.astuple(row)
+    ]
+
+
+def test_pinned_bytes():
+    """Stored directories depend on these."""
+    assert rows.pack(SAMPLES[rows.LeaseRow]) == b"\x95\x01\x07\x04\x03\x01"
+    assert rows.pack(rows.HostRow("a")) == b"\x96\x01\xa1a\xcb" + bytes(8) + b"\x00\xa0\x00"
+    assert " ".join(field.name for field in msgspec.structs.fields(rows.RefreshRow)) == (
+        "first_read last_read last_change signature reads changes last_modified etag rate_a rate_b weight kind status "
+        "error failures gone_since mime size charset location noindex epoch"
+    )
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_rows_are_frozen(kind):
+    with pytest.raises(AttributeError):
+        SAMPLES[kind].epoch = 1
+    assert not hasattr(SAMPLES[kind], "__dict__")
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_another_version_names_the_mend(kind):
+    fields = msgspec.msgpack.decode(rows.pack(SAMPLES[kind]))
+    for version in (0, 2, 99):
+        with pytest.raises(InputError, match=f"{kind.__name__}: version {version}.*use the Xyro that wrote"):
+            READERS[kind](msgspec.msgpack.encode([version, *fields[1:]]))
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_cut_at_every_byte_is_damage(kind):
+    whole = rows.pack(SAMPLES[kind])
+    for length in range(len(whole)):
+        with pytest.raises(MachineError, match="damaged store"):
+            READERS[kind](whole[:length])
+    with pytest.raises(MachineError, match="damaged store"):
+        READERS[kind](whole + b"\0")
+
+
+@pytest.mark.parametrize(
+    "data", [b"\x80", b"\x01", b"\x90", b"\x91\xa1x", b"\xc1", b"\x93\x01\xa1x\x01", b"\x92\x01\xc0"]
+)
+def test_the_wrong_shape_is_damage(data):
+    with pytest.raises(MachineError, match="damaged store"):
+        rows.unpack_lease(data)
+
+
+def test_a_field_too_many_is_not_dropped_silently():
+    fields = msgspec.msgpack.decode(rows.pack(SAMPLES[rows.LeaseRow]))
+    with pytest.raises(MachineError):
+        rows.unpack_lease(msgspec.msgpack.encode([*fields, "more"]))
+
+
+def test_an_older_row_without_the_last_fields_takes_their_defaults():
+    assert rows.unpack_lease(b"\x93\x01\x07\x04") == rows.LeaseRow(7, Priority.SCOUT)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_give_a_row_or_an_error_of_ours(data):
+    for read in READERS.values():
+        try:
+            row = read(data)
+        except (InputError, MachineError):
+            continue
+        assert isinstance(row, rows.Row)
+
+
+@given(TEXT)
+def test_map_row_is_the_url_itself(url):
+    assert rows.pack_map(url) == url.encode()
+    assert rows.unpack_map(rows.pack_map(url)) == url
+
+
+def test_a_map_row_that_is_not_utf8_is_damage():
+    with pytest.raises(MachineError, match="Map-Data"):
+        rows.unpack_map(b"http://a/\xff")

@@ -1,0 +1,105 @@
+"""gamma over any run of orders, and the bandwidth of the last ten minutes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import accumulate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refresh.split import BandwidthMeter, Share
+
+PLENTY = 10**9
+
+
+@given(st.floats(0, 100), st.lists(st.integers(0, 500), max_size=100))
+def test_any_run_of_orders_gets_gamma_percent_to_within_one(gamma, rooms):
+    share = Share(gamma)
+    given_out = [share.split(room, PLENTY, PLENTY) for room in rooms]
+    assert all(sum(pair) == room for pair, room in zip(given_out, rooms, strict=True))
+    got = [0, *accumulate(pair[0] for pair in given_out)]
+    total = [0, *accumulate(rooms)]
+    part = Fraction(gamma) / 100
+    for start in range(len(got)):
+        for end in range(start, len(got)):
+            assert abs((got[end] - got[start]) - part * (total[end] - total[start])) < 1
+
+
+@pytest.mark.parametrize(("gamma", "discoveries"), [(50, 50_000), (33.3, 33_300), (0.001, 1), (100, 100_000), (0, 0)])
+def test_one_by_one_over_a_long_run(gamma, discoveries):
+    share = Share(gamma)
+    assert sum(share.split(1, 1, 1)[0] for _ in range(100_000)) == pytest.approx(discoveries, abs=1)
+
+
+@given(st.floats(0, 100), st.lists(st.tuples(*[st.integers(0, 50)] * 3), max_size=50))
+def test_room_is_never_wasted_and_nobody_gets_more_than_waits(gamma, calls):
+    share = Share(gamma)
+    for room, discovery, refresh in calls:
+        first, second = share.split(room, discovery, refresh)
+        assert 0 <= first <= discovery
+        assert 0 <= second <= refresh
+        assert first + second == min(room, discovery + refresh)
+
+
+def test_a_side_that_had_nothing_waiting_keeps_no_claim():
+    share = Share(50)
+    for _ in range(1000):
+        assert share.split(10, PLENTY, 0) == (10, 0)
+    assert share.split(10, PLENTY, PLENTY) == (5, 5)
+    assert share.split(10, 2, PLENTY) == (2, 8)
+    assert share.split(10, PLENTY, PLENTY) == (5, 5)
+
+
+@pytest.mark.parametrize("gamma", [-0.1, 100.1, float("nan")])
+def test_gamma_is_a_percentage(gamma):
+    with pytest.raises(ValueError, match="percentage"):
+        Share(gamma)
+
+
+def test_a_steady_rate_is_measured_from_the_start_on():
+    meter = BandwidthMeter()
+    assert meter.rate(0.0) == 0.0
+    for tick in range(20_000):
+        meter.count(1000.0 + tick / 20)
+        if tick > 400:
+            assert meter.rate(1000.0 + tick / 20) == pytest.approx(20.0, rel=0.01)
+
+
+def test_what_is_older_than_ten_minutes_is_forgotten():
+    meter = BandwidthMeter()
+    meter.count(0.0, 6000)
+    assert meter.rate(0.0) == 600.0  # over one bucket at least
+    assert meter.rate(300.0) == 20.0
+    assert meter.rate(600.0) == 10.0
+    assert meter.rate(620.0) == 0.0
+    meter.count(650.0, 60)
+    assert meter.rate(650.0) == pytest.approx(0.1)
+
+
+def test_a_changed_rate_is_followed_within_ten_minutes():
+    meter = BandwidthMeter()
+    for second in range(2000):
+        meter.count(float(second), 10 if second < 1000 else 2)
+    assert meter.rate(1999.0) == pytest.approx(2.0, rel=0.01)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e6), st.integers(0, 100)), max_size=100))
+def test_reads_are_neither_lost_nor_counted_twice_whatever_the_clock_does(events):
+    meter = BandwidthMeter()
+    latest, kept = 0.0, []
+    for now, reads in events:
+        latest = max(latest, now)
+        meter.count(now, reads)
+        kept.append((latest // 10, reads))
+    expected = sum(reads for bucket, reads in kept if bucket >= (latest - 600) // 10)
+    span = max(latest - max(kept[0][0] * 10, (latest - 600) // 10 * 10), 10.0) if kept else 1.0
+    assert meter.rate(0.0) >= expected / (span + 10.0) * (1 - 1e-9)
+    assert meter.rate(0.0) <= expected / max(span - 10.0, 10.0) * (1 + 1e-9)
+
+
+def test_a_set_value_is_taken_as_it_is():
+    meter = BandwidthMeter(fixed=2.5)
+    meter.count(0.0, 10_000)
+    assert meter.rate(0.0) == meter.rate(1e9) == 2.5

@@ -1,0 +1,65 @@
+"""printable: nothing of a stranger's string can act on a terminal or forge a line, and nothing printable is changed."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wire.text import ELLIPSIS, printable
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", ""),
+        ("plain text, ünïcode, 日本語, 🦊", "plain text, ünïcode, 日本語, 🦊"),
+        (r"C:\new", r"C:\new"),
+        ("a\r\nERROR forged", r"a\r\nERROR forged"),
+        ("\x1b[2J\x1b]0;title\x07", r"\x1b[2J\x1b]0;title\x07"),
+        ("\x00\x7f\x85\x9b31m", r"\x00\x7f\x85\x9b31m"),
+        ("a\u2028b\u2029c", r"a\u2028b\u2029c"),
+        ("user\u202egpj.exe\u2066\u061c", r"user\u202egpj.exe\u2066\u061c"),
+        ("ze\u200bro\ufeff\u00ad\u00a0wide", r"ze\u200bro\ufeff\xad\xa0wide"),
+        ("\ud800 and \udc00", r"\ud800 and \udc00"),
+        ("\U000e0041\U0010ffff", r"\U000e0041\U0010ffff"),
+    ],
+)
+def test_escapes_what_acts_and_keeps_what_shows(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "shown"),
+    [
+        ("abcde", 5, "abcde"),
+        ("abcdef", 5, "abcd…"),
+        ("abc\n", 5, r"abc\n"),
+        ("abcd\n", 5, "abcd…"),
+        ("\n\n\n", 5, r"\n\n…"),
+        ("ab\u2028", 5, "ab…"),
+        ("\u2028", 5, "…"),
+        ("ab", 1, "…"),
+        ("a", 1, "a"),
+    ],
+)
+def test_cuts_before_what_does_not_fit(text: str, limit: int, shown: str) -> None:
+    assert printable(text, limit) == shown
+
+
+def test_caps_long_texts_at_200_by_default() -> None:
+    assert printable("x" * 10_000_000) == "x" * 199 + ELLIPSIS
+
+
+@given(ANY_TEXT, st.integers(1, 80))
+def test_one_safe_line_within_the_limit(text: str, limit: int) -> None:
+    shown = printable(text, limit)
+    assert len(shown) <= limit
+    assert len(shown.splitlines()) <= 1
+    assert all(c == " " or unicodedata.category(c)[0] not in "CZ" for c in shown)
+    shown.encode()  # no surrogate is left
+    assert printable(shown, limit) == shown

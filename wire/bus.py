@@ -1,0 +1,147 @@
+"""The seam between nodes: whoever has a message posts it to a topic, whoever works on the topic receives it.
+
+    topic     posted by       received by     what bounds it
+    orders    page node       fetch nodes     leases: at most 64 orders of a host are out at once
+    reports   fetch nodes     page node       one report for each leased order
+    xml       fetch nodes     load nodes      one body for each leased order
+    loads     load nodes      page node       XML bodies out, and the documents that wait for a part
+    submits   HTTP API, CLI   page node       the API's limit on a request and on URLs not yet taken over
+    cash.N    partitions      partition N     commit groups: one transfer a group, sender and target until its Ack
+
+So a poster never has to wait: the rules of the loop keep every topic small, and a topic over its bound means that one
+of them is broken. That is a MachineError, loud and at once, rather than a queue that eats the memory.
+
+The three forms (design.md section 5) differ in where the queues live, never for the caller:
+
+- LocalBus, here: one process, one event loop; messages pass as objects, nothing is encoded.
+- Worker processes: `post` puts the codec's bytes into a frame for a Unix socket, written together at the end of the
+  event loop's turn; acknowledgements come back in batches; `receive` reads the queue that the socket's protocol fills.
+- NATS JetStream: a topic is a subject and `receive` a pull of up to `most` messages. It delivers at least once, as
+  transport only; outbox and inbox in LevelDB and the lease epoch in each report make a second delivery harmless.
+
+A message that was posted but not received when a process dies is lost with it. Nothing else is: orders come again when
+their lease ends, cash stays in the sender's outbox until it is acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Protocol
+
+from wire.errors import MachineError
+from wire.messages import Message
+
+DEFAULT_BOUND = 262_144
+"""Messages waiting in one topic that has no bound of its own: 64 leased orders of each of 4,096 hosts."""
+
+
+class Bus(Protocol):
+    """Topics of messages, first in, first out, each message to one receiver."""
+
+    def post(self, topic: str, message: Message) -> None:
+        """Put `message` at the end of `topic`; never waits. MachineError: the topic is over its bound, or closed."""
+        ...
+
+    async def receive(self, topic: str, most: int) -> list[Message]:
+        """The oldest messages of `topic`, at least one and at most `most` (>= 1), waiting for the first.
+
+        An empty list says that the bus is closed. A cancelled receive takes nothing.
+        """
+        ...
+
+    def waiting(self, topic: str) -> int:
+        """How many messages of `topic` were posted here and not received yet."""
+        ...
+
+    async def close(self) -> None:
+        """Give out nothing more: every receiver, waiting or to come, gets an empty list. Twice is once."""
+        ...
+
+
+class _Topic:
+    """One queue. A receiver sleeps only where no message lies, and each message wakes one: none lies there unseen."""
+
+    __slots__ = ("bound", "messages", "sleepers")
+
+    def __init__(self, bound: int) -> None:
+        self.bound = bound
+        self.messages: deque[Message] = deque()
+        self.sleepers: deque[asyncio.Future[None]] = deque()
+
+    def wake(self) -> None:
+        """Wake the receiver that has slept longest."""
+        while self.sleepers:
+            sleeper = self.sleepers.popleft()
+            if not sleeper.done():
+                sleeper.set_result(None)
+                return
+
+    async def wait(self) -> None:
+        """Sleep until woken. Cancelled after being woken, hand the wake-up on: its message still lies here."""
+        sleeper = asyncio.get_running_loop().create_future()
+        self.sleepers.append(sleeper)
+        try:
+            await sleeper
+        except asyncio.CancelledError:
+            if not sleeper.cancelled():
+                self.wake()
+            with suppress(ValueError):
+                self.sleepers.remove(sleeper)
+            raise
+
+    def take(self, most: int) -> list[Message]:
+        if len(self.messages) <= most:
+            taken = list(self.messages)
+            self.messages.clear()
+            return taken
+        return [self.messages.popleft() for _ in range(most)]
+
+
+class LocalBus:
+    """The bus of one process and one event loop (not for several threads): a deque for each topic.
+
+    `bounds`: topic -> most messages waiting; "cash" stands for every "cash.N" not named itself; others DEFAULT_BOUND.
+    """
+
+    def __init__(self, bounds: Mapping[str, int] | None = None) -> None:
+        self._bounds = dict(bounds or {})
+        self._topics: dict[str, _Topic] = {}
+        self._closed = False
+
+    def post(self, topic: str, message: Message) -> None:
+        queue = self._topics.get(topic) or self._open(topic)
+        if self._closed:
+            raise MachineError(f"bus: {topic!r} got a message after the bus was closed")
+        if len(queue.messages) >= queue.bound:
+            raise MachineError(f"bus: topic {topic!r} is over its bound of {queue.bound} messages; nobody empties it")
+        queue.messages.append(message)
+        if queue.sleepers:
+            queue.wake()
+
+    async def receive(self, topic: str, most: int) -> list[Message]:
+        if most < 1:
+            raise ValueError(f"receive at least one message, not {most}")
+        queue = self._topics.get(topic) or self._open(topic)
+        while not (queue.messages or self._closed):
+            await queue.wait()
+        if self._closed:
+            return []
+        return queue.take(most)
+
+    def waiting(self, topic: str) -> int:
+        queue = self._topics.get(topic)
+        return len(queue.messages) if queue else 0
+
+    async def close(self) -> None:
+        self._closed = True
+        for queue in self._topics.values():
+            while queue.sleepers:
+                queue.wake()
+
+    def _open(self, topic: str) -> _Topic:
+        bounds = self._bounds
+        bound = bounds.get(topic, bounds.get(topic.partition(".")[0], DEFAULT_BOUND))
+        return self._topics.setdefault(topic, _Topic(bound))

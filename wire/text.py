@@ -1,0 +1,27 @@
+"""Strings of strangers made safe to show: in a log line, on a terminal, in an error message."""
+
+from __future__ import annotations
+
+ELLIPSIS = "…"
+
+
+def printable(text: str, limit: int = 200) -> str:
+    r"""`text` as one line of at most `limit` (>= 1) characters that can neither move a cursor nor forge a log line.
+
+    Everything that Unicode calls not printable is escaped as Python writes it (\x1b, \u202e, \ud800): C0 and C1
+    controls, line and paragraph separators, bidirectional controls, zero-width characters, lone surrogates, unassigned
+    code points, spaces other than U+0020. What does not fit is cut, never inside an escape, and an ellipsis ends it.
+    """
+    if len(text) <= limit and text.isprintable():
+        return text
+    pieces: list[str] = []
+    room = limit
+    for char in text[: limit + 1]:  # every character takes at least one place, so more would never fit
+        piece = char if char.isprintable() else ascii(char)[1:-1]
+        pieces.append(piece)
+        room -= len(piece)
+    if room >= 0:
+        return "".join(pieces)
+    while room < 1:  # one place is the ellipsis's own
+        room += len(pieces.pop())
+    return "".join(pieces) + ELLIPSIS

@@ -1,0 +1,107 @@
+"""Failure policy as data: for each failure class, how long to wait, how often to try again, and who is punished.
+
+Rules above the table:
+
+- A temporary failure is tried again `retries` times; before try k+1 the page waits `wait` x GROWTH^k seconds (at most a
+  day, never less than Retry-After). When the retries are spent it becomes final. Its cash stays until then.
+- A final failure is never tried again: the page is dangling (design.md section 6). A first 404 or 410 is final for this
+  crawl; whether a second one a day later makes the page DEAD is metadata's decision.
+- `host_wide` failures say something about the host, not the page: politeness backs the whole host off, exponentially.
+- `readable` classes are no failures of the page: a body that ended early (`truncated`) or met our byte cap
+  (`too-large`) is kept, its links count, and its report has an empty `error`, a `truncated` word and no signature, so
+  that half a page never looks like a changed one. Trying again would bring the same half. (A connection that breaks
+  is `disconnect`.)
+- `unsent` classes were refused on this machine: nobody was contacted, so no host has to be spared because of them.
+
+Waits below 30 s are for failures that often pass at once: `xyro crawl` ends when no retry is due within 30 s, so those
+classes get a second look even in a bounded crawl. NXDOMAIN gets 1 h + 4 h + 16 h: three more looks over a day.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DAY = 86_400.0
+GROWTH = 4.0
+"""Each further wait is this much longer: five tries from 10 s span an hour, from an hour several days."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What to do about one failure class. `wait`: seconds before the first retry; `retries`: how many there are."""
+
+    wait: float = 0.0
+    retries: int = 0
+    host_wide: bool = False
+    final: bool = False
+    readable: bool = False
+    unsent: bool = False
+
+
+def _retry(wait: float, retries: int, *, host_wide: bool = False) -> Policy:
+    return Policy(wait=wait, retries=retries, host_wide=host_wide)
+
+
+_FINAL = Policy(final=True)
+_UNSENT = Policy(final=True, unsent=True)
+_READABLE = Policy(final=True, readable=True)
+
+POLICIES: dict[str, Policy] = {
+    "dns-nxdomain": _retry(3_600, 3, host_wide=True),
+    "dns-servfail": _retry(120, 5, host_wide=True),
+    "dns-timeout": _retry(60, 5, host_wide=True),
+    "connect-timeout": _retry(60, 5, host_wide=True),
+    "connect-refused": _retry(60, 5, host_wide=True),
+    "connect-failed": _retry(60, 5, host_wide=True),
+    "tls": _retry(3_600, 3, host_wide=True),
+    "first-byte-timeout": _retry(20, 4, host_wide=True),
+    "header-timeout": _retry(60, 3, host_wide=True),
+    "timeout": _retry(60, 3, host_wide=True),
+    "slow-body": _retry(60, 3, host_wide=True),
+    "disconnect": _retry(5, 4, host_wide=True),
+    "truncated": _READABLE,
+    "too-large": _READABLE,
+    "headers-too-large": _FINAL,
+    "bad-framing": _retry(300, 1),
+    "bad-status": _retry(300, 1),
+    "upgrade": _FINAL,
+    "encoding": _retry(300, 1),
+    "unasked-206": _retry(300, 1),
+    "unasked-304": _retry(300, 1),
+    "blocked-address": _UNSENT,
+    "blocked-port": _UNSENT,
+    "only-net": _UNSENT,
+    "robots-disallowed": _UNSENT,
+    "robots-unreachable": Policy(wait=20, retries=40, unsent=True),  # 40 tries reach past RFC 9309's 30 days
+    "redirect-bad": _FINAL,
+    "redirect-loop": _FINAL,
+    "not-readable": _FINAL,
+    "http-404": _FINAL,
+    "http-410": _FINAL,
+    "http-429": _retry(20, 6, host_wide=True),
+    "http-401": _FINAL,
+    "http-403": _FINAL,
+    "http-4xx": _FINAL,
+    "http-5xx": _retry(10, 5, host_wide=True),
+    "url-too-long": _UNSENT,
+    "internal": _retry(60, 1),
+}
+"""Failure class -> policy. The fetcher and the pool use exactly these names."""
+
+
+def policy(kind: str) -> Policy:
+    """The policy of a failure class; KeyError for a name that is not in the table (our own mistake)."""
+    return POLICIES[kind]
+
+
+def settle(kind: str, attempt: int, now: float, retry_after: float = 0.0) -> tuple[bool, float]:
+    """(final, retry_at): what becomes of a page that failed with `kind` after `attempt` earlier failures in a row.
+
+    `now` and `retry_at` are wall-clock seconds, `retry_after` is in seconds; retry_at is 0.0 where the failure is
+    final.
+    """
+    rule = POLICIES[kind]
+    if rule.final or attempt >= rule.retries:
+        return True, 0.0
+    wait = min(rule.wait * GROWTH ** min(attempt, 16), DAY)
+    return False, now + max(wait, min(retry_after, DAY))

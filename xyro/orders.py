@@ -1,0 +1,281 @@
+"""The fetch queue: five levels (P1 section 3), the gamma share between discovery and refresh, fairness between hosts.
+
+Who fills it: the page node's orders, through the pool. Who empties it: the pool, one `pop` per free slot. What bounds
+it: the page node, which leases at most 64 orders a host ahead. Pure: `now` is monotonic seconds that the caller
+gives.
+
+A host is in exactly one of these states:
+
+    idle      no orders; remembered only until its floor has passed      put -> cooling's heap entry moves to waiting
+    waiting   has orders, its floor has not passed                       in the heap of floors
+    ready     has orders, may be read                                    in the ring of every level it has orders for
+    busy      one of its orders is being read                            release -> waiting or idle
+    held      paused by a person, whatever else it is                    resume
+
+Entries of heaps and rings are not searched for when a host changes state: they are recognised as stale when they come
+up (a heap entry by its stamp, a ring entry by the host's state) and dropped then, so every step is O(log hosts) at
+most.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from collections.abc import Iterator
+
+from wire.messages import FetchOrder, Priority
+
+_LEVELS = len(Priority)
+_REFRESH, _DISCOVER, _SCOUT = Priority.REFRESH.value, Priority.DISCOVER.value, Priority.SCOUT.value
+
+
+class _Host:
+    """One host's orders, a first-in-first-out line per level, and its state."""
+
+    __slots__ = ("busy", "held", "in_rings", "lines", "name", "orders", "ready", "ready_at", "stamp")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lines: list[deque[FetchOrder] | None] = [None] * _LEVELS
+        self.orders = 0
+        self.ready_at = -math.inf
+        self.ready = False
+        self.busy = False
+        self.held = False
+        self.in_rings = 0
+        """bit L: an entry of this host is in the ring of level L (perhaps a stale one)"""
+        self.stamp = 0
+        """the heap entry with this stamp is the valid one"""
+
+
+_Heap = list[tuple[float, int, _Host]]
+
+
+class OrderQueue:
+    """Levels 0 and 1 first, in that order; then `gamma` percent of what remains goes to discovery (3 before 4), the
+    rest to refresh (2). Where only one of the two sides has an order that may be read, it takes all, and nothing is
+    owed to the other. Within a level ready hosts take turns; a host has at most one order out; a host's orders of one
+    level leave in the order they came.
+    """
+
+    def __init__(self, gamma: float = 50.0) -> None:
+        if not 0.0 <= gamma <= 100.0:
+            raise ValueError(f"gamma: 0..100 percent, not {gamma!r}")
+        self._gamma = gamma
+        self._owed = 0.0
+        """percent points owed to discovery: at 100 it is discovery's turn"""
+        self._hosts: dict[str, _Host] = {}
+        self._rings: tuple[deque[_Host], ...] = tuple(deque() for _ in range(_LEVELS))
+        self._waiting: _Heap = []
+        self._cooling: _Heap = []
+        self._stamps = 0
+        self._counts = [0] * _LEVELS
+
+    def __len__(self) -> int:
+        return sum(self._counts)
+
+    def counts(self) -> tuple[int, int, int, int, int]:
+        """Orders queued per priority (orders that are out are not)."""
+        a, b, c, d, e = self._counts
+        return a, b, c, d, e
+
+    def waiting(self, host: str) -> int:
+        """Orders queued for `host`."""
+        known = self._hosts.get(host)
+        return known.orders if known is not None else 0
+
+    def hosts(self) -> int:
+        """Hosts remembered: with orders, out, held, or with a floor that has not passed."""
+        return len(self._hosts)
+
+    def put(self, order: FetchOrder, host: str) -> None:
+        """Queue `order` behind its host's other orders of its level."""
+        self._add(order, self._host(host), front=False)
+
+    def give_back(self, order: FetchOrder, host: str, ready_at: float) -> None:
+        """An order that was popped could not be read yet: it becomes the first of its level again, and its host
+        free."""
+        self._add(order, self._host(host), front=True)
+        self.release(host, ready_at)
+
+    def pop(self, now: float) -> tuple[str, FetchOrder] | None:
+        """The next order to read and its host, which is busy from here on; None if no host may be read at `now`."""
+        if self._waiting and self._waiting[0][0] <= now:
+            self._wake(now)
+        if self._cooling and self._cooling[0][0] <= now:
+            self._forget(now)
+        host, level = self._choose()
+        if host is None:
+            return None
+        self._rings[level].popleft()
+        host.in_rings &= ~(1 << level)
+        host.ready = False
+        host.busy = True
+        line = host.lines[level]
+        assert line, "a ready host in a ring has an order of its level"
+        order = line.popleft()
+        if not line:
+            host.lines[level] = None
+        host.orders -= 1
+        self._counts[level] -= 1
+        return host.name, order
+
+    def release(self, host: str, ready_at: float) -> None:
+        """The order of `host` that was out is done; the host may be read again at `ready_at`."""
+        known = self._hosts.get(host)
+        if known is not None and known.busy:
+            known.busy = False
+            known.ready_at = ready_at
+            self._park(known)
+
+    def postpone(self, host: str, ready_at: float) -> None:
+        """`host` may not be read before `ready_at`; never makes it earlier. (A floor kept over a restart.)"""
+        known = self._host(host)
+        if ready_at > known.ready_at:
+            known.ready_at = ready_at
+            if not known.busy:
+                self._park(known)
+
+    def hold(self, host: str) -> None:
+        """Pause: give out no order of `host` until `resume`. Orders are kept and still taken in."""
+        known = self._host(host)
+        known.held = True
+        known.ready = False
+        known.stamp = 0
+
+    def resume(self, host: str) -> None:
+        """End a pause."""
+        known = self._hosts.get(host)
+        if known is not None and known.held:
+            known.held = False
+            if not known.busy:
+                self._park(known)
+
+    def drop(self, host: str) -> list[FetchOrder]:
+        """Take out all queued orders of `host`, most urgent first (block). The one that is out is not among them."""
+        known = self._hosts.get(host)
+        if known is None or not known.orders:
+            return []
+        dropped = [order for line in known.lines if line for order in line]
+        for level, line in enumerate(known.lines):
+            self._counts[level] -= len(line or ())
+        known.lines = [None] * _LEVELS
+        known.orders = 0
+        if not (known.busy or known.held):
+            self._park(known)
+        return dropped
+
+    def wake_at(self) -> float | None:
+        """The earliest moment at which `pop` may succeed, in the past if it may now; None if only `put`, `release` or
+        `resume` can change anything."""
+        host, _ = self._choose(peek=True)
+        if host is not None:
+            return host.ready_at
+        heap = self._waiting
+        while heap:
+            ready_at, stamp, host = heap[0]
+            if host.stamp == stamp:
+                return ready_at
+            heapq.heappop(heap)
+        return None
+
+    def _host(self, name: str) -> _Host:
+        known = self._hosts.get(name)
+        if known is None:
+            known = self._hosts[name] = _Host(name)
+        return known
+
+    def _add(self, order: FetchOrder, host: _Host, *, front: bool) -> None:
+        level = order.priority.value
+        line = host.lines[level]
+        if line is None:
+            line = host.lines[level] = deque()
+        if front:
+            line.appendleft(order)
+        else:
+            line.append(order)
+        self._counts[level] += 1
+        host.orders += 1
+        if host.ready:
+            self._enter(host, level)
+        elif host.orders == 1 and not (host.busy or host.held):
+            self._park(host)
+
+    def _park(self, host: _Host) -> None:
+        """A host that is neither busy nor held: with orders it waits for its floor (or is ready), without it cools."""
+        host.ready = False
+        if host.held:
+            return
+        if host.orders and host.ready_at == -math.inf:
+            self._admit(host)
+            return
+        self._stamps += 1
+        host.stamp = self._stamps
+        heapq.heappush(self._waiting if host.orders else self._cooling, (host.ready_at, host.stamp, host))
+
+    def _admit(self, host: _Host) -> None:
+        """The host's floor has passed: it takes its place in the ring of every level it has orders for."""
+        host.ready = True
+        host.stamp = 0
+        for level, line in enumerate(host.lines):
+            if line:
+                self._enter(host, level)
+
+    def _enter(self, host: _Host, level: int) -> None:
+        bit = 1 << level
+        if not host.in_rings & bit:
+            host.in_rings |= bit
+            self._rings[level].append(host)
+
+    def _wake(self, now: float) -> None:
+        for host in _ripe(self._waiting, now):
+            self._admit(host)
+
+    def _forget(self, now: float) -> None:
+        for host in _ripe(self._cooling, now):
+            del self._hosts[host.name]
+
+    def _head(self, level: int) -> _Host | None:
+        """The host whose turn it is in the ring of `level`; stale entries before it are dropped."""
+        ring = self._rings[level]
+        while ring:
+            host = ring[0]
+            if host.ready and host.lines[level]:
+                return host
+            ring.popleft()
+            host.in_rings &= ~(1 << level)
+        return None
+
+    def _choose(self, peek: bool = False) -> tuple[_Host | None, int]:
+        """The next host and the level of its order; unless `peek`, a choice between the two sides is booked."""
+        for level in (0, 1):
+            if self._rings[level] and (host := self._head(level)) is not None:
+                return host, level
+        refresh = self._head(_REFRESH)
+        level = _DISCOVER
+        found = self._head(_DISCOVER)
+        if found is None:
+            level = _SCOUT
+            found = self._head(_SCOUT)
+        if refresh is None:
+            return found, level
+        if found is None or peek or not self._discovery_is_next():
+            return refresh, _REFRESH
+        return found, level
+
+    def _discovery_is_next(self) -> bool:
+        """Error diffusion: of any 100 consecutive choices between both sides, gamma (+-1) fall to discovery."""
+        self._owed += self._gamma
+        if self._owed < 100.0:
+            return False
+        self._owed -= 100.0
+        return True
+
+
+def _ripe(heap: _Heap, now: float) -> Iterator[_Host]:
+    """Take the hosts whose moment has come out of `heap`, without the stale entries."""
+    while heap and heap[0][0] <= now:
+        _, stamp, host = heapq.heappop(heap)
+        if host.stamp == stamp:
+            yield host

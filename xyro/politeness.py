@@ -1,0 +1,209 @@
+"""Politeness: when may a host, and an address, be read again. Pure: moments are monotonic seconds that the caller
+gives.
+
+    next read of a host >= end of its last read + max(min_delay, min(Crawl-delay, cap), min(factor x duration, cap),
+                                                      back-off, Retry-After)
+    next read of an IP  >= end of its last read + ip_delay, and one read of an IP at a time
+
+Precedents: Heritrix 3 (5 x the last duration, at most 30 s; Crawl-delay up to 300 s), BUbiNG (two floors, one per host
+and a shorter one per IP, so 50,000 names on one address cannot add up to a flood), Nutch (the delay doubles with each
+failure in a row).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+DAY = 86_400.0
+_SWEEP_FROM = 1_024
+"""Tables shorter than this are never searched for what can be forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """The settings, in seconds (`factor` is a number)."""
+
+    min_delay: float = 2.0
+    factor: float = 5.0
+    factor_cap: float = 30.0
+    ip_delay: float = 0.5
+    crawl_delay_cap: float = 300.0
+    backoff_base: float = 4.0
+    """wait after the first temporary failure of a host; doubles with each further one in a row"""
+    backoff_cap: float = 3_600.0
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if not 0.0 <= value < math.inf:
+                raise ValueError(f"Manners.{name}: a number of seconds >= 0, not {value!r}")
+
+    @classmethod
+    def fixed(cls, delay: float) -> Manners:
+        """`--delay S`: S replaces minimum delay, factor and IP floor (they are promises about S, not beside it).
+
+        With 0 only Crawl-delay, Retry-After and back-off remain.
+        """
+        return cls(min_delay=delay, factor=0.0, factor_cap=0.0, ip_delay=delay)
+
+
+@dataclass(slots=True)
+class _Host:
+    ready_at: float
+    failures: int
+
+
+@dataclass(slots=True)
+class _Address:
+    ready_at: float = -math.inf
+    """end of the last read + floor"""
+    read: bool = False
+    """somebody has the turn"""
+    line: float = -math.inf
+    """the last turn given away to somebody who has to wait"""
+
+
+class Politeness:
+    """Floors per host and per IP, and the count of a host's temporary failures in a row.
+
+    Invariant: forgetting never makes a read earlier. A host is forgotten when its floor has passed and it has no
+    failures (or failed last a day ago), an IP when its floor and its line have passed and nobody reads it. So the
+    tables are bounded by the hosts and addresses read within the last delay, and the hosts that failed within a day.
+    """
+
+    def __init__(self, manners: Manners = Manners()) -> None:
+        self.manners = manners
+        self._hosts: dict[str, _Host] = {}
+        self._addresses: dict[str, _Address] = {}
+        self._hosts_limit = self._addresses_limit = _SWEEP_FROM
+
+    def __len__(self) -> int:
+        """Hosts and addresses remembered now."""
+        return len(self._hosts) + len(self._addresses)
+
+    def host_ready(self, host: str) -> float:
+        """The moment from which `host` may be read; -inf for a host nothing is known of."""
+        known = self._hosts.get(host)
+        return known.ready_at if known is not None else -math.inf
+
+    def failures(self, host: str) -> int:
+        """Temporary failures of `host` in a row."""
+        known = self._hosts.get(host)
+        return known.failures if known is not None else 0
+
+    def ip_ready(self, address: str) -> float:
+        """The moment from which `address` may be read; +inf while it is being read, -inf where nothing is known."""
+        known = self._addresses.get(address)
+        if known is None:
+            return -math.inf
+        return math.inf if known.read else known.ready_at
+
+    def claim(self, address: str, now: float) -> float:
+        """Take the turn to read `address`: `now` if it is the caller's (then `finished` or `unclaim` must follow), else
+        the moment to ask again.
+
+        Those who must wait get turns `ip_delay` apart, so N hosts on one address cost one question per turn, not N.
+        """
+        if not address or not self.manners.ip_delay:
+            return now
+        known = self._address(address, now)
+        if not known.read and known.ready_at <= now:
+            known.read = True
+            return now
+        known.line = max(known.ready_at, known.line + self.manners.ip_delay, now + self.manners.ip_delay)
+        return known.line
+
+    def unclaim(self, address: str) -> None:
+        """Give back a turn that was not used: nobody was contacted."""
+        known = self._addresses.get(address)
+        if known is not None:
+            known.read = False
+
+    def touched(self, address: str, ended: float) -> None:
+        """A read ended at `address`, which nobody had claimed (the name had several): its floor holds all the same."""
+        if not address or not self.manners.ip_delay:
+            return
+        self._address(address, ended).ready_at = ended + self.manners.ip_delay
+
+    def finished(
+        self,
+        host: str,
+        address: str,
+        ended: float,
+        duration: float,
+        failed: bool = False,
+        retry_after: float = 0.0,
+        crawl_delay: float | None = None,
+    ) -> float:
+        """A read of `host` at `address` (claimed, or empty) ended; the moment of the host's next read.
+
+        `failed`: a host-wide temporary failure. Numbers from the web may be anything: NaN and negative count as
+        absent, Crawl-delay is capped by the setting, Retry-After by a day.
+        """
+        self._leave(address, ended)
+        failures = self.failures(host) + 1 if failed else 0
+        delay = max(self._delay(duration, crawl_delay), self._backoff(failures), _sane(retry_after, DAY))
+        ready_at = ended + delay
+        self._remember(host, ready_at, failures, ended)
+        return ready_at
+
+    def restore(self, host: str, ready_at: float, failures: int = 0) -> None:
+        """After a restart: what `finished` had said, its wall-clock time turned into this process's monotonic one."""
+        known = self._hosts.get(host)
+        if known is not None:
+            ready_at, failures = max(ready_at, known.ready_at), max(failures, known.failures)
+        self._remember(host, ready_at, failures, -math.inf)
+
+    def _address(self, address: str, now: float) -> _Address:
+        known = self._addresses.get(address)
+        if known is None:
+            if len(self._addresses) >= self._addresses_limit:
+                self._forget_addresses(now)
+            known = self._addresses[address] = _Address()
+        return known
+
+    def _delay(self, duration: float, crawl_delay: float | None) -> float:
+        m = self.manners
+        delay = max(m.min_delay, _sane(m.factor * duration, m.factor_cap))
+        return delay if crawl_delay is None else max(delay, _sane(crawl_delay, m.crawl_delay_cap))
+
+    def _backoff(self, failures: int) -> float:
+        if not failures:
+            return 0.0
+        return min(self.manners.backoff_base * 2.0 ** min(failures - 1, 64), self.manners.backoff_cap)
+
+    def _remember(self, host: str, ready_at: float, failures: int, now: float) -> None:
+        known = self._hosts.get(host)
+        if known is not None:
+            known.ready_at, known.failures = ready_at, failures
+            return
+        if ready_at <= now and not failures:
+            return
+        if len(self._hosts) >= self._hosts_limit:
+            self._forget_hosts(now)
+        self._hosts[host] = _Host(ready_at, failures)
+
+    def _leave(self, address: str, ended: float) -> None:
+        known = self._addresses.get(address)
+        if known is not None:
+            known.read = False
+            known.ready_at = ended + self.manners.ip_delay
+
+    def _forget_hosts(self, now: float) -> None:
+        """Amortised O(1): runs when the table has doubled since the last time."""
+        self._hosts = {
+            name: host for name, host in self._hosts.items() if host.ready_at + (DAY if host.failures else 0.0) > now
+        }
+        self._hosts_limit = max(_SWEEP_FROM, 2 * len(self._hosts))
+
+    def _forget_addresses(self, now: float) -> None:
+        self._addresses = {
+            name: ip for name, ip in self._addresses.items() if ip.read or ip.ready_at > now or ip.line > now
+        }
+        self._addresses_limit = max(_SWEEP_FROM, 2 * len(self._addresses))
+
+
+def _sane(seconds: float, cap: float) -> float:
+    """`seconds` within [0, cap]; NaN is 0."""
+    return min(seconds, cap) if seconds > 0.0 else 0.0

@@ -1,0 +1,52 @@
+"""From what a request brought (Answer) to the message that leaves (PageReport): the failure policy applied. Pure."""
+
+from __future__ import annotations
+
+from wire.messages import FetchOrder, Kind, PageReport
+from xyro.answer import Answer
+from xyro.failures import policy, settle
+
+
+def report_of(
+    order: FetchOrder, answer: Answer, *, host_wait: float, host_failures: int, sitemaps: tuple[str, ...] = ()
+) -> PageReport:
+    """The one report of `order`. `host_wait`: seconds from the end of the read until its host may be read again, before
+    which no retry makes sense. A body kept although truncated is no failure: its report has no `error`.
+    """
+    ended = max(answer.ended, answer.started)  # the wall clock may be set back meanwhile
+    error, final, retry_at = answer.error, False, 0.0
+    if error:
+        if answer.status > 0 and policy(error).readable:
+            error = ""
+        else:
+            final, retry_at = settle(error, order.attempt, ended, max(answer.retry_after, host_wait))
+    return PageReport(
+        page=order.page,
+        url=order.url,
+        epoch=order.epoch,
+        priority=order.priority,
+        started=answer.started,
+        ended=ended,
+        status=answer.status,
+        error=error,
+        final=final,
+        retry_at=retry_at,
+        kind=answer.kind,
+        mime=answer.mime,
+        size=answer.size,
+        truncated=answer.truncated,
+        signature=answer.signature,
+        etag=answer.etag,
+        last_modified=answer.last_modified,
+        location=answer.location,
+        links=answer.links,
+        noindex=answer.noindex,
+        nofollow=answer.nofollow,
+        loading=answer.body is not None and answer.kind in (Kind.XML, Kind.DTD),
+        charset=answer.charset,
+        address=answer.address,
+        host_next=ended + host_wait,
+        host_failures=host_failures,
+        bytes=answer.bytes,
+        sitemaps=sitemaps,
+    )

@@ -1,0 +1,156 @@
+"""Names to addresses: c-ares with a cache of our own, one query at a time per name, and failures told apart.
+
+    dns-nxdomain   the name does not exist, or has no address
+    dns-servfail   the name servers answered that they cannot, or answered nonsense (a CNAME loop ends so)
+    dns-timeout    no name server answered
+
+Answers are kept for their TTL, at least a minute and at most a day; failures for a short while. At most ADDRESSES of a
+name count, IPv4 first. `localhost` and literals need no query; under only_net no server outside ever gets one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import aiodns
+import pycares
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from wire.clock import Clock
+from wire.errors import TheirError
+from wire.urls import address_of
+from xyro.guard import Guard, is_local_name
+
+ADDRESSES = 8
+"""Addresses of a name that are used (a host may publish a thousand)."""
+MIN_TTL, MAX_TTL = 60.0, 86_400.0
+FAILURE_TTL = {"dns-nxdomain": 300.0, "dns-servfail": 30.0, "dns-timeout": 10.0}
+"""Seconds for which a failure is believed: pages of the host wait longer (xyro/failures.py), so this only spares bursts."""
+CACHED = 100_000
+
+_MISSING = frozenset({pycares.errno.ARES_ENOTFOUND, pycares.errno.ARES_ENODATA, pycares.errno.ARES_EBADNAME})
+_SILENT = frozenset({pycares.errno.ARES_ETIMEOUT, pycares.errno.ARES_ECONNREFUSED, pycares.errno.ARES_ECANCELLED})
+_WORST_FIRST = ("dns-timeout", "dns-servfail", "dns-nxdomain")
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """`addresses` or else the failure `kind`, believed until `fresh_until` (monotonic)."""
+
+    addresses: tuple[str, ...]
+    kind: str
+    fresh_until: float
+
+
+class Resolver(AbstractResolver):
+    """`timeout`: seconds for the first try of a query; `tries` in all, each waiting longer (c-ares). Servers are the
+    guard's configured ones, else the system's. To be made inside a running loop, and closed."""
+
+    def __init__(self, guard: Guard, clock: Clock, *, timeout: float = 4.0, tries: int = 2) -> None:
+        self._guard = guard
+        self._clock = clock
+        self._timeout, self._tries = timeout, tries
+        self._dns: aiodns.DNSResolver | None = None
+        self._entries: dict[str, _Entry] = {}
+        self._asking: dict[str, asyncio.Task[_Entry]] = {}
+
+    async def address(self, host: str) -> str:
+        """The first address of a canonical host; TheirError with the failure class if it has none."""
+        return (await self.addresses(host))[0]
+
+    async def addresses(self, host: str) -> tuple[str, ...]:
+        """All addresses that count (1..ADDRESSES), IPv4 first. Raises as `address`."""
+        literal = address_of(host)
+        if literal is not None:
+            return (str(literal),)
+        name = host.rstrip(".").lower()
+        if is_local_name(name):
+            return ("127.0.0.1",)
+        entry = self._entries.get(name)
+        if entry is None or self._clock.monotonic() >= entry.fresh_until:
+            entry = await asyncio.shield(self._asked(name))  # others may wait for the same answer
+        if entry.kind:
+            raise TheirError(entry.kind, host)
+        return entry.addresses
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """For aiohttp: the addresses that the guard lets us connect to; TheirError if there is none."""
+        found = await self.addresses(host)
+        allowed = [address for address in found if not self._guard.verdict(address, port)]
+        if not allowed:
+            self._guard.check(found[0], port)
+        return [_result(host, address, port) for address in allowed]
+
+    async def close(self) -> None:
+        for task in self._asking.values():
+            task.cancel()
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+        if self._dns is not None:
+            await self._dns.close()
+            self._dns = None
+
+    def _asked(self, name: str) -> asyncio.Task[_Entry]:
+        if not self._guard.looks_up_names:
+            raise TheirError("only-net", f"{name}: no name server inside")
+        task = self._asking.get(name)
+        if task is None:
+            task = self._asking[name] = asyncio.create_task(self._ask(name))
+            task.add_done_callback(lambda _: self._asking.pop(name, None))
+        return task
+
+    async def _ask(self, name: str) -> _Entry:
+        answers = await asyncio.gather(self._query(name, "A"), self._query(name, "AAAA"))
+        found = [pair for answer in answers if not isinstance(answer, str) for pair in answer]
+        now = self._clock.monotonic()
+        if found:
+            ttl = min(max(min(seconds for _, seconds in found), MIN_TTL), MAX_TTL)
+            entry = _Entry(tuple(dict.fromkeys(text for text, _ in found))[:ADDRESSES], "", now + ttl)
+        else:
+            kinds = [answer for answer in answers if isinstance(answer, str)] or ["dns-nxdomain"]
+            kind = min(kinds, key=_WORST_FIRST.index)
+            entry = _Entry((), kind, now + FAILURE_TTL[kind])
+        self._entries.pop(name, None)
+        self._entries[name] = entry
+        if len(self._entries) > CACHED:
+            del self._entries[next(iter(self._entries))]
+        return entry
+
+    async def _query(self, name: str, record: str) -> list[tuple[str, float]] | str:
+        """(address, TTL) of the A or AAAA records, or the failure class."""
+        try:
+            result = await self._channel().query_dns(name, record)
+        except aiodns.error.DNSError as error:
+            code = error.args[0] if error.args else None
+            return "dns-nxdomain" if code in _MISSING else "dns-timeout" if code in _SILENT else "dns-servfail"
+        return list(_addresses(result.answer, record)) or "dns-nxdomain"
+
+    def _channel(self) -> aiodns.DNSResolver:
+        if self._dns is None:
+            servers = list(self._guard.name_servers) or None
+            self._dns = aiodns.DNSResolver(nameservers=servers, timeout=self._timeout, tries=self._tries)
+        return self._dns
+
+
+def _addresses(records: Iterable[Any], kind: str) -> Iterable[tuple[str, float]]:
+    wanted = pycares.QUERY_TYPE_A if kind == "A" else pycares.QUERY_TYPE_AAAA
+    for record in records:
+        if record.type == wanted and address_of(record.data.addr) is not None:
+            yield record.data.addr, float(record.ttl)
+
+
+def _result(host: str, address: str, port: int) -> ResolveResult:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return {
+        "hostname": host,
+        "host": address,
+        "port": port,
+        "family": family,
+        "proto": socket.IPPROTO_TCP,
+        "flags": socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+    }

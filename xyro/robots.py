@@ -1,0 +1,320 @@
+"""robots.txt by RFC 9309: what a body says about us (Robots), and what holds for an origin right now (RobotsTable).
+
+All of it is pure. Robots has two stages. A pre-filter reads the octets as Google's parser does: only known lines
+count, an agent is cut to its product token, groups of the same agent are merged, and only the rules that speak to us
+are kept. protego gets those and nothing else: it normalises the percent escapes and finds the longest match (2.2.2).
+Before protego is asked at all, `allows` looks for the literal beginnings (or the longest literal parts) of the
+disallow rules in the path: most URLs match none of them and are allowed. A robots.txt without a Disallow for us never
+builds a protego object.
+
+Bounds on hostile files: 500 KiB are read (2.5), protego's matcher takes the literal parts of a wildcard rule one
+after another and never goes back, and wildcard rules over WILDCARD_BUDGET octets are replaced by something stricter
+and cheap: a Disallow by its literal beginning, an Allow by nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from protego import Protego
+
+from wire.urls import resolve
+from xyro.answer import Answer
+from xyro.failures import DAY, policy
+
+MAX_BODY = 500 * 1024
+"""Octets read of a robots.txt (RFC 9309 2.5: at least 500 KiB)."""
+MAX_SITEMAPS = 1_000
+"""Sitemap lines kept of one file: an index of sitemaps holds 50,000, so nobody needs more lines than this."""
+WILDCARD_BUDGET = 32 * 1024
+"""Octets of wildcard rules matched as written: about 1,000 rules, and at most 50 ms for the worst of URLs."""
+UNREACHABLE_DAYS = 30.0
+"""RFC 9309 2.3.1.4: after a reasonably long time, "for example 30 days", unreachable may count as unavailable."""
+_RETRY_FIRST, _RETRY_CAP = 20.0, DAY / 4
+"""Seconds until an unreachable robots.txt is asked for again: doubles from the first to the cap."""
+
+_LINE = re.compile(
+    rb"^[ \t]*+(user[- ]?agent|allow|disallow|dissallow|dissalow|disalow|diasllow|disallaw"
+    rb"|crawl[- ]?delay|site-?maps?)[ \t]*+(?::|(?<=[ \t]))[ \t]*+([^\n#]*+)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A line that counts: a known field (with the misspellings of Google's parser), a colon or white space, a value."""
+_PRODUCT = re.compile(rb"[A-Za-z_-]+")
+_NUMBER = re.compile(rb"\d{1,12}(?:\.\d{1,12})?")
+_BOM = re.compile(rb"\A\xef(?:\xbb\xbf?)?")
+_PRINTABLE = "".join(chr(c) for c in range(0x21, 0x7F))
+_ESCAPE = re.compile("%(?:2[1-46-9A-Ea-e]|[3-6][0-9A-Fa-f]|7[0-9A-Ea-e]|[0-9A-Fa-f][a-f]|[a-f][0-9A-F])")
+"""Escapes that have another form to be compared in: of printable characters but % and /, and in small letters."""
+_AGENT, _ALLOW, _DISALLOW, _DELAY, _SITEMAP = b"u", b"a", b"d", b"c", b"s"
+
+
+@dataclass(slots=True)
+class _Group:
+    """The merged groups of one agent: rules as (is_allow, pattern), in a dict for its order and uniqueness."""
+
+    named: bool = False
+    rules: dict[tuple[bool, str], None] = field(default_factory=dict)
+    delay: float | None = None
+
+    def add(self, letter: bytes, value: bytes) -> None:
+        if letter == _DELAY:
+            number = _NUMBER.match(value)
+            if number is not None:
+                self.delay = max(float(number[0]), self.delay or 0.0)
+        elif value.startswith((b"/", b"*")):  # 2.2.2: nothing else can match a path
+            self.rules[letter == _ALLOW, quote(value, safe=_PRINTABLE)] = None
+
+
+class Robots:
+    """What one robots.txt says to one agent. `crawl_delay` is in seconds (finite, >= 0), None where none was given;
+    `sitemaps` are the values of its Sitemap lines as they stand."""
+
+    __slots__ = ("_needles", "_prefixes", "_protego", "_text", "crawl_delay", "sitemaps")
+
+    def __init__(self, group: _Group, sitemaps: tuple[str, ...] = ()) -> None:
+        rules = _bounded(group.rules)
+        forbidden = [pattern for allow, pattern in rules if not allow]
+        self.crawl_delay = group.delay
+        self.sitemaps = sitemaps
+        self._prefixes, self._needles = _literals(forbidden)
+        lines = [f"{'Allow' if allow else 'Disallow'}: {pattern}\n" for allow, pattern in rules] if forbidden else []
+        self._text = "".join(lines)
+        self._protego: Protego | None = None
+
+    @classmethod
+    def parse(cls, body: bytes, token: str, *, cut: bool = False) -> Robots:
+        """The rules for the product token `token` (letters, - and _). Never raises: lines that are none do not count.
+
+        `cut`: the end of the body is missing, so its last line is not to be believed.
+        """
+        own, everybody, sitemaps = _Group(), _Group(), list[str]()
+        mine = anybodys = in_agents = False
+        for letter, value in _lines(body, cut):
+            if letter == _AGENT:
+                if not in_agents:  # 2.1: consecutive agent lines share the rules that follow
+                    in_agents, mine, anybodys = True, False, False
+                product = _PRODUCT.match(value)
+                mine = mine or (product is not None and product[0].decode().lower() == token.lower())
+                anybodys = anybodys or value == b"*" or value.startswith((b"* ", b"*\t"))
+                own.named = own.named or mine
+            elif letter == _SITEMAP:  # 2.2.4: belongs to no group and ends none
+                if value and len(sitemaps) < MAX_SITEMAPS:
+                    sitemaps.append(value.decode("utf-8", "replace"))
+            else:
+                in_agents = False
+                if mine:
+                    own.add(letter, value)
+                if anybodys:
+                    everybody.add(letter, value)
+        return cls(own if own.named else everybody, tuple(sitemaps))
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes of memory this takes (measured: a compiled rule takes some 12 bytes per octet)."""
+        return 400 + 12 * len(self._text) + sum(map(len, self.sitemaps))
+
+    def allows(self, url: str) -> bool:
+        """May the canonical `url` (of the origin this file came from) be read?"""
+        if not self._text:
+            return True
+        path = url[url.index("/", 8) :]
+        if "%" in path:
+            path = _decoded(path)
+        if not path.startswith(self._prefixes):
+            for needle in self._needles:
+                if needle in path:
+                    break
+            else:
+                return True
+        return self._ask(url)
+
+    def _ask(self, url: str) -> bool:
+        if self._protego is None:
+            self._protego = Protego.parse("User-agent: *\n" + self._text)
+        allowed: bool = self._protego.can_fetch("http://h" + url[url.index("/", 8) :], "*")
+        return allowed
+
+
+def _lines(body: bytes, cut: bool) -> Iterator[tuple[bytes, bytes]]:
+    """(first letter of the field, value) of every line that counts, for any of the three line ends.
+
+    UTF-16 is read where it says so by its byte order mark; without one its ASCII survives the removal of NULs.
+    """
+    if body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        body = body[: 2 * MAX_BODY].decode("utf-16", "replace").encode("utf-8", "replace")
+    text = _BOM.sub(b"", body[:MAX_BODY]).replace(b"\0", b"").replace(b"\r", b"\n")
+    if cut or len(body) > MAX_BODY:
+        text = text[: text.rfind(b"\n") + 1]
+    for line in _LINE.finditer(text):
+        yield line[1][:1].lower(), line[2].rstrip()
+
+
+def _bounded(rules: dict[tuple[bool, str], None]) -> list[tuple[bool, str]]:
+    """The rules, with wildcards only within the budget; what is over it becomes stricter, never laxer."""
+    kept: dict[tuple[bool, str], None] = {}
+    spent = 0
+    for allow, pattern in rules:
+        star = pattern.find("*")
+        if star >= 0:
+            spent += len(pattern)
+            if spent > WILDCARD_BUDGET:
+                if allow:
+                    continue
+                pattern = pattern[:star] or "/"
+        kept[allow, pattern] = None
+    return list(kept)
+
+
+def _literals(patterns: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(prefixes, needles): what begins with no prefix and holds no needle matches no pattern.
+
+    A pattern is represented by what it begins with, or, where that is only "/" or nothing, by its longest literal part.
+    """
+    prefixes: dict[str, None] = {}
+    needles: dict[str, None] = {}
+    for pattern in patterns:
+        parts = [_decoded(part) for part in pattern.removesuffix("$").split("*")]
+        longest = max(parts, key=len)
+        if len(parts[0]) > 1 or len(longest) <= 1:
+            prefixes[parts[0]] = None
+        else:
+            needles[longest] = None
+    return tuple(prefixes), tuple(needles)
+
+
+def _decoded(text: str) -> str:
+    """Percent escapes in the one form in which paths and rules are compared before protego is asked."""
+    return _ESCAPE.sub(_one_form, text)
+
+
+def _one_form(escape: re.Match[str]) -> str:
+    """Printable characters as themselves, except / and % (2.2.2: escaped they are other octets); the rest in
+    capitals.
+    """
+    code = escape[0].upper()
+    char = chr(int(code[1:], 16))
+    return char if "!" <= char <= "~" and char not in "/%" else code
+
+
+EVERYTHING = Robots(_Group())
+"""No rules: everything may be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsState:
+    """What holds for one origin until `fresh_until` (monotonic seconds).
+
+        robots.txt answered with                                   holds                      asked again after
+        2xx                                                        its rules                  24 h (2.4)
+        3xx without end, a redirect to nowhere                     everything allowed         24 h (2.3.1.2)
+        4xx but the next three                                     everything allowed         24 h (2.3.1.3)
+        401, 403: the site guards even its rules                   nothing allowed            24 h
+        429, 5xx, no answer, a broken or unreadable one            nothing allowed            20 s, doubling up to 6 h,
+                                                                                              or Retry-After (2.3.1.4)
+        the same for 30 days: its last rules, else everything      those                      as above
+        a host that we may not contact (guard, --only-net)         nothing allowed            24 h
+
+    `kind` is the failure class that every page of the origin reports while nothing is allowed: robots-unreachable, or
+    the class of the failure itself where not even a connection came about. Empty where `rules` decide.
+    """
+
+    rules: Robots
+    fresh_until: float
+    kind: str = ""
+    failures: int = 0
+    """unreachable so many times in a row"""
+    since: float = 0.0
+    """unreachable since (monotonic seconds)"""
+
+
+_NO_CONNECTION = ("dns-", "connect-", "tls", "blocked-", "only-net")
+_UNAVAILABLE = ("redirect-bad", "redirect-loop")
+_READ = ("", "too-large", "not-readable")
+"""not-readable: a 2xx that a page would be refused for (text/plain) is what a robots.txt is made of"""
+
+
+def judge(answer: Answer, before: RobotsState | None, now: float, token: str) -> RobotsState:
+    """What holds after `answer` to GET /robots.txt (redirects followed); `before` is what held, if anything did."""
+    status, error = answer.status, answer.error
+    tomorrow = now + DAY
+    if 200 <= status < 300 and error in _READ:
+        cut = bool(answer.truncated) or error == "too-large"
+        return RobotsState(Robots.parse(answer.body or b"", token, cut=cut), tomorrow)
+    if error in _UNAVAILABLE or (not error and 300 <= status < 400):
+        return RobotsState(EVERYTHING, tomorrow)
+    if status in (401, 403):
+        return RobotsState(_rules(before), tomorrow, "robots-unreachable")
+    if 400 <= status < 500 and status != 429:
+        return RobotsState(EVERYTHING, tomorrow)
+    return _unreachable(answer, before, now)
+
+
+def _unreachable(answer: Answer, before: RobotsState | None, now: float) -> RobotsState:
+    kind = answer.error if answer.error.startswith(_NO_CONNECTION) else "robots-unreachable"
+    if policy(kind).final:
+        return RobotsState(_rules(before), now + DAY, kind)
+    failures, since = 1, now
+    if before is not None and before.failures:
+        failures, since = before.failures + 1, before.since
+    if now - since >= UNREACHABLE_DAYS * DAY:
+        kind = ""
+    wait = max(min(_RETRY_FIRST * 2.0 ** min(failures - 1, 32), _RETRY_CAP), min(answer.retry_after, DAY))
+    return RobotsState(_rules(before), now + wait, kind, failures, since)
+
+
+def _rules(before: RobotsState | None) -> Robots:
+    return EVERYTHING if before is None else before.rules
+
+
+class RobotsTable:
+    """Origin -> RobotsState. Bounded by weight: the origins heard of longest ago are forgotten first and simply asked
+    again. A sitemap line is handed out once for each time the file was read."""
+
+    def __init__(self, token: str, max_weight: int = 64 * 1024 * 1024) -> None:
+        self._token = token
+        self._max_weight = max_weight
+        self._weight = 0
+        self._states: dict[str, RobotsState] = {}
+        self._untold: dict[str, tuple[str, ...]] = {}
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def get(self, origin: str, now: float) -> RobotsState | None:
+        """What holds for `origin`, None if its robots.txt has to be read (again) first."""
+        state = self._states.get(origin)
+        return state if state is not None and now < state.fresh_until else None
+
+    def learn(self, origin: str, answer: Answer, now: float) -> RobotsState:
+        """Take in what `origin` answered; returns what holds from now on."""
+        before = self._states.pop(origin, None)
+        state = judge(answer, before, now, self._token)
+        if before is not None:
+            self._weight -= _weight(before)
+        self._states[origin] = state
+        self._weight += _weight(state)
+        named = (resolve(origin + "/robots.txt", line) for line in state.rules.sitemaps if not state.failures)
+        found = tuple(dict.fromkeys(url for url in named if url is not None))
+        if found and not state.kind:
+            self._untold[origin] = found
+        self._shrink(origin)
+        return state
+
+    def untold(self, origin: str) -> tuple[str, ...]:
+        """Sitemaps (canonical URLs) that the last robots.txt of `origin` named, the first time they are asked for."""
+        return self._untold.pop(origin, ()) if self._untold else ()
+
+    def _shrink(self, newest: str) -> None:
+        while self._weight > self._max_weight:
+            oldest = next(iter(self._states))
+            if oldest == newest:
+                return
+            self._weight -= _weight(self._states.pop(oldest))
+            self._untold.pop(oldest, None)
+
+
+def _weight(state: RobotsState) -> int:
+    return state.rules.weight
