@@ -21,7 +21,7 @@ Glob = Annotated[
     Meta(min_length=1, max_length=4096, description="URL patterns with * and ?, such as https://example.org/docs/*"),
 ]
 Suffix = Annotated[
-    str, Meta(pattern=r"^\.[^/A-Z]+$", max_length=64, description='lower-case suffixes with their dot, such as ".jpg"')
+    str, Meta(pattern=r"^\.[^/.A-Z]+$", max_length=64, description='lower-case suffixes with their dot, such as ".jpg"')
 ]
 Port = Annotated[int, Meta(ge=1, le=65_535, description="port numbers, 1 to 65535")]
 Network = Annotated[
@@ -121,8 +121,8 @@ class Opic(Section, frozen=True):
     """[opic]: page importance."""
 
     damping: Annotated[float, Meta(gt=0, lt=1, description="a number between 0 and 1")] = 0.85
-    window: Annotated[float, Meta(ge=0.1, le=1000, description="a number of turnovers, 0.1 to 1000")] = 4.0
-    spend_ratio: Number = 1.0
+    window: Annotated[float, Meta(ge=0.1, le=1000, description="a number of turnovers, 0.1 to 1000")] = 16.0
+    spend_ratio: Number = 2.0
     sweep_target: Annotated[float, Meta(gt=0, le=1, description="a share above 0, up to 1")] = 0.1
 
 

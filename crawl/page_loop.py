@@ -7,10 +7,10 @@ groups of reports (2 x commit_reports), whose pages are then read again.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
 from configs.schema import Store
 from crawl.page_node import PageNode, Turn, Work
@@ -58,6 +58,7 @@ class PageLoop:
         self._slots = asyncio.Semaphore(GROUPS)
         self._writes: set[asyncio.Task[None]] = set()
         self._hurry = asyncio.Event()
+        self._gate = asyncio.Lock()
         self._snapshot: Iterator[Step] | None = None
         self._work = Work()
         self._first = True
@@ -81,13 +82,13 @@ class PageLoop:
 
     async def _gather(self) -> None:
         """Wait for something to do; then for a group's worth of it, the commit window, or a hungry fetcher."""
-        with suppress(TimeoutError):
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(TICK):
                 self._take(await self.bus.receive(self._topic, self.store.commit_reports))
         if not self._work or self._starving():
             return
         self._hurry.clear()
-        with suppress(TimeoutError):
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.store.commit_seconds):
                 await self._hurry.wait()
         if waiting := self.bus.waiting(self._topic):
@@ -110,6 +111,17 @@ class PageLoop:
 
     async def turn(self) -> None:
         """One commit group: through the node, onto its way to disk."""
+        async with self._gate:
+            await self._turn()
+
+    @contextlib.asynccontextmanager
+    async def boundary(self) -> AsyncIterator[None]:
+        """Nothing is under way: what is in memory is what is on disk, for as long as this is held."""
+        async with self._gate:
+            await asyncio.gather(*self._writes, return_exceptions=True)
+            yield
+
+    async def _turn(self) -> None:
         await self._slots.acquire()
         work, self._work = self._work, Work()
         turn = self.node.turn(work, self.clock.time(), self._room())

@@ -160,12 +160,16 @@ class PageNode:
         self.post = Post(partition, self.purse, self.partitions)
         self.planner = Planner(partition, self.purse, settings, refreshing)
         self.reads = 0
+        self.read_pages = 0
+        """pages that were read at least once"""
         self.stale = 0
         self.errors: dict[str, int] = {}
         self.waits: dict[int, tuple[int, ...]] = {}
         """Status-Data: pages whose load waits -> what it needs"""
         self._touched: list[Ids] = []
         self._elsewhere: list[Submit] = []
+        self._held: list[int] = []
+        self._now = 0.0
         self._judged = len(scope.added)
         self._stored = 0
         """places of the scope as they are on disk"""
@@ -180,7 +184,7 @@ class PageNode:
             self.purse.load(state["purse"])
             self.post.load(state["post"])
             self.planner.load(state["planner"])
-            self.reads = state["reads"]
+            self.reads, self.read_pages = state["reads"], state["read_pages"]
             self.scope.places.update(msgpack.unpackb(self.partition.get(_PLACES) or b"\x90"))
             self._rejudge = state["scope"] != self.scope.text
         self.planner.recover(now)
@@ -214,6 +218,7 @@ class PageNode:
             "post": self.post.dump(),
             "planner": self.planner.dump(),
             "reads": self.reads,
+            "read_pages": self.read_pages,
             "scope": self.scope.text,
         }
 
@@ -222,10 +227,13 @@ class PageNode:
     def turn(self, work: Work, now: float, room: int) -> Turn:
         """One commit group. `now`: wall clock; `room`: reads that may still be ordered (--max-pages), all partitions."""
         partition = self.partition
+        self._now = now
         partition.begin()
         born = self.columns.n
         self._touched, self._elsewhere = [], []
         self._follow_scope()
+        while self._held:
+            partition.put(*partition.hosts.stored(self._held.pop()))
         for ack in work.acks:
             self.post.acknowledged(ack)
         acks = [ack for transfer in work.transfers if (ack := self.post.take(transfer, self.resolve))]
@@ -243,6 +251,7 @@ class PageNode:
             self._load(load, None, spending)
         self._resolve_links(spending)
         self.purse.spend(spending.pages, spending.children, born, partition.next_number)
+        self.purse.window.grew(self.purse.known + self.read_pages, self.purse.clock.ticks)
         self._date(settled, now)
         transfers = self.post.collect([*self._touched, *spending.children] if self.partitions > 1 else (), born)
         orders = self.planner.orders(now, room)
@@ -281,6 +290,7 @@ class PageNode:
                 states.append(judge_url(url, depth))
         hosts = [self.partition.host(authority(url)) for url in urls]
         first = self.partition.mint(urls, hosts, states, depths)
+        self.columns["seen"][first : self.columns.n] = int(self._now)
         self.purse.mint(first, np.array(states, np.uint8) == State.FOREIGN)
         return first
 
@@ -374,6 +384,11 @@ class PageNode:
         self.columns.touch("flags", np.array([page]))
         self.partition.put(keys.LEASE.key(page), rows.pack(LeaseRow(epoch=0, priority=priority)))
 
+    def hold(self, host: int, held: str) -> None:
+        """A person pauses, blocks or resumes a host; stored with the next group."""
+        self.partition.hosts.hold(host, held)
+        self._held.append(host)
+
     # -- reports -------------------------------------------------------------------------------------------------
 
     def _free_spends(self, visits: int) -> _Spending:
@@ -408,6 +423,7 @@ class PageNode:
             self.partition.set_state(page, visit.state)
         if visit.answered:
             self.reads += 1
+            self.read_pages += row is None or not row.reads
         if report.error:
             self.errors[report.error] = self.errors.get(report.error, 0) + 1
         if report.sitemaps:

@@ -16,12 +16,14 @@ from metadata.hot import Columns
 from metadata.states import DANGLING, LEASED, State
 from opic.cash import UNIT, VirtualPage, credit, seeds_of, shares
 from opic.choose import Sweep
-from opic.importance import Clock, NewPages, as_if_now, at_birth, measure
+from opic.importance import Clock, NewPages, Window, as_if_now, at_birth, measure
 
 Ids = NDArray[np.int64]
 NO_PAGES: Ids = np.empty(0, np.int64)
 SCAN = 1 << 16
 """most pages that one commit group's sweep looks at: 0.1 ms"""
+LEAST_WINDOW = 4.0
+"""turnovers that count while the crawl's graph grows; `window` is what it widens to once it has settled"""
 _DANGLING = np.zeros(256, np.bool_)
 _DANGLING[list(DANGLING)] = True
 
@@ -33,7 +35,7 @@ class Purse:
         self.columns = columns
         self.base = base
         self.damping = damping
-        self.window = window
+        self.window = Window(least=min(window, LEAST_WINDOW), most=window)
         self.virtual = VirtualPage()
         self.clock = Clock()
         self.new_pages = NewPages()
@@ -119,16 +121,16 @@ class Purse:
         virtual, amounts = shares(cash, indptr, seeds_of(ids + self.base, turn), self.damping)
         flow, last, now = columns["flow"][ids], columns["clock"][ids], self.clock.ticks
         self.new_pages.learn(flow, cash, last, now)
-        columns["flow"][ids] = measure(flow, cash, last, columns["birth"][ids], now, self.window, self.new_pages.prior)
+        window = self.window.at(now)
+        columns["flow"][ids] = measure(flow, cash, last, columns["birth"][ids], now, window, self.new_pages.prior)
+        columns["clock"][ids] = now & 0xFFFF_FFFF  # before it advances: what this group pays comes after this moment
         columns["cash"][ids] = -scalar
         credit(columns["cash"], links, amounts)
         self.virtual.receive(int(virtual.sum()))
         spent = int(cash.sum())
         self.spent += spent
         self.spends += len(ids)
-        now = self.clock.advance(spent, UNIT * self.known_everywhere)
-        columns["clock"][ids] = now & 0xFFFF_FFFF
-        return now
+        return self.clock.advance(spent, UNIT * self.known_everywhere)
 
     def heard(self, spent: int, pages: int) -> None:
         """Another part of the crawl told its clock: units it spent so far and pages it knows."""
@@ -146,7 +148,7 @@ class Purse:
             columns["clock"][pages],
             columns["birth"][pages],
             self.clock.ticks,
-            self.window,
+            self.window.at(self.clock.ticks),
             self.new_pages.prior,
         )
 
@@ -156,6 +158,7 @@ class Purse:
             "clock": self.clock.dump(),
             "new_pages": self.new_pages.dump(),
             "sweep": self.sweep.dump(),
+            "window": self.window.dump(),
             "spent": self.spent,
             "spends": self.spends,
             "foreign": self.foreign,
@@ -164,7 +167,8 @@ class Purse:
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Take over what `dump` gave; the settings (window, target) are those of now."""
-        target = self.sweep.target
+        target, least, most = self.sweep.target, self.window.least, self.window.most
+        self.window = Window.load({**state["window"], "least": least, "most": most})
         self.virtual = VirtualPage.load(state["virtual"])
         self.clock = Clock.load(state["clock"])
         self.new_pages = NewPages.load(state["new_pages"])

@@ -67,6 +67,7 @@ class Scope:
         places: Sequence[str] = (),
     ) -> None:
         self.mode = crawl.scope
+        self.fold_slashes = crawl.fold_slashes
         self.places = set(places)
         self.added: list[str] = []
         """places in the order they were added since the process began: page nodes judge their pages again"""

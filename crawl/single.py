@@ -7,9 +7,10 @@ orders    everything for the fetchers                                   bounded 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 
 from xyro.fetcher import Fetcher
@@ -22,6 +23,7 @@ from crawl.load_node import LoadNode
 from crawl.page_loop import PageLoop, inbox
 from crawl.page_node import PageNode
 from crawl.scope import Scope
+from crawl.views import Views
 from loader.intake import Intake
 from wire.bus import LocalBus
 from wire.clock import Clock, SystemClock
@@ -231,6 +233,39 @@ class Single:
         self.fetch.on_report(report, answer)
         if self._starving() or self.bus.waiting(inbox(report.page >> 32)) >= self.settings.store.commit_reports:
             self.loops[report.page >> 32].hurry()
+
+    @contextlib.asynccontextmanager
+    async def boundary(self) -> AsyncIterator[None]:
+        """One commit boundary of all partitions."""
+        async with contextlib.AsyncExitStack() as stack:
+            for loop in self.loops:
+                await stack.enter_async_context(loop.boundary())
+            yield
+
+    async def views(self) -> Views:
+        """The crawl as it is at one commit boundary. Close it (`with`)."""
+        async with self.boundary():
+            return Views(self.nodes)
+
+    async def hold(self, host: str, held: str) -> bool:
+        """Pause ('paused'), block ('blocked') or resume ('') a host; False if no page of it is known."""
+        found = False
+        async with self.boundary():
+            for node in self.nodes:
+                number = node.partition.hosts.numbers.get(host)
+                if number is not None:
+                    found = True
+                    node.hold(number, held)
+        if held:
+            self.pool.hold(host)
+        if held == "blocked":
+            for order in self.pool.drop(host):
+                self.nodes[order.page >> 32].planner.settle(order.page & 0xFFFF_FFFF, order.epoch)
+        if not held:
+            self.pool.resume(host)
+        for loop in self.loops:
+            await loop.turn()
+        return found
 
     @property
     def known(self) -> int:

@@ -68,7 +68,8 @@ def build(places: Places, rng: np.random.Generator) -> Slots:
     parts = (followed, twice, nofollow, lists)
     flags = np.repeat(np.array([0, 0, NOFOLLOW, LIST], np.uint8), [len(part.sources) for part in parts])
     edges = _join(*parts)
-    flags[np.isin(_codes(edges, shape.pages), _codes(tree, shape.pages))] |= TREE
+    kept = np.isin(_codes(edges, shape.pages), _codes(tree, shape.pages)) | (edges.targets >= shape.pages)
+    flags[kept] |= TREE
     return _in_order(edges, flags, _needs(places, rng), beyond, shape.pages, rng)
 
 

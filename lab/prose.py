@@ -21,6 +21,7 @@ class Prose:
         rng = np.random.default_rng((seed, 3))
         self._words = [_word(rng) for _ in range(_WORDS)]
         self._sentences = [_sentence(rng, self._words) for _ in range(_POOL)]
+        self._sizes = [len(sentence.encode()) + 1 for sentence in self._sentences]
 
     def title(self, page: int) -> str:
         """Two or three words, the same for each mention of a page."""
@@ -29,13 +30,13 @@ class Prose:
         return " ".join(words[: 2 + drawn % 2]).capitalize()
 
     def sentences(self, size: int, *keys: int) -> list[str]:
-        """Sentences of at least `size` characters in all, chosen by the keys."""
+        """Sentences of about `size` bytes in all (at least one), chosen by the keys."""
         drawn = mix(*keys)
         place, step = drawn % _POOL, (drawn >> 20) % _POOL | 1
         chosen = []
-        while size > 0:
+        while not chosen or 2 * size > self._sizes[place]:
             chosen.append(self._sentences[place])
-            size -= len(chosen[-1]) + 1
+            size -= self._sizes[place]
             place = (place + step) % _POOL
         return chosen
 

@@ -13,6 +13,7 @@ replaces the load of that page that waits; an older read than the waiting one is
 
 from __future__ import annotations
 
+import gc
 import zlib
 from dataclasses import dataclass, replace
 
@@ -32,6 +33,8 @@ TROUBLES = {
 """Errors of INCOMPLETE documents; those of FAILED ones are parse.FAULTS."""
 _SETTLE = 1 << 20
 """Bytes of waiting bodies read again in one call: some 20 ms, so that a part many wait for does not stop the loop."""
+_LARGE = 1 << 18
+"""Bytes of a body whose parser is collected at once: lxml's parsers are reference cycles that hold up to 10 MB each."""
 
 
 @dataclass(slots=True)
@@ -70,13 +73,15 @@ class Intake:
         waiting_bytes: int = 64 << 20,
         patience_s: float = 3_600.0,
         stand_ins: dict[str, bytes] | None = None,
+        fold_slashes: bool = True,
     ) -> None:
-        """`stand_ins`: DTDs that are not fetched (needs.STAND_INS); {} fetches them all."""
+        """`stand_ins`: DTDs that are not fetched (None: needs.STAND_INS). `fold_slashes`: see wire.urls."""
         self._limits = limits or Limits()
         self._shelf = Shelf(part_cache_bytes)
         self._empty = Shelf(0)
         self._waiting_bytes = waiting_bytes
         self._patience = patience_s
+        self._fold = fold_slashes
         self._stand_ins = STAND_INS if stand_ins is None else stand_ins
         self._table: Waiting[int] = Waiting()
         self._held: dict[int, _Held] = {}
@@ -178,8 +183,8 @@ class Intake:
 
     def _read(self, page: XmlPage, body: bytes, shelf: Shelf, named: bool, own: bytes | None = None) -> _Reading:
         """Parse once; `own` is the body of a part in its wrapper."""
-        found = Found(page.url, page.read_at)
-        supply = Supply(page.url, shelf, self._limits, self._stand_ins, own)
+        found = Found(page.url, page.read_at, fold_slashes=self._fold)
+        supply = Supply(page.url, shelf, self._limits, self._stand_ins, fold_slashes=self._fold, own=own)
         reading = _Reading(found, supply)
 
         def root(tag: str) -> Handler:
@@ -191,6 +196,10 @@ class Intake:
             read(pieces(body, self._limits), charset, root, self._limits, supply.answer)
         except XmlFault as fault:
             reading.fault = fault.kind
+        if reading.handler is not None:
+            reading.handler.close()
+        if len(body) > _LARGE:
+            gc.collect(1)
         found.dropped += supply.refused
         return reading
 

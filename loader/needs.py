@@ -121,7 +121,14 @@ class Supply:
     """Answers one parse of one document at `url` (parse.Answer), and remembers what was asked."""
 
     def __init__(
-        self, url: str, shelf: Shelf, limits: Limits, stand_ins: dict[str, bytes], own: bytes | None = None
+        self,
+        url: str,
+        shelf: Shelf,
+        limits: Limits,
+        stand_ins: dict[str, bytes],
+        *,
+        fold_slashes: bool = True,
+        own: bytes | None = None,
     ) -> None:
         """`own`: the body that OWN stands for, of a DTD or entity that is parsed inside a wrapper."""
         self.asked: dict[str, None] = {}
@@ -137,6 +144,7 @@ class Supply:
         self._limit = limits.parts
         self._stand_ins = stand_ins
         self._own = own
+        self._fold = fold_slashes
 
     def answer(self, system: str, public: str) -> ShelfPart:
         """The part, or NOTHING. XmlFault: it asks for more parts than a document may."""
@@ -145,7 +153,7 @@ class Supply:
         stand_in = self._stand_ins.get(" ".join(public.split()))
         if stand_in is not None:
             return ShelfPart(self._url, stand_in)
-        url = resolve(self._url, system) if system else None
+        url = resolve(self._url, system, fold_slashes=self._fold) if system else None
         if url is None or url == self._url:
             self.refused += system != _LEGACY
             return NOTHING

@@ -184,9 +184,10 @@ def read(parts: Iterable[bytes], charset: str, root: Callable[[str], Handler], l
     first = _first(stream)
     if not first:
         raise XmlFault("empty")
-    events = _Events(root, limits)
+    events, resolver = _Events(root, limits), _Resolver(answer)
     try:
-        parser = _parser(events, _encoding(first, charset), answer)
+        parser = _parser(events, _encoding(first, charset))
+        parser.resolvers.add(resolver)
         parser.feed(first)
         events.fed(len(first))
         for piece in stream:
@@ -195,6 +196,9 @@ def read(parts: Iterable[bytes], charset: str, root: Callable[[str], Handler], l
         parser.close()
     except etree.XMLSyntaxError as error:
         raise XmlFault(_name(error, first), str(error)) from None
+    finally:  # lxml's parser is part of a reference cycle: nothing of ours shall wait for the garbage collector with it
+        events.forget()
+        resolver.forget()
 
 
 def _first(stream: Iterator[bytes]) -> bytes:
@@ -211,15 +215,15 @@ def _encoding(head: bytes, charset: str) -> str | None:
         return None
     if charset:
         return charset
-    if head[0:2] == b"<\0":
+    if head[0:2] == b"<\0" and head[2:4] != b"\0\0":
         return "UTF-16LE"
     return "UTF-16BE" if head[0:2] == b"\0<" and head[2:3] == b"\0" else None
 
 
-def _parser(events: _Events, encoding: str | None, answer: Answer) -> Any:
-    """A parser for one body. It may resolve entities and load DTDs because `answer`, from memory, is all it can ask."""
+def _parser(events: _Events, encoding: str | None) -> Any:
+    """A parser for one body. It may resolve entities and load DTDs because a _Resolver is all that it can ask."""
     try:
-        parser = etree.XMLParser(
+        return etree.XMLParser(
             target=events,
             encoding=encoding,
             resolve_entities=True,
@@ -229,20 +233,23 @@ def _parser(events: _Events, encoding: str | None, answer: Answer) -> Any:
             huge_tree=False,
         )
     except (LookupError, ValueError):  # a charset that libxml2 does not know
-        return _parser(events, None, answer)
-    parser.resolvers.add(_Resolver(answer))
-    return parser
+        return _parser(events, None)
 
 
 class _Resolver(etree.Resolver):  # type: ignore[misc]  # lxml has no types
     """Stands between libxml2 and the world: it always answers, so lxml never falls back on files or the network."""
 
     def __init__(self, answer: Answer) -> None:
-        self._answer = answer
+        self._answer: Answer | None = answer
 
     def resolve(self, system: str | None, public: str | None, context: Any) -> Any:
+        if self._answer is None:
+            raise XmlFault("too-many-parts", "asked after the end")
         part = self._answer(system or "", public or "")
         return self.resolve_string(part.body, context, base_url=part.url)
+
+    def forget(self) -> None:
+        self._answer = None
 
 
 class _Events:
@@ -288,6 +295,12 @@ class _Events:
 
     def close(self) -> None:
         """Required of a target."""
+
+    def forget(self) -> None:
+        """The parse is over: let go of the handler and the text."""
+        self._handler, self._starts, self._ends = None, {}, {}
+        del self._root
+        self._text.clear()
 
     def fed(self, size: int) -> None:
         """A piece of `size` bytes was parsed. Pieces without a tag in them are one run of text (or one long prolog)."""

@@ -1,22 +1,26 @@
 """Links of any XML document: XHTML, XLink and XInclude; and the collector that all formats write their links into.
 
-What is a link to a page: href of XHTML's a, area and link (alternate, next, prev, canonical), src of frame and iframe,
-meta refresh; xlink:href of simple links and locators (XLink 1.1), unless xlink:show="embed" or an SVG element other
+What is a link to a page: href of XHTML's a, area and link (canonical, next, alternate), src of frame and iframe, meta
+refresh; xlink:href of simple links and locators (XLink 1.1), unless xlink:show="embed" or an SVG element other
 than `a` says that it is a resource; href of xi:include (XInclude is never expanded, only told). A reference inside the
 same document ("#part") is none. xml-stylesheet and schemaLocation are not looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable
 
 from loader.parse import XLINK, Attributes
 from wire.messages import LINK_EXTERNAL, LINK_HINT, LINK_NOFOLLOW, MAX_LINKS, LinkKind, Links
-from wire.urls import authority, resolve
+from wire.urls import authority, origin, resolve
 
 XHTML = "{http://www.w3.org/1999/xhtml}"
 XINCLUDE = "{http://www.w3.org/2001/XInclude}"
 _SVG = "{http://www.w3.org/2000/svg}"
+_FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json"})
+_REFRESH = re.compile(r"\s*[\d.]*\s*[;,]?\s*(?:url\s*=)?\s*(.*)", re.IGNORECASE | re.DOTALL)
+_LESS = LINK_NOFOLLOW | LINK_HINT
 _MEMO = 4_096
 """Distinct hrefs remembered with what they resolve to."""
 _OVERFLOW = 300_000
@@ -28,17 +32,19 @@ _CLOCK_SKEW = 86_400.0
 class Found:
     """What one document showed: distinct links in order of first appearance, and dates of change of the linked pages.
 
-    A link is nofollow (or a hint) only if it is so wherever the document shows it.
+    Where a URL is shown twice the first kind counts, but a plain link outweighs nofollow, and both outweigh a hint.
     """
 
-    def __init__(self, url: str, read_at: float) -> None:
-        """`url`: of the document, canonical; `read_at`: seconds since 1970."""
+    def __init__(self, url: str, read_at: float, *, fold_slashes: bool = True) -> None:
+        """`url`: of the document, canonical; `read_at`: seconds since 1970; `fold_slashes`: see wire.urls."""
         self.base = url
         """what relative references are resolved against; follows xml:base"""
         self.url = url
         self.dropped = 0
         """references that name no http(s) URL, or one the document may not name"""
         self._read_at = read_at
+        self.fold_slashes = fold_slashes
+        self._site = origin(url) + "/"
         self._authority = authority(url)
         self._flags: dict[str, int] = {}
         self._over: set[int] = set()
@@ -54,7 +60,7 @@ class Found:
         if href in self._memo:
             url = self._memo[href]
         else:
-            url = self._memo[href] = resolve(self.base, href)
+            url = self._memo[href] = resolve(self.base, href, fold_slashes=self.fold_slashes)
         self.dropped += url is None
         return url
 
@@ -72,9 +78,10 @@ class Found:
             if len(self._flags) >= MAX_LINKS:
                 self._over_full(url)
                 return None
-            self._flags[url] = flags if authority(url) == self._authority else flags | LINK_EXTERNAL
-        elif known & (LINK_NOFOLLOW | LINK_HINT):
-            self._flags[url] = known & ~(LINK_NOFOLLOW | LINK_HINT) | (known & flags & (LINK_NOFOLLOW | LINK_HINT))
+            inside = url.startswith(self._site) or authority(url) == self._authority
+            self._flags[url] = flags if inside else flags | LINK_EXTERNAL
+        elif known & _LESS and _weight(flags) > _weight(known):
+            self._flags[url] = flags | known & LINK_EXTERNAL
         return url
 
     def date(self, url: str | None, when: float) -> None:
@@ -120,6 +127,11 @@ class XmlLinks:
         self.starts[namespace + "link"] = self._link
         self.starts[namespace + "meta"] = self._meta
 
+    def close(self) -> None:
+        """The document is over: without its tables of bound methods the handler is no reference cycle."""
+        self.starts = {}
+        self.ends = {}
+
     def rebase(self, base: str | None) -> None:
         """xml:base (XML Base 1.1): resolved against the base around it; one that names nothing changes nothing."""
         found = self.found
@@ -127,7 +139,7 @@ class XmlLinks:
             found.base = self._outer.pop()
         else:
             self._outer.append(found.base)
-            found.base = resolve(found.base, base) or found.base
+            found.base = resolve(found.base, base, fold_slashes=found.fold_slashes) or found.base
 
     def linked(self, tag: str, attrib: Attributes) -> None:
         kind = attrib.get(XLINK + "type", "simple")
@@ -151,16 +163,16 @@ class XmlLinks:
 
     def _link(self, attrib: Attributes) -> None:
         rels = _words(attrib.get("rel", ""))
-        flags = link_flags(rels)
-        if flags is not None and "stylesheet" not in rels:
+        flags = _link_flags(rels, attrib.get("type", ""))
+        if flags is not None:
             self.found.add(attrib.get("href", ""), flags | _nofollow(attrib))
 
     def _meta(self, attrib: Attributes) -> None:
         content = attrib.get("content", "").lower()
-        if attrib.get("name", "").lower() == "robots":
+        if attrib.get("name", "").strip().lower() in ("robots", "xyro"):
             self.nofollow |= not {"nofollow", "none"}.isdisjoint(content.replace(",", " ").split())
-        elif attrib.get("http-equiv", "").lower() == "refresh":
-            self.found.add(_refresh_target(attrib["content"]) if content else "", LinkKind.REDIRECT)
+        elif attrib.get("http-equiv", "").strip().lower() == "refresh":
+            self.found.add(_refresh_target(attrib.get("content", "")), LinkKind.REDIRECT)
 
 
 class Xhtml(XmlLinks):
@@ -185,21 +197,20 @@ class Xhtml(XmlLinks):
             self._outer = [url for _ in self._outer]
 
 
-def link_flags(rels: Iterable[str]) -> int | None:
+def _link_flags(rels: list[str], media_type: str) -> int | None:
     """Flags of a `link` element with these relations; None where it is no link to a page."""
-    for rel in rels:
-        if rel in _RELATIONS:
-            return _RELATIONS[rel]
+    if "canonical" in rels:
+        return LinkKind.CANONICAL | LINK_HINT
+    if "next" in rels:
+        return LinkKind.NEXT
+    if "alternate" in rels and "stylesheet" not in rels:
+        return LinkKind.FEED if media_type.partition(";")[0].strip().lower() in _FEEDS else LinkKind.ALTERNATE
     return None
 
 
-_RELATIONS: dict[str, int] = {
-    "alternate": LinkKind.ALTERNATE,
-    "next": LinkKind.NEXT,
-    "prev": LinkKind.NEXT,
-    "previous": LinkKind.NEXT,
-    "canonical": LinkKind.CANONICAL | LINK_HINT,
-}
+def _weight(flags: int) -> int:
+    """A plain link (2) outweighs a nofollow one (1), and that a hint (0)."""
+    return 0 if flags & LINK_HINT else 1 if flags & LINK_NOFOLLOW else 2
 
 
 def _nofollow(attrib: Attributes) -> int:
@@ -212,9 +223,8 @@ def _words(text: str) -> list[str]:
 
 
 def _refresh_target(content: str) -> str:
-    """The URL of a meta refresh: '5; url=next.html', with or without quotes; empty where it reloads the page itself."""
-    after = content.replace(",", ";", 1).partition(";")[2].strip()
-    if after[:3].lower() == "url" and after[3:].lstrip()[:1] == "=":
-        after = after[3:].lstrip()[1:].strip()
-    quote = after[:1]
-    return after[1:].partition(quote)[0] if quote in ("'", '"') and quote else after
+    """The href of a meta refresh ('5; url=next.html', with or without quotes), empty where it reloads its own page."""
+    match = _REFRESH.match(content)
+    target = match[1].strip() if match else ""
+    quote = target[:1]
+    return target[1:].partition(quote)[0] if quote and quote in "'\"" else target

@@ -33,8 +33,10 @@ MAX_HREF = 4 * MAX_URL
 _SCHEMES = ("http://", "https://")
 _CHARS = r"\w.:,;=@+~!$()*&\-"  # the standard leaves them as they are, in a path and in a query
 _ESCAPED = r"%(?!2E)[0-9A-F]{2}"  # %2E is a dot, also where dots have a meaning
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _PLAIN = re.compile(
-    r"https?://(?!xn--)(?:[a-z0-9-]++\.(?!xn--))*+[a-z][a-z0-9-]*+"  # a name without IDNA, its last label no number
+    r"https?://(?:(?!xn--)(?:[a-z0-9-]++\.(?!xn--))*+[a-z][a-z0-9-]*+"  # a name without IDNA, its last label no number
+    rf"|(?:{_OCTET}\.){{3}}+{_OCTET})"  # or an IPv4 address
     r"(?::(?:[1-9][0-9]{3}|[1-5][0-9]{4}))?+"  # a port of 4 or 5 digits is nobody's default
     rf"(?:/(?![./])[{_CHARS}]*+(?:{_ESCAPED}[{_CHARS}]*+)*+)++"  # no segment that is empty or begins with a dot
     rf"(?:\?[{_CHARS}/?]*+(?:{_ESCAPED}[{_CHARS}/?]*+)*+)?+",

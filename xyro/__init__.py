@@ -1,0 +1,24 @@
+"""xyro reads the web: the only code of the system that touches it.
+
+Comes in: FetchOrders (a page id, a URL, one of five priorities, the validators of the last read).
+Goes out: exactly one PageReport for each order that was taken to its end (what the web answered, or a named failure), and
+the body itself where it is XML or a DTD and belongs to a loader.
+
+An order's life:
+
+    orders.py      waits in the queue: BLOCKING, ORDERED, then discovery and refresh by gamma; hosts take turns
+    pool.py        leaves it when a slot is free and its host may be read; is reported, or goes back to wait
+    robots.py      is refused where the origin's robots.txt says so, or cannot be had
+    politeness.py  waits for the turn of its host and of its address, counted from the end of their last read
+    resolver.py    its host becomes addresses
+    guard.py       which must be ones that we may contact, checked on the address really connected to
+    client.py      one connection a host; limits on time, bytes, headers and decompression
+    fetcher.py     one request, no redirect followed: a redirect is a link, and the next hop an order of its own
+    scan.py, links.py, charset.py, doctype.py    its body is read while it arrives: links, encoding, kind, signature
+    failures.py    what went wrong has a name, and the name a policy: wait, retries, whole host or not, final or not
+    reports.py     the answer and the policy become the report
+
+What always holds: no page is read before its origin's robots.txt, nor while that forbids it; at most one read per host
+at a time, and the next one no earlier than politeness says; nothing that a site does raises out of here or outlives its
+limits; orders.py, politeness.py, robots.py, failures.py and reports.py never await, read a clock or touch the network.
+"""

@@ -53,7 +53,7 @@ def codec_of(label: str) -> str:
 
 @lru_cache(maxsize=64)
 def is_ascii_based(codec: str) -> bool:
-    """Does every byte below 0x80 mean its ASCII character, wherever it stands? Then markup can be found in the bytes."""
+    """Does a byte below 0x80 always mean its ASCII character? Then markup can be found in the bytes."""
     return _ASCII_BELOW_80(codec) is not None
 
 

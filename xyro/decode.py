@@ -1,105 +1,184 @@
 """Content-Encoding undone piece by piece: gzip and deflate, at most two layers, with caps on what comes out.
 
 Bodies lie, so: a body under a coding header that is not coded passes as it is (told by its first bytes), deflate is
-taken with and without its zlib header, garbage after the end of a gzip stream is dropped. What cannot be forgiven is a
-TheirError: `encoding` for a coding we did not ask for, a third layer and a broken stream (also a wrong checksum),
-`too-large` over the caps, `truncated` for a stream that stops early.
+taken with and without its zlib header, garbage after the end of a gzip stream is dropped. What cannot be forgiven is
+a failure: `encoding` for a coding we did not ask for, a third layer and a broken stream (also a wrong checksum),
+`too-large` over the caps, `truncated` for a stream that stops early. What was decoded before it stays good.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 
 from wire.errors import TheirError
 
 MAX_LAYERS = 2
-_GZIP, _ZLIB, _RAW = 31, 15, -15
+STEP = 64 * 1024
+"""Bytes that one call of zlib may bring: the caps are looked at in between."""
+GZIP_MAGIC = b"\x1f\x8b"
+
 _NAMES = {"gzip": "gzip", "x-gzip": "gzip", "deflate": "deflate"}
-_TEXT = frozenset(range(0x20, 0x7F)) | {0x09, 0x0A, 0x0D, 0xEF, 0xFE, 0xFF}
+_GZIP, _ZLIB, _RAW = 31, 15, -15  # window bits of zlib.decompressobj: they choose the format
 
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """At most `size` bytes come out; from `free` bytes on at most `ratio` times of what went in (reliability.md 4.11)."""
+    """At most `size` bytes come out, and of those beyond `free` at most `ratio` times what went in."""
 
     size: int = 8 * 1024 * 1024
     ratio: int = 200
     free: int = 1024 * 1024
 
 
+DEFAULT_CAPS = Caps()
+
+
 def codings_of(header: str) -> tuple[str, ...]:
-    """The codings of a Content-Encoding header in the order they were applied; TheirError `encoding` if not ours."""
+    """The codings of a Content-Encoding header in the order applied; TheirError `encoding` if they are not ours."""
     names = [name.strip().lower() for name in header.split(",")]
-    found = [name for name in names if name and name != "identity"]
-    unknown = [name for name in found if name not in _NAMES]
+    names = [name for name in names if name and name != "identity"]
+    unknown = [name for name in names if name not in _NAMES]
     if unknown:
-        raise TheirError("encoding", f"coding not asked for: {unknown[0][:40]}")
-    if len(found) > MAX_LAYERS:
-        raise TheirError("encoding", f"{len(found)} layers of coding")
-    return tuple(_NAMES[name] for name in found)
+        raise TheirError("encoding", f"a coding not asked for: {unknown[0]}")
+    if len(names) > MAX_LAYERS:
+        raise TheirError("encoding", f"{len(names)} layers of coding")
+    return tuple(_NAMES[name] for name in names)
 
 
 class Decoder:
-    """`feed` takes bytes as they arrive and returns what they decode to; `finish` checks that the end was reached.
+    """`feed` takes bytes as they arrive and returns what they decode to; `finish` says that no more will come.
 
-    `received`, `produced`: bytes in and out so far. When `feed` raises, `salvage` has what that piece decoded to before.
+    `failure`: a failure class as soon as one is known; nothing comes out after it. `received`, `produced`: bytes in
+    and out. One output may be as large as the caps leave room for.
     """
 
-    def __init__(self, codings: tuple[str, ...] = (), caps: Caps | None = None) -> None:
-        self._caps = caps or Caps()
+    def __init__(self, codings: tuple[str, ...] = (), caps: Caps = DEFAULT_CAPS) -> None:
+        self._caps = caps
         self._layers = [_Layer(coding) for coding in reversed(codings)]
         self.received = self.produced = 0
-        self.salvage = b""
+        self.failure = ""
 
     def feed(self, data: bytes) -> bytes:
+        if self.failure:
+            return b""
         self.received += len(data)
         if not self._layers:
             return self._counted(data)
-        pieces: list[bytes] = []
-        try:
-            self._through(0, data, pieces)
-        except TheirError:
-            self.salvage = b"".join(pieces)
-            raise
-        return b"".join(pieces)
+        return self._drained((data,))
 
     def finish(self) -> bytes:
-        """What was held back (a body of one byte); TheirError `truncated` if a stream has not come to its end."""
-        rest = b""
-        for depth, layer in enumerate(self._layers):
-            pieces: list[bytes] = []
-            for piece in layer.flush():
-                self._through(depth + 1, piece, pieces)
-            rest += b"".join(pieces)
-        if not all(layer.whole for layer in self._layers):
-            self.salvage = rest
-            raise TheirError("truncated", "the coded body stops early")
+        """What was held back so far; sets `failure` to `truncated` if a stream has not come to its end."""
+        if self.failure or not self._layers:
+            return b""
+        rest = self._drained((), last=True)
+        if not self.failure and not all(layer.is_whole for layer in self._layers):
+            self.failure = "truncated"
         return rest
 
-    def _through(self, depth: int, data: bytes, pieces: list[bytes]) -> None:
-        """`data` through the layers from `depth` on; in steps, so that the caps hold inside of a layer, too."""
-        if depth == len(self._layers):
-            pieces.append(self._counted(data))
-            return
-        for piece in self._layers[depth].feed(data, 1 + self._room()):
-            self._through(depth + 1, piece, pieces)
-
-    def _room(self) -> int:
-        caps = self._caps
-        return min(caps.size, max(caps.free, caps.ratio * self.received)) - self.produced
+    def _drained(self, pieces: Iterable[bytes], *, last: bool = False) -> bytes:
+        """All that comes out of the last layer, up to the caps."""
+        for layer in self._layers:
+            pieces = layer.run(pieces, last)
+        out: list[bytes] = []
+        try:
+            for piece in pieces:
+                out.append(self._counted(piece))
+                if self.failure:
+                    break
+        except zlib.error:
+            self.failure = "encoding"
+        return b"".join(out)
 
     def _counted(self, data: bytes) -> bytes:
-        room = self._room() if self._layers else self._caps.size - self.produced
+        caps = self._caps
+        room = caps.size - self.produced
+        if self._layers:
+            room = min(room, max(caps.free, caps.ratio * self.received) - self.produced)
+        if len(data) > room:
+            self.failure = "too-large"
+            data = data[:room]
         self.produced += len(data)
-        if len(data) <= room:
-            return data
-        self.salvage = data[: max(room, 0)]
-        self.produced -= len(data) - len(self.salvage)
-        raise _TooLarge(self.salvage)
+        return data
 
 
-class _TooLarge(TheirError):
-    def __init__(self, salvage: bytes) -> None:
-        super().__init__("too-large", "over the cap on decoded bytes")
-        self.salvage = salvage
+class _Layer:
+    """One coding. Begins undecided; becomes plain or a stream; a stream ends, after which only another may follow."""
+
+    def __init__(self, coding: str) -> None:
+        self._coding = coding
+        self._held = b""
+        self._plain = False
+        self._over = False
+        self._ended = 0
+        self._inflate: zlib._Decompress | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Has everything that began come to its end? (An empty body is whole.)"""
+        return self._inflate is None
+
+    def run(self, pieces: Iterable[bytes], last: bool) -> Iterator[bytes]:
+        """What `pieces` decode to, in steps of at most STEP bytes (or a whole piece that passes as it is)."""
+        for piece in pieces:
+            yield from self._feed(piece)
+        if last and self._held and not self._ended:
+            yield self._held  # a single byte is no stream
+            self._held = b""
+
+    def _feed(self, data: bytes) -> Iterator[bytes]:
+        while data and not self._over:
+            if self._plain:
+                yield data
+                return
+            if self._inflate is None:
+                data = self._begin(self._held + data)
+                continue
+            data = yield from self._inflated(data, self._inflate)
+
+    def _begin(self, data: bytes) -> bytes:
+        """Decide what begins here, and return what is left to be fed to it."""
+        self._held = b""
+        if len(data) < 2:
+            self._held = data
+            return b""
+        bits = self._bits(data)
+        if self._ended and bits != _GZIP:
+            self._over = True
+        elif bits == _RAW and not _is_raw_deflate(data):
+            self._plain = True
+        elif bits:
+            self._inflate = zlib.decompressobj(bits)
+        else:
+            self._plain = True
+        return data
+
+    def _bits(self, data: bytes) -> int:
+        if data.startswith(GZIP_MAGIC):
+            return _GZIP
+        if self._coding == "gzip":
+            return 0
+        return _ZLIB if data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0 else _RAW
+
+    def _inflated(self, data: bytes, inflate: zlib._Decompress) -> Generator[bytes, None, bytes]:
+        """Yields what `data` decodes to; returns what follows the end of the stream."""
+        while True:
+            out = inflate.decompress(data, STEP)
+            if out:
+                yield out
+            if inflate.eof:
+                self._inflate = None
+                self._ended += 1
+                return inflate.unused_data
+            data = inflate.unconsumed_tail
+            if not data and len(out) < STEP:
+                return b""
+
+
+def _is_raw_deflate(data: bytes) -> bool:
+    try:
+        zlib.decompressobj(_RAW).decompress(data, 1)
+    except zlib.error:
+        return False
+    return True

@@ -40,7 +40,7 @@ _MAPPED, _NAT64, _SIX_TO_FOUR = ip_network("::ffff:0:0/96"), ip_network("64:ff9b
 
 
 def parse_network(text: str) -> str:
-    """`text` as a network in canonical form ('10.0.0.0/8'; an address is a network of one); InputError if it is none."""
+    """`text` as a network in canonical form (an address is a network of one); InputError if it is none."""
     try:
         return str(ip_network(text.strip(), strict=False))
     except ValueError:
@@ -149,7 +149,7 @@ class Guard:
         return self._authority(url[: url.index("/", 8)])
 
     def socket_factory(self, info: AddressInfo) -> socket.socket:
-        """A socket for this address, for aiohttp.TCPConnector: no connection begins anywhere else. Raises as `check`."""
+        """A socket for this address, as aiohttp.TCPConnector wants it: all connections begin here. Raises as `check`."""
         family, kind, protocol, _, where = info
         address, port = where[:2]
         self.check(str(address), int(str(port)))

@@ -329,7 +329,7 @@ def _learnt(page: _Page, known: dict[bytes, Mark], tag: bytes, codec: str) -> Ma
 
 
 class _Stream:
-    """The linear way: the body, as UTF-8, into a parser that tells start tags only. It is the parser's target itself."""
+    """The linear way: the body, as UTF-8, into a parser that tells start tags only, to this object."""
 
     def __init__(self, page: _Page, codec: str, head: bytes) -> None:
         self.codec = codec

@@ -29,7 +29,9 @@ ADDRESSES = 8
 """Addresses of a name that are used (a host may publish a thousand)."""
 MIN_TTL, MAX_TTL = 60.0, 86_400.0
 FAILURE_TTL = {"dns-nxdomain": 300.0, "dns-servfail": 30.0, "dns-timeout": 10.0}
-"""Seconds for which a failure is believed: pages of the host wait longer (xyro/failures.py), so this only spares bursts."""
+"""Seconds for which a failure is believed: pages of the host wait longer (xyro/failures.py), so this only spares
+bursts.
+"""
 CACHED = 100_000
 
 _MISSING = frozenset({pycares.errno.ARES_ENOTFOUND, pycares.errno.ARES_ENODATA, pycares.errno.ARES_EBADNAME})

@@ -43,7 +43,7 @@ _LINE = re.compile(
 )
 """A line that counts: a known field (with the misspellings of Google's parser), a colon or white space, a value."""
 _PRODUCT = re.compile(rb"[A-Za-z_-]+")
-_NUMBER = re.compile(rb"\d{1,12}(?:\.\d{1,12})?")
+_NUMBER = re.compile(rb"\d{1,12}(?:\.\d{1,12})?(?:[eE]\d{1,2})?")
 _BOM = re.compile(rb"\A\xef(?:\xbb\xbf?)?")
 _PRINTABLE = "".join(chr(c) for c in range(0x21, 0x7F))
 _ESCAPE = re.compile("%(?:2[1-46-9A-Ea-e]|[3-6][0-9A-Fa-f]|7[0-9A-Ea-e]|[0-9A-Fa-f][a-f]|[a-f][0-9A-F])")

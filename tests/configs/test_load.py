@@ -99,6 +99,7 @@ def test_variables_that_are_not_settings_are_left_alone():
             "[crawl]\nskip_suffixes = ['png']",
             "[crawl] skip_suffixes: expected a list of lower-case suffixes with their dot",
         ),
+        ("[crawl]\nskip_suffixes = ['.tar.gz']", "[crawl] skip_suffixes: expected a list of lower-case suffixes"),
         ("[crawl]\npartitions = 0", "[crawl] partitions: expected a whole number, 1 to 4096, got 0"),
         ("[opic]\ndamping = 1.0", "[opic] damping: expected a number between 0 and 1, got 1.0"),
         ("[refresh]\ngamma = 101", "[refresh] gamma: expected a percentage, 0 to 100, got 101"),

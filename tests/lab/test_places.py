@@ -45,7 +45,7 @@ def test_only_a_pages_own_path_finds_it(path, host):
 
 
 def test_each_host_begins_with_its_fixed_pages_and_only_some_have_a_private_folder():
-    for host, start in enumerate(WEB.places.starts[:-1].tolist()):
+    for start in WEB.places.starts[:-1].tolist():
         assert tuple(WEB.places.kinds[start : start + 4]) == FIXED
         assert WEB.kind(start + 4) is Doc.SITEMAP
     private = WEB.places.of_kind(Doc.PRIVATE).tolist()

@@ -33,6 +33,16 @@ def web():
     return Web(pages=900, hosts=6, outside=0.05, drift=0.3, rate_median=0.5)
 
 
+class Shelf(etree.Resolver):
+    """Answers the parser from memory; what it does not have is an error."""
+
+    def __init__(self, parts):
+        self.parts = parts
+
+    def resolve(self, system, public, context):
+        return self.resolve_string(self.parts[system], context)
+
+
 def shown(web, page, body):
     """(href, nofollow) of each a, area and iframe of a page, in document order, resolved by the standard library."""
     root = etree.HTML(body.decode())
@@ -103,17 +113,20 @@ def test_links_drift_only_when_asked_and_never_lose_the_tree():
         assert all(a.flags == 0 for a, _ in moved)
         altered += len(moved)
         assert drifting.links(page, 40) == new
-    assert altered > 5 * len(pages)
+    assert altered > 3 * len(pages)
 
 
 def test_xml_documents_are_valid_against_their_dtd_and_need_it(web):
     for page in web.places.of_kind(Doc.XML).tolist():
         body = render(web, page, T).body
-        dtd = etree.DTD(BytesIO(render(web, web.needs(page), T).body))
-        document = etree.fromstring(body, etree.XMLParser(load_dtd=True, resolve_entities=False))
-        assert document.getroottree().docinfo.system_url == web.url(web.needs(page))
-        assert dtd.validate(document), dtd.error_log
-        assert "publisher" in {entity.name for entity in dtd.iterentities()}
+        grammar = render(web, web.needs(page), T).body
+        parser = etree.XMLParser(dtd_validation=True, no_network=True)
+        parser.resolvers.add(Shelf({web.url(web.needs(page)): grammar}))
+        document = etree.fromstring(body, parser)
+        (publisher,) = (e.content for e in etree.DTD(BytesIO(grammar)).iterentities())
+        assert document.findtext("publisher") == publisher
+        with pytest.raises(ElementTree.ParseError, match="undefined entity"):
+            ElementTree.fromstring(body)
         hrefs = [e.get("{http://www.w3.org/1999/xlink}href") for e in document.iter("see")]
         assert hrefs == [web.url(link.target) for link in web.links(page, web.version(page, T))]
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 ROOM = 100 << 20
-"""Bytes that the attacks may take beyond what the interpreter and lxml take at rest (the attack's own bytes included)."""
+"""Bytes that attacks may take beyond what the interpreter and lxml take at rest; their own bytes are included."""
 
 
 def attacks() -> dict[str, tuple[Callable[[], bytes], str]]:
-    """Name -> (how to make the body, the fault it must end in); every body shows the link http://h.test/d/k before it attacks."""
+    """Name -> (maker of the body, fault it must end in); each shows the link http://h.test/d/k before it attacks."""
     link = b'<a xmlns="http://www.w3.org/1999/xhtml" href="k">'
     laughs = b'<!DOCTYPE r [<!ENTITY a0 "ha">'
     laughs += b"".join(b'<!ENTITY a%d "%s">' % (i, b"&a%d;" % (i - 1) * 10) for i in range(1, 12)) + b"]>"

@@ -145,6 +145,17 @@ def test_only_marked_rows_are_in_a_record_each_once():
     copy.grow(500)
     copy.replay(record)
     assert copy["cash"].nonzero()[0].tolist() == [3, 7, 499]
+    columns.grow(2)
+    columns.touch("cash", [500, 3, 501])
+    assert len(columns.after_images()) == empty + 1 * (4 + 8) + 2 * 19, "new rows go whole, their marks add nothing"
+
+
+def test_an_old_record_takes_no_rows_away():
+    columns = filled(5)
+    old = columns.after_images()
+    columns.grow(5)
+    columns.replay(old)
+    assert columns.n == 10
 
 
 def test_marks_are_copied_and_values_are_those_of_the_sealing():

@@ -53,6 +53,14 @@ def test_one_and_many_are_counted_alike(value):
     assert spread.total == Spread.of([value]).total
 
 
+@given(st.lists(st.floats(0.0, 2.0**30), max_size=20))
+def test_a_dumped_sum_is_loaded_to_the_last_bit(values):
+    spread = Spread.load(Spread.of(values).dump())
+    for value in values:
+        spread.replace(value, 0.0)
+    assert spread.dump() == "0"
+
+
 def test_the_sum_of_many_heavy_weights_does_not_overflow():
     assert Spread.of(np.full(100_000, 2.0**30)).total == 100_000 * 2.0**30
 

@@ -264,7 +264,7 @@ SOUP = st.lists(PIECES, max_size=9).map("".join)
 NAMES = words("a b-c x.y index.html Talk:Main (x) @me _ ~u .git .. . a=1,2;v %41 %C3%A4 %c3 %2e %2E%2e")
 HOSTS = words(
     "h a.example www.b-c.example.co.uk x1 1x 1x.2 a.1 127.0.0.1 xn--a.example b.xn--bcher-kva A.example h. [::1] a_b "
-    "a..b -a a-"
+    "a..b -a a- 255.249.199.99 0.0.0.0 256.0.0.1 01.2.3.4 1.2.3 1.2.3.4.5 1.2.3.4.x"
 )
 PORTS = st.sampled_from(["", ":80", ":443", ":8080", ":59999", ":65535", ":70000", ":08080", ":1"])
 PATHS = st.lists(NAMES, max_size=4).map("/".join)
@@ -276,7 +276,7 @@ CLIMBS = st.sampled_from(["", "/", "./", "../", "../../", "./../", "../../../../
 RELATIVE = st.tuples(CLIMBS, PATHS, QUERIES, TAILS).map("".join)
 PLAIN = words(
     "https://www.example.org/a/b-c/d.html?q=1&r=/x http://h.example:8080/~u/Talk:Main_(x) /a/b/c?d ../x/y.z ?p=2 "
-    "next.html a/%C3%A4/b?c=%20d ./x ../../"
+    "next.html a/%C3%A4/b?c=%20d ./x ../../ http://127.0.0.12:8001/a/b"
 )
 SPOILED = st.tuples(PLAIN, st.integers(0, 30), PIECES).map(lambda t: t[0][: t[1]] + t[2] + t[0][t[1] :])
 HREFS = ABSOLUTE | RELATIVE | SOUP | PLAIN | SPOILED

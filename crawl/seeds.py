@@ -1,0 +1,35 @@
+"""What a person gives: URLs to their canonical form, each refusal with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from crawl.scope import Scope
+from wire.errors import InputError
+from wire.urls import canonical
+
+_REFUSALS = {
+    "only-net": "only-net: --only-net allows only other networks",
+    "blocked-address": "blocked-address: its address is never contacted; [fetch] allow_private opens a private network",
+    "blocked-port": "blocked-port: its port is not among those that may be contacted; add it to [fetch] ports",
+}
+
+
+def sort_seeds(texts: Iterable[str], scope: Scope) -> tuple[list[str], list[tuple[str, str]]]:
+    """(canonical URLs to order, distinct; (text, why) of those refused). Blank lines and # comments are skipped."""
+    accepted: dict[str, None] = {}
+    refused: list[tuple[str, str]] = []
+    for text in texts:
+        text = text.strip()
+        if not text or text.startswith("#"):
+            continue
+        try:
+            url = canonical(text, fold_slashes=scope.fold_slashes)
+        except InputError as error:
+            refused.append((text, str(error)))
+            continue
+        if reason := scope.why_refused(url):
+            refused.append((url, _REFUSALS.get(reason, reason)))
+        else:
+            accepted[url] = None
+    return list(accepted), refused

@@ -1,0 +1,32 @@
+"""`xyro status` of a running crawl: the summary, and what is happening now."""
+
+from __future__ import annotations
+
+import resource
+from typing import Any
+
+from crawl.single import Single
+from crawl.summary import summary
+from wire.messages import Priority
+
+
+def running(single: Single) -> dict[str, Any]:
+    """The summary of all nodes with queue, speed and memory."""
+    elapsed = max(single.clock.monotonic() - single.started, 1e-9)
+    counts = single.queue.counts()
+    now = single.clock.time()
+    return {
+        **summary(single.nodes),
+        "running": True,
+        "seconds": round(elapsed, 1),
+        "reads_this_run": single.reads,
+        "pages_per_second": round(sum(node.planner.meter.rate(now) for node in single.nodes), 2),
+        "queue": {priority.name.lower(): counts[priority] for priority in Priority},
+        "in_flight": single.pool.in_flight,
+        "leased": single.leased,
+        "robots_reads": single.pool.counters.robots_reads,
+        "bytes": single.pool.counters.bytes,
+        "errors": dict(single.errors),
+        "stale_reports": sum(node.stale for node in single.nodes),
+        "max_rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+    }

@@ -1,0 +1,215 @@
+"""What a crawl looks like at one commit boundary: the rows of export, top, why and audit, from a copy of the columns.
+
+A View is cheap to take (columns are copied, the store is pinned), then read at leisure while the crawl goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawl.page_node import PageNode
+from metadata import keys, links, rows
+from metadata.rows import RefreshRow
+from metadata.states import KIND_MASK, KIND_SHIFT, LEASED, NAMES, WANTED, State
+from wire.messages import Kind
+from wire.urls import authority
+
+_NOTHING = RefreshRow()
+
+
+def stamp(seconds: float) -> str | None:
+    """RFC 3339 in UTC, None for never."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds else None
+
+
+class View:
+    """One partition. `importance` is as if every page were spent now, not yet normalised over the partitions."""
+
+    def __init__(self, node: PageNode) -> None:
+        self.node = node
+        self.partition = node.partition
+        self.store = node.partition.store.snapshot()
+        columns, n = node.columns, node.columns.n
+        self.n = n
+        self.state: NDArray[np.uint8] = columns["state"][:n].copy()
+        self.flags: NDArray[np.uint16] = columns["flags"][:n].copy()
+        self.host: NDArray[np.uint32] = columns["host"][:n].copy()
+        self.depth: NDArray[np.uint8] = columns["depth"][:n].copy()
+        self.due: NDArray[np.uint32] = columns["due"][:n].copy()
+        self.seen: NDArray[np.uint32] = columns["seen"][:n].copy()
+        self.rate: NDArray[np.float32] = columns["rate"][:n].copy()
+        self.cash: NDArray[np.int64] = node.purse.effective(slice(0, n)).copy()
+        self.keys: NDArray[np.int64] = columns["cash"][:n].copy()
+        self.importance: NDArray[np.float64] = node.purse.importance(slice(0, n))
+        self.own: NDArray[np.bool_] = self.state != State.FOREIGN
+        self.cash[~self.own] = 0
+        self.spread = node.planner.spread.dump()
+        self.foreign = node.purse.foreign
+        self.waiting: NDArray[np.int32] = node.partition.hosts.waiting.copy()
+        self.pot = node.purse.virtual.held
+        self.places = frozenset(node.scope.places)
+
+    def close(self) -> None:
+        """Let go of the pinned store."""
+        self.store.close()
+
+    def row(self, page: int) -> RefreshRow:
+        found = self.store.get(keys.REFRESH.key(page))
+        return rows.unpack_refresh(found) if found else _NOTHING
+
+    def url(self, page: int) -> str:
+        return rows.unpack_map(self.store.get(keys.MAP.key(page)) or b"")
+
+    def children(self, page: int) -> NDArray[np.uint32] | None:
+        found = self.store.get(keys.LINK.key(page))
+        return None if found is None else links.unpack(found).children
+
+    def state_name(self, page: int) -> str:
+        """The word that people see."""
+        state = State(int(self.state[page]))
+        held = self.partition.hosts.clocks.get(int(self.host[page]))
+        if held is not None and held.held == "blocked":
+            return "blocked"
+        if self.flags[page] & LEASED:
+            return "leased"
+        return "queued" if self.flags[page] & WANTED else NAMES[state]
+
+    def describe(self, page: int, mean: float) -> dict[str, Any]:
+        """One row of `export pages` (design.md section 7). mean: importance over all known pages."""
+        row, url = self.row(page), self.url(page)
+        kind = Kind((int(self.flags[page]) & KIND_MASK) >> KIND_SHIFT)
+        children = self.children(page)
+        due = int(self.due[page])
+        dated = self.state[page] in (State.READ, State.ERROR) and due
+        return {
+            "id": page + self.partition.base,
+            "url": url,
+            "host": authority(url),
+            "kind": None if kind is Kind.UNKNOWN else kind.name,
+            "http_status": row.status or None,
+            "state": self.state_name(page),
+            "error": row.error or self.why_out(page, url),
+            "depth": int(self.depth[page]),
+            "importance": round(float(self.importance[page]) / mean, 6),
+            "cash": int(self.cash[page]),
+            "change_rate": round(float(self.rate[page]), 6) if row.reads else None,
+            "interval_s": max(0, due - row.last_read) if dated and row.last_read else None,
+            "first_seen": stamp(int(self.seen[page])),
+            "first_read": stamp(row.first_read),
+            "last_read": stamp(row.last_read),
+            "last_change": stamp(row.last_change if row.reads else 0),
+            "next_read": stamp(due) if dated else None,
+            "reads": row.reads,
+            "changes": row.changes,
+            "out_links": None if children is None else len(children),
+            "signature": row.signature.hex() or None,
+        }
+
+    def why_out(self, page: int, url: str) -> str | None:
+        if self.state[page] not in (State.OUT, State.BLOCKED):
+            return None
+        scope = self.node.scope
+        return scope.why_refused(url) or scope.why_out(url, int(self.depth[page])) or None
+
+
+class Views:
+    """All partitions of a crawl at one commit boundary."""
+
+    def __init__(self, nodes: Sequence[PageNode]) -> None:
+        self.nodes = nodes
+        self.views = [View(node) for node in nodes]
+        known = sum(int(view.own.sum()) for view in self.views)
+        total = sum(float(view.importance[view.own].sum()) for view in self.views)
+        self.known = known
+        self.mean = total / known if known and total > 0 else 1.0
+
+    def __enter__(self) -> Views:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for view in self.views:
+            view.close()
+
+    def pages(self) -> Iterator[dict[str, Any]]:
+        """Rows of all known pages, by id."""
+        for view in self.views:
+            for page in np.flatnonzero(view.own).tolist():
+                yield view.describe(page, self.mean)
+
+    def links(self) -> Iterator[dict[str, Any]]:
+        """One row a stored link: ids and URLs of both ends."""
+        for view in self.views:
+            for key, value in view.store.scan(keys.LINK.prefix):
+                page = keys.LINK.split(key)
+                source = view.url(page)
+                for child in links.unpack(value).children.tolist():
+                    target = view.url(child)
+                    number = child + view.partition.base if view.own[child] else self.find(target)
+                    yield {
+                        "source": page + view.partition.base,
+                        "target": number,
+                        "source_url": source,
+                        "target_url": target,
+                    }
+
+    def hosts(self) -> Iterator[dict[str, Any]]:
+        """One row a host: its pages by state, its share of importance, what politeness and people say of it."""
+        for view in self.views:
+            hosts = view.partition.hosts
+            count = len(hosts)
+            own, host = view.own, view.host
+
+            def per_host(chosen: NDArray[np.bool_], host: NDArray[np.uint32] = host, count: int = count) -> Any:
+                return np.bincount(host[chosen], minlength=count)
+
+            pages, read = per_host(own), per_host(view.state == State.READ)
+            unread, failed = per_host(view.state == State.UNREAD), per_host(np.isin(view.state, (2, 3, 4)))
+            flow = np.bincount(host[own], weights=view.importance[own], minlength=count) / self.mean
+            for number in np.flatnonzero(pages).tolist():
+                row = hosts.row(number)
+                yield {
+                    "host": row.name,
+                    "pages": int(pages[number]),
+                    "read": int(read[number]),
+                    "unread": int(unread[number]),
+                    "errors": int(failed[number]),
+                    "importance": round(float(flow[number]), 6),
+                    "failures": row.failures,
+                    "next_read": stamp(row.next_at),
+                    "held": row.held or None,
+                }
+
+    def top(self, count: int, by: str, now: float) -> list[dict[str, Any]]:
+        """The first `count` pages by importance, cash, or staleness (importance x expected changes missed)."""
+        scored: list[tuple[float, int, View]] = []
+        for view in self.views:
+            score = self._score(view, by, now)
+            score[~view.own] = -1.0
+            best = np.argsort(-score, kind="stable")[:count]
+            scored.extend((float(score[page]), page, view) for page in best.tolist() if score[page] >= 0)
+        scored.sort(key=lambda one: -one[0])
+        return [{**view.describe(page, self.mean), "score": round(score, 6)} for score, page, view in scored[:count]]
+
+    def _score(self, view: View, by: str, now: float) -> NDArray[np.float64]:
+        if by == "cash":
+            return view.cash.astype(np.float64)
+        if by == "importance":
+            return view.importance / self.mean
+        score = np.zeros(view.n)
+        for page in np.flatnonzero((view.state == State.READ) & (view.rate > 0)).tolist():
+            age = max(0.0, now - view.row(page).last_read) / 86_400.0
+            score[page] = view.importance[page] / self.mean * -np.expm1(-float(view.rate[page]) * age)
+        return score
+
+    def find(self, url: str) -> int | None:
+        """The page id of a URL, None where it is not known."""
+        for view in self.views:
+            page = view.partition.urls.find_one(url)
+            if 0 <= page < view.n and view.own[page]:
+                return page + view.partition.base
+        return None

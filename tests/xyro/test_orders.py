@@ -1,0 +1,320 @@
+"""The queue: priorities, the gamma share, fairness, and a model that must agree with it step by step."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wire.messages import FetchOrder, Priority
+from xyro.orders import OrderQueue
+
+BLOCKING, ORDERED, REFRESH, DISCOVER, SCOUT = Priority
+
+
+def order(page: int, priority: Priority = DISCOVER) -> FetchOrder:
+    return FetchOrder(page, f"http://h/{page}", priority, epoch=1)
+
+
+def drain(queue: OrderQueue, now: float = 0.0) -> list[tuple[str, FetchOrder]]:
+    """Everything, each host free again at once."""
+    out = []
+    while (job := queue.pop(now)) is not None:
+        out.append(job)
+        queue.release(job[0], now)
+    return out
+
+
+def test_an_empty_queue() -> None:
+    queue = OrderQueue()
+    assert queue.pop(0.0) is None
+    assert queue.wake_at() is None
+    assert len(queue) == 0
+    assert queue.counts() == (0, 0, 0, 0, 0)
+    queue.release("nobody", 1.0)
+    assert queue.drop("nobody") == []
+
+
+def test_one_order_at_a_time_per_host() -> None:
+    queue = OrderQueue()
+    queue.put(order(1), "a")
+    queue.put(order(2), "a")
+    assert queue.pop(0.0) == ("a", order(1))
+    assert queue.pop(1e9) is None
+    assert queue.wake_at() is None
+    queue.release("a", 5.0)
+    assert queue.wake_at() == 5.0
+    assert queue.pop(4.999) is None
+    assert queue.pop(5.0) == ("a", order(2))
+
+
+def test_blocking_then_ordered_go_before_everything() -> None:
+    queue = OrderQueue()
+    for page, priority in enumerate([SCOUT, DISCOVER, REFRESH, ORDERED, BLOCKING]):
+        queue.put(order(page, priority), f"host{page}")
+    assert [job[1].priority for job in drain(queue)][:2] == [BLOCKING, ORDERED]
+
+
+def test_a_blocking_order_overtakes_hundreds_of_its_own_host() -> None:
+    queue = OrderQueue()
+    for page in range(500):
+        queue.put(order(page, REFRESH if page % 2 else DISCOVER), "a")
+    queue.put(order(1000, BLOCKING), "a")
+    assert queue.pop(0.0) == ("a", order(1000, BLOCKING))
+
+
+def test_a_blocking_order_overtakes_a_host_that_is_waiting_already() -> None:
+    queue = OrderQueue()
+    queue.put(order(1), "a")
+    queue.put(order(2), "a")
+    queue.pop(0.0)
+    queue.release("a", 10.0)
+    queue.put(order(3, BLOCKING), "a")
+    assert queue.pop(10.0) == ("a", order(3, BLOCKING))
+
+
+def test_discovery_takes_discover_before_scout() -> None:
+    queue = OrderQueue()
+    queue.put(order(1, SCOUT), "a")
+    queue.put(order(2, DISCOVER), "b")
+    assert [job[1].page for job in drain(queue)] == [2, 1]
+
+
+@pytest.mark.parametrize("gamma", [0.0, 10.0, 33.3, 50.0, 75.0, 100.0])
+@pytest.mark.parametrize("hosts", [1, 7])
+def test_gamma_percent_go_to_discovery_also_within_a_single_host(gamma: float, hosts: int) -> None:
+    queue = OrderQueue(gamma)
+    for page in range(4_000):
+        queue.put(order(page, REFRESH if page % 2 else SCOUT), f"h{page // 2 % hosts}")
+    first = [job[1].priority for job in drain(queue)[:1_000]]
+    assert first.count(SCOUT) == pytest.approx(10 * gamma, abs=1)
+
+
+@pytest.mark.parametrize(("gamma", "only"), [(0.0, SCOUT), (0.0, DISCOVER), (100.0, REFRESH)])
+def test_where_one_side_is_empty_the_other_takes_all(gamma: float, only: Priority) -> None:
+    queue = OrderQueue(gamma)
+    for page in range(10):
+        queue.put(order(page, only), "a")
+    assert len(drain(queue)) == 10
+
+
+def test_what_one_side_could_not_use_is_not_owed_to_it_later() -> None:
+    queue = OrderQueue(50.0)
+    for page in range(1_000):
+        queue.put(order(page, REFRESH), "a")
+    drain(queue)
+    for page in range(200):
+        queue.put(order(page, REFRESH if page % 2 else DISCOVER), "a")
+    assert Counter(job[1].priority for job in drain(queue)[:100])[DISCOVER] == pytest.approx(50, abs=1)
+
+
+@pytest.mark.parametrize("gamma", [-1.0, 100.1, math.nan])
+def test_gamma_is_a_percentage(gamma: float) -> None:
+    with pytest.raises(ValueError, match="gamma"):
+        OrderQueue(gamma)
+
+
+def test_hosts_take_turns_however_much_they_ask_for() -> None:
+    queue = OrderQueue()
+    for page in range(300):
+        queue.put(order(page), "big")
+    for page in range(3):
+        queue.put(order(1000 + page), "small")
+        queue.put(order(2000 + page), "tiny")
+    assert [job[0] for job in drain(queue)[:9]] == ["big", "small", "tiny"] * 3
+
+
+def test_first_in_first_out_within_a_host_and_level() -> None:
+    queue = OrderQueue()
+    for page in range(50):
+        queue.put(order(page), "a")
+    assert [job[1].page for job in drain(queue)] == list(range(50))
+
+
+def test_an_order_given_back_keeps_its_place() -> None:
+    queue = OrderQueue()
+    for page in range(3):
+        queue.put(order(page), "a")
+    host, first = queue.pop(0.0) or pytest.fail("nothing")
+    queue.give_back(first, host, 7.0)
+    assert queue.counts() == (0, 0, 0, 3, 0)
+    assert queue.pop(6.9) is None
+    assert [job[1].page for job in drain(queue, 7.0)] == [0, 1, 2]
+
+
+def test_a_held_host_gives_nothing_and_keeps_everything() -> None:
+    queue = OrderQueue()
+    queue.hold("a")
+    queue.put(order(1), "a")
+    queue.put(order(2), "b")
+    assert drain(queue) == [("b", order(2))]
+    assert queue.wake_at() is None
+    assert queue.waiting("a") == 1
+    queue.resume("a")
+    assert drain(queue) == [("a", order(1))]
+
+
+def test_holding_a_host_while_it_is_read() -> None:
+    queue = OrderQueue()
+    queue.put(order(1), "a")
+    queue.put(order(2), "a")
+    queue.pop(0.0)
+    queue.hold("a")
+    queue.release("a", 3.0)
+    assert queue.pop(10.0) is None
+    queue.resume("a")
+    assert queue.wake_at() == 3.0
+    assert queue.pop(3.0) == ("a", order(2))
+
+
+def test_drop_hands_back_what_was_queued_but_not_what_is_out() -> None:
+    queue = OrderQueue()
+    for page, priority in enumerate([SCOUT, ORDERED, DISCOVER, DISCOVER]):
+        queue.put(order(page, priority), "a")
+    queue.put(order(9), "b")
+    assert queue.pop(0.0) == ("a", order(1, ORDERED))
+    assert [dropped.page for dropped in queue.drop("a")] == [2, 3, 0]
+    assert len(queue) == 1
+    queue.release("a", 1.0)
+    assert [job[1].page for job in drain(queue, 2.0)] == [9]
+
+
+def test_a_dropped_host_keeps_its_floor() -> None:
+    queue = OrderQueue()
+    queue.put(order(1), "a")
+    queue.pop(0.0)
+    queue.release("a", 10.0)
+    queue.drop("a")
+    queue.put(order(2), "a")
+    assert queue.pop(9.0) is None
+    assert queue.pop(10.0) is not None
+
+
+def test_postpone_only_ever_delays() -> None:
+    queue = OrderQueue()
+    queue.put(order(1), "a")
+    queue.postpone("a", 10.0)
+    queue.postpone("a", 5.0)
+    assert queue.wake_at() == 10.0
+    assert queue.pop(9.0) is None
+    assert queue.pop(10.0) is not None
+
+
+def test_a_floor_holds_for_orders_that_come_later() -> None:
+    queue = OrderQueue()
+    queue.postpone("a", 10.0)
+    queue.put(order(1), "a")
+    assert queue.wake_at() == 10.0
+
+
+def test_hosts_without_orders_are_forgotten_once_their_floor_has_passed() -> None:
+    queue = OrderQueue()
+    for page in range(1_000):
+        queue.put(order(page), f"h{page}")
+    for page in range(1_000):
+        host, _ = queue.pop(0.0) or pytest.fail("nothing")
+        queue.release(host, page + 1.0)
+    assert queue.hosts() == 1_000
+    queue.pop(500.5)
+    assert queue.hosts() == 500
+    queue.pop(1_000.0)
+    assert queue.hosts() == 0
+
+
+class Model:
+    """The rules of the queue, stated without any thought of speed."""
+
+    def __init__(self) -> None:
+        self.lines: dict[str, list[deque[FetchOrder]]] = {h: [deque() for _ in Priority] for h in "abcd"}
+        self.ready_at = dict.fromkeys("abcd", -math.inf)
+        self.busy: set[str] = set()
+        self.held: set[str] = set()
+
+    def waiting(self) -> list[str]:
+        return [h for h in "abcd" if any(self.lines[h]) and h not in self.busy | self.held]
+
+    def eligible(self, now: float) -> list[str]:
+        return [h for h in self.waiting() if self.ready_at[h] <= now]
+
+    def best_levels(self, now: float) -> set[int]:
+        levels = {level for h in self.eligible(now) for level, line in enumerate(self.lines[h]) if line}
+        for urgent in (0, 1):
+            if urgent in levels:
+                return {urgent}
+        return levels - {4} if 3 in levels else levels
+
+
+STEP = st.one_of(
+    st.tuples(st.just("put"), st.sampled_from("abcd"), st.sampled_from(list(Priority))),
+    st.tuples(st.just("pop"), st.floats(0, 3), st.none()),
+    st.tuples(st.just("release"), st.sampled_from("abcd"), st.floats(0, 5)),
+    st.tuples(st.sampled_from(["hold", "resume", "drop"]), st.sampled_from("abcd"), st.none()),
+    st.tuples(st.just("postpone"), st.sampled_from("abcd"), st.floats(0, 5)),
+    st.tuples(st.just("back"), st.sampled_from("abcd"), st.floats(0, 5)),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(STEP, max_size=80), st.sampled_from([0.0, 30.0, 50.0, 100.0]))
+def test_the_queue_agrees_with_its_model(steps: list[tuple[str, object, object]], gamma: float) -> None:
+    queue, model, now = OrderQueue(gamma), Model(), 0.0
+    out: dict[str, FetchOrder] = {}
+    for page, (name, a, b) in enumerate(steps):
+        if name == "pop":
+            now += float(a)  # type: ignore[arg-type]
+            eligible, levels = model.eligible(now), model.best_levels(now)
+            job = queue.pop(now)
+            assert (job is not None) == bool(eligible)
+            if job is not None:
+                host, taken = job
+                assert host in eligible
+                assert taken.priority.value in levels
+                assert model.lines[host][taken.priority.value].popleft() is taken
+                model.busy.add(host)
+                out[host] = taken
+        else:
+            host = str(a)
+            if name == "put":
+                new = order(page, Priority(b))
+                queue.put(new, host)
+                model.lines[host][new.priority.value].append(new)
+            elif name in ("release", "back") and host in out:
+                ready_at, taken = now + float(b), out.pop(host)  # type: ignore[arg-type]
+                if name == "release":
+                    queue.release(host, ready_at)
+                else:
+                    queue.give_back(taken, host, ready_at)
+                    model.lines[host][taken.priority.value].appendleft(taken)
+                model.busy.discard(host)
+                model.ready_at[host] = ready_at
+            elif name == "hold":
+                queue.hold(host)
+                model.held.add(host)
+            elif name == "resume":
+                queue.resume(host)
+                model.held.discard(host)
+            elif name == "drop":
+                assert queue.drop(host) == [o for line in model.lines[host] for o in line]
+                model.lines[host] = [deque() for _ in Priority]
+            elif name == "postpone":
+                ready_at = now + float(b)  # type: ignore[arg-type]
+                queue.postpone(host, ready_at)
+                model.ready_at[host] = max(model.ready_at[host], ready_at)
+        check(queue, model, now)
+
+
+def check(queue: OrderQueue, model: Model, now: float) -> None:
+    assert queue.counts() == tuple(sum(len(lines[level]) for lines in model.lines.values()) for level in range(5))
+    for host, lines in model.lines.items():
+        assert queue.waiting(host) == sum(map(len, lines))
+    wake, waiting = queue.wake_at(), model.waiting()
+    if not waiting:
+        assert wake is None
+    elif model.eligible(now):
+        assert wake is not None
+        assert wake <= now
+    else:
+        assert wake == min(model.ready_at[h] for h in waiting)

@@ -1,0 +1,553 @@
+"""The pool with a clock that stands still and a reader that answers from a script: every moment is known exactly.
+
+The same pool against real loopback servers is in test_pool_loopback.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from wire.clock import ManualClock
+from wire.messages import FetchOrder, PageReport, Priority
+from wire.urls import authority, host_of
+from xyro.answer import Answer
+from xyro.failures import DAY
+from xyro.orders import OrderQueue
+from xyro.politeness import Manners, Politeness
+from xyro.pool import Pool
+
+EPOCH = 1_700_000_000.0
+HASTY = Manners.fixed(0)
+ALONE = Manners(ip_delay=0.0)  # hosts as usual, addresses free
+
+
+def order(page: int, url: str, priority: Priority = Priority.DISCOVER, **more: float) -> FetchOrder:
+    return FetchOrder(page, url, priority, epoch=1, **more)  # type: ignore[arg-type]
+
+
+def pages(host: str, count: int, first: int = 0) -> list[FetchOrder]:
+    return [order(first + n, f"http://{host}/{first + n}") for n in range(count)]
+
+
+class Script:
+    """A Reader: `robots` and `answers` say what comes, `gates` hold a URL until they are set, `log` tells what was read."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock = clock
+        self.robots: dict[str, Callable[[], Answer]] = {}
+        self.answers: dict[str, Callable[[], Answer]] = {}
+        self.gates: dict[str, asyncio.Event] = {}
+        self.addresses: dict[str, str] = {}
+        self.log: list[tuple[float, str]] = []
+        self.reading: Counter[str] = Counter()
+        self.most_reading = 0
+
+    def good(self, status: int = 200, **more: object) -> Answer:
+        return Answer(self.clock.time(), self.clock.time(), 0.0, status, **more)  # type: ignore[arg-type]
+
+    async def fetch(self, order: FetchOrder) -> Answer:
+        return await self._read(order.url, self.answers.get(order.url))
+
+    async def fetch_robots(self, origin: str) -> Answer:
+        return await self._read(origin + "/robots.txt", self.robots.get(origin) or (lambda: self.good(404)))
+
+    async def address(self, url: str) -> str:
+        await asyncio.sleep(0)
+        return self.addresses.get(host_of(url), host_of(url))
+
+    async def _read(self, url: str, answer: Callable[[], Answer] | None) -> Answer:
+        host = authority(url)
+        self.log.append((self.clock.monotonic(), url))
+        self.reading[host] += 1
+        assert self.reading[host] == 1, "two reads of a host at once"
+        self.most_reading = max(self.most_reading, self.reading.total())
+        try:
+            await asyncio.sleep(0)
+            if url in self.gates:
+                await self.gates[url].wait()
+        finally:
+            self.reading[host] -= 1
+        return answer() if answer is not None else self.good()
+
+    @property
+    def urls(self) -> list[str]:
+        return [url for _, url in self.log]
+
+    def page_times(self) -> list[float]:
+        return [at for at, url in self.log if not url.endswith("/robots.txt")]
+
+
+class Bench:
+    """A pool on a manual clock, and what it reported."""
+
+    def __init__(self, manners: Manners = HASTY, concurrency: int = 100, gamma: float = 50.0) -> None:
+        self.clock = ManualClock(EPOCH)
+        self.script = Script(self.clock)
+        self.reports: list[PageReport] = []
+        self.politeness = Politeness(manners)
+        self.pool = Pool(
+            OrderQueue(gamma),
+            self.politeness,
+            self.script,
+            self.clock,
+            robots_token="xyro",
+            on_report=lambda report, _: self.reports.append(report),
+            concurrency=concurrency,
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Bench]:
+        run = asyncio.create_task(self.pool.run())
+        try:
+            await self.settle()
+            yield self
+        finally:
+            await self.pool.close(0)
+            with suppress(RuntimeError):
+                await run
+            assert asyncio.all_tasks() == {asyncio.current_task()}, "a task was left behind"
+
+    async def settle(self) -> None:
+        """Let everything happen that needs no time."""
+        for _ in range(200):
+            await asyncio.sleep(0)
+
+    async def pass_time(self, seconds: float, step: float = 0.25) -> None:
+        for _ in range(round(seconds / step)):
+            self.clock.advance(step)
+            await self.settle()
+
+    async def read(self, *orders: FetchOrder) -> list[PageReport]:
+        self.pool.submit(orders)
+        await self.settle()
+        return self.reports
+
+    @property
+    def told(self) -> list[int]:
+        return [report.page for report in self.reports]
+
+    @property
+    def errors(self) -> list[str]:
+        return [report.error for report in self.reports]
+
+
+async def test_every_order_is_reported_once_and_robots_is_read_first() -> None:
+    async with Bench().running() as bench:
+        await bench.read(*[o for host in range(20) for o in pages(f"h{host}", 10, host * 10)])
+        assert sorted(bench.told) == list(range(200))
+        assert bench.script.most_reading == 20
+        for host in range(20):
+            own = [url for url in bench.script.urls if authority(url) == f"h{host}"]
+            assert own == [f"http://h{host}/robots.txt"] + [f"http://h{host}/{host * 10 + n}" for n in range(10)]
+        assert bench.pool.quiet()
+        assert (bench.pool.counters.reads, bench.pool.counters.robots_reads) == (200, 20)
+        assert bench.pool.in_flight == 0
+
+
+async def test_nothing_is_read_before_run_and_everything_after_it() -> None:
+    bench = Bench()
+    bench.pool.submit(pages("h", 2))
+    await bench.settle()
+    assert bench.script.log == []
+    assert not bench.pool.quiet()
+    async with bench.running():
+        assert bench.told == [0, 1]
+
+
+async def test_at_most_concurrency_reads_go_on() -> None:
+    async with Bench(concurrency=7).running() as bench:
+        await bench.read(*[o for host in range(50) for o in pages(f"h{host}", 3, host * 3)])
+        assert bench.script.most_reading == 7
+        assert sorted(bench.told) == list(range(150))
+
+
+async def test_a_slow_host_holds_one_slot_and_no_more() -> None:
+    async with Bench(concurrency=2).running() as bench:
+        bench.script.gates["http://slow/0"] = asyncio.Event()
+        await bench.read(*pages("slow", 10), *[o for host in range(5) for o in pages(f"h{host}", 10, 100 + host * 10)])
+        assert sorted(bench.told) == list(range(100, 150))
+        assert bench.pool.in_flight == 1
+        bench.script.gates["http://slow/0"].set()
+        await bench.settle()
+        assert sorted(bench.told) == [*range(10), *range(100, 150)]
+
+
+async def test_a_slow_robots_txt_holds_one_slot_while_all_orders_of_its_host_wait() -> None:
+    async with Bench(concurrency=2).running() as bench:
+        bench.script.gates["http://slow/robots.txt"] = asyncio.Event()
+        await bench.read(*pages("slow", 10), *pages("h", 10, 100))
+        assert bench.told == list(range(100, 110))
+        assert bench.pool.in_flight == 1
+        bench.script.gates["http://slow/robots.txt"].set()
+        await bench.settle()
+        assert bench.told[10:] == list(range(10))
+
+
+async def test_delays_are_counted_from_the_end_of_the_last_read() -> None:
+    async with Bench(Manners(min_delay=2.0, factor=0.0, ip_delay=0.0)).running() as bench:
+        bench.script.gates["http://h/0"] = asyncio.Event()
+        await bench.read(*pages("h", 3))
+        assert bench.pool.next_ready_in() == 2.0  # after robots.txt
+        await bench.pass_time(5)
+        bench.script.gates["http://h/0"].set()  # a read of 3 seconds
+        await bench.pass_time(10)
+        assert bench.script.log == [
+            (0.0, "http://h/robots.txt"),
+            (2.0, "http://h/0"),
+            (7.0, "http://h/1"),
+            (9.0, "http://h/2"),
+        ]
+
+
+async def test_the_longer_the_read_the_longer_the_rest() -> None:
+    async with Bench(Manners(min_delay=0.0, factor=5.0, ip_delay=0.0)).running() as bench:
+        bench.script.answers["http://h/0"] = lambda: Answer(EPOCH, EPOCH + 2, 2.0, 200)
+        await bench.read(*pages("h", 2))
+        await bench.pass_time(20)
+        assert bench.script.page_times() == [0.0, 10.0]
+
+
+async def test_crawl_delay_holds_even_with_delay_zero() -> None:
+    async with Bench(HASTY).running() as bench:
+        bench.script.robots["http://h"] = lambda: bench.script.good(body=b"User-agent: *\nCrawl-delay: 3\n")
+        await bench.read(*pages("h", 3))
+        await bench.pass_time(20)
+        assert bench.script.page_times() == [3.0, 6.0, 9.0]
+
+
+async def test_the_schemes_of_a_host_share_its_politeness_and_not_its_robots_txt() -> None:
+    async with Bench(ALONE).running() as bench:
+        await bench.read(order(0, "http://h/0"), order(1, "https://h/1"))
+        await bench.pass_time(10)
+        times = [at for at, _ in bench.script.log]
+        assert times == [0.0, 2.0, 4.0, 6.0]
+        assert sorted(bench.script.urls) == [
+            "http://h/0",
+            "http://h/robots.txt",
+            "https://h/1",
+            "https://h/robots.txt",
+        ]
+
+
+async def test_hosts_of_one_address_take_turns_with_a_rest_between_them() -> None:
+    async with Bench(Manners(min_delay=0.0, factor=0.0, ip_delay=0.5)).running() as bench:
+        bench.script.addresses = {f"h{host}": "192.0.2.1" for host in range(10)}
+        await bench.read(*[o for host in range(10) for o in pages(f"h{host}", 2, host * 2)])
+        assert bench.pool.in_flight == 0
+        await bench.pass_time(40)
+        assert sorted(bench.told) == list(range(20))
+        times = [at for at, _ in bench.script.log]
+        assert len(times) == 30
+        assert all(later - earlier >= 0.5 for earlier, later in zip(times, times[1:], strict=False))
+        assert times[-1] <= 20.0  # few turns are wasted
+
+
+async def test_waiting_for_an_address_holds_no_slot() -> None:
+    async with Bench(Manners(min_delay=0.0, factor=0.0, ip_delay=0.5), concurrency=2).running() as bench:
+        bench.script.addresses = {"a": "192.0.2.1", "b": "192.0.2.1"}
+        bench.script.gates["http://a/robots.txt"] = asyncio.Event()
+        await bench.read(*pages("a", 1), *pages("b", 1, 10), *pages("c", 3, 20))
+        await bench.pass_time(5)
+        assert bench.told == [20, 21, 22]
+
+
+async def test_what_robots_txt_forbids_is_refused_without_a_request() -> None:
+    async with Bench(ALONE).running() as bench:
+        bench.script.robots["http://h"] = lambda: bench.script.good(body=b"User-agent: xyro\nDisallow: /no\n")
+        await bench.read(order(0, "http://h/no/0"), order(1, "http://h/yes"), order(2, "http://h/no/2"))
+        await bench.pass_time(10)
+        assert bench.script.urls == ["http://h/robots.txt", "http://h/yes"]
+        refused = [report for report in bench.reports if report.page != 1]
+        assert [(r.error, r.final, r.status, r.started - r.ended) for r in refused] == [
+            ("robots-disallowed", True, 0, 0.0)
+        ] * 2
+        assert refused[0].host_next == EPOCH + 2.0  # the read of robots.txt counts
+        assert bench.pool.counters.refused == 2
+
+
+async def test_thousands_of_refused_orders_do_not_stop_the_loop() -> None:
+    async with Bench().running() as bench:
+        bench.script.robots["http://h"] = lambda: bench.script.good(body=b"User-agent: *\nDisallow: /\n")
+        turns = 0
+        bench.pool.submit(pages("h", 2_000))
+        while not bench.pool.quiet():
+            await asyncio.sleep(0)
+            turns += 1
+        assert turns >= 2_000
+        assert set(bench.errors) == {"robots-disallowed"}
+
+
+async def test_while_robots_txt_cannot_be_had_nothing_is_read() -> None:
+    async with Bench(ALONE).running() as bench:
+        bench.script.robots["http://h"] = lambda: bench.script.good(503)
+        await bench.read(*pages("h", 3))
+        await bench.pass_time(10)
+        assert bench.script.urls == ["http://h/robots.txt"]
+        assert bench.errors == ["robots-unreachable"] * 3
+        assert not any(report.final for report in bench.reports)
+        assert all(report.retry_at >= EPOCH + 20.0 for report in bench.reports)
+        assert bench.reports[0].host_failures == 1
+        bench.script.robots["http://h"] = lambda: bench.script.good(200)
+        await bench.pass_time(15)
+        await bench.read(order(9, "http://h/9"))
+        await bench.pass_time(3)
+        assert bench.script.urls[1:] == ["http://h/robots.txt", "http://h/9"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "final"), [("dns-nxdomain", False), ("connect-refused", False), ("blocked-address", True)]
+)
+async def test_a_host_that_cannot_be_reached_at_all_says_why(kind: str, final: bool) -> None:
+    async with Bench().running() as bench:
+        bench.script.robots["http://h"] = lambda: bench.script.good(0, error=kind)
+        await bench.read(*pages("h", 1))
+        assert [(report.error, report.final) for report in bench.reports] == [(kind, final)]
+
+
+async def test_robots_txt_is_read_again_after_a_day_and_binds_what_is_queued() -> None:
+    async with Bench().running() as bench:
+        body = b""
+        bench.script.robots["http://h"] = lambda: bench.script.good(body=body)
+        await bench.read(order(0, "http://h/x"))
+        bench.pool.hold("h")
+        await bench.read(order(1, "http://h/x"), order(2, "http://h/y"))
+        body = b"User-agent: *\nDisallow: /x\n"
+        bench.clock.advance(DAY)
+        bench.pool.resume("h")
+        await bench.settle()
+        assert bench.script.urls == ["http://h/robots.txt", "http://h/x", "http://h/robots.txt", "http://h/y"]
+        assert bench.errors == ["", "robots-disallowed", ""]
+
+
+async def test_sitemaps_of_robots_txt_are_told_once() -> None:
+    async with Bench().running() as bench:
+        bench.script.robots["http://h"] = lambda: bench.script.good(body=b"Sitemap: /s.xml\nSitemap: http://h/t.xml\n")
+        await bench.read(*pages("h", 3))
+        assert [report.sitemaps for report in bench.reports] == [("http://h/s.xml", "http://h/t.xml"), (), ()]
+
+
+async def test_a_blocking_order_is_next_however_many_wait() -> None:
+    async with Bench(ALONE).running() as bench:
+        await bench.read(*pages("h", 500))
+        await bench.pass_time(3)
+        await bench.read(order(1_000, "http://h/part.dtd", Priority.BLOCKING))
+        await bench.pass_time(2)
+        assert bench.told == [0, 1_000]
+
+
+async def test_not_before_is_wall_clock_and_holds_for_the_host() -> None:
+    async with Bench().running() as bench:
+        await bench.read(
+            order(0, "http://h/0", not_before=EPOCH + 30.0), order(1, "http://h/1"), order(2, "http://i/2")
+        )
+        assert bench.told == [2]
+        assert bench.pool.next_ready_in() == 30.0
+        await bench.pass_time(29.5)
+        assert bench.told == [2]
+        await bench.pass_time(0.5)
+        assert bench.told == [2, 0, 1]
+
+
+@pytest.mark.parametrize("way", ["pool", "politeness"])
+async def test_politeness_survives_a_restart(way: str) -> None:
+    async with Bench(Manners(backoff_base=4.0, ip_delay=0.0)).running() as bench:
+        if way == "pool":
+            bench.pool.restore("h", EPOCH + 10.0, failures=2)
+        else:
+            bench.politeness.restore("h", 10.0, failures=2)
+        bench.script.robots["http://h"] = lambda: bench.script.good(500)
+        await bench.read(*pages("h", 1))
+        await bench.pass_time(10)
+        assert bench.script.log == [(10.0, "http://h/robots.txt")]
+        assert bench.reports[0].host_failures == 3
+        assert bench.reports[0].host_next == EPOCH + 10.0 + 16.0
+
+
+async def test_failures_in_a_row_back_the_host_off_and_carry_their_retry() -> None:
+    async with Bench(Manners(min_delay=1.0, ip_delay=0.0, backoff_base=4.0)).running() as bench:
+        for page in range(3):
+            bench.script.answers[f"http://h/{page}"] = lambda: bench.script.good(0, error="disconnect")
+        await bench.read(*pages("h", 4))
+        await bench.pass_time(40)
+        assert bench.script.page_times() == [1.0, 5.0, 13.0, 29.0]
+        assert [report.host_failures for report in bench.reports] == [1, 2, 3, 0]
+        first = bench.reports[0]
+        assert (first.error, first.final, first.retry_at) == ("disconnect", False, EPOCH + 1.0 + 5.0)
+        assert (bench.reports[2].retry_at, bench.reports[2].host_next) == (EPOCH + 29.0, EPOCH + 29.0)
+        assert bench.pool.counters.errors == {"disconnect": 3}
+
+
+async def test_retry_after_spares_the_whole_host() -> None:
+    async with Bench().running() as bench:
+        bench.script.answers["http://h/0"] = lambda: bench.script.good(429, error="http-429", retry_after=50.0)
+        await bench.read(*pages("h", 2))
+        assert bench.reports[0].retry_at == EPOCH + 50.0
+        await bench.pass_time(49.75)
+        assert bench.told == [0]
+        await bench.pass_time(0.25)
+        assert bench.told == [0, 1]
+
+
+async def test_a_page_that_is_gone_does_not_slow_its_host() -> None:
+    async with Bench().running() as bench:
+        bench.script.answers["http://h/0"] = lambda: bench.script.good(404, error="http-404")
+        await bench.read(*pages("h", 2))
+        assert [(report.error, report.final) for report in bench.reports] == [("http-404", True), ("", False)]
+        assert bench.reports[0].host_failures == 0
+
+
+async def test_where_nobody_was_contacted_nobody_is_spared() -> None:
+    async with Bench(Manners(min_delay=2.0)).running() as bench:
+        bench.script.answers["http://h/0"] = lambda: bench.script.good(0, error="blocked-address")
+        await bench.read(*pages("h", 2))
+        await bench.pass_time(2)
+        assert bench.told == [0, 1]
+        assert bench.script.page_times() == [2.0, 2.0]
+
+
+async def test_what_the_fetcher_raises_is_internal_and_loses_nothing() -> None:
+    def fail() -> Answer:
+        raise RuntimeError("a mistake of ours")
+
+    async with Bench().running() as bench:
+        bench.script.answers["http://h/0"] = fail
+        bench.script.answers["http://h/1"] = lambda: bench.script.good(0, error="no such class")
+        bench.script.robots["http://i"] = fail
+        await bench.read(*pages("h", 3), *pages("i", 1, 10))
+        assert dict(zip(bench.told, bench.errors, strict=True)) == {
+            0: "internal",
+            1: "internal",
+            2: "",
+            10: "robots-unreachable",
+        }
+        assert not any(report.final for report in bench.reports)
+
+
+async def test_a_report_that_cannot_be_taken_ends_the_run() -> None:
+    bench = Bench()
+
+    def refuse(report: PageReport, answer: Answer) -> None:
+        raise RuntimeError("the disk is full")
+
+    bench.pool._on_report = refuse
+    bench.pool.submit(pages("h", 5))
+    with pytest.raises(RuntimeError, match="the disk is full"):
+        await bench.pool.run()
+    await bench.pool.close(1)
+    assert len(bench.script.page_times()) == 1
+
+
+async def test_pause_and_resume() -> None:
+    async with Bench(ALONE).running() as bench:
+        await bench.read(*pages("h", 3))
+        await bench.pass_time(2)
+        bench.pool.hold("h")
+        await bench.pass_time(20)
+        assert bench.told == [0]
+        assert bench.pool.next_ready_in() is None
+        assert not bench.pool.quiet()
+        bench.pool.resume("h")
+        await bench.pass_time(2)
+        assert bench.told == [0, 1, 2]
+
+
+async def test_block_takes_back_everything_not_yet_read() -> None:
+    async with Bench().running() as bench:
+        bench.script.gates["http://h/0"] = asyncio.Event()
+        await bench.read(*pages("h", 4))
+        assert [dropped.page for dropped in bench.pool.drop("h")] == [1, 2, 3]
+        bench.script.gates["http://h/0"].set()
+        await bench.settle()
+        assert bench.told == [0]
+        assert bench.pool.quiet()
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_block_while_robots_txt_is_read_takes_back_the_order_that_waits_for_it(allowed: bool) -> None:
+    async with Bench().running() as bench:
+        bench.script.gates["http://h/robots.txt"] = asyncio.Event()
+        bench.script.robots["http://h"] = lambda: bench.script.good(200 if allowed else 503)
+        await bench.read(*pages("h", 3))
+        assert [dropped.page for dropped in bench.pool.drop("h")] == [0, 1, 2]
+        bench.script.gates["http://h/robots.txt"].set()
+        await bench.settle()
+        assert bench.told == []
+        assert bench.script.page_times() == []
+        assert bench.pool.quiet()
+
+
+async def test_block_while_an_address_is_looked_up_and_the_host_goes_on_with_new_orders() -> None:
+    async with Bench(Manners(min_delay=0.0, factor=0.0, ip_delay=0.5)).running() as bench:
+        bench.pool.submit(pages("h", 1))
+        await asyncio.sleep(0)
+        assert bench.script.log == []
+        assert [dropped.page for dropped in bench.pool.drop("h")] == [0]
+        await bench.read(order(7, "http://h/7"))
+        await bench.pass_time(3)
+        assert bench.told == [7]
+
+
+async def test_stop_starts_nothing_more_and_close_waits_for_what_goes_on() -> None:
+    bench = Bench()
+    run = asyncio.create_task(bench.pool.run())
+    bench.script.gates["http://h/0"] = asyncio.Event()
+    bench.pool.submit(pages("h", 3))
+    await bench.settle()
+    bench.pool.stop()
+    await run
+    closing = asyncio.create_task(bench.pool.close(grace=60))
+    await bench.settle()
+    assert not closing.done()
+    bench.script.gates["http://h/0"].set()
+    await closing
+    assert bench.told == [0]
+    assert len(bench.script.page_times()) == 1
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_close_cuts_off_what_outlasts_its_grace() -> None:
+    async with Bench(ALONE).running() as bench:
+        bench.script.gates["http://h/0"] = asyncio.Event()
+        await bench.read(*pages("h", 2), *pages("i", 2, 10))
+        await bench.pass_time(2)
+        assert bench.pool.in_flight == 1
+        await bench.pool.close(0.01)
+        assert bench.told == [10]
+        assert bench.pool.in_flight == 0
+        bench.pool.submit(pages("j", 1, 20))
+        await bench.settle()
+        assert bench.told == [10]
+
+
+async def test_reports_may_submit_further_orders() -> None:
+    bench = Bench()
+
+    def follow(report: PageReport, answer: Answer) -> None:
+        bench.reports.append(report)
+        if report.page < 50:
+            bench.pool.submit([order(report.page + 1, f"http://h{report.page % 3}/{report.page + 1}")])
+
+    bench.pool._on_report = follow
+    async with bench.running():
+        await bench.read(order(0, "http://h/0"))
+        await bench.settle()
+        assert bench.told == list(range(51))
+
+
+async def test_a_host_freed_early_is_not_kept_waiting_by_a_later_alarm() -> None:
+    async with Bench(ALONE, concurrency=3).running() as bench:
+        bench.pool.restore("late", EPOCH + 100.0, failures=0)
+        await bench.read(*pages("late", 1), *pages("h", 3, 10))
+        assert bench.pool.next_ready_in() == 2.0
+        await bench.pass_time(6)
+        assert bench.told == [10, 11, 12]
+
+
+def test_concurrency_is_at_least_one() -> None:
+    with pytest.raises(ValueError, match="concurrency"):
+        Bench(concurrency=0)

@@ -1,0 +1,368 @@
+"""One HTTP/1.1 GET: aiohttp with everything that trusts a server taken out, and its errors as failure classes.
+
+No redirects, cookies, proxies, credentials or automatic decompression; TLS always verified; every connection begins at
+the guard. aiohttp knows no deadline for the first byte, the headers or a body that drips, and its timers cost two
+calls per packet. So `Connection`, the protocol of one TCP connection, notes in an Exchange (one request and its answer)
+what arrived when, and one timer per client, the Watch, looks at all exchanges: who is late ends with a failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import functools
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection as Lease
+from aiohttp.http_exceptions import BadStatusLine, LineTooLong
+from yarl import URL
+
+from wire.errors import TheirError
+from xyro.decode import Caps
+from xyro.guard import Guard
+from xyro.resolver import Resolver
+
+ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.5"
+BUFFER = 128 * 1024
+"""Bytes of a body that wait for us before its connection is paused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds and bytes that one request may take. Times run from the moment the request was sent, but for `connect`."""
+
+    connect: float = 10.0
+    """for one address, TLS included"""
+    first_byte: float = 15.0
+    headers: float = 30.0
+    """until the last byte of the headers"""
+    total: float = 120.0
+    slow_bytes: int = 1024
+    """a body has to bring so many bytes per second ..."""
+    slow_window: float = 20.0
+    """... in each window of so many seconds"""
+    body: Caps = field(default_factory=Caps)
+    wire: int = 16 * 1024 * 1024
+    """bytes received for one answer, framing and coding included"""
+    head: int = 256 * 1024
+    """bytes of headers, interim answers (1xx) included"""
+    line: int = 16_384
+    header: int = 32_768
+    max_headers: int = 256
+    idle: float = 15.0
+    """a connection is kept for the next page of its host"""
+
+
+DEFAULT_LIMITS = Limits()
+_KINDS_OF_ERRNO = {errno.ECONNREFUSED: "connect-refused", errno.ETIMEDOUT: "connect-timeout"}
+
+
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """One request and its answer on a connection. Times are the loop's; 0.0 where it did not come to that."""
+
+    connection: Connection
+    began: float
+    first: float = 0.0
+    headed: bool = False
+    received: int = 0
+    marked: int = 0
+    marked_at: float = 0.0
+    failure: str = ""
+
+    def late(self, now: float, limits: Limits) -> str:
+        """The failure class of an exchange that takes too long, or an empty string."""
+        age = now - self.began
+        if age > limits.total:
+            return "timeout"
+        if not self.headed:
+            if age > limits.headers:
+                return "header-timeout" if self.first else "first-byte-timeout"
+            return "first-byte-timeout" if not self.first and age > limits.first_byte else ""
+        if now - self.marked_at < limits.slow_window:
+            return ""
+        slow = self.received - self.marked < limits.slow_bytes * (now - self.marked_at)
+        self.marked_at, self.marked = now, self.received
+        return "slow-body" if slow else ""
+
+
+class Watch:
+    """The one timer; it runs only while there are exchanges."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        shortest = min(limits.first_byte, limits.headers, limits.total, limits.slow_window)
+        self._tick = min(max(shortest / 8, 0.005), 1.0)
+        self._exchanges: set[Exchange] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, exchange: Exchange) -> None:
+        self._exchanges.add(exchange)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._tick, self._look)
+
+    def remove(self, exchange: Exchange) -> None:
+        self._exchanges.discard(exchange)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._tick, self._look) if self._exchanges else None
+        now = loop.time()
+        for exchange in list(self._exchanges):
+            kind = exchange.late(now, self.limits)
+            if kind:
+                exchange.connection.fail(exchange, kind)
+
+
+class Connection(ResponseHandler):
+    """One TCP connection. While `exchange` is None it is idle and nothing may arrive: what does belongs to no request
+    and closes the connection, so that it is never taken for the next answer (reliability.md zoo 7)."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, watch: Watch) -> None:
+        super().__init__(loop)
+        self._watch = watch
+        self.address = ""
+        self.exchange: Exchange | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        peer = transport.get_extra_info("peername")
+        self.address = str(peer[0]) if peer else ""
+
+    def set_response_params(self, **params: Any) -> None:
+        """aiohttp's call just before a request is written."""
+        self.exchange = Exchange(self, self._loop.time())
+        self._watch.add(self.exchange)
+        super().set_response_params(**params)
+
+    def data_received(self, data: bytes) -> None:
+        exchange = self.exchange
+        if exchange is None:
+            self.abort()
+            return
+        if not exchange.received:
+            exchange.first = self._loop.time()
+        exchange.received += len(data)
+        super().data_received(data)
+        if not exchange.headed:
+            if exchange.received > self._watch.limits.head:
+                self.fail(exchange, "headers-too-large")
+        elif self._exception is not None:  # the parser gave up inside of the body, and tells only who waits for heads
+            self.fail(exchange, _framing(self._exception))
+        elif self._payload is not None and self._payload.is_eof():
+            self.end(exchange)
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        """aiohttp's parser found the head of an answer (of an interim one: 1xx)."""
+        exchange = self.exchange
+        if exchange is not None and not exchange.headed:
+            exchange.headed = data[0].code >= 200 or data[0].code == 101
+            exchange.marked_at, exchange.marked = self._loop.time(), exchange.received
+        super().feed_data(data, size)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        exchange = self.exchange
+        if exchange is not None:
+            if exc is not None and exchange.headed and not exchange.failure:
+                exchange.failure = "disconnect"
+            self.end(exchange)
+        super().connection_lost(exc)
+
+    def end(self, exchange: Exchange) -> None:
+        """The exchange is over, whatever came of it."""
+        self._watch.remove(exchange)
+        if self.exchange is exchange:
+            self.exchange = None
+
+    def fail(self, exchange: Exchange, kind: str) -> None:
+        """End the exchange with a failure class: whoever waits for its head or body gets it."""
+        exchange.failure = exchange.failure or kind
+        error = TheirError(exchange.failure)
+        payload = self._payload
+        transport = self.transport
+        self.end(exchange)
+        self.set_exception(error)
+        if payload is not None:
+            payload.set_exception(error)
+        if transport is not None:
+            transport.abort()
+
+
+class _Response(aiohttp.ClientResponse):
+    """Remembers its exchange: a connection may be serving the next request before the body of this one is looked at."""
+
+    exchange: Exchange
+
+    async def start(self, connection: Lease) -> aiohttp.ClientResponse:
+        protocol = connection.protocol
+        assert isinstance(protocol, Connection)
+        assert protocol.exchange is not None
+        self.exchange = protocol.exchange
+        return await super().start(connection)
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Makes our protocol instead of aiohttp's."""
+
+    def __init__(self, watch: Watch, **options: Any) -> None:
+        super().__init__(**options)
+        self._factory = functools.partial(Connection, self._loop, watch)
+
+
+class Reply:
+    """An answer whose headers are here. Its body is read piece by piece; `drop` or `close` ends it in any case."""
+
+    __slots__ = ("_exchange", "_limits", "_response", "address", "headers", "status")
+
+    def __init__(self, response: _Response, limits: Limits) -> None:
+        self._response = response
+        self._exchange = response.exchange
+        self._limits = limits
+        self.address = response.exchange.connection.address
+        self.headers = response.headers
+        self.status = response.status
+
+    @property
+    def received(self) -> int:
+        """Bytes that came for this answer so far, headers and framing included."""
+        return self._exchange.received
+
+    async def read(self) -> bytes:
+        """The next bytes of the body as they were sent (coded), empty at its end. TheirError if it breaks."""
+        content = self._response.content
+        try:
+            data = content.read_nowait() if content.is_eof() else await content.readany()
+        except Exception as error:
+            raise TheirError(self._exchange.failure or _kind(error), _text(error)) from error
+        if self._exchange.received > self._limits.wire:
+            raise TheirError("too-large", "over the cap on received bytes")
+        return data
+
+    async def drop(self, tiny: int = 16 * 1024) -> None:
+        """End the answer. A rest of at most `tiny` announced bytes is read, which keeps the connection for the next
+        page; otherwise the connection is closed."""
+        response = self._response
+        if not response.content.is_eof() and 0 < (response.content_length or 0) <= tiny:
+            with contextlib.suppress(TheirError):
+                while await self.read():
+                    pass
+        self.close()
+
+    def close(self) -> None:
+        """End the answer at once: a connection whose body was not read to its end is closed."""
+        if self._response.content.is_eof() and not self._exchange.failure and self.status >= 200:
+            self._response.release()
+        else:
+            self._exchange.connection.end(self._exchange)
+            self._response.close()
+
+
+class Client:
+    """`user_agent`: the whole header (it has to contain robots.txt's product token); `contact`: a mail address for
+    From, or empty; `tls`: a context that knows further authorities. To be made inside a running loop, and closed."""
+
+    def __init__(
+        self,
+        guard: Guard,
+        resolver: Resolver,
+        *,
+        user_agent: str,
+        contact: str = "",
+        limits: Limits = DEFAULT_LIMITS,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        if tls is not None and (tls.verify_mode is not ssl.CERT_REQUIRED or not tls.check_hostname):
+            raise ValueError("tls: the context has to verify certificates and host names")
+        self.guard = guard
+        self.resolver = resolver
+        self.limits = limits
+        self._watch = Watch(limits)
+        headers = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": "gzip, deflate"}
+        if contact:
+            headers["From"] = contact
+        self._session = aiohttp.ClientSession(
+            connector=_Connector(
+                self._watch,
+                resolver=resolver,
+                socket_factory=guard.socket_factory,
+                use_dns_cache=False,
+                limit=0,
+                keepalive_timeout=limits.idle,
+                ssl=tls if tls is not None else True,
+            ),
+            timeout=aiohttp.ClientTimeout(total=None, connect=2 * limits.connect, sock_connect=limits.connect),
+            response_class=_Response,
+            headers=headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+            auto_decompress=False,
+            read_bufsize=BUFFER,
+            max_line_size=limits.line,
+            max_field_size=limits.header,
+            max_headers=limits.max_headers,
+        )
+
+    async def get(self, url: str, headers: Mapping[str, str] | None = None) -> Reply:
+        """Send GET `url` (canonical, without userinfo) and wait for the headers. TheirError with the failure class."""
+        try:
+            response = await self._session.get(URL(url, encoded=True), headers=headers, allow_redirects=False)
+        except TheirError:
+            raise
+        except Exception as error:
+            raise TheirError(_kind(error), _text(error)) from error
+        assert isinstance(response, _Response)
+        reply = Reply(response, self.limits)
+        if reply.status == 101:
+            reply.close()
+            raise TheirError("upgrade", "101 without having been asked")
+        return reply
+
+    async def close(self) -> None:
+        """Close every connection; what is still being read ends as `disconnect`. The resolver is its owner's."""
+        self._watch.close()
+        await self._session.close()
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:300]
+
+
+def _kind(error: BaseException) -> str:
+    """aiohttp's exceptions, and those that come through it, as failure classes."""
+    if isinstance(error, TheirError):
+        return error.kind
+    if isinstance(error, (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch, ssl.SSLError)):
+        return "tls"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return _KINDS_OF_ERRNO.get(error.errno or 0, "connect-failed")
+    if isinstance(error, (aiohttp.ConnectionTimeoutError, TimeoutError)):
+        return "connect-timeout"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "truncated"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return _framing(error)
+    return "disconnect" if isinstance(error, (aiohttp.ClientConnectionError, OSError)) else "internal"
+
+
+def _framing(error: BaseException) -> str:
+    """Of the parser's complaint about a head or a chunk."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, TheirError):
+            return cause.kind
+        if isinstance(cause, LineTooLong) or "Too many" in str(cause):
+            return "headers-too-large"
+        if isinstance(cause, BadStatusLine):
+            return "bad-status"
+        cause = cause.__cause__
+    return "bad-framing"

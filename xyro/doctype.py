@@ -1,0 +1,135 @@
+"""What a body is (Kind), from its media type, the suffix of its URL and its first bytes. Pure.
+
+1. `readable` decides on the headers: True and False are final, None asks for the first bytes.
+2. `kind_of` decides on the first bytes (up to SNIFF, after decoding; `is_gzip` says that a .gz has to be unpacked
+first).
+
+XHTML: text/html is HTML whatever stands in it, but for a feed or sitemap sent under the wrong name.
+application/xhtml+xml is HTML, too: its links are found on the fly, and no loader is needed, unless its DOCTYPE names
+a DTD that is not the W3C's: then its entities may matter, and it is XML. An XML type is XML whatever its root (the
+loader knows XHTML).
+"""
+
+from __future__ import annotations
+
+import re
+
+from wire.messages import Kind
+from wire.urls import suffix_of
+from xyro.charset import bom_of
+from xyro.decode import GZIP_MAGIC
+
+SNIFF = 1024
+"""First bytes that `kind_of` looks at."""
+
+_HTML = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
+_XML = frozenset({"text/xml", "application/xml", "text/xsl", "application/rdf+xml"})
+_DTD = frozenset({"application/xml-dtd", "text/x-dtd", "application/xml-external-parsed-entity"})
+_VAGUE = frozenset({"", "application/octet-stream", "binary/octet-stream", "unknown/unknown", "application/unknown"})
+_GZIP = frozenset({"application/gzip", "application/x-gzip", "application/x-gunzip"})
+_NOT_DOCUMENTS = ("image/", "model/", "audio/", "video/", "font/")
+_HTML_SUFFIXES = frozenset({"html", "htm", "xhtml", "xht", "shtml"})
+_XML_SUFFIXES = frozenset({"xml", "rss", "atom", "rdf", "xsl", "xslt", "xsd", "sitemap"})
+_DTD_SUFFIXES = frozenset({"dtd", "ent", "mod"})
+_TEXT_SUFFIXES = _HTML_SUFFIXES | _XML_SUFFIXES | _DTD_SUFFIXES
+
+_PROLOG = re.compile(r"(?:[\s\ufeff]|<!--.*?-->|<\?.*?\?>)*", re.DOTALL)
+_DOCTYPE = re.compile(
+    r"<!DOCTYPE\s+([^\s>\[]+)(?:\s+(?:PUBLIC\s+(?:\"[^\"]*\"|'[^']*')|SYSTEM)\s*(?:\"([^\"]*)\"|'([^']*)')?)?[^>]*>?",
+    re.IGNORECASE,
+)
+_ROOT = re.compile(r"<([A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)")
+_FEED_ROOTS = frozenset({"rss", "feed", "RDF", "urlset", "sitemapindex", "opml"})
+_HTML_ROOTS = frozenset(
+    {
+        *("html", "head", "body", "title", "meta", "link", "script", "style"),
+        *(
+            "table",
+            "div",
+            "p",
+            "a",
+            "h1",
+            "h2",
+            "h3",
+            "h4",
+            "h5",
+            "h6",
+            "br",
+            "b",
+            "font",
+            "iframe",
+            "center",
+            "ul",
+            "ol",
+        ),
+    }
+)
+_W3C_DTD = re.compile(r"https?://www\.w3\.org/|DTD/xhtml|xhtml[\w.-]*\.dtd|about:legacy-compat", re.IGNORECASE).match
+
+
+def readable(mime: str, url: str) -> bool | None:
+    """Is a body of this media type (lower case, no parameters) worth reading? None: look at its first bytes."""
+    if mime in _HTML or mime in _XML or mime in _DTD:
+        return True
+    if mime.endswith("+xml"):
+        return not mime.startswith(_NOT_DOCUMENTS)
+    suffix = suffix_of(url)
+    if mime in _VAGUE:
+        return None
+    if mime in _GZIP:
+        return None if suffix in ("gz", "") else False
+    return None if mime == "text/plain" and suffix in _TEXT_SUFFIXES else False
+
+
+def is_gzip(mime: str, url: str, head: bytes) -> bool:
+    """Is this body a packed document (a sitemap.xml.gz) rather than the document itself?"""
+    return head.startswith(GZIP_MAGIC) and mime not in _HTML
+
+
+def kind_of(mime: str, url: str, head: bytes) -> Kind:
+    """The kind of a body that begins with `head` and whose type `readable` did not refuse."""
+    suffix = suffix_of(url)
+    if suffix == "gz":
+        suffix = suffix_of(url[: url.lower().rindex(".gz")])
+    if mime in _DTD or (suffix in _DTD_SUFFIXES and mime not in _HTML):
+        return Kind.DTD
+    if mime == "text/html" and b"<?xml" not in head[:64] and b"<rss" not in head and b"<feed" not in head:
+        return Kind.HTML  # nearly all of them
+    system, root = _opening(head)
+    if mime in _HTML:
+        if mime == "text/html":
+            return Kind.XML if root in _FEED_ROOTS else Kind.HTML
+        return Kind.XML if root in _FEED_ROOTS or (system and not _W3C_DTD(system)) else Kind.HTML
+    if mime in _XML or mime.endswith("+xml"):
+        return Kind.XML
+    return _guessed(head, root, suffix)
+
+
+def _guessed(head: bytes, root: str, suffix: str) -> Kind:
+    """A body without a type: by its root element, then by its XML declaration or its suffix."""
+    if root.lower() in _HTML_ROOTS:
+        return Kind.HTML
+    if root in _FEED_ROOTS or head[bom_of(head)[1] :].lstrip().startswith(b"<?xml"):
+        return Kind.XML
+    if not root:
+        return Kind.OTHER
+    return Kind.XML if suffix in _XML_SUFFIXES else Kind.HTML if suffix in _HTML_SUFFIXES else Kind.OTHER
+
+
+def _opening(head: bytes) -> tuple[str, str]:
+    """(system id of the DOCTYPE, local name of the root element), empty where there is none in `head`."""
+    codec, skip = bom_of(head)
+    if not codec:
+        codec = "utf-16-le" if head[1:2] == b"\0" else "utf-16-be" if head[:1] == b"\0" else "latin-1"
+    text = head[skip:SNIFF].decode(codec, "replace")
+    at = _end(_PROLOG, text, 0)
+    doctype = _DOCTYPE.match(text, at)
+    if doctype is None:
+        root = _ROOT.match(text, at)
+        return "", root[2] if root else ""
+    return doctype[2] or doctype[3] or "", doctype[1].rpartition(":")[2]
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    match = pattern.match(text, at)
+    return match.end() if match else at
