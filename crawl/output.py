@@ -37,7 +37,9 @@ def write_rows(table: str, rows: Iterable[Row], form: str, out: IO[str] | Path) 
                 return _text(table, rows, form, file)
         return _text(table, rows, form, out)
     except OSError as error:
-        raise MachineError(f"{out if isinstance(out, Path) else 'standard output'}: {error.strerror or error}") from error
+        raise MachineError(
+            f"{out if isinstance(out, Path) else 'standard output'}: {error.strerror or error}"
+        ) from error
 
 
 def _text(table: str, rows: Iterable[Row], form: str, out: IO[str]) -> int:
@@ -78,7 +80,12 @@ def _parquet(rows: Iterable[Row], path: Path) -> int:
 def _typed(pa: Any, field: Any) -> Any:
     """A column that is empty in the first part may hold text or numbers later: text for all but known numbers."""
     if pa.types.is_null(field.type):
-        numbers = {"http_status": pa.int64(), "interval_s": pa.int64(), "out_links": pa.int64(), "change_rate": pa.float64()}
+        numbers = {
+            "http_status": pa.int64(),
+            "interval_s": pa.int64(),
+            "out_links": pa.int64(),
+            "change_rate": pa.float64(),
+        }
         return pa.field(field.name, numbers.get(field.name, pa.string()))
     return field
 

@@ -19,8 +19,7 @@ def sort_seeds(texts: Iterable[str], scope: Scope) -> tuple[list[str], list[tupl
     """(canonical URLs to order, distinct; (text, why) of those refused). Blank lines and # comments are skipped."""
     accepted: dict[str, None] = {}
     refused: list[tuple[str, str]] = []
-    for text in texts:
-        text = text.strip()
+    for text in map(str.strip, texts):
         if not text or text.startswith("#"):
             continue
         try:
@@ -28,8 +27,14 @@ def sort_seeds(texts: Iterable[str], scope: Scope) -> tuple[list[str], list[tupl
         except InputError as error:
             refused.append((text, str(error)))
             continue
-        if reason := scope.why_refused(url):
-            refused.append((url, _REFUSALS.get(reason, reason)))
+        if reason := why_refused(url, scope):
+            refused.append((url, reason))
         else:
             accepted[url] = None
     return list(accepted), refused
+
+
+def why_refused(url: str, scope: Scope) -> str:
+    """Why a canonical URL is never contacted, '' where it may be."""
+    reason = scope.why_refused(url)
+    return _REFUSALS.get(reason, reason)

@@ -12,9 +12,7 @@ import math
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
-
-from xyro.fetcher import Fetcher
-from xyro.guard import Guard
+from typing import Any
 
 from configs.schema import Settings
 from crawl.data_dir import DataDir
@@ -22,6 +20,7 @@ from crawl.fetch_node import FetchNode
 from crawl.load_node import LoadNode
 from crawl.page_loop import PageLoop, inbox
 from crawl.page_node import PageNode
+from crawl.reading import fetcher_of, pool_of
 from crawl.scope import Scope
 from crawl.views import Views
 from loader.intake import Intake
@@ -30,9 +29,8 @@ from wire.clock import Clock, SystemClock
 from wire.messages import PageReport, Priority, Submit
 from wire.urls import host_of, partition_of
 from xyro.answer import Answer
+from xyro.guard import Guard
 from xyro.orders import OrderQueue
-from xyro.politeness import Manners, Politeness
-from xyro.pool import Pool
 
 PATIENCE = 30.0
 """`xyro crawl` ends when no retry is due within so many seconds"""
@@ -72,32 +70,16 @@ class Single:
         self.loads = LoadNode(self.bus, self.clock, Intake(), self._signature_of)
         self.fetch = FetchNode(self.bus, self.loads)
         self.queue = OrderQueue(settings.refresh.gamma)
-        self.fetcher = Fetcher.from_settings(settings.fetch, guard, self.clock)
-        self.pool = self.fetch.pool = self._pool()
+        self.fetcher = fetcher_of(settings, guard, self.clock)
+        self.pool = self.fetch.pool = pool_of(settings, self.queue, self.fetcher, self.clock, self._on_report)
         self.loops = [
             PageLoop(node, self.bus, self.clock, settings.store, self._room, self._starving) for node in self.nodes
         ]
         self.started = 0.0
+        self.best: list[dict[str, Any]] = []
+        """the most important pages, as they were when it stopped"""
         self._reads_before = 0
         self._tasks: list[asyncio.Task[None]] = []
-
-    def _pool(self) -> Pool:
-        polite, fetch = self.settings.politeness, self.settings.fetch
-        if polite.delay is not None:
-            manners = Manners.fixed(polite.delay)
-        else:
-            manners = Manners(
-                polite.min_delay, polite.factor, polite.factor_cap, polite.ip_delay, polite.crawl_delay_cap
-            )
-        return Pool(
-            self.queue,
-            Politeness(manners),
-            self.fetcher,
-            self.clock,
-            robots_token=fetch.user_agent,
-            on_report=self._on_report,
-            concurrency=fetch.concurrency,
-        )
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -144,11 +126,15 @@ class Single:
         self.check()
         await wanted
 
-    def check(self) -> None:
-        """Raise what a node failed of."""
+    def check_writes(self) -> None:
+        """Raise what a page node failed of (a full disk, a damaged store)."""
         for loop in self.loops:
-            if loop.failed is not None:
+            if loop.failed is not None and not isinstance(loop.failed, asyncio.CancelledError):
                 raise loop.failed
+
+    def check(self) -> None:
+        """Raise what any node failed of."""
+        self.check_writes()
         for task in self._tasks:
             if task.done() and not task.cancelled() and (error := task.exception()):
                 raise error
@@ -161,6 +147,8 @@ class Single:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for loop in self.loops:
             await loop.drain()
+        with Views(self.nodes) as views:
+            self.best = views.top(10, "importance", self.clock.time())
         await self.fetcher.close()
         await self.bus.close()
         for loop in self.loops:

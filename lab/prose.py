@@ -33,7 +33,7 @@ class Prose:
         """Sentences of about `size` bytes in all (at least one), chosen by the keys."""
         drawn = mix(*keys)
         place, step = drawn % _POOL, (drawn >> 20) % _POOL | 1
-        chosen = []
+        chosen: list[str] = []
         while not chosen or 2 * size > self._sizes[place]:
             chosen.append(self._sentences[place])
             size -= self._sizes[place]

@@ -42,7 +42,7 @@ class Limits:
     """elements open at once (hand-written documents stay below 100)"""
     attributes: int = 1_000
     """attributes of one element"""
-    nodes: int = 600_000
+    nodes: int = 500_000
     """elements and attributes in all: a full sitemap (50,000 URLs) has 250,000; 0.7 us each"""
     text: int = 10_000_000
     """bytes of text or comment in one go (libxml2's own limit where it builds a tree)"""

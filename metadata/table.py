@@ -95,13 +95,19 @@ class FingerprintTable:
         return found
 
     def insert(self, fps: ArrayLike, ids: ArrayLike) -> None:
-        """Add uint64[n], uint32[n]. The fingerprints (narrowed to `bits`) must be distinct and absent: not checked."""
+        """Add uint64[n], uint32[n]. The fingerprints (narrowed to `bits`) must be distinct and absent: not checked.
+
+        From call to call they come in random order, as hashes do: sorted ones would crowd one end of a segment that is
+        not yet large enough for all. Within a call any order is good.
+        """
         keys, values = self._narrowed(fps), np.asarray(ids, np.uint32)
         if len(keys) != len(values):
             raise ValueError(f"{len(keys)} fingerprints, {len(values)} ids")
+        with self._lock:
+            self._make_room(keys)
         for start in range(0, len(keys), CHUNK):
             with self._lock:
-                self._insert(keys[start : start + CHUNK], values[start : start + CHUNK])
+                self._place(keys[start : start + CHUNK], values[start : start + CHUNK])
 
     def items(self) -> tuple[Fingerprints, Ids]:
         """All fingerprints and their ids, in the table's own order (a copy: 12 bytes each)."""
@@ -153,12 +159,10 @@ class FingerprintTable:
         fill[row] = 0
         return np.flatnonzero(fill == SLOTS)
 
-    def _insert(self, keys: Fingerprints, ids: Ids) -> None:
-        added = np.bincount(self._segment(keys), minlength=SEGMENTS)
-        counts = self._counts + added
+    def _make_room(self, keys: Fingerprints) -> None:
+        counts = self._counts + np.bincount(self._segment(keys), minlength=SEGMENTS)
         for segment in np.flatnonzero(counts > self._limits).tolist():
             self._enlarge(segment, int(counts[segment]))
-        self._place(keys, ids)
         self._counts = counts
 
     def _place(self, keys: Fingerprints, ids: Ids) -> None:

@@ -14,7 +14,8 @@ An order's life:
     guard.py       which must be ones that we may contact, checked on the address really connected to
     client.py      one connection a host; limits on time, bytes, headers and decompression
     fetcher.py     one request, no redirect followed: a redirect is a link, and the next hop an order of its own
-    scan.py, links.py, charset.py, doctype.py    its body is read while it arrives: links, encoding, kind, signature
+    decode.py, doctype.py, charset.py, scan.py, links.py, maintext.py
+                   its body is read while it arrives: coding undone, kind, encoding, links, signature
     failures.py    what went wrong has a name, and the name a policy: wait, retries, whole host or not, final or not
     reports.py     the answer and the policy become the report
 

@@ -35,7 +35,7 @@ BUFFER = 128 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds and bytes that one request may take. Times run from the moment the request was sent, but for `connect`."""
+    """Seconds and bytes that one request may take. Times run from when it was sent, but for `connect`."""
 
     connect: float = 10.0
     """for one address, TLS included"""
@@ -148,7 +148,8 @@ class Connection(ResponseHandler):
     def data_received(self, data: bytes) -> None:
         exchange = self.exchange
         if exchange is None:
-            self.abort()
+            if data:  # none: aiohttp's way to go on after a pause
+                self.abort()
             return
         if not exchange.received:
             exchange.first = self._loop.time()
@@ -216,7 +217,7 @@ class _Connector(aiohttp.TCPConnector):
 
     def __init__(self, watch: Watch, **options: Any) -> None:
         super().__init__(**options)
-        self._factory = functools.partial(Connection, self._loop, watch)
+        self._factory = functools.partial(Connection, self._loop, watch)  # type: ignore[assignment]
 
 
 class Reply:
@@ -252,7 +253,7 @@ class Reply:
         """End the answer. A rest of at most `tiny` announced bytes is read, which keeps the connection for the next
         page; otherwise the connection is closed."""
         response = self._response
-        if not response.content.is_eof() and 0 < (response.content_length or 0) <= tiny:
+        if not response.content.is_eof() and not self._exchange.failure and 0 < (response.content_length or 0) <= tiny:
             with contextlib.suppress(TheirError):
                 while await self.read():
                     pass

@@ -88,6 +88,7 @@ def is_gzip(mime: str, url: str, head: bytes) -> bool:
 
 def kind_of(mime: str, url: str, head: bytes) -> Kind:
     """The kind of a body that begins with `head` and whose type `readable` did not refuse."""
+    head = head[:SNIFF]
     suffix = suffix_of(url)
     if suffix == "gz":
         suffix = suffix_of(url[: url.lower().rindex(".gz")])

@@ -11,7 +11,7 @@ Rules above the table:
   (`too-large`) is kept, its links count, and its report has an empty `error`, a `truncated` word and no signature, so
   that half a page never looks like a changed one. Trying again would bring the same half. (A connection that breaks
   is `disconnect`.)
-- `unsent` classes were refused on this machine: nobody was contacted, so no host has to be spared because of them.
+- `unsent` classes without a status were refused on this machine: nobody was contacted, so no host has to be spared.
 
 Waits below 30 s are for failures that often pass at once: `xyro crawl` ends when no retry is due within 30 s, so those
 classes get a second look even in a bounded crawl. NXDOMAIN gets 1 h + 4 h + 16 h: three more looks over a day.
@@ -75,7 +75,7 @@ POLICIES: dict[str, Policy] = {
     "robots-unreachable": Policy(wait=20, retries=40, unsent=True),  # 40 tries reach past RFC 9309's 30 days
     "redirect-bad": _FINAL,
     "redirect-loop": _FINAL,
-    "not-readable": _FINAL,
+    "not-readable": _UNSENT,
     "http-404": _FINAL,
     "http-410": _FINAL,
     "http-429": _retry(20, 6, host_wide=True),

@@ -110,9 +110,268 @@ class Fetcher:
         conditions = _conditions(order)
         reply = await self._client.get(url, conditions)
         try:
-            self._note(reply, answer)
-            if self._is_worth_reading(reply, answer, url, conditioned=bool(conditions)):
+            _note(reply, answer)
+            if self._has_body(reply, answer, url, bool(conditions)):
                 await self._read(reply, answer, url)
+        except TheirError:
+            await reply.drop()
+            raise
+        except BaseException:
+            reply.close()
+            raise
+        else:
+            await reply.drop()
         finally:
             answer.bytes = reply.received
-            if reply.is_done or not answer.error ...
+
+    async def _fetch_robots(self, url: str, answer: Answer) -> None:
+        for _ in range(ROBOTS_REDIRECTS + 1):
+            self._check(url)
+            reply = await self._client.get(url)
+            try:
+                _note(reply, answer)
+                if reply.status in _REDIRECTS:
+                    url = answer.location = self._target(reply, url)
+                    continue
+                if failure := _failure_of(reply.status):
+                    answer.retry_after = self._retry_after(reply.headers)
+                    raise TheirError(failure)
+                await _read_robots(reply, answer)
+                return
+            finally:
+                answer.bytes += reply.received
+                await reply.drop()
+        raise TheirError("redirect-loop", "more redirects of robots.txt than we follow")
+
+    def _check(self, url: str) -> None:
+        kind = self._client.guard.host_allowed(url)
+        if kind:
+            raise TheirError(kind, "refused before any contact")
+
+    def _has_body(self, reply: Reply, answer: Answer, url: str, conditioned: bool) -> bool:
+        """Judge the headers. False: the answer is complete without a body; TheirError: it is none that can be used."""
+        status, headers = reply.status, reply.headers
+        if status == 200 or (200 < status < 300 and status not in _EMPTY and status != 206):
+            answer.etag = _validator(headers, "ETag")
+            answer.last_modified = _validator(headers, "Last-Modified")
+            answer.mime, answer.charset = media_type(headers.get("Content-Type", ""))
+            if readable(answer.mime, url) is False:
+                answer.kind = Kind.OTHER
+                raise TheirError("not-readable", answer.mime)
+            return True
+        if status == 304 and conditioned:
+            answer.etag, answer.last_modified = _validator(headers, "ETag"), _validator(headers, "Last-Modified")
+            return False
+        if status in _REDIRECTS:
+            answer.retry_after = self._retry_after(headers)
+            answer.location = self._target(reply, url)
+            if answer.location == url:
+                raise TheirError("redirect-loop", "a redirect to itself")
+            return False
+        if status in _EMPTY:
+            return False
+        answer.retry_after = self._retry_after(headers)
+        raise TheirError(_failure_of(status))
+
+    def _target(self, reply: Reply, url: str) -> str:
+        location = reply.headers.get("Location", "")
+        target = resolve(url, location, fold_slashes=self._fold) if location else None
+        if target is None:
+            raise TheirError("redirect-bad", f"Location: {location[:200]}")
+        return target
+
+    async def _read(self, reply: Reply, answer: Answer, url: str) -> None:
+        body = _Body(reply, self._client.limits.body)
+        head = await body.head()
+        if is_gzip(answer.mime, url, head):
+            body.unpack(head)
+            head = await body.head()
+        answer.kind = kind_of(answer.mime, url, head)
+        if answer.kind is Kind.HTML:
+            await self._read_html(body, head, answer, url)
+        elif answer.kind is Kind.OTHER:
+            raise TheirError("not-readable", "first bytes of nothing we read")
+        else:
+            await _read_whole(body, head, answer)
+        if body.failure:
+            answer.signature = b""
+            raise TheirError(body.failure)
+
+    async def _read_html(self, body: _Body, piece: bytes, answer: Answer, url: str) -> None:
+        extractor = LinkExtractor(url, fold_slashes=self._fold, resolver=self._cache, charset=answer.charset)
+        digest = hashlib.md5(usedforsecurity=False)
+        held: list[bytes] | None = [] if self._text else None
+        while piece:
+            answer.size += len(piece)
+            extractor.feed(piece)
+            digest.update(piece)
+            if held is not None:
+                held.append(piece)
+                if answer.size > maintext.MAX_SIZE:
+                    held = None
+            piece = await body.piece()
+        found = extractor.close()
+        answer.links, answer.charset = found.links, found.charset
+        answer.noindex |= found.noindex
+        answer.nofollow |= found.nofollow
+        text = maintext.signature(b"".join(held), found.charset) if held is not None else None
+        answer.signature = text or digest.digest()
+
+    def _retry_after(self, headers: Mapping[str, str]) -> float:
+        text = headers.get("Retry-After", "")
+        return retry_after(text, self._clock.time()) if text else 0.0
+
+
+class _Body:
+    """The decoded body in pieces. `failure`: it ended before its end (a key of _READABLE); other failures raise."""
+
+    def __init__(self, reply: Reply, caps: Caps) -> None:
+        coding = reply.headers.get("Content-Encoding", "")
+        self._reply = reply
+        self._caps = caps
+        self._decoders = [Decoder(codings_of(coding) if coding else (), caps)]
+        self._ahead = b""
+        self._over = False
+        self.failure = ""
+
+    async def head(self) -> bytes:
+        """The first SNIFF bytes at least, or all there are: they count as read."""
+        head = await self.piece()
+        while len(head) < SNIFF and (more := await self.piece()):
+            head += more
+        return head
+
+    def unpack(self, head: bytes) -> None:
+        """What was taken for the body is a gzip file, of which `head` was read."""
+        decoder = Decoder(("gzip",), self._caps)
+        self._decoders.append(decoder)
+        self._ahead = decoder.feed(head)
+        self._ended(decoder)
+
+    async def piece(self) -> bytes:
+        """The next bytes, empty at the end."""
+        if self._ahead:
+            ahead, self._ahead = self._ahead, b""
+            return ahead
+        while not self._over:
+            data = self._decoded(await self._received())
+            if data:
+                return data
+        return b""
+
+    async def _received(self) -> bytes:
+        try:
+            return await self._reply.read()
+        except TheirError as error:
+            if error.kind not in _READABLE:
+                raise
+            self.failure, self._over = error.kind, True
+            return b""
+
+    def _decoded(self, data: bytes) -> bytes:
+        """`data` through the decoders; an empty one is the body's end."""
+        last = not data
+        for decoder in self._decoders:
+            data = decoder.feed(data) if data else b""
+            if last and not self.failure:
+                data += decoder.finish()
+            self._ended(decoder)
+        self._over |= last
+        return data
+
+    def _ended(self, decoder: Decoder) -> None:
+        if decoder.failure and not self.failure:
+            if decoder.failure not in _READABLE:
+                raise TheirError(decoder.failure, "the content coding is broken")
+            self.failure, self._over = decoder.failure, True
+
+
+async def _read_whole(body: _Body, piece: bytes, answer: Answer) -> None:
+    pieces = []
+    while piece:
+        pieces.append(piece)
+        piece = await body.piece()
+    whole = b"".join(pieces)
+    answer.body = whole
+    answer.size = len(whole)
+    answer.signature = hashlib.md5(whole, usedforsecurity=False).digest()
+
+
+async def _read_robots(reply: Reply, answer: Answer) -> None:
+    """The lines that came are used, whatever became of the rest (RFC 9309 2.3.1.5)."""
+    body = _Body(reply, ROBOTS_CAPS)
+    answer.mime, answer.charset = media_type(reply.headers.get("Content-Type", ""))
+    await _read_whole(body, await body.head(), answer)
+    if body.failure:
+        answer.signature = b""
+        answer.truncated = _READABLE[body.failure]
+
+
+def _note(reply: Reply, answer: Answer) -> None:
+    answer.status, answer.address = reply.status, reply.address
+    if "X-Robots-Tag" in reply.headers:
+        answer.noindex, answer.nofollow = robots_words(reply.headers.getall("X-Robots-Tag"))
+
+
+def _conditions(order: FetchOrder) -> dict[str, str] | None:
+    """The validators of the last answer, verbatim (RFC 9110 13.1): both, the server chooses."""
+    if not order.etag and not order.last_modified:
+        return None
+    conditions = {}
+    if order.etag:
+        conditions["If-None-Match"] = order.etag
+    if order.last_modified:
+        conditions["If-Modified-Since"] = order.last_modified
+    return conditions
+
+
+def _validator(headers: Mapping[str, str], name: str) -> str:
+    """A header worth sending back, or an empty string: it must be harmless in a request of ours."""
+    value = headers.get(name, "")
+    return value if len(value) <= MAX_VALIDATOR and value.isascii() and value.isprintable() else ""
+
+
+def _failure_of(status: int) -> str:
+    """The failure class of a status that brings nothing to read; empty for the others."""
+    if 200 <= status < 300 and status != 206:
+        return ""
+    if status in _NAMED:
+        return f"http-{status}"
+    if status in (206, 304):
+        return f"unasked-{status}"
+    if 500 <= status < 600:
+        return "http-5xx"
+    return "bad-status" if status < 400 else "http-4xx"  # 999 is a block of theirs
+
+
+def robots_words(values: list[str]) -> tuple[bool, bool]:
+    """(noindex, nofollow) of X-Robots-Tag headers: those for everyone and those that begin with "xyro:"."""
+    words: set[str] = set()
+    for value in values:
+        agent, colon, rest = value.lower().partition(":")
+        if colon and "," not in agent and "unavailable_after" not in agent:
+            if agent.strip() != "xyro":
+                continue
+            value = rest
+        words.update(word.strip() for word in value.lower().split(","))
+    return bool(words & {"noindex", "none"}), bool(words & {"nofollow", "none"})
+
+
+@lru_cache(maxsize=1024)
+def media_type(header: str) -> tuple[str, str]:
+    """(type in lower case, charset or empty) of a Content-Type."""
+    mime, _, parameters = header.partition(";")
+    charset = _CHARSET.search(parameters)
+    return mime.strip().lower()[:100], charset[1][:40] if charset else ""
+
+
+def retry_after(text: str, now: float) -> float:
+    """Seconds (0 .. 1 day) that a Retry-After asks for; 0 for garbage, a negative number and a date in the past."""
+    text = text.strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text[:12]), DAY)
+    try:
+        when = parsedate_to_datetime(text).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
+    return min(max(when - now, 0.0), DAY)

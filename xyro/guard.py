@@ -149,7 +149,7 @@ class Guard:
         return self._authority(url[: url.index("/", 8)])
 
     def socket_factory(self, info: AddressInfo) -> socket.socket:
-        """A socket for this address, as aiohttp.TCPConnector wants it: all connections begin here. Raises as `check`."""
+        """A socket for this address, for aiohttp.TCPConnector: all connections begin here. Raises as `check`."""
         family, kind, protocol, _, where = info
         address, port = where[:2]
         self.check(str(address), int(str(port)))

@@ -40,7 +40,7 @@ _REFRESH = re.compile(
     r"[ \t\n\r\f]*[\d.]*[ \t\n\r\f]*[;,]?[ \t\n\r\f]*(?:url[ \t\n\r\f]*=)?[ \t\n\r\f]*(.*)", re.I | re.S
 )
 _FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json"})
-_SPECIAL = frozenset({"base", "meta"})
+_ROBOTS = frozenset({"robots", "xyro"})
 _TAGS = frozenset({"a", "area", "base", "frame", "iframe", "link", "meta"})
 
 Reference = tuple[str, int]
@@ -145,7 +145,7 @@ class _Page:
     def meta(self, attrs: dict[str, str]) -> Reference | None:
         """A <meta>: robots' words are noted; a refresh to another page is a reference."""
         content = attrs.get("content", "")
-        if attrs.get("name", "").strip(_BLANK).lower() in ("robots", "xyro"):
+        if attrs.get("name", "").strip(_BLANK).lower() in _ROBOTS:
             self.robots(content)
         if attrs.get("http-equiv", "").strip(_BLANK).lower() != "refresh":
             return None
@@ -226,7 +226,9 @@ def refresh_target(content: str) -> str:
 
 
 def _reference(tag: str, attrs: dict[str, str]) -> Reference | None:
-    """The reference of a tag that is neither base nor meta, or None if it makes none."""
+    """The reference that a tag makes, or None; what base and meta do is the page's business."""
+    if tag in ("base", "meta"):
+        return None
     if tag in ("frame", "iframe"):
         return (attrs["src"], LinkKind.FRAME) if "src" in attrs else None
     href = attrs.get("href")
@@ -317,8 +319,8 @@ def _learnt(page: _Page, known: dict[bytes, Mark], tag: bytes, codec: str) -> Ma
     if not tag:
         return None
     name, attrs = scan.attributes(tag, codec)
-    if name in _SPECIAL:
-        reference = page.meta(attrs) if name == "meta" else None
+    if name == "meta" and ("http-equiv" in attrs or attrs.get("name", "").strip(_BLANK).lower() in _ROBOTS):
+        reference = page.meta(attrs)
         return page.mark(reference) if reference else None
     reference = _reference(name, attrs)
     mark = page.mark(reference) if reference else None

@@ -132,7 +132,10 @@ class Pool:
 
     def restore(self, host: str, host_next: float, failures: int) -> None:
         """After a restart: what the last report of `host` (host[:port]) said about it. `host_next` is wall clock."""
-        ready_at = self._clock.monotonic() + host_next - self._clock.time()
+        wait = host_next - self._clock.time()
+        if wait <= 0.0 and not failures:
+            return  # nearly all hosts of an old crawl: nothing to remember
+        ready_at = self._clock.monotonic() + max(wait, 0.0)
         self._politeness.restore(host, ready_at, failures)
         self._queue.postpone(host, ready_at)
 
@@ -314,7 +317,7 @@ class Pool:
 
     def _leave(self, host: str, address: str, answer: Answer, state: RobotsState, now: float, failed: bool) -> float:
         """A read ended: the moment of the host's next one. Where nobody was contacted, nobody has to be spared."""
-        if answer.error and POLICIES[answer.error].unsent:
+        if answer.error and not answer.status and POLICIES[answer.error].unsent:
             self._politeness.unclaim(address)
             return max(self._politeness.host_ready(host), now)
         if answer.address != address:

@@ -212,7 +212,7 @@ class RobotsState:
         3xx without end, a redirect to nowhere                     everything allowed         24 h (2.3.1.2)
         4xx but the next three                                     everything allowed         24 h (2.3.1.3)
         401, 403: the site guards even its rules                   nothing allowed            24 h
-        429, 5xx, no answer, a broken or unreadable one            nothing allowed            20 s, doubling up to 6 h,
+        429, 5xx, no answer, a broken or incomplete one            nothing allowed            20 s, doubling up to 6 h,
                                                                                               or Retry-After (2.3.1.4)
         the same for 30 days: its last rules, else everything      those                      as above
         a host that we may not contact (guard, --only-net)         nothing allowed            24 h
@@ -232,7 +232,7 @@ class RobotsState:
 
 _NO_CONNECTION = ("dns-", "connect-", "tls", "blocked-", "only-net")
 _UNAVAILABLE = ("redirect-bad", "redirect-loop")
-_READ = ("", "too-large", "not-readable")
+_READ = ("", "not-readable")
 """not-readable: a 2xx that a page would be refused for (text/plain) is what a robots.txt is made of"""
 
 
@@ -240,8 +240,8 @@ def judge(answer: Answer, before: RobotsState | None, now: float, token: str) ->
     """What holds after `answer` to GET /robots.txt (redirects followed); `before` is what held, if anything did."""
     status, error = answer.status, answer.error
     tomorrow = now + DAY
-    if 200 <= status < 300 and error in _READ:
-        cut = bool(answer.truncated) or error == "too-large"
+    cut = error == "too-large" or answer.truncated == "length"
+    if 200 <= status < 300 and (cut or (error in _READ and not answer.truncated)):
         return RobotsState(Robots.parse(answer.body or b"", token, cut=cut), tomorrow)
     if error in _UNAVAILABLE or (not error and 300 <= status < 400):
         return RobotsState(EVERYTHING, tomorrow)
@@ -253,7 +253,8 @@ def judge(answer: Answer, before: RobotsState | None, now: float, token: str) ->
 
 
 def _unreachable(answer: Answer, before: RobotsState | None, now: float) -> RobotsState:
-    kind = answer.error if answer.error.startswith(_NO_CONNECTION) else "robots-unreachable"
+    alone = not answer.status and answer.error.startswith(_NO_CONNECTION)  # a status: it redirected us to such a place
+    kind = answer.error if alone else "robots-unreachable"
     if policy(kind).final:
         return RobotsState(_rules(before), now + DAY, kind)
     failures, since = 1, now

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metadata.table import GROWTH, LOAD, MISSING, SEGMENTS, SLOTS, SMALL, FingerprintTable
+from metadata.table import GROWTH, LOAD, MISSING, SEGMENTS, SLOTS, SMALL, FingerprintTable, _rank
 from wire.errors import MachineError
 
 
@@ -94,6 +94,18 @@ def test_a_look_up_ends_in_a_full_segment_of_one_bucket_run():
     table = FingerprintTable(capacity=200_000)
     fill(table, fps)
     check(table, {fp: i for i, fp in enumerate(fps)}, [0xFF << 56 | 0xFFFF_FFFF << 24 | 501, 0xFF << 56])
+
+
+def test_a_large_segment_may_be_loaded_in_the_order_of_its_buckets(monkeypatch):
+    """As a snapshot gives it: if the segment grew with each part, the parts would crowd together (quadratic)."""
+    fps = np.sort(np.random.default_rng(9).integers(0, 2**56, 40_000, np.uint64, endpoint=False))
+    table = FingerprintTable()
+    rounds = []
+    monkeypatch.setattr("metadata.table.CHUNK", 1 << 12)
+    monkeypatch.setattr("metadata.table._rank", lambda at, rank=_rank: rounds.append(len(at)) or rank(at))
+    fill(table, fps)
+    assert sum(rounds) <= 1.5 * len(fps)
+    assert (table.find(fps) == np.arange(len(fps))).all()
 
 
 def test_memory_stays_at_17_bytes_and_segments_grow_one_at_a_time():

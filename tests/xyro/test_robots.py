@@ -254,7 +254,7 @@ def test_no_bytes_make_it_raise(body: bytes) -> None:
     rules.allows("http://h/a?b")
 
 
-def answer(status: int = 0, error: str = "", body: bytes | None = None, **more: float) -> Answer:
+def answer(status: int = 0, error: str = "", body: bytes | None = None, **more: object) -> Answer:
     return Answer(0.0, status=status, error=error, body=body, **more)  # type: ignore[arg-type]
 
 
@@ -267,6 +267,10 @@ TABLE = [
     (answer(200, "not-readable", RULES), "rules", DAY),
     (answer(200, "disconnect", RULES), "robots-unreachable", 20.0),
     (answer(200, "truncated", RULES), "robots-unreachable", 20.0),
+    (answer(200, body=RULES, truncated="disconnect"), "robots-unreachable", 20.0),
+    (answer(200, body=RULES + b"Allow: /x/long", truncated="length"), "rules", DAY),
+    (answer(302, "blocked-address"), "robots-unreachable", 20.0),
+    (answer(302, "connect-refused"), "robots-unreachable", 20.0),
     (answer(200, "encoding"), "robots-unreachable", 20.0),
     (answer(302, "redirect-loop"), "all", DAY),
     (answer(302, "redirect-bad"), "all", DAY),
@@ -295,7 +299,9 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("said", "holds", "until"), TABLE, ids=[f"{a.status} {a.error}".strip() for a, *_ in TABLE])
+@pytest.mark.parametrize(
+    ("said", "holds", "until"), TABLE, ids=[f"{a.status} {a.error} {a.truncated}".strip() for a, *_ in TABLE]
+)
 def test_what_an_answer_means(said: Answer, holds: str, until: float) -> None:
     state = judge(said, None, 1_000.0, "xyro")
     assert state.fresh_until == 1_000.0 + until

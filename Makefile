@@ -1,0 +1,80 @@
+# make crawl SEED=URL CONTACT=you@example.org    crawl a site; without SEED: a small computed web on this machine
+# make test | lint | check                       all tests | style, format and strict types | both
+#
+# Needs Python 3.11 or newer and a package registry; no root. The environment is .venv here, from the hash-pinned locks;
+# it is brought up to date when a lock or pyproject.toml changed, and only then.
+#
+# ARGS passes more options:  make crawl SEED=... CONTACT=... ARGS="--max-pages 500 --scope domain"
+#                            make test ARGS="tests/opic -x"
+# PYTHON chooses an interpreter. 3.11 and 3.12 have wheels for everything; newer ones may have to compile plyvel, which
+# needs LevelDB's headers.
+
+PYTHON ?= $(shell for python in python3.11 python3.12 python3 python3.13; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+VENV := .venv
+PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) install --quiet --require-hashes
+# The folder itself, not a copy of it; the build backend comes out of the lock, so nothing is fetched that is not pinned.
+INSTALL_XYRO := $(PIP) install --quiet --no-deps --no-build-isolation --config-settings editable_mode=compat --editable .
+
+# $(call quoted,WORDS): each word as one word of the shell, whatever is in it.
+quoted = $(foreach word,$(1),'$(subst ','\'',$(word))')
+contact = $(if $(CONTACT),--contact $(call quoted,$(value CONTACT)))
+
+.PHONY: help env dev crawl test lint check lock clean
+.DELETE_ON_ERROR:
+
+help:
+	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
+
+env: $(VENV)/.runs
+dev: $(VENV)/.develops
+
+crawl: $(VENV)/.runs
+ifeq ($(strip $(SEED)),)
+	$(VENV)/bin/xyro lab demo $(ARGS)
+else
+	$(VENV)/bin/xyro crawl $(call quoted,$(value SEED)) $(contact) $(ARGS)
+endif
+
+test: $(VENV)/.develops
+	$(VENV)/bin/python -m pytest $(ARGS)
+
+lint: $(VENV)/.develops
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+check: lint test
+
+$(VENV)/bin/python:
+	@$(if $(PYTHON),:,echo 'No Python 3.11 or newer here: install one, or name it: make PYTHON=/path/to/python3.11' >&2; exit 1)
+	$(PYTHON) -m venv $(VENV)
+
+# Two stamps: crawling needs a third of what testing needs, and whoever came to crawl should not wait for the rest.
+$(VENV)/.runs: requirements.lock pyproject.toml | $(VENV)/bin/python
+	$(INSTALL) -r requirements.lock
+	$(INSTALL_XYRO)
+	@touch $@
+
+$(VENV)/.develops: requirements-dev.lock pyproject.toml | $(VENV)/bin/python
+	$(INSTALL) -r requirements-dev.lock
+	$(INSTALL_XYRO)
+	@touch $@ $(VENV)/.runs
+
+# The locks, anew: the newest versions that pyproject.toml admits, with the hashes of all files the registry has of them.
+UV := uv==0.13.9
+LOCK := UV_NO_CONFIG=1 uv pip compile --quiet --no-cache --universal --python-version 3.11 --fork-strategy fewest \
+	--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
+BUILD_REQUIRES := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")
+
+lock: | $(VENV)/bin/python
+	@set -e; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
+	$(VENV)/bin/python -m venv "$$tools"; "$$tools/bin/pip" install --quiet $(UV); \
+	$(VENV)/bin/python -c '$(BUILD_REQUIRES)' > "$$tools/build.in"; PATH="$$tools/bin:$$PATH"; \
+	$(LOCK) --upgrade --output-file requirements.lock pyproject.toml "$$tools/build.in"; \
+	$(LOCK) --upgrade --output-file requirements-dev.lock --extra dev --constraints requirements.lock \
+		pyproject.toml "$$tools/build.in"
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

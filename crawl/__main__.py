@@ -1,0 +1,5 @@
+"""`python -m crawl` is `xyro`."""
+
+from crawl.cli import main
+
+main()

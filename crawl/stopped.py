@@ -1,0 +1,29 @@
+"""A stopped crawl, opened to be looked at: nothing is written."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from configs.schema import Settings
+from crawl.data_dir import DataDir
+from crawl.page_node import PageNode
+from crawl.scope import Scope
+from wire.clock import SystemClock
+
+
+@contextlib.contextmanager
+def nodes_of(directory: Path) -> Iterator[list[PageNode]]:
+    """The page nodes of a data directory as of its last commit. InputError where there is none, or it is in use."""
+    data = DataDir.open(directory)
+    try:
+        settings = Settings()
+        scope = Scope(settings.crawl)
+        nodes = [PageNode(partition, scope, settings, refreshing=True) for partition in data.partitions]
+        now = SystemClock().time()
+        for node in nodes:
+            node.recover(now)
+        yield nodes
+    finally:
+        data.close()
