@@ -64,17 +64,16 @@ $(VENV)/.develops: requirements-dev.lock pyproject.toml | $(VENV)/bin/python
 
 # The locks, anew: the newest versions that pyproject.toml admits, with the hashes of all files the registry has of them.
 UV := uv==0.13.9
-LOCK := UV_NO_CONFIG=1 uv pip compile --quiet --no-cache --universal --python-version 3.11 --fork-strategy fewest \
+LOCK := uv pip compile --quiet --no-config --no-cache --upgrade --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
 BUILD_REQUIRES := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")
 
 lock: | $(VENV)/bin/python
 	@set -e; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
-	$(VENV)/bin/python -m venv "$$tools"; "$$tools/bin/pip" install --quiet $(UV); \
-	$(VENV)/bin/python -c '$(BUILD_REQUIRES)' > "$$tools/build.in"; PATH="$$tools/bin:$$PATH"; \
-	$(LOCK) --upgrade --output-file requirements.lock pyproject.toml "$$tools/build.in"; \
-	$(LOCK) --upgrade --output-file requirements-dev.lock --extra dev --constraints requirements.lock \
-		pyproject.toml "$$tools/build.in"
+	$(VENV)/bin/python -m venv "$$tools"; "$$tools/bin/pip" install --quiet $(UV); PATH="$$tools/bin:$$PATH"; \
+	build_requires() { $(VENV)/bin/python -c '$(BUILD_REQUIRES)'; }; \
+	build_requires | $(LOCK) --output-file requirements.lock pyproject.toml -; \
+	build_requires | $(LOCK) --output-file requirements-dev.lock --extra dev --constraints requirements.lock pyproject.toml -
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

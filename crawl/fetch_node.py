@@ -7,6 +7,7 @@ are applied in one commit group.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from crawl.load_node import LoadNode
 from crawl.page_loop import inbox
@@ -21,9 +22,11 @@ class FetchNode:
 
     pool: Pool
 
-    def __init__(self, bus: Bus, loads: LoadNode) -> None:
+    def __init__(self, bus: Bus, loads: LoadNode, posted: Callable[[PageReport], None]) -> None:
+        """`posted`: told of each report after it was posted."""
         self.bus = bus
         self.loads = loads
+        self.posted = posted
 
     async def run(self) -> None:
         """Until the bus closes, the pool fails, or it is cancelled."""
@@ -38,12 +41,15 @@ class FetchNode:
 
     def on_report(self, report: PageReport, answer: Answer) -> None:
         """One order was settled. Called by the pool; never waits."""
-        self.loads.named.update(report.sitemaps)
+
+        def post() -> None:
+            self.bus.post(inbox(report.page >> 32), report)
+            self.posted(report)
+
         if report.loading and answer.body is not None and not self.loads.is_known(report):
-            self.loads.take(_xml_page(report, answer.body))
+            self.loads.take(_xml_page(report, answer.body), post)
         else:
-            self.loads.settled(report)
-        self.bus.post(inbox(report.page >> 32), report)
+            self.loads.settled(report, post)
 
 
 def _xml_page(report: PageReport, body: bytes) -> XmlPage:

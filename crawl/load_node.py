@@ -1,8 +1,15 @@
-"""The load node: bodies to the loader, its reports to the page nodes, and word of parts that cannot be had."""
+"""The load node: bodies to the loader, its reports to the page nodes, and word of parts that cannot be had.
+
+Small bodies are parsed where they arrive (a millisecond), big ones in a thread of their own, so that a sitemap of 50,000
+URLs does not stop the event loop. Either way one at a time and in order: the loader is not made for two threads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from crawl.page_loop import inbox
 from loader.intake import Intake
@@ -10,17 +17,41 @@ from wire.bus import Bus
 from wire.clock import Clock
 from wire.messages import LoadReport, LoadState, PageReport, XmlPage
 
+BIG = 200_000
+"""bytes of a body from which on it is parsed in the thread: about 10 ms"""
+Told = LoadReport | XmlPage
+Job = Callable[[], list[Told]]
+Then = Callable[[], None]
+
+
+def _nothing() -> None:
+    """No PageReport waits behind this job."""
+
 
 class LoadNode:
-    """Synchronous: a body is parsed when it arrives (at most 8 MiB, some tens of milliseconds)."""
+    """`signature_of(page)`: signature of the page's last body; `is_named(page)`: robots.txt names it as a sitemap."""
 
-    def __init__(self, bus: Bus, clock: Clock, intake: Intake, signature_of: Callable[[int], bytes]) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        clock: Clock,
+        intake: Intake,
+        signature_of: Callable[[int], bytes],
+        is_named: Callable[[int], bool],
+    ) -> None:
         self.bus = bus
         self.clock = clock
         self.intake = intake
-        self.named: set[str] = set()
-        """sitemaps that a robots.txt named: they may list URLs outside their folder"""
         self._signature_of = signature_of
+        self._is_named = is_named
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="loader")
+        self._queue: deque[tuple[Job, Then]] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing is being parsed, and nothing waits but for parts."""
+        return not self._queue and self._task is None and not self.intake.ready
 
     def is_known(self, report: PageReport) -> bool:
         """The very body was loaded before and nobody waits for it: the stored links stand."""
@@ -30,27 +61,63 @@ class LoadNode:
             and not self.intake.wants(report.url)
         )
 
-    def take(self, page: XmlPage) -> None:
-        """Load one body. The body goes along where its load has to wait, for Status-Data."""
-        reports = self.intake.take(page, self.clock.time(), named=page.url in self.named)
-        if any(report.page == page.page and report.state is LoadState.WAITING for report in reports):
-            self.bus.post(inbox(page.page >> 32), page)
-        self._tell(reports)
+    def take(self, page: XmlPage, then: Then = _nothing) -> None:
+        """Load one body, then call `then`. The body goes along where its load has to wait, for Status-Data."""
 
-    def settled(self, report: PageReport) -> None:
-        """An order ended without a body for the loader: perhaps a document waited for it."""
-        if not self.intake.wants(report.url) or (report.error and not report.final):
-            return
-        if report.location:
-            self._tell(self.intake.moved(report.url, report.location, self.clock.time()))
+        def job() -> list[Told]:
+            reports = self.intake.take(page, self.clock.time(), named=self._is_named(page.page))
+            waits = any(report.page == page.page and report.state is LoadState.WAITING for report in reports)
+            return [page, *reports] if waits else [*reports]
+
+        self._do(job, then, big=len(page.body) > BIG)
+
+    def settled(self, report: PageReport, then: Then = _nothing) -> None:
+        """An order ended without a body for the loader, then `then`: perhaps a document waited for it."""
+
+        def job() -> list[Told]:
+            if not self.intake.wants(report.url) or (report.error and not report.final):
+                return []
+            if report.location:
+                return [*self.intake.moved(report.url, report.location, self.clock.time())]
+            return [*self.intake.missing(report.url, self.clock.time())]
+
+        if self.intake.waiting:
+            self._do(job, then)
         else:
-            self._tell(self.intake.missing(report.url, self.clock.time()))
+            then()
 
     def expire(self) -> None:
         """Nothing waits for ever."""
         if self.intake.waiting:
-            self._tell(self.intake.expire(self.clock.time()))
+            self._do(lambda: [*self.intake.expire(self.clock.time())], _nothing)
 
-    def _tell(self, reports: Iterable[LoadReport]) -> None:
-        for report in reports:
-            self.bus.post(inbox(report.page >> 32), report)
+    def _do(self, job: Job, then: Then, *, big: bool = False) -> None:
+        """In order: at once if nothing is before it and it is small, else by the task."""
+        if not big and self._task is None:
+            self._tell(job(), then)
+            return
+        self._queue.append((job, then))
+        if self._task is None:
+            self._task = asyncio.create_task(self._work())
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._queue:
+                job, then = self._queue.popleft()
+                self._tell(await loop.run_in_executor(self._thread, job), then)
+        finally:
+            self._task = None
+
+    def _tell(self, messages: list[Told], then: Then) -> None:
+        for message in messages:
+            self.bus.post(inbox(message.page >> 32), message)
+        then()
+        if self.intake.ready and not self._queue:
+            asyncio.get_running_loop().call_soon(self.expire)
+
+    async def close(self) -> None:
+        """Finish what is being parsed, then end the thread."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        self._thread.shutdown()

@@ -32,7 +32,7 @@ from crawl.scope import Scope
 from metadata import keys, links, rows
 from metadata.manager import Commit, Partition
 from metadata.rows import LeaseRow, RefreshRow, WaitRow
-from metadata.states import HINTED, KIND_MASK, KIND_SHIFT, WANTED, State
+from metadata.states import HINTED, KIND_MASK, KIND_SHIFT, NAMED, WANTED, State
 from metadata.visits import Spend, Visit, http_date, judge, next_row
 from refresh.change import DAY, DEFAULT_PRIOR, first_read, rate, update, usable_last_modified
 from wire.errors import MachineError
@@ -427,8 +427,7 @@ class PageNode:
         if report.error:
             self.errors[report.error] = self.errors.get(report.error, 0) + 1
         if report.sitemaps:
-            depth = int(self.columns["depth"][page]) + 1
-            self.resolve(list(report.sitemaps), [depth] * len(report.sitemaps), exempt=True)
+            self._name_sitemaps(report.sitemaps, int(self.columns["depth"][page]) + 1)
         error = ""
         if visit.spend is Spend.LINKS:
             self._spend_report(page, report, spending)
@@ -440,6 +439,13 @@ class PageNode:
         elif report.loading:
             self._store_want(page, Priority.ORDERED)  # a crash before its LoadReport: read it again
         return _Settled(page, report, visit, row, error)
+
+    def _name_sitemaps(self, urls: tuple[str, ...], depth: int) -> None:
+        """Sitemaps that the host's robots.txt names: read whatever the scope is, and free to list any URL."""
+        pages = self.resolve(list(urls), [depth] * len(urls), exempt=True)
+        pages = pages[self.columns["state"][pages] != State.FOREIGN]
+        self.columns["flags"][pages] |= NAMED
+        self.columns.touch("flags", pages)
 
     def _spend_report(self, page: int, report: PageReport, spending: _Spending) -> None:
         if report.location:

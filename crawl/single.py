@@ -24,11 +24,11 @@ from crawl.reading import fetcher_of, pool_of
 from crawl.scope import Scope
 from crawl.views import Views
 from loader.intake import Intake
+from metadata.states import NAMED
 from wire.bus import LocalBus
 from wire.clock import Clock, SystemClock
 from wire.messages import PageReport, Priority, Submit
 from wire.urls import host_of, partition_of
-from xyro.answer import Answer
 from xyro.guard import Guard
 from xyro.orders import OrderQueue
 
@@ -67,11 +67,12 @@ class Single:
         ]
         for node in self.nodes:
             node.planner.eager = bounds.refresh and not bounds.forever
-        self.loads = LoadNode(self.bus, self.clock, Intake(), self._signature_of)
-        self.fetch = FetchNode(self.bus, self.loads)
+        intake = Intake(fold_slashes=settings.crawl.fold_slashes)
+        self.loads = LoadNode(self.bus, self.clock, intake, self._signature_of, self._is_named)
+        self.fetch = FetchNode(self.bus, self.loads, self._posted)
         self.queue = OrderQueue(settings.refresh.gamma)
         self.fetcher = fetcher_of(settings, guard, self.clock)
-        self.pool = self.fetch.pool = pool_of(settings, self.queue, self.fetcher, self.clock, self._on_report)
+        self.pool = self.fetch.pool = pool_of(settings, self.queue, self.fetcher, self.clock, self.fetch.on_report)
         self.loops = [
             PageLoop(node, self.bus, self.clock, settings.store, self._room, self._starving) for node in self.nodes
         ]
@@ -142,6 +143,7 @@ class Single:
     async def stop(self, grace: float = 5.0) -> None:
         """Orderly: no new reads, those under way are finished (at most `grace` seconds), everything is committed."""
         await self.pool.close(grace)
+        await self.loads.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -202,7 +204,7 @@ class Single:
                 return False
             if self.bounds.refresh and planner.next_time() < math.inf:
                 return False
-        return not self.loads.intake.ready
+        return self.loads.quiet
 
     async def finished(self) -> str:
         """Wait for the end; the reason. Raises what a node failed of."""
@@ -217,8 +219,12 @@ class Single:
         lease = self.nodes[page >> 32].planner.leases.get(page & 0xFFFF_FFFF)
         return lease.row.signature if lease and lease.row else b""
 
-    def _on_report(self, report: PageReport, answer: Answer) -> None:
-        self.fetch.on_report(report, answer)
+    def _is_named(self, page: int) -> bool:
+        node = self.nodes[page >> 32]
+        return bool(node.columns["flags"][page & 0xFFFF_FFFF] & NAMED)
+
+    def _posted(self, report: PageReport) -> None:
+        """A report waits for its page node: is it worth a commit group at once?"""
         if self._starving() or self.bus.waiting(inbox(report.page >> 32)) >= self.settings.store.commit_reports:
             self.loops[report.page >> 32].hurry()
 

@@ -1,0 +1,16 @@
+"""The laboratory: webs whose truth is known, to run the crawler against and to measure it by.
+
+The computed web. What comes in is a Shape (seed, sizes, shares, rates) and a time; what goes out are bytes and the
+truth about them. `shape` names every setting; `places` says which page is what and under which URL; `graph` draws the
+links; `changes` when pages change; `web` ties them together; `prose`, `render` and `render_xml` write the bytes;
+`truth` tells what a perfect crawler would know: URLs, links, importance, change rates. `answers` speaks HTTP about it
+without sockets; `server` and `access_log` put it on loopback addresses, `child` into a process of its own.
+
+The hostile zoo. `zoo` plays the entries of reliability.md section 2 on raw sockets, a host a case, and tells for each
+the failure classes that are right; `zoo_connection`, `zoo_framing`, `zoo_bodies`, `zoo_links` and `zoo_robots` are its
+tables, `zoo_acts` the ways to misbehave.
+
+What always holds: equal Shapes give equal bytes at equal times, in any process; a page's bytes change exactly when its
+version does; every URL can be reached from the entry page by followed links and the Sitemap lines of robots.txt;
+nothing here listens or connects beyond 127.0.0.0/8, and nothing reads a clock but through wire.clock.
+"""

@@ -60,6 +60,8 @@ WANTED = 0x0002
 """flag: a person or a loader wants it, its LEASE row is stored"""
 HINTED = 0x0004
 """flag: unread, with a date from a sitemap or feed in its Refresh-Data"""
+NAMED = 0x0008
+"""flag: robots.txt names it as a sitemap, so it may list URLs outside its folder"""
 KIND_SHIFT = 4
 KIND_MASK = 0x0070
 """flags: wire.messages.Kind of the last body"""

@@ -37,6 +37,7 @@ class Answer:
     noindex: bool = False
     nofollow: bool = False
     address: str = ""
-    bytes: int = 0
     body: bytes | None = None
     """the whole body, kept only for XML and DTD (it goes on to a loader)"""
+    bytes: int = 0
+    """received, before decoding"""

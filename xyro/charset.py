@@ -34,7 +34,7 @@ _WIDER = {
     "tis-620": "cp874",
     "utf-16": "utf-16-le",
 }
-_REFUSED = frozenset({"utf-7", "idna", "punycode", "unicode_escape", "raw_unicode_escape", "mbcs", "oem", "undefined"})
+_REFUSED = frozenset({"utf_7", "idna", "punycode", "unicode_escape", "raw_unicode_escape", "mbcs", "oem", "undefined"})
 _ASCII_BELOW_80 = re.compile(r"utf-8|cp125\d|iso8859-\d+|koi8-[rut]|mac-\w+|cp8\d\d|cp1006").fullmatch
 
 
@@ -46,7 +46,7 @@ def codec_of(label: str) -> str:
     except (LookupError, ValueError, UnicodeError):
         return ""
     name = found.name
-    if name in _REFUSED or not found._is_text_encoding:  # base64, rot13 ... are no charsets
+    if name.replace("-", "_") in _REFUSED or not found._is_text_encoding:  # base64, rot13 ... are no charsets
         return ""
     return _WIDER.get(name, name)
 

@@ -1,0 +1,128 @@
+"""Content codings: each case whole and split at every byte, caps, lies and broken streams (zoo 48-53)."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wire.errors import TheirError
+from xyro.decode import Caps, Decoder, codings_of
+
+TEXT = b"<html>" + b"some text, and more of it. " * 40 + b"</html>"
+
+
+def raw_deflate(data: bytes) -> bytes:
+    squeeze = zlib.compressobj(wbits=-15)
+    return squeeze.compress(data) + squeeze.flush()
+
+
+CODED = {
+    "gzip": (("gzip",), gzip.compress(TEXT)),
+    "two members": (("gzip",), gzip.compress(TEXT[:100]) + gzip.compress(TEXT[100:])),
+    "zlib": (("deflate",), zlib.compress(TEXT)),
+    "raw deflate": (("deflate",), raw_deflate(TEXT)),
+    "gzip called deflate": (("deflate",), gzip.compress(TEXT)),
+    "gzip twice": (("gzip", "gzip"), gzip.compress(gzip.compress(TEXT))),
+    "deflate in gzip": (("deflate", "gzip"), gzip.compress(zlib.compress(TEXT))),
+    "plain called gzip": (("gzip",), TEXT),
+    "plain called deflate": (("deflate",), TEXT),
+    "gzip once called twice": (("gzip", "gzip"), gzip.compress(TEXT)),
+    "plain": ((), TEXT),
+    "garbage after the end": (("gzip",), gzip.compress(TEXT) + b"\0" * 50),
+}
+
+
+def decode(codings: tuple[str, ...], body: bytes, step: int = 0, caps: Caps | None = None) -> tuple[bytes, str]:
+    decoder = Decoder(codings, caps or Caps())
+    out = b"".join(decoder.feed(body[at : at + step]) for at in range(0, len(body), step)) if step else decoder.feed(body)
+    out += decoder.finish()
+    assert decoder.produced == len(out)
+    return out, decoder.failure
+
+
+@pytest.mark.parametrize("name", CODED)
+def test_whole_and_in_pieces_of_any_size(name: str) -> None:
+    codings, body = CODED[name]
+    for step in (0, 1, 2, 3, 7, len(body) - 1):
+        assert decode(codings, body, step) == (TEXT, ""), step
+
+
+@given(st.binary(max_size=2000), st.integers(1, 300))
+def test_round_trip(data: bytes, step: int) -> None:
+    assert decode(("gzip",), gzip.compress(data), step) == (data, "")
+    assert decode(("deflate",), zlib.compress(data), step) == (data, "")
+
+
+@given(st.binary(max_size=300), st.sampled_from([("gzip",), ("deflate",), ("gzip", "gzip"), ("deflate", "gzip")]))
+def test_no_bytes_raise(data: bytes, codings: tuple[str, ...]) -> None:
+    _, failure = decode(codings, data, 5)
+    assert failure in ("", "encoding", "truncated")
+
+
+def test_bodies_of_no_and_one_byte_pass() -> None:
+    for codings in (("gzip",), ("deflate",), ("gzip", "gzip")):
+        assert decode(codings, b"") == (b"", "")
+        assert decode(codings, b"x") == (b"x", "")
+
+
+@pytest.mark.parametrize("name", ["gzip", "two members", "zlib", "raw deflate", "gzip twice", "deflate in gzip"])
+def test_a_stream_that_stops_early_is_told_and_its_beginning_kept(name: str) -> None:
+    codings, body = CODED[name]
+    out, failure = decode(codings, body[:-3])
+    assert failure == "truncated"
+    assert TEXT.startswith(out)
+    # even its trailer matters (zoo 51), and a cut at any place but between two members is seen
+    starts = {0, 1, len(gzip.compress(TEXT[:100])), len(gzip.compress(TEXT[:100])) + 1}
+    for cut in set(range(len(body))) - starts:
+        assert decode(codings, body[:cut])[1] == "truncated", cut
+
+
+def test_a_wrong_checksum_is_told() -> None:
+    body = bytearray(gzip.compress(TEXT))
+    body[-8] ^= 1
+    assert decode(("gzip",), bytes(body)) == (TEXT, "encoding")
+    body[30] ^= 0xFF
+    assert decode(("gzip",), bytes(body), 4)[1] == "encoding"
+
+
+def test_the_cap_on_size_cuts_exactly() -> None:
+    for step in (0, 1, 100):
+        assert decode(("gzip",), gzip.compress(TEXT), step, Caps(size=100)) == (TEXT[:100], "too-large")
+        assert decode((), TEXT, step, Caps(size=100)) == (TEXT[:100], "too-large")
+    assert decode((), TEXT, 0, Caps(size=len(TEXT))) == (TEXT, "")
+
+
+def test_the_cap_on_ratio_counts_beyond_what_is_free() -> None:
+    body = gzip.compress(b"x" * 100_000)
+    out, failure = decode(("gzip",), body, 0, Caps(ratio=10, free=1000))
+    assert (len(out), failure) == (10 * len(body), "too-large")
+    assert decode(("gzip",), body, 0, Caps(ratio=10, free=100_000))[1] == ""
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_bomb_takes_little_memory(layers: int) -> None:
+    bomb = gzip.compress(b"\0" * 200_000_000, 9) if layers == 1 else gzip.compress(gzip.compress(b"\0" * 200_000_000, 9), 9)
+    tracemalloc.start()
+    decoder = Decoder(("gzip",) * layers)
+    out = decoder.feed(bomb)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert decoder.failure == "too-large"
+    assert len(out) <= 8 * 2**20
+    assert peak < 20 * 2**20
+    assert decoder.feed(bomb) == b""
+
+
+def test_the_header() -> None:
+    assert codings_of("") == ()
+    assert codings_of("identity") == ()
+    assert codings_of(" X-GZip , deflate") == ("gzip", "deflate")
+    for header in ("br", "zstd", "gzip, br", "gzip, gzip, gzip", "\udcff"):
+        with pytest.raises(TheirError) as caught:
+            codings_of(header)
+        assert caught.value.kind == "encoding"
