@@ -1,6 +1,6 @@
 """The computed web: page = f(seed, url, time). Its true links, importance, change times and answers are known.
 
-Nothing here touches a network or a clock. `Web(seed=1, pages=20_000, hosts=40)` draws the graph once (a second per
+Nothing here touches a network or a clock. `Web(seed=1, pages=20_000, hosts=40)` draws the graph once (two seconds per
 100,000 pages); everything else is computed when asked. See shape.py for the settings, places.py for the URLs.
 """
 

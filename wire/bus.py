@@ -1,12 +1,11 @@
 """The seam between nodes: whoever has a message posts it to a topic, whoever works on the topic receives it.
 
-    topic     posted by       received by     what bounds it
-    orders    page node       fetch nodes     leases: at most 64 orders of a host are out at once
-    reports   fetch nodes     page node       one report for each leased order
-    xml       fetch nodes     load nodes      one body for each leased order
-    loads     load nodes      page node       XML bodies out, and the documents that wait for a part
-    submits   HTTP API, CLI   page node       the API's limit on a request and on URLs not yet taken over
-    cash.N    partitions      partition N     commit groups: one transfer a group, sender and target until its Ack
+    topic     posted by                             received by     what bounds it
+    orders    page nodes                            fetch nodes     leases: at most 64 orders of a host are out at once
+    pages.N   fetch nodes   one report an order     partition N's   leased orders
+              load nodes    LoadReports, bodies     page node       XML bodies out, and documents that wait for a part
+              HTTP API      Submits                                 the API's limit on a request
+              partitions    CashTransfers, Acks                     commit groups, sender and target until its Ack
 
 So a poster never has to wait: the rules of the loop keep every topic small, and a topic over its bound means that one
 of them is broken. That is a MachineError, loud and at once, rather than a queue that eats the memory.
@@ -103,7 +102,7 @@ class _Topic:
 class LocalBus:
     """The bus of one process and one event loop (not for several threads): a deque for each topic.
 
-    `bounds`: topic -> most messages waiting; "cash" stands for every "cash.N" not named itself; others DEFAULT_BOUND.
+    `bounds`: topic -> most messages waiting; "pages" stands for every "pages.N" not named itself; others DEFAULT_BOUND.
     """
 
     def __init__(self, bounds: Mapping[str, int] | None = None) -> None:

@@ -17,6 +17,8 @@ from wire.errors import TheirError
 MAX_LAYERS = 2
 STEP = 64 * 1024
 """Bytes that one call of zlib may bring: the caps are looked at in between."""
+RAW_NEEDS = 256
+"""Bytes of a raw deflate stream, which has no mark, that have to inflate before it is believed to be one."""
 GZIP_MAGIC = b"\x1f\x8b"
 
 _NAMES = {"gzip": "gzip", "x-gzip": "gzip", "deflate": "deflate"}
@@ -122,27 +124,30 @@ class _Layer:
     def run(self, pieces: Iterable[bytes], last: bool) -> Iterator[bytes]:
         """What `pieces` decode to, in steps of at most STEP bytes (or a whole piece that passes as it is)."""
         for piece in pieces:
-            yield from self._feed(piece)
-        if last and self._held and not self._ended:
-            yield self._held  # a single byte is no stream
-            self._held = b""
+            yield from self._feed(piece, False)
+        if last and self._held:
+            yield from self._feed(b"", True)
 
-    def _feed(self, data: bytes) -> Iterator[bytes]:
+    def _feed(self, data: bytes, last: bool) -> Iterator[bytes]:
+        data, self._held = self._held + data, b""
         while data and not self._over:
             if self._plain:
                 yield data
                 return
             if self._inflate is None:
-                data = self._begin(self._held + data)
-                continue
-            data = yield from self._inflated(data, self._inflate)
+                if not last and len(data) < self._needed(data):
+                    self._held = data
+                    return
+                self._begin(data)
+            else:
+                data = yield from self._inflated(data, self._inflate)
 
-    def _begin(self, data: bytes) -> bytes:
-        """Decide what begins here, and return what is left to be fed to it."""
-        self._held = b""
-        if len(data) < 2:
-            self._held = data
-            return b""
+    def _needed(self, data: bytes) -> int:
+        """How many bytes it takes to decide what begins with `data`."""
+        return 2 if len(data) < 2 or self._bits(data) != _RAW else RAW_NEEDS
+
+    def _begin(self, data: bytes) -> None:
+        """Decide what begins with `data`, which is fed to it next."""
         bits = self._bits(data)
         if self._ended and bits != _GZIP:
             self._over = True
@@ -152,12 +157,11 @@ class _Layer:
             self._inflate = zlib.decompressobj(bits)
         else:
             self._plain = True
-        return data
 
     def _bits(self, data: bytes) -> int:
         if data.startswith(GZIP_MAGIC):
             return _GZIP
-        if self._coding == "gzip":
+        if self._coding == "gzip" or len(data) < 2:
             return 0
         return _ZLIB if data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0 else _RAW
 

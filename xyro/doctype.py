@@ -96,39 +96,40 @@ def kind_of(mime: str, url: str, head: bytes) -> Kind:
         return Kind.DTD
     if mime == "text/html" and b"<?xml" not in head[:64] and b"<rss" not in head and b"<feed" not in head:
         return Kind.HTML  # nearly all of them
-    system, root = _opening(head)
+    system, root, declares = _opening(head)
     if mime in _HTML:
         if mime == "text/html":
             return Kind.XML if root in _FEED_ROOTS else Kind.HTML
         return Kind.XML if root in _FEED_ROOTS or (system and not _W3C_DTD(system)) else Kind.HTML
     if mime in _XML or mime.endswith("+xml"):
         return Kind.XML
-    return _guessed(head, root, suffix)
+    return _guessed(root, declares, suffix)
 
 
-def _guessed(head: bytes, root: str, suffix: str) -> Kind:
+def _guessed(root: str, declares: bool, suffix: str) -> Kind:
     """A body without a type: by its root element, then by its XML declaration or its suffix."""
     if root.lower() in _HTML_ROOTS:
         return Kind.HTML
-    if root in _FEED_ROOTS or head[bom_of(head)[1] :].lstrip().startswith(b"<?xml"):
+    if root in _FEED_ROOTS or declares:
         return Kind.XML
     if not root:
         return Kind.OTHER
     return Kind.XML if suffix in _XML_SUFFIXES else Kind.HTML if suffix in _HTML_SUFFIXES else Kind.OTHER
 
 
-def _opening(head: bytes) -> tuple[str, str]:
-    """(system id of the DOCTYPE, local name of the root element), empty where there is none in `head`."""
+def _opening(head: bytes) -> tuple[str, str, bool]:
+    """(system id of the DOCTYPE, local name of the root element, is there an XML declaration); empty if not there."""
     codec, skip = bom_of(head)
     if not codec:
         codec = "utf-16-le" if head[1:2] == b"\0" else "utf-16-be" if head[:1] == b"\0" else "latin-1"
     text = head[skip:SNIFF].decode(codec, "replace")
     at = _end(_PROLOG, text, 0)
+    declares = text.lstrip().startswith("<?xml")
     doctype = _DOCTYPE.match(text, at)
     if doctype is None:
         root = _ROOT.match(text, at)
-        return "", root[2] if root else ""
-    return doctype[2] or doctype[3] or "", doctype[1].rpartition(":")[2]
+        return "", root[2] if root else "", declares
+    return doctype[2] or doctype[3] or "", doctype[1].rpartition(":")[2], declares
 
 
 def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
