@@ -19,7 +19,7 @@ INSTALL_XYRO := $(PIP) install --quiet --no-deps --no-build-isolation --config-s
 
 # $(call quoted,WORDS): each word as one word of the shell, whatever is in it.
 quoted = $(foreach word,$(1),'$(subst ','\'',$(word))')
-contact = $(if $(CONTACT),--contact $(call quoted,$(value CONTACT)))
+contact = $(if $(value CONTACT),--contact $(call quoted,$(value CONTACT)))
 
 .PHONY: help env dev crawl test lint check lock clean
 .DELETE_ON_ERROR:
@@ -31,7 +31,7 @@ env: $(VENV)/.runs
 dev: $(VENV)/.develops
 
 crawl: $(VENV)/.runs
-ifeq ($(strip $(SEED)),)
+ifeq ($(strip $(value SEED)),)
 	$(VENV)/bin/xyro lab demo $(ARGS)
 else
 	$(VENV)/bin/xyro crawl $(call quoted,$(value SEED)) $(contact) $(ARGS)
@@ -48,18 +48,21 @@ lint: $(VENV)/.develops
 check: lint test
 
 $(VENV)/bin/python:
-	@$(if $(PYTHON),:,echo 'No Python 3.11 or newer here: install one, or name it: make PYTHON=/path/to/python3.11' >&2; exit 1)
-	$(PYTHON) -m venv $(VENV)
+	@$(if $(PYTHON),:,echo 'No Python 3.11 or newer here. Install one, or name it: make PYTHON=/path/to/python3.11' >&2; exit 1)
+	@echo 'Making the environment $(VENV) with $(PYTHON)'
+	@$(PYTHON) -m venv $(VENV)
 
 # Two stamps: crawling needs a third of what testing needs, and whoever came to crawl should not wait for the rest.
 $(VENV)/.runs: requirements.lock pyproject.toml | $(VENV)/bin/python
-	$(INSTALL) -r requirements.lock
-	$(INSTALL_XYRO)
+	@echo 'Installing the packages of $<: half a minute, the first time'
+	@$(INSTALL) -r $<
+	@$(INSTALL_XYRO)
 	@touch $@
 
 $(VENV)/.develops: requirements-dev.lock pyproject.toml | $(VENV)/bin/python
-	$(INSTALL) -r requirements-dev.lock
-	$(INSTALL_XYRO)
+	@echo 'Installing the packages of $<: half a minute, the first time'
+	@$(INSTALL) -r $<
+	@$(INSTALL_XYRO)
 	@touch $@ $(VENV)/.runs
 
 # The locks, anew: the newest versions that pyproject.toml admits, with the hashes of all files the registry has of them.

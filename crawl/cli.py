@@ -86,10 +86,15 @@ def _reading(command: Command) -> Command:
     return command
 
 
-def _settings(config: tuple[Path, ...], **overrides: Any) -> Settings:
+def _settings(data: Path | None, config: tuple[Path, ...], **overrides: Any) -> tuple[Settings, Path]:
+    """Settings and data directory; what the crawl there was given last lies below files, environment and options."""
     from configs.load import load
+    from crawl import given
 
-    return load(config, os.environ, overrides)
+    settings = load(config, os.environ, overrides)
+    directory = data or Path(settings.store.data)
+    kept = given.paths(directory)
+    return (load((*kept, *config), os.environ, overrides) if kept else settings), directory
 
 
 def _directory(data: Path | None, settings: Settings | None = None) -> Path:
@@ -130,7 +135,7 @@ def crawl(
 
     Ends when nothing in scope is left to read, or at a bound. Ctrl-C stops in order, a second one at once.
     """
-    settings = _settings(config, **{
+    settings, directory = _settings(data, config, **{
         "crawl.max_pages": max_pages, "crawl.max_seconds": max_seconds, "crawl.scope": scope, "crawl.max_depth": max_depth,
         "politeness.delay": delay, "fetch.only_net": only_net, "fetch.contact": contact, "crawl.refresh": refresh,
     })  # fmt: skip
@@ -140,7 +145,7 @@ def crawl(
     _log(settings)
     limits = settings.crawl
     bounds = Bounds(limits.max_pages, limits.max_seconds, limits.refresh)
-    sys.exit(run(Job(_directory(data, settings), settings, bounds, seeds, partitions, as_json)))
+    sys.exit(run(Job(directory, settings, bounds, seeds, partitions, as_json)))
 
 
 @main.command()
@@ -158,7 +163,7 @@ def serve(
     partitions: int | None,
 ) -> None:
     """Run the daemon: crawl and refresh until stopped; `xyro submit` gives it URLs."""
-    settings = _settings(config, **{
+    settings, directory = _settings(data, config, **{
         "crawl.scope": scope, "crawl.max_depth": max_depth, "politeness.delay": delay,
         "fetch.only_net": only_net, "fetch.contact": contact,
     })  # fmt: skip
@@ -166,7 +171,7 @@ def serve(
     from crawl.single import Bounds
 
     _log(settings)
-    sys.exit(run(Job(_directory(data, settings), settings, Bounds(forever=True), (), partitions)))
+    sys.exit(run(Job(directory, settings, Bounds(forever=True), (), partitions)))
 
 
 @main.command()

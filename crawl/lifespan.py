@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from configs.schema import Settings
-from crawl import run_file
+from crawl import given, run_file
 from crawl.api import Api
 from crawl.data_dir import DataDir
 from crawl.progress import show
@@ -75,6 +75,7 @@ class _Life:
         if not self.job.data.exists() and not self.seeds and not self.job.bounds.forever:
             raise InputError(f"{self.job.data}: nothing to resume there; give a seed URL to begin a crawl")
         data = DataDir.open(self.job.data, partitions=self.job.partitions, make=True)
+        given.remember(self.job.data, settings)
         single = Single(data, settings, guard, self.job.bounds)
         refused = [(url, reason) for url in self.seeds if (reason := why_refused(url, single.scope))]
         for url, reason in refused:

@@ -6,9 +6,11 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from configs.schema import Settings
+from configs.load import load
+from crawl import given
 from crawl.data_dir import DataDir
 from crawl.page_node import PageNode
+from crawl.reading import guard_of
 from crawl.scope import Scope
 from wire.clock import SystemClock
 
@@ -18,8 +20,8 @@ def nodes_of(directory: Path) -> Iterator[list[PageNode]]:
     """The page nodes of a data directory as of its last commit. InputError where there is none, or it is in use."""
     data = DataDir.open(directory)
     try:
-        settings = Settings()
-        scope = Scope(settings.crawl)
+        settings = load(given.paths(directory))
+        scope = Scope(settings.crawl, settings.rules, guard_of(settings.fetch).host_allowed)
         nodes = [PageNode(partition, scope, settings, refreshing=True) for partition in data.partitions]
         now = SystemClock().time()
         for node in nodes:

@@ -20,7 +20,7 @@ from typing import Any
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection as Lease
-from aiohttp.http_exceptions import BadStatusLine, LineTooLong
+from aiohttp.http_exceptions import BadStatusLine, HttpProcessingError, LineTooLong
 from yarl import URL
 
 from wire.errors import TheirError
@@ -74,6 +74,7 @@ class Exchange:
     received: int = 0
     marked: int = 0
     marked_at: float = 0.0
+    spoke_http: bool = False
     failure: str = ""
 
     def late(self, now: float, limits: Limits) -> str:
@@ -153,15 +154,19 @@ class Connection(ResponseHandler):
             return
         if not exchange.received:
             exchange.first = self._loop.time()
+            exchange.spoke_http = data.startswith(b"HTTP/")
         exchange.received += len(data)
         super().data_received(data)
+        limits = self._watch.limits
         if not exchange.headed:
-            if exchange.received > self._watch.limits.head:
+            if exchange.received > limits.head:
                 self.fail(exchange, "headers-too-large")
-        elif self._exception is not None:  # the parser gave up inside of the body, and tells only who waits for heads
-            self.fail(exchange, _framing(self._exception))
+        elif isinstance(self._exception, TheirError):  # the parser gave up in a body: it tells only who awaits heads
+            self.fail(exchange, self._exception.kind)
         elif self._payload is not None and self._payload.is_eof():
             self.end(exchange)
+        elif exchange.received > limits.wire:
+            self.fail(exchange, "too-large")
 
     def feed_data(self, data: Any, size: int = 0) -> None:
         """aiohttp's parser found the head of an answer (of an interim one: 1xx)."""
@@ -170,6 +175,13 @@ class Connection(ResponseHandler):
             exchange.headed = data[0].code >= 200 or data[0].code == 101
             exchange.marked_at, exchange.marked = self._loop.time(), exchange.received
         super().feed_data(data, size)
+
+    def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
+        """aiohttp's call when reading has failed: what its parser complains about becomes a failure class here."""
+        if isinstance(exc, HttpProcessingError) and self.exchange is not None:
+            complaint = cause[0] if cause else exc
+            exc = TheirError(_framing(complaint, self.exchange.spoke_http), _text(complaint))
+        super().set_exception(exc, *cause)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         exchange = self.exchange
@@ -186,7 +198,7 @@ class Connection(ResponseHandler):
             self.exchange = None
 
     def fail(self, exchange: Exchange, kind: str) -> None:
-        """End the exchange with a failure class: whoever waits for its head or body gets it."""
+        """End the exchange with a failure class: whoever waits for its head or its body gets it."""
         exchange.failure = exchange.failure or kind
         error = TheirError(exchange.failure)
         payload = self._payload
@@ -223,12 +235,11 @@ class _Connector(aiohttp.TCPConnector):
 class Reply:
     """An answer whose headers are here. Its body is read piece by piece; `drop` or `close` ends it in any case."""
 
-    __slots__ = ("_exchange", "_limits", "_response", "address", "headers", "status")
+    __slots__ = ("_exchange", "_response", "address", "headers", "status")
 
-    def __init__(self, response: _Response, limits: Limits) -> None:
+    def __init__(self, response: _Response) -> None:
         self._response = response
         self._exchange = response.exchange
-        self._limits = limits
         self.address = response.exchange.connection.address
         self.headers = response.headers
         self.status = response.status
@@ -245,8 +256,6 @@ class Reply:
             data = content.read_nowait() if content.is_eof() else await content.readany()
         except Exception as error:
             raise TheirError(self._exchange.failure or _kind(error), _text(error)) from error
-        if self._exchange.received > self._limits.wire:
-            raise TheirError("too-large", "over the cap on received bytes")
         return data
 
     async def drop(self, tiny: int = 16 * 1024) -> None:
@@ -322,7 +331,7 @@ class Client:
         except Exception as error:
             raise TheirError(_kind(error), _text(error)) from error
         assert isinstance(response, _Response)
-        reply = Reply(response, self.limits)
+        reply = Reply(response)
         if reply.status == 101:
             reply.close()
             raise TheirError("upgrade", "101 without having been asked")
@@ -350,20 +359,13 @@ def _kind(error: BaseException) -> str:
         return "connect-timeout"
     if isinstance(error, aiohttp.ClientPayloadError):
         return "truncated"
-    if isinstance(error, aiohttp.ClientResponseError):
-        return _framing(error)
     return "disconnect" if isinstance(error, (aiohttp.ClientConnectionError, OSError)) else "internal"
 
 
-def _framing(error: BaseException) -> str:
-    """Of the parser's complaint about a head or a chunk."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, TheirError):
-            return cause.kind
-        if isinstance(cause, LineTooLong) or "Too many" in str(cause):
-            return "headers-too-large"
-        if isinstance(cause, BadStatusLine):
-            return "bad-status"
-        cause = cause.__cause__
-    return "bad-framing"
+def _framing(error: BaseException, spoke_http: bool) -> str:
+    """The failure class of a complaint of aiohttp's parser; `spoke_http`: what came did begin as HTTP does."""
+    if isinstance(error, LineTooLong) or "Too many headers" in str(error):
+        return "headers-too-large"
+    if isinstance(error, BadStatusLine) and not (spoke_http and "Expected HTTP/" in str(error)):
+        return "bad-status"
+    return "bad-framing"  # a status line expected where a body went on is a wrong length

@@ -1,0 +1,61 @@
+"""DIR/crawl.toml: the scope that a crawl was last given, so that resuming and looking at it need no options again.
+
+An ordinary settings file, laid below all others: what a later run is given replaces it, and is remembered in its turn.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from configs.schema import Rule, Settings
+from wire.errors import MachineError
+
+NAME = "crawl.toml"
+_KEPT: Mapping[str, tuple[str, ...]] = {
+    "crawl": ("scope", "max_depth", "include", "exclude", "skip_suffixes", "fold_slashes"),
+    "fetch": ("only_net", "allow_private", "ports", "name_servers"),
+}
+"""section -> keys that decide which URLs belong to the crawl and which are never contacted"""
+_HEAD = "# The scope this crawl was last given (written by xyro). Options and --config files of a later run replace it.\n"
+
+
+def paths(directory: Path) -> list[Path]:
+    """The remembered settings, as the first of the files to load; none for a new directory."""
+    path = directory / NAME
+    return [path] if path.is_file() else []
+
+
+def remember(directory: Path, settings: Settings) -> None:
+    """Write DIR/crawl.toml, whole or not at all."""
+    path, fresh = directory / NAME, directory / f".{NAME}.new"
+    try:
+        with fresh.open("w", encoding="utf-8") as file:
+            file.write(_HEAD + _toml(settings))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.rename(path)
+    except OSError as error:
+        raise MachineError(f"{path}: {error.strerror}: mend the disk") from error
+
+
+def _toml(settings: Settings) -> str:
+    """What differs from the defaults. JSON's strings, numbers and lists are TOML's, if non-ASCII text is not escaped."""
+    defaults, lines = Settings(), []
+    for section, keys in _KEPT.items():
+        lines.append(f"\n[{section}]")
+        now, before = getattr(settings, section), getattr(defaults, section)
+        lines += [_line(key, getattr(now, key)) for key in keys if getattr(now, key) != getattr(before, key)]
+    for rule in settings.rules:
+        lines.append("\n[[rules]]")
+        empty = Rule()
+        lines += [_line(key, getattr(rule, key)) for key in rule.__struct_fields__ if getattr(rule, key) != getattr(empty, key)]
+    return "\n".join(lines) + "\n"
+
+
+def _line(key: str, value: object) -> str:
+    return f"{key} = {json.dumps(msgspec.to_builtins(value), ensure_ascii=False)}"

@@ -1,0 +1,318 @@
+"""Kill a crawl again and again, resume it to its end, and compare it with one that nobody disturbed.
+
+    python -m lab.crash --kills 50 --seconds 40 --partitions 4
+
+A computed web in a process of its own is crawled twice by the real command: once in peace; once slowed by --delay, so
+that it lasts `--seconds`, and killed at seeded moments. Every life says its number in its User-Agent, so the server's
+log tells who asked for what. After each kill `audit` must hold; at the end see crash_check.py. Exit code 0 only if all
+holds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import enum
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lab.child import Running, running
+from lab.crash_check import ROBOTS, life, requests_of, shortest_gap, violations
+from wire.clock import SystemClock
+from wire.errors import MachineError
+
+ROOT = Path(__file__).resolve().parents[1]
+PATIENCE = 120.0
+"""seconds until a process must have got where it is to be killed; an undisturbed crawl may take ten times that"""
+LOOK = 0.002
+"""seconds between two looks whether it is there"""
+LEAST_SNAPSHOT = 65_536
+"""bytes of journal after which a snapshot is written: the least that the settings allow"""
+RECOVERY = 0.1
+"""seconds after a store was opened in which recovery goes on"""
+
+
+class Moment(enum.Enum):
+    """Where a process is when it is killed."""
+
+    WORK = "at work"
+    RECOVERY = "recovering"
+    SNAPSHOT = "writing a snapshot"
+    INTERRUPT = "interrupted"
+    """not killed: Ctrl-C, after which nothing at all may be lost"""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is done to the crawl. seconds: what it lasts without the kills (0: as fast as it can)."""
+
+    moments: tuple[Moment, ...]
+    seconds: float
+    window: float
+    """a process at work is killed within so many seconds after it began to"""
+    partitions: int = 1
+    pages: int = 4000
+    hosts: int = 20
+    seed: int = 1
+
+    @property
+    def delay(self) -> float:
+        """Seconds between reads of a host; a sixth of its pages is not read (robots.txt, files)."""
+        return round(self.seconds / (self.pages / self.hosts) * 1.2, 3)
+
+
+def plan(kills: int, interrupts: int, seconds: float, **shape: Any) -> Plan:
+    """Seven of ten kills hit a process at work, the others it while it recovers, or writes a snapshot."""
+    chance = random.Random(shape.get("seed", 1))
+    kinds = chance.choices((Moment.WORK, Moment.RECOVERY, Moment.SNAPSHOT), (70, 15, 15), k=kills)
+    moments = [*kinds, *[Moment.INTERRUPT] * interrupts]
+    chance.shuffle(moments)
+    return Plan(tuple(moments), seconds, 2.0 * max(seconds, 1.0) / max(1, len(moments)), **shape)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of it."""
+
+    plan: Plan
+    pages: int = 0
+    """read by the undisturbed crawl"""
+    known: int = 0
+    ends: Counter[Moment] = field(default_factory=Counter)
+    torn: int = 0
+    """kills that left half a snapshot behind"""
+    seconds: float = 0.0
+    """of the killed crawl, all lives and audits together"""
+    requests: int = 0
+    reads: int = 0
+    gap: float = 0.0
+    """shortest time between two requests of one process to a host"""
+    gap_across: float = 0.0
+    """the same, whichever process asked"""
+    violations: list[str] = field(default_factory=list)
+
+    @property
+    def kills(self) -> int:
+        return sum(self.ends.values()) - self.ends[Moment.INTERRUPT]
+
+    @property
+    def ok(self) -> bool:
+        return not self.violations and sum(self.ends.values()) == len(self.plan.moments)
+
+    def sentence(self) -> str:
+        """One line."""
+        hit = ", ".join(f"{count} {moment.value}" for moment, count in self.ends.items())
+        return (
+            f"{'holds' if self.ok else 'BROKEN'}: partitions {self.plan.partitions}, {self.kills} kills "
+            f"({hit}; {self.torn} left half a snapshot), {self.pages} pages of {self.known} URLs, "
+            f"{self.requests} page requests, {self.reads} reads, {self.requests - self.reads} lost, shortest gap "
+            f"{self.gap:.3f} s ({self.gap_across:.3f} s across lives; delay {self.plan.delay:.3f} s), "
+            f"{self.seconds:.0f} s"
+        )
+
+
+class Crawl:
+    """One data directory and the command that works on it, one process after the other."""
+
+    def __init__(self, name: str, directory: Path, entry: str, options: Sequence[str]) -> None:
+        self.name = name
+        self.data = directory / name
+        self.entry = entry
+        self.options = options
+        self.lives = 0
+        self._log = directory / f"{name}.log"
+
+    def start(self, snapshot_bytes: int | None = None) -> subprocess.Popen[bytes]:
+        """A new process; it resumes the crawl where there is one with pages."""
+        self.lives += 1
+        begun = self.data.exists() and self.audit()["pages"] > 0
+        more = {} if snapshot_bytes is None else {"XYRO_STORE__SNAPSHOT_BYTES": str(snapshot_bytes)}
+        contact = ("--contact", life(self.name, self.lives))
+        with self._log.open("ab") as log:
+            return subprocess.Popen(  # noqa: S603  # our own interpreter, our own module
+                [*_COMMAND, "crawl", *([] if begun else [self.entry]), "--data", self.data, *contact, *self.options],
+                stdout=log,
+                stderr=log,
+                env=_environment() | more,
+            )
+
+    def finish(self, child: subprocess.Popen[bytes]) -> None:
+        """Let it end. MachineError: it failed."""
+        if child.wait(10 * PATIENCE):
+            tail = self._log.read_text(errors="replace")[-2000:]
+            raise MachineError(f"{self.name}, life {self.lives}: exit code {child.returncode}: {tail}")
+
+    def audit(self) -> dict[str, Any]:
+        """What `audit --json` says."""
+        said: dict[str, Any] = json.loads(self._ask("audit", "--json"))
+        return said
+
+    def pages(self) -> list[dict[str, Any]]:
+        """What `export pages` says."""
+        return [json.loads(line) for line in self._ask("export", "pages").splitlines()]
+
+    def _ask(self, *words: str) -> str:
+        command = [*_COMMAND, *words, "--data", str(self.data)]
+        asked = subprocess.run(  # noqa: S603
+            command, capture_output=True, text=True, env=_environment(), timeout=PATIENCE, check=False
+        )
+        if not asked.stdout:
+            raise MachineError(f"{self.name}: {' '.join(words)}: exit code {asked.returncode}: {asked.stderr}")
+        return asked.stdout
+
+
+_COMMAND = (sys.executable, "-m", "crawl")
+
+
+def _environment() -> dict[str, str]:
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path, "XYRO_LOG__LEVEL": "warning"}
+
+
+class _Killer:
+    """Ends processes of one crawl at the moments asked for."""
+
+    def __init__(self, crawl: Crawl, window: float, seed: int) -> None:
+        self.crawl = crawl
+        self.window = window
+        self.chance = random.Random(seed)
+        self.clock = SystemClock()
+
+    def end(self, moment: Moment) -> bool:
+        """Start a process and end it at `moment`; False if the crawl was over before."""
+        often = moment is Moment.SNAPSHOT or self.chance.random() < 0.5
+        opened = self._opened()
+        child = self.crawl.start(LEAST_SNAPSHOT if often else None)
+        try:
+            return self._end(child, moment, opened)
+        finally:
+            if child.poll() is None:
+                child.kill()
+            child.wait()
+
+    def _end(self, child: subprocess.Popen[bytes], moment: Moment, opened: list[int]) -> bool:
+        match moment:
+            case Moment.RECOVERY:
+                there = self._wait(child, lambda: self._opened() != opened)
+                there = there and self._pass(child, self.chance.uniform(0.0, RECOVERY))
+            case Moment.SNAPSHOT:
+                there = self._wait(child, lambda: any(self.torn()))
+            case _:
+                there = self._wait(child, lambda: self._listens(child.pid))
+                there = there and self._pass(child, self.chance.uniform(0.0, self.window))
+        if not there:
+            self.crawl.finish(child)
+            return False
+        if moment is Moment.INTERRUPT:
+            child.send_signal(signal.SIGINT)
+            self.crawl.finish(child)
+        return True
+
+    def _wait(self, child: subprocess.Popen[bytes], there: Callable[[], bool]) -> bool:
+        """Until it is there, or has ended (False)."""
+        deadline = self.clock.monotonic() + PATIENCE
+        while not there():
+            if not self._pass(child, LOOK):
+                return False
+            if self.clock.monotonic() > deadline:
+                raise MachineError(f"life {self.crawl.lives} did not get there within {PATIENCE:.0f} s")
+        return True
+
+    def _pass(self, child: subprocess.Popen[bytes], seconds: float) -> bool:
+        """Let seconds pass; False if the process ended."""
+        try:
+            child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return True
+        return False
+
+    def _listens(self, pid: int) -> bool:
+        try:
+            return bool(json.loads((self.crawl.data / "run").read_text())["pid"] == pid)
+        except (OSError, ValueError):
+            return False
+
+    def _opened(self) -> list[int]:
+        """Changes when a partition's store is opened: LevelDB begins another LOG."""
+        return [path.stat().st_ino for path in sorted(self.crawl.data.glob("p*/store/LOG"))]
+
+    def torn(self) -> Iterator[Path]:
+        """Snapshots that are not whole."""
+        return self.crawl.data.glob("p*/snapshot-*.tmp")
+
+
+def ordeal(what: Plan, directory: Path, tell: Callable[[str], None] = lambda _: None) -> Outcome:
+    """Do it, in a directory that exists. MachineError where a process fails by itself."""
+    log = directory / "access.log"
+    outcome = Outcome(what)
+    with running(pages=what.pages, hosts=what.hosts, seed=what.seed, rate_median=0.0, log=log) as web:
+        calm = _crawl("calm", directory, web, 0.0)
+        calm.finish(calm.start())
+        rough = _crawl("rough", directory, web, what.delay, "--partitions", str(what.partitions))
+        clock = SystemClock()
+        began = clock.monotonic()
+        _torment(rough, outcome, tell)
+        rough.finish(rough.start())
+        outcome.seconds = clock.monotonic() - began
+    _judge(outcome, calm, rough, log.read_text(), web.port)
+    return outcome
+
+
+def _crawl(name: str, directory: Path, web: Running, delay: float, *options: str) -> Crawl:
+    loopback = ("--only-net", "127.0.0.0/8", "--scope", "any")
+    return Crawl(name, directory, web.entry, [*loopback, "--delay", str(delay), *options])
+
+
+def _torment(crawl: Crawl, outcome: Outcome, tell: Callable[[str], None]) -> None:
+    killer = _Killer(crawl, outcome.plan.window, outcome.plan.seed)
+    for moment in outcome.plan.moments:
+        if not killer.end(moment):
+            outcome.violations.append(f"the crawl was over before it was {moment.value} for the last time")
+            return
+        outcome.ends[moment] += 1
+        outcome.torn += any(killer.torn())
+        said = crawl.audit() if crawl.data.exists() else {"ok": True, "pages": 0, "violations": []}
+        tell(f"life {crawl.lives}: {moment.value}: audit {'holds' if said['ok'] else 'BROKEN'}, {said['pages']} pages")
+        outcome.violations += [f"after life {crawl.lives} ({moment.value}): {each}" for each in said["violations"]]
+
+
+def _judge(outcome: Outcome, calm: Crawl, rough: Crawl, log: str, port: int) -> None:
+    expected, found = calm.pages(), rough.pages()
+    requests = [request for request in requests_of(log, port) if request.life.startswith(rough.name)]
+    outcome.known = len(expected)
+    outcome.pages = sum(row["reads"] > 0 for row in expected)
+    outcome.requests = sum(request.uri != ROBOTS for request in requests)
+    outcome.reads = sum(row["reads"] for row in found)
+    outcome.gap, outcome.gap_across = (shortest_gap(requests, lives=lives) for lives in (True, False))
+    outcome.violations += [f"at the end: {each}" for each in rough.audit()["violations"]]
+    outcome.violations += violations(expected, found, requests, outcome.kills, outcome.plan.delay)
+    outcome.violations += [f"{path} was left behind" for path in rough.data.rglob("*.tmp")]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line: one line a kill on stderr, one summary line on stdout, then the violations."""
+    parser = argparse.ArgumentParser(prog="python -m lab.crash", description="Kill a crawl, audit, resume, compare.")
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--interrupts", type=int, default=0, help="Ctrl-C so many times, beside the kills")
+    parser.add_argument("--seconds", type=float, default=40.0, help="the crawl is slowed to last so long; 0: not at all")
+    for name, default in (("partitions", 1), ("pages", 4000), ("hosts", 20), ("seed", 1)):
+        parser.add_argument(f"--{name}", type=int, default=default, help=f"[{default}]")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="xyro-crash-") as directory:
+        outcome = ordeal(plan(**vars(options)), Path(directory), lambda line: print(line, file=sys.stderr))  # noqa: T201
+    for line in (outcome.sentence(), *outcome.violations):
+        print(line)  # noqa: T201
+    return 0 if outcome.ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""Dockerfile and docker-compose.yml: what goes in, as whom it runs, what it may do."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from configs.load import load
+from wire.errors import InputError
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+SERVICES = COMPOSE["services"]
+NODE = SERVICES["node"]
+Instruction = tuple[str, str]
+
+
+def instructions(text: str) -> list[Instruction]:
+    """(NAME, arguments) of each instruction, continued lines joined."""
+    rows = [row for row in text.split("\n") if row.strip() and not row.lstrip().startswith("#")]
+    joined = "\n".join(rows).replace("\\\n", " ").split("\n")
+    return [(name.upper(), rest.strip()) for name, _, rest in (row.strip().partition(" ") for row in joined)]
+
+
+DOCKERFILE = instructions((ROOT / "Dockerfile").read_text(encoding="utf-8"))
+LAST_STAGE = DOCKERFILE[max(i for i, (name, _) in enumerate(DOCKERFILE) if name == "FROM") :]
+
+
+def of(name: str, among: list[Instruction] = DOCKERFILE) -> list[str]:
+    return [rest for found, rest in among if found == name]
+
+
+# Dockerfile
+
+
+def test_the_base_is_a_small_python_of_one_version() -> None:
+    images = {rest.split()[0] for rest in of("FROM")}
+    assert len(images) == 1
+    assert re.fullmatch(r"python:3\.11\.\d+-slim-[a-z]+", images.pop())
+
+
+def test_only_locked_packages_are_installed() -> None:
+    installs = [shlex.split(rest) for rest in of("RUN") if "install" in rest and "pip" in rest]
+    assert len(installs) == 2
+    locked, ours = installs
+    assert {"--require-hashes", "requirements.lock"} <= set(locked)
+    assert {"--no-deps", "--no-build-isolation", "."} <= set(ours)
+    assert not of("ADD")
+    assert not [rest for rest in of("RUN") if re.search(r"\b(curl|wget|apt-get|git)\b", rest)]
+
+
+def test_what_is_copied_exists_and_is_all_that_is_built() -> None:
+    sources = [word for rest in of("COPY") if "--from" not in rest for word in rest.split()[:-1]]
+    folders = [source for source in sources if (ROOT / source).is_dir()]
+    assert set(folders) == set(PROJECT["tool"]["setuptools"]["packages"])
+    assert set(sources) - set(folders) == {"requirements.lock", "pyproject.toml", "README.md", "LICENSE"}
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split("\n")
+    assert next(line for line in ignored if line and line[0] not in "#!") == "*"
+    assert {line[1:] for line in ignored if line.startswith("!")} == set(sources)
+
+
+def test_the_image_runs_xyro_and_not_as_root() -> None:
+    (user,) = of("USER", LAST_STAGE)
+    assert all(int(number) >= 1000 for number in user.split(":"))
+    assert [json.loads(rest) for rest in of("ENTRYPOINT", LAST_STAGE)] == [["xyro"]]
+    assert [json.loads(rest) for rest in of("CMD", LAST_STAGE)] == [["serve"]]
+    names = [name for name, _ in LAST_STAGE]
+    assert "RUN" not in names[names.index("USER") :], "what is installed must not belong to who runs it"
+
+
+def test_state_is_in_the_volume_and_belongs_to_the_user() -> None:
+    assert of("VOLUME", LAST_STAGE) == of("WORKDIR", LAST_STAGE) == ["/data"]
+    assert not Path(load().store.data).is_absolute(), "the default data directory lies in the working directory"
+    uid, gid = of("USER", LAST_STAGE)[0].split(":")
+    assert any(shlex.split(rest)[:6] == ["install", "-d", "-o", uid, "-g", gid] for rest in of("RUN", LAST_STAGE))
+
+
+# docker-compose.yml
+
+
+def test_the_node_serves_with_state_on_a_volume_and_a_health_check() -> None:
+    assert NODE["command"] == ["serve"]
+    assert COMPOSE["volumes"].keys() == {"data"}
+    (check,) = of("HEALTHCHECK", LAST_STAGE)
+    assert ["CMD", *json.loads(check.partition("CMD ")[2])] == NODE["healthcheck"]["test"]
+    for key, value in NODE["healthcheck"].items():
+        assert key == "test" or f"--{key.replace('_', '-')}={value} " in check
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_can_do_no_more_than_it_needs(name: str) -> None:
+    service = SERVICES[name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"] and "cap_add" not in service
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert [mount.split(":")[0] for mount in service["tmpfs"]] == ["/tmp"]
+    assert service["volumes"] == ["data:/data"]
+    assert re.fullmatch(r"\d+[mg]", service["mem_limit"]) and 0 < service["pids_limit"] <= 256
+    assert not service.keys() & {"privileged", "devices", "ports", "user", "env_file", "userns_mode", "cgroup_parent"}
+    assert not [key for key in ("network_mode", "pid", "ipc") if service.get(key) == "host"]
+
+
+def test_submit_is_run_by_hand_beside_the_node() -> None:
+    submit = SERVICES["submit"]
+    assert submit["entrypoint"] == ["xyro", "submit"]
+    assert submit["profiles"]
+    assert submit["network_mode"] == submit["pid"] == "service:node"
+    assert submit["depends_on"] == {"node": {"condition": "service_healthy"}}
+    assert submit["image"] == NODE["image"] == f"xyro:{PROJECT['project']['version']}"
+
+
+def environment(given: dict[str, str]) -> dict[str, str]:
+    """What compose makes of the node's environment, with `given` variables set."""
+
+    def fill(match: re.Match[str]) -> str:
+        name, mark, rest = match["name"], match["mark"], match["rest"]
+        if name in given:
+            return given[name]
+        if mark == ":?":
+            raise KeyError(rest)
+        return str(rest)
+
+    pattern = re.compile(r"\$\{(?P<name>\w+)(?P<mark>:[?-])(?P<rest>[^}]*)\}")
+    return {key: pattern.sub(fill, str(value)) for key, value in NODE["environment"].items()}
+
+
+def test_the_node_does_not_start_without_a_contact() -> None:
+    with pytest.raises(KeyError, match="can reach you"):
+        environment({})
+
+
+def test_the_environment_is_settings_that_exist() -> None:
+    settings = load(environ=environment({"XYRO_CONTACT": "me@example.org", "XYRO_SCOPE": "domain"}))
+    assert (settings.fetch.contact, settings.crawl.scope, settings.log.format) == ("me@example.org", "domain", "json")
+    assert load(environ=environment({"XYRO_CONTACT": "me@example.org"})).crawl.scope == "host"
+    with pytest.raises(InputError):
+        load(environ=environment({"XYRO_CONTACT": "me@example.org", "XYRO_SCOPE": "everything"}))
+
+
+# The real thing, where there is one
+
+
+def compose(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = ["docker", "compose", "--file", str(ROOT / "docker-compose.yml"), *arguments]
+    bare = {key: value for key, value in os.environ.items() if not key.startswith("XYRO_")}
+    return subprocess.run(command, capture_output=True, text=True, env=bare | variables, timeout=60)
+
+
+def has_compose() -> bool:
+    return bool(shutil.which("docker")) and compose("version").returncode == 0
+
+
+@pytest.mark.skipif(
+    not has_compose(), reason="no docker compose on this machine: its own reading of the file is not tried"
+)
+def test_docker_compose_reads_the_file_alike() -> None:
+    read = compose("--profile", "tools", "config", "--format", "json", XYRO_CONTACT="me@example.org")
+    assert read.returncode == 0, read.stderr
+    services: dict[str, Any] = json.loads(read.stdout)["services"]
+    assert services.keys() == SERVICES.keys()
+    assert services["node"]["environment"]["XYRO_FETCH__CONTACT"] == "me@example.org"
