@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -142,33 +141,40 @@ class Random:
 
 
 class Buckets:
-    """Nearly the richest page: stacks of pages whose cash has the same number of bits.
+    """Nearly the richest page: stacks of pages whose cash has the same number of bits, as doubly linked lists.
 
-    Holds: a page is live in one stack, the one of `level[page]`; an entry elsewhere is stale and dropped when met.
-    Cash that grew by the scalar alone moves no page, so the stacks are rebuilt every n/2 picked pages.
+    top[b] is the page on top of stack b, below[p] and above[p] are p's neighbours in its stack (-1: none); level[p] is
+    the stack p lies in, -1 for a page picked and not heard of since. Cash that grew by the scalar alone moves no page,
+    so the stacks are rebuilt every n/2 picked pages.
     """
 
-    def __init__(self, keys: Units, scalar: int) -> None:
-        self._rebuild(keys, scalar)
+    LEVELS = 64
 
-    def _rebuild(self, keys: Units, scalar: int) -> None:
+    def __init__(self, keys: Units, scalar: int) -> None:
+        self.rebuild(keys, scalar)
+
+    def rebuild(self, keys: Units, scalar: int) -> None:
+        """Stack all pages anew by the cash they hold."""
+        n = keys.size
         self.level = _bits(keys + scalar)
         order = np.argsort(self.level, kind="stable")
-        ends = np.searchsorted(self.level[order], np.arange(65))
-        self.stacks = [order[a:b].tolist() for a, b in pairwise(ends.tolist())]
-        self.left = max(1, keys.size // 2)
+        same = self.level[order[1:]] == self.level[order[:-1]]
+        self.below, self.above = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
+        self.below[order[1:][same]] = order[:-1][same]
+        self.above[order[:-1][same]] = order[1:][same]
+        self.top = np.full(self.LEVELS, -1, np.int64)
+        tops = order[np.append(~same, True)] if n else order
+        self.top[self.level[tops]] = tops
+        self.left = max(1, n // 2)
 
     def pick(self, keys: Units, scalar: int, most: int) -> Pages:
         if self.left <= 0:
-            self._rebuild(keys, scalar)
+            self.rebuild(keys, scalar)
         picked: list[int] = []
-        for bits in range(63, -1, -1):
-            stack = self.stacks[bits]
-            while stack and len(picked) < most:
-                page = stack.pop()
-                if self.level[page] == bits:
-                    self.level[page] = -1
-                    picked.append(page)
+        for bits in range(self.LEVELS - 1, -1, -1):
+            while len(picked) < most and (page := int(self.top[bits])) >= 0:
+                self._unlink(page)
+                picked.append(page)
         self.left -= len(picked)
         return np.array(picked, np.int64)
 
@@ -176,9 +182,27 @@ class Buckets:
         touched = np.unique(pages)
         now = _bits(keys[touched] + scalar)
         moved = now != self.level[touched]
-        self.level[touched[moved]] = now[moved]
         for page, bits in zip(touched[moved].tolist(), now[moved].tolist(), strict=True):
-            self.stacks[bits].append(page)
+            self._unlink(page)
+            self._push(page, bits)
+
+    def _push(self, page: int, bits: int) -> None:
+        old = int(self.top[bits])
+        self.level[page], self.below[page], self.above[page], self.top[bits] = bits, old, -1, page
+        if old >= 0:
+            self.above[old] = page
+
+    def _unlink(self, page: int) -> None:
+        bits, below, above = int(self.level[page]), int(self.below[page]), int(self.above[page])
+        if bits < 0:
+            return
+        if above >= 0:
+            self.below[above] = below
+        else:
+            self.top[bits] = below
+        if below >= 0:
+            self.above[below] = above
+        self.level[page] = -1
 
 
 def _bits(cash: Units) -> Pages:

@@ -60,6 +60,8 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+_HUNG_UP = (None, errno.ECONNRESET, errno.EPIPE)
+"""A server that shares no protocol version or cipher with us often just closes in the handshake."""
 _KINDS_OF_ERRNO = {errno.ECONNREFUSED: "connect-refused", errno.ETIMEDOUT: "connect-timeout"}
 
 
@@ -329,7 +331,7 @@ class Client:
         except TheirError:
             raise
         except Exception as error:
-            raise TheirError(_kind(error), _text(error)) from error
+            raise TheirError(_kind(error, secure=url.startswith("https:")), _text(error)) from error
         assert isinstance(response, _Response)
         reply = Reply(response)
         if reply.status == 101:
@@ -347,13 +349,15 @@ def _text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:300]
 
 
-def _kind(error: BaseException) -> str:
-    """aiohttp's exceptions, and those that come through it, as failure classes."""
+def _kind(error: BaseException, *, secure: bool = False) -> str:
+    """aiohttp's exceptions, and those that come through it, as failure classes. `secure`: over TLS."""
     if isinstance(error, TheirError):
         return error.kind
     if isinstance(error, (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch, ssl.SSLError)):
         return "tls"
     if isinstance(error, aiohttp.ClientConnectorError):
+        if secure and error.errno in _HUNG_UP:
+            return "tls"
         return _KINDS_OF_ERRNO.get(error.errno or 0, "connect-failed")
     if isinstance(error, (aiohttp.ConnectionTimeoutError, TimeoutError)):
         return "connect-timeout"

@@ -50,20 +50,23 @@ def signature(body: bytes, codec: str) -> bytes | None:
 
 
 def is_tame(body: bytes) -> bool:
-    """Can lexbor be given this page? Depths are estimated by counting start and end tags, which errs to the safe side
-    but for the elements that HTML closes by itself."""
+    """Can lexbor be given this page? How deep it gets is estimated to the safe side: an end tag closes an element only
+    if that is the innermost one, for what a parser makes of any other end tag is where the attacks are."""
     if len(body) > MAX_SIZE or body.count(b"<") > MAX_TAGS or _LONG_TAG.search(body):
         return False
-    depth = formatting = options = 0
+    stack: list[bytes] = []
+    formatting = options = 0
     for slash, raw in _TAG.findall(body):
         name = raw.lower()
-        step = -1 if slash else 1
-        if name in _FORMATTING:
-            formatting = max(formatting + step, 0)
-        elif name in (b"option", b"optgroup"):
-            options += 1
-        elif name not in _SHALLOW:
-            depth = max(depth + step, 0)
-        if depth > MAX_DEPTH or formatting > MAX_FORMATTING or options > MAX_OPTIONS:
-            return False
-    return True
+        options += name in (b"option", b"optgroup")
+        if name in _SHALLOW:
+            continue
+        if not slash:
+            stack.append(name)
+            formatting += name in _FORMATTING
+            if len(stack) > MAX_DEPTH or formatting > MAX_FORMATTING:
+                return False
+        elif stack and stack[-1] == name:
+            stack.pop()
+            formatting -= name in _FORMATTING
+    return options <= MAX_OPTIONS

@@ -1,0 +1,500 @@
+"""One order -> one Answer, against real servers on loopback: statuses, headers, bodies, robots.txt, guard, zoo B-E."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import dataclasses
+import gzip
+import hashlib
+import zlib
+from email.utils import formatdate
+
+import pytest
+
+from tests.xyro.raw_server import QUICK, Talk, fetched, order, page, reading, says, serving
+from wire.messages import LINK_EXTERNAL, Kind, LinkKind
+from xyro.client import Limits
+from xyro.decode import Caps
+from xyro.failures import POLICIES
+from xyro.fetcher import DAY, ROBOTS_CAPS, media_type, retry_after, robots_words
+from xyro.guard import Guard
+
+BODY = b"<html><head><title>t</title></head><body><a href=/one>1</a> <a href='http://127.0.0.9/two'>2</a></body></html>"
+MD5 = hashlib.md5(BODY).digest()
+
+
+async def test_a_good_read() -> None:
+    headers = (b'ETag: W/"v1"', b"Last-Modified: Sat, 21 Nov 2026 10:00:00 GMT")
+    async with serving(says(page(BODY, *headers, mime=b"Text/HTML; Charset=UTF-8"))) as server, reading() as fetcher:
+        answer = await fetcher.fetch(order(server.url + "/dir/p"))
+    assert (answer.status, answer.error, answer.kind, answer.mime, answer.charset) == (
+        200,
+        "",
+        Kind.HTML,
+        "text/html",
+        "utf-8",
+    )
+    assert answer.links.urls == (server.url + "/one", "http://127.0.0.9/two")
+    assert answer.links.flags == bytes([LinkKind.ANCHOR, LinkKind.ANCHOR | LINK_EXTERNAL])
+    assert (answer.signature, answer.size, answer.truncated, answer.body) == (MD5, len(BODY), "", None)
+    assert (answer.etag, answer.last_modified) == ('W/"v1"', "Sat, 21 Nov 2026 10:00:00 GMT")
+    assert answer.address == "127.0.0.1"
+    assert answer.bytes > len(BODY)
+    assert 0 < answer.started <= answer.ended
+    assert answer.duration >= 0
+
+
+async def test_an_empty_body_is_a_read() -> None:
+    """Zoo 46."""
+    answer = await fetched(says(page(b"")))
+    assert (answer.status, answer.error, answer.size, answer.kind) == (200, "", 0, Kind.HTML)
+    assert answer.signature == hashlib.md5(b"").digest()
+
+
+@pytest.mark.parametrize("step", [1, 7, 40, 1000])
+async def test_the_pieces_a_body_comes_in_do_not_matter(step: int) -> None:
+    raw = page(gzip.compress(BODY), b"Content-Encoding: gzip")
+    answer = await fetched(says(*[raw[at : at + step] for at in range(0, len(raw), step)]))
+    assert (answer.error, answer.signature, len(answer.links.urls)) == ("", MD5, 2)
+
+
+# --- conditional requests (zoo 39, 41, 42, 44)
+
+
+async def test_validators_are_sent_verbatim_and_a_304_is_a_visit() -> None:
+    async def script(talk: Talk) -> None:
+        assert talk.header("If-None-Match") == 'W/"a b"'
+        assert talk.header("If-Modified-Since") == "some day"
+        await talk.say(b'HTTP/1.1 304 Not Modified\r\nETag: "new"\r\n\r\n')
+
+    answer = await fetched(script, etag='W/"a b"', last_modified="some day")
+    assert (answer.status, answer.error, answer.etag, answer.signature) == (304, "", '"new"', b"")
+
+
+async def test_a_304_with_a_body_has_none_and_its_connection_is_not_used_again() -> None:
+    """Zoo 39."""
+
+    async def script(talk: Talk) -> None:
+        if talk.path == "/1":
+            await talk.say(b"HTTP/1.1 304 Not Modified\r\nContent-Length: 4\r\n\r\nEVIL")
+        else:
+            await talk.say(page(BODY))
+
+    async with serving(script) as server, reading() as fetcher:
+        first = await fetcher.fetch(order(server.url + "/1", etag="x"))
+        assert first.error in ("", "bad-framing")
+        await asyncio.sleep(0.02)
+        second = await fetcher.fetch(order(server.url + "/2"))
+        assert (second.error, second.signature) == ("", MD5)
+
+
+async def test_a_204_has_nothing_to_read() -> None:
+    answer = await fetched(says(b"HTTP/1.1 204 No Content\r\n\r\n"))
+    assert (answer.status, answer.error, answer.signature, answer.kind) == (204, "", b"", Kind.UNKNOWN)
+
+
+async def test_validators_that_could_do_harm_are_dropped_and_of_two_the_first_counts() -> None:
+    """Zoo 42."""
+    headers = (b'ETag: "1"', b'ETag: "2"', b"Last-Modified: \xe9\xff")
+    answer = await fetched(says(page(BODY, *headers)))
+    assert (answer.error, answer.etag, answer.last_modified) == ("", '"1"', "")
+    assert (await fetched(says(page(BODY, b'ETag: "' + b"x" * 2000 + b'"')))).etag == ""
+
+
+# --- statuses and redirects (zoo 22, 45, 74)
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        *((401, "http-401"), (403, "http-403"), (404, "http-404"), (410, "http-410"), (429, "http-429")),
+        *((400, "http-4xx"), (451, "http-4xx"), (500, "http-5xx"), (503, "http-5xx"), (599, "http-5xx")),
+        *((600, "http-4xx"), (999, "http-4xx"), (305, "bad-status"), (206, "unasked-206"), (304, "unasked-304")),
+    ],
+)
+async def test_statuses(status: int, error: str) -> None:
+    answer = await fetched(says(page(BODY, b"Retry-After: 77", status=b"%d Text" % status)))
+    assert (answer.status, answer.error) == (status, error)
+    assert error in POLICIES
+    assert answer.retry_after == 77
+    assert not answer.links.urls
+    assert not answer.signature
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        (b"/next?a=1#part", "{}/next?a=1"),
+        (b"next", "{}/dir/next"),
+        (b"http://127.0.0.9:8080/x y", "http://127.0.0.9:8080/x%20y"),
+        (b"//127.0.0.9/", "http://127.0.0.9/"),
+        (b"http://169.254.169.254/latest", "http://169.254.169.254/latest"),
+        (b"/\xc3\xa9", "{}/%C3%A9"),
+    ],
+)
+async def test_redirects_are_told_not_followed(status: int, location: bytes, target: str) -> None:
+    async with serving(says(page(b"moved", b"Location: " + location, status=b"%d Go" % status))) as server:
+        async with reading() as fetcher:
+            answer = await fetcher.fetch(order(server.url + "/dir/page"))
+        assert (answer.status, answer.error, answer.location) == (status, "", target.format(server.url))
+        assert len(server.heads) == 1
+
+
+@pytest.mark.parametrize("location", [b"", b"file:///etc/passwd", b"javascript:alert(1)", b"http://", b"http://[::"])
+async def test_redirects_to_nowhere(location: bytes) -> None:
+    answer = await fetched(says(page(b"", b"Location: " + location, status=b"302 Go")))
+    assert (answer.error, answer.location) == ("redirect-bad", "")
+    assert (await fetched(says(page(b"", status=b"301 Go")))).error == "redirect-bad"
+
+
+async def test_a_redirect_to_itself() -> None:
+    answer = await fetched(says(page(b"", b"Location: ./page#x", status=b"302 Go")), "/page")
+    assert answer.error == "redirect-loop"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        *(("120", 120.0), (" 7 ", 7.0), ("0", 0.0), ("1000000000000", DAY), ("9" * 400, DAY), ("-5", 0.0), ("", 0.0)),
+        *(("soon", 0.0), ("1.5", 0.0), ("٣", 0.0), (formatdate(1000 + 300, usegmt=True), 300.0)),
+        *((formatdate(10, usegmt=True), 0.0), ("Fri, 31 Dec 9999 23:59:59 GMT", DAY), ("Mon, 99 Foo 0000", 0.0)),
+        ("Sat, 01 Jan 0001 00:00:00 GMT", 0.0),
+    ],
+)
+def test_retry_after_is_clamped(text: str, seconds: float) -> None:
+    """Zoo 45."""
+    assert retry_after(text, 1000.0) == seconds
+
+
+# --- what is read and what is not
+
+
+@pytest.mark.parametrize(
+    ("mime", "body", "kind"),
+    [
+        (b"application/xhtml+xml", b"<html xmlns='x'><a href='/x'/></html>", Kind.HTML),
+        (b"text/xml", b"<?xml version='1.0'?><doc/>", Kind.XML),
+        (b"application/rss+xml; charset=iso-8859-1", b"<rss/>", Kind.XML),
+        (b"application/xml-dtd", b"<!ELEMENT a EMPTY>", Kind.DTD),
+        (b"application/octet-stream", b"<?xml version='1.0'?><doc/>", Kind.XML),
+    ],
+)
+async def test_kinds(mime: bytes, body: bytes, kind: Kind) -> None:
+    answer = await fetched(says(page(body, mime=mime)))
+    assert (answer.error, answer.kind) == ("", kind)
+    assert answer.signature == hashlib.md5(body).digest()
+    assert answer.body == (None if kind is Kind.HTML else body)
+    assert len(answer.links.urls) == (kind is Kind.HTML)
+
+
+@pytest.mark.parametrize("mime", [b"image/png", b"application/pdf", b"text/plain", b"application/octet-stream"])
+async def test_bodies_of_no_use_are_dropped_after_the_headers(mime: bytes) -> None:
+    """A small one is read to its end, for its connection's sake; a large one is not."""
+    small, large = page(b"\x89PNG" * 10, mime=mime), page(b"\x89PNG" * 500_000, mime=mime)
+
+    async def script(talk: Talk) -> None:
+        await talk.say(large if talk.path == "/large" else small)
+
+    async with serving(script) as server, reading(Limits()) as fetcher:
+        for path in ("/small", "/small", "/large", "/small"):
+            answer = await fetcher.fetch(order(server.url + path))
+            assert (answer.error, answer.kind, answer.signature) == ("not-readable", Kind.OTHER, b"")
+            assert answer.bytes < 1_000_000
+        assert server.connections == 2
+
+
+async def test_suffixes_to_skip_are_not_asked_for() -> None:
+    async with serving(says(page(BODY), close=False)) as server, reading(skip_suffixes={"png", "zip"}) as fetcher:
+        answers = [await fetcher.fetch(order(server.url + path)) for path in ("/a.png", "/b.ZIP?x", "/c.html", "/png")]
+        assert [answer.error for answer in answers] == ["not-readable", "not-readable", "", ""]
+        assert len(server.heads) == 2
+
+
+# --- codings and caps (zoo 25, 31, 32, 48-54)
+
+
+@pytest.mark.parametrize(
+    ("coding", "body", "error"),
+    [
+        (b"gzip", gzip.compress(BODY), ""),
+        (b"deflate", zlib.compress(BODY), ""),
+        (b"gzip, gzip", gzip.compress(gzip.compress(BODY)), ""),
+        (b"gzip", BODY, ""),
+        (b"identity", BODY, ""),
+        (b"br", b"\x0b\x02\x80abc\x03", "encoding"),
+        (b"zstd", BODY, "encoding"),
+        (b"gzip, gzip, gzip", BODY, "encoding"),
+        (b"gzip", gzip.compress(BODY)[:40] + b"\xff" * 40, "encoding"),
+        (b"gzip", gzip.compress(BODY)[:-8] + b"\0" * 8, "encoding"),
+        (b"gzip", gzip.compress(BODY)[:-9], "truncated"),
+        (b"gzip", gzip.compress(b"\0" * 10_000_000), "too-large"),
+        (b"gzip, gzip", gzip.compress(gzip.compress(b"\0" * 50_000_000)), "too-large"),
+    ],
+)
+async def test_codings(coding: bytes, body: bytes, error: str) -> None:
+    answer = await fetched(says(page(body, b"Content-Encoding: " + coding)))
+    assert answer.error == error
+    assert answer.signature == (b"" if error else MD5)
+    assert answer.size <= QUICK.body.size
+
+
+async def test_what_came_of_half_a_page_counts_but_has_no_signature() -> None:
+    """Zoo 25, 31, 48."""
+    half = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 999\r\nETag: x\r\n\r\n" + BODY
+    answer = await fetched(says(half))
+    assert (answer.error, answer.truncated, answer.signature, len(answer.links.urls)) == (
+        "truncated",
+        "disconnect",
+        b"",
+        2,
+    )
+    assert POLICIES[answer.error].readable
+    endless = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + BODY
+    answer = await fetched(says(endless, *[b"x" * 50_000] * 8))
+    assert (answer.error, answer.truncated, answer.signature, len(answer.links.urls)) == ("too-large", "length", b"", 2)
+    assert answer.size == QUICK.body.size
+
+
+async def test_a_page_of_exactly_the_cap_is_whole() -> None:
+    limits = dataclasses.replace(QUICK, body=Caps(size=len(BODY)))
+    assert (await fetched(says(page(BODY)), limits=limits)).error == ""
+    limits = dataclasses.replace(QUICK, body=Caps(size=len(BODY) - 1))
+    assert (await fetched(says(page(BODY)), limits=limits)).error == "too-large"
+
+
+@pytest.mark.parametrize("headers", [(), (b"Content-Encoding: gzip",)])
+@pytest.mark.parametrize("mime", [b"text/xml", b"application/gzip", b"application/octet-stream"])
+async def test_packed_sitemaps(headers: tuple[bytes, ...], mime: bytes) -> None:
+    """Zoo 54: a .gz file, sent as it is or with the coding told once too often (then it is packed twice)."""
+    urlset = b"<?xml version='1.0'?><urlset>" + b"<url><loc>http://x/</loc></url>" * 100 + b"</urlset>"
+    packed = gzip.compress(urlset)
+    for body in (packed, gzip.compress(packed)) if headers else (packed,):
+        answer = await fetched(says(page(body, *headers, mime=mime)), "/sitemap.xml.gz")
+        assert (answer.error, answer.kind, answer.body) == ("", Kind.XML, urlset)
+        assert answer.signature == hashlib.md5(urlset).digest()
+    cut = await fetched(says(page(packed[:-20], mime=mime)), "/sitemap.xml.gz")
+    assert (cut.error, cut.signature) == ("truncated", b"")
+
+
+# --- encodings (zoo 55, 56)
+
+
+@pytest.mark.parametrize(
+    ("mime", "body", "charset"),
+    [
+        (b"text/html; charset=koi8-r", codecs.BOM_UTF8 + BODY, "utf-8"),
+        (b"text/html; charset='koi8-r'", b"<meta charset=utf-8>" + BODY, "koi8-r"),
+        (b"text/html", b"<meta charset=koi8-r>" + BODY, "koi8-r"),
+        (b"text/html; charset=nonsense", BODY + b"\xff", "cp1252"),
+        (b"text/html; charset=utf-7", BODY, "utf-8"),
+        (b"text/html", codecs.BOM_UTF16_LE + BODY.decode().encode("utf-16-le"), "utf-16-le"),
+        (b"text/html", BODY.decode().encode("utf-16-be"), "utf-16-be"),
+        (b"text/html", BODY + b"\0\xff\xfe\xed\xa0\x80", "cp1252"),
+    ],
+)
+async def test_encodings(mime: bytes, body: bytes, charset: str) -> None:
+    answer = await fetched(says(page(body, mime=mime)))
+    assert (answer.error, answer.charset, len(answer.links.urls)) == ("", charset, 2)
+
+
+def test_media_types() -> None:
+    assert media_type("Text/HTML ; a=b; Charset = 'UTF-8' ; x") == ("text/html", "UTF-8")
+    assert media_type("") == ("", "")
+    assert media_type(";charset=x") == ("", "x")
+    assert media_type("text/html; charset") == ("text/html", "")
+
+
+# --- robots words (zoo 66)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["noindex"], (True, False)),
+        (["NoIndex , NoFollow"], (True, True)),
+        (["otherbot: none", "nofollow"], (False, True)),
+        (["xyro: none"], (True, True)),
+        (["otherbot: noindex, nofollow"], (False, False)),
+        (["unavailable_after: 1 Jan 2030 00:00:00 GMT"], (False, False)),
+        (["max-snippet:3, noindex"], (True, False)),
+        ([], (False, False)),
+    ],
+)
+def test_x_robots_tag(values: list[str], words: tuple[bool, bool]) -> None:
+    assert robots_words(values) == words
+
+
+async def test_header_and_meta_add_up() -> None:
+    body = b"<meta name=robots content=nofollow>" + BODY
+    answer = await fetched(says(page(body, b"X-Robots-Tag: noindex")))
+    assert (answer.noindex, answer.nofollow) == (True, True)
+
+
+async def test_meta_refresh_is_a_link() -> None:
+    """Zoo 65."""
+    answer = await fetched(says(page(b"<meta http-equiv=refresh content='0; url=/next'>")))
+    assert answer.links.flags == bytes([LinkKind.REDIRECT])
+
+
+# --- the text signature
+
+
+async def test_the_text_signature_outlives_a_changed_menu() -> None:
+    def body(menu: bytes, text: bytes) -> bytes:
+        return page(b"<nav>" + menu + b"</nav><p>" + text + b"</p><a href=x>x</a>")
+
+    async def signature(raw: bytes, kind: str) -> bytes:
+        async with serving(says(raw)) as server, reading(signature=kind) as fetcher:
+            return (await fetcher.fetch(order(server.url + "/"))).signature
+
+    assert await signature(body(b"1", b"a"), "text") == await signature(body(b"2", b"a"), "text")
+    assert await signature(body(b"1", b"a"), "text") != await signature(body(b"1", b"b"), "text")
+    assert await signature(body(b"1", b"a"), "bytes") != await signature(body(b"2", b"a"), "bytes")
+    wild = b"<font color=i><p>" * 3000
+    assert await signature(page(wild), "text") == hashlib.md5(wild).digest()
+
+
+# --- guard (zoo 12, 13, 16)
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [
+        ("http://10.0.0.1/", "only-net"),
+        ("http://example.org/", "only-net"),
+        ("http://[::1]/", "only-net"),
+        ("http://0.0.0.0/", "blocked-address"),
+        ("http://127.0.0.1:25/", "blocked-port"),
+    ],
+)
+async def test_nothing_outside_is_contacted(url: str, error: str) -> None:
+    async with reading() as fetcher:
+        answer = await fetcher.fetch(order(url))
+        assert (answer.error, answer.status, answer.bytes) == (error, 0, 0)
+        assert (await fetcher.fetch_robots(url.rstrip("/"))).error == error
+
+
+async def test_loopback_is_blocked_unless_a_setting_names_it() -> None:
+    async with serving(says(page(BODY))) as server, reading(guard=Guard(ports=[server.port])) as fetcher:
+        assert (await fetcher.fetch(order(server.url + "/"))).error == "blocked-address"
+        assert (await fetcher.fetch(order(f"http://localhost:{server.port}/"))).error == "blocked-address"
+        assert server.connections == 0
+
+
+async def test_the_socket_has_the_last_word() -> None:
+    """Even if nothing before it objects (a name that resolves to where we may not go)."""
+    guard = Guard(only_net=["127.0.0.0/8"])
+    async with serving(says(page(BODY))) as server, reading(guard=guard) as fetcher:
+        guard.host_allowed = lambda url: ""  # type: ignore[method-assign]
+        guard._denied.add((__import__("ipaddress").ip_address("127.0.0.1"), server.port))
+        assert (await fetcher.fetch(order(server.url + "/"))).error == "blocked-address"
+        assert server.connections == 0
+
+
+async def test_localhost_needs_no_name_server() -> None:
+    async with serving(says(page(BODY), close=False)) as server, reading() as fetcher:
+        answer = await fetcher.fetch(order(f"http://localhost:{server.port}/"))
+        assert (answer.error, answer.address) == ("", "127.0.0.1")
+        assert await fetcher.address("http://localhost/") == "127.0.0.1"
+        assert await fetcher.address("http://127.0.0.5/") == "127.0.0.5"
+        assert await fetcher.address("http://example.org/") == ""
+
+
+# --- robots.txt (zoo 75)
+
+
+async def robots(script_of: dict[str, bytes], limits: Limits = QUICK) -> tuple[object, list[str]]:
+    async def script(talk: Talk) -> None:
+        raw = script_of[talk.path].replace(b"{port}", talk.header("Host").rpartition(":")[2].encode())
+        await talk.say(raw)
+        if b"Content-Length" not in raw:
+            talk.writer.close()
+
+    async with serving(script) as server, reading(limits) as fetcher:
+        answer = await fetcher.fetch_robots(server.url)
+        return answer, [head.split(" ")[1] for head in server.heads]
+
+
+def moved(to: bytes) -> bytes:
+    return page(b"", b"Location: " + to, status=b"301 Moved")
+
+
+RULES = b"User-agent: *\nDisallow: /private\n"
+
+
+async def test_robots_is_read_whole_whatever_its_type() -> None:
+    for mime in (b"text/plain", b"text/html", b"application/octet-stream"):
+        answer, paths = await robots({"/robots.txt": page(RULES, mime=mime)})
+        assert (answer.status, answer.error, answer.body, paths) == (200, "", RULES, ["/robots.txt"])
+    answer, _ = await robots({"/robots.txt": page(gzip.compress(RULES), b"Content-Encoding: gzip")})
+    assert answer.body == RULES
+
+
+async def test_robots_follows_five_redirects_but_not_six() -> None:
+    chain = {f"/{number}": moved(b"/%d" % (number + 1)) for number in range(1, 9)}
+    answer, paths = await robots({"/robots.txt": moved(b"/1"), **chain, "/5": page(RULES)})
+    assert (answer.status, answer.error, answer.body, len(paths)) == (200, "", RULES, 6)
+    answer, paths = await robots({"/robots.txt": moved(b"/1"), **chain})
+    assert (answer.error, answer.body, len(paths)) == ("redirect-loop", None, 6)
+    answer, paths = await robots({"/robots.txt": moved(b"/robots.txt")})
+    assert (answer.error, len(paths)) == ("redirect-loop", 6)
+
+
+@pytest.mark.parametrize(
+    ("target", "error"),
+    [
+        (b"http://169.254.169.254/", "only-net"),
+        (b"http://127.0.0.1:25/", "blocked-port"),
+        (b"ftp://x/", "redirect-bad"),
+    ],
+)
+async def test_each_hop_of_robots_goes_past_the_guard(target: bytes, error: str) -> None:
+    answer, _ = await robots({"/robots.txt": moved(target)})
+    assert (answer.error, answer.body) == (error, None)
+
+
+async def test_a_huge_robots_is_cut() -> None:
+    line = b"Disallow: /%07d\n"
+    huge = b"User-agent: *\n" + b"".join(line % number for number in range(60_000))
+    answer, _ = await robots({"/robots.txt": page(huge)}, Limits())
+    assert (answer.error, answer.truncated, answer.body) == ("", "length", huge[: ROBOTS_CAPS.size])
+
+
+async def test_half_a_robots_counts() -> None:
+    half = b"HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s" % (
+        len(RULES) + 5,
+        RULES,
+    )
+    answer, _ = await robots({"/robots.txt": half})
+    assert (answer.error, answer.truncated, answer.body) == ("", "disconnect", RULES)
+
+
+@pytest.mark.parametrize(
+    ("status", "error"), [(404, "http-404"), (503, "http-5xx"), (429, "http-429"), (403, "http-403")]
+)
+async def test_robots_statuses(status: int, error: str) -> None:
+    answer, _ = await robots({"/robots.txt": page(b"x", b"Retry-After: 9", status=b"%d X" % status)})
+    assert (answer.status, answer.error, answer.body, answer.retry_after) == (status, error, None, 9)
+
+
+# --- order in the house
+
+
+async def test_one_connection_serves_a_host() -> None:
+    async with serving(says(page(BODY), close=False)) as server, reading() as fetcher:
+        for number in range(5):
+            assert (await fetcher.fetch(order(f"{server.url}/{number}"))).error == ""
+        await fetcher.fetch_robots(server.url)
+        assert server.connections == 1
+
+
+async def test_many_reads_at_once_do_not_mix() -> None:
+    async def script(talk: Talk) -> None:
+        await talk.say(page(b"<a href='%s/x'>" % talk.path.encode() * 50), pause=0.001)
+
+    async with serving(script) as server, reading() as fetcher:
+        urls = [f"{server.url}/{number}" for number in range(60)]
+        answers = await asyncio.gather(*(fetcher.fetch(order(url)) for url in urls))
+        assert [answer.links.urls for answer in answers] == [(f"{url}/x",) for url in urls]
