@@ -1,0 +1,34 @@
+"""crawl: the roof. Everything that runs, in one process, and the only folder that reads settings.
+
+The loop, and who does what in it:
+
+    page_node.py    one turn = one commit group of one partition: reports become rows and links (metadata), pages spend
+                    their cash (opic), change rates and dates follow (refresh), and what comes next becomes orders
+      planner.py      what to read next: wanted by people, to be tried again, due, rich
+      purse.py        the partition's cash, virtual page and OPIC clock
+      post.py         what partitions owe each other: outbox, inbox, acknowledgements
+      scope.py        which URLs belong, and what is never contacted
+    page_loop.py    gathers messages, lets the node take its turn, writes it, and only then lets its effects leave
+    fetch_node.py   orders into xyro's pool, one report for each back to the page node of its partition
+    load_node.py    XML bodies into loader: links of feeds and sitemaps, documents that wait for their parts
+    single.py       all nodes of one machine on one event loop and an in-process bus; says when a crawl is over
+    reading.py      from settings to guard, client, fetcher and pool
+
+Around it, a process's life and its face:
+
+    cli.py, __main__.py   the command `xyro`        lifespan.py   start, serve, stop; signals; the closing report
+    remembered.py         DIR/settings.toml: a resumed crawl goes on by the rules it was begun with
+    data_dir.py           DIR/p0000 ...             run_file.py   DIR/run: where the running process answers
+    api.py                its HTTP interface on loopback          progress.py, log.py   what a person sees meanwhile
+    stopped.py            a crawl that does not run, to look at   seeds.py              what people hand in
+    views.py              a crawl at one commit boundary: the rows of top, why.py, export (output.py) and audit.py
+    status.py, summary.py the few numbers of `xyro status`        table.py              rows for people
+    demo.py               the loop on lab's computed web, its importance beside the true one
+
+In: seeds from people, answers of the web, settings (TOML < environment < command line). Out: a data directory, and what
+is asked of it.
+
+What always holds: one process writes a data directory, by a lock; an order, an acknowledgement or a transfer leaves only
+after the group that caused it is on disk; what a command shows is one commit boundary, never a half-applied group; a
+directory that exists can be resumed, audited and exported, whatever killed the process; bad input changes nothing.
+"""

@@ -89,7 +89,7 @@ class _Life:
             run_file.write(self.job.data, settings.api.host, api.port, api.token)
             self._listen()
             if self.seeds:
-                await single.submit(self.seeds)
+                await single.sow(self.seeds)
             reason = await self._serve(single)
         finally:
             run_file.remove(self.job.data)

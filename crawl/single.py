@@ -24,7 +24,7 @@ from crawl.reading import fetcher_of, pool_of
 from crawl.scope import Scope
 from crawl.views import Views
 from loader.intake import Intake
-from metadata.states import NAMED
+from metadata.states import NAMED, State
 from wire.bus import LocalBus
 from wire.clock import Clock, SystemClock
 from wire.messages import PageReport, Priority, Submit
@@ -117,6 +117,17 @@ class Single:
             waits.append(owner.accepted.setdefault(id(part), loop.create_future()))
         if waits:
             await self._or_failure(asyncio.gather(*waits))
+
+    async def sow(self, seeds: Iterable[str]) -> None:
+        """Begin or resume: seeds widen the scope, and those not yet read are ordered."""
+        fresh = []
+        for url in seeds:
+            self.scope.add_seed(url)
+            node = self.nodes[partition_of(host_of(url), len(self.nodes))]
+            page = node.partition.urls.find_one(url)
+            if page < 0 or node.columns["state"][page] in (State.UNREAD, State.OUT):
+                fresh.append(url)
+        await self.submit(fresh)
 
     def _owner(self, part: Submit) -> int:
         return partition_of(host_of(part.urls[0]), len(self.nodes))

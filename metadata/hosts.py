@@ -1,8 +1,8 @@
 """Hosts of a partition: name <-> number, how many of their pages wait or are out, and what politeness must remember.
 
-A host is an authority as canonical URLs write it (host, and the port where it is not the scheme's own), so http and https
-of one host share politeness. Numbers are dense; the counters are numpy columns indexed by them, so a plan can ask "has the
-host of each of these pages room?" in one step.
+A host is an authority as canonical URLs write it (host, and the port where it is not the scheme's own), so http and
+https of one host share politeness. Numbers are dense; the counters are numpy columns indexed by them, so a plan can ask
+"has the host of each of these pages room?" in one step.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 
 from metadata import keys, rows
 from metadata.rows import HostRow
+
+
+FEW = 1024
+"""rows of politeness that are kept without asking whether they still matter"""
 
 
 class Hosts:
@@ -27,13 +31,15 @@ class Hosts:
         self.open: NDArray[np.bool_] = np.ones(64, np.bool_)
         """not paused and not blocked by a person"""
         self.clocks: dict[int, HostRow] = {}
-        """hosts with politeness to remember (a later next_at, failures) or a hold; most have none"""
+        """hosts with politeness to remember (a later next_at, failures) or a hold; those it is over for are dropped
+        whenever their number has doubled"""
+        self._most = FEW
 
     def __len__(self) -> int:
         return len(self.names)
 
     def number(self, name: str) -> int:
-        """The host's number; a new name gets the next one (the caller stores its row: `is_new`)."""
+        """The host's number; a new name gets the next one, and its row must be stored."""
         found = self.numbers.get(name)
         if found is not None:
             return found
@@ -49,14 +55,23 @@ class Hosts:
         """What is to be stored of the host."""
         return self.clocks.get(number) or HostRow(name=self.names[number])
 
-    def remember(self, number: int, next_at: float, failures: int) -> bool:
-        """Note a host's politeness; True where the row changed and must be stored."""
+    def remember(self, number: int, next_at: float, failures: int, now: float) -> bool:
+        """Note a host's politeness (next_at 0: it may be read at once); True where its row must be stored."""
         old = self.clocks.get(number)
         if old is None and not failures and not next_at:
             return False
         held = old.held if old else ""
         self.clocks[number] = HostRow(name=self.names[number], next_at=next_at, failures=failures, held=held)
+        if len(self.clocks) > self._most:
+            self._forget(now)
         return True
+
+    def _forget(self, now: float) -> None:
+        """Drop the rows that say nothing any more; the stored ones say it of a time that is over."""
+        self.clocks = {
+            number: row for number, row in self.clocks.items() if row.failures or row.held or row.next_at > now
+        }
+        self._most = max(FEW, 2 * len(self.clocks))
 
     def hold(self, number: int, held: str) -> None:
         """held: '' | paused | blocked."""

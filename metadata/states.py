@@ -22,6 +22,7 @@ reaches them their cash goes to the virtual page (design.md section 3).
 from __future__ import annotations
 
 import enum
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +67,7 @@ KIND_SHIFT = 4
 KIND_MASK = 0x0070
 """flags: wire.messages.Kind of the last body"""
 
-COLUMNS = {
+COLUMNS: dict[str, np.dtype[Any]] = {
     "cash": np.dtype(np.int64),
     "flow": np.dtype(np.float32),
     "clock": np.dtype(np.uint32),
@@ -79,6 +80,6 @@ COLUMNS = {
     "depth": np.dtype(np.uint8),
     "flags": np.dtype(np.uint16),
 }
-"""The hot columns, 38 B a page: cash (key: cash minus the virtual page's scalar), flow, clock of the last spending, birth
-(ticks), host, due (seconds since 1970 of the next read, 0 = none), seen (seconds since 1970: first met), rate (changes a
-day), state, depth, flags."""
+"""The hot columns, 36 B a page: cash (key: cash minus the virtual page's scalar), flow, clock of the last spending,
+birth (ticks), host, due (seconds since 1970 of the next read, 0 = none), seen (seconds since 1970: first met), rate
+(changes a day), state, depth, flags."""

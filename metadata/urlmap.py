@@ -38,6 +38,7 @@ class UrlMap:
         self._young: dict[str, int] = {}
         self._old: dict[str, int] = {}
         self._mask = (1 << table.bits) - 1
+        self._clashing = False
 
     def fingerprint(self, url: str) -> int:
         """Of the table's width: 64 bits but in tests."""
@@ -93,12 +94,6 @@ class UrlMap:
         chosen = range(len(urls)) if mine is None else mine
         prints = np.array([self.fingerprint(urls[i]) for i in chosen], np.uint64)
         self.table.insert(prints, (first + np.fromiter(chosen, np.int64, len(prints))).astype(np.uint32))
-
-    _clashing = False
-
-    def expect_clashes(self) -> None:
-        """The store has a clash table: `restore` must look into it."""
-        self._clashing = True
 
     def _remember(self, pairs: Iterable[tuple[str, int]]) -> None:
         if len(self._young) >= GENERATION:

@@ -10,6 +10,7 @@ any other final failure                 FAILED       dangling                   
 redirect                                READ         spent over its target      whether the target changed
 304, or the signature of the last read  READ         spent over stored links    no change
 a new signature                         READ         spent over these links     a change (none at the first read)
+no signature (half a body)              READ         spent over these links     nothing
 body on its way to a loader             READ         stays for the LoadReport   as above
 """
 
@@ -52,7 +53,7 @@ class Visit:
 def judge(report: PageReport, row: RefreshRow | None) -> Visit:
     """Read the table above. `row` is the page's Refresh-Data from before, None for a page never settled."""
     old = row or _NEVER
-    if report.error and report.truncated == "":
+    if report.error:
         state = _failed(report, old)
         return Visit(state, Spend.KEEP, report.status > 0, None, old.signature)
     if report.status == 304:
@@ -60,11 +61,11 @@ def judge(report: PageReport, row: RefreshRow | None) -> Visit:
     signature = report.signature
     if report.location:
         signature = hashlib.md5(report.location.encode(), usedforsecurity=False).digest()
-    known = bool(old.signature)
-    if known and signature == old.signature:
+    if signature and signature == old.signature:
         return Visit(State.READ, Spend.STORED, True, False, signature)
     spend = Spend.KEEP if report.loading else Spend.LINKS
-    return Visit(State.READ, spend, True, True if known else None, signature)
+    changed = True if signature and old.signature else None
+    return Visit(State.READ, spend, True, changed, signature or old.signature)
 
 
 def _failed(report: PageReport, old: RefreshRow) -> State:

@@ -92,7 +92,7 @@ def test_all_lists_of_packages_are_one_list() -> None:
 
 def pins(lock: str) -> dict[str, tuple[Requirement, set[str]]]:
     """Name -> (name==version, SHA-256 sums of its files)."""
-    found = {}
+    found: dict[str, tuple[Requirement, set[str]]] = {}
     text = re.sub(r"\s*#.*", "", (ROOT / lock).read_text(encoding="utf-8")).replace("\\\n", " ")
     for line in filter(None, map(str.strip, text.splitlines())):
         requirement, *hashes = line.split(" --hash=")

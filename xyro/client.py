@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import errno
 import functools
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -60,6 +61,7 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+_LENGTH = re.compile(rb"\r\n[Cc]ontent-[Ll]ength:[ \t]*(\d{1,12})[ \t]*(?:\r\n|$)")
 _HUNG_UP = (None, errno.ECONNRESET, errno.EPIPE)
 """A server that shares no protocol version or cipher with us often just closes in the handshake."""
 _KINDS_OF_ERRNO = {errno.ECONNREFUSED: "connect-refused", errno.ETIMEDOUT: "connect-timeout"}
@@ -136,6 +138,8 @@ class Connection(ResponseHandler):
         self._watch = watch
         self.address = ""
         self.exchange: Exchange | None = None
+        self._params: dict[str, Any] = {}
+        self._surplus = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -146,6 +150,7 @@ class Connection(ResponseHandler):
         """aiohttp's call just before a request is written."""
         self.exchange = Exchange(self, self._loop.time())
         self._watch.add(self.exchange)
+        self._params = params
         super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
@@ -159,16 +164,30 @@ class Connection(ResponseHandler):
             exchange.spoke_http = data.startswith(b"HTTP/")
         exchange.received += len(data)
         super().data_received(data)
+        if self._surplus:
+            self._receive_first(exchange, data)
         limits = self._watch.limits
         if not exchange.headed:
             if exchange.received > limits.head:
                 self.fail(exchange, "headers-too-large")
-        elif isinstance(self._exception, TheirError):  # the parser gave up in a body: it tells only who awaits heads
-            self.fail(exchange, self._exception.kind)
         elif self._payload is not None and self._payload.is_eof():
             self.end(exchange)
+        elif isinstance(self._exception, TheirError):  # the parser gave up in a body: it tells only who awaits heads
+            self.fail(exchange, self._exception.kind)
         elif exchange.received > limits.wire:
             self.fail(exchange, "too-large")
+
+    def _receive_first(self, exchange: Exchange, data: bytes) -> None:
+        """One packet brought a whole answer and more: the parser refused it whole. What is too much is dropped (zoo 26,
+        39), the connection is not used again."""
+        self._surplus = False
+        answer = _first_answer(data)
+        if answer:
+            super().set_response_params(**self._params)
+            super().data_received(answer)
+            self.force_close()
+        else:
+            self.fail(exchange, "bad-framing")
 
     def feed_data(self, data: Any, size: int = 0) -> None:
         """aiohttp's parser found the head of an answer (of an interim one: 1xx)."""
@@ -182,6 +201,9 @@ class Connection(ResponseHandler):
         """aiohttp's call when reading has failed: what its parser complains about becomes a failure class here."""
         if isinstance(exc, HttpProcessingError) and self.exchange is not None:
             complaint = cause[0] if cause else exc
+            if "Expected HTTP/" in str(complaint) and self.exchange.spoke_http and not self.exchange.headed:
+                self._surplus = True
+                return
             exc = TheirError(_framing(complaint, self.exchange.spoke_http), _text(complaint))
         super().set_exception(exc, *cause)
 
@@ -343,6 +365,17 @@ class Client:
         """Close every connection; what is still being read ends as `disconnect`. The resolver is its owner's."""
         self._watch.close()
         await self._session.close()
+
+
+def _first_answer(data: bytes) -> bytes:
+    """The first answer in `data` as far as its own head says how long it is; empty if that cannot be told."""
+    head, end, body = data.partition(b"\r\n\r\n")
+    if not end:
+        return b""
+    if head[9:12] in (b"204", b"304"):
+        return head + end
+    length = _LENGTH.search(head)
+    return head + end + body[: int(length[1])] if length and len(body) >= int(length[1]) else b""
 
 
 def _text(error: BaseException) -> str:

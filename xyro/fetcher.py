@@ -42,6 +42,8 @@ MAX_VALIDATOR = 1024
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';,]+)", re.IGNORECASE)
 _REDIRECTS: Final = frozenset({300, 301, 302, 303, 307, 308})
 _EMPTY: Final = frozenset({204, 205})
+_WITH_VALUE: Final = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
+"""Words of X-Robots-Tag that a colon follows, which otherwise ends an agent's name."""
 _NAMED: Final = frozenset({401, 403, 404, 410, 429})
 _READABLE: Final = {"truncated": "disconnect", "too-large": "length"}
 """Failures that leave a body worth keeping, and WARC's word for what happened to it."""
@@ -246,6 +248,8 @@ class _Body:
         decoder = Decoder(("gzip",), self._caps)
         self._decoders.append(decoder)
         self._ahead = decoder.feed(head)
+        if self._over and not self.failure:
+            self._ahead += decoder.finish()
         self._ended(decoder)
 
     async def piece(self) -> bytes:
@@ -349,7 +353,7 @@ def robots_words(values: list[str]) -> tuple[bool, bool]:
     words: set[str] = set()
     for value in values:
         agent, colon, rest = value.lower().partition(":")
-        if colon and "," not in agent and "unavailable_after" not in agent:
+        if colon and "," not in agent and agent.strip() not in _WITH_VALUE:
             if agent.strip() != "xyro":
                 continue
             value = rest

@@ -161,7 +161,9 @@ class PageLinks:
         url = resolve(self.base, href, fold_slashes=self.fold_slashes)
         if url is not None:
             url = self.cache.one(url)
-        if href[0] != "?" and len(href) <= LONGEST_KEPT and len(urls) < FOLDER_KEPT:  # a bare query hangs on the page, not on its folder
+        if (
+            href[0] != "?" and len(href) <= LONGEST_KEPT and len(urls) < FOLDER_KEPT
+        ):  # a bare query hangs on the page, not on its folder
             urls[href] = url
             self.cache.spend(1)
         return url

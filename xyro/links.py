@@ -21,7 +21,18 @@ from lxml import etree
 from wire.messages import LINK_KIND_MASK
 from xyro import scan
 from xyro.charset import bom_of, codec_for, is_ascii_based
-from xyro.hrefs import BLANK, FOLDER_KEPT, LONGEST_KEPT, Found, HrefCache, Mark, PageLinks, Reference, has_effect, reference_of
+from xyro.hrefs import (
+    BLANK,
+    FOLDER_KEPT,
+    LONGEST_KEPT,
+    Found,
+    HrefCache,
+    Mark,
+    PageLinks,
+    Reference,
+    has_effect,
+    reference_of,
+)
 
 __all__ = ["Found", "HrefCache", "LinkExtractor"]
 
@@ -113,7 +124,11 @@ def _learnt(page: PageLinks, known: dict[bytes, Mark], tag: bytes, codec: str) -
         return page.mark(reference) if reference else None
     reference = reference_of(name, attrs)
     mark = page.mark(reference) if reference else None
-    if len(tag) <= LONGEST_KEPT and len(known) < FOLDER_KEPT and not (reference and reference[0].strip(BLANK)[:1] == "?"):
+    if (
+        len(tag) <= LONGEST_KEPT
+        and len(known) < FOLDER_KEPT
+        and not (reference and reference[0].strip(BLANK)[:1] == "?")
+    ):
         known[tag] = mark
         page.cache.spend(1)
     return mark

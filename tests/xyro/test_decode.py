@@ -39,7 +39,9 @@ CODED = {
 
 def decode(codings: tuple[str, ...], body: bytes, step: int = 0, caps: Caps | None = None) -> tuple[bytes, str]:
     decoder = Decoder(codings, caps or Caps())
-    out = b"".join(decoder.feed(body[at : at + step]) for at in range(0, len(body), step)) if step else decoder.feed(body)
+    out = (
+        b"".join(decoder.feed(body[at : at + step]) for at in range(0, len(body), step)) if step else decoder.feed(body)
+    )
     out += decoder.finish()
     assert decoder.produced == len(out)
     return out, decoder.failure
@@ -107,7 +109,11 @@ def test_the_cap_on_ratio_counts_beyond_what_is_free() -> None:
 
 @pytest.mark.parametrize("layers", [1, 2])
 def test_a_bomb_takes_little_memory(layers: int) -> None:
-    bomb = gzip.compress(b"\0" * 200_000_000, 9) if layers == 1 else gzip.compress(gzip.compress(b"\0" * 200_000_000, 9), 9)
+    bomb = (
+        gzip.compress(b"\0" * 200_000_000, 9)
+        if layers == 1
+        else gzip.compress(gzip.compress(b"\0" * 200_000_000, 9), 9)
+    )
     tracemalloc.start()
     decoder = Decoder(("gzip",) * layers)
     out = decoder.feed(bomb)

@@ -83,7 +83,7 @@ async def test_a_304_with_a_body_has_none_and_its_connection_is_not_used_again()
 
     async with serving(script) as server, reading() as fetcher:
         first = await fetcher.fetch(order(server.url + "/1", etag="x"))
-        assert first.error in ("", "bad-framing")
+        assert (first.error, first.etag) == ("", "")
         await asyncio.sleep(0.02)
         second = await fetcher.fetch(order(server.url + "/2"))
         assert (second.error, second.signature) == ("", MD5)
@@ -160,12 +160,12 @@ async def test_a_redirect_to_itself() -> None:
         *(("120", 120.0), (" 7 ", 7.0), ("0", 0.0), ("1000000000000", DAY), ("9" * 400, DAY), ("-5", 0.0), ("", 0.0)),
         *(("soon", 0.0), ("1.5", 0.0), ("٣", 0.0), (formatdate(1000 + 300, usegmt=True), 300.0)),
         *((formatdate(10, usegmt=True), 0.0), ("Fri, 31 Dec 9999 23:59:59 GMT", DAY), ("Mon, 99 Foo 0000", 0.0)),
-        ("Sat, 01 Jan 0001 00:00:00 GMT", 0.0),
     ],
 )
 def test_retry_after_is_clamped(text: str, seconds: float) -> None:
     """Zoo 45."""
     assert retry_after(text, 1000.0) == seconds
+    assert retry_after("Sat, 01 Jan 0001 00:00:00 GMT", 2e9) == 0.0
 
 
 # --- what is read and what is not

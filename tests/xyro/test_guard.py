@@ -40,7 +40,14 @@ def test_a_disguised_ipv4_is_judged_as_it_is(address: object) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        *("http://127.0.0.1/", "http://2130706433/", "http://0x7f.1/", "http://0177.0.0.1/", "http://127.1/", "http://[::1]/"),
+        *(
+            "http://127.0.0.1/",
+            "http://2130706433/",
+            "http://0x7f.1/",
+            "http://0177.0.0.1/",
+            "http://127.1/",
+            "http://[::1]/",
+        ),
         *("http://[::ffff:127.0.0.1]/", "http://①②⑦.0.0.1/", "http://127。0。0。1/", "http://0/", "http://localhost/"),
         *("http://a.localhost/", "http://LOCALHOST./", "http://[fe80::1]/", "http://169.254.169.254/latest/meta-data"),
     ],

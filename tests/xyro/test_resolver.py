@@ -106,7 +106,12 @@ async def test_ttls_are_clamped(ttl: int, kept: int) -> None:
 
 async def test_failures_have_their_own_classes_and_are_remembered() -> None:
     """Zoo 10."""
-    answers: dict[str, Answer] = {"missing.org": (3, []), "broken.org": (2, []), "silent.org": None, "refused.org": (5, [])}
+    answers: dict[str, Answer] = {
+        "missing.org": (3, []),
+        "broken.org": (2, []),
+        "silent.org": None,
+        "refused.org": (5, []),
+    }
     async with serving(lambda name, kind: answers.get(name, (0, []))) as (server, resolver, clock):
         expected = {
             "missing.org": "dns-nxdomain",
