@@ -1,53 +1,82 @@
 """The HTTP interface of a running crawler, on loopback, for the `xyro` commands and for scripts.
 
-    GET  /health                      no token: is it alive
+    GET  /health                      no token: {"ok", "pid"}
     GET  /status   /top?n=&by=   /why?url=   /audit
     GET  /export/pages|links|hosts    JSON lines, one commit boundary, streamed
     POST /submit   {"urls": [...], "priority": "ordered"}   -> {"accepted": n, "refused": [{"url", "why"}]}
-    POST /hosts    {"host": "...", "action": "pause|resume|block"}
+    POST /hosts    {"host": "...", "action": "pause|resume|block"}   -> {"host", "known"}
 
-Every request but /health carries `Authorization: Bearer TOKEN`; the token is in DIR/run, readable by its owner only. A Host
-header that is not ours is refused (DNS rebinding), bodies are at most 4 MiB, and there is no CORS.
+Every request but /health carries `Authorization: Bearer TOKEN`; the token is in DIR/run, readable by its owner only. It
+listens on loopback only, refuses a Host header that is not its own (DNS rebinding) and bodies above 4 MiB, and knows no
+CORS and no cookies. Errors are JSON too: {"error": "..."}.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hmac
+import ipaddress
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
 
-from crawl.audit import audit
+from crawl.long_looks import LongLooks
 from crawl.seeds import sort_seeds
 from crawl.single import Single
 from crawl.status import running
-from crawl.views import Views
 from crawl.why import why
-from wire.errors import InputError, XyroError
+from wire.errors import InputError, MachineError, XyroError
 from wire.urls import canonical
 
 BODY = 4 << 20
-MOST_URLS = 50_000
+MOST_URLS = 10_000
+MOST_ROWS = 100_000
+SHUTDOWN = 2.0
+"""seconds that requests under way have to end when the process stops"""
 ACTIONS = {"pause": "paused", "resume": "", "block": "blocked"}
-ROWS_A_WRITE = 500
+HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_log = logging.getLogger("xyro")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens on this machine alone. InputError: another address, or one that is taken."""
+    try:
+        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+    except ValueError:
+        raise InputError(f"[api] host: {host} is not an address; write 127.0.0.1") from None
+    if not address.is_loopback:
+        raise InputError(
+            f"[api] host: {host} can be reached from other machines, and this interface has no TLS: "
+            "write 127.0.0.1, and come from elsewhere through ssh"
+        )
+    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
+    try:
+        return socket.create_server((str(address), port), family=family)
+    except OSError as error:
+        raise InputError(
+            f"[api] {host}:{port}: {error.strerror}; choose another port, or 0 for any that is free"
+        ) from error
 
 
 class Api:
-    """Serves one Single. `port` is known once it is started."""
+    """Serves one Single."""
 
-    def __init__(self, single: Single, token: str, stop: Callable[[], None]) -> None:
+    def __init__(self, single: Single, token: str) -> None:
         self.single = single
-        self.token = token
-        self.port = 0
-        self._stop = stop
+        self._bearer = f"Bearer {token}".encode()
+        self._names = {"127.0.0.1", "localhost", "[::1]"}
+        self._looks = LongLooks(single)
         self._runner: web.AppRunner | None = None
 
-    async def start(self, host: str, port: int) -> None:
-        """Listen. InputError: the address is taken or not ours."""
+    async def start(self, listening: socket.socket) -> None:
+        """Answer on a socket of `listen`, which is closed in the end."""
+        address = listening.getsockname()[0]
+        self._names.add(f"[{address}]" if ":" in address else address)
         app = web.Application(client_max_size=BODY, middlewares=[self._guarded])
         app.add_routes(
             [
@@ -61,16 +90,12 @@ class Api:
                 web.post("/hosts", self._hosts),
             ]
         )
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN)
         await self._runner.setup()
-        try:
-            site = web.TCPSite(self._runner, host, port)
-            await site.start()
-        except OSError as error:
-            raise InputError(f"[api] {host}:{port}: {error.strerror}; choose another port, or 0 for any") from error
-        self.port = self._runner.addresses[0][1]
+        await web.SockSite(self._runner, listening).start()
 
     async def close(self) -> None:
+        """Requests under way are ended; nothing of the crawl is pinned any more."""
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -78,58 +103,60 @@ class Api:
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        name = request.host.rpartition(":")[0] if request.host.rpartition(":")[2].isdigit() else request.host
-        if name not in ("127.0.0.1", "localhost", "[::1]"):
-            return _error(403, "this interface answers to 127.0.0.1 only")
-        given = request.headers.get("Authorization", "")
-        if request.path != "/health" and not hmac.compare_digest(given.encode(), f"Bearer {self.token}".encode()):
-            return _error(401, "the token is missing or wrong; it is in the data directory's file `run`")
+        """Whom it answers, and every failure as JSON."""
         try:
-            return await handler(request)
+            return self._refusal(request) or await handler(request)
+        except web.HTTPException as error:  # aiohttp's own: no such path, no such method, too large
+            return _error(error.status, error.reason)
         except InputError as error:
             return _error(400, str(error))
         except XyroError as error:
             return _error(500, str(error))
+        except Exception:
+            _log.exception("%s %s failed (a bug)", request.method, request.path)
+            return _error(500, "internal error; the log has more")
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        name, _, port = request.host.rpartition(":")
+        if (name if name and port.isdigit() else request.host) not in self._names:
+            return _error(403, "this interface answers to its own address only")
+        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        if request.path != "/health" and not hmac.compare_digest(given, self._bearer):
+            return _error(401, "the token is missing or wrong; it is in the data directory's file `run`")
+        return None
 
     # -- looks -----------------------------------------------------------------------------------------------------
 
     async def _health(self, _: web.Request) -> web.Response:
-        self.single.check()
-        return web.json_response({"ok": True})
+        try:
+            self.single.check()
+        except Exception as error:
+            raise MachineError(f"it is failing: {error}") from error
+        return _json({"ok": True, "pid": os.getpid()})
 
     async def _status(self, _: web.Request) -> web.Response:
-        return web.json_response(running(self.single))
+        return _json(running(self.single))
 
     async def _top(self, request: web.Request) -> web.Response:
         count, by = request.query.get("n", "20"), request.query.get("by", "importance")
-        if not count.isdigit() or by not in ("importance", "cash", "stale"):
+        if not (count.isascii() and count.isdigit() and len(count) < 10) or by not in ("importance", "cash", "stale"):
             raise InputError("top: n is a whole number, by is importance, cash or stale")
         with await self.single.views() as views:
-            return web.json_response(views.top(min(int(count), 100_000), by, self.single.clock.time()))
+            return _json(views.top(min(int(count), MOST_ROWS), by, self.single.clock.time()))
 
     async def _why(self, request: web.Request) -> web.Response:
-        url = canonical(request.query.get("url", ""))
+        url = canonical(request.query.get("url", ""), fold_slashes=self.single.scope.fold_slashes)
         with await self.single.views() as views:
-            return web.json_response(why(views, url, self.single.clock.time()))
+            return _json(why(views, url, self.single.clock.time()))
 
     async def _audit(self, _: web.Request) -> web.Response:
-        async with self.single.boundary():
-            with Views(self.single.nodes) as views:
-                return web.json_response(audit(views))
+        return _json(await self._looks.audit())
 
     async def _export(self, request: web.Request) -> web.StreamResponse:
         table = request.match_info["table"]
         if table not in ("pages", "links", "hosts"):
             raise InputError("export: pages, links or hosts")
-        response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
-        await response.prepare(request)
-        with await self.single.views() as views:
-            rows: Iterator[dict[str, Any]] = getattr(views, table)()
-            for part in _parts(rows):
-                await response.write(part)
-                await asyncio.sleep(0)
-        await response.write_eof()
-        return response
+        return await self._looks.export(table, request)
 
     # -- orders ----------------------------------------------------------------------------------------------------
 
@@ -140,41 +167,37 @@ class Api:
             raise InputError(f"submit: urls is a list of at most {MOST_URLS:,} URLs")
         if given.get("priority", "ordered") != "ordered":
             raise InputError("submit: the priority is ordered")
-        accepted, refused = sort_seeds(urls, self.single.scope)
-        if accepted:
-            await self.single.submit(accepted)
-        return web.json_response(
-            {"accepted": len(accepted), "refused": [{"url": url, "why": reason} for url, reason in refused]}
-        )
+        scope = self.single.scope
+        wanted, refused = sort_seeds(urls, scope)
+        if wanted:
+            await self.single.submit(wanted)
+        outside = [(url, f"{reason}: known, but not to be read") for url in wanted if (reason := scope.why_out(url, 0))]
+        told = [{"url": url, "why": reason} for url, reason in (*refused, *outside)]
+        return _json({"accepted": len(wanted) - len(outside), "refused": told})
 
     async def _hosts(self, request: web.Request) -> web.Response:
         given = await _body(request)
         host, action = given.get("host"), given.get("action")
         if not isinstance(host, str) or action not in ACTIONS:
             raise InputError("hosts: host is a host[:port] as URLs write it, action is pause, resume or block")
-        return web.json_response({"host": host, "known": await self.single.hold(host, ACTIONS[action])})
+        return _json({"host": host, "known": await self.single.hold(host, ACTIONS[action])})
 
 
 async def _body(request: web.Request) -> dict[str, Any]:
     try:
         given = await request.json()
-    except (ValueError, UnicodeDecodeError):
+    except (ValueError, RecursionError):
         raise InputError("the body is not JSON") from None
     if not isinstance(given, dict):
         raise InputError("the body is not a JSON object")
     return given
 
 
-def _parts(rows: Iterable[dict[str, Any]]) -> Iterator[bytes]:
-    lines: list[str] = []
-    for row in rows:
-        lines.append(json.dumps(row))
-        if len(lines) == ROWS_A_WRITE:
-            yield ("\n".join(lines) + "\n").encode()
-            lines = []
-    if lines:
-        yield ("\n".join(lines) + "\n").encode()
+def _json(said: object) -> web.Response:
+    return web.json_response(said, headers=HEADERS)
 
 
 def _error(status: int, text: str) -> web.Response:
-    return web.json_response({"error": text}, status=status)
+    return web.Response(
+        text=json.dumps({"error": text}), status=status, content_type="application/json", headers=HEADERS
+    )

@@ -1,38 +1,43 @@
 """From start to stop of a crawling process: `crawl` in the foreground and `serve`.
 
-start: settings, guard, data directory (locked), nodes, interface, DIR/run    serve: until the end or a signal
-stop:  no new reads, those under way end, everything is committed, snapshot, DIR/run removed.  A second signal: at once.
+start: settings, guard, interface's socket, data directory (locked), nodes, DIR/run       serve: to the end or a signal
+stop:  no new reads, those under way end, everything is committed, snapshot, DIR/run removed
+
+Whatever can be refused is refused before the data directory is made. SIGINT, SIGTERM and SIGHUP stop in order, and the
+process ends with its closing report and 0: that was no failure. A second signal ends it at once with 128 + its number;
+what was committed stays, and the journal brings it back.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
-import json
 import logging
 import os
 import secrets
 import signal
+import socket
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from configs.schema import Settings
-from crawl import given, run_file
-from crawl.api import Api
+from crawl import run_file
+from crawl.api import Api, listen
 from crawl.data_dir import DataDir
 from crawl.progress import show
 from crawl.reading import check_contact, guard_of
+from crawl.remembered import remember
 from crawl.seeds import why_refused
 from crawl.single import Bounds, Single
-from crawl.table import table
 from wire.errors import InputError
-from wire.text import printable
 from wire.urls import canonical
+from xyro.guard import Guard
 
-TOP = 10
+SHOW_CURSOR = "\x1b[?25h"
 _log = logging.getLogger("xyro")
 
 
@@ -45,59 +50,94 @@ class Job:
     bounds: Bounds
     seeds: tuple[str, ...] = ()
     partitions: int | None = None
-    as_json: bool = False
 
 
-def run(job: Job) -> int:
-    """The process's exit code: 0, or 1 where a seed was refused. InputError and MachineError go to the caller."""
+@dataclass(slots=True)
+class Ended:
+    """How it went. `refused`: seeds that are not read, and why."""
+
+    report: dict[str, Any] = field(default_factory=dict)
+    """the object that `crawl --json` prints"""
+    best: list[dict[str, Any]] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+
+
+def run(job: Job) -> Ended:
+    """Until the crawl ends or somebody stops it. InputError: nothing was changed; MachineError: the disk failed."""
     import uvloop
 
-    seeds = [canonical(seed, fold_slashes=job.settings.crawl.fold_slashes) for seed in job.seeds]
-    gc.collect()
-    gc.freeze()  # imports live for ever: spare the collector from looking at them again and again
-    gc.set_threshold(50_000, 20, 50)
-    return uvloop.run(_Life(job, seeds).run())
+    settings = job.settings
+    seeds = list(dict.fromkeys(canonical(seed, fold_slashes=settings.crawl.fold_slashes) for seed in job.seeds))
+    guard = guard_of(settings.fetch)
+    check_contact(settings.fetch, guard)
+    if remote := run_file.Remote.find(job.data):
+        raise InputError(
+            f"{job.data}: in use by process {remote.pid}; `xyro submit URL --data {job.data}` hands it URLs, "
+            f"`xyro status --data {job.data}` shows it, and it ends by Ctrl-C or `kill {remote.pid}`"
+        )
+    with contextlib.ExitStack() as stack:
+        signals = stack.enter_context(_Signals().installed())
+        listening = stack.enter_context(listen(settings.api.host, settings.api.port))
+        data = _open(job, make=bool(seeds) or job.bounds.forever)
+        stack.callback(data.close)
+        remember(job.data, settings)
+        gc.collect()
+        gc.freeze()  # imports live for ever: spare the collector from looking at them again and again
+        gc.set_threshold(50_000, 20, 50)
+        return uvloop.run(_Life(job, seeds, signals).run(data, guard, listening))
+
+
+def _open(job: Job, make: bool) -> DataDir:
+    """The data directory. Another --partitions on a resume is refused, and so is another setting of that name."""
+    wanted = job.partitions or (job.settings.crawl.partitions if job.settings.crawl.partitions > 1 else None)
+    return DataDir.open(job.data, partitions=wanted, make=make)
 
 
 class _Life:
     """One run."""
 
-    def __init__(self, job: Job, seeds: Sequence[str]) -> None:
+    def __init__(self, job: Job, seeds: list[str], signals: _Signals) -> None:
         self.job = job
-        self.seeds = list(dict.fromkeys(seeds))
+        self.seeds = seeds
+        self.signals = signals
         self.stop = asyncio.Event()
-        self.signals = 0
 
-    async def run(self) -> int:
-        settings = self.job.settings
-        guard = guard_of(settings.fetch)
-        check_contact(settings.fetch, guard)
-        if not self.job.data.exists() and not self.seeds and not self.job.bounds.forever:
-            raise InputError(f"{self.job.data}: nothing to resume there; give a seed URL to begin a crawl")
-        data = DataDir.open(self.job.data, partitions=self.job.partitions, make=True)
-        given.remember(self.job.data, settings)
-        single = Single(data, settings, guard, self.job.bounds)
-        refused = [(url, reason) for url in self.seeds if (reason := why_refused(url, single.scope))]
-        for url, reason in refused:
-            print(f"{printable(url)}: refused: {reason}", file=sys.stderr)  # noqa: T201  # the command's own output
-        api = Api(single, secrets.token_urlsafe(24), self.stop.set)
-        reason = ""
+    async def run(self, data: DataDir, guard: Guard, listening: socket.socket) -> Ended:
+        """From start to stop, whatever happens in between."""
+        self.signals.attach(asyncio.get_running_loop(), self._stopped)
+        host, port = listening.getsockname()[:2]
+        guard.deny(host, port)
+        single = Single(data, self.job.settings, guard, self.job.bounds)
+        api = Api(single, token := secrets.token_urlsafe(24))
+        ended = Ended()
+        reason = "failed"
         try:
             single.start()
-            await api.start(settings.api.host, settings.api.port)
-            guard.deny(settings.api.host, api.port)
-            run_file.write(self.job.data, settings.api.host, api.port, api.token)
-            self._listen()
-            if self.seeds:
-                await single.sow(self.seeds)
+            await api.start(listening)
+            run_file.write(self.job.data, host, port, token)
+            self._greet(single, data.created, host, port)
+            await self._submit(single, ended)
             reason = await self._serve(single)
         finally:
             run_file.remove(self.job.data)
             await api.close()
             await single.stop()
         single.check_writes()
-        await self._tell(single, reason)
-        return 1 if refused else 0
+        ended.report, ended.best = closing_report(single, reason), single.best
+        return ended
+
+    def _greet(self, single: Single, created: bool, host: str, port: int) -> None:
+        what = "a new crawl" if created else f"resuming: {single.known:,} pages known, {single.reads_total:,} reads"
+        _log.info("%s: %s; listening at %s:%d", self.job.data, what, host, port)
+
+    async def _submit(self, single: Single, ended: Ended) -> None:
+        """Hand the seeds over; those that are not to be read are recorded too, and told."""
+        if not self.seeds:
+            return
+        await single.submit(self.seeds)
+        for url in self.seeds:
+            if reason := why_refused(url, single.scope) or single.scope.why_out(url, 0):
+                ended.refused.append((url, reason))
 
     async def _serve(self, single: Single) -> str:
         """Until the crawl ends or somebody stops it; the reason."""
@@ -112,29 +152,54 @@ class _Life:
                 task.cancel()
             await asyncio.gather(shown, ended, stopped, return_exceptions=True)
 
-    def _listen(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._signalled)
-
-    def _signalled(self) -> None:
-        self.signals += 1
-        if self.signals > 1:
-            os._exit(130)  # state is what was committed; the journal brings it back
-        _log.warning("stopping: reads under way are finished and committed; a second signal stops at once")
+    def _stopped(self) -> None:
+        if not self.stop.is_set():
+            _log.warning("stopping: reads under way are finished and committed; a second signal stops at once")
         self.stop.set()
 
-    async def _tell(self, single: Single, reason: str) -> None:
-        closing = closing_report(single, reason)
-        if self.job.as_json:
-            print(json.dumps(closing))  # noqa: T201
-        elif not self.job.bounds.forever:
-            print(_sentence(closing))  # noqa: T201
-            print(table(single.best, "importance"))  # noqa: T201
+
+class _Signals:
+    """The first signal asks for an orderly stop, also one that comes during start; the second ends the process.
+
+    By handlers of `signal`, not of the loop: those would wait for the loop's turn, and a second signal must not.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._tell: tuple[asyncio.AbstractEventLoop, Any] | None = None
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[_Signals]:
+        """While the block lasts. A SIGHUP that the caller had ignored (nohup) stays ignored."""
+        chosen = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            chosen.append(signal.SIGHUP)
+        before = {number: signal.signal(number, self._came) for number in chosen}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def attach(self, loop: asyncio.AbstractEventLoop, tell: Any) -> None:
+        """From now on `tell` is called, on the loop."""
+        self._tell = loop, tell
+        if self._count:
+            tell()
+
+    def _came(self, number: int, _: object) -> None:
+        self._count += 1
+        if self._count > 1:
+            if sys.stderr.isatty():
+                os.write(2, SHOW_CURSOR.encode())  # the live line may have hidden it
+            os._exit(128 + number)
+        if self._tell is not None:
+            loop, tell = self._tell
+            loop.call_soon_threadsafe(tell)
 
 
 def closing_report(single: Single, reason: str) -> dict[str, Any]:
-    """The object that `crawl --json` prints."""
+    """The object that `crawl --json` prints. `reads_total` counts from the crawl's beginning, the rest this run."""
     return {
         "pages_read": single.reads,
         "pages_known": single.known,
@@ -146,9 +211,10 @@ def closing_report(single: Single, reason: str) -> dict[str, Any]:
     }
 
 
-def _sentence(closing: dict[str, Any]) -> str:
-    errors = ", ".join(f"{kind} {count}" for kind, count in closing["errors"].items()) or "none"
+def sentence(report: dict[str, Any]) -> str:
+    """The closing report for people."""
+    errors = ", ".join(f"{kind} {count:,}" for kind, count in report["errors"].items()) or "none"
     return (
-        f"{closing['pages_read']:,} pages read, {closing['pages_known']:,} known, {closing['bytes'] / 1e6:.1f} MB "
-        f"in {closing['seconds']:.1f} s ({closing['ended']}). Errors: {errors}."
+        f"{report['pages_read']:,} pages read, {report['pages_known']:,} known, {report['bytes'] / 1e6:.1f} MB "
+        f"in {report['seconds']:.1f} s ({report['ended']}). Errors: {errors}."
     )

@@ -1,27 +1,55 @@
-"""Log lines: text or JSON, on standard error, every external string made printable before it gets here or here."""
+"""Log lines: text or JSON, on standard error, one line an event; strangers' strings are made printable on the way out."""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
+from datetime import UTC, datetime
+from typing import TextIO
 
 from wire.text import printable
 
-
-class _Text(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        return printable(super().format(record), 4000)
-
-
-class _Json(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        said = {"time": self.formatTime(record), "level": record.levelname.lower(), "from": record.name}
-        return json.dumps({**said, "text": printable(record.getMessage(), 4000)})
+LONGEST = 4000
 
 
 def set_up(level: str, form: str) -> None:
     """One handler on the root logger."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Json() if form == "json" else _Text("%(asctime)s %(levelname)s %(message)s"))
+    handler = _Standard()
+    handler.setFormatter(_Json() if form == "json" else _Text())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+class _Standard(logging.StreamHandler[TextIO]):
+    """Writes to what sys.stderr is at the moment: under a live line, lines go above it."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:  # type: ignore[override]
+        return sys.stderr
+
+
+class _Text(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        said = f"{_time(record)} {record.levelname.lower()} {printable(record.getMessage(), LONGEST)}"
+        return "\n  ".join([said, *(printable(line, LONGEST) for line in _trace(record))])
+
+
+class _Json(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        said = {"time": _time(record), "level": record.levelname.lower(), "from": record.name}
+        said["text"] = printable(record.getMessage(), LONGEST)
+        if trace := _trace(record):
+            said["trace"] = "\n".join(trace)
+        return json.dumps(said)
+
+
+def _time(record: logging.LogRecord) -> str:
+    """RFC 3339, UTC."""
+    return datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _trace(record: logging.LogRecord) -> list[str]:
+    return logging.Formatter().formatException(record.exc_info).splitlines() if record.exc_info else []

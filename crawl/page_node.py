@@ -501,7 +501,7 @@ class PageNode:
         host = int(self.columns["host"][page])
         later = report.host_next if report.host_next > report.ended + 1.0 or report.host_failures else 0.0
         if (later or host in self.partition.hosts.clocks) and self.partition.hosts.remember(
-            host, later, report.host_failures
+            host, later, report.host_failures, report.ended
         ):
             self.partition.put(*self.partition.hosts.stored(host))
 

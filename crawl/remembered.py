@@ -16,7 +16,7 @@ import msgspec
 
 from configs.load import load
 from configs.schema import Settings
-from wire.errors import MachineError
+from wire.errors import InputError, MachineError
 
 NAME = "settings.toml"
 HEAD = "# What this crawl was begun with. Later settings files, the environment and the command line beat it.\n"
@@ -42,12 +42,14 @@ def remember(directory: Path, settings: Settings) -> None:
             fresh = directory / f".{NAME}.new"
             fresh.write_text(text, encoding="utf-8")
             fresh.replace(path)
+    except UnicodeEncodeError:
+        raise InputError("a setting from the environment is not UTF-8: write it in a settings file") from None
     except OSError as error:
         raise MachineError(f"{path}: {error.strerror}: free or mend the disk") from error
 
 
 def _lines(settings: Settings) -> Iterator[str]:
-    """TOML. A string, number, switch or list of them is written as in JSON."""
+    """TOML, one line each."""
     values, defaults = msgspec.to_builtins(settings), msgspec.to_builtins(Settings())
     rules = values.pop("rules")
     for section, keys in values.items():
@@ -58,10 +60,15 @@ def _lines(settings: Settings) -> Iterator[str]:
         }
         yield from _table(f"[{section}]", changed)
     for rule in rules:
-        yield from _table("[[rules]]", {key: value for key, value in rule.items() if value})
+        yield from _table("[[rules]]", {key: value for key, value in rule.items() if value not in (None, "", [])})
 
 
 def _table(head: str, values: Mapping[str, Any]) -> Iterator[str]:
     if values:
         yield f"\n{head}"
-        yield from (f"{key} = {json.dumps(value)}" for key, value in values.items())
+        yield from (f"{key} = {_toml(value)}" for key, value in values.items())
+
+
+def _toml(value: object) -> str:
+    """A string, number, switch or list: written as in JSON."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML's strings must not hold it

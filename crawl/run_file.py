@@ -17,17 +17,23 @@ from urllib.parse import urlencode
 from wire.errors import InputError, MachineError
 
 NAME = "run"
+QUICK = 5.0
+"""seconds until a living process has said that it lives"""
 PATIENCE = 600.0
-"""seconds until a running process has answered (an audit of millions of pages takes a while)"""
+"""seconds until it has answered (an audit of millions of pages takes a while)"""
 
 
 def write(directory: Path, host: str, port: int, token: str) -> None:
     """Readable by the owner only, there or not there but never in part."""
     path, fresh = directory / NAME, directory / f".{NAME}.new"
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(handle, "w") as file:
-        json.dump({"pid": os.getpid(), "host": host, "port": port, "token": token}, file)
-    fresh.rename(path)
+    try:
+        fresh.unlink(missing_ok=True)  # of a process that died here
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(handle, "w") as file:
+            json.dump({"pid": os.getpid(), "host": host, "port": port, "token": token}, file)
+        fresh.rename(path)
+    except OSError as error:
+        raise MachineError(f"{path}: {error.strerror}: mend the disk or the directory's rights") from error
 
 
 def remove(directory: Path) -> None:
@@ -45,31 +51,51 @@ class Remote:
 
     @classmethod
     def find(cls, directory: Path) -> Remote | None:
-        """The process that works on `directory`, None where none answers."""
+        """The process that works on `directory`; None where none does. MachineError: it lives and does not answer."""
         try:
             said = json.loads((directory / NAME).read_text())
             remote = cls(int(said["pid"]), str(said["host"]), int(said["port"]), str(said["token"]))
-            os.kill(remote.pid, 0)
-            connection = http.client.HTTPConnection(remote.host, remote.port, timeout=5)
-            connection.request("GET", "/health")
-            return remote if connection.getresponse().status == 200 else None
+            return remote if _alive(remote.pid) and remote._answers() else None
+        except TimeoutError:
+            raise MachineError(f"{directory}: process {remote.pid} is busy or hangs: try again, or stop it") from None
         except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
             return None
 
+    def _answers(self) -> bool:
+        """Is it the process that wrote the file? (After a crash its number or port may be somebody else's.)"""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=QUICK)
+        try:
+            connection.request("GET", "/health")
+            response = connection.getresponse()
+            return response.status == 200 and bool(json.loads(response.read(4096))["pid"] == self.pid)
+        finally:
+            connection.close()
+
     def get(self, path: str, **query: object) -> Any:
         """The JSON that the process answers with."""
-        response = self._request("GET", f"{path}?{urlencode(query)}" if query else path, None)
-        return json.loads(response.read())
+        return self._json("GET", f"{path}?{urlencode(query)}" if query else path)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
-        return json.loads(self._request("POST", path, json.dumps(body)).read())
+        return self._json("POST", path, json.dumps(body))
 
     def lines(self, path: str) -> Iterator[dict[str, Any]]:
-        """Rows of a JSON-lines answer, as they come."""
-        for line in self._request("GET", path, None):
-            yield json.loads(line)
+        """Rows of a JSON-lines answer, as they come. MachineError: it broke off."""
+        response = self._request("GET", path)
+        try:
+            for line in response:
+                yield json.loads(line)
+        except (OSError, ValueError, http.client.HTTPException):
+            raise MachineError(f"process {self.pid} stopped before all was said: ask again") from None
+        finally:
+            response.close()
 
-    def _request(self, method: str, path: str, body: str | None) -> http.client.HTTPResponse:
+    def _json(self, method: str, path: str, body: str | None = None) -> Any:
+        try:
+            return json.loads(self._request(method, path, body).read())
+        except (OSError, ValueError, http.client.HTTPException):
+            raise MachineError(f"process {self.pid} stopped before it had answered: ask again") from None
+
+    def _request(self, method: str, path: str, body: str | None = None) -> http.client.HTTPResponse:
         """InputError: it refused, and says why. MachineError: it went away."""
         connection = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
@@ -79,9 +105,22 @@ class Remote:
         except (OSError, http.client.HTTPException) as error:
             raise MachineError(f"process {self.pid} does not answer: {error}") from error
         if response.status != 200:
-            try:
-                reason = json.loads(response.read())["error"]
-            except (ValueError, KeyError, TypeError):
-                reason = f"HTTP {response.status}"
-            raise (InputError if response.status == 400 else MachineError)(reason)
+            raise (InputError if response.status == 400 else MachineError)(_reason(response))
         return response
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's, but there
+        return True
+    return True
+
+
+def _reason(response: http.client.HTTPResponse) -> str:
+    try:
+        return str(json.loads(response.read())["error"])
+    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
+        return f"the process answers HTTP {response.status}"

@@ -1,8 +1,8 @@
 """The benchmarks: `xyro lab speed ram | latency | pages`. Everything stays on loopback; temporary data, deleted after.
 
-    ram        bytes of RAM per known URL, links/s into the frontier, us per page (design.md section 3 and 10)
-    latency    many slow hosts at once: pages/s, RSS, event-loop lag
-    pages      CPU per page and where it goes
+ram        bytes of RAM per known URL, links/s into the frontier, us per page (design.md section 3 and 10)
+latency    many slow hosts at once: pages/s, RSS, event-loop lag
+pages      CPU per page and where it goes
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from wire.errors import XyroError
 
@@ -41,11 +42,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(name: str, options: dict[str, object]) -> None:
+def _run(name: str, options: dict[str, Any]) -> None:
     """Import what the benchmark needs, no more: RSS is measured."""
-    from crawl import speed_crawl, speed_ram
+    if name == "ram":
+        from crawl.speed_ram import ram
 
-    {"ram": speed_ram.ram, "latency": speed_crawl.latency, "pages": speed_crawl.pages}[name](**options)
+        ram(**options)
+    else:
+        from crawl import speed_crawl
+
+        (speed_crawl.latency if name == "latency" else speed_crawl.pages)(**options)
 
 
 def _counting(text: str) -> int:

@@ -128,10 +128,21 @@ class Frontier:
         number = int(order.url.rpartition("-")[2].removesuffix(".html"))
         urls = self.web.links(number, new, near, far)
         return PageReport(
-            order.page, order.url, order.epoch, order.priority, self.now - 0.1, self.now, status=200, kind=Kind.HTML,
-            mime="text/html", size=28_000, signature=next(self._signatures).to_bytes(16, "big"), etag=f'"{number:x}-5f3c"',
-            last_modified="Tue, 04 Nov 2025 08:00:00 GMT", links=Links(tuple(urls), bytes(len(urls))), address="192.0.2.1",
-        )  # fmt: skip
+            order.page,
+            order.url,
+            order.epoch,
+            order.priority,
+            started=self.now - 0.1,
+            ended=self.now,
+            status=200,
+            kind=Kind.HTML,
+            mime="text/html",
+            size=28_000,
+            signature=next(self._signatures).to_bytes(16, "big"),
+            etag=f'"{number:x}-5f3c"',
+            last_modified="Tue, 04 Nov 2025 08:00:00 GMT",
+            links=Links(tuple(urls), bytes(len(urls))),
+        )
 
 
 def ram(urls: int, group: int, per_host: int) -> None:
@@ -173,32 +184,30 @@ def _tell_memory(half: tuple[Memory, int], end: tuple[Memory, int], points: list
 
 
 def _tell_rates(frontier: Frontier, grown: list[Cost]) -> None:
-    near, far = (LINKS, 0, 0), (0, 0, LINKS)
-    say(f"links/s into the frontier, commit groups of {frontier.group} pages, wall time, synced writes included:")
-    _tell_rate(f"mixed (of {LINKS}: {MIX[0]} new, {MIX[1]} near, {MIX[2]} far)", grown[-10 * TURNS :])
-    for name, kinds in (("known, near", (0, LINKS, 0)), ("known, far", far), ("new", near)):
+    say(f"into the frontier, {frontier.group} pages a commit group  links/s of CPU, links/s of wall time, us of CPU a page")
+    _tell_rate(f"of {LINKS} links {MIX[0]} new, {MIX[1]} near, {MIX[2]} far", grown[-10 * TURNS :])
+    for name, kinds in (("all known, near", (0, LINKS, 0)), ("all known, far", (0, 0, LINKS)), ("all new", (LINKS, 0, 0))):
         _tell_rate(name, [frontier.read(*kinds) for _ in range(TURNS)])
-    say(f"  goal: at least {GOAL_LINKS:,}")
+    say(f"  goal: at least {GOAL_LINKS:,} links/s")
 
 
 def _tell_rate(name: str, costs: list[Cost]) -> None:
-    rates = [cost.links / cost.seconds for cost in costs]
+    by_cpu, by_wall = [cost.links / cost.cpu for cost in costs], [cost.links / cost.seconds for cost in costs]
     page = statistics.median(cost.cpu / cost.pages for cost in costs) * 1e6
-    links = sum(cost.links for cost in costs) / sum(cost.pages for cost in costs)
-    say(f"  {name:<40} {spread(rates):<36} {page:>6,.0f} us of CPU a page ({links:.0f} links)")
+    say(f"  {name:<34} {spread(by_cpu):<28} {spread(by_wall):<28} {page:>6,.0f}")
 
 
 def _tell_peer(urls: int, per_host: int) -> None:
     """Scrapy's duplicate filter: a set of SHA-1 fingerprints. It knows that a URL was met, and nothing else of it."""
-    web, clock = MadeUpWeb(per_host), SystemClock()
+    web = MadeUpWeb(per_host)
     made = [web.url(number) for number in range(urls)]
-    gc.collect()
-    before, began = memory().rss, clock.monotonic()
+    before, used = memory().rss, cpu_seconds()
     met: set[str] = set()
     for url in made:
-        print_ = hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()
-        if print_ not in met:
-            met.add(print_)
-    seconds = clock.monotonic() - began
-    say(f"peer, a set of SHA-1 fingerprints in RAM and nothing on disk (Scrapy's filter): {urls / seconds:,.0f} new links/s")
-    say(f"  {(memory().rss - before) / urls:.0f} bytes/URL or more (memory that was freed before may be used again)")
+        fingerprint = hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()
+        if fingerprint not in met:
+            met.add(fingerprint)
+    used = cpu_seconds() - used
+    grown = (memory().rss - before) / urls
+    say("peer: Scrapy's filter, a set of SHA-1 fingerprints in RAM, nothing on disk, nothing known of the URLs")
+    say(f"  {urls / used:,.0f} new links/s of CPU, {grown:.0f} bytes/URL (or more: freed memory may have been used again)")

@@ -1,26 +1,28 @@
-"""`xyro status` of a running crawl: the summary, and what is happening now."""
+"""`xyro status` of a running crawl: the summary, and what is happening now; and either of them for people."""
 
 from __future__ import annotations
 
 import resource
+from collections.abc import Mapping
 from typing import Any
 
 from crawl.single import Single
 from crawl.summary import summary
 from wire.messages import Priority
 
+TEN_MINUTES = 600.0
+
 
 def running(single: Single) -> dict[str, Any]:
     """The summary of all nodes with queue, speed and memory."""
     elapsed = max(single.clock.monotonic() - single.started, 1e-9)
     counts = single.queue.counts()
-    now = single.clock.time()
     return {
         **summary(single.nodes),
         "running": True,
         "seconds": round(elapsed, 1),
         "reads_this_run": single.reads,
-        "pages_per_second": round(sum(node.planner.meter.rate(now) for node in single.nodes), 2),
+        "pages_per_second": round(_speed(single, elapsed), 2),
         "queue": {priority.name.lower(): counts[priority] for priority in Priority},
         "in_flight": single.pool.in_flight,
         "leased": single.leased,
@@ -30,3 +32,23 @@ def running(single: Single) -> dict[str, Any]:
         "stale_reports": sum(node.stale for node in single.nodes),
         "max_rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
     }
+
+
+def _speed(single: Single, elapsed: float) -> float:
+    """Reads a second over the last ten minutes, or since the start."""
+    if elapsed < TEN_MINUTES or single.settings.refresh.bandwidth:  # then the meter says what was set
+        return single.reads / elapsed
+    return sum(node.planner.meter.rate(single.clock.time()) for node in single.nodes)
+
+
+def lines(said: Mapping[str, Any]) -> list[str]:
+    """A status for people: a name and a value a line, counts of nothing left out."""
+    return [f"{name.replace('_', ' '):>17}  {_shown(value)}" for name, value in said.items()]
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return "  ".join(f"{name} {count:,}" for name, count in value.items() if count) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -20,7 +20,8 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,10 @@ LEAST_SNAPSHOT = 65_536
 """bytes of journal after which a snapshot is written: the least that the settings allow"""
 RECOVERY = 0.1
 """seconds after a store was opened in which recovery goes on"""
+
+
+File = tuple[int, int]
+"""inode and time of its last change: another file under the same name is another File"""
 
 
 class Moment(enum.Enum):
@@ -94,6 +99,8 @@ class Outcome:
     """of the killed crawl, all lives and audits together"""
     requests: int = 0
     reads: int = 0
+    last: int = 0
+    """page requests before the last kill"""
     gap: float = 0.0
     """shortest time between two requests of one process to a host"""
     gap_across: float = 0.0
@@ -114,7 +121,8 @@ class Outcome:
         return (
             f"{'holds' if self.ok else 'BROKEN'}: partitions {self.plan.partitions}, {self.kills} kills "
             f"({hit}; {self.torn} left half a snapshot), {self.pages} pages of {self.known} URLs, "
-            f"{self.requests} page requests, {self.reads} reads, {self.requests - self.reads} lost, shortest gap "
+            f"{self.requests} page requests ({self.last} before the last kill), {self.reads} reads, "
+            f"{self.requests - self.reads} lost, shortest gap "
             f"{self.gap:.3f} s ({self.gap_across:.3f} s across lives; delay {self.plan.delay:.3f} s), "
             f"{self.seconds:.0f} s"
         )
@@ -186,36 +194,36 @@ class _Killer:
         self.window = window
         self.chance = random.Random(seed)
         self.clock = SystemClock()
+        self.torn = 0
+        """kills that left half a snapshot behind"""
 
     def end(self, moment: Moment) -> bool:
         """Start a process and end it at `moment`; False if the crawl was over before."""
         often = moment is Moment.SNAPSHOT or self.chance.random() < 0.5
-        opened = self._opened()
         child = self.crawl.start(LEAST_SNAPSHOT if often else None)
+        opened, halves = self._opened(), self._halves()  # as they were: Python itself needs longer to start than this
         try:
-            return self._end(child, moment, opened)
+            there = self._reach(child, moment, opened, halves)
+            if there and moment is Moment.INTERRUPT:
+                child.send_signal(signal.SIGINT)
+            if not there or moment is Moment.INTERRUPT:
+                self.crawl.finish(child)
         finally:
-            if child.poll() is None:
-                child.kill()
+            child.kill()
             child.wait()
+        self.torn += bool(self._halves() - halves)
+        return there
 
-    def _end(self, child: subprocess.Popen[bytes], moment: Moment, opened: list[int]) -> bool:
+    def _reach(self, child: subprocess.Popen[bytes], moment: Moment, opened: set[File], halves: set[File]) -> bool:
+        """Wait for the moment; False if the process ended before."""
         match moment:
             case Moment.RECOVERY:
                 there = self._wait(child, lambda: self._opened() != opened)
-                there = there and self._pass(child, self.chance.uniform(0.0, RECOVERY))
+                return there and self._pass(child, self.chance.uniform(0.0, RECOVERY))
             case Moment.SNAPSHOT:
-                there = self._wait(child, lambda: any(self.torn()))
-            case _:
-                there = self._wait(child, lambda: self._listens(child.pid))
-                there = there and self._pass(child, self.chance.uniform(0.0, self.window))
-        if not there:
-            self.crawl.finish(child)
-            return False
-        if moment is Moment.INTERRUPT:
-            child.send_signal(signal.SIGINT)
-            self.crawl.finish(child)
-        return True
+                return self._wait(child, lambda: bool(self._halves() - halves))
+        there = self._wait(child, lambda: self._listens(child.pid))
+        return there and self._pass(child, self.chance.uniform(0.0, self.window))
 
     def _wait(self, child: subprocess.Popen[bytes], there: Callable[[], bool]) -> bool:
         """Until it is there, or has ended (False)."""
@@ -241,13 +249,22 @@ class _Killer:
         except (OSError, ValueError):
             return False
 
-    def _opened(self) -> list[int]:
+    def _opened(self) -> set[File]:
         """Changes when a partition's store is opened: LevelDB begins another LOG."""
-        return [path.stat().st_ino for path in sorted(self.crawl.data.glob("p*/store/LOG"))]
+        return _files(self.crawl.data, "p*/store/LOG")
 
-    def torn(self) -> Iterator[Path]:
-        """Snapshots that are not whole."""
-        return self.crawl.data.glob("p*/snapshot-*.tmp")
+    def _halves(self) -> set[File]:
+        """Snapshots that are being written, or were when somebody was killed."""
+        return _files(self.crawl.data, "p*/snapshot-*.tmp")
+
+
+def _files(directory: Path, pattern: str) -> set[File]:
+    found = set()
+    for path in directory.glob(pattern):
+        with suppress(FileNotFoundError):  # it was renamed meanwhile
+            stat = path.stat()
+            found.add((stat.st_ino, stat.st_ctime_ns))
+    return found
 
 
 def ordeal(what: Plan, directory: Path, tell: Callable[[str], None] = lambda _: None) -> Outcome:
@@ -279,10 +296,12 @@ def _torment(crawl: Crawl, outcome: Outcome, tell: Callable[[str], None]) -> Non
             outcome.violations.append(f"the crawl was over before it was {moment.value} for the last time")
             return
         outcome.ends[moment] += 1
-        outcome.torn += any(killer.torn())
-        said = crawl.audit() if crawl.data.exists() else {"ok": True, "pages": 0, "violations": []}
-        tell(f"life {crawl.lives}: {moment.value}: audit {'holds' if said['ok'] else 'BROKEN'}, {said['pages']} pages")
-        outcome.violations += [f"after life {crawl.lives} ({moment.value}): {each}" for each in said["violations"]]
+        outcome.torn = killer.torn
+        if crawl.data.exists():  # else it was killed before there was anything to lose
+            said = crawl.audit()
+            holds = "holds" if said["ok"] else "BROKEN"
+            tell(f"life {crawl.lives}: {moment.value}: {holds}, {said['pages']} pages known")
+            outcome.violations += [f"life {crawl.lives} ({moment.value}): {each}" for each in said["violations"]]
 
 
 def _judge(outcome: Outcome, calm: Crawl, rough: Crawl, log: str, port: int) -> None:
@@ -292,6 +311,7 @@ def _judge(outcome: Outcome, calm: Crawl, rough: Crawl, log: str, port: int) -> 
     outcome.pages = sum(row["reads"] > 0 for row in expected)
     outcome.requests = sum(request.uri != ROBOTS for request in requests)
     outcome.reads = sum(row["reads"] for row in found)
+    outcome.last = sum(request.uri != ROBOTS and request.life != life(rough.name, rough.lives) for request in requests)
     outcome.gap, outcome.gap_across = (shortest_gap(requests, lives=lives) for lives in (True, False))
     outcome.violations += [f"at the end: {each}" for each in rough.audit()["violations"]]
     outcome.violations += violations(expected, found, requests, outcome.kills, outcome.plan.delay)
@@ -303,7 +323,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m lab.crash", description="Kill a crawl, audit, resume, compare.")
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--interrupts", type=int, default=0, help="Ctrl-C so many times, beside the kills")
-    parser.add_argument("--seconds", type=float, default=40.0, help="the crawl is slowed to last so long; 0: not at all")
+    parser.add_argument(
+        "--seconds", type=float, default=40.0, help="the crawl is slowed to last so long; 0: not at all"
+    )
     for name, default in (("partitions", 1), ("pages", 4000), ("hosts", 20), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=default, help=f"[{default}]")
     options = parser.parse_args(arguments)

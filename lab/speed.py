@@ -42,7 +42,9 @@ class Memory(NamedTuple):
 def memory() -> Memory:
     """/proc/self/status of now."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    found = {name: int(rest.split()[0]) << 10 for name, _, rest in (line.partition(":") for line in lines) if "kB" in rest}
+    found = {
+        name: int(rest.split()[0]) << 10 for name, _, rest in (line.partition(":") for line in lines) if "kB" in rest
+    }
     return Memory(found["VmRSS"], found["RssAnon"], found["VmHWM"])
 
 
@@ -96,7 +98,9 @@ class Lag:
     def sentence(self) -> str:
         """In ms."""
         middle, high = (1000 * percentile(self.late, share) for share in (0.5, 0.99))
-        return f"median {middle:.1f} ms, p99 {high:.1f} ms, max {1000 * max(self.late):.1f} ms ({len(self.late):,} looks)"
+        return (
+            f"median {middle:.1f} ms, p99 {high:.1f} ms, max {1000 * max(self.late):.1f} ms ({len(self.late):,} looks)"
+        )
 
 
 @contextmanager

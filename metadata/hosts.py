@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from metadata import keys, rows
 from metadata.rows import HostRow
 
-
 FEW = 1024
 """rows of politeness that are kept without asking whether they still matter"""
 

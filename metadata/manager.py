@@ -1,4 +1,4 @@
-"""The Metadata Manager (P1 section 4): one partition's pages, on disk and in memory, behind one write batch a commit group.
+"""The Metadata Manager (P1 section 4): a partition's pages, on disk and in memory, behind a write batch a commit group.
 
     begin()                 a new commit group
     mint, put, mark ...     its effects: visible to this process at once
@@ -6,8 +6,8 @@
     write(commit)           synced; may run in a writer thread, one commit after the other
     written(commit)         back on the loop: from here on the effects may leave the process
 
-Holds: what `get` returns is what the sealed and unsealed groups before it put, written or not; a directory opened after a
-crash is as it was after the last synced batch: newest snapshot, then the journal's after-images over it.
+Holds: what `get` returns is what the sealed and unsealed groups before it put, written or not; a directory opened after
+a crash is as it was after the last synced batch: newest snapshot, then the journal's after-images over it.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from metadata.urlmap import UrlMap
 from wire.errors import InputError, MachineError
 
 FORMAT = 1
+_UNREAD = int(State.UNREAD)
+_UNLEASED = ~LEASED & 0xFFFF
 Ids = NDArray[np.int64]
 
 
@@ -54,6 +56,8 @@ class _Group:
 
     batch: Batch
     changes: dict[bytes, bytes | None] = field(default_factory=dict)
+    marked: dict[str, list[int]] = field(default_factory=dict)
+    """column -> rows changed one at a time"""
 
 
 def create(directory: Path, number: int, partitions: int, seed: int, facts: Mapping[str, Any]) -> None:
@@ -85,9 +89,7 @@ class Partition:
         self.number: int = facts["number"]
         self.base = self.number << 32
         self.hosts = Hosts()
-        self.columns = Columns(COLUMNS)
-        self.table = FingerprintTable(bits)
-        self.urls = UrlMap(self.table, facts["seed"], self.url, self.get)
+        self._hold(Columns(COLUMNS), FingerprintTable(bits))
         self.scalars: dict[str, Any] = {}
         self.recovered_records = 0
         self.journal_bytes = 0
@@ -111,38 +113,61 @@ class Partition:
             raise
         return partition
 
+    def _hold(self, columns: Columns, table: FingerprintTable) -> None:
+        """Work on these columns; three of them are also held as plain memory, for one page at a time."""
+        self.columns = columns
+        self.table = table
+        self.urls = UrlMap(table, self.facts["seed"], self.url, self.get)
+        self.states: memoryview[int] = columns["state"].data
+        self.flags: memoryview[int] = columns["flags"].data
+        self.hosts_of: memoryview[int] = columns["host"].data
+
     def _recover(self) -> None:
         for key, value in self.store.scan(keys.HOST.prefix):
             self.hosts.load(keys.HOST.split(key), rows.unpack_host(value))
         since = self._load_snapshot()
         fresh = self.columns.n
-        for key, record in self.store.scan(keys.JOURNAL.prefix):
-            number = keys.JOURNAL.split(key)
-            self.journal_from = number if self._next == 1 else self.journal_from
-            if number > since:
-                self.columns.replay(record)
-                self.recovered_records += 1
-                self.journal_bytes += len(record)
-            self._next = max(self._next, number + 1)
-        self.columns.settle()
-        self._restore_table(fresh)
         packed = self.store.get(keys.META.key("scalars"))
         self.scalars = msgpack.unpackb(packed) if packed else {}
-        self._next = max(self._next, self.scalars.get("commit", 0) + 1)
+        self._next = self.scalars.get("commit", 0) + 1
+        self._replay(since)
+        self._restore_table(fresh)
         self._count_hosts()
 
     def _load_snapshot(self) -> int:
+        """Number of the last journal record that the snapshot holds; 0 without a snapshot."""
         loaded = load_snapshot(self.directory, COLUMNS)
         if loaded is None:
             return 0
-        since, self.columns, self.table, _ = loaded
-        self.urls = UrlMap(self.table, self.facts["seed"], self.url, self.get)
-        return since
+        self._hold(loaded.columns, loaded.table)
+        return loaded.seq
+
+    def _replay(self, since: int) -> None:
+        """The journal after the snapshot, which must be whole: records since + 1 ... the last commit."""
+        self.journal_from = expected = since + 1
+        for key, record in self.store.scan(keys.JOURNAL.prefix):
+            number = keys.JOURNAL.split(key)
+            self.journal_from = min(self.journal_from, number)
+            if number <= since:
+                continue
+            if number != expected or number >= self._next:
+                raise self._torn(since, number)
+            self.columns.replay(record)
+            self.recovered_records += 1
+            self.journal_bytes += len(record)
+            expected += 1
+        if expected != self._next:
+            raise self._torn(since, expected)
+
+    def _torn(self, since: int, record: int) -> MachineError:
+        return MachineError(
+            f"{self.directory}: the journal is not whole at record {record:,} (snapshot {since:,}, last commit "
+            f"{self._next - 1:,}): restore a copy"
+        )
 
     def _restore_table(self, fresh: int) -> None:
         """Fingerprints of the pages that were minted after the snapshot, from Map-Data."""
-        if next(iter(self.store.scan(keys.CLASH.prefix)), None) is not None:
-            self.urls.expect_clashes()
+        clashing = next(iter(self.store.scan(keys.CLASH.prefix)), None) is not None
         chunk: list[str] = []
         for key, value in self.store.scan(keys.MAP.prefix, keys.MAP.key(fresh)):
             if keys.MAP.split(key) != fresh + len(chunk):
@@ -151,19 +176,20 @@ class Partition:
                 )
             chunk.append(rows.unpack_map(value))
             if len(chunk) == 10_000:
-                self.urls.restore(chunk, fresh)
+                self.urls.restore(chunk, fresh, clashing)
                 fresh, chunk = fresh + len(chunk), []
-        self.urls.restore(chunk, fresh)
+        self.urls.restore(chunk, fresh, clashing)
         if fresh + len(chunk) != self.columns.n:
             raise MachineError(
-                f"{self.directory}: Map-Data knows {fresh + len(chunk):,} pages, the journal {self.columns.n:,}: restore a copy"
+                f"{self.directory}: Map-Data knows {fresh + len(chunk):,} pages, the journal {self.columns.n:,}: "
+                "restore a copy"
             )
 
     def _count_hosts(self) -> None:
         """Orders of the run before are void: their leases carry an older epoch."""
         n = self.columns.n
-        self.columns["flags"][:n] &= np.uint16(~LEASED & 0xFFFF)
-        unread = self.columns["state"][:n] == State.UNREAD
+        self.columns["flags"][:n] &= np.uint16(_UNLEASED)
+        unread = self.columns["state"][:n] == _UNREAD
         waiting = np.bincount(self.columns["host"][:n][unread], minlength=len(self.hosts.waiting))
         self.hosts.waiting = waiting.astype(np.int32)
 
@@ -237,45 +263,60 @@ class Partition:
             self.put(keys.MAP.key(page), rows.pack_map(url))
         for url, page in self.urls.add(urls, first):
             self.put(keys.CLASH.key(url), page.to_bytes(4, "big"))
-            self.urls.expect_clashes()
         host = np.array(hosts, np.uint32)
         state = np.array(states, np.uint8)
         self.columns["host"][first:end] = host
         self.columns["state"][first:end] = state
         self.columns["depth"][first:end] = np.minimum(np.fromiter(depths, np.int64, len(urls)), 255)
-        np.add.at(self.hosts.waiting, host[state == State.UNREAD], 1)
+        np.add.at(self.hosts.waiting, host[state == _UNREAD], 1)
         return first
 
-    def set_state(self, page: int, state: State) -> None:
+    def set_state(self, page: int, state: int) -> None:
         """Move a page to another state; keeps the host's count of waiting pages."""
-        column = self.columns["state"]
-        old = int(column[page])
+        old = self.states[page]
         if old == state:
             return
-        leased = self.columns["flags"][page] & LEASED
-        if not leased:
-            self.hosts.waiting[self.columns["host"][page]] += (state == State.UNREAD) - (old == State.UNREAD)
-        column[page] = state
-        self.columns.touch("state", np.array([page]))
+        if (old == _UNREAD or state == _UNREAD) and not self.flags[page] & LEASED:
+            self.hosts.waiting[self.hosts_of[page]] += 1 if state == _UNREAD else -1
+        self.states[page] = state
+        self._mark("state", page)
+
+    def set_flag(self, page: int, flag: int) -> None:
+        """Set one of the durable flags (metadata/states.py) of a page."""
+        self.flags[page] |= flag
+        self._mark("flags", page)
+
+    def clear_flag(self, page: int, flag: int) -> None:
+        self.flags[page] &= ~flag & 0xFFFF
+        self._mark("flags", page)
+
+    def _mark(self, column: str, page: int) -> None:
+        """A row changed: as `Columns.touch`, cheap for single rows."""
+        assert self._group is not None, "columns change within a commit group"
+        self._group.marked.setdefault(column, []).append(page)
 
     def lease(self, page: int) -> None:
         """An order for the page goes out: it waits no more."""
-        host = self.columns["host"][page]
-        self.columns["flags"][page] |= LEASED
+        host = self.hosts_of[page]
+        self.flags[page] |= LEASED
         self.hosts.leased[host] += 1
-        self.hosts.waiting[host] -= self.columns["state"][page] == State.UNREAD
+        if self.states[page] == _UNREAD:
+            self.hosts.waiting[host] -= 1
 
     def unlease(self, page: int) -> None:
         """The order was answered, or taken back."""
-        host = self.columns["host"][page]
-        self.columns["flags"][page] &= ~LEASED & 0xFFFF
+        host = self.hosts_of[page]
+        self.flags[page] &= _UNLEASED
         self.hosts.leased[host] -= 1
-        self.hosts.waiting[host] += self.columns["state"][page] == State.UNREAD
+        if self.states[page] == _UNREAD:
+            self.hosts.waiting[host] += 1
 
     def seal(self, scalars: Mapping[str, Any]) -> Commit:
         """Close the group: its batch holds every effect, with the journal record of the hot columns."""
         group, self._group = self._group, None
         assert group is not None, "seal follows begin"
+        for name, marked in group.marked.items():
+            self.columns.touch(name, marked)
         record = self.columns.after_images()
         number, self._next = self._next, self._next + 1
         self.scalars = {**scalars, "commit": number}
@@ -334,6 +375,7 @@ def _facts(directory: Path, store: KeyValue) -> Mapping[str, Any]:
     facts: dict[str, Any] = msgpack.unpackb(packed)
     if facts.get("format") != FORMAT:
         raise InputError(
-            f"{directory}: format {facts.get('format')}, this Xyro reads format {FORMAT}: open it with the Xyro that wrote it"
+            f"{directory}: format {facts.get('format')}, this Xyro reads format {FORMAT}: open it with the Xyro that "
+            "wrote it"
         )
     return facts

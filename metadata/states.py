@@ -80,6 +80,6 @@ COLUMNS: dict[str, np.dtype[Any]] = {
     "depth": np.dtype(np.uint8),
     "flags": np.dtype(np.uint16),
 }
-"""The hot columns, 36 B a page: cash (key: cash minus the virtual page's scalar), flow, clock of the last spending,
+"""The hot columns, 40 B a page: cash (key: cash minus the virtual page's scalar), flow, clock of the last spending,
 birth (ticks), host, due (seconds since 1970 of the next read, 0 = none), seen (seconds since 1970: first met), rate
 (changes a day), state, depth, flags."""

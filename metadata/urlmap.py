@@ -38,7 +38,6 @@ class UrlMap:
         self._young: dict[str, int] = {}
         self._old: dict[str, int] = {}
         self._mask = (1 << table.bits) - 1
-        self._clashing = False
 
     def fingerprint(self, url: str) -> int:
         """Of the table's width: 64 bits but in tests."""
@@ -88,12 +87,14 @@ class UrlMap:
         self._remember(zip(urls, range(first, first + len(urls)), strict=True))
         return [(urls[i], first + i) for i in np.flatnonzero(~own).tolist()]
 
-    def restore(self, urls: Sequence[str], first: int) -> None:
-        """Pages known on disk but not yet to the table (minted after the snapshot); stored clashes stay out of it."""
-        mine = [i for i, url in enumerate(urls) if self._get(keys.CLASH.key(url)) is None] if self._clashing else None
-        chosen = range(len(urls)) if mine is None else mine
+    def restore(self, urls: Sequence[str], first: int, clashing: bool) -> None:
+        """Pages known on disk but not yet to the table (minted after the snapshot); stored clashes stay out of it.
+
+        clashing: there are stored clashes, so each URL must be looked for among them.
+        """
+        chosen = [i for i, url in enumerate(urls) if not clashing or self._get(keys.CLASH.key(url)) is None]
         prints = np.array([self.fingerprint(urls[i]) for i in chosen], np.uint64)
-        self.table.insert(prints, (first + np.fromiter(chosen, np.int64, len(prints))).astype(np.uint32))
+        self.table.insert(prints, (first + np.array(chosen, np.int64)).astype(np.uint32))
 
     def _remember(self, pairs: Iterable[tuple[str, int]]) -> None:
         if len(self._young) >= GENERATION:

@@ -98,6 +98,10 @@ class Greedy:
 
     def __init__(self, keys: Units) -> None:
         self.width = max(1, int(keys.size**0.5))
+        self.renew(keys)
+
+    def renew(self, keys: Units) -> None:
+        """Any keys may have changed."""
         self.best = np.maximum.reduceat(keys, np.arange(0, keys.size, self.width))
 
     def pick(self, keys: Units, scalar: int, most: int) -> Pages:

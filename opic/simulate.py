@@ -2,13 +2,17 @@
 
 Cash is the product's integer cash; every page starts with one page's worth. A read spends a page's cash over its
 links. With `batch` > 1 the pages of a batch spend at the same time (Jacobi), as a commit group does; 1 is the
-papers' algorithm.
+papers' algorithm, which `fast.advance` does in machine code, unit for unit as `advance` here.
+
+A run is a log: which pages were read, what each held, and what the clock said. Selectors and cash make the log,
+history policies only read it, so any number of them is compared on the very same reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -70,6 +74,50 @@ class World:
         return np.concatenate((pages, targets))
 
 
+class Log(NamedTuple):
+    """Reads in their order: page int64[k], the cash it held (page-units), the clock before it was spent (turnovers)."""
+
+    pages: Pages
+    cash: Reals
+    when: Reals
+
+
+Advance = Callable[[World, Select, int], Log]
+"""Read so many pages, as the selector picks them, and say what was read."""
+
+
+def advance(world: World, select: Select, reads: int, batch: int = 1) -> Log:
+    """Read `reads` pages, `batch` at the same time."""
+    pages, cash, when = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
+    while reads > 0:
+        picked = select.pick(world.keys, world.virtual.scalar, min(batch, reads))
+        pages.append(picked)
+        cash.append((world.keys[picked] + world.virtual.scalar) / UNIT)
+        when.append(np.full(picked.size, world.turnovers))
+        touched = world.spend(picked)
+        select.changed(world.keys, world.virtual.scalar, touched)
+        reads -= picked.size
+    return Log(np.concatenate(pages), np.concatenate(cash), np.concatenate(when))
+
+
+def remember(histories: Sequence[History], log: Log) -> None:
+    """Tell the policies what was read: the n-th reads of all pages at once, for each n, since pages are independent."""
+    for part in in_rounds(log.pages):
+        for history in histories:
+            history.measure(log.pages[part], log.cash[part], log.when[part])
+
+
+def in_rounds(pages: Pages) -> Iterator[Pages]:
+    """Where each page occurs for the first time, where for the second time, and so on: offsets into `pages`."""
+    order = np.argsort(pages, kind="stable")
+    starts = np.flatnonzero(np.diff(pages[order], prepend=-1))
+    counts = np.diff(np.append(starts, pages.size))
+    turn = np.arange(pages.size) - np.repeat(starts, counts)
+    by_turn = np.argsort(turn, kind="stable")
+    ends = np.cumsum(np.bincount(turn))[:-1]
+    yield from np.split(order[by_turn], ends) if pages.size else []
+
+
 def run(
     graph: Graph,
     select: Select,
@@ -79,15 +127,17 @@ def run(
     *,
     batch: int = 1,
     damping: float = DAMPING,
+    advance: Advance | None = None,
 ) -> list[list[Point]]:
     """Read until each of `reads` (rising counts); returns one list of points per history, all from the same run.
 
-    `truth` is the importance float64[n], of any scale (compared at mean 1). ArithmeticError: cash was not conserved.
+    `truth` is the importance float64[n], of any scale (compared at mean 1). `advance` replaces the function of that
+    name, and `batch` with it. ArithmeticError: cash was not conserved.
     """
     world = World(graph, damping)
     points: list[list[Point]] = [[] for _ in histories]
     truth = normalise(truth)
-    for done in _states(world, select, histories, reads, batch):
+    for done in states(world, select, histories, reads, advance or in_batches(batch)):
         for history, line in zip(histories, points, strict=True):
             estimate = history.estimate(world.cash / UNIT, world.turnovers)
             line.append(Point(done, world.turnovers, *errors(estimate, truth), spearman(estimate, truth)))
@@ -96,19 +146,25 @@ def run(
     return points
 
 
-def _states(
-    world: World, select: Select, histories: Sequence[History], reads: Sequence[int], batch: int
+def in_batches(batch: int) -> Advance:
+    """`advance` with so many pages at the same time."""
+    return lambda world, select, reads: advance(world, select, reads, batch)
+
+
+LOGGED = 1 << 16
+"""reads between two looks at the log: bounds its memory"""
+
+
+def states(
+    world: World, select: Select, histories: Sequence[History], reads: Sequence[int], advance: Advance = advance
 ) -> Iterator[int]:
     """Read on, stopping at each count of `reads`."""
     done = 0
     for goal in reads:
         while done < goal:
-            pages = select.pick(world.keys, world.virtual.scalar, min(batch, goal - done))
-            cash = (world.keys[pages] + world.virtual.scalar) / UNIT
-            for history in histories:
-                history.measure(pages, cash, world.turnovers)
-            select.changed(world.keys, world.virtual.scalar, world.spend(pages))
-            done += pages.size
+            log = advance(world, select, min(LOGGED, goal - done))
+            remember(histories, log)
+            done += log.pages.size
         yield done
 
 

@@ -17,11 +17,14 @@ from opic.cash import UNIT
 from opic.importance import TICKS
 
 
+Times = float | Reals
+
+
 class History(Protocol):
     """What is remembered of a page's spendings. Arrays of cash are page-units, times are turnovers."""
 
-    def measure(self, pages: Pages, cash: Reals, now: float) -> None:
-        """These pages (distinct) are spent at `now`."""
+    def measure(self, pages: Pages, cash: Reals, now: Times) -> None:
+        """These pages (distinct) are spent at `now`, one moment or one each; a page's moments never run back."""
         ...
 
     def estimate(self, cash: Reals, now: float) -> Reals:
@@ -43,7 +46,7 @@ class Static:
         self.given = 0.0 if paper else endowment
         self.extra = paper
 
-    def measure(self, pages: Pages, cash: Reals, now: float) -> None:
+    def measure(self, pages: Pages, cash: Reals, now: Times) -> None:
         self.total[pages] += cash
 
     def estimate(self, cash: Reals, now: float) -> Reals:
@@ -62,7 +65,7 @@ class VariableWindow:
         self.given = np.full(n, endowment)
         self.current = current
 
-    def measure(self, pages: Pages, cash: Reals, now: float) -> None:
+    def measure(self, pages: Pages, cash: Reals, now: Times) -> None:
         slot = self.count[pages] % self.cash.shape[0]
         self.cash[slot, pages] = cash - self.given[pages]
         self.span[slot, pages] = now - self.last[pages]
@@ -93,7 +96,7 @@ class FixedWindow:
         self.given = np.full(n, endowment)
         self.log: list[tuple[Pages, Pages, Reals, Reals, Reals]] = []
 
-    def measure(self, pages: Pages, cash: Reals, now: float) -> None:
+    def measure(self, pages: Pages, cash: Reals, now: Times) -> None:
         flow, span = cash - self.given[pages], now - self.last[pages]
         self.log.append((pages, self.count[pages], np.full(pages.size, now), flow, span))
         self.given[pages] = 0.0
@@ -122,10 +125,11 @@ class Interpolation:
         self.last = np.zeros(n, np.uint32)
         self.birth = np.zeros(n, np.uint32)
 
-    def measure(self, pages: Pages, cash: Reals, now: float) -> None:
-        ticks, units = int(now * TICKS), np.rint(cash * UNIT).astype(np.int64)
-        columns = self.flow[pages], units, self.last[pages], self.birth[pages]
-        self.flow[pages] = importance.measure(*columns, ticks, self.window)
+    def measure(self, pages: Pages, cash: Reals, now: Times) -> None:
+        ticks, units = np.uint32(np.asarray(now) * TICKS), np.rint(cash * UNIT).astype(np.int64)
+        # only differences count, and modulo 2^32: with each page's own now as 0 they may all have different ones
+        columns = self.flow[pages], units, self.last[pages] - ticks, self.birth[pages] - ticks
+        self.flow[pages] = importance.measure(*columns, 0, self.window)
         self.last[pages] = ticks
 
     def estimate(self, cash: Reals, now: float) -> Reals:

@@ -8,6 +8,7 @@ What comes in: Sources, path below the project's root -> text. What goes out: "p
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -74,7 +75,7 @@ def impure(sources: Sources) -> list[str]:
     found = []
     for path, text in sources.items():
         if _folder(path) in PURE_FOLDERS:
-            tree = ast.parse(text)
+            tree = _parse(text)
             wrong = [
                 (line, module) for line, module in _imports(path, tree, sources) if not _among(module, PURE_IMPORTS)
             ]
@@ -98,7 +99,7 @@ def clocks(sources: Sources, allowed: Collection[tuple[str, str]] = MAY_READ_CLO
     return sorted(
         f"{path}:{line}: {name} reads a clock; take `now` or a Clock as an argument"
         for path, text in sources.items()
-        for line, name in _clock_readings(ast.parse(text))
+        for line, name in _clock_readings(_parse(text))
         if (path, name) not in allowed
     )
 
@@ -111,7 +112,7 @@ def dangerous(sources: Sources) -> list[str]:
         if _among(module, NEVER_IMPORT)
     ]
     for path, text in sources.items():
-        tree = ast.parse(text)
+        tree = _parse(text)
         found += [f"{path}:{line}: {name}() must not be called" for line, name in _called(tree) if name in NEVER_CALL]
         found += [f"{path}:{line}: {trap}" for line, trap in _traps(tree)]
     return sorted(found)
@@ -133,6 +134,8 @@ def cycles(sources: Sources) -> list[str]:
 
 # Reading one tree
 
+_parse = functools.cache(ast.parse)  # every rule reads every file; no rule changes a tree
+
 
 def imported(sources: Sources) -> set[str]:
     """Top-level names of all imported modules: ours, the standard library's and others'."""
@@ -141,7 +144,7 @@ def imported(sources: Sources) -> set[str]:
 
 def _all_imports(sources: Sources) -> Iterator[tuple[str, int, str]]:
     for path, text in sources.items():
-        for line, module in _imports(path, ast.parse(text), sources):
+        for line, module in _imports(path, _parse(text), sources):
             yield path, line, module
 
 

@@ -27,6 +27,7 @@ DECLARED = [Requirement(line) for line in PROJECT["project"]["dependencies"]]
 EXTRAS = {
     extra: [Requirement(line) for line in lines] for extra, lines in PROJECT["project"]["optional-dependencies"].items()
 }
+OPTIONAL = [requirement for extra, lines in EXTRAS.items() if extra != "dev" for requirement in lines]
 BUILD = [Requirement(line) for line in PROJECT["build-system"]["requires"]]
 PACKAGES = PROJECT["tool"]["setuptools"]["packages"]
 OURS = layers.read(ROOT, PACKAGES)
@@ -51,13 +52,11 @@ def test_each_package_of_the_card_is_declared_and_used() -> None:
 
 def test_each_dependency_is_used_and_nothing_else_is() -> None:
     foreign = layers.imported(OURS) - sys.stdlib_module_names - set(PACKAGES)
-    required = {module_of(requirement) for requirement in DECLARED}
-    optional = {module_of(requirement) for requirement in EXTRAS["parquet"]}
-    assert foreign == required | optional
+    assert foreign == {module_of(requirement) for requirement in [*DECLARED, *OPTIONAL]}
 
 
 def test_what_the_tests_import_is_declared() -> None:
-    declared = [*DECLARED, *EXTRAS["parquet"], *EXTRAS["dev"], *BUILD]
+    declared = [*DECLARED, *OPTIONAL, *EXTRAS["dev"], *BUILD]
     used = layers.imported(layers.read(ROOT, ["tests"])) - sys.stdlib_module_names - {*PACKAGES, "tests"}
     assert used <= {module_of(requirement) for requirement in declared}
 
@@ -65,7 +64,7 @@ def test_what_the_tests_import_is_declared() -> None:
 def test_an_extra_is_imported_only_where_it_is_needed() -> None:
     """`xyro` has to start without it: the import stands in a function."""
     for path, text in OURS.items():
-        for requirement in EXTRAS["parquet"]:
+        for requirement in OPTIONAL:
             assert not re.search(rf"^(import|from) {module_of(requirement)}\b", text, re.M), path
 
 
@@ -75,7 +74,7 @@ def test_the_names_of_the_card_exist() -> None:
 
 def test_each_dependency_says_what_it_is_for_and_what_would_replace_it() -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    for requirement in [*DECLARED, *EXTRAS["parquet"], *EXTRAS["dev"]]:
+    for requirement in [*DECLARED, *OPTIONAL, *EXTRAS["dev"]]:
         (line,) = re.findall(rf'^ +"{re.escape(requirement.name)}[^a-z-].*$', text, re.M)
         assert re.search(r'",\s+# .{5,}', line), line
         assert " -> " in line or requirement.name == "xyro", line

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import functools
-import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,10 +19,11 @@ from typing import Any
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection as Lease
-from aiohttp.http_exceptions import BadStatusLine, HttpProcessingError, LineTooLong
+from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from wire.errors import TheirError
+from xyro.complaints import first_answer, framing, kind, short
 from xyro.decode import Caps
 from xyro.guard import Guard
 from xyro.resolver import Resolver
@@ -61,10 +60,6 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
-_LENGTH = re.compile(rb"\r\n[Cc]ontent-[Ll]ength:[ \t]*(\d{1,12})[ \t]*(?:\r\n|$)")
-_HUNG_UP = (None, errno.ECONNRESET, errno.EPIPE)
-"""A server that shares no protocol version or cipher with us often just closes in the handshake."""
-_KINDS_OF_ERRNO = {errno.ECONNREFUSED: "connect-refused", errno.ETIMEDOUT: "connect-timeout"}
 
 
 @dataclass(slots=True, eq=False)
@@ -181,7 +176,7 @@ class Connection(ResponseHandler):
         """One packet brought a whole answer and more: the parser refused it whole. What is too much is dropped (zoo 26,
         39), the connection is not used again."""
         self._surplus = False
-        answer = _first_answer(data)
+        answer = first_answer(data)
         if answer:
             super().set_response_params(**self._params)
             super().data_received(answer)
@@ -204,7 +199,7 @@ class Connection(ResponseHandler):
             if "Expected HTTP/" in str(complaint) and self.exchange.spoke_http and not self.exchange.headed:
                 self._surplus = True
                 return
-            exc = TheirError(_framing(complaint, self.exchange.spoke_http), _text(complaint))
+            exc = TheirError(framing(complaint, self.exchange.spoke_http), short(complaint))
         super().set_exception(exc, *cause)
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -279,7 +274,7 @@ class Reply:
         try:
             data = content.read_nowait() if content.is_eof() else await content.readany()
         except Exception as error:
-            raise TheirError(self._exchange.failure or _kind(error), _text(error)) from error
+            raise TheirError(self._exchange.failure or kind(error), short(error)) from error
         return data
 
     async def drop(self, tiny: int = 16 * 1024) -> None:
@@ -353,7 +348,7 @@ class Client:
         except TheirError:
             raise
         except Exception as error:
-            raise TheirError(_kind(error, secure=url.startswith("https:")), _text(error)) from error
+            raise TheirError(kind(error, secure=url.startswith("https:")), short(error)) from error
         assert isinstance(response, _Response)
         reply = Reply(response)
         if reply.status == 101:
@@ -365,44 +360,3 @@ class Client:
         """Close every connection; what is still being read ends as `disconnect`. The resolver is its owner's."""
         self._watch.close()
         await self._session.close()
-
-
-def _first_answer(data: bytes) -> bytes:
-    """The first answer in `data` as far as its own head says how long it is; empty if that cannot be told."""
-    head, end, body = data.partition(b"\r\n\r\n")
-    if not end:
-        return b""
-    if head[9:12] in (b"204", b"304"):
-        return head + end
-    length = _LENGTH.search(head)
-    return head + end + body[: int(length[1])] if length and len(body) >= int(length[1]) else b""
-
-
-def _text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:300]
-
-
-def _kind(error: BaseException, *, secure: bool = False) -> str:
-    """aiohttp's exceptions, and those that come through it, as failure classes. `secure`: over TLS."""
-    if isinstance(error, TheirError):
-        return error.kind
-    if isinstance(error, (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch, ssl.SSLError)):
-        return "tls"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        if secure and error.errno in _HUNG_UP:
-            return "tls"
-        return _KINDS_OF_ERRNO.get(error.errno or 0, "connect-failed")
-    if isinstance(error, (aiohttp.ConnectionTimeoutError, TimeoutError)):
-        return "connect-timeout"
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return "truncated"
-    return "disconnect" if isinstance(error, (aiohttp.ClientConnectionError, OSError)) else "internal"
-
-
-def _framing(error: BaseException, spoke_http: bool) -> str:
-    """The failure class of a complaint of aiohttp's parser; `spoke_http`: what came did begin as HTTP does."""
-    if isinstance(error, LineTooLong) or "Too many headers" in str(error):
-        return "headers-too-large"
-    if isinstance(error, BadStatusLine) and not (spoke_http and "Expected HTTP/" in str(error)):
-        return "bad-status"
-    return "bad-framing"  # a status line expected where a body went on is a wrong length

@@ -15,10 +15,7 @@ pool's and the page node's business.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Awaitable, Collection, Mapping
-from email.utils import parsedate_to_datetime
-from functools import lru_cache
 from typing import Final, Literal
 
 from wire.clock import Clock
@@ -30,21 +27,14 @@ from xyro.answer import Answer
 from xyro.client import Client, Reply
 from xyro.decode import Caps, Decoder, codings_of
 from xyro.doctype import SNIFF, is_gzip, kind_of, readable
+from xyro.headers import conditions, failure_of, media_type, retry_after, robots_words, validator
 from xyro.links import HrefCache, LinkExtractor
 
-DAY = 86_400.0
 ROBOTS_REDIRECTS = 5
 ROBOTS_CAPS = Caps(size=500 * 1024)
 """RFC 9309 2.5: at least 500 KiB of a robots.txt are read."""
-MAX_VALIDATOR = 1024
-"""Longest ETag or Last-Modified (characters) that is stored and sent back."""
-
-_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';,]+)", re.IGNORECASE)
 _REDIRECTS: Final = frozenset({300, 301, 302, 303, 307, 308})
 _EMPTY: Final = frozenset({204, 205})
-_WITH_VALUE: Final = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
-"""Words of X-Robots-Tag that a colon follows, which otherwise ends an agent's name."""
-_NAMED: Final = frozenset({401, 403, 404, 410, 429})
 _READABLE: Final = {"truncated": "disconnect", "too-large": "length"}
 """Failures that leave a body worth keeping, and WARC's word for what happened to it."""
 _CUT: Final = {"disconnect": "disconnect", "timeout": "time", "slow-body": "time", **_READABLE}
@@ -109,11 +99,11 @@ class Fetcher:
         if self._skip and suffix_of(url) in self._skip:
             raise TheirError("not-readable", "a suffix that is not worth reading")
         self._check(url)
-        conditions = _conditions(order)
-        reply = await self._client.get(url, conditions)
+        asked = conditions(order)
+        reply = await self._client.get(url, asked)
         try:
             _note(reply, answer)
-            if self._has_body(reply, answer, url, bool(conditions)):
+            if self._has_body(reply, answer, url, bool(asked)):
                 await self._read(reply, answer, url)
         except TheirError:
             await reply.drop()
@@ -135,7 +125,7 @@ class Fetcher:
                 if reply.status in _REDIRECTS:
                     url = answer.location = self._target(reply, url)
                     continue
-                if failure := _failure_of(reply.status):
+                if failure := failure_of(reply.status):
                     answer.retry_after = self._retry_after(reply.headers)
                     raise TheirError(failure)
                 await _read_robots(reply, answer)
@@ -154,15 +144,15 @@ class Fetcher:
         """Judge the headers. False: the answer is complete without a body; TheirError: it is none that can be used."""
         status, headers = reply.status, reply.headers
         if status == 200 or (200 < status < 300 and status not in _EMPTY and status != 206):
-            answer.etag = _validator(headers, "ETag")
-            answer.last_modified = _validator(headers, "Last-Modified")
+            answer.etag = validator(headers, "ETag")
+            answer.last_modified = validator(headers, "Last-Modified")
             answer.mime, answer.charset = media_type(headers.get("Content-Type", ""))
             if readable(answer.mime, url) is False:
                 answer.kind = Kind.OTHER
                 raise TheirError("not-readable", answer.mime)
             return True
         if status == 304 and conditioned:
-            answer.etag, answer.last_modified = _validator(headers, "ETag"), _validator(headers, "Last-Modified")
+            answer.etag, answer.last_modified = validator(headers, "ETag"), validator(headers, "Last-Modified")
             return False
         if status in _REDIRECTS:
             answer.retry_after = self._retry_after(headers)
@@ -173,7 +163,7 @@ class Fetcher:
         if status in _EMPTY:
             return False
         answer.retry_after = self._retry_after(headers)
-        raise TheirError(_failure_of(status))
+        raise TheirError(failure_of(status))
 
     def _target(self, reply: Reply, url: str) -> str:
         location = reply.headers.get("Location", "")
@@ -315,67 +305,3 @@ def _note(reply: Reply, answer: Answer) -> None:
     answer.status, answer.address = reply.status, reply.address
     if "X-Robots-Tag" in reply.headers:
         answer.noindex, answer.nofollow = robots_words(reply.headers.getall("X-Robots-Tag"))
-
-
-def _conditions(order: FetchOrder) -> dict[str, str] | None:
-    """The validators of the last answer, verbatim (RFC 9110 13.1): both, the server chooses."""
-    if not order.etag and not order.last_modified:
-        return None
-    conditions = {}
-    if order.etag:
-        conditions["If-None-Match"] = order.etag
-    if order.last_modified:
-        conditions["If-Modified-Since"] = order.last_modified
-    return conditions
-
-
-def _validator(headers: Mapping[str, str], name: str) -> str:
-    """A header worth sending back, or an empty string: it must be harmless in a request of ours."""
-    value = headers.get(name, "")
-    return value if len(value) <= MAX_VALIDATOR and value.isascii() and value.isprintable() else ""
-
-
-def _failure_of(status: int) -> str:
-    """The failure class of a status that brings nothing to read; empty for the others."""
-    if 200 <= status < 300 and status != 206:
-        return ""
-    if status in _NAMED:
-        return f"http-{status}"
-    if status in (206, 304):
-        return f"unasked-{status}"
-    if 500 <= status < 600:
-        return "http-5xx"
-    return "bad-status" if status < 400 else "http-4xx"  # 999 is a block of theirs
-
-
-def robots_words(values: list[str]) -> tuple[bool, bool]:
-    """(noindex, nofollow) of X-Robots-Tag headers: those for everyone and those that begin with "xyro:"."""
-    words: set[str] = set()
-    for value in values:
-        agent, colon, rest = value.lower().partition(":")
-        if colon and "," not in agent and agent.strip() not in _WITH_VALUE:
-            if agent.strip() != "xyro":
-                continue
-            value = rest
-        words.update(word.strip() for word in value.lower().split(","))
-    return bool(words & {"noindex", "none"}), bool(words & {"nofollow", "none"})
-
-
-@lru_cache(maxsize=1024)
-def media_type(header: str) -> tuple[str, str]:
-    """(type in lower case, charset or empty) of a Content-Type."""
-    mime, _, parameters = header.partition(";")
-    charset = _CHARSET.search(parameters)
-    return mime.strip().lower()[:100], charset[1][:40] if charset else ""
-
-
-def retry_after(text: str, now: float) -> float:
-    """Seconds (0 .. 1 day) that a Retry-After asks for; 0 for garbage, a negative number and a date in the past."""
-    text = text.strip()
-    if text.isascii() and text.isdigit():
-        return min(float(text[:12]), DAY)
-    try:
-        when = parsedate_to_datetime(text).timestamp()
-    except (ValueError, OverflowError):
-        return 0.0
-    return min(max(when - now, 0.0), DAY)

@@ -1,4 +1,4 @@
-"""Servers that say exactly the bytes a test wants, on loopback, and what reads them: for test_client and test_fetcher."""
+"""Servers that say exactly the bytes a test wants, on loopback, and what reads them."""
 
 from __future__ import annotations
 

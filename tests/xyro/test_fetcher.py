@@ -9,6 +9,7 @@ import gzip
 import hashlib
 import zlib
 from email.utils import formatdate
+from ipaddress import ip_address
 
 import pytest
 
@@ -17,8 +18,9 @@ from wire.messages import LINK_EXTERNAL, Kind, LinkKind
 from xyro.client import Limits
 from xyro.decode import Caps
 from xyro.failures import POLICIES
-from xyro.fetcher import DAY, ROBOTS_CAPS, media_type, retry_after, robots_words
+from xyro.fetcher import ROBOTS_CAPS
 from xyro.guard import Guard
+from xyro.headers import DAY, media_type, retry_after, robots_words
 
 BODY = b"<html><head><title>t</title></head><body><a href=/one>1</a> <a href='http://127.0.0.9/two'>2</a></body></html>"
 MD5 = hashlib.md5(BODY).digest()
@@ -388,7 +390,7 @@ async def test_the_socket_has_the_last_word() -> None:
     guard = Guard(only_net=["127.0.0.0/8"])
     async with serving(says(page(BODY))) as server, reading(guard=guard) as fetcher:
         guard.host_allowed = lambda url: ""  # type: ignore[method-assign]
-        guard._denied.add((__import__("ipaddress").ip_address("127.0.0.1"), server.port))
+        guard._denied.add((ip_address("127.0.0.1"), server.port))
         assert (await fetcher.fetch(order(server.url + "/"))).error == "blocked-address"
         assert server.connections == 0
 

@@ -11,7 +11,8 @@ from xyro import maintext
 from xyro.maintext import is_tame, signature
 
 PAGE = b"""<html><head><title>t</title><script>var a = 1;</script></head><body><nav><a href=1>Home</a></nav>
-<main><h1>Heading</h1><p>The main   text.</p></main><aside>Advertisement 1</aside><footer>12:00</footer></body></html>"""
+<main><h1>Heading</h1><p>The main   text.</p></main>
+<aside>Advertisement 1</aside><footer>12:00</footer></body></html>"""
 
 
 def test_menus_scripts_and_white_space_do_not_matter() -> None:

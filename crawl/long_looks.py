@@ -1,0 +1,136 @@
+"""Looks at a running crawl that take long, export and audit, while the crawl goes on.
+
+Both work on a View of one commit boundary. An export is streamed by the event loop, some rows at a time. An audit runs
+in a thread, which needs two cares. What the View shares with the living crawl (the fingerprint table) may be rebuilt
+under its eyes, so that it misses a page which is there, never the reverse: anything but "ok" is asked once more while
+the crawl stands still. And when the process stops, the store must not be closed under a thread that reads it: the
+thread is called back first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+
+from crawl.audit import audit
+from crawl.single import Single
+from crawl.views import Views
+from metadata.store import Pairs, Reader
+from wire.errors import InputError, XyroError
+
+AT_ONCE = 4
+"""most at a time: each holds a copy of the columns (some 50 bytes a page) and pins the store's old versions"""
+ROWS_A_WRITE = 100
+"""some 4 ms of work between two turns of the event loop"""
+STALLED = 60.0
+"""seconds that a client may take no byte before it is cut off, so that it cannot pin the store for ever"""
+_log = logging.getLogger("xyro")
+
+
+class LongLooks:
+    """At most AT_ONCE looks at one Single; a View never outlives its request."""
+
+    def __init__(self, single: Single) -> None:
+        self.single = single
+        self._under_way = 0
+
+    @asynccontextmanager
+    async def _views(self) -> AsyncIterator[Views]:
+        if self._under_way >= AT_ONCE:
+            raise InputError(f"{AT_ONCE} exports or audits are under way: try again when one has ended")
+        self._under_way += 1
+        try:
+            with await self.single.views() as views:
+                yield views
+        finally:
+            self._under_way -= 1
+
+    async def audit(self) -> dict[str, Any]:
+        """The report of crawl.audit, of one commit boundary."""
+        async with self._views() as views:
+            said = await _aside(views)
+        if said is not None and said["ok"]:
+            return said
+        async with self.single.boundary():
+            with Views(self.single.nodes) as views:
+                return audit(views)
+
+    async def export(self, table: str, request: web.Request) -> web.StreamResponse:
+        """All rows as JSON lines. A client that went away or takes nothing is let go of."""
+        async with self._views() as views:
+            response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+            await response.prepare(request)
+            try:
+                for part in _parts(getattr(views, table)()):
+                    async with asyncio.timeout(STALLED):
+                        await response.write(part)
+                    await asyncio.sleep(0)
+                await response.write_eof()
+            except (ConnectionError, TimeoutError, XyroError) as error:
+                _log.warning("export %s broke off: %s", table, error or "the client took nothing")
+                if request.transport is not None:
+                    request.transport.abort()  # so that nobody takes a part for the whole
+            return response
+
+
+async def _aside(views: Views) -> dict[str, Any] | None:
+    """The audit in a thread; None where it could not be done while the crawl goes on."""
+    leashes = [_Leash(view.store) for view in views.views]
+    for view, leash in zip(views.views, leashes, strict=True):
+        view.store = leash
+    work = asyncio.create_task(asyncio.to_thread(audit, views))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        for leash in leashes:
+            leash.cut = True
+        await asyncio.wait([work])
+        raise
+    except Exception:  # the columns of hosts grew under its eyes: the second look decides
+        return None
+    finally:
+        if work.done() and not work.cancelled():
+            work.exception()  # seen: a thread called back ends with one
+
+
+class _Called(Exception):  # noqa: N818  # not an error: the thread is to come back
+    """The look is not wanted any more."""
+
+
+class _Leash:
+    """A Reader for a thread: once `cut`, its next read ends the thread's work."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self.cut = False
+
+    def get(self, key: bytes) -> bytes | None:
+        if self.cut:
+            raise _Called
+        return self._reader.get(key)
+
+    def scan(self, prefix: bytes, start: bytes = b"", reverse: bool = False) -> Pairs:
+        for pair in self._reader.scan(prefix, start, reverse):
+            if self.cut:
+                raise _Called
+            yield pair
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+def _parts(rows: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    lines: list[str] = []
+    for row in rows:
+        lines.append(json.dumps(row))
+        if len(lines) == ROWS_A_WRITE:
+            yield ("\n".join(lines) + "\n").encode()
+            lines = []
+    if lines:
+        yield ("\n".join(lines) + "\n").encode()

@@ -1,0 +1,87 @@
+"""What the headers of an answer say, and those of a request that asks again. Pure.
+
+Where a header stands twice, the first one counts (but X-Robots-Tag, which adds up).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from typing import Final
+
+from wire.messages import FetchOrder
+
+DAY = 86_400.0
+MAX_VALIDATOR = 1024
+"""Longest ETag or Last-Modified (characters) that is stored and sent back."""
+
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';,]+)", re.IGNORECASE)
+_WITH_VALUE: Final = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
+"""Words of X-Robots-Tag that a colon follows, which otherwise ends an agent's name."""
+_NAMED: Final = frozenset({401, 403, 404, 410, 429})
+
+
+def conditions(order: FetchOrder) -> dict[str, str] | None:
+    """The validators of the last answer, verbatim (RFC 9110 13.1): both, the server chooses."""
+    if not order.etag and not order.last_modified:
+        return None
+    conditions = {}
+    if order.etag:
+        conditions["If-None-Match"] = order.etag
+    if order.last_modified:
+        conditions["If-Modified-Since"] = order.last_modified
+    return conditions
+
+
+def validator(headers: Mapping[str, str], name: str) -> str:
+    """A header worth sending back, or an empty string: it must be harmless in a request of ours."""
+    value = headers.get(name, "")
+    return value if len(value) <= MAX_VALIDATOR and value.isascii() and value.isprintable() else ""
+
+
+def failure_of(status: int) -> str:
+    """The failure class of a status that brings nothing to read; empty for the others."""
+    if 200 <= status < 300 and status != 206:
+        return ""
+    if status in _NAMED:
+        return f"http-{status}"
+    if status in (206, 304):
+        return f"unasked-{status}"
+    if 500 <= status < 600:
+        return "http-5xx"
+    return "bad-status" if status < 400 else "http-4xx"  # 999 is a block of theirs
+
+
+def robots_words(values: Iterable[str]) -> tuple[bool, bool]:
+    """(noindex, nofollow) of X-Robots-Tag headers: those for everyone and those that begin with "xyro:"."""
+    words: set[str] = set()
+    for value in values:
+        agent, colon, rest = value.lower().partition(":")
+        if colon and "," not in agent and agent.strip() not in _WITH_VALUE:
+            if agent.strip() != "xyro":
+                continue
+            value = rest
+        words.update(word.strip() for word in value.lower().split(","))
+    return bool(words & {"noindex", "none"}), bool(words & {"nofollow", "none"})
+
+
+@lru_cache(maxsize=1024)
+def media_type(header: str) -> tuple[str, str]:
+    """(type in lower case, charset or empty) of a Content-Type."""
+    mime, _, parameters = header.partition(";")
+    charset = _CHARSET.search(parameters)
+    return mime.strip().lower()[:100], charset[1][:40] if charset else ""
+
+
+def retry_after(text: str, now: float) -> float:
+    """Seconds (0 .. 1 day) that a Retry-After asks for; 0 for garbage, a negative number and a date in the past."""
+    text = text.strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text[:12]), DAY)
+    try:
+        when = parsedate_to_datetime(text).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
+    return min(max(when - now, 0.0), DAY)
