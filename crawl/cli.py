@@ -1,7 +1,8 @@
 """The command `xyro`: options in, one of the other files of this folder does the work.
 
-Heavy modules are imported where they are used, so that `xyro --help` and `xyro submit` start at once. Bad input is one line
-on standard error and exit code 2; a failure of this machine is exit code 3.
+Heavy modules are imported where they are used, so that `xyro --help` and `xyro submit` start at once. Exit codes: 0 done;
+1 done, but not all is well (a URL was refused, an invariant does not hold); 2 bad input: one line on standard error, nothing
+changed; 3 this machine failed (disk, memory, a process that hangs).
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -21,182 +22,295 @@ from wire.text import printable
 
 if TYPE_CHECKING:
     from configs.schema import Settings
+    from crawl.run_file import Remote
     from crawl.views import Views
 
 BAD_INPUT, MACHINE = 2, 3
+AT_ONCE, BYTES_AT_ONCE = 10_000, 1 << 20
+"""URLs and characters that `submit` hands over in one request"""
 Command = Callable[..., Any]
 
 
-class _Group(click.Group):
-    """Translates our errors to lines and exit codes."""
+class _Main(click.Group):
+    """Every error is one line that names the place and the mend, and an exit code."""
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def main(self, *args: Any, **options: Any) -> NoReturn:
         try:
-            return super().invoke(ctx)
+            code = super().main(*args, **{"prog_name": "xyro", **options, "standalone_mode": False})
+            sys.exit(code if isinstance(code, int) else 0)
+        except click.UsageError as error:
+            command = error.ctx.command_path if error.ctx else "xyro"
+            _fail(f"{error.format_message().rstrip('.')}; `{command} --help` tells what is known", BAD_INPUT)
+        except click.ClickException as error:
+            _fail(error.format_message(), BAD_INPUT)
+        except InputError as error:
+            _fail(str(error), BAD_INPUT)
         except XyroError as error:
-            click.echo(f"xyro: {printable(str(error), 2000)}", err=True)
-            ctx.exit(BAD_INPUT if isinstance(error, InputError) else MACHINE)
-        except BrokenPipeError:  # `xyro export pages | head`
-            sys.stderr.close()
-            ctx.exit(0)
+            _fail(str(error), MACHINE)
+        except (click.Abort, KeyboardInterrupt):
+            sys.exit(130)
+        except BrokenPipeError:  # `xyro export pages | head`: it has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(0)
 
 
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="xyro")
+def _fail(text: str, code: int) -> NoReturn:
+    click.echo(f"xyro: {printable(text, 2000)}", err=True)
+    sys.exit(code)
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            click.echo(f"xyro {version('xyro')}")
+        except PackageNotFoundError:
+            click.echo("xyro, from a checkout that is not installed")
+        ctx.exit()
+
+
+@click.group(cls=_Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
+)
 def main() -> None:
-    """A continuous web crawler that knows which pages matter and which have gone stale."""
+    """A continuous web crawler that knows which pages matter and which have gone stale.
+
+    Begin with `xyro lab demo`, or with `xyro crawl URL --contact YOUR-MAIL`. Every command works on the data directory
+    that --data names, by default ./xyro-data, whether or not a process is crawling there.
+    """
 
 
-def _data(command: Command) -> Command:
-    return click.option(
-        "--data", type=click.Path(path_type=Path, file_okay=False), default=None, help="Data directory [./xyro-data]."
-    )(command)
+# Options that several commands have
 
 
-def _config(command: Command) -> Command:
-    return click.option(
+def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    return lambda command: functools.reduce(lambda done, option: option(done), reversed(options), command)
+
+
+_data = click.option(
+    "--data", type=click.Path(path_type=Path, file_okay=False), default=None, help="Data directory [./xyro-data]."
+)
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_crawling = _options(
+    _data,
+    click.option(
         "--config",
         type=click.Path(path_type=Path, dir_okay=False),
         multiple=True,
-        help="Settings (TOML); may be repeated.",
-    )(command)
+        help="Settings (TOML); may be repeated, later beats earlier.",
+    ),
+    click.option("--contact", default=None, help="Your mail address or page: told to every site that is read."),
+    click.option("--scope", type=click.Choice(["host", "domain", "any"]), default=None, help="What belongs [host]."),
+    click.option("--max-depth", type=int, default=None, help="Links from a seed to the deepest page read [any]."),
+    click.option("--delay", type=float, default=None, help="Seconds between reads of a host, in place of all rules."),
+    click.option(
+        "--only-net",
+        multiple=True,
+        metavar="CIDR",
+        help="Contact these networks and nothing else, ever; may be repeated.",
+    ),
+    click.option("--partitions", type=click.IntRange(1, 4096), default=None, help="Partitions of a new crawl [1]."),
+)
 
 
-def _as_json(command: Command) -> Command:
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+def _directory(data: Path | None) -> Path:
+    return data or Path(os.environ.get("XYRO_STORE__DATA") or "xyro-data")
 
 
-def _reading(command: Command) -> Command:
-    """Options of `crawl` and `serve` alike."""
-    for option in (
-        click.option("--partitions", type=click.IntRange(1, 4096), default=None, help="Partitions of a new crawl [1]."),
-        click.option("--contact", default=None, help="Your mail address or page: told to every site that is read."),
-        click.option(
-            "--only-net", multiple=True, metavar="CIDR", help="Contact these networks and nothing else, ever."
-        ),
-        click.option(
-            "--delay", type=float, default=None, help="Seconds between reads of a host, in place of all rules."
-        ),
-        click.option("--max-depth", type=int, default=None, help="Links from a seed to the deepest page read."),
-        click.option(
-            "--scope", type=click.Choice(["host", "domain", "any"]), default=None, help="What belongs [host]."
-        ),
-    ):
-        command = option(command)
-    return command
+def _settings(data: Path | None, config: tuple[Path, ...], **overrides: Any) -> tuple[Path, Settings]:
+    """What this run goes by, and the directory. `section__key` = value; None and () = not given."""
+    from crawl.remembered import settings_of
 
+    given = {name.replace("__", "."): value for name, value in overrides.items()}
+    directory = Path(settings_of(Path(os.devnull), config, os.environ, **given, **{"store.data": data}).store.data)
+    settings = settings_of(directory, config, os.environ, **given)
 
-def _settings(data: Path | None, config: tuple[Path, ...], **overrides: Any) -> tuple[Settings, Path]:
-    """Settings and data directory; what the crawl there was given last lies below files, environment and options."""
-    from configs.load import load
-    from crawl import given
-
-    settings = load(config, os.environ, overrides)
-    directory = data or Path(settings.store.data)
-    kept = given.paths(directory)
-    return (load((*kept, *config), os.environ, overrides) if kept else settings), directory
-
-
-def _directory(data: Path | None, settings: Settings | None = None) -> Path:
-    return data or Path(settings.store.data if settings else os.environ.get("XYRO_STORE__DATA", "xyro-data"))
-
-
-def _log(settings: Settings) -> None:
     from crawl.log import set_up
 
     set_up(settings.log.level, settings.log.format)
+    return directory, settings
+
+
+# Commands that crawl
 
 
 @main.command()
 @click.argument("seeds", nargs=-1, metavar="SEED...")
-@_data
-@_config
-@click.option("--max-pages", type=click.IntRange(0), default=None, help="Stop after so many reads [0: none].")
-@click.option("--max-seconds", type=click.FloatRange(0), default=None, help="Stop after so many seconds [0: none].")
-@_reading
+@_crawling
+@click.option("--max-pages", type=int, default=None, help="End after so many reads, refreshes included [0: no bound].")
+@click.option("--max-seconds", type=float, default=None, help="End after so many seconds [0: no bound].")
 @click.option("--refresh", is_flag=True, default=None, help="Go on refreshing until a bound is reached.")
 @_as_json
 def crawl(
     seeds: tuple[str, ...],
     data: Path | None,
     config: tuple[Path, ...],
-    max_pages: int | None,
-    max_seconds: float | None,
+    contact: str | None,
     scope: str | None,
     max_depth: int | None,
     delay: float | None,
     only_net: tuple[str, ...],
-    contact: str | None,
     partitions: int | None,
+    max_pages: int | None,
+    max_seconds: float | None,
     refresh: bool | None,
     as_json: bool,
 ) -> None:
-    """Crawl from SEED URLs in the foreground, or resume DIR.
+    """Crawl from SEED URLs in the foreground, or resume the crawl in --data by the rules it was begun with.
 
-    Ends when nothing in scope is left to read, or at a bound. Ctrl-C stops in order, a second one at once.
+    Ends when nothing in scope is left to read, or at a bound. Ctrl-C stops in order (exit code 0, with the closing report),
+    a second one at once. --json prints one closing JSON object.
     """
-    settings, directory = _settings(data, config, **{
-        "crawl.max_pages": max_pages, "crawl.max_seconds": max_seconds, "crawl.scope": scope, "crawl.max_depth": max_depth,
-        "politeness.delay": delay, "fetch.only_net": only_net, "fetch.contact": contact, "crawl.refresh": refresh,
-    })  # fmt: skip
-    from crawl.lifespan import Job, run
+    directory, settings = _settings(
+        data, config, crawl__scope=scope, crawl__max_depth=max_depth, crawl__max_pages=max_pages,
+        crawl__max_seconds=max_seconds, crawl__refresh=refresh, politeness__delay=delay,
+        fetch__only_net=only_net, fetch__contact=contact,
+    )  # fmt: skip
+    from crawl.lifespan import Job, run, sentence
     from crawl.single import Bounds
 
-    _log(settings)
     limits = settings.crawl
     bounds = Bounds(limits.max_pages, limits.max_seconds, limits.refresh)
-    sys.exit(run(Job(directory, settings, bounds, seeds, partitions, as_json)))
+    ended = run(Job(directory, settings, bounds, seeds, partitions))
+    _tell_refused(ended.refused, "not read")
+    if as_json:
+        click.echo(json.dumps(ended.report))
+    else:
+        from crawl.table import table
+
+        click.echo(f"{sentence(ended.report)}\n{table(ended.best, 'importance')}")
+    sys.exit(1 if ended.refused else 0)
 
 
 @main.command()
-@_data
-@_config
-@_reading
+@_crawling
 def serve(
     data: Path | None,
     config: tuple[Path, ...],
+    contact: str | None,
     scope: str | None,
     max_depth: int | None,
     delay: float | None,
     only_net: tuple[str, ...],
-    contact: str | None,
     partitions: int | None,
 ) -> None:
-    """Run the daemon: crawl and refresh until stopped; `xyro submit` gives it URLs."""
-    settings, directory = _settings(data, config, **{
-        "crawl.scope": scope, "crawl.max_depth": max_depth, "politeness.delay": delay,
-        "fetch.only_net": only_net, "fetch.contact": contact,
-    })  # fmt: skip
-    from crawl.lifespan import Job, run
+    """Run the daemon: crawl and refresh until stopped (Ctrl-C, SIGTERM); `xyro submit` gives it URLs."""
+    directory, settings = _settings(
+        data, config, crawl__scope=scope, crawl__max_depth=max_depth, politeness__delay=delay,
+        fetch__only_net=only_net, fetch__contact=contact,
+    )  # fmt: skip
+    from crawl.lifespan import Job, run, sentence
     from crawl.single import Bounds
 
-    _log(settings)
-    sys.exit(run(Job(directory, settings, Bounds(forever=True), (), partitions)))
+    ended = run(Job(directory, settings, Bounds(forever=True), (), partitions))
+    click.echo(sentence(ended.report), err=True)
 
 
 @main.command()
 @click.argument("urls", nargs=-1, metavar="URL...")
 @_data
-@click.option("--file", "file", type=click.File("r"), help="URLs, one a line; - is standard input.")
+@click.option("--file", type=click.Path(path_type=Path, allow_dash=True), help="URLs, one a line; - is standard input.")
 @click.option("--priority", type=click.Choice(["ordered"]), default="ordered", help="Level of the queue [ordered].")
-def submit(urls: tuple[str, ...], data: Path | None, file: Any, priority: str) -> None:
-    """Hand URLs to the running daemon, from arguments, a file, or standard input."""
-    from crawl.run_file import Remote
+def submit(urls: tuple[str, ...], data: Path | None, file: Path | None, priority: str) -> None:
+    """Hand URLs to the running daemon, from arguments, a file, or standard input.
 
-    given = [*urls, *(file or ())] if urls or file else list(sys.stdin)
-    directory = _directory(data)
-    remote = Remote.find(directory)
-    if remote is None:
-        raise InputError(f"{directory}: no daemon runs there; start one with `xyro serve --data {directory}`")
-    accepted, refused = 0, 0
-    for start in range(0, len(given), 10_000):
-        answer = remote.post("/submit", {"urls": given[start : start + 10_000], "priority": priority})
+    Each is a seed: it widens the scope, and is read next. Says what was refused and why, and then exits with 1.
+    """
+    remote = _daemon(_directory(data))
+    accepted = refused = 0
+    for batch in _batches(_given(urls, file)):
+        answer = remote.post("/submit", {"urls": batch, "priority": priority})
         accepted += answer["accepted"]
         refused += len(answer["refused"])
-        for one in answer["refused"]:
-            click.echo(f"{printable(one['url'])}: refused: {printable(one['why'], 500)}", err=True)
-    click.echo(f"{accepted} accepted, {refused} refused")
+        _tell_refused(((one["url"], one["why"]) for one in answer["refused"]), "refused")
+    if not accepted + refused:
+        raise InputError("no URL was given; name some, or --file FILE, or pipe them in, one a line")
+    click.echo(f"{accepted:,} accepted, {refused:,} refused")
     sys.exit(1 if refused else 0)
+
+
+def _given(urls: tuple[str, ...], file: Path | None) -> Iterator[str]:
+    """URLs as people wrote them; bytes that are no UTF-8 stay visible and are refused."""
+    yield from urls
+    piped = file == Path("-") or (not urls and file is None and not sys.stdin.isatty())
+    try:
+        if piped:
+            yield from (line.decode(errors="surrogateescape") for line in sys.stdin.buffer)
+        elif file is not None:
+            with file.open("rb") as lines:
+                yield from (line.decode(errors="surrogateescape") for line in lines)
+    except OSError as error:
+        raise InputError(f"--file {file}: {error.strerror}; name a file with one URL a line") from error
+
+
+def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for url in urls:
+        if batch and (len(batch) == AT_ONCE or size + len(url) > BYTES_AT_ONCE):
+            yield batch
+            batch, size = [], 0
+        batch.append(url[:BYTES_AT_ONCE])  # far longer than a URL may be: refused, whatever follows
+        size += len(url)
+    if batch:
+        yield batch
+
+
+def _tell_refused(refused: Iterable[tuple[str, str]], verb: str) -> None:
+    for url, reason in refused:
+        click.echo(f"{printable(url)}: {verb}: {printable(reason, 500)}", err=True)
+
+
+def _daemon(directory: Path) -> Remote:
+    from crawl.run_file import Remote
+
+    remote = Remote.find(directory)
+    if remote is None:
+        raise InputError(f"{directory}: no process works on it; start one with `xyro serve --data {directory}`")
+    return remote
+
+
+def _host_command(name: str, doc: str) -> None:
+    @main.command(name, help=doc)
+    @click.argument("host")
+    @_data
+    def command(host: str, data: Path | None) -> None:
+        named = _authority(host)
+        if not _daemon(_directory(data)).post("/hosts", {"host": named, "action": name})["known"]:
+            raise InputError(f"{named}: no page of this host is known; `xyro export hosts` lists those that are")
+        click.echo(f"{named}: {name}{'d' if name.endswith('e') else 'ed'}")
+
+
+def _authority(host: str) -> str:
+    """The host as the crawl books it, of a host, host:port or URL."""
+    from wire.urls import authority, canonical
+
+    scheme = "https" if host.endswith(":443") else "http"
+    return authority(canonical(host if "://" in host else f"{scheme}://{host}"))
+
+
+_host_command("pause", "Start no read of HOST until it is resumed.")
+_host_command("resume", "Read HOST again, after pause or block.")
+_host_command("block", "Take back all orders of HOST and read nothing of it until it is resumed.")
+
+
+# Commands that look
+
+
+def _looking(directory: Path, path: str, local: Callable[[Views], Any], **query: Any) -> Any:
+    """Ask the running process, or look into the stopped directory."""
+    from crawl.run_file import Remote
+
+    remote = Remote.find(directory)
+    if remote is not None:
+        return remote.get(path, **query)
+    from crawl.stopped import nodes_of
+    from crawl.views import Views
+
+    with nodes_of(directory) as nodes, Views(nodes) as views:
+        return local(views)
 
 
 @main.command()
@@ -219,28 +333,14 @@ def status(data: Path | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(said))
         return
-    for key, value in said.items():
-        shown = "  ".join(f"{name} {count:,}" for name, count in value.items()) if isinstance(value, dict) else value
-        click.echo(f"{key.replace('_', ' '):>18}  {shown}")
+    from crawl.table import fields
 
-
-def _looking(directory: Path, path: str, local: Callable[[Views], Any], **query: Any) -> Any:
-    """Ask the running process, or look into the stopped directory."""
-    from crawl.run_file import Remote
-
-    remote = Remote.find(directory)
-    if remote is not None:
-        return remote.get(path, **query)
-    from crawl.stopped import nodes_of
-    from crawl.views import Views
-
-    with nodes_of(directory) as nodes, Views(nodes) as views:
-        return local(views)
+    click.echo(fields(said))
 
 
 @main.command()
 @_data
-@click.option("-n", "count", type=click.IntRange(1), default=20, help="How many [20].")
+@click.option("-n", "count", type=click.IntRange(1, 100_000), default=20, help="How many [20].")
 @click.option("--by", type=click.Choice(["importance", "cash", "stale"]), default="importance", help="[importance]")
 @_as_json
 def top(data: Path | None, count: int, by: str, as_json: bool) -> None:
@@ -265,44 +365,46 @@ def why(url: str, data: Path | None, as_json: bool) -> None:
     from wire.clock import SystemClock
     from wire.urls import canonical
 
-    wanted = canonical(url)
+    canonical(url)  # refused before anything is opened
 
     def local(views: Views) -> Any:
         from crawl.why import why as explain
 
+        wanted = canonical(url, fold_slashes=views.nodes[0].scope.fold_slashes)
         return explain(views, wanted, SystemClock().time())
 
-    said = _looking(_directory(data), "/why", local, url=wanted)
+    said = _looking(_directory(data), "/why", local, url=url)
     if as_json:
         click.echo(json.dumps(said))
         return
-    for sentence in said.pop("because"):
-        click.echo(sentence)
-    for key, value in said.items():
-        click.echo(f"{key:>14}  {value if value is not None else '-'}")
+    from crawl.table import fields
+
+    because = said.pop("because")
+    click.echo("\n".join([*(printable(sentence, 1000) for sentence in because), fields(said)]))
 
 
 @main.command()
 @click.argument("table", type=click.Choice(["pages", "links", "hosts"]))
 @_data
 @click.option("--format", "form", type=click.Choice(["jsonl", "csv", "parquet"]), default="jsonl", help="[jsonl]")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help="File [stdout].")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File [stdout].")
 def export(table: str, data: Path | None, form: str, output: Path | None) -> None:
-    """Write all known pages, stored links, or hosts."""
-    from crawl.output import write_rows
+    """Write all known pages, stored links, or hosts, as of one commit."""
+    from crawl.output import check, write_rows
     from crawl.run_file import Remote
 
+    out = None if output == Path("-") else output
+    check(form, out)
     directory = _directory(data)
-    write = functools.partial(write_rows, table, form=form, out=output or sys.stdout)
     remote = Remote.find(directory)
     if remote is not None:
-        write(remote.lines(f"/export/{table}"))
+        write_rows(table, remote.lines(f"/export/{table}"), form, out)
         return
     from crawl.stopped import nodes_of
     from crawl.views import Views
 
     with nodes_of(directory) as nodes, Views(nodes) as views:
-        write(getattr(views, table)())
+        write_rows(table, getattr(views, table)(), form, out)
 
 
 @main.command()
@@ -327,25 +429,7 @@ def audit(data: Path | None, as_json: bool) -> None:
     sys.exit(0 if said["ok"] else 1)
 
 
-def _host_command(name: str, doc: str) -> None:
-    @main.command(name, help=doc)
-    @click.argument("host")
-    @_data
-    def command(host: str, data: Path | None) -> None:
-        from crawl.run_file import Remote
-
-        directory = _directory(data)
-        remote = Remote.find(directory)
-        if remote is None:
-            raise InputError(f"{directory}: no daemon runs there; start one with `xyro serve --data {directory}`")
-        said = remote.post("/hosts", {"host": host, "action": name})
-        if not said["known"]:
-            raise InputError(f"{host}: no page of this host is known; write it as URLs do: host or host:port")
-
-
-_host_command("pause", "Start no read of HOST until it is resumed.")
-_host_command("resume", "Read HOST again.")
-_host_command("block", "Take back all orders of HOST and read nothing of it until it is resumed.")
+# The laboratory
 
 
 @main.group()
@@ -353,7 +437,7 @@ def lab() -> None:
     """The laboratory: a computed web to try things on."""
 
 
-@lab.command("web", context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@lab.command("web", context_settings={"ignore_unknown_options": True, "help_option_names": []}, add_help_option=False)
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
 def lab_web(options: tuple[str, ...]) -> None:
     """Serve a computed web on loopback; `xyro lab web --help` lists its settings."""
@@ -363,13 +447,18 @@ def lab_web(options: tuple[str, ...]) -> None:
 
 
 @lab.command("demo")
-@_data
-@click.option("--pages", type=click.IntRange(100), default=3000, help="Pages of the web [3000].")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    help="Data directory, a new one [./xyro-demo, or the next free of xyro-demo-2 ...].",
+)
+@click.option("--pages", type=click.IntRange(200, 20_000), default=3_000, help="Pages of the web [3000].")
 def lab_demo(data: Path | None, pages: int) -> None:
-    """Serve a computed web, crawl it, and print its most important pages."""
+    """Serve a computed web, crawl it, and print its most important pages beside the truth. Takes half a minute."""
     from crawl.demo import demo
 
-    sys.exit(demo(_directory(data), pages))
+    sys.exit(demo(data, pages))
 
 
 if __name__ == "__main__":

@@ -1,93 +1,135 @@
-"""Rows to a file or standard output: JSON lines, CSV, Parquet (with the extra `parquet`: pyarrow)."""
+"""Rows to a file or standard output: JSON lines, CSV, Parquet (with the extra `parquet`: pyarrow).
+
+A file is written under another name and renamed at the end, so it is never there in part; what is no regular file (a
+pipe, a device) is written to as it comes. COLUMNS are the contract: every row has them, more may come.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
 from wire.errors import InputError, MachineError
 
-FORMATS = ("jsonl", "csv", "parquet")
-COLUMNS = {
-    "pages": (
-        *("id", "url", "host", "kind", "http_status", "state", "error", "depth", "importance", "cash", "change_rate"),
-        *("interval_s", "first_seen", "first_read", "last_read", "last_change", "next_read", "reads", "changes"),
-        *("out_links", "signature"),
-    ),
-    "links": ("source", "target", "source_url", "target_url"),
-    "hosts": ("host", "pages", "read", "unread", "errors", "importance", "failures", "next_read", "held"),
+COLUMNS: dict[str, dict[str, type]] = {
+    "pages": {
+        "id": int,
+        "url": str,
+        "host": str,
+        "kind": str,
+        "http_status": int,
+        "state": str,
+        "error": str,
+        "depth": int,
+        "importance": float,
+        "cash": int,
+        "change_rate": float,
+        "interval_s": int,
+        "first_seen": str,
+        "first_read": str,
+        "last_read": str,
+        "last_change": str,
+        "next_read": str,
+        "reads": int,
+        "changes": int,
+        "out_links": int,
+        "signature": str,
+    },
+    "links": {"source": int, "target": int, "source_url": str, "target_url": str},
+    "hosts": {
+        "host": str,
+        "pages": int,
+        "read": int,
+        "unread": int,
+        "errors": int,
+        "importance": float,
+        "failures": int,
+        "next_read": str,
+        "held": str,
+    },
 }
-"""columns of each table, so that an empty table has its heading too"""
+"""columns of each table and their types; any may be null"""
+ROWS_AT_ONCE = 50_000
+"""rows of one Parquet row group"""
 Row = dict[str, Any]
 
 
-def write_rows(table: str, rows: Iterable[Row], form: str, out: IO[str] | Path) -> int:
-    """Write all rows; returns how many. MachineError where the disk fails."""
+def check(form: str, out: Path | None) -> None:
+    """InputError where `write_rows` would fail before its first row; nothing is made."""
+    if form == "parquet":
+        if out is None:
+            raise InputError("--format parquet: writes a file; name it with -o FILE")
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError:
+            raise InputError("--format parquet: needs pyarrow; install it with `pip install 'xyro[parquet]'`") from None
+    if out is not None and not out.parent.is_dir():
+        raise InputError(f"-o {out}: there is no directory {out.parent}; make it first")
+
+
+def write_rows(table: str, rows: Iterable[Row], form: str, out: Path | None) -> int:
+    """Write all rows, to standard output if `out` is None; returns how many. MachineError: the disk failed."""
+    write: Callable[[str, Iterable[Row], IO[Any]], int] = {"jsonl": _jsonl, "csv": _csv, "parquet": _parquet}[form]
     try:
-        if form == "parquet":
-            if not isinstance(out, Path):
-                raise InputError("--format parquet: writes a file; name it with -o FILE")
-            return _parquet(rows, out)
-        if isinstance(out, Path):
-            with out.open("w", encoding="utf-8", newline="") as file:
-                return _text(table, rows, form, file)
-        return _text(table, rows, form, out)
+        if out is None:
+            count = write(table, rows, sys.stdout)
+            sys.stdout.flush()
+            return count
+        mode: dict[str, Any] = {"mode": "wb"} if form == "parquet" else {"mode": "w", "encoding": "utf-8", "newline": ""}
+        if out.exists() and not out.is_file():
+            with out.open(**mode) as file:
+                return write(table, rows, file)
+        return _whole(out, mode, lambda file: write(table, rows, file))
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        raise MachineError(
-            f"{out if isinstance(out, Path) else 'standard output'}: {error.strerror or error}"
-        ) from error
+        raise MachineError(f"{out or 'standard output'}: {error.strerror or error}: free or mend the disk") from error
 
 
-def _text(table: str, rows: Iterable[Row], form: str, out: IO[str]) -> int:
+def _whole(out: Path, mode: dict[str, Any], write: Callable[[IO[Any]], int]) -> int:
+    fresh = out.with_name(f".{out.name}.new")
+    try:
+        with fresh.open(**mode) as file:
+            count = write(file)
+        fresh.replace(out)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return count
+
+
+def _jsonl(_: str, rows: Iterable[Row], out: IO[str]) -> int:
     count = 0
-    if form == "csv":
-        writer = csv.DictWriter(out, COLUMNS[table], lineterminator="\n")
-        writer.writeheader()
-        for count, row in enumerate(rows, 1):
-            writer.writerow(row)
-        return count
     for count, row in enumerate(rows, 1):
         out.write(json.dumps(row) + "\n")
     return count
 
 
-def _parquet(rows: Iterable[Row], path: Path) -> int:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise InputError("--format parquet: needs pyarrow; install it with `pip install 'xyro[parquet]'`") from None
-    count, writer, schema = 0, None, None
-    for part in _parts(rows, 50_000):
-        batch = pa.Table.from_pylist(part, schema=schema)
-        if writer is None:
-            schema = pa.schema([_typed(pa, field) for field in batch.schema])
-            batch = pa.Table.from_pylist(part, schema=schema)
-            writer = pq.ParquetWriter(path, schema)
-        writer.write_table(batch)
-        count += len(part)
-    if writer is None:
-        pq.write_table(pa.table({}), path)
-    else:
-        writer.close()
+def _csv(table: str, rows: Iterable[Row], out: IO[str]) -> int:
+    count = 0
+    writer = csv.DictWriter(out, COLUMNS[table], lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    for count, row in enumerate(rows, 1):
+        writer.writerow(row)
     return count
 
 
-def _typed(pa: Any, field: Any) -> Any:
-    """A column that is empty in the first part may hold text or numbers later: text for all but known numbers."""
-    if pa.types.is_null(field.type):
-        numbers = {
-            "http_status": pa.int64(),
-            "interval_s": pa.int64(),
-            "out_links": pa.int64(),
-            "change_rate": pa.float64(),
-        }
-        return pa.field(field.name, numbers.get(field.name, pa.string()))
-    return field
+def _parquet(table: str, rows: Iterable[Row], out: IO[bytes]) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = {int: pa.int64(), float: pa.float64(), str: pa.string()}
+    schema = pa.schema([(name, types[kind]) for name, kind in COLUMNS[table].items()])
+    count = 0
+    with pq.ParquetWriter(out, schema) as writer:
+        for part in _parts(rows, ROWS_AT_ONCE):
+            writer.write_table(pa.Table.from_pylist(part, schema=schema))
+            count += len(part)
+    return count
 
 
 def _parts(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:

@@ -1,9 +1,8 @@
-"""`xyro status` of a running crawl: the summary, and what is happening now; and either of them for people."""
+"""`xyro status` of a running crawl: the summary, and what is happening now."""
 
 from __future__ import annotations
 
 import resource
-from collections.abc import Mapping
 from typing import Any
 
 from crawl.single import Single
@@ -39,16 +38,3 @@ def _speed(single: Single, elapsed: float) -> float:
     if elapsed < TEN_MINUTES or single.settings.refresh.bandwidth:  # then the meter says what was set
         return single.reads / elapsed
     return sum(node.planner.meter.rate(single.clock.time()) for node in single.nodes)
-
-
-def lines(said: Mapping[str, Any]) -> list[str]:
-    """A status for people: a name and a value a line, counts of nothing left out."""
-    return [f"{name.replace('_', ' '):>17}  {_shown(value)}" for name, value in said.items()]
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, dict):
-        return "  ".join(f"{name} {count:,}" for name, count in value.items() if count) or "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,18 +1,36 @@
-"""Rows for people."""
+"""Rows and fields for people. Canonical URLs are printable ASCII; everything else is numbers and words of ours."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from wire.text import printable
 
-def table(rows: list[dict[str, Any]], by: str) -> str:
-    """`top` for people: aligned columns, URLs last. Canonical URLs are printable ASCII."""
-    head = f"{by:>12}  {'cash':>10}  {'reads':>5}  {'changes/day':>11}  {'next read':20}  url"
-    lines = [head]
+
+def table(rows: Sequence[Mapping[str, Any]], by: str) -> str:
+    """`top` for people: aligned columns, URLs last. Cash is counted in pages' worth."""
+    lines = [f"{by:>10}  {'cash':>7}  {'reads':>5}  {'changes/day':>11}  {'next read':20}  url"]
     for row in rows:
-        first = row["score"] / 65_536 if by == "cash" else row["score"]
+        cash = row["cash"] / 65_536
+        first = cash if by == "cash" else row["score"]
         rate = "-" if row["change_rate"] is None else f"{row['change_rate']:.3g}"
         lines.append(
-            f"{first:12.4g}  {row['cash']:10d}  {row['reads']:5d}  {rate:>11}  {row['next_read'] or '-':20}  {row['url']}"
+            f"{first:10.4g}  {cash:7.3g}  {row['reads']:5d}  {rate:>11}  {row['next_read'] or '-':20}  {row['url']}"
         )
     return "\n".join(lines)
+
+
+def fields(said: Mapping[str, Any]) -> str:
+    """A name and a value a line; of counts, those that are not 0."""
+    return "\n".join(f"{name.replace('_', ' '):>17}  {printable(_shown(value), 4000)}" for name, value in said.items())
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return "  ".join(f"{name} {count:,}" for name, count in value.items() if count) or "none"
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -20,7 +20,7 @@ from typing import Final, Literal
 
 from wire.clock import Clock
 from wire.errors import TheirError
-from wire.messages import FetchOrder, Kind
+from wire.messages import FetchOrder, Kind, Priority
 from wire.urls import host_of, resolve, suffix_of
 from xyro import maintext
 from xyro.answer import Answer
@@ -100,11 +100,12 @@ class Fetcher:
             raise TheirError("not-readable", "a suffix that is not worth reading")
         self._check(url)
         asked = conditions(order)
+        part = order.priority is Priority.BLOCKING  # a loader wants it whatever it is called: .mod, .ent, text/plain
         reply = await self._client.get(url, asked)
         try:
             _note(reply, answer)
-            if self._has_body(reply, answer, url, bool(asked)):
-                await self._read(reply, answer, url)
+            if self._has_body(reply, answer, url, bool(asked), part):
+                await self._read(reply, answer, url, part)
         except TheirError:
             await reply.drop()
             raise
@@ -140,14 +141,14 @@ class Fetcher:
         if kind:
             raise TheirError(kind, "refused before any contact")
 
-    def _has_body(self, reply: Reply, answer: Answer, url: str, conditioned: bool) -> bool:
+    def _has_body(self, reply: Reply, answer: Answer, url: str, conditioned: bool, part: bool) -> bool:
         """Judge the headers. False: the answer is complete without a body; TheirError: it is none that can be used."""
         status, headers = reply.status, reply.headers
         if status == 200 or (200 < status < 300 and status not in _EMPTY and status != 206):
             answer.etag = validator(headers, "ETag")
             answer.last_modified = validator(headers, "Last-Modified")
             answer.mime, answer.charset = media_type(headers.get("Content-Type", ""))
-            if readable(answer.mime, url) is False:
+            if not part and readable(answer.mime, url) is False:
                 answer.kind = Kind.OTHER
                 raise TheirError("not-readable", answer.mime)
             return True
@@ -172,13 +173,15 @@ class Fetcher:
             raise TheirError("redirect-bad", f"Location: {location[:200]}")
         return target
 
-    async def _read(self, reply: Reply, answer: Answer, url: str) -> None:
+    async def _read(self, reply: Reply, answer: Answer, url: str, part: bool) -> None:
         body = _Body(reply, self._client.limits.body)
         head = await body.head()
         if is_gzip(answer.mime, url, head):
             body.unpack(head)
             head = await body.head()
         answer.kind = kind_of(answer.mime, url, head)
+        if part and answer.kind is Kind.OTHER:
+            answer.kind = Kind.XML
         if answer.kind is Kind.HTML:
             await self._read_html(body, head, answer, url)
         elif answer.kind is Kind.OTHER:

@@ -14,7 +14,7 @@ from ipaddress import ip_address
 import pytest
 
 from tests.xyro.raw_server import QUICK, Talk, fetched, order, page, reading, says, serving
-from wire.messages import LINK_EXTERNAL, Kind, LinkKind
+from wire.messages import LINK_EXTERNAL, Kind, LinkKind, Priority
 from xyro.client import Limits
 from xyro.decode import Caps
 from xyro.failures import POLICIES
@@ -500,3 +500,13 @@ async def test_many_reads_at_once_do_not_mix() -> None:
         urls = [f"{server.url}/{number}" for number in range(60)]
         answers = await asyncio.gather(*(fetcher.fetch(order(url)) for url in urls))
         assert [answer.links.urls for answer in answers] == [(f"{url}/x",) for url in urls]
+
+
+async def test_a_part_that_a_loader_waits_for_is_read_whatever_it_is_called() -> None:
+    body = b'<!ENTITY copyright "2026">'
+    async with serving(says(page(body, mime=b"application/octet-stream"))) as server, reading() as fetcher:
+        wanted = dataclasses.replace(order(server.url + "/common.mod"), priority=Priority.BLOCKING)
+        answer = await fetcher.fetch(wanted)
+        plain = await fetcher.fetch(order(server.url + "/common.mod"))
+    assert (answer.error, answer.body) == ("", body) and answer.kind in (Kind.XML, Kind.DTD)
+    assert plain.body is None or plain.kind is Kind.DTD
