@@ -17,18 +17,19 @@ The loop, and who does what in it:
 Around it, a process's life and its face:
 
     cli.py, __main__.py   the command `xyro`        lifespan.py   start, serve, stop; signals; the closing report
-    remembered.py         DIR/settings.toml: a resumed crawl goes on by the rules it was begun with
+    given.py              DIR/crawl.toml: a resumed crawl keeps the scope it was last given
     data_dir.py           DIR/p0000 ...             run_file.py   DIR/run: where the running process answers
-    api.py                its HTTP interface on loopback          progress.py, log.py   what a person sees meanwhile
+    api.py, long_looks.py its HTTP interface on loopback          progress.py, log.py   what a person sees meanwhile
     stopped.py            a crawl that does not run, to look at   seeds.py              what people hand in
     views.py              a crawl at one commit boundary: the rows of top, why.py, export (output.py) and audit.py
     status.py, summary.py the few numbers of `xyro status`        table.py              rows for people
     demo.py               the loop on lab's computed web, its importance beside the true one
+    speed.py, speed_*.py  what a page and a known URL cost
 
 In: seeds from people, answers of the web, settings (TOML < environment < command line). Out: a data directory, and what
 is asked of it.
 
-What always holds: one process writes a data directory, by a lock; an order, an acknowledgement or a transfer leaves only
-after the group that caused it is on disk; what a command shows is one commit boundary, never a half-applied group; a
-directory that exists can be resumed, audited and exported, whatever killed the process; bad input changes nothing.
+What always holds: one process writes a data directory, by a lock; an order, an acknowledgement or a transfer leaves
+only after the group that caused it is on disk; what a command shows is one commit boundary, never a half-applied group;
+a directory that exists can be resumed, audited and exported, whatever killed the process; bad input changes nothing.
 """

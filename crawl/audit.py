@@ -2,7 +2,8 @@
 
 The cash equation over all partitions, to the unit:
 
-    sum of effective cash of known pages + virtual page + transfers that their receiver has not applied = 65,536 x known pages
+    sum of effective cash of known pages + virtual page + transfers that their receiver has not applied
+        = 65,536 x known pages
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The command `xyro`: options in, one of the other files of this folder does the work.
 
-Heavy modules are imported where they are used, so that `xyro --help` and `xyro submit` start at once. Exit codes: 0 done;
-1 done, but not all is well (a URL was refused, an invariant does not hold); 2 bad input: one line on standard error, nothing
-changed; 3 this machine failed (disk, memory, a process that hangs).
+Heavy modules are imported where they are used, so that `xyro --help` and `xyro submit` start at once. Exit codes:
+0 done; 1 done, but not all is well (a URL was refused, an invariant does not hold); 2 bad input: one line on standard
+error, nothing changed; 3 this machine failed (disk, memory, a process that hangs).
 """
 
 from __future__ import annotations
@@ -120,15 +120,17 @@ def _directory(data: Path | None) -> Path:
 
 
 def _settings(data: Path | None, config: tuple[Path, ...], **overrides: Any) -> tuple[Path, Settings]:
-    """What this run goes by, and the directory. `section__key` = value; None and () = not given."""
-    from crawl.remembered import settings_of
+    """The directory, and what this run goes by. `section__key` = value; None and () = not given.
 
-    given = {name.replace("__", "."): value for name, value in overrides.items()}
-    directory = Path(settings_of(Path(os.devnull), config, os.environ, **given, **{"store.data": data}).store.data)
-    settings = settings_of(directory, config, os.environ, **given)
-
+    What the crawl there was last given lies below files, environment and options.
+    """
+    from configs.load import load
+    from crawl import given
     from crawl.log import set_up
 
+    options = {"store.data": data, **{name.replace("__", "."): value for name, value in overrides.items()}}
+    directory = Path(load(config, os.environ, options).store.data)
+    settings = load((*given.paths(directory), *config), os.environ, options)
     set_up(settings.log.level, settings.log.format)
     return directory, settings
 
@@ -160,8 +162,8 @@ def crawl(
 ) -> None:
     """Crawl from SEED URLs in the foreground, or resume the crawl in --data by the rules it was begun with.
 
-    Ends when nothing in scope is left to read, or at a bound. Ctrl-C stops in order (exit code 0, with the closing report),
-    a second one at once. --json prints one closing JSON object.
+    Ends when nothing in scope is left to read, or at a bound. Ctrl-C stops in order (exit code 0, with the closing
+    report), a second one at once. --json prints one closing JSON object.
     """
     directory, settings = _settings(
         data, config, crawl__scope=scope, crawl__max_depth=max_depth, crawl__max_pages=max_pages,
@@ -422,8 +424,10 @@ def audit(data: Path | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(said))
     else:
-        click.echo(f"{'holds' if said['ok'] else 'BROKEN'}: {said['pages']:,} pages, {said['cash_total']:,} units of cash "
-                   f"({said['cash_expected']:,} minted), {said['virtual']:,} virtual, {said['in_flight']:,} in flight")  # fmt: skip
+        click.echo(
+            f"{'holds' if said['ok'] else 'BROKEN'}: {said['pages']:,} pages, {said['cash_total']:,} units of cash, "
+            f"{said['cash_expected']:,} minted; {said['virtual']:,} virtual, {said['in_flight']:,} in flight"
+        )
         for violation in said["violations"]:
             click.echo(f"  {printable(violation, 500)}")
     sys.exit(0 if said["ok"] else 1)

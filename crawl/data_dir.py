@@ -12,8 +12,6 @@ from metadata.manager import Partition, create, new_seed
 from metadata.store import create_directory
 from wire.errors import InputError
 
-MOST_PARTITIONS = 4096
-
 
 class DataDir:
     """Open partitions of one crawl, all locked by this process."""
@@ -30,7 +28,7 @@ class DataDir:
         InputError: it does not exist, is no crawl, is in use, or has another number of partitions.
         """
         created = False
-        if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        if _is_free(path):
             if not make:
                 raise InputError(f"{path}: no such data directory; `xyro crawl URL --data {path}` makes one")
             create_directory(path, lambda fresh: _fill(fresh, partitions or 1))
@@ -51,6 +49,14 @@ class DataDir:
             partition.close()
 
 
+def _is_free(path: Path) -> bool:
+    """Nothing is there, or an empty directory."""
+    try:
+        return not path.exists() or (path.is_dir() and not any(path.iterdir()))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); name another directory with --data") from None
+
+
 def _fill(path: Path, partitions: int) -> None:
     seed = new_seed()
     for number in range(partitions):
@@ -60,8 +66,7 @@ def _fill(path: Path, partitions: int) -> None:
 def _open(folders: Sequence[Path], bits: int) -> list[Partition]:
     opened: list[Partition] = []
     try:
-        for folder in folders:
-            opened.append(Partition.open(folder, bits=bits))
+        opened.extend(Partition.open(folder, bits=bits) for folder in folders)
         found = [partition.number for partition in opened]
         if found != list(range(opened[0].facts["partitions"])):
             raise InputError(

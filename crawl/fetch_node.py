@@ -24,6 +24,8 @@ class FetchNode:
 
     def __init__(self, bus: Bus, loads: LoadNode, posted: Callable[[PageReport], None]) -> None:
         """`posted`: told of each report after it was posted."""
+        self.pause = 0.0
+        """seconds before the first read: after a restart nobody knows when a host was read last"""
         self.bus = bus
         self.loads = loads
         self.posted = posted
@@ -31,8 +33,9 @@ class FetchNode:
     async def run(self) -> None:
         """Until the bus closes, the pool fails, or it is cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.pool.run())
             group.create_task(self._feed())
+            await self.loads.clock.sleep(self.pause)
+            group.create_task(self.pool.run())
 
     async def _feed(self) -> None:
         while messages := await self.bus.receive("orders", 4096):

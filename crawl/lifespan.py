@@ -25,12 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from configs.schema import Settings
-from crawl import run_file
+from crawl import given, run_file
 from crawl.api import Api, listen
 from crawl.data_dir import DataDir
 from crawl.progress import show
 from crawl.reading import check_contact, guard_of
-from crawl.remembered import remember
 from crawl.seeds import why_refused
 from crawl.single import Bounds, Single
 from wire.errors import InputError
@@ -80,7 +79,7 @@ def run(job: Job) -> Ended:
         listening = stack.enter_context(listen(settings.api.host, settings.api.port))
         data = _open(job, make=bool(seeds) or job.bounds.forever)
         stack.callback(data.close)
-        remember(job.data, settings)
+        given.remember(job.data, settings)
         gc.collect()
         gc.freeze()  # imports live for ever: spare the collector from looking at them again and again
         gc.set_threshold(50_000, 20, 50)
@@ -134,7 +133,7 @@ class _Life:
         """Hand the seeds over; those that are not to be read are recorded too, and told."""
         if not self.seeds:
             return
-        await single.submit(self.seeds)
+        await single.sow(self.seeds)
         for url in self.seeds:
             if reason := why_refused(url, single.scope) or single.scope.why_out(url, 0):
                 ended.refused.append((url, reason))

@@ -1,4 +1,4 @@
-"""Log lines: text or JSON, on standard error, one line an event; strangers' strings are made printable on the way out."""
+"""Log lines: text or JSON, on standard error, one line an event; strangers' strings are made printable here."""
 
 from __future__ import annotations
 

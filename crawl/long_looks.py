@@ -99,8 +99,8 @@ async def _aside(views: Views) -> dict[str, Any] | None:
             work.exception()  # seen: a thread called back ends with one
 
 
-class _Called(Exception):  # noqa: N818  # not an error: the thread is to come back
-    """The look is not wanted any more."""
+class _Called(Exception):
+    """The look is not wanted any more: the thread is to come back."""
 
 
 class _Leash:

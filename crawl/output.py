@@ -54,6 +54,7 @@ COLUMNS: dict[str, dict[str, type]] = {
     },
 }
 """columns of each table and their types; any may be null"""
+BINARY, TEXT = {"mode": "wb"}, {"mode": "w", "encoding": "utf-8", "newline": ""}
 ROWS_AT_ONCE = 50_000
 """rows of one Parquet row group"""
 Row = dict[str, Any]
@@ -74,13 +75,13 @@ def check(form: str, out: Path | None) -> None:
 
 def write_rows(table: str, rows: Iterable[Row], form: str, out: Path | None) -> int:
     """Write all rows, to standard output if `out` is None; returns how many. MachineError: the disk failed."""
-    write: Callable[[str, Iterable[Row], IO[Any]], int] = {"jsonl": _jsonl, "csv": _csv, "parquet": _parquet}[form]
+    write = _WRITERS[form]
     try:
         if out is None:
             count = write(table, rows, sys.stdout)
             sys.stdout.flush()
             return count
-        mode: dict[str, Any] = {"mode": "wb"} if form == "parquet" else {"mode": "w", "encoding": "utf-8", "newline": ""}
+        mode: dict[str, Any] = BINARY if form == "parquet" else TEXT
         if out.exists() and not out.is_file():
             with out.open(**mode) as file:
                 return write(table, rows, file)
@@ -104,8 +105,9 @@ def _whole(out: Path, mode: dict[str, Any], write: Callable[[IO[Any]], int]) -> 
 
 def _jsonl(_: str, rows: Iterable[Row], out: IO[str]) -> int:
     count = 0
-    for count, row in enumerate(rows, 1):
+    for row in rows:
         out.write(json.dumps(row) + "\n")
+        count += 1
     return count
 
 
@@ -113,8 +115,9 @@ def _csv(table: str, rows: Iterable[Row], out: IO[str]) -> int:
     count = 0
     writer = csv.DictWriter(out, COLUMNS[table], lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
-    for count, row in enumerate(rows, 1):
+    for row in rows:
         writer.writerow(row)
+        count += 1
     return count
 
 
@@ -130,6 +133,9 @@ def _parquet(table: str, rows: Iterable[Row], out: IO[bytes]) -> int:
             writer.write_table(pa.Table.from_pylist(part, schema=schema))
             count += len(part)
     return count
+
+
+_WRITERS: dict[str, Callable[[str, Iterable[Row], IO[Any]], int]] = {"jsonl": _jsonl, "csv": _csv, "parquet": _parquet}
 
 
 def _parts(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgpack
 import msgspec
@@ -32,8 +32,9 @@ from crawl.scope import Scope
 from metadata import keys, links, rows
 from metadata.manager import Commit, Partition
 from metadata.rows import LeaseRow, RefreshRow, WaitRow
-from metadata.states import HINTED, KIND_MASK, KIND_SHIFT, NAMED, WANTED, State
+from metadata.states import HINTED, KIND_MASK, KIND_SHIFT, LEASED, NAMED, WANTED, State
 from metadata.visits import Spend, Visit, http_date, judge, next_row
+from opic.importance import never_measured
 from refresh.change import DAY, DEFAULT_PRIOR, first_read, rate, update, usable_last_modified
 from wire.errors import MachineError
 from wire.messages import (
@@ -55,7 +56,10 @@ from wire.urls import authority, host_of, partition_of
 Ids = NDArray[np.int64]
 NO_CHILDREN: NDArray[np.uint32] = np.empty(0, np.uint32)
 _PLACES = keys.META.key("places")
+_STATUS = keys.STATUS.prefix
 _UNFOLLOWED = frozenset(f for f in range(256) if f & (LINK_NOFOLLOW | LINK_HINT))
+_UNREAD, _READ, _OUT, _BLOCKED, _FOREIGN = map(int, (State.UNREAD, State.READ, State.OUT, State.BLOCKED, State.FOREIGN))
+"""plain numbers: looking a member up in an enum costs more than all else that a page needs of its state"""
 
 
 @dataclass(slots=True)
@@ -116,6 +120,13 @@ class _Settled:
     error: str = ""
 
 
+class _Load(NamedTuple):
+    """What the loader said of one body, and the body if its load has to wait."""
+
+    report: LoadReport
+    body: XmlPage | None
+
+
 class _Spending:
     """Who spends in this turn, over which children; URLs are resolved for all pages at once."""
 
@@ -166,13 +177,18 @@ class PageNode:
         self.errors: dict[str, int] = {}
         self.waits: dict[int, tuple[int, ...]] = {}
         """Status-Data: pages whose load waits -> what it needs"""
+        self.loading: dict[int, int] = {}
+        """pages whose last load has not ended -> epoch of the read that brought the body"""
+        self._loads: dict[int, _Load] = {}
+        """by page id: loads that came before the PageReport of their read"""
         self._touched: list[Ids] = []
+        self._nearer: list[Ids] = []
+        """pages of other partitions to which a shorter way was found in this turn"""
         self._elsewhere: list[Submit] = []
         self._held: list[int] = []
         self._now = 0.0
-        self._judged = len(scope.added)
-        self._stored = 0
-        """places of the scope as they are on disk"""
+        self._places: set[str] = set()
+        """places of the scope by which the pages here were judged; stored"""
         self._rejudge = False
 
     # -- recovery ------------------------------------------------------------------------------------------------
@@ -185,32 +201,20 @@ class PageNode:
             self.post.load(state["post"])
             self.planner.load(state["planner"])
             self.reads, self.read_pages = state["reads"], state["read_pages"]
-            self.scope.places.update(msgpack.unpackb(self.partition.get(_PLACES) or b"\x90"))
-            self._rejudge = state["scope"] != self.scope.text
+            self._places.update(msgpack.unpackb(self.partition.get(_PLACES) or b"\x90"))
+            self.scope.places.update(self._places)
+            self._rejudge = state["scope"] != self._rules
         self.planner.recover(now)
-        bodies = []
-        for key, value in self.partition.scan(keys.STATUS.prefix):
-            wait = rows.unpack_wait(value)
-            page = keys.STATUS.split(key)
-            self.waits[page] = wait.needs
-            body = zlib.decompress(wait.body)
-            for part in wait.needs:
-                if self.columns["state"][part] != State.FOREIGN:
-                    self.columns["flags"][part] |= WANTED
-                    self.planner.want(part, Priority.BLOCKING)
-            bodies.append(
-                XmlPage(
-                    page + self.partition.base,
-                    wait.url,
-                    wait.epoch,
-                    wait.read_at,
-                    wait.kind,
-                    wait.mime,
-                    wait.charset,
-                    body,
-                )
-            )
+        bodies = [self._recovered(keys.STATUS.split(key), value) for key, value in self.partition.scan(_STATUS)]
         return self.post.recover(), bodies
+
+    def _recovered(self, page: int, stored: bytes) -> XmlPage:
+        """A body whose load waited. The loader will say again what it needs."""
+        wait = rows.unpack_wait(stored)
+        self.waits[page], self.loading[page] = wait.needs, wait.epoch
+        body = zlib.decompress(wait.body)
+        page += self.partition.base
+        return XmlPage(page, wait.url, wait.epoch, wait.read_at, wait.kind, wait.mime, wait.charset, body)
 
     def dump(self) -> dict[str, Any]:
         return {
@@ -219,47 +223,69 @@ class PageNode:
             "planner": self.planner.dump(),
             "reads": self.reads,
             "read_pages": self.read_pages,
-            "scope": self.scope.text,
+            "scope": self._rules,
         }
+
+    @property
+    def _rules(self) -> str:
+        """What decides, beside the places, which URLs are read: other rules on a resume apply to all known pages."""
+        fetch = self.settings.fetch
+        return self.scope.text + repr((fetch.only_net, fetch.allow_private, fetch.ports))
 
     # -- the turn ------------------------------------------------------------------------------------------------
 
     def turn(self, work: Work, now: float, room: int) -> Turn:
-        """One commit group. `now`: wall clock; `room`: reads that may still be ordered (--max-pages), all partitions."""
+        """One commit group. `now`: wall clock; `room`: reads that may still be ordered (--max-pages)."""
         partition = self.partition
         self._now = now
         partition.begin()
         born = self.columns.n
-        self._touched, self._elsewhere = [], []
+        self._touched, self._nearer, self._elsewhere = [], [], []
         self._follow_scope()
         while self._held:
             partition.put(*partition.hosts.stored(self._held.pop()))
-        for ack in work.acks:
-            self.post.acknowledged(ack)
-        acks = [ack for transfer in work.transfers if (ack := self.post.take(transfer, self.resolve))]
+        acks = self._exchange(work)
         for submit in work.submits:
             self._submit(submit)
-        spending = self._free_spends(len(work.visits))
-        loads = work.loads
-        settled = [
-            one
-            for report in work.visits
-            if (one := self._visit(report, loads.pop(report.page, None), work.bodies.get(report.page), spending))
-        ]
-        spending.loads = True
-        for load in loads.values():
-            self._load(load, None, spending)
+        reports = self._live(work.visits)
+        spending = self._free_spends(len(reports))
+        self._gather(work)
+        settled = [self._visit(report, spending) for report in reports]
+        self._late_loads(spending)
         self._resolve_links(spending)
         self.purse.spend(spending.pages, spending.children, born, partition.next_number)
         self.purse.window.grew(self.purse.known + self.read_pages, self.purse.clock.ticks)
         self._date(settled, now)
-        transfers = self.post.collect([*self._touched, *spending.children] if self.partitions > 1 else (), born)
+        touched = [*self._touched, *spending.children] if self.partitions > 1 else ()
+        transfers = self.post.collect(touched, self._nearer, born)
         orders = self.planner.orders(now, room)
-        if self._stored != len(self.scope.places):
-            self._stored = len(self.scope.places)
-            partition.put(_PLACES, msgpack.packb(sorted(self.scope.places)))
         commit = partition.seal({"node": self.dump()})
         return Turn(commit, orders, transfers, acks, self._elsewhere)
+
+    def _exchange(self, work: Work) -> list[Ack]:
+        """What other partitions sent: trim the outbox, take their cash."""
+        for ack in work.acks:
+            self.post.acknowledged(ack)
+        taken = (self.post.take(transfer, self._receive) for transfer in work.transfers)
+        return [ack for ack in taken if ack is not None]
+
+    def _receive(self, urls: list[str], depths: list[int]) -> Ids:
+        """Pages that another partition has news or cash of."""
+        pages = self.resolve(urls, depths)
+        if self.scope.by_depth:
+            self._shorten(pages, np.array(depths, np.int64))
+        return pages
+
+    def _live(self, reports: Sequence[PageReport]) -> list[PageReport]:
+        """The reports whose order is out; those of an older lease, and repeated ones, change nothing."""
+        leases, base = self.planner.leases, self.partition.base
+        live: dict[int, PageReport] = {}
+        for report in reports:
+            lease = leases.get(report.page - base)
+            if lease is not None and lease.epoch == report.epoch:
+                live.setdefault(report.page, report)
+        self.stale += len(reports) - len(live)
+        return list(live.values())
 
     # -- URLs ----------------------------------------------------------------------------------------------------
 
@@ -295,7 +321,7 @@ class PageNode:
         return first
 
     def _resolve_links(self, spending: _Spending) -> None:
-        """Turn the URL runs of this turn's pages into children, store them, and lower depths where a way got shorter."""
+        """Turn the URL runs of this turn's pages into children, store them, lower depths where a way got shorter."""
         depth = self.columns["depth"]
         depths: list[int] = []
         for index, start, stop in spending.open:
@@ -318,41 +344,58 @@ class PageNode:
             np.minimum.at(column, pages, np.minimum(depths, 255).astype(np.uint8))
             pages = np.unique(pages)
             self.columns.touch("depth", pages)
-            below: list[NDArray[Any]] = []
-            after: list[int] = []
-            for page in pages.tolist():
-                if self.columns["state"][page] == State.OUT:
-                    self.partition.set_state(page, self.scope.judge(self.partition.url(page), int(column[page])))
-                children = self.partition.children(page)
-                if children is not None:
-                    below.append(children)
-                    after.extend([int(column[page]) + 1] * len(children))
-            pages = np.concatenate(below).astype(np.int64) if below else NO_PAGES
-            depths = np.array(after, np.int64)
+            states = self.columns["state"][pages]
+            self._nearer.append(pages[states == _FOREIGN])
+            for page in pages[states == _OUT].tolist():
+                self._judge(page)
+            pages, depths = self._below(pages) if self.scope.by_depth else (NO_PAGES, NO_PAGES)
+
+    def _below(self, pages: Ids) -> tuple[Ids, Ids]:
+        """The stored children of pages, and how deep they lie by this way."""
+        found = [(page, children) for page in pages.tolist() if (children := self.partition.children(page)) is not None]
+        if not found:
+            return NO_PAGES, NO_PAGES
+        depths = self.columns["depth"][[page for page, _ in found]].astype(np.int64) + 1
+        below = np.concatenate([children for _, children in found]).astype(np.int64)
+        return below, np.repeat(depths, [len(children) for _, children in found])
 
     def _follow_scope(self) -> None:
         """Judge again what a change of scope concerns: all pages after other rules, else those of the places added."""
-        hosts = self.partition.hosts
+        names = self.partition.hosts.names
+        if len(self._places) != len(self.scope.places):
+            added = self.scope.places - self._places
+            self._places |= added
+            self.partition.put(_PLACES, msgpack.packb(sorted(self._places)))
+            if not self._rejudge:
+                self._judge_again(np.array([self.scope.place_of_host(name) in added for name in names], np.bool_))
         if self._rejudge:
-            self._judge_again(np.ones(len(hosts), np.bool_))
-        elif self._judged < len(self.scope.added):
-            places = set(self.scope.added[self._judged :])
-            self._judge_again(np.array([self.scope.place_of_host(name) in places for name in hosts.names], np.bool_))
-        self._rejudge, self._judged = False, len(self.scope.added)
+            self._judge_again(np.ones(len(names), np.bool_))
+            self._rejudge = False
 
     def _judge_again(self, concerned: NDArray[np.bool_]) -> None:
-        """Pages of the hosts concerned that lay outside or were never settled get their state anew."""
+        """Pages of the hosts concerned come into scope or leave it; sitemaps that robots.txt names stay exempt."""
         n = self.columns.n
-        state = self.columns["state"]
-        if not n:
+        if n:
+            pages = concerned[self.columns["host"][:n]] & (self.columns["state"][:n] != _FOREIGN)
+            pages &= (self.columns["flags"][:n] & NAMED) == 0
+            for page in np.flatnonzero(pages).tolist():
+                self._judge(page)
+
+    def _judge(self, page: int) -> None:
+        """Bring one page's state in line with the scope. What was read before and is in scope again is due at once."""
+        old = self.partition.states[page]
+        outside = old in (_OUT, _BLOCKED)
+        judged = self.scope.judge(self.partition.url(page), int(self.columns["depth"][page]))
+        if judged is State.UNREAD and not outside:
             return
-        pages = (state[:n] == State.UNREAD) | (state[:n] == State.OUT)
-        pages &= concerned[self.columns["host"][:n]]
-        for page in np.flatnonzero(pages).tolist():
-            judged = self.scope.judge(self.partition.url(page), int(self.columns["depth"][page]))
-            if judged is State.UNREAD and state[page] == State.OUT and self.partition.row(page) is not None:
+        if judged is State.UNREAD:
+            row = self.partition.row(page)
+            if row is not None and row.reads:
                 judged = State.READ
-            self.partition.set_state(page, judged)
+                self.planner.put_due(page, int(self._now))
+        elif not outside:
+            self.planner.retire(page)
+        self.partition.set_state(page, judged)
 
     # -- people --------------------------------------------------------------------------------------------------
 
@@ -370,24 +413,25 @@ class PageNode:
     def want(self, pages: Sequence[int], priority: Priority) -> None:
         """Order pages ahead of the plan; kept over a restart until an order for the page is settled."""
         for page in pages:
-            state = self.columns["state"][page]
-            if state == State.BLOCKED or (state == State.OUT and priority is not Priority.BLOCKING):
+            state = self.partition.states[page]
+            if state == _BLOCKED or (state == _OUT and priority is not Priority.BLOCKING):
                 continue
-            if state == State.FOREIGN:
+            if state == _FOREIGN:
                 self._elsewhere.append(Submit((self.partition.url(page),), priority, seed=False))
                 continue
             self._store_want(page, priority)
             self.planner.want(page, priority)
 
     def _store_want(self, page: int, priority: Priority) -> None:
-        self.columns["flags"][page] |= WANTED
-        self.columns.touch("flags", np.array([page]))
+        self.partition.set_flag(page, WANTED)
         self.partition.put(keys.LEASE.key(page), rows.pack(LeaseRow(epoch=0, priority=priority)))
 
     def hold(self, host: int, held: str) -> None:
         """A person pauses, blocks or resumes a host; stored with the next group."""
         self.partition.hosts.hold(host, held)
         self._held.append(host)
+        if not held:
+            self.planner.resume(host)
 
     # -- reports -------------------------------------------------------------------------------------------------
 
@@ -405,22 +449,14 @@ class PageNode:
             spending.over(page, NO_CHILDREN)
         return spending
 
-    def _visit(
-        self, report: PageReport, load: LoadReport | None, body: XmlPage | None, spending: _Spending
-    ) -> _Settled | None:
-        """Apply one report, unless its lease is an old one."""
+    def _visit(self, report: PageReport, spending: _Spending) -> _Settled:
+        """Apply one report whose order is out."""
         page = report.page - self.partition.base
-        lease = self.planner.settle(page, report.epoch)
-        if lease is None:
-            self.stale += 1
-            return None
-        row = lease.row
+        row = self.planner.settle(page).row
         visit = judge(report, row)
         self._remember_host(page, report)
         self._release_want(page)
-        state = self.columns["state"]
-        if state[page] != visit.state:
-            self.partition.set_state(page, visit.state)
+        self.partition.set_state(page, visit.state)
         if visit.answered:
             self.reads += 1
             self.read_pages += row is None or not row.reads
@@ -428,22 +464,31 @@ class PageNode:
             self.errors[report.error] = self.errors.get(report.error, 0) + 1
         if report.sitemaps:
             self._name_sitemaps(report.sitemaps, int(self.columns["depth"][page]) + 1)
-        error = ""
-        if visit.spend is Spend.LINKS:
-            self._spend_report(page, report, spending)
-        elif visit.spend is Spend.STORED:
+        return _Settled(page, report, visit, row, self._share(page, report, visit.spend, spending))
+
+    def _share(self, page: int, report: PageReport, spend: Spend, spending: _Spending) -> str:
+        """Let the page spend over what the read showed, now or when its load has ended. -> the load's error class"""
+        load = self._loads.get(report.page)
+        if load is not None and load.report.epoch == report.epoch:
+            del self._loads[report.page]
+            self.loading[page] = report.epoch
+            return self._load(page, load, spending)
+        if spend is Spend.STORED:
             children = self.partition.children(page)
             spending.over(page, NO_CHILDREN if children is None else children)
-        elif load is not None:
-            error = self._load(load, body, spending)
-        elif report.loading:
-            self._store_want(page, Priority.ORDERED)  # a crash before its LoadReport: read it again
-        return _Settled(page, report, visit, row, error)
+        elif spend is Spend.LINKS or (report.loading and not report.error):
+            self._forget_load(page)
+            if spend is Spend.LINKS:
+                self._spend_report(page, report, spending)
+            else:
+                self.loading[page] = report.epoch
+                self._store_want(page, Priority.ORDERED)  # a crash before its LoadReport: read it again
+        return ""
 
     def _name_sitemaps(self, urls: tuple[str, ...], depth: int) -> None:
         """Sitemaps that the host's robots.txt names: read whatever the scope is, and free to list any URL."""
         pages = self.resolve(list(urls), [depth] * len(urls), exempt=True)
-        pages = pages[self.columns["state"][pages] != State.FOREIGN]
+        pages = pages[self.columns["state"][pages] != _FOREIGN]
         self.columns["flags"][pages] |= NAMED
         self.columns.touch("flags", pages)
 
@@ -455,27 +500,58 @@ class PageNode:
         else:
             spending.over_urls(page, _followed(report.links.urls, report.links.flags))
 
-    def _load(self, load: LoadReport, body: XmlPage | None, spending: _Spending) -> str:
-        """Apply a LoadReport: a WAITING one is kept in Status-Data, a final one spends the page's cash. -> error class"""
-        page = load.page - self.partition.base
-        if load.state is LoadState.WAITING:
-            self._wait(page, load, body)
-            return ""
-        if page in self.waits:
-            del self.waits[page]
-            self.partition.delete(keys.STATUS.key(page))
-        self._release_want(page)
-        spending.over_urls(page, _followed(load.links.urls, load.links.flags))
-        for url, modified in load.modified:
-            self._hint(url, modified)
-        return load.error
+    # -- loads ---------------------------------------------------------------------------------------------------
 
-    def _wait(self, page: int, load: LoadReport, body: XmlPage | None) -> None:
+    def _gather(self, work: Work) -> None:
+        """LoadReports of this turn, beside those that still wait for the PageReport of their read."""
+        for report in work.loads.values():
+            body = work.bodies.get(report.page)
+            before = self._loads.get(report.page)
+            if body is None and before is not None and before.report.epoch == report.epoch:
+                body = before.body
+            self._loads[report.page] = _Load(report, body)
+
+    def _late_loads(self, spending: _Spending) -> None:
+        """Loads of pages read in an earlier turn. What belongs to no read that still loads changes nothing."""
+        spending.loads = True
+        early: dict[int, _Load] = {}
+        for number, load in self._loads.items():
+            page = number - self.partition.base
+            lease = self.planner.leases.get(page)
+            if lease is not None and lease.epoch == load.report.epoch:
+                early[number] = load
+            elif self.loading.get(page) == load.report.epoch:
+                error, row = self._load(page, load, spending), self.partition.row(page)
+                if error and row is not None:
+                    self.partition.put(keys.REFRESH.key(page), rows.pack(msgspec.structs.replace(row, error=error)))
+        self._loads = early
+
+    def _load(self, page: int, load: _Load, spending: _Spending) -> str:
+        """Apply a LoadReport: a WAITING one goes to Status-Data, a final one spends the page's cash. -> error class"""
+        report = load.report
+        self._release_want(page)
+        if report.state is LoadState.WAITING:
+            self._wait(page, load)
+            return ""
+        self._forget_load(page)
+        spending.over_urls(page, _followed(report.links.urls, report.links.flags))
+        for url, modified in report.modified:
+            self._hint(url, modified)
+        return report.error
+
+    def _forget_load(self, page: int) -> None:
+        """The page's load has ended, or another read has replaced it."""
+        self.loading.pop(page, None)
+        if self.waits.pop(page, None) is not None:
+            self.partition.delete(keys.STATUS.key(page))
+
+    def _wait(self, page: int, load: _Load) -> None:
         """Status-Data of a load that waits: with its body when it begins, with other needs when one of them moved."""
-        needs = self.resolve(list(load.needs), [int(self.columns["depth"][page]) + 1] * len(load.needs), exempt=True)
+        wanted, body = load.report.needs, load.body
+        needs = self.resolve(list(wanted), [int(self.columns["depth"][page]) + 1] * len(wanted), exempt=True)
         if body is not None:
             row = WaitRow(
-                epoch=load.epoch, needs=(), body=zlib.compress(body.body, 1), url=load.url, kind=body.kind,
+                epoch=body.epoch, needs=(), body=zlib.compress(body.body, 1), url=body.url, kind=body.kind,
                 mime=body.mime, charset=body.charset, read_at=body.read_at, since=body.read_at,
             )  # fmt: skip
         elif stored := self.partition.get(keys.STATUS.key(page)):
@@ -484,21 +560,19 @@ class PageNode:
             return
         self.waits[page] = tuple(needs.tolist())
         self.partition.put(keys.STATUS.key(page), rows.pack(msgspec.structs.replace(row, needs=self.waits[page])))
-        self._release_want(page)
         self.want(self.waits[page], Priority.BLOCKING)
 
     def _hint(self, url: str, modified: float) -> None:
         """A sitemap's or feed's date of a page that was never read: evidence for its first read, if it is plausible."""
         page = self.partition.urls.find_one(url)
-        if page < 0 or self.columns["state"][page] != State.UNREAD or self.columns["flags"][page] & HINTED:
+        if page < 0 or self.partition.states[page] != _UNREAD or self.partition.flags[page] & (HINTED | LEASED):
             return
         self.partition.put(keys.REFRESH.key(page), rows.pack(RefreshRow(last_change=max(0, int(modified)))))
-        self.columns["flags"][page] |= HINTED
-        self.columns.touch("flags", np.array([page]))
+        self.partition.set_flag(page, HINTED)
 
     def _remember_host(self, page: int, report: PageReport) -> None:
         """Politeness to keep over a restart: only where a host must be left alone for longer than a moment."""
-        host = int(self.columns["host"][page])
+        host = self.partition.hosts_of[page]
         later = report.host_next if report.host_next > report.ended + 1.0 or report.host_failures else 0.0
         if (later or host in self.partition.hosts.clocks) and self.partition.hosts.remember(
             host, later, report.host_failures, report.ended
@@ -506,9 +580,8 @@ class PageNode:
             self.partition.put(*self.partition.hosts.stored(host))
 
     def _release_want(self, page: int) -> None:
-        if self.columns["flags"][page] & WANTED:
-            self.columns["flags"][page] &= ~WANTED & 0xFFFF
-            self.columns.touch("flags", np.array([page]))
+        if self.partition.flags[page] & WANTED:
+            self.partition.clear_flag(page, WANTED)
             self.partition.delete(keys.LEASE.key(page))
 
     # -- refresh -------------------------------------------------------------------------------------------------
@@ -518,17 +591,18 @@ class PageNode:
         if not settled:
             return
         pages = np.array([one.page for one in settled], np.int64)
-        flow = np.maximum(self.columns["flow"][pages], 0.0).tolist()
+        self.planner.answered(sum(one.visit.answered for one in settled), now)
         dues, rates, kinds = [], [], []
-        for one, importance in zip(settled, flow, strict=True):
+        for one, importance in zip(settled, self._importance(pages), strict=True):
             belief = self._belief(one)
-            due, heavy = self.planner.date(one.page, one.report, one.visit, one.row, importance, rate(*belief), now)
+            changes = rate(*belief)
+            due, heavy = self.planner.date(one.page, one.report, one.visit, one.row, importance, changes, now)
             row = next_row(one.report, one.visit, one.row, belief, heavy)
             if one.error:
                 row = msgspec.structs.replace(row, error=one.error)
             self.partition.put(keys.REFRESH.key(one.page), rows.pack(row))
             dues.append(due)
-            rates.append(rate(*belief))
+            rates.append(changes)
             kinds.append(int(row.kind) << KIND_SHIFT)
         self.columns["due"][pages] = dues
         self.columns["rate"][pages] = rates
@@ -538,13 +612,22 @@ class PageNode:
         for name in ("due", "rate", "flags"):
             self.columns.touch(name, pages)
 
+    def _importance(self, pages: Ids) -> list[float]:
+        """Flow of pages just read; where a page has not spent yet (its load goes on), the estimate of now."""
+        flow = self.columns["flow"][pages]
+        never = never_measured(flow)
+        if never.any():
+            flow[never] = self.purse.importance(pages[never])
+        found: list[float] = flow.tolist()
+        return found
+
     def _belief(self, one: _Settled) -> tuple[float, float]:
         """Gamma(a, b) of the change rate after this report (algorithms.md E)."""
         row, report = one.row, one.report
         if one.visit.changed is None or row is None or not row.last_read:
             if row is not None and row.reads and row.rate_b:
                 return row.rate_a, row.rate_b
-            hinted = float(row.last_change) if row is not None else 0.0
+            hinted = float(row.last_change) if row is not None and not row.reads else 0.0
             said = http_date(report.last_modified) if report.last_modified else hinted or None
             return first_read(DEFAULT_PRIOR, usable_last_modified(said, report.ended))
         tau = (report.ended - row.last_read) / DAY

@@ -1,13 +1,15 @@
-"""What to read next, of one partition: orders from people and loaders, retries, pages that are due, pages that are rich.
+"""What to read next, of one partition: what people and loaders order, retries, pages that are due, pages that are rich.
 
     wanted    filled by submits and loads, emptied by every turn; kept in LEASE rows over a restart
     retries   filled by temporary failures, emptied when their time has come
     folders   filled by every read while refreshing (P1 6.6: a folder a time unit), emptied when the unit has begun
     unread    not a queue: a scan of the columns for hosts that run low on orders (refresh/plan.py chooses)
+    parked    filled from the first three with pages of hosts that a person holds, emptied when the host is resumed
 
 At most `leases_per_host` orders a host are out (BLOCKING and ORDERED ones may exceed it), and ORDERS_OUT in all: that
-bounds the fetch queue. A lease is (page, epoch); the epoch carries the number of the process's start, so reports of orders
-of an earlier run are recognised as stale. Only wanted orders are stored: all others are found again from the columns.
+bounds the fetch queue. A lease is (page, epoch); the epoch carries the number of the process's start, so reports of
+orders of an earlier run are recognised as stale. Only wanted orders are stored: all others are found again from the
+columns. What a queue says is a hint: the columns decide whether the page is still wanted, due or to be tried again.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,11 +43,15 @@ ORDERS_OUT = 50_000
 SCAN = 1 << 17
 """most pages that one turn looks at for unread ones: 0.3 ms"""
 DUE_AT_ONCE = 512
-"""most due pages that one turn looks at"""
+"""most due pages, and most retries, that one turn looks at"""
 DAY = 86_400.0
+LATEST = 0xFFFF_FFFF
+"""the last time that the column `due` can tell"""
 LOOK_AGAIN = 30 * DAY
 """a page that failed for good is tried once more after this long (refreshing only)"""
 _NOTHING = RefreshRow()
+_GOOD, _FAILED_FOR_NOW = State.READ, State.ERROR
+_UNREAD, _ERROR, _OUT = map(int, (State.UNREAD, State.ERROR, State.OUT))
 
 
 class Lease(NamedTuple):
@@ -52,7 +59,6 @@ class Lease(NamedTuple):
 
     epoch: int
     row: RefreshRow | None
-    priority: Priority
 
 
 class Planner:
@@ -68,6 +74,7 @@ class Planner:
         self.leases: dict[int, Lease] = {}
         self.wanted: dict[Priority, deque[int]] = {Priority.BLOCKING: deque(), Priority.ORDERED: deque()}
         self.retries: list[tuple[float, int]] = []
+        self.parked: dict[int, list[int]] = {}
         self.folders = DueFolders(1 if settings.crawl.refresh else settings.refresh.time_unit)
         self.spread = Spread()
         self.meter = BandwidthMeter(settings.refresh.bandwidth)
@@ -75,6 +82,8 @@ class Planner:
         self.boot = 1
         self._count = 0
         self._reads = 0
+        self._pace = 0.0
+        """reads a second, as of this turn"""
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -94,10 +103,11 @@ class Planner:
             self.wanted[Priority(priority)].append(keys.LEASE.split(key))
         columns, n = self.partition.columns, self.partition.columns.n
         state, due = columns["state"][:n], columns["due"][:n]
-        self.retries = [(float(due[page]), page) for page in np.flatnonzero(state == State.ERROR).tolist()]
+        failed = np.flatnonzero(state == _ERROR)
+        self.retries = list(zip(due[failed].astype(np.float64).tolist(), failed.tolist(), strict=True))
         heapq.heapify(self.retries)
         if self.refreshing:
-            pages = np.flatnonzero((due > 0) & (state != State.ERROR)).astype(np.uint32)
+            pages = np.flatnonzero((due > 0) & (state != _ERROR)).astype(np.uint32)
             self.folders.add(pages, due[pages])
 
     def want(self, page: int, priority: Priority) -> None:
@@ -105,18 +115,25 @@ class Planner:
 
     # -- reports -------------------------------------------------------------------------------------------------
 
-    def settle(self, page: int, epoch: int) -> Lease | None:
-        """The order is answered: its lease ends. None: no such lease, the report is stale."""
-        lease = self.leases.get(page)
-        if lease is None or lease.epoch != epoch:
-            return None
-        del self.leases[page]
+    def settle(self, page: int) -> Lease:
+        """The order is answered: its lease ends."""
         self.partition.unlease(page)
-        return lease
+        return self.leases.pop(page)
 
     def drop(self, page: int, epoch: int) -> None:
-        """The order was taken back unread (a host was blocked)."""
-        self.settle(page, epoch)
+        """The order was taken back unread (a person blocked its host): it is to be given out again, later."""
+        lease = self.leases.get(page)
+        if lease is not None and lease.epoch == epoch:
+            self.settle(page)
+            if not self._park(page):
+                self._put_back(page)
+
+    def answered(self, reads: int, now: float) -> None:
+        """So many orders of this turn were answered by the web; their pages are dated next."""
+        if reads:
+            self.meter.count(now, reads)
+        self._reads += reads
+        self._pace = self.meter.rate(now)
 
     def date(
         self,
@@ -130,34 +147,73 @@ class Planner:
     ) -> tuple[int, float]:
         """(next read in seconds since 1970, 0 = none; weight of the page in S) after a report."""
         old = row.weight if row is not None else 0.0
-        if visit.answered:
-            self.meter.count(now)
-            self._reads += 1
-        if visit.state is State.ERROR:
+        state = visit.state
+        if state is _FAILED_FOR_NOW:
             heapq.heappush(self.retries, (report.retry_at, page))
-            return math.ceil(report.retry_at), old
-        heavy = weight(importance, rate) if visit.state is State.READ else 0.0
+            return _second(report.retry_at), old
+        heavy = weight(importance, rate) if state is _GOOD else 0.0
         self.spread.replace(old, heavy)
-        wait = self._wait(report, visit, heavy, now)
-        due = min(int(now + wait), 0xFFFF_FFFF) if wait else 0
+        wait = self.interval(heavy) if state is _GOOD else self._look_again(report, visit)
+        due = _second(now + wait) if wait else 0
         if due and self.refreshing:
             self.folders.put(page, due)
         return due, heavy
 
-    def _wait(self, report: PageReport, visit: Visit, heavy: float, now: float) -> float:
-        """Seconds to the next read, 0 = none is planned."""
-        if visit.state is State.READ:
-            return self.interval(heavy, now)
+    def _look_again(self, report: PageReport, visit: Visit) -> float:
+        """Seconds to the next try of a page that failed for good, 0 = none is planned."""
         if visit.state is State.DEAD or visit.state is State.BLOCKED:
             return 0.0
         if report.error in ("http-404", "http-410"):
             return self.settings.crawl.confirm_dead
         return DAY if visit.state is State.DISALLOWED else LOOK_AGAIN
 
-    def interval(self, heavy: float, now: float) -> float:
+    def interval(self, heavy: float) -> float:
         """t = K / sqrt(r lambda) within the bounds of the settings (P1 eq. 22)."""
         bounds = self.settings.refresh
-        return self.spread.interval(heavy, self.meter.rate(now), max(1.0, bounds.min_interval), bounds.max_interval)
+        return self.spread.interval(heavy, self._pace, max(1.0, bounds.min_interval), bounds.max_interval)
+
+    def put_due(self, page: int, due: int) -> None:
+        """Date a page that came into scope again."""
+        self.partition.columns["due"][page] = due
+        self.partition.columns.touch("due", page)
+        if self.refreshing:
+            self.folders.put(page, due)
+
+    def retire(self, page: int) -> None:
+        """The page left the scope: it is read no more, and its weight leaves S. No order for it may be out."""
+        self.partition.columns["due"][page] = 0
+        self.partition.columns.touch("due", page)
+        row = self.partition.row(page)
+        if row is not None and row.weight:
+            self.spread.replace(row.weight, 0.0)
+            self.partition.put(keys.REFRESH.key(page), rows.pack(msgspec.structs.replace(row, weight=0.0)))
+
+    # -- hosts that a person holds -------------------------------------------------------------------------------
+
+    def _park(self, page: int) -> bool:
+        """Put a page of a held host aside. False: its host is not held."""
+        host = self.partition.hosts_of[page]
+        if self.partition.hosts.open[host]:
+            return False
+        self.parked.setdefault(host, []).append(page)
+        return True
+
+    def resume(self, host: int) -> None:
+        """The host is open again."""
+        for page in self.parked.pop(host, ()):
+            self._put_back(page)
+
+    def _put_back(self, page: int) -> None:
+        """Queue a page where its columns say that it belongs; unread ones are found without a queue."""
+        partition = self.partition
+        due = int(partition.columns["due"][page])
+        if partition.flags[page] & WANTED:
+            stored = partition.get(keys.LEASE.key(page))
+            self.want(page, rows.unpack_lease(stored).priority if stored else Priority.ORDERED)
+        elif partition.states[page] == _ERROR:
+            heapq.heappush(self.retries, (float(due), page))
+        elif due and self.refreshing:
+            self.folders.put(page, due)
 
     # -- orders --------------------------------------------------------------------------------------------------
 
@@ -165,6 +221,7 @@ class Planner:
         """The orders of this turn, most urgent first; at most `room` of them."""
         room = min(room, ORDERS_OUT - len(self.leases))
         found: list[FetchOrder] = []
+        self._pace = self.meter.rate(now)
         if room > 0:
             self._take_wanted(found, room)
             self._take_retries(found, room, now)
@@ -174,60 +231,51 @@ class Planner:
         return found
 
     def _take_wanted(self, found: list[FetchOrder], room: int) -> None:
-        flags = self.partition.columns["flags"]
+        flags = self.partition.flags
         for priority, queue in self.wanted.items():
             while queue and len(found) < room:
                 page = queue.popleft()
-                if flags[page] & WANTED and not flags[page] & LEASED:
+                if flags[page] & WANTED and not flags[page] & LEASED and not self._park(page):
                     found.append(self._order(page, priority, self.partition.row(page)))
 
     def _take_retries(self, found: list[FetchOrder], room: int, now: float) -> None:
-        columns = self.partition.columns
-        while self.retries and self.retries[0][0] <= now and len(found) < room:
+        due, states, flags = self.partition.columns["due"], self.partition.states, self.partition.flags
+        for _ in range(DUE_AT_ONCE):
+            if not self.retries or self.retries[0][0] > now or len(found) >= room:
+                return
             at, page = heapq.heappop(self.retries)
-            if (
-                columns["state"][page] != State.ERROR
-                or columns["flags"][page] & LEASED
-                or columns["due"][page] > at + 1
-            ):
+            if states[page] != _ERROR or flags[page] & LEASED or due[page] > at + 1 or self._park(page):
                 continue
-            if not self._has_room(page):
+            if self._has_room(page):
+                row = self.partition.row(page)
+                read_before = row is not None and row.reads > 0
+                found.append(self._order(page, Priority.REFRESH if read_before else Priority.DISCOVER, row))
+            else:
                 heapq.heappush(self.retries, (now + 1.0, page))
-                columns["due"][page] = int(now + 1.0)
-                break
-            row = self.partition.row(page)
-            read_before = row is not None and row.reads > 0
-            found.append(self._order(page, Priority.REFRESH if read_before else Priority.DISCOVER, row))
 
     def _take_due(self, found: list[FetchOrder], room: int, now: float) -> None:
-        columns = self.partition.columns
+        partition, unit = self.partition, self.folders.unit_seconds
         until = now
-        early = self.eager and len(self.leases) + len(found) < self.settings.fetch.concurrency
+        early = self.eager and len(self.leases) < self.settings.fetch.concurrency
         if early and (first := self.folders.next_due()) is not None:
             until = max(now, float(first))
         most = min(DUE_AT_ONCE, room - len(found))
         for page in self.folders.pop(int(until), most).tolist() if most > 0 else ():
-            if columns["flags"][page] & LEASED or columns["state"][page] == State.OUT:
-                continue
-            if columns["due"][page] >= until + self.folders.unit_seconds:
+            if not 0 < partition.columns["due"][page] < until + unit:
                 continue  # stale: it was read since and lies in a later folder
-            row = self.partition.row(page) or _NOTHING
-            later = row.last_read + self.interval(row.weight, now) if row.weight else now
-            if not early and later >= now + self.folders.unit_seconds:
-                self._postpone(page, later)  # K grew since it was dated
+            if partition.flags[page] & LEASED or partition.states[page] in (_OUT, _ERROR) or self._park(page):
+                continue
+            row = partition.row(page) or _NOTHING
+            later = row.last_read + self.interval(row.weight) if row.weight else now
+            if not early and later >= now + unit:
+                self.put_due(page, _second(later))  # K grew since it was dated
             elif not self._has_room(page):
-                self._postpone(page, now + self.folders.unit_seconds)
+                self.put_due(page, _second(now + unit))
             else:
                 found.append(self._order(page, Priority.REFRESH, row))
 
-    def _postpone(self, page: int, due: float) -> None:
-        when = min(int(due), 0xFFFF_FFFF)
-        self.partition.columns["due"][page] = when
-        self.partition.columns.touch("due", np.array([page]))
-        self.folders.put(page, when)
-
     def _has_room(self, page: int) -> bool:
-        host = self.partition.columns["host"][page]
+        host = self.partition.hosts_of[page]
         return bool(self.partition.hosts.leased[host] < self.settings.store.leases_per_host)
 
     def _take_unread(self, found: list[FetchOrder], room: int) -> None:
@@ -267,7 +315,7 @@ class Planner:
         while scanned < n:
             start, stop = self.finder.chunk(n, SCAN)
             scanned += stop - start
-            unread = columns["state"][start:stop] == State.UNREAD
+            unread = columns["state"][start:stop] == _UNREAD
             unread &= (columns["flags"][start:stop] & LEASED) == 0
             pages = np.flatnonzero(unread) + start
             rich = self.purse.effective(pages) >= self.finder.theta
@@ -282,8 +330,8 @@ class Planner:
         self._count += 1
         epoch = self.boot << 32 | self._count
         partition.lease(page)
-        self.leases[page] = Lease(epoch, row, priority)
-        host = partition.hosts.clocks.get(int(partition.columns["host"][page]))
+        self.leases[page] = Lease(epoch, row)
+        host = partition.hosts.clocks.get(partition.hosts_of[page])
         known = row or _NOTHING
         whole = priority is Priority.BLOCKING or not self.settings.store.links
         return FetchOrder(
@@ -313,3 +361,8 @@ class Planner:
         hosts = self.partition.hosts
         count = len(hosts)
         return int(hosts.waiting[:count][hosts.open[:count]].sum())
+
+
+def _second(when: float) -> int:
+    """The first full second from `when` on, as the column `due` holds it."""
+    return min(max(math.ceil(when), 0), LATEST)

@@ -1,9 +1,10 @@
 """Cash and news of URLs for pages that live in other partitions: outbox and inbox (reliability.md 3.2).
 
-A child of another partition is a FOREIGN entry here: it has an id and holds cash like any page while a commit group runs.
-At its end the cash leaves in a CashTransfer that the same write batch puts into the outbox; after the batch is on disk the
-transfer is posted, and it stays in the outbox until the receiver's Ack (its own batch is on disk then). Transfers of a pair
-carry numbers without gaps; the receiver stores the last one it applied, so sending again changes nothing.
+A child of another partition is a FOREIGN entry here: it has an id and holds cash like any page while a commit group
+runs. At its end the cash leaves in a CashTransfer that the same write batch puts into the outbox; after the batch is on
+disk the transfer is posted, and it stays in the outbox until the receiver's Ack (its own batch is on disk then).
+Transfers of a pair carry numbers without gaps; the receiver stores the last one it applied, so sending again changes
+nothing.
 
 Partition 0 gathers the income of the virtual page and shares it out (design.md section 6, Partitions).
 """
@@ -72,7 +73,7 @@ class Post:
         }
 
     def load(self, state: dict[str, list[tuple[int, ...]]]) -> None:
-        self.sent.update({target: seq for target, seq in state["sent"]})
+        self.sent.update((target, seq) for target, seq in state["sent"])
         self.heard = {source: (spent, pages) for source, spent, pages in state["heard"]}
 
     # -- in ------------------------------------------------------------------------------------------------------
@@ -113,12 +114,18 @@ class Post:
 
     # -- out -----------------------------------------------------------------------------------------------------
 
-    def collect(self, touched: Iterable[NDArray[np.int64]], born: int) -> list[CashTransfer]:
-        """Drain the FOREIGN entries that this group touched or made into transfers; add the virtual page's share."""
+    def collect(
+        self, touched: Iterable[NDArray[np.int64]], nearer: Iterable[NDArray[np.int64]], born: int
+    ) -> list[CashTransfer]:
+        """Drain the FOREIGN entries that this group touched or made into transfers; add the virtual page's share.
+
+        nearer: FOREIGN entries whose depth fell, which is news even without cash.
+        """
         if self.partitions == 1:
             self.purse.virtual.pay(self.purse.known)
             return []
-        parcels = self._parcels(touched, born)
+        news = np.concatenate([np.arange(born, self.partition.columns.n), *nearer]).astype(np.int64)
+        parcels = self._parcels(touched, news)
         virtual = self._virtual()
         transfers = []
         for target in sorted({*parcels, *virtual}):
@@ -128,12 +135,12 @@ class Post:
                 transfers.append(self._send(target, tuple(items[start : start + MOST_ITEMS]), units))
         return transfers
 
-    def _parcels(self, touched: Iterable[NDArray[np.int64]], born: int) -> dict[int, list[Passing]]:
+    def _parcels(self, touched: Iterable[NDArray[np.int64]], news: NDArray[np.int64]) -> dict[int, list[Passing]]:
         columns = self.partition.columns
-        pages = np.unique(np.concatenate([np.arange(born, columns.n), *touched]).astype(np.int64))
-        pages = pages[columns["state"][pages] == State.FOREIGN]
-        cash = columns["cash"][pages].copy()
-        chosen = (cash > 0) | (pages >= born)
+        pages = np.concatenate([news, *touched]).astype(np.int64)
+        pages = np.unique(pages[columns["state"][pages] == State.FOREIGN])
+        cash = columns["cash"][pages]
+        chosen = (cash > 0) | np.isin(pages, news)
         parcels: dict[int, list[Passing]] = defaultdict(list)
         depths = columns["depth"][pages]
         for page, units, depth in zip(
@@ -146,7 +153,7 @@ class Post:
         return parcels
 
     def _virtual(self) -> dict[int, int]:
-        """Units of the virtual page to each partition: income to 0, or 0's payouts; settles this partition's account."""
+        """Units of the virtual page to each partition: income to 0, or 0's payouts. Settles this one's account."""
         virtual, known = self.purse.virtual, self.purse.known
         out: dict[int, int] = {}
         if self.partition.number:

@@ -1,7 +1,7 @@
 """The cash of one partition: spending in commit groups, the virtual page, the OPIC clock (P2; algorithms.md A-C).
 
-Holds, between groups: sum of effective cash over the partition's own pages + pot + account + cash on FOREIGN entries and in
-the outbox = UNIT x known pages, minus what went to and plus what came from other partitions.
+Holds, between groups: sum of effective cash over the partition's own pages + pot + account = UNIT x known pages, minus
+what went to and plus what came from other partitions. FOREIGN entries hold cash only within a group (post.py).
 """
 
 from __future__ import annotations

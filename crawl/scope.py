@@ -1,6 +1,6 @@
 """Which URLs belong to the crawl: scope, depth, include and exclude rules, suffixes, and what the guard refuses anyway.
 
-Asked once a URL, when it is first met (and for every known page when the rules change), so it may cost a few microseconds.
+Asked once a URL, when it is first met (and for every known page when the rules change), so it may cost microseconds.
 """
 
 from __future__ import annotations
@@ -69,8 +69,7 @@ class Scope:
         self.mode = crawl.scope
         self.fold_slashes = crawl.fold_slashes
         self.places = set(places)
-        self.added: list[str] = []
-        """places in the order they were added since the process began: page nodes judge their pages again"""
+        """only ever grows: page nodes compare it with the places they have judged their pages by"""
         self._refused = refused
         self._suffixes = frozenset(suffix[1:] for suffix in crawl.skip_suffixes)
         self._bounds = _Bounds(crawl.max_depth, _globs(crawl.include), _globs(crawl.exclude))
@@ -90,10 +89,8 @@ class Scope:
 
     def add_seed(self, url: str) -> None:
         """Widen the scope by a seed's place."""
-        place = self.place_of(url)
-        if self.mode != "any" and place not in self.places:
-            self.places.add(place)
-            self.added.append(place)
+        if self.mode != "any":
+            self.places.add(self.place_of(url))
 
     def why_out(self, url: str, depth: int) -> str:
         """'' for a URL in scope, else the rule that keeps it out."""
@@ -119,5 +116,5 @@ class Scope:
         return State.UNREAD if not self._refused(url) else self.refusal(url)
 
     def refusal(self, url: str) -> State:
-        """Where the guard's refusal leads: what --only-net forbids is out of scope, what is never contacted is blocked."""
+        """Where the guard's refusal leads: what --only-net forbids is out of scope, what is never contacted blocked."""
         return State.OUT if self._refused(url) == "only-net" else State.BLOCKED

@@ -36,6 +36,8 @@ PATIENCE = 30.0
 """`xyro crawl` ends when no retry is due within so many seconds"""
 LOW_WATER = 0
 HOUSEKEEPING = 5.0
+REMEMBERED = 1.0
+"""seconds of politeness beyond which a host's next moment is stored; shorter ones are waited for after a restart"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,9 @@ class Single:
                 if row.held:
                     self.pool.hold(node.partition.hosts.names[number])
         self._reads_before = self.reads_total
+        if self._reads_before:
+            polite = self.settings.politeness
+            self.fetch.pause = min(polite.min_delay if polite.delay is None else polite.delay, REMEMBERED)
         for work in (*(loop.run() for loop in self.loops), self.fetch.run(), self._housekeeping()):
             self._tasks.append(asyncio.create_task(work))
 
@@ -265,7 +270,7 @@ class Single:
             self.pool.hold(host)
         if held == "blocked":
             for order in self.pool.drop(host):
-                self.nodes[order.page >> 32].planner.settle(order.page & 0xFFFF_FFFF, order.epoch)
+                self.nodes[order.page >> 32].planner.drop(order.page & 0xFFFF_FFFF, order.epoch)
         if not held:
             self.pool.resume(host)
         for loop in self.loops:

@@ -5,7 +5,7 @@ fed reports of a made-up web: the turns, batches and orders are the real ones, o
 of three kinds, because they cost differently:
 
     new     never met: minted
-    near    of the page's own host: mostly among the URLs met lately
+    near    of the page's own host, the n-th page with weight 1/n: often among the URLs met lately
     far     known, anywhere: found by fingerprint and confirmed against Map-Data
 """
 
@@ -32,7 +32,7 @@ from wire.urls import authority
 from xyro.orders import OrderQueue
 
 LINKS = 60
-"""links a page, as on the rig's real pages"""
+"""links a page, as on the rig's real pages (a few fewer where one is drawn twice)"""
 MIX = (20, 36, 4)
 """new, near and far ones of them while the crawl grows"""
 GOAL_BYTES, GOAL_LINKS = 64, 300_000
@@ -57,9 +57,9 @@ class MadeUpWeb:
         """Distinct URLs for page `number` to show."""
         draw = self._chance.randrange
         first = number - number % self.per_host
-        last = min(first + self.per_host, self.known)
+        pages = min(self.per_host, self.known - first)
         numbers = [*range(self.known, self.known + new)]
-        numbers += [draw(first, last) for _ in range(near)]
+        numbers += [first + int(pages ** self._chance.random()) - 1 for _ in range(near)]
         numbers += [draw(self.known) for _ in range(far)]
         self.known += new
         return [self.url(number) for number in dict.fromkeys(numbers)]
@@ -184,9 +184,16 @@ def _tell_memory(half: tuple[Memory, int], end: tuple[Memory, int], points: list
 
 
 def _tell_rates(frontier: Frontier, grown: list[Cost]) -> None:
-    say(f"into the frontier, {frontier.group} pages a commit group  links/s of CPU, links/s of wall time, us of CPU a page")
+    say(
+        "into the frontier: links/s of CPU, links/s of wall time, us of CPU a page; medians of commit groups of "
+        f"{frontier.group} pages"
+    )
     _tell_rate(f"of {LINKS} links {MIX[0]} new, {MIX[1]} near, {MIX[2]} far", grown[-10 * TURNS :])
-    for name, kinds in (("all known, near", (0, LINKS, 0)), ("all known, far", (0, 0, LINKS)), ("all new", (LINKS, 0, 0))):
+    for name, kinds in (
+        ("all known, near", (0, LINKS, 0)),
+        ("all known, far", (0, 0, LINKS)),
+        ("all new", (LINKS, 0, 0)),
+    ):
         _tell_rate(name, [frontier.read(*kinds) for _ in range(TURNS)])
     say(f"  goal: at least {GOAL_LINKS:,} links/s")
 
@@ -194,7 +201,8 @@ def _tell_rates(frontier: Frontier, grown: list[Cost]) -> None:
 def _tell_rate(name: str, costs: list[Cost]) -> None:
     by_cpu, by_wall = [cost.links / cost.cpu for cost in costs], [cost.links / cost.seconds for cost in costs]
     page = statistics.median(cost.cpu / cost.pages for cost in costs) * 1e6
-    say(f"  {name:<34} {spread(by_cpu):<28} {spread(by_wall):<28} {page:>6,.0f}")
+    links = sum(cost.links for cost in costs) / sum(cost.pages for cost in costs)
+    say(f"  {name:<36} {spread(by_cpu):<28} {spread(by_wall):<28} {page:>6,.0f} ({links:.0f} links)")
 
 
 def _tell_peer(urls: int, per_host: int) -> None:
@@ -210,4 +218,6 @@ def _tell_peer(urls: int, per_host: int) -> None:
     used = cpu_seconds() - used
     grown = (memory().rss - before) / urls
     say("peer: Scrapy's filter, a set of SHA-1 fingerprints in RAM, nothing on disk, nothing known of the URLs")
-    say(f"  {urls / used:,.0f} new links/s of CPU, {grown:.0f} bytes/URL (or more: freed memory may have been used again)")
+    say(
+        f"  {urls / used:,.0f} new links/s of CPU, {grown:.0f} bytes/URL (or more: freed memory may have been used again)"
+    )

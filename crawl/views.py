@@ -5,6 +5,8 @@ A View is cheap to take (columns are copied, the store is pinned), then read at 
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -188,28 +190,35 @@ class Views:
         """The first `count` pages by importance, cash, or staleness (importance x expected changes missed)."""
         scored: list[tuple[float, int, View]] = []
         for view in self.views:
-            score = self._score(view, by, now)
-            score[~view.own] = -1.0
-            best = np.argsort(-score, kind="stable")[:count]
-            scored.extend((float(score[page]), page, view) for page in best.tolist() if score[page] >= 0)
+            if by == "stale":
+                best = self._stalest(view, count, now)
+            else:
+                score = view.cash.astype(np.float64) if by == "cash" else view.importance / self.mean
+                pages = np.flatnonzero(view.own)
+                pages = pages[np.argsort(-score[pages], kind="stable")[:count]]
+                best = list(zip(score[pages].tolist(), pages.tolist(), strict=True))
+            scored.extend((score, page, view) for score, page in best)
         scored.sort(key=lambda one: -one[0])
         return [{**view.describe(page, self.mean), "score": round(score, 6)} for score, page, view in scored[:count]]
 
-    def _score(self, view: View, by: str, now: float) -> NDArray[np.float64]:
-        if by == "cash":
-            return view.cash.astype(np.float64)
-        if by == "importance":
-            return view.importance / self.mean
-        score = np.zeros(view.n)
-        for page in np.flatnonzero((view.state == State.READ) & (view.rate > 0)).tolist():
+    def _stalest(self, view: View, count: int, now: float) -> list[tuple[float, int]]:
+        """Score and page of the `count` stalest. No page scores more than its importance: few rows have to be read."""
+        importance = view.importance / self.mean
+        pages = np.flatnonzero(view.state == State.READ)
+        best: list[tuple[float, int]] = []
+        for page in pages[np.argsort(-importance[pages], kind="stable")].tolist():
+            if count <= 0 or (len(best) == count and importance[page] <= best[0][0]):
+                break
             age = max(0.0, now - view.row(page).last_read) / 86_400.0
-            score[page] = view.importance[page] / self.mean * -np.expm1(-float(view.rate[page]) * age)
-        return score
+            score = float(importance[page]) * -math.expm1(-float(view.rate[page]) * age)
+            (heapq.heappush if len(best) < count else heapq.heappushpop)(best, (score, page))
+        return best
 
     def find(self, url: str) -> int | None:
         """The page id of a URL, None where it is not known."""
         for view in self.views:
             page = view.partition.urls.find_one(url)
             if 0 <= page < view.n and view.own[page]:
-                return page + view.partition.base
+                found: int = page + view.partition.base
+                return found
         return None

@@ -1,7 +1,8 @@
-"""What is known of pages, on disk and in memory; nothing is lost, because one synced write batch holds a whole commit group.
+"""What is known of pages, on disk and in memory; nothing is lost: one synced write batch holds a whole commit group.
 
-What comes in: the effects of a commit group (URLs first met, what their reads showed, links, cash, orders out). What goes
-out: page ids for URLs, URLs for page ids, rows, links, and a Commit to be written before anything leaves the process.
+What comes in: the effects of a commit group (URLs first met, what their reads showed, links, cash, orders out). What
+goes out: page ids for URLs, URLs for page ids, rows, links, and a Commit to be written before anything leaves the
+process.
 
     keys, rows, links   every key layout; row <-> bytes; a page's children <-> bytes (pure)
     states, visits      the page's state machine and its hot columns; what a report means for its page (pure)

@@ -1,7 +1,8 @@
 """Plan: which pages the next orders read. Pure: candidates in, choice out.
 
-Unread pages: while scouting (few pages read yet) the shallowest first, in the order they were met; later the richest first
-(design.md section 6, Scouting). Each host takes at most its room, so one big host cannot eat what others could use.
+Unread pages: while scouting (few pages read yet) the shallowest first, in the order they were met; later the richest
+first (design.md section 6, Scouting). Each host takes at most its room, so one big host cannot eat what others could
+use.
 """
 
 from __future__ import annotations
@@ -33,11 +34,17 @@ def choose(urgency: NDArray[np.int64], hosts: NDArray[np.uint32], room: NDArray[
 
 
 def crowd(urgency: NDArray[np.int64], wanted: int) -> Ids:
-    """Indices of the most urgent CROWD x wanted candidates (all, if they are fewer), unordered."""
+    """Indices of the most urgent CROWD x wanted candidates (all, if they are fewer), in the order given.
+
+    Of equally urgent ones the first.
+    """
     most = CROWD * max(wanted, 1)
     if len(urgency) <= most:
         return np.arange(len(urgency))
-    return np.argpartition(urgency, len(urgency) - most)[-most:]
+    least = np.partition(urgency, len(urgency) - most)[len(urgency) - most]
+    taken = urgency > least
+    taken[np.flatnonzero(urgency == least)[: most - int(taken.sum())]] = True
+    return np.flatnonzero(taken)
 
 
 def _rank_in_run(sorted_keys: NDArray[np.uint32]) -> Ids:

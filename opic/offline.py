@@ -1,0 +1,246 @@
+"""The offline reference at scale: PageRank and its kin by sweeps over a matrix of links (P1 5; algorithms.md G).
+
+Every ranking here is the solution of  y = c A y + jump,  A the matrix of matrix.py. PageRank with uniform jumps and the
+mass of pages without links spread uniformly is that solution for jump = 1/n, scaled to sum 1: the dangling mass flows
+like the jumps do, so dropping it changes nothing but the scale. (P1 eq. 6-8 drop it after each step *and* renormalise,
+which raises the damping: algorithms.md section 0.) With a personalisation p the jumps flow differently; the solutions
+u for 1/n and v for p then combine to  c D u + (1-c) v,  D = (1-c) d.v / (1 - c d.u)  the dangling mass, d its pages.
+Both come out of one pass, and so do the rankings for any number of p.
+
+In RAM: 12 bytes a page for one ranking in float32 (Gauss-Seidel; 16 for Jacobi; + 4 with a personalisation), beside the
+matrix, which may be mapped from files. With a cap on memory what is read in order goes to files too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from opic.arrays import Reals
+from opic.cash import DAMPING
+from opic.matrix import Allocate, Array, Matrix, in_ram, loops
+
+Method = Literal["jacobi", "gauss-seidel"]
+EPSILON = 1e-4
+"""P1 eq. 4, over a vector of sum 1: below it float32 has little more to say (it levels out at 1e-5 to 4e-5)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one sweep did."""
+
+    iteration: int
+    residual: float
+    """L1 norm of the step over that of the vector, the worst of all vectors; the error is at most residual c/(1-c)"""
+    left: int | None
+    """how many more it will take at the pace of this one; None: it does not get nearer"""
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """`vectors` float[n, K] solve y = c A y + jump for K jumps; `steps` tells how."""
+
+    vectors: Array
+    steps: tuple[Step, ...]
+
+    @property
+    def iterations(self) -> int:
+        return len(self.steps)
+
+    @property
+    def residual(self) -> float:
+        return self.steps[-1].residual if self.steps else math.inf
+
+
+Watch = Callable[[Step], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How to compute: until a step is at most `epsilon`, `most` steps at most.
+
+    threads > 1 in place: rows see what the other threads have written so far, so the last digits differ from run to
+    run. dtype float32 or float64. memory: bytes of private RAM at most; what does not fit is allocated by `spill`.
+    """
+
+    epsilon: float = EPSILON
+    most: int = 1000
+    method: Method = "gauss-seidel"
+    threads: int = 2
+    dtype: type[np.float32] | type[np.float64] = np.float32
+    engine: str = "auto"
+    memory: int | None = None
+    spill: Allocate | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.epsilon > 0 and self.most >= 0 and self.threads >= 1):
+            raise ValueError("Effort: epsilon > 0, most >= 0, threads >= 1")
+        if self.method not in ("jacobi", "gauss-seidel"):
+            raise ValueError(f"Effort: method {self.method!r}: jacobi or gauss-seidel")
+
+
+def solve(
+    matrix: Matrix,
+    jumps: Sequence[Array],
+    damping: float = DAMPING,
+    effort: Effort | None = None,
+    watch: Watch | None = None,
+    start: Array | None = None,
+) -> Solution:
+    """Solve y = damping A y + jump for each of `jumps` (float[n], or [1] for the same everywhere; >= 0) in one pass.
+
+    start: float[n, K], where to begin (default: the jumps). Stops as `effort` says; `watch` hears of every sweep.
+    ValueError: no page, damping outside [0, 1), jumps of other lengths, too little memory and nowhere to spill to.
+    """
+    effort = effort or Effort()
+    if matrix.n == 0 or not 0 <= damping < 1 or not jumps:
+        raise ValueError("solve: at least one page and one jump, 0 <= damping < 1")
+    room = plan(matrix.n, jumps, effort)
+    shape = (matrix.n,) if len(jumps) == 1 else (matrix.n, len(jumps))
+    jump = _jumps(jumps, shape, effort, room)
+    y = room("y", shape, effort.dtype)
+    y[...] = start.reshape(shape) if start is not None else jump
+    share = matrix.share if len(shape) == 1 else matrix.share[:, None]
+    before = room("z", shape, effort.dtype)
+    np.multiply(y, share, out=before, casting="same_kind")
+    after = before if effort.method == "gauss-seidel" else room("z2", shape, effort.dtype)
+    steps: list[Step] = []
+    sweep = _sweeper(matrix, jump, y, damping, effort)
+    while len(steps) < effort.most and (not steps or steps[-1].residual > effort.epsilon):
+        steps.append(_step(sweep(before, after), steps, effort.epsilon))
+        before, after = after, before
+        if watch:
+            watch(steps[-1])
+    return Solution(y.reshape(matrix.n, len(jumps)), tuple(steps))
+
+
+def _jumps(jumps: Sequence[Array], shape: tuple[int, ...], effort: Effort, room: Allocate) -> Array:
+    if any(jump.size not in (1, shape[0]) or not np.isfinite(jump).all() or (jump < 0).any() for jump in jumps):
+        raise ValueError(f"solve: jumps are {shape[0]} finite numbers >= 0, or one for all")
+    if len(shape) == 1 and jumps[0].size == 1:
+        return jumps[0].astype(effort.dtype)
+    packed = room("jump", shape, effort.dtype)
+    for column, jump in enumerate(jumps):
+        packed.reshape(shape[0], -1)[:, column] = jump
+    return packed
+
+
+def _sweeper(
+    matrix: Matrix, jump: Array, y: Array, damping: float, effort: Effort
+) -> Callable[[Array, Array], Reals]:
+    """(before, after) -> [L1 norm of the step, L1 norm of the vector] of each column: one sweep of all rows."""
+    module = loops(effort.engine)
+    count = _threads(effort.threads) if module.__name__.endswith("kernels") else 1
+    bounds = matrix.blocks(count)
+    sums = np.zeros((count, 2, *y.shape[1:]))
+    fixed = matrix.indptr, matrix.sources, matrix.weights, matrix.row, matrix.share, jump, y
+    one_sweep = module.sweep if y.ndim == 1 else module.sweep_many
+
+    def sweep(before: Array, after: Array) -> Reals:
+        one_sweep(*fixed, before, after, damping, bounds, sums)
+        total: Reals = sums.sum(axis=0)
+        return total
+
+    return sweep
+
+
+def _threads(count: int) -> int:
+    from opic.jit import threads
+
+    return threads(count)
+
+
+def _step(norms: Reals, steps: Sequence[Step], epsilon: float) -> Step:
+    with np.errstate(invalid="ignore"):
+        residual = float(np.nan_to_num(norms[0] / norms[1]).max())  # 0/0: a vector of zeros stays one
+    left: int | None = None
+    if residual <= epsilon:
+        left = 0
+    elif steps and residual < steps[-1].residual:
+        left = math.ceil(math.log(epsilon / residual) / math.log(residual / steps[-1].residual))
+    return Step(len(steps) + 1, residual, left)
+
+
+ARRAYS = ("z", "z2", "y", "jump")
+"""what a solution needs beside the matrix, by how much it hurts to have it on a file: z is read at random"""
+
+
+def plan(n: int, jumps: Sequence[Array], effort: Effort) -> Allocate:
+    """Where each array of `solve` goes: to RAM as long as the cap allows, else to `effort.spill`.
+
+    ValueError: the cap does not hold them and there is nowhere to spill to.
+    """
+    width = n * len(jumps) * np.dtype(effort.dtype).itemsize
+    needs = {"z": width, "z2": width * (effort.method == "jacobi"), "y": width}
+    needs["jump"] = width if len(jumps) > 1 or jumps[0].size > 1 else 0
+    left = math.inf if effort.memory is None else effort.memory
+    spilled = set()
+    for name in ARRAYS:
+        if needs[name] <= left:
+            left -= needs[name]
+        else:
+            spilled.add(name)
+    if spilled and effort.spill is None:
+        raise ValueError(f"{effort.memory} bytes of memory: {sum(needs.values())} are needed")
+
+    def allocate(name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+        return effort.spill(name, shape, dtype) if name in spilled and effort.spill else in_ram(name, shape, dtype)
+
+    return allocate
+
+
+def pageranks(
+    matrix: Matrix,
+    personalizations: Sequence[Array | None] = (None,),
+    damping: float = DAMPING,
+    effort: Effort | None = None,
+    watch: Watch | None = None,
+) -> tuple[list[Reals], tuple[Step, ...]]:
+    """PageRank (float64[n], sum 1) for each personalisation (float[n] >= 0; None: uniform), all in one pass.
+
+    The mass of pages without links is spread uniformly whatever the personalisation. ValueError: as of `solve`.
+    """
+    uniform = np.full(1, (1 - damping) / max(matrix.n, 1))
+    personal = [(1 - damping) * _scaled(p, matrix.n) for p in personalizations if p is not None]
+    solution = solve(matrix, [uniform, *personal], damping, effort, watch)
+    u, *others = (solution.vectors[:, k].astype(np.float64) for k in range(1 + len(personal)))
+    without = matrix.share == 0
+    mixed = iter([_with_dangling(u / (1 - damping), v / (1 - damping), without, damping) for v in others])
+    return [_scaled(u, matrix.n) if p is None else next(mixed) for p in personalizations], solution.steps
+
+
+def _with_dangling(u: Reals, v: Reals, without: Any, damping: float) -> Reals:
+    """The ranking for jumps whose flow is v, where dangling mass flows like u (sums: 1 / (1-c) without dangling)."""
+    dangling = (1 - damping) * float(v[without].sum()) / (1 - damping * float(u[without].sum()))
+    return _scaled(damping * dangling * u + (1 - damping) * v, u.size)
+
+
+def interest(
+    matrix: Matrix,
+    targets: Array,
+    damping: float = DAMPING,
+    effort: Effort | None = None,
+    watch: Watch | None = None,
+) -> tuple[Reals, tuple[Step, ...]]:
+    """How surely pages lead to `targets` (float[n] >= 0: 1 for XML, or PR_XML, or any focus), float64[n] (P1 5.2).
+
+    matrix: `reversed_graph` (reading a; scaled to sum 1) or `mean_of_children` (reading b; the discounted chance itself,
+    between 0 and the greatest target). What leads to no target has interest 0: nothing is spread uniformly.
+    """
+    chance = matrix.row.size > 1
+    jump = (1 - damping) * (np.asarray(targets, np.float64) if chance else _scaled(targets, matrix.n))
+    solution = solve(matrix, [jump], damping, effort, watch)
+    found = solution.vectors[:, 0].astype(np.float64)
+    return found if chance else _scaled(found, matrix.n), solution.steps
+
+
+def _scaled(weights: Array, n: int) -> Reals:
+    values = np.asarray(weights, np.float64)
+    if values.shape != (n,) or not np.isfinite(values).all() or (values < 0).any() or values.sum() <= 0:
+        raise ValueError(f"weights of pages: {n} finite numbers >= 0, not all 0")
+    return values / values.sum()

@@ -1,0 +1,104 @@
+"""The inner loops of offline.py in machine code; each has a twin of the same name in rank_numpy.py.
+
+A sweep computes, for every row i of the blocks bounds[b]:bounds[b+1] (one thread each),
+
+    y[i] = damping * row[i] * sum over links k of row i of weights[k] * before[sources[k]]  +  jump[i]
+    after[i] = y[i] * share[i]
+
+Jacobi: `before` and `after` are two vectors. In place (Gauss-Seidel): they are one, so a row sees what the rows above it
+have just become, and with several blocks whatever the other threads have written so far (chaotic iterations, P1 5.4).
+`row`, `weights` and `jump` may have one entry, which then stands for all. Sums are float64 whatever the vectors are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opic.jit import compiled, in_parallel, prange
+
+Array = npt.NDArray[Any]
+
+
+@in_parallel
+def sweep(
+    indptr: Array,
+    sources: Array,
+    weights: Array,
+    row: Array,
+    share: Array,
+    jump: Array,
+    y: Array,
+    before: Array,
+    after: Array,
+    damping: float,
+    bounds: Array,
+    sums: Array,
+) -> None:
+    """One vector. sums[b] = (L1 norm of the step, sum of the new y) of block b."""
+    for block in prange(bounds.size - 1):
+        step, total = 0.0, 0.0
+        for i in range(bounds[block], bounds[block + 1]):
+            flow = 0.0
+            if weights.size == 1:
+                for k in range(indptr[i], indptr[i + 1]):
+                    flow += before[sources[k]]
+                flow *= weights[0]
+            else:
+                for k in range(indptr[i], indptr[i + 1]):
+                    flow += weights[k] * before[sources[k]]
+            new = damping * row[i if row.size > 1 else 0] * flow + jump[i if jump.size > 1 else 0]
+            step += abs(new - y[i])
+            total += new
+            y[i] = new
+            after[i] = y[i] * share[i]
+        sums[block, 0] = step
+        sums[block, 1] = total
+
+
+@in_parallel
+def sweep_many(
+    indptr: Array,
+    sources: Array,
+    weights: Array,
+    row: Array,
+    share: Array,
+    jump: Array,
+    y: Array,
+    before: Array,
+    after: Array,
+    damping: float,
+    bounds: Array,
+    sums: Array,
+) -> None:
+    """K vectors in one pass over the links: y, before, after are [n, K], jump is [n, K], sums[b] is [2, K]."""
+    width = y.shape[1]
+    for block in prange(bounds.size - 1):
+        flow = np.empty(width)
+        sums[block] = 0.0
+        for i in range(bounds[block], bounds[block + 1]):
+            flow[:] = 0.0
+            for k in range(indptr[i], indptr[i + 1]):
+                source, weight = sources[k], weights[k if weights.size > 1 else 0]
+                for column in range(width):
+                    flow[column] += weight * before[source, column]
+            scale = damping * row[i if row.size > 1 else 0]
+            for column in range(width):
+                new = scale * flow[column] + jump[i, column]
+                sums[block, 0, column] += abs(new - y[i, column])
+                sums[block, 1, column] += new
+                y[i, column] = new
+                after[i, column] = y[i, column] * share[i]
+
+
+@compiled
+def place(rows: Array, columns: Array, weights: Array, cursor: Array, sources: Array, placed: Array) -> None:
+    """Link k goes from page columns[k] to page rows[k]: enter it at the cursor of its row, which moves on."""
+    for k in range(rows.size):
+        at = cursor[rows[k]]
+        cursor[rows[k]] = at + 1
+        sources[at] = columns[k]
+        if placed.size > 1:
+            placed[at] = weights[k]
