@@ -8,7 +8,8 @@ The cash equation over all partitions, to the unit:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from metadata.states import LEASED, WANTED, State
 from opic.cash import UNIT
 from refresh.interval import Spread
 from wire.codec import decode
+from wire.errors import CodecError, XyroError
 from wire.messages import CashTransfer
 from wire.urls import authority, host_of, partition_of
 
@@ -28,17 +30,24 @@ MOST = 50
 
 def audit(views: Views) -> dict[str, Any]:
     """The report of `xyro audit --json`."""
-    transfers = [transfer for view in views.views for transfer in _outbox(view)]
-    in_flight = sum(_units(t) for t in transfers if not _applied(views, t))
+    applied = {
+        (keys.INBOX.split(key), view.partition.number): int.from_bytes(value, "big")
+        for view in views.views
+        for key, value in view.store.scan(keys.INBOX.prefix)
+    }
+    outbox = _Outbox(views.views)
+    in_flight = sum(_units(t) for t in outbox.transfers if t.seq > applied.get((t.source, t.target), 0))
     cash = sum(int(view.cash.sum()) for view in views.views)
     virtual = sum(view.pot for view in views.views)
-    found = list(_violations(views, transfers))
     total, expected = cash + virtual + in_flight, UNIT * views.known
+    found = _violations(views, outbox, applied)
     if total != expected:
-        found.insert(0, f"cash: {total:,} units where {expected:,} were minted ({total - expected:+,})")
-    told = found[:MOST] + ([f"and {len(found) - MOST} more"] if len(found) > MOST else [])
+        found = chain([f"cash: {total:,} units where {expected:,} were minted ({total - expected:+,})"], found)
+    told = list(islice(found, MOST))
+    if more := sum(1 for _ in found):
+        told.append(f"and {more:,} more")
     return {
-        "ok": not found,
+        "ok": not told,
         "pages": views.known,
         "cash_total": total,
         "cash_expected": expected,
@@ -48,29 +57,47 @@ def audit(views: Views) -> dict[str, Any]:
     }
 
 
-def _outbox(view: View) -> Iterator[CashTransfer]:
-    for _, value in view.store.scan(keys.OUTBOX.prefix):
-        transfer = decode(value)
-        assert isinstance(transfer, CashTransfer)
-        yield transfer
+class _Outbox:
+    """What the stores hold of transfers on their way, and what is wrong with its rows."""
+
+    def __init__(self, views: list[View]) -> None:
+        self.transfers: list[CashTransfer] = []
+        self.damage: list[str] = []
+        for view in views:
+            for key, value in view.store.scan(keys.OUTBOX.prefix):
+                self._note(view.partition.number, keys.OUTBOX.split(key), value)
+
+    def _note(self, source: int, key: tuple[int, int], value: bytes) -> None:
+        try:
+            transfer = decode(value)
+        except CodecError as error:
+            self.damage.append(f"partition {source}: transfer {key[1]} to {key[0]}: {error}")
+            return
+        if isinstance(transfer, CashTransfer) and (transfer.source, transfer.target, transfer.seq) == (source, *key):
+            self.transfers.append(transfer)
+        else:
+            self.damage.append(f"partition {source}: under transfer {key[1]} to {key[0]} lies something else")
 
 
 def _units(transfer: CashTransfer) -> int:
     return transfer.virtual + sum(item.cash for item in transfer.items)
 
 
-def _applied(views: Views, transfer: CashTransfer) -> bool:
-    stored = views.views[transfer.target].store.get(keys.INBOX.key(transfer.source))
-    return stored is not None and int.from_bytes(stored, "big") >= transfer.seq
-
-
-def _violations(views: Views, transfers: list[CashTransfer]) -> Iterator[str]:
+def _violations(views: Views, outbox: _Outbox, applied: Mapping[tuple[int, int], int]) -> Iterator[str]:
     for view in views.views:
-        name = f"partition {view.partition.number}"
-        for check in (_columns, _map, _refresh, _links, _wanted, _hosts, _waits):
-            for violation in check(view):
-                yield f"{name}: {violation}"
-    yield from _sequences(transfers)
+        for check in (_columns, _map, _clashes, _refresh, _links, _wanted, _hosts, _waits):
+            for violation in _readable(check, view):
+                yield f"partition {view.partition.number}: {violation}"
+    yield from outbox.damage
+    yield from _sequences(views, outbox.transfers, applied)
+
+
+def _readable(check: Callable[[View], Iterator[str]], view: View) -> Iterator[str]:
+    """The violations that a check finds; a row that cannot be read is one, and ends the check."""
+    try:
+        yield from check(view)
+    except XyroError as error:
+        yield str(error)
 
 
 def _columns(view: View) -> Iterator[str]:
@@ -84,6 +111,8 @@ def _columns(view: View) -> Iterator[str]:
         yield f"{int(foreign.sum())} pages of other partitions, {view.foreign} were counted"
     if view.n and int(view.state.max()) > max(State):
         yield f"page {int(view.state.argmax())} is in no state"
+    if view.n and int(view.host.max()) >= view.hosts:
+        yield f"page {int(view.host.argmax())} is booked under host {int(view.host.max())}, which does not exist"
     if not np.isfinite(view.importance).all() or (view.importance < 0).any():
         yield "an importance is negative or no number"
 
@@ -91,7 +120,7 @@ def _columns(view: View) -> Iterator[str]:
 def _map(view: View) -> Iterator[str]:
     """Map-Data is dense; URL -> page and page -> URL are inverse; every page lives where its host does."""
     count = 0
-    find = view.partition.urls.find_one
+    find, names = view.partition.urls.find_one, view.partition.hosts.names
     partitions = view.partition.facts["partitions"]
     for key, value in view.store.scan(keys.MAP.prefix):
         page, url = keys.MAP.split(key), rows.unpack_map(value)
@@ -105,10 +134,18 @@ def _map(view: View) -> Iterator[str]:
             yield f"page {page} ({url}) is not found by its URL"
         if view.own[page] and partition_of(host_of(url), partitions) != view.partition.number:
             yield f"page {page} ({url}) belongs to another partition"
-        if view.partition.hosts.names[view.host[page]] != authority(url):
-            yield f"page {page} ({url}) is booked under host {view.partition.hosts.names[view.host[page]]}"
+        if view.host[page] < view.hosts and names[view.host[page]] != authority(url):
+            yield f"page {page} ({url}) is booked under host {names[view.host[page]]}"
     if count != view.n:
         yield f"Map-Data has {count} pages, the columns {view.n}"
+
+
+def _clashes(view: View) -> Iterator[str]:
+    """The side table of clashes names pages of just these URLs."""
+    for key, value in view.store.scan(keys.CLASH.prefix):
+        url, page = keys.CLASH.split(key), int.from_bytes(value, "big")
+        if page >= view.n or view.url(page) != url:
+            yield f"the clash {url} names page {page}, which is another one"
 
 
 def _refresh(view: View) -> Iterator[str]:
@@ -122,7 +159,9 @@ def _refresh(view: View) -> Iterator[str]:
             continue
         read[page] = row.reads > 0
         if row.changes > row.reads or row.first_read > row.last_read:
-            yield f"page {page}: {row.changes} changes in {row.reads} reads, first {row.first_read}, last {row.last_read}"
+            yield (
+                f"page {page}: {row.changes} changes in {row.reads} reads, first {row.first_read}, last {row.last_read}"
+            )
     missing = (view.state == State.READ) & ~read
     if missing.any():
         yield f"page {int(np.flatnonzero(missing)[0])} is read but has no Refresh-Data"
@@ -135,13 +174,15 @@ def _refresh(view: View) -> Iterator[str]:
 
 
 def _links(view: View) -> Iterator[str]:
-    """Children exist and are distinct."""
+    """Parents and children exist, children are distinct."""
     for key, value in view.store.scan(keys.LINK.prefix):
-        children = links.unpack(value).children
+        page, children = keys.LINK.split(key), links.unpack(value).children
+        if page >= view.n:
+            yield f"Link-Data of page {page}, which does not exist"
         if len(children) and int(children.max()) >= view.n:
-            yield f"page {keys.LINK.split(key)} links to page {int(children.max())}, which does not exist"
+            yield f"page {page} links to page {int(children.max())}, which does not exist"
         if len(np.unique(children)) != len(children):
-            yield f"page {keys.LINK.split(key)} has a child twice"
+            yield f"page {page} has a child twice"
 
 
 def _wanted(view: View) -> Iterator[str]:
@@ -154,12 +195,13 @@ def _wanted(view: View) -> Iterator[str]:
 
 def _hosts(view: View) -> Iterator[str]:
     """The counters of hosts are those of the columns."""
-    hosts = view.partition.hosts
-    waiting = (view.state == State.UNREAD) & (view.flags & LEASED == 0)
-    counted = np.bincount(view.host[waiting], minlength=len(hosts.names))[: len(hosts.names)]
-    wrong = np.flatnonzero(counted != view.waiting[: len(counted)])
-    for number in wrong[:MOST].tolist():
-        yield f"host {hosts.names[number]}: {counted[number]} pages wait, {view.waiting[number]} were counted"
+    leased = view.flags & LEASED != 0
+    waiting = (view.state == State.UNREAD) & ~leased
+    for pages, told, what in ((waiting, view.waiting, "wait"), (leased, view.leased, "are out")):
+        counted = np.bincount(view.host[pages], minlength=view.hosts)[: view.hosts]
+        for number in np.flatnonzero(counted != told)[:MOST].tolist():
+            name = view.partition.hosts.names[number]
+            yield f"host {name}: {counted[number]} pages {what}, {told[number]} were counted"
 
 
 def _waits(view: View) -> Iterator[str]:
@@ -170,11 +212,19 @@ def _waits(view: View) -> Iterator[str]:
             yield f"the load of page {page} waits for {needs}"
 
 
-def _sequences(transfers: list[CashTransfer]) -> Iterator[str]:
-    """The outbox has no gaps."""
-    last: dict[tuple[int, int], int] = {}
+def _sequences(
+    views: Views, transfers: Sequence[CashTransfer], applied: Mapping[tuple[int, int], int]
+) -> Iterator[str]:
+    """What a partition sent was applied or lies in its outbox; nothing was applied that was not sent."""
+    sent = {(view.partition.number, target): seq for view in views.views for target, seq in view.sent.items()}
+    waiting: dict[tuple[int, int], set[int]] = {}
     for transfer in transfers:
-        pair = transfer.source, transfer.target
-        if pair in last and transfer.seq != last[pair] + 1:
-            yield f"the outbox of partition {pair[0]} for {pair[1]} jumps from {last[pair]} to {transfer.seq}"
-        last[pair] = transfer.seq
+        waiting.setdefault((transfer.source, transfer.target), set()).add(transfer.seq)
+    for pair in sorted({*sent, *applied, *waiting}):
+        last, done, out = sent.get(pair, 0), applied.get(pair, 0), waiting.get(pair, set())
+        name = f"partition {pair[0]} to {pair[1]}"
+        if done > last or max(out, default=0) > last:
+            yield f"{name}: {last} transfers were sent, {max(done, *out, 0)} are there"
+        lost = set(range(done + 1, last + 1)) - out
+        if lost:
+            yield f"{name}: transfer {min(lost)} is lost"

@@ -14,9 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from configs.schema import Store
 from crawl.page_node import PageNode, Turn, Work
+from metadata.manager import Commit
 from metadata.snapshot import Step
 from wire.bus import Bus
 from wire.clock import Clock
+from wire.errors import MachineError
 from wire.messages import Message, Submit
 from wire.urls import host_of, partition_of
 
@@ -61,32 +63,49 @@ class PageLoop:
         self._gate = asyncio.Lock()
         self._snapshot: Iterator[Step] | None = None
         self._work = Work()
-        self._first = True
+        self._broken = False
+        """set by the writer thread"""
         self.accepted: dict[int, asyncio.Future[None]] = {}
+        """by id of a Submit that was posted here: done when it is on disk"""
 
     # -- the loop ------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Until cancelled. A failure (a full disk, a damaged store) is kept in `failed`."""
+        """Until cancelled, or the bus is closed. A failure (a full disk, a damaged store) is kept in `failed`."""
         try:
             await self.turn()
-            while True:
-                await self._gather()
+            while await self._gather():
                 if self._work or self._due():
                     await self.turn()
                 elif self._snapshot is not None:
                     self._copy()
+        except asyncio.CancelledError:
+            raise
         except BaseException as error:
-            self.failed = error
+            self._fail(error)
             raise
 
-    async def _gather(self) -> None:
-        """Wait for something to do; then for a group's worth of it, the commit window, or a hungry fetcher."""
+    def _fail(self, error: BaseException) -> None:
+        """Keep the first failure: what follows it is its consequence."""
+        self.failed = self.failed or error
+
+    async def _gather(self) -> bool:
+        """Wait for something to do; then for a group's worth of it, the commit window, or a hungry fetcher.
+
+        False: the bus is closed.
+        """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(TICK):
-                self._take(await self.bus.receive(self._topic, self.store.commit_reports))
-        if not self._work or self._starving():
-            return
+                messages = await self.bus.receive(self._topic, self.store.commit_reports)
+                if not messages:
+                    return False
+                self._take(messages)
+        if self._work and not self._starving():
+            await self._window()
+        return True
+
+    async def _window(self) -> None:
+        """Let more come in for the same group."""
         self._hurry.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.store.commit_seconds):
@@ -105,9 +124,11 @@ class PageLoop:
 
     def _due(self) -> bool:
         planner = self.node.planner
+        if self._room() <= 0:
+            return False
         if planner.next_time() <= self.clock.time() or any(planner.wanted.values()):
             return True
-        return bool(planner.unread) and self._starving() and self._room() > 0
+        return bool(planner.unread) and self._starving()
 
     async def turn(self) -> None:
         """One commit group: through the node, onto its way to disk."""
@@ -123,6 +144,8 @@ class PageLoop:
 
     async def _turn(self) -> None:
         await self._slots.acquire()
+        if self.failed is not None:
+            raise self.failed
         work, self._work = self._work, Work()
         turn = self.node.turn(work, self.clock.time(), self._room())
         self.turns += 1
@@ -133,18 +156,28 @@ class PageLoop:
 
     async def _write(self, turn: Turn, work: Work) -> None:
         loop = asyncio.get_running_loop()
-        partition = self.node.partition
         try:
-            await loop.run_in_executor(self._writer, partition.write, turn.commit)
+            await loop.run_in_executor(self._writer, self._put, turn.commit)
         except BaseException as error:
-            self.failed = self.failed or error
+            self._fail(error)
             raise
-        partition.written(turn.commit)
-        self._slots.release()
+        finally:
+            self._slots.release()
+        self.node.partition.written(turn.commit)
         self._leave(turn)
         for submit in work.submits:
             if (future := self.accepted.pop(id(submit), None)) and not future.done():
                 future.set_result(None)
+
+    def _put(self, commit: Commit) -> None:
+        """In the writer thread. After a group that could not be written no later one is: that would be a hole."""
+        if self._broken:
+            raise MachineError(f"{self.node.partition.directory}: an earlier commit group could not be written")
+        try:
+            self.node.partition.write(commit)
+        except BaseException:
+            self._broken = True
+            raise
 
     def _leave(self, turn: Turn) -> None:
         """The group is on disk: its effects may leave the process."""
@@ -192,8 +225,8 @@ class PageLoop:
 
     async def drain(self) -> None:
         """After `run` was cancelled: commit what has come in, so that no answered read is lost."""
-        while waiting := self.bus.waiting(self._topic):
-            self._take(await self.bus.receive(self._topic, waiting))
+        while (waiting := self.bus.waiting(self._topic)) and (messages := await self.bus.receive(self._topic, waiting)):
+            self._take(messages)
         if self._work and self.failed is None:
             await self.turn()
         await asyncio.gather(*self._writes, return_exceptions=True)
@@ -201,7 +234,7 @@ class PageLoop:
     def close(self) -> None:
         """Snapshot (so that the next start is quick) and close the store."""
         self._writer.shutdown(wait=True)
-        if self.failed is None or isinstance(self.failed, asyncio.CancelledError):
+        if self.failed is None:
             if self._snapshot is not None:
                 for _ in self._snapshot:
                     pass

@@ -49,6 +49,7 @@ IDLE = 1.0
 """seconds that the lag of an idle loop is measured"""
 LOOK = 0.05
 """seconds between two looks at the number of reads"""
+REST = "event loop, the rest"
 PARTS = {
     "xyro": "fetch + parse",
     "crawl.fetch_node": "fetch + parse",
@@ -63,10 +64,10 @@ PARTS = {
     "refresh.plan": "plan",
     "crawl.planner": "plan",
     "crawl": "crawl's glue",
+    **dict.fromkeys(("crawl.speed_crawl", "crawl.speed", "crawl.cli", "crawl.__main__"), REST),
 }
 """Module or folder -> part of the loop, the longest name decides; what a part calls (wire, libraries) is its own."""
 THREADS = {"writer": "metadata", "loader": "loader", "": "other threads"}
-REST = "event loop, the rest"
 STATE = ("metadata", "opic", "refresh")
 GOAL = 0.25
 

@@ -218,6 +218,4 @@ def _tell_peer(urls: int, per_host: int) -> None:
     used = cpu_seconds() - used
     grown = (memory().rss - before) / urls
     say("peer: Scrapy's filter, a set of SHA-1 fingerprints in RAM, nothing on disk, nothing known of the URLs")
-    say(
-        f"  {urls / used:,.0f} new links/s of CPU, {grown:.0f} bytes/URL (or more: freed memory may have been used again)"
-    )
+    say(f"  {urls / used:,.0f} new links/s of CPU, {grown:.0f} bytes/URL (or more: freed memory may be used again)")

@@ -52,9 +52,11 @@ class View:
         self.cash[~self.own] = 0
         self.spread = node.planner.spread.dump()
         self.foreign = node.purse.foreign
-        self.waiting: NDArray[np.int32] = node.partition.hosts.waiting.copy()
+        self.hosts = len(node.partition.hosts)
+        self.waiting: NDArray[np.int32] = node.partition.hosts.waiting[: self.hosts].copy()
+        self.leased: NDArray[np.int32] = node.partition.hosts.leased[: self.hosts].copy()
         self.pot = node.purse.virtual.held
-        self.places = frozenset(node.scope.places)
+        self.sent = dict(node.post.sent)
 
     def close(self) -> None:
         """Let go of the pinned store."""
@@ -211,7 +213,10 @@ class Views:
                 break
             age = max(0.0, now - view.row(page).last_read) / 86_400.0
             score = float(importance[page]) * -math.expm1(-float(view.rate[page]) * age)
-            (heapq.heappush if len(best) < count else heapq.heappushpop)(best, (score, page))
+            if len(best) < count:
+                heapq.heappush(best, (score, page))
+            else:
+                heapq.heappushpop(best, (score, page))
         return best
 
     def find(self, url: str) -> int | None:

@@ -8,7 +8,7 @@ ids are int32 and row pointers uint32 while they fit: 4 bytes a link, 4 a page.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -21,12 +21,12 @@ from opic.graph import Graph
 Array = npt.NDArray[Any]
 Row = tuple[int, Array, Array | None]
 """(page, the pages it links to, the links' weights or None for 1 each)"""
+Real = type[np.float32] | type[np.float64]
 Scan = Callable[[], Iterable[Row]]
 """all rows that have links, in any order; called twice, the same rows both times"""
 Allocate = Callable[[str, tuple[int, ...], npt.DTypeLike], Array]
 """(name, shape, dtype) -> a zeroed array: in RAM, or mapped from a file of that name"""
 
-ONE = np.ones(1, np.float32)
 BATCH = 1 << 20
 """links that are placed at a time"""
 
@@ -40,8 +40,9 @@ def in_ram(name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
 class Matrix:
     """y[i] gets row[i] x sum of weights[k] x share[sources[k]] x y[sources[k]] over k = indptr[i]..indptr[i+1]-1.
 
-    share[j] (float32[n]): what a unit on page j brings each link of weight 1; 0 where j has no links. weights
-    (float32[m]) and row (float32[n]) may have one entry that stands for all.
+    share[j]: what a unit on page j brings each link of weight 1; 0 where j has no links. Its type, float32 or float64,
+    is that of all rankings made of the matrix (float64: exact to 1e-15, twice the RAM). row has the same type, weights
+    are float32[m]; both may have one entry that stands for all.
     """
 
     indptr: Array
@@ -83,32 +84,27 @@ def loops(engine: str = "auto") -> ModuleType:
     return rank_kernels
 
 
-def of_graph(graph: Graph) -> Matrix:
+def of_graph(graph: Graph, dtype: Real = np.float64) -> Matrix:
     """PageRank's matrix of a graph: a page gives each of its links an equal share of its rank."""
-    return _by_links(graph.transpose(), graph.out_degree)
+    return _by_links(graph.transpose(), graph.out_degree, dtype)
 
 
-def reversed_graph(graph: Graph) -> Matrix:
+def reversed_graph(graph: Graph, dtype: Real = np.float64) -> Matrix:
     """The same of the graph with every link turned round: true PageRank there, share 1/in-degree. Interest, reading (a)
     of P1 5.2."""
-    return _by_links(graph, graph.in_degree)
+    return _by_links(graph, graph.in_degree, dtype)
 
 
-def mean_of_children(graph: Graph) -> Matrix:
+def mean_of_children(graph: Graph, dtype: Real = np.float64) -> Matrix:
     """A page gets the mean over the pages it links to: interest, reading (b) of P1 5.2, whose matrix is M^t (row sums
     1). With a target set as jump: the discounted chance that a random surfer who starts at the page meets a target."""
-    links = _by_links(graph, np.ones(graph.n))
-    return Matrix(links.indptr, links.sources, links.share, ONE, _inverse(graph.out_degree))
+    links = _by_links(graph, np.ones(graph.n), dtype)
+    return replace(links, row=_inverse(graph.out_degree, dtype))
 
 
-def _by_links(graph: Graph, degree: Array) -> Matrix:
-    return Matrix(
-        _small(graph.indptr, graph.m), _small(graph.indices, graph.n), _inverse(degree), ONE, np.ones(1, np.float32)
-    )
-
-
-def _small(numbers: Array, most: int) -> Array:
-    return numbers.astype(id_type(most))
+def _by_links(graph: Graph, degree: Array, dtype: Real) -> Matrix:
+    indptr, sources = graph.indptr.astype(id_type(graph.m)), graph.indices.astype(id_type(graph.n))
+    return Matrix(indptr, sources, _inverse(degree, dtype), np.ones(1, np.float32), np.ones(1, dtype))
 
 
 def id_type(most: int) -> npt.DTypeLike:
@@ -116,13 +112,20 @@ def id_type(most: int) -> npt.DTypeLike:
     return np.int32 if most < 2**31 else np.int64
 
 
-def _inverse(sums: Array) -> Array:
-    """1/x, and 0 for 0: float32."""
-    return np.divide(1.0, sums, out=np.zeros(sums.size), where=sums > 0).astype(np.float32)
+def _inverse(sums: Array, dtype: Real) -> Array:
+    """1/x, and 0 for 0."""
+    return np.divide(1.0, sums, out=np.zeros(sums.size), where=sums > 0).astype(dtype)
 
 
 def from_rows(
-    n: int, scan: Scan, *, both: bool = False, weighted: bool = False, allocate: Allocate = in_ram, engine: str = "auto"
+    n: int,
+    scan: Scan,
+    *,
+    both: bool = False,
+    weighted: bool = False,
+    allocate: Allocate = in_ram,
+    dtype: Real = np.float32,
+    engine: str = "auto",
 ) -> Matrix:
     """PageRank's matrix of n pages from rows of links, by two scans; `allocate` may put it on files.
 
@@ -143,9 +146,9 @@ def from_rows(
         loops(engine).place(targets, origins, weights, cursor, sources, kept)
     if (cursor != degree[1:]).any():
         raise ValueError("from_rows: the second scan gave other links than the first")
-    indptr, share = allocate("indptr", (n + 1,), id_type(m)), allocate("share", (n,), np.float32)
-    indptr[:], share[:] = degree, _inverse(given)
-    return Matrix(indptr, sources, share, kept, np.ones(1, np.float32))
+    indptr, share = allocate("indptr", (n + 1,), id_type(m)), allocate("share", (n,), dtype)
+    indptr[:], share[:] = degree, _inverse(given, dtype)
+    return Matrix(indptr, sources, share, kept, np.ones(1, dtype))
 
 
 def _batches(scan: Scan, both: bool) -> Iterator[tuple[Array, Array, Array]]:

@@ -65,14 +65,13 @@ class Effort:
     """How to compute: until a step is at most `epsilon`, `most` steps at most.
 
     threads > 1 in place: rows see what the other threads have written so far, so the last digits differ from run to
-    run. dtype float32 or float64. memory: bytes of private RAM at most; what does not fit is allocated by `spill`.
+    run. memory: bytes of private RAM at most; what does not fit is allocated by `spill`.
     """
 
     epsilon: float = EPSILON
     most: int = 1000
     method: Method = "gauss-seidel"
     threads: int = 2
-    dtype: type[np.float32] | type[np.float64] = np.float32
     engine: str = "auto"
     memory: int | None = None
     spill: Allocate | None = None
@@ -100,15 +99,16 @@ def solve(
     effort = effort or Effort()
     if matrix.n == 0 or not 0 <= damping < 1 or not jumps:
         raise ValueError("solve: at least one page and one jump, 0 <= damping < 1")
-    room = plan(matrix.n, jumps, effort)
+    room = plan(matrix, jumps, effort)
     shape = (matrix.n,) if len(jumps) == 1 else (matrix.n, len(jumps))
-    jump = _jumps(jumps, shape, effort, room)
-    y = room("y", shape, effort.dtype)
+    dtype = matrix.share.dtype
+    jump = _jumps(jumps, shape, dtype, room)
+    y = room("y", shape, dtype)
     y[...] = start.reshape(shape) if start is not None else jump
     share = matrix.share if len(shape) == 1 else matrix.share[:, None]
-    before = room("z", shape, effort.dtype)
+    before = room("z", shape, dtype)
     np.multiply(y, share, out=before, casting="same_kind")
-    after = before if effort.method == "gauss-seidel" else room("z2", shape, effort.dtype)
+    after = before if effort.method == "gauss-seidel" else room("z2", shape, dtype)
     steps: list[Step] = []
     sweep = _sweeper(matrix, jump, y, damping, effort)
     while len(steps) < effort.most and (not steps or steps[-1].residual > effort.epsilon):
@@ -119,12 +119,12 @@ def solve(
     return Solution(y.reshape(matrix.n, len(jumps)), tuple(steps))
 
 
-def _jumps(jumps: Sequence[Array], shape: tuple[int, ...], effort: Effort, room: Allocate) -> Array:
+def _jumps(jumps: Sequence[Array], shape: tuple[int, ...], dtype: Any, room: Allocate) -> Array:
     if any(jump.size not in (1, shape[0]) or not np.isfinite(jump).all() or (jump < 0).any() for jump in jumps):
         raise ValueError(f"solve: jumps are {shape[0]} finite numbers >= 0, or one for all")
     if len(shape) == 1 and jumps[0].size == 1:
-        return jumps[0].astype(effort.dtype)
-    packed = room("jump", shape, effort.dtype)
+        return jumps[0].astype(dtype)
+    packed = room("jump", shape, dtype)
     for column, jump in enumerate(jumps):
         packed.reshape(shape[0], -1)[:, column] = jump
     return packed
@@ -170,12 +170,12 @@ ARRAYS = ("z", "z2", "y", "jump")
 """what a solution needs beside the matrix, by how much it hurts to have it on a file: z is read at random"""
 
 
-def plan(n: int, jumps: Sequence[Array], effort: Effort) -> Allocate:
+def plan(matrix: Matrix, jumps: Sequence[Array], effort: Effort) -> Allocate:
     """Where each array of `solve` goes: to RAM as long as the cap allows, else to `effort.spill`.
 
     ValueError: the cap does not hold them and there is nowhere to spill to.
     """
-    width = n * len(jumps) * np.dtype(effort.dtype).itemsize
+    width = matrix.share.nbytes * len(jumps)
     needs = {"z": width, "z2": width * (effort.method == "jacobi"), "y": width}
     needs["jump"] = width if len(jumps) > 1 or jumps[0].size > 1 else 0
     left = math.inf if effort.memory is None else effort.memory

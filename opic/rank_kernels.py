@@ -22,6 +22,48 @@ from opic.jit import compiled, in_parallel, prange
 Array = npt.NDArray[Any]
 
 
+@compiled
+def _flow(first: int, last: int, sources: Array, weights: Array, before: Array) -> float:
+    """What comes in over links first..last-1. Unsigned numbers: signed ones would each be asked if they count from the
+    end, which takes a quarter of the time."""
+    flow = 0.0
+    if weights.size > 1:
+        for k in range(np.uint64(first), np.uint64(last)):
+            flow += weights[k] * before[np.uint64(sources[k])]
+        return flow
+    for k in range(np.uint64(first), np.uint64(last)):
+        flow += before[np.uint64(sources[k])]
+    return flow * weights[0]
+
+
+@compiled
+def _rows(
+    low: int,
+    high: int,
+    indptr: Array,
+    sources: Array,
+    weights: Array,
+    row: Array,
+    share: Array,
+    jump: Array,
+    y: Array,
+    before: Array,
+    after: Array,
+    damping: float,
+) -> tuple[float, float]:
+    """The sweep of rows low..high-1: (L1 norm of the step, sum of the new y)."""
+    step, total = 0.0, 0.0
+    many_rows, many_jumps = row.size > 1, jump.size > 1
+    for i in range(np.uint64(low), np.uint64(high)):
+        flow = _flow(indptr[i], indptr[i + np.uint64(1)], sources, weights, before)
+        new = damping * (row[i] if many_rows else row[0]) * flow + (jump[i] if many_jumps else jump[0])
+        step += abs(new - y[i])
+        total += new
+        y[i] = new
+        after[i] = y[i] * share[i]
+    return step, total
+
+
 @in_parallel
 def sweep(
     indptr: Array,
@@ -38,24 +80,10 @@ def sweep(
     sums: Array,
 ) -> None:
     """One vector. sums[b] = (L1 norm of the step, sum of the new y) of block b."""
-    for block in prange(bounds.size - 1):
-        step, total = 0.0, 0.0
-        for i in range(bounds[block], bounds[block + 1]):
-            flow = 0.0
-            if weights.size == 1:
-                for k in range(indptr[i], indptr[i + 1]):
-                    flow += before[sources[k]]
-                flow *= weights[0]
-            else:
-                for k in range(indptr[i], indptr[i + 1]):
-                    flow += weights[k] * before[sources[k]]
-            new = damping * row[i if row.size > 1 else 0] * flow + jump[i if jump.size > 1 else 0]
-            step += abs(new - y[i])
-            total += new
-            y[i] = new
-            after[i] = y[i] * share[i]
-        sums[block, 0] = step
-        sums[block, 1] = total
+    for b in prange(bounds.size - 1):
+        sums[b, 0], sums[b, 1] = _rows(
+            bounds[b], bounds[b + 1], indptr, sources, weights, row, share, jump, y, before, after, damping
+        )
 
 
 @in_parallel
@@ -80,8 +108,8 @@ def sweep_many(
         sums[block] = 0.0
         for i in range(bounds[block], bounds[block + 1]):
             flow[:] = 0.0
-            for k in range(indptr[i], indptr[i + 1]):
-                source, weight = sources[k], weights[k if weights.size > 1 else 0]
+            for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+                source, weight = np.uint64(sources[k]), weights[k if weights.size > 1 else np.uint64(0)]
                 for column in range(width):
                     flow[column] += weight * before[source, column]
             scale = damping * row[i if row.size > 1 else 0]

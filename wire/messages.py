@@ -75,9 +75,14 @@ LINK_HINT = 0x40
 """a hint (canonical): neither cash nor a new page by itself"""
 
 
-def _require(ok: bool, what: str) -> None:
+_LENGTH = f"1..{MAX_URL} characters"
+_MOST = str(MAX_LINKS)
+
+
+def _require(ok: bool, *what: str) -> None:
+    """ValueError with these words; they are joined only where they are needed (a report is built for every page)."""
     if not ok:
-        raise ValueError(what)
+        raise ValueError(" ".join(what))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,7 @@ class Links:
 
     def __post_init__(self) -> None:
         _require(len(self.urls) == len(self.flags), "Links: one flag byte per URL")
-        _require(len(self.urls) <= MAX_LINKS, "Links: at most MAX_LINKS")
+        _require(len(self.urls) <= MAX_LINKS, "Links: at most", _MOST)
         _require(self.truncated >= 0 and self.dropped >= 0, "Links: truncated, dropped >= 0")
 
 
@@ -120,7 +125,7 @@ class FetchOrder:
 
     def __post_init__(self) -> None:
         _require(0 <= self.page <= MAX_NUMBER, "FetchOrder.page: a page id is 0..2**63-1")
-        _require(0 < len(self.url) <= MAX_URL, "FetchOrder.url: 1..MAX_URL characters")
+        _require(0 < len(self.url) <= MAX_URL, "FetchOrder.url:", _LENGTH)
         _require(self.epoch >= 0 and self.depth >= 0 and self.attempt >= 0, "FetchOrder: epoch, depth, attempt >= 0")
         _require(isfinite(self.not_before), "FetchOrder.not_before: a finite time")
 
@@ -175,7 +180,7 @@ class PageReport:
 
     def __post_init__(self) -> None:
         _require(0 <= self.page <= MAX_NUMBER, "PageReport.page: a page id is 0..2**63-1")
-        _require(0 < len(self.url) <= MAX_URL, "PageReport.url: 1..MAX_URL characters")
+        _require(0 < len(self.url) <= MAX_URL, "PageReport.url:", _LENGTH)
         _require(0 <= self.status <= 999, "PageReport.status: 0..999")
         _require(self.status > 0 or bool(self.error), "PageReport: no status and no error")
         _require(len(self.signature) in (0, 16), "PageReport.signature: 16 bytes")
@@ -202,7 +207,7 @@ class XmlPage:
 
     def __post_init__(self) -> None:
         _require(0 <= self.page <= MAX_NUMBER and self.epoch >= 0, "XmlPage: page 0..2**63-1, epoch >= 0")
-        _require(0 < len(self.url) <= MAX_URL, "XmlPage.url: 1..MAX_URL characters")
+        _require(0 < len(self.url) <= MAX_URL, "XmlPage.url:", _LENGTH)
         _require(isfinite(self.read_at), "XmlPage.read_at: a finite time")
         _require(self.kind in (Kind.XML, Kind.DTD), "XmlPage.kind: XML or DTD")
 
@@ -239,7 +244,7 @@ class LoadReport:
 
     def __post_init__(self) -> None:
         _require(0 <= self.page <= MAX_NUMBER and self.epoch >= 0, "LoadReport: page 0..2**63-1, epoch >= 0")
-        _require(0 < len(self.url) <= MAX_URL, "LoadReport.url: 1..MAX_URL characters")
+        _require(0 < len(self.url) <= MAX_URL, "LoadReport.url:", _LENGTH)
         _require(all(isfinite(when) for _, when in self.modified), "LoadReport.modified: finite times")
         _require(bool(self.needs) == (self.state is LoadState.WAITING), "LoadReport: needs go with WAITING")
 
@@ -253,7 +258,7 @@ class Passing:
     depth: int = 0
 
     def __post_init__(self) -> None:
-        _require(0 < len(self.url) <= MAX_URL, "Passing.url: 1..MAX_URL characters")
+        _require(0 < len(self.url) <= MAX_URL, "Passing.url:", _LENGTH)
         _require(0 <= self.cash <= MAX_NUMBER and self.depth >= 0, "Passing: cash 0..2**63-1, depth >= 0")
 
 
@@ -290,7 +295,7 @@ class Submit:
     """the URLs widen the crawl's scope (design.md section 6: scope host = host and port of a seed)"""
 
     def __post_init__(self) -> None:
-        _require(all(0 < len(u) <= MAX_URL for u in self.urls), "Submit.urls: 1..MAX_URL characters each")
+        _require(all(0 < len(u) <= MAX_URL for u in self.urls), "Submit.urls:", _LENGTH, "each")
 
 
 @dataclass(frozen=True, slots=True)
