@@ -8,6 +8,8 @@ beside the true one, which the lab gets from the whole graph at once.
 from __future__ import annotations
 
 import itertools
+import signal
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,8 +43,10 @@ TOP = 10
 def demo(data: Path | None, pages: int) -> int:
     """Exit code. InputError: the directory exists."""
     directory = _fresh(data)
-    settings = {"seed": 1, "pages": pages, "hosts": max(1, pages // PAGES_A_HOST), "speed": SPEED}
+    settings: dict[str, Any] = {"seed": 1, "pages": pages, "hosts": max(1, pages // PAGES_A_HOST), "speed": SPEED}
+    settings["origin"] = SystemClock().time()
     set_up("warning", "text")
+    signal.signal(signal.SIGTERM, _leave)
     with running(**settings) as web:
         click.echo(f"A web of {pages:,} pages on {settings['hosts']} hosts, computed, served at {web.entry}", err=True)
         click.echo(f"Crawling it into {directory}; Ctrl-C ends it early, in order.", err=True)
@@ -54,7 +58,7 @@ def demo(data: Path | None, pages: int) -> int:
         }
         bounds = Bounds(pages=READS_A_PAGE * pages, seconds=SECONDS, refresh=True)
         ended = run(Job(directory, load((), {}, options), bounds, (web.entry,)))
-        true = _truth(Web(**settings).at(web.port))  # type: ignore[arg-type]
+        true = _truth(Web(**settings).at(web.port))
     click.echo(sentence(ended.report))
     with nodes_of(directory) as nodes, Views(nodes) as views:
         known = {row["url"]: row["importance"] for row in views.pages()}
@@ -73,9 +77,14 @@ def _fresh(data: Path | None) -> Path:
     return next(path for path in map(Path, names) if not path.exists())
 
 
+def _leave(number: int, _: object) -> None:
+    """Before and after the crawl, which has handlers of its own: end, and the child with us."""
+    sys.exit(128 + number)
+
+
 def _truth(web: Web) -> dict[str, float]:
-    """URL -> true importance, mean 1."""
-    found = truth(web, SystemClock().time())
+    """URL -> true importance, mean 1. Its links stay as they are, whatever changes on its pages."""
+    found = truth(web, web.shape.origin)
     return dict(zip(found.urls, found.importance.tolist(), strict=True))
 
 
@@ -101,8 +110,8 @@ def _judged(known: Mapping[str, float], true: Mapping[str, float]) -> list[str]:
     tenth = max(1, len(urls) // 10)
     return [
         "Importance 1 is an average page's. It was computed while crawling, without a link matrix, and compared with",
-        f"PageRank over the whole graph: mean error {error[:tenth].mean():.1%} over the tenth of pages that matter most,",
-        f"{error.mean():.1%} over all {len(urls):,}; rank correlation {_spearman(ours, theirs):.4f}.",
+        f"PageRank over the whole graph: mean error {error[:tenth].mean():.1%} over the tenth of the pages that matter",
+        f"most, {error.mean():.1%} over all {len(urls):,}; rank correlation {_spearman(ours, theirs):.4f}.",
     ]
 
 
@@ -111,7 +120,7 @@ def _spearman(a: Floats, b: Floats) -> float:
     if len(a) < 2:
         return 1.0
     ranks = [np.argsort(np.argsort(column, kind="stable"), kind="stable") for column in (a, b)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
 def _next(directory: Path, best: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -102,9 +102,9 @@ class Outcome:
     last: int = 0
     """page requests before the last kill"""
     gap: float = 0.0
-    """shortest time between two requests of one process to a host"""
-    gap_across: float = 0.0
-    """the same, whichever process asked"""
+    """shortest time between two requests to a host, of one process or of two"""
+    over: bool = False
+    """the crawl came to its end before all kills were done"""
     violations: list[str] = field(default_factory=list)
 
     @property
@@ -113,18 +113,18 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        return not self.violations and sum(self.ends.values()) == len(self.plan.moments)
+        return not self.violations and not self.over
 
     def sentence(self) -> str:
         """One line."""
+        verdict = "BROKEN" if self.violations else "over too soon" if self.over else "holds"
         hit = ", ".join(f"{count} {moment.value}" for moment, count in self.ends.items())
         return (
-            f"{'holds' if self.ok else 'BROKEN'}: partitions {self.plan.partitions}, {self.kills} kills "
+            f"{verdict}: partitions {self.plan.partitions}, {self.kills} kills "
             f"({hit}; {self.torn} left half a snapshot), {self.pages} pages of {self.known} URLs, "
             f"{self.requests} page requests ({self.last} before the last kill), {self.reads} reads, "
             f"{self.requests - self.reads} lost, shortest gap "
-            f"{self.gap:.3f} s ({self.gap_across:.3f} s across lives; delay {self.plan.delay:.3f} s), "
-            f"{self.seconds:.0f} s"
+            f"{self.gap:.3f} s (delay {self.plan.delay:.3f} s), {self.seconds:.0f} s"
         )
 
 
@@ -137,17 +137,27 @@ class Crawl:
         self.entry = entry
         self.options = options
         self.lives = 0
+        self._begun = False
         self._log = directory / f"{name}.log"
 
     def start(self, snapshot_bytes: int | None = None) -> subprocess.Popen[bytes]:
         """A new process; it resumes the crawl where there is one with pages."""
         self.lives += 1
-        begun = self.data.exists() and self.audit()["pages"] > 0
+        if not self._begun and self.data.exists():
+            self.audit()
         more = {} if snapshot_bytes is None else {"XYRO_STORE__SNAPSHOT_BYTES": str(snapshot_bytes)}
         contact = ("--contact", life(self.name, self.lives))
         with self._log.open("ab") as log:
             return subprocess.Popen(  # noqa: S603  # our own interpreter, our own module
-                [*_COMMAND, "crawl", *([] if begun else [self.entry]), "--data", self.data, *contact, *self.options],
+                [
+                    *_COMMAND,
+                    "crawl",
+                    *([] if self._begun else [self.entry]),
+                    "--data",
+                    self.data,
+                    *contact,
+                    *self.options,
+                ],
                 stdout=log,
                 stderr=log,
                 env=_environment() | more,
@@ -162,6 +172,7 @@ class Crawl:
     def audit(self) -> dict[str, Any]:
         """What `audit --json` says."""
         said: dict[str, Any] = json.loads(self._ask("audit", "--json"))
+        self._begun = said["pages"] > 0
         return said
 
     def pages(self) -> list[dict[str, Any]]:
@@ -186,7 +197,7 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "XYRO_LOG__LEVEL": "warning"}
 
 
-class _Killer:
+class Killer:
     """Ends processes of one crawl at the moments asked for."""
 
     def __init__(self, crawl: Crawl, window: float, seed: int) -> None:
@@ -290,10 +301,10 @@ def _crawl(name: str, directory: Path, web: Running, delay: float, *options: str
 
 
 def _torment(crawl: Crawl, outcome: Outcome, tell: Callable[[str], None]) -> None:
-    killer = _Killer(crawl, outcome.plan.window, outcome.plan.seed)
+    killer = Killer(crawl, outcome.plan.window, outcome.plan.seed)
     for moment in outcome.plan.moments:
         if not killer.end(moment):
-            outcome.violations.append(f"the crawl was over before it was {moment.value} for the last time")
+            outcome.over = True
             return
         outcome.ends[moment] += 1
         outcome.torn = killer.torn
@@ -312,7 +323,7 @@ def _judge(outcome: Outcome, calm: Crawl, rough: Crawl, log: str, port: int) -> 
     outcome.requests = sum(request.uri != ROBOTS for request in requests)
     outcome.reads = sum(row["reads"] for row in found)
     outcome.last = sum(request.uri != ROBOTS and request.life != life(rough.name, rough.lives) for request in requests)
-    outcome.gap, outcome.gap_across = (shortest_gap(requests, lives=lives) for lives in (True, False))
+    outcome.gap = shortest_gap(requests)
     outcome.violations += [f"at the end: {each}" for each in rough.audit()["violations"]]
     outcome.violations += violations(expected, found, requests, outcome.kills, outcome.plan.delay)
     outcome.violations += [f"{path} was left behind" for path in rough.data.rglob("*.tmp")]

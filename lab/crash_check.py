@@ -111,21 +111,19 @@ def _obedient(requests: Iterable[Request]) -> Iterator[str]:
 
 
 def _one_at_a_time(requests: Sequence[Request], delay: float) -> Iterator[str]:
-    for (one, host), times in by_host(requests, lives=True).items():
-        for before, after in pairwise(times):
-            if after - before < delay - JITTER:
-                yield f"{one} read {host} twice within {after - before:.3f} s, the delay is {delay:.3f} s"
-
-
-def by_host(requests: Iterable[Request], *, lives: bool) -> dict[tuple[str, str], list[float]]:
-    """Times of the requests to each host; of each process by itself, or of all as if they were one."""
-    times: dict[tuple[str, str], list[float]] = defaultdict(list)
+    """Two reads of a host are `delay` apart, whether one process made them or two."""
+    last: dict[str, Request] = {}
     for request in requests:
-        times[request.life if lives else "", request.host].append(request.time)
-    return times
+        before = last.get(request.host)
+        if before is not None and request.time - before.time < delay - JITTER:
+            gap = f"{request.time - before.time:.3f} s after {before.life} read its host, the delay is {delay} s"
+            yield f"{request.life} read {request.url} {gap}"
+        last[request.host] = request
 
 
-def shortest_gap(requests: Iterable[Request], *, lives: bool) -> float:
+def shortest_gap(requests: Iterable[Request]) -> float:
     """Seconds between the two closest requests to one host."""
-    gaps = (after - before for times in by_host(requests, lives=lives).values() for before, after in pairwise(times))
-    return min(gaps, default=float("inf"))
+    times: dict[str, list[float]] = defaultdict(list)
+    for request in requests:
+        times[request.host].append(request.time)
+    return min((after - before for own in times.values() for before, after in pairwise(own)), default=float("inf"))

@@ -19,6 +19,7 @@ from __future__ import annotations
 import enum
 import hashlib
 from dataclasses import dataclass
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from metadata.rows import RefreshRow
@@ -146,10 +147,11 @@ def _unread_row(
 
 
 def http_date(text: str) -> float | None:
-    """An HTTP date in seconds since 1970, None where it is not one."""
+    """An HTTP date in seconds since 1970, None where it is not one. Without a zone it is UTC, wherever we are."""
     if not text:
         return None
     try:
-        return parsedate_to_datetime(text).timestamp()
+        when = parsedate_to_datetime(text)
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
     except (ValueError, TypeError, OverflowError, IndexError):
         return None

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from opic.arrays import Reals
+from opic.arrays import Mask, Reals
 from opic.cash import DAMPING
 from opic.matrix import Allocate, Array, Matrix, in_ram, loops
 
@@ -200,24 +200,28 @@ def pageranks(
     damping: float = DAMPING,
     effort: Effort | None = None,
     watch: Watch | None = None,
-) -> tuple[list[Reals], tuple[Step, ...]]:
-    """PageRank (float64[n], sum 1) for each personalisation (float[n] >= 0; None: uniform), all in one pass.
+) -> tuple[list[Array], tuple[Step, ...]]:
+    """PageRank (float[n], sum 1) for each personalisation (float[n] >= 0; None: uniform), all in one pass.
 
     The mass of pages without links is spread uniformly whatever the personalisation. ValueError: as of `solve`.
     """
     uniform = np.full(1, (1 - damping) / max(matrix.n, 1))
-    personal = [(1 - damping) * _scaled(p, matrix.n) for p in personalizations if p is not None]
+    personal = [_scaled(p, matrix, 1 - damping) for p in personalizations if p is not None]
     solution = solve(matrix, [uniform, *personal], damping, effort, watch)
-    u, *others = (solution.vectors[:, k].astype(np.float64) for k in range(1 + len(personal)))
+    u, *others = solution.vectors.T
     without = matrix.share == 0
-    mixed = iter([_with_dangling(u / (1 - damping), v / (1 - damping), without, damping) for v in others])
-    return [_scaled(u, matrix.n) if p is None else next(mixed) for p in personalizations], solution.steps
+    mixed = iter([_with_dangling(u, v, without, damping) for v in others])
+    ranks = [u if p is None else next(mixed) for p in personalizations]
+    return [rank / rank.sum(dtype=np.float64).astype(rank.dtype) for rank in ranks], solution.steps
 
 
-def _with_dangling(u: Reals, v: Reals, without: Any, damping: float) -> Reals:
-    """The ranking for jumps whose flow is v, where dangling mass flows like u (sums: 1 / (1-c) without dangling)."""
-    dangling = (1 - damping) * float(v[without].sum()) / (1 - damping * float(u[without].sum()))
-    return _scaled(damping * dangling * u + (1 - damping) * v, u.size)
+def _with_dangling(u: Array, v: Array, without: Mask, damping: float) -> Array:
+    """The ranking for jumps whose flow is v, where dangling mass flows like u; both are flows of jumps of 1-c."""
+    stay = 1 - damping
+    lost_u, lost_v = (float(flow[without].sum(dtype=np.float64)) / stay for flow in (u, v))
+    dangling = stay * lost_v / (1 - damping * lost_u)
+    mixed: Array = u * u.dtype.type(damping * dangling / stay) + v
+    return mixed
 
 
 def interest(
@@ -226,21 +230,23 @@ def interest(
     damping: float = DAMPING,
     effort: Effort | None = None,
     watch: Watch | None = None,
-) -> tuple[Reals, tuple[Step, ...]]:
-    """How surely pages lead to `targets` (float[n] >= 0: 1 for XML, or PR_XML, or any focus), float64[n] (P1 5.2).
+) -> tuple[Array, tuple[Step, ...]]:
+    """How surely pages lead to `targets` (float[n] >= 0: 1 for XML, or PR_XML, or any focus), float[n] (P1 5.2).
 
     matrix: `reversed_graph` (reading a; scaled to sum 1) or `mean_of_children` (reading b; the discounted chance itself,
     between 0 and the greatest target). What leads to no target has interest 0: nothing is spread uniformly.
     """
-    chance = matrix.row.size > 1
-    jump = (1 - damping) * (np.asarray(targets, np.float64) if chance else _scaled(targets, matrix.n))
-    solution = solve(matrix, [jump], damping, effort, watch)
-    found = solution.vectors[:, 0].astype(np.float64)
-    return found if chance else _scaled(found, matrix.n), solution.steps
+    scaled, chance = _scaled(targets, matrix, 1 - damping), matrix.row.size > 1
+    solution = solve(matrix, [scaled], damping, effort, watch)
+    found = solution.vectors[:, 0]
+    scale = float(np.sum(targets, dtype=np.float64)) if chance else 1 / float(found.sum(dtype=np.float64))
+    return found * found.dtype.type(scale), solution.steps
 
 
-def _scaled(weights: Array, n: int) -> Reals:
-    values = np.asarray(weights, np.float64)
-    if values.shape != (n,) or not np.isfinite(values).all() or (values < 0).any() or values.sum() <= 0:
-        raise ValueError(f"weights of pages: {n} finite numbers >= 0, not all 0")
-    return values / values.sum()
+def _scaled(weights: Array, matrix: Matrix, total: float) -> Array:
+    """Weights of pages, as the matrix's rankings are typed and of sum `total`. ValueError: they cannot be."""
+    values = np.asarray(weights, matrix.share.dtype)
+    if values.shape != (matrix.n,) or not np.isfinite(values).all() or (values < 0).any() or not values.any():
+        raise ValueError(f"weights of pages: {matrix.n} finite numbers >= 0, not all 0")
+    scaled: Array = values * values.dtype.type(total / float(values.sum(dtype=np.float64)))
+    return scaled

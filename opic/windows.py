@@ -41,7 +41,7 @@ class Static:
     By Lemma 2.3 the former is one more power-iteration step on H / G, hence its far smaller error.
     """
 
-    def __init__(self, n: int, endowment: float = 1.0, paper: float = 0.0) -> None:
+    def __init__(self, n: int, endowment: float | Reals = 1.0, paper: float = 0.0) -> None:
         self.total = np.zeros(n)
         self.given = 0.0 if paper else endowment
         self.extra = paper
@@ -131,6 +131,13 @@ class Interpolation:
         columns = self.flow[pages], units, self.last[pages] - ticks, self.birth[pages] - ticks
         self.flow[pages] = importance.measure(*columns, 0, self.window)
         self.last[pages] = ticks
+
+    def since(self, pages: Pages, now: Times) -> Reals:
+        """Turnovers since the pages were last measured (or born)."""
+        return importance.elapsed(0, self.last[pages] - np.uint32(np.asarray(now) * TICKS))
+
+    def unmeasured(self, pages: Pages) -> Mask:
+        return importance.never_measured(self.flow[pages])
 
     def estimate(self, cash: Reals, now: float) -> Reals:
         units = np.rint(cash * UNIT).astype(np.int64)

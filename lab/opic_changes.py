@@ -1,0 +1,80 @@
+"""A graph that changes while it is read, and the history policies that follow it (P2 figures 4 to 6; algorithms.md B).
+
+A change of a page halves its in-links (two in three changes) or doubles them from random sources (one in three), which
+keeps the number of links. Changes are spread evenly in time; `rate` is the share of pages that change per N reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lab.opic_measure import machine
+from opic import simulate
+from opic.arrays import Pages, Reals
+from opic.cash import UNIT
+from opic.choose import Select
+from opic.graph import Graph, from_links
+from opic.importance import normalise
+from opic.matrix import of_graph
+from opic.offline import Effort, pageranks
+from opic.simulate import World, errors
+from opic.windows import History
+
+STEPS = 20
+"""times per N reads that the graph takes in the changes due; 20 or 100 give the same errors"""
+MEASURED = (8, 9, 10)
+"""N reads at which errors are taken and then averaged"""
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Mean relative errors in per cent against the importance of the graph of the moment, averaged over MEASURED."""
+
+    all: float
+    top: float
+
+
+def change(graph: Graph, pages: Pages, rng: np.random.Generator) -> Graph:
+    """The graph after one change of each of these pages (distinct)."""
+    fate = np.zeros(graph.n, np.int8)
+    fate[pages] = np.where(rng.random(pages.size) < 2 / 3, 1, 2)
+    into = fate[graph.indices]
+    kept = (into != 1) | (rng.random(graph.m) < 0.5)
+    more = graph.indices[into == 2]
+    sources = np.concatenate((graph.sources[kept], rng.integers(graph.n, size=more.size)))
+    return from_links(graph.n, sources, np.concatenate((graph.indices[kept], more)))
+
+
+def follow(
+    graph: Graph,
+    select: Select,
+    histories: Sequence[History],
+    rate: float,
+    rng: np.random.Generator,
+    watch: Callable[[float], None] = lambda share: None,
+) -> list[Scores]:
+    """Read the graph 10 N times while it changes; how far off each policy is. ArithmeticError: cash was lost."""
+    world, advance, n = World(graph), machine(), graph.n
+    found: list[list[tuple[float, float]]] = [[] for _ in histories]
+    for step in range(1, 10 * STEPS + 1):
+        reads = step * n // STEPS - (step - 1) * n // STEPS
+        simulate.remember(histories, advance(world, select, reads))
+        due = round(step * rate * n / STEPS) - round((step - 1) * rate * n / STEPS)
+        if due:
+            world.graph = change(world.graph, rng.choice(n, min(due, n), replace=False), rng)
+        if step % STEPS == 0 and step // STEPS in MEASURED:
+            truth = _truth(world.graph)
+            for line, history in zip(found, histories, strict=True):
+                line.append(errors(history.estimate(world.cash / UNIT, world.turnovers), truth))
+        watch(step / (10 * STEPS))
+    if world.total != UNIT * n:
+        raise ArithmeticError(f"cash {world.total}, expected {UNIT * n}")
+    return [Scores(*(float(x) for x in np.mean(line, axis=0))) for line in found]
+
+
+def _truth(graph: Graph) -> Reals:
+    (rank,), _ = pageranks(of_graph(graph), effort=Effort(1e-7))
+    return normalise(rank)

@@ -1,0 +1,113 @@
+"""A checker that finds nothing proves nothing: each violation is planted, and must be found alone."""
+
+import pytest
+
+from lab.crash_check import LOST_PER_KILL, Request, life, requests_of, shortest_gap, violations
+
+DELAY = 0.5
+HOSTS = ("127.1.0.1:80", "127.1.0.2:80")
+"""the second one's robots.txt disallows /private/"""
+
+
+def row(url, reads=1, **others):
+    settled = {"state": "read", "error": None, "http_status": 200, "kind": "HTML", "out_links": 3, "signature": "ab"}
+    return {"url": url, "reads": reads, **settled, **others}
+
+
+def asked(host, *uris, name="life-1", start=0.0, gap=DELAY):
+    return [Request(start + gap * i, name, host, uri) for i, uri in enumerate(uris)]
+
+
+def sound():
+    """Two hosts read in peace: rows of the export and requests."""
+    requests = [request for host in HOSTS for request in asked(host, "/robots.txt", "/", "/a", "/b")]
+    rows = [row(request.url) for request in requests if request.uri != "/robots.txt"]
+    return rows, [dict(each) for each in rows], sorted(requests)
+
+
+def found(calm, rough, requests, kills=1):
+    return violations(calm, rough, requests, kills, DELAY)
+
+
+def test_nothing_is_found_where_all_is_well():
+    assert found(*sound()) == []
+
+
+def test_a_page_that_only_one_of_the_crawls_knows():
+    calm, rough, requests = sound()
+    calm.append(row("http://x/", reads=0))
+    rough.append(row("http://y/", reads=0))
+    assert found(calm, rough, requests) == [
+        "http://x/ is known to the undisturbed crawl only",
+        "http://y/ is known to the killed crawl only",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("state", "error"),
+        ("error", "timeout"),
+        ("http_status", 404),
+        ("kind", "XML"),
+        ("out_links", 2),
+        ("signature", "cd"),
+    ],
+)
+def test_a_page_that_was_read_otherwise(name, value):
+    calm, rough, requests = sound()
+    rough[2][name] = value
+    (only,) = found(calm, rough, requests)
+    assert only.startswith(f"{rough[2]['url']}: {name} is {value}")
+
+
+def test_a_page_that_was_not_read():
+    calm, rough, requests = sound()
+    rough[1]["reads"] = 0
+    assert found(calm, rough, requests) == [f"{rough[1]['url']}: 0 reads, undisturbed 1"]
+
+
+def test_reads_that_the_server_knows_nothing_of():
+    calm, rough, requests = sound()
+    rough[0]["reads"] = 2
+    assert found(calm, rough, requests) == [f"{rough[0]['url']}: 2 reads, the server answered 1 times"]
+
+
+def test_more_requests_than_the_kills_excuse():
+    calm, rough, requests = sound()
+    again = [Request(100.0 + i, "life-1", HOSTS[0], "/a") for i in range(LOST_PER_KILL)]
+    assert found(calm, rough, [*requests, *again], kills=1) == []
+    assert found(calm, rough, [*requests, *again, Request(9_999.0, "life-1", HOSTS[0], "/a")], kills=1) == [
+        "519 page requests, 518 are allowed (6 pages, 1 kills)",
+        "513 reads were lost in 1 kills",
+    ]
+
+
+def test_a_disallowed_page():
+    calm, rough, requests = sound()
+    (only,) = found(calm, rough, [*requests, Request(9.0, "life-1", HOSTS[1], "/private/p1.html")])
+    assert only.endswith("/private/p1.html, which robots.txt disallows")
+    assert found(calm, rough, [*requests, Request(9.0, "life-1", HOSTS[0], "/private/p1.html")]) == []
+
+
+def test_a_process_that_reads_before_it_asked_for_robots_txt():
+    calm, rough, requests = sound()
+    assert found(calm, rough, [*requests, *asked(HOSTS[0], "/a", name="life-2", start=9.0)]) == [
+        f"life-2 read http://{HOSTS[0]}/a before robots.txt"
+    ]
+
+
+@pytest.mark.parametrize("name", ["life-1", "life-2"])
+def test_reads_of_a_host_that_are_too_close_even_of_two_processes(name):
+    calm, rough, requests = sound()
+    late = max(request.time for request in requests) + DELAY - 0.02
+    (only,) = found(calm, rough, [*requests, Request(late, name, HOSTS[0], "/robots.txt")])
+    assert only.startswith(f"{name} read http://{HOSTS[0]}/robots.txt 0.480 s after life-1")
+    assert shortest_gap([*requests, Request(late, name, HOSTS[0], "/robots.txt")]) == pytest.approx(DELAY - 0.02)
+
+
+def test_requests_of_reads_the_access_log_and_leaves_strangers_out():
+    line = "12.500\t127.1.0.1\tGET\t200\ttext/html\t99\t1\t1\tXyro/0 (+mailto:{})\t/d1/p7.html\n"
+    log = line.format(life("rough", 7)) + line.format("you@example.org")
+    assert requests_of(log, 8080) == [Request(12.5, "rough-7", "127.1.0.1:8080", "/d1/p7.html")]
+    assert requests_of(log, 8080)[0].url == "http://127.1.0.1:8080/d1/p7.html"
