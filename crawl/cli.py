@@ -38,6 +38,9 @@ class _Main(click.Group):
         try:
             code = super().main(*args, **{"prog_name": "xyro", **options, "standalone_mode": False})
             sys.exit(code if isinstance(code, int) else 0)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message())
+            sys.exit(0)
         except click.UsageError as error:
             command = error.ctx.command_path if error.ctx else "xyro"
             _fail(f"{error.format_message().rstrip('.')}; `{command} --help` tells what is known", BAD_INPUT)
@@ -49,9 +52,13 @@ class _Main(click.Group):
             _fail(str(error), MACHINE)
         except (click.Abort, KeyboardInterrupt):
             sys.exit(130)
-        except BrokenPipeError:  # `xyro export pages | head`: it has seen enough
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # `xyro export pages | head`: it has seen enough (click would exit with 1)
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(0)
+            ctx.exit(0)
 
 
 def _fail(text: str, code: int) -> NoReturn:
@@ -97,7 +104,7 @@ _crawling = _options(
     _data,
     click.option(
         "--config",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=click.Path(path_type=Path, dir_okay=False, exists=True),
         multiple=True,
         help="Settings (TOML); may be repeated, later beats earlier.",
     ),

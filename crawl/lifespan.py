@@ -66,6 +66,8 @@ def run(job: Job) -> Ended:
     import uvloop
 
     settings = job.settings
+    if not job.data.exists() and not job.seeds and not job.bounds.forever:
+        raise InputError(f"{job.data}: nothing to resume there; give a seed URL to begin a crawl")
     seeds = list(dict.fromkeys(canonical(seed, fold_slashes=settings.crawl.fold_slashes) for seed in job.seeds))
     guard = guard_of(settings.fetch)
     check_contact(settings.fetch, guard)

@@ -136,6 +136,8 @@ class _Spending:
         self.urls: list[str] = []
         self.open: list[tuple[int, int, int]] = []
         """(index into pages, start, stop) of URL runs that wait to be resolved"""
+        self.modified: list[tuple[str, float]] = []
+        """dates of change that sitemaps and feeds tell of URLs"""
         self.loads = False
         """from here on loads are applied: their pages may have spent already"""
 
@@ -253,6 +255,7 @@ class PageNode:
         settled = [self._visit(report, spending) for report in reports]
         self._late_loads(spending)
         self._resolve_links(spending)
+        self._hint(spending.modified)
         self.purse.spend(spending.pages, spending.children, born, partition.next_number)
         self.purse.window.grew(self.purse.known + self.read_pages, self.purse.clock.ticks)
         self._date(settled, now)
@@ -535,8 +538,7 @@ class PageNode:
             return ""
         self._forget_load(page)
         spending.over_urls(page, _followed(report.links.urls, report.links.flags))
-        for url, modified in report.modified:
-            self._hint(url, modified)
+        spending.modified.extend(report.modified)
         return report.error
 
     def _forget_load(self, page: int) -> None:
@@ -562,13 +564,14 @@ class PageNode:
         self.partition.put(keys.STATUS.key(page), rows.pack(msgspec.structs.replace(row, needs=self.waits[page])))
         self.want(self.waits[page], Priority.BLOCKING)
 
-    def _hint(self, url: str, modified: float) -> None:
-        """A sitemap's or feed's date of a page that was never read: evidence for its first read, if it is plausible."""
-        page = self.partition.urls.find_one(url)
-        if page < 0 or self.partition.states[page] != _UNREAD or self.partition.flags[page] & (HINTED | LEASED):
-            return
-        self.partition.put(keys.REFRESH.key(page), rows.pack(RefreshRow(last_change=max(0, int(modified)))))
-        self.partition.set_flag(page, HINTED)
+    def _hint(self, modified: Sequence[tuple[str, float]]) -> None:
+        """Sitemaps' and feeds' dates of pages that were never read: evidence for their first read, if plausible."""
+        partition = self.partition
+        for (_, when), page in zip(modified, partition.urls.find([url for url, _ in modified]), strict=True):
+            if page < 0 or partition.states[page] != _UNREAD or partition.flags[page] & (HINTED | LEASED):
+                continue
+            partition.put(keys.REFRESH.key(page), rows.pack(RefreshRow(last_change=max(0, int(when)))))
+            partition.set_flag(page, HINTED)
 
     def _remember_host(self, page: int, report: PageReport) -> None:
         """Politeness to keep over a restart: only where a host must be left alone for longer than a moment."""

@@ -32,6 +32,7 @@ from metadata.rows import RefreshRow
 from metadata.states import HINTED, LEASED, WANTED, State
 from metadata.visits import Visit
 from opic.choose import Sweep
+from refresh.ahead import MEAN, Ahead
 from refresh.due import DueFolders
 from refresh.interval import Spread, weight
 from refresh.plan import choose, crowd
@@ -69,8 +70,10 @@ class Planner:
         self.purse = purse
         self.settings = settings
         self.refreshing = refreshing
-        self.eager = False
-        """read the page due next, early, rather than read nothing (a bounded `crawl --refresh`)"""
+        self.ahead: Ahead | None = None
+        """a bounded `crawl --refresh` reads the page due next rather than nothing"""
+        self._weighted = 0
+        """pages with a weight in S"""
         self.leases: dict[int, Lease] = {}
         self.wanted: dict[Priority, deque[int]] = {Priority.BLOCKING: deque(), Priority.ORDERED: deque()}
         self.retries: list[tuple[float, int]] = []
@@ -106,9 +109,15 @@ class Planner:
         failed = np.flatnonzero(state == _ERROR)
         self.retries = list(zip(due[failed].astype(np.float64).tolist(), failed.tolist(), strict=True))
         heapq.heapify(self.retries)
+        read = (due > 0) & (state == _GOOD)
+        self._weighted = int(read.sum())
+        if self.ahead is not None:
+            for turn, page in enumerate(np.flatnonzero(read)[np.argsort(due[read], kind="stable")].tolist()):
+                self.ahead.put_after(page, MEAN * turn // self._weighted)
         if self.refreshing:
-            pages = np.flatnonzero((due > 0) & (state != _ERROR)).astype(np.uint32)
-            self.folders.add(pages, due[pages])
+            pages = np.flatnonzero((due > 0) & (state != _ERROR) & (~read | (self.ahead is None))).astype(np.uint32)
+            begins = due[pages].astype(np.int64) + self.folders.unit_seconds - 1
+            self.folders.add(pages, np.minimum(begins, LATEST).astype(np.uint32))
 
     def want(self, page: int, priority: Priority) -> None:
         self.wanted[Priority.BLOCKING if priority is Priority.BLOCKING else Priority.ORDERED].append(page)
@@ -153,10 +162,13 @@ class Planner:
             return _second(report.retry_at), old
         heavy = weight(importance, rate) if state is _GOOD else 0.0
         self.spread.replace(old, heavy)
+        self._weighted += (heavy > 0.0) - (old > 0.0)
         wait = self.interval(heavy) if state is _GOOD else self._look_again(report, visit)
         due = _second(now + wait) if wait else 0
-        if due and self.refreshing:
-            self.folders.put(page, due)
+        if self.ahead is not None and state is _GOOD:
+            self.ahead.put(page, heavy, self.spread.total / max(self._weighted, 1))
+        elif due:
+            self._file(page, due)
         return due, heavy
 
     def _look_again(self, report: PageReport, visit: Visit) -> float:
@@ -173,11 +185,15 @@ class Planner:
         return self.spread.interval(heavy, self._pace, max(1.0, bounds.min_interval), bounds.max_interval)
 
     def put_due(self, page: int, due: int) -> None:
-        """Date a page that came into scope again."""
+        """Date a page anew."""
         self.partition.columns["due"][page] = due
         self.partition.columns.touch("due", page)
+        self._file(page, due)
+
+    def _file(self, page: int, due: int) -> None:
+        """Into the folder of the first time unit that begins when the page is due: never read early, a unit late."""
         if self.refreshing:
-            self.folders.put(page, due)
+            self.folders.put(page, min(due + self.folders.unit_seconds - 1, LATEST))
 
     def retire(self, page: int) -> None:
         """The page left the scope: it is read no more, and its weight leaves S. No order for it may be out."""
@@ -186,6 +202,7 @@ class Planner:
         row = self.partition.row(page)
         if row is not None and row.weight:
             self.spread.replace(row.weight, 0.0)
+            self._weighted -= 1
             self.partition.put(keys.REFRESH.key(page), rows.pack(msgspec.structs.replace(row, weight=0.0)))
 
     # -- hosts that a person holds -------------------------------------------------------------------------------
@@ -212,8 +229,10 @@ class Planner:
             self.want(page, rows.unpack_lease(stored).priority if stored else Priority.ORDERED)
         elif partition.states[page] == _ERROR:
             heapq.heappush(self.retries, (float(due), page))
-        elif due and self.refreshing:
-            self.folders.put(page, due)
+        elif due and self.ahead is not None and partition.states[page] == _GOOD:
+            self.ahead.put_after(page, 0)
+        elif due:
+            self._file(page, due)
 
     # -- orders --------------------------------------------------------------------------------------------------
 
@@ -227,6 +246,8 @@ class Planner:
             self._take_retries(found, room, now)
             if self.refreshing:
                 self._take_due(found, room, now)
+            if self.ahead is not None:
+                self._take_early(self.ahead, found, room)
             self._take_unread(found, room)
         return found
 
@@ -255,24 +276,36 @@ class Planner:
 
     def _take_due(self, found: list[FetchOrder], room: int, now: float) -> None:
         partition, unit = self.partition, self.folders.unit_seconds
-        until = now
-        early = self.eager and len(self.leases) < self.settings.fetch.concurrency
-        if early and (first := self.folders.next_due()) is not None:
-            until = max(now, float(first))
         most = min(DUE_AT_ONCE, room - len(found))
-        for page in self.folders.pop(int(until), most).tolist() if most > 0 else ():
-            if not 0 < partition.columns["due"][page] < until + unit:
+        for page in self.folders.pop(int(now), most).tolist() if most > 0 else ():
+            if not 0 < partition.columns["due"][page] <= now:
                 continue  # stale: it was read since and lies in a later folder
-            if partition.flags[page] & LEASED or partition.states[page] in (_OUT, _ERROR) or self._park(page):
+            if not self._may_refresh(page):
                 continue
             row = partition.row(page) or _NOTHING
             later = row.last_read + self.interval(row.weight) if row.weight else now
-            if not early and later >= now + unit:
+            if later >= now + unit:
                 self.put_due(page, _second(later))  # K grew since it was dated
             elif not self._has_room(page):
                 self.put_due(page, _second(now + unit))
             else:
                 found.append(self._order(page, Priority.REFRESH, row))
+
+    def _take_early(self, ahead: Ahead, found: list[FetchOrder], room: int) -> None:
+        """Keep the fetchers busy with the pages whose turn comes next."""
+        most = min(self.settings.fetch.concurrency - len(self.leases), room - len(found))
+        for page in ahead.pop(most) if most > 0 else ():
+            if not self._may_refresh(page):
+                continue
+            if self._has_room(page):
+                found.append(self._order(page, Priority.REFRESH, self.partition.row(page)))
+            else:
+                ahead.put_after(page, MEAN // 64)
+
+    def _may_refresh(self, page: int) -> bool:
+        """Not out already, not out of scope, not to be retried at its own time, and its host is not held."""
+        partition = self.partition
+        return not (partition.flags[page] & LEASED or partition.states[page] in (_OUT, _ERROR) or self._park(page))
 
     def _has_room(self, page: int) -> bool:
         host = self.partition.hosts_of[page]
@@ -351,6 +384,8 @@ class Planner:
 
     def next_time(self) -> float:
         """When something becomes due that is not yet out (wall clock); infinite if nothing will."""
+        if self.ahead:
+            return 0.0
         retry = self.retries[0][0] if self.retries else math.inf
         due = self.folders.next_due() if self.refreshing else None
         return min(retry, math.inf if due is None else float(due))

@@ -25,6 +25,7 @@ from crawl.scope import Scope
 from crawl.views import Views
 from loader.intake import Intake
 from metadata.states import NAMED, State
+from refresh.ahead import Ahead
 from wire.bus import LocalBus
 from wire.clock import Clock, SystemClock
 from wire.messages import PageReport, Priority, Submit
@@ -68,7 +69,7 @@ class Single:
             PageNode(partition, self.scope, settings, bounds.refresh or bounds.forever) for partition in data.partitions
         ]
         for node in self.nodes:
-            node.planner.eager = bounds.refresh and not bounds.forever
+            node.planner.ahead = Ahead() if bounds.refresh and not bounds.forever else None
         intake = Intake(fold_slashes=settings.crawl.fold_slashes)
         self.loads = LoadNode(self.bus, self.clock, intake, self._signature_of, self._is_named)
         self.fetch = FetchNode(self.bus, self.loads, self._posted)

@@ -160,16 +160,17 @@ async def _slow(directory: Path, seeds: Sequence[str], settings: Settings) -> Sl
                 curve.append((clock.monotonic() - began, single.reads))
                 await clock.sleep(LOOK)
                 single.check()
+            curve.append((clock.monotonic() - began, single.reads))
     seconds, used = clock.monotonic() - began, cpu_seconds() - used
     return Slow(idle, lag, single.reads, seconds, _steady(curve), used, dict(single.errors))
 
 
 def _steady(curve: Sequence[tuple[float, int]]) -> float:
-    """Reads/s between a tenth and nine tenths of the reads."""
+    """Reads/s while the middle eight tenths were read. curve: (seconds, reads), the last one at the end."""
     total = curve[-1][1]
-    middle = [point for point in curve if 0.1 * total <= point[1] <= 0.9 * total]
-    (start, first), (end, last) = middle[0], middle[-1]
-    return (last - first) / (end - start)
+    start, first = next(point for point in reversed(curve) if point[1] <= 0.1 * total)
+    end, last = next(point for point in curve if point[1] >= 0.9 * total)
+    return (last - first) / (end - start) if total else 0.0
 
 
 # CPU by part
@@ -250,7 +251,7 @@ async def _get_all(session: aiohttp.ClientSession, urls: Sequence[str]) -> None:
 def _tell_pages(seed: str, done: Sequence[Read], floor: Sequence[float]) -> None:
     last = done[-1]
     size, links = last.bytes / last.reads / 1000, last.links / last.reads
-    say(f"{seed}: {last.reads:,} reads, {size:.1f} kB and {links:.0f} links a page, {len(done)} runs")
+    say(f"{seed}: {last.reads:,} reads, {size:.1f} kB and {links:.0f} distinct links a page, {len(done)} runs")
     whole = statistics.median(run.cpu / run.reads for run in done) * 1000
     say(f"  CPU ms a page   {spread([1000 * run.cpu / run.reads for run in done], 3)}, all threads, start to stop")
     say(f"  bare aiohttp    {spread([1000 * used / last.reads for used in floor], 3)}, the same URLs, nothing parsed")

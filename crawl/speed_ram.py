@@ -59,7 +59,7 @@ class MadeUpWeb:
         first = number - number % self.per_host
         pages = min(self.per_host, self.known - first)
         numbers = [*range(self.known, self.known + new)]
-        numbers += [first + int(pages ** self._chance.random()) - 1 for _ in range(near)]
+        numbers += [first + int((pages + 1) ** self._chance.random()) - 1 for _ in range(near)]
         numbers += [draw(self.known) for _ in range(far)]
         self.known += new
         return [self.url(number) for number in dict.fromkeys(numbers)]

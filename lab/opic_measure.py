@@ -26,7 +26,7 @@ from wire.errors import InputError
 
 POINTS = (1, 2, 5, 10)
 """reads a page at which a run is measured"""
-EXACT = 1e-13
+EXACT = 1e-12
 """epsilon of the reference, where a file has none"""
 
 

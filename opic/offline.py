@@ -2,7 +2,9 @@
 
 Every ranking here is the solution of  y = c A y + jump,  A the matrix of matrix.py. PageRank with uniform jumps and the
 mass of pages without links spread uniformly is that solution for jump = 1/n, scaled to sum 1: the dangling mass flows
-like the jumps do, so dropping it changes nothing but the scale. (P1 eq. 6-8 drop it after each step *and* renormalise,
+like the jumps do, so dropping it changes nothing but the scale. (While it iterates, `solve` does lift the jumps by what
+dangling pages lost, which keeps the sum of y where it is: that is the usual power iteration, and the sum, slowest of
+all to settle, need not; at the end the lift is divided out. P1 eq. 6-8 drop it after each step *and* renormalise,
 which raises the damping: algorithms.md section 0.) With a personalisation p the jumps flow differently; the solutions
 u for 1/n and v for p then combine to  c D u + (1-c) v,  D = (1-c) d.v / (1 - c d.u)  the dangling mass, d its pages.
 Both come out of one pass, and so do the rankings for any number of p.
@@ -93,7 +95,8 @@ def solve(
 ) -> Solution:
     """Solve y = damping A y + jump for each of `jumps` (float[n], or [1] for the same everywhere; >= 0) in one pass.
 
-    start: float[n, K], where to begin (default: the jumps). Stops as `effort` says; `watch` hears of every sweep.
+    start: float[n, K], where to begin (default: where nothing would be lost, jump / (1-c)). Stops as `effort` says;
+    `watch` hears of every sweep.
     ValueError: no page, damping outside [0, 1), jumps of other lengths, too little memory and nowhere to spill to.
     """
     effort = effort or Effort()
@@ -104,19 +107,44 @@ def solve(
     dtype = matrix.share.dtype
     jump = _jumps(jumps, shape, dtype, room)
     y = room("y", shape, dtype)
-    y[...] = start.reshape(shape) if start is not None else jump
+    y[...] = start.reshape(shape) if start is not None else jump * dtype.type(1 / (1 - damping))
     share = matrix.share if len(shape) == 1 else matrix.share[:, None]
     before = room("z", shape, dtype)
     np.multiply(y, share, out=before, casting="same_kind")
     after = before if effort.method == "gauss-seidel" else room("z2", shape, dtype)
     steps: list[Step] = []
-    sweep = _sweeper(matrix, jump, y, damping, effort)
+    sweep, lift = _sweeper(matrix, jump, y, damping, effort), _Lift(matrix, jump, y, damping)
     while len(steps) < effort.most and (not steps or steps[-1].residual > effort.epsilon):
-        steps.append(_step(sweep(before, after), steps, effort.epsilon))
+        norms = sweep(before, after, lift.now)
+        steps.append(_step(norms, steps, effort.epsilon))
+        lift.after(norms[1], norms[2])
         before, after = after, before
         if watch:
             watch(steps[-1])
+    y /= lift.used.astype(dtype)
     return Solution(y.reshape(matrix.n, len(jumps)), tuple(steps))
+
+
+class _Lift:
+    """By how much the jumps are raised so that the sum S of y stays: ((1-c) S + c D) / sum(jump), D the part of S on
+    pages without links; float64[K]. Always 1 where the matrix does not keep sums (mean_of_children)."""
+
+    def __init__(self, matrix: Matrix, jump: Array, y: Array, damping: float) -> None:
+        shape = y.shape[1:] or (1,)
+        self.damping, self.keeps = damping, matrix.row.size == 1
+        self.jump = np.broadcast_to(jump.sum(axis=0, dtype=np.float64), shape)
+        if jump.size == 1:
+            self.jump = self.jump * matrix.n
+        self.now = self.used = np.ones(shape)
+        total = y.sum(axis=0, dtype=np.float64)
+        self.after(total, y[matrix.share == 0].sum(axis=0, dtype=np.float64))
+
+    def after(self, total: Reals, lost: Reals) -> None:
+        """A sweep (or the start) had these sums."""
+        self.used = self.now
+        if self.keeps:
+            kept = (1 - self.damping) * total + self.damping * lost
+            self.now = np.divide(kept, self.jump, out=np.ones_like(self.now), where=self.jump > 0)
 
 
 def _jumps(jumps: Sequence[Array], shape: tuple[int, ...], dtype: Any, room: Allocate) -> Array:
@@ -132,17 +160,17 @@ def _jumps(jumps: Sequence[Array], shape: tuple[int, ...], dtype: Any, room: All
 
 def _sweeper(
     matrix: Matrix, jump: Array, y: Array, damping: float, effort: Effort
-) -> Callable[[Array, Array], Reals]:
-    """(before, after) -> [L1 norm of the step, L1 norm of the vector] of each column: one sweep of all rows."""
+) -> Callable[[Array, Array, Reals], Reals]:
+    """(before, after, lift) -> the sums of one sweep over all rows: [3] or [3, K], as rank_kernels tells."""
     module = loops(effort.engine)
     count = _threads(effort.threads) if module.__name__.endswith("kernels") else 1
     bounds = matrix.blocks(count)
-    sums = np.zeros((count, 2, *y.shape[1:]))
+    sums = np.zeros((count, 3, *y.shape[1:]))
     fixed = matrix.indptr, matrix.sources, matrix.weights, matrix.row, matrix.share, jump, y
     one_sweep = module.sweep if y.ndim == 1 else module.sweep_many
 
-    def sweep(before: Array, after: Array) -> Reals:
-        one_sweep(*fixed, before, after, damping, bounds, sums)
+    def sweep(before: Array, after: Array, lift: Reals) -> Reals:
+        one_sweep(*fixed, before, after, damping, lift, bounds, sums)
         total: Reals = sums.sum(axis=0)
         return total
 

@@ -2,12 +2,13 @@
 
 A sweep computes, for every row i of the blocks bounds[b]:bounds[b+1] (one thread each),
 
-    y[i] = damping * row[i] * sum over links k of row i of weights[k] * before[sources[k]]  +  jump[i]
+    y[i] = damping * row[i] * sum over links k of row i of weights[k] * before[sources[k]]  +  lift * jump[i]
     after[i] = y[i] * share[i]
 
 Jacobi: `before` and `after` are two vectors. In place (Gauss-Seidel): they are one, so a row sees what the rows above it
 have just become, and with several blocks whatever the other threads have written so far (chaotic iterations, P1 5.4).
-`row`, `weights` and `jump` may have one entry, which then stands for all. Sums are float64 whatever the vectors are.
+`row`, `weights` and `jump` may have one entry, which then stands for all. Sums are float64 whatever the vectors are:
+sums[b] = (L1 norm of the step, sum of the new y, its part on pages without links), each [K] for K vectors.
 """
 
 from __future__ import annotations
@@ -50,18 +51,21 @@ def _rows(
     before: Array,
     after: Array,
     damping: float,
-) -> tuple[float, float]:
-    """The sweep of rows low..high-1: (L1 norm of the step, sum of the new y)."""
-    step, total = 0.0, 0.0
+    lift: float,
+) -> tuple[float, float, float]:
+    """The sweep of rows low..high-1, and its sums."""
+    step, total, lost = 0.0, 0.0, 0.0
     many_rows, many_jumps = row.size > 1, jump.size > 1
     for i in range(np.uint64(low), np.uint64(high)):
         flow = _flow(indptr[i], indptr[i + np.uint64(1)], sources, weights, before)
-        new = damping * (row[i] if many_rows else row[0]) * flow + (jump[i] if many_jumps else jump[0])
+        new = damping * (row[i] if many_rows else row[0]) * flow + lift * (jump[i] if many_jumps else jump[0])
         step += abs(new - y[i])
         total += new
+        if share[i] == 0.0:
+            lost += new
         y[i] = new
         after[i] = y[i] * share[i]
-    return step, total
+    return step, total, lost
 
 
 @in_parallel
@@ -76,13 +80,14 @@ def sweep(
     before: Array,
     after: Array,
     damping: float,
+    lift: Array,
     bounds: Array,
     sums: Array,
 ) -> None:
-    """One vector. sums[b] = (L1 norm of the step, sum of the new y) of block b."""
+    """One vector: y, before, after and jump are [n], lift is [1]."""
     for b in prange(bounds.size - 1):
-        sums[b, 0], sums[b, 1] = _rows(
-            bounds[b], bounds[b + 1], indptr, sources, weights, row, share, jump, y, before, after, damping
+        sums[b, 0], sums[b, 1], sums[b, 2] = _rows(
+            bounds[b], bounds[b + 1], indptr, sources, weights, row, share, jump, y, before, after, damping, lift[0]
         )
 
 
@@ -98,10 +103,11 @@ def sweep_many(
     before: Array,
     after: Array,
     damping: float,
+    lift: Array,
     bounds: Array,
     sums: Array,
 ) -> None:
-    """K vectors in one pass over the links: y, before, after are [n, K], jump is [n, K], sums[b] is [2, K]."""
+    """K vectors in one pass over the links: y, before, after and jump are [n, K], lift is [K]."""
     width = y.shape[1]
     for block in prange(bounds.size - 1):
         flow = np.empty(width)
@@ -114,9 +120,11 @@ def sweep_many(
                     flow[column] += weight * before[source, column]
             scale = damping * row[i if row.size > 1 else 0]
             for column in range(width):
-                new = scale * flow[column] + jump[i, column]
+                new = scale * flow[column] + lift[column] * jump[i, column]
                 sums[block, 0, column] += abs(new - y[i, column])
                 sums[block, 1, column] += new
+                if share[i] == 0.0:
+                    sums[block, 2, column] += new
                 y[i, column] = new
                 after[i, column] = y[i, column] * share[i]
 

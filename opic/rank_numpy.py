@@ -27,6 +27,7 @@ def sweep(
     before: Array,
     after: Array,
     damping: float,
+    lift: Array,
     bounds: Array,
     sums: Array,
 ) -> None:
@@ -42,9 +43,10 @@ def sweep(
         totals = np.concatenate((np.zeros((1, *tail)), np.cumsum(carried, axis=0)))
         flow = totals[ends[1:] - ends[0]] - totals[ends[:-1] - ends[0]]
         scale = damping * (row[rows] if row.size > 1 else row).astype(np.float64)
-        new = _beside(scale, tail) * flow + (jump[rows] if jump.size > 1 else jump)
+        new = _beside(scale, tail) * flow + lift * (jump[rows] if jump.size > 1 else jump)
         sums[0, 0] += np.abs(new - y[rows]).sum(axis=0)
         sums[0, 1] += new.sum(axis=0)
+        sums[0, 2] += new[share[rows] == 0].sum(axis=0)
         y[rows] = new
         after[rows] = y[rows] * _beside(share[rows], tail)
 

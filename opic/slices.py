@@ -46,8 +46,8 @@ class Worker:
         self.weights = matrix.weights[links] if matrix.weights.size > 1 else matrix.weights
         self.row = matrix.row[low:high] if matrix.row.size > 1 else matrix.row
         self.share = matrix.share[low:high].copy()
-        self.y = np.ones(high - low, self.share.dtype)
-        self.z = np.concatenate((self.y * self.share, matrix.share[self.wanted]))
+        self.y = np.full(high - low, 1 / (1 - damping), self.share.dtype)
+        self.z = np.concatenate((self.y * self.share, matrix.share[self.wanted] * self.y.dtype.type(1 / (1 - damping))))
         self.owner = np.searchsorted(bounds, self.wanted, side="right") - 1
         self.asked: dict[int, Array] = {}
         self.heard = np.zeros(bounds.size - 1, np.int64)
@@ -65,12 +65,12 @@ class Worker:
 
     def sweep(self) -> None:
         """All rows once, in place; `norms` = (L1 norm of the step, of the vector)."""
-        sums, bounds = np.zeros((1, 2)), np.array([0, self.y.size])
+        sums, bounds = np.zeros((1, 3)), np.array([0, self.y.size])
         one = np.ones(1, self.y.dtype)
         fixed = self.indptr, self.sources, self.weights, self.row, self.share, one, self.y
-        self._loops.sweep(*fixed, self.z, self.z, self.damping, bounds, sums)
+        self._loops.sweep(*fixed, self.z, self.z, self.damping, np.ones(1), bounds, sums)
         self.sweeps += 1
-        self.norms = sums[0]
+        self.norms = sums[0, :2]
 
     def tell(self) -> Iterator[Values]:
         """The values of now for everyone who asked."""

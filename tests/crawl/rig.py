@@ -60,9 +60,10 @@ def signature(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
-def report(order: FetchOrder, now: float, links: Sequence[str] = (), **fields: object) -> PageReport:
+def report(order: FetchOrder, now: float, links: Sequence[str] | Links = (), **fields: object) -> PageReport:
     """A page that was read well; `fields` make anything else of it."""
-    said = {"status": 200, "kind": Kind.HTML, "signature": signature(order.page + 1), "links": links_to(links)} | fields
+    shown = links if isinstance(links, Links) else links_to(list(links))
+    said = {"status": 200, "kind": Kind.HTML, "signature": signature(order.page + 1), "links": shown} | fields
     return PageReport(order.page, order.url, order.epoch, order.priority, now, now, **said)
 
 
@@ -148,7 +149,7 @@ class Crawl:
         for one in urls:
             self.pending[self.owner(one)].append(Submit((one,), priority, seed))
 
-    def answer(self, order: FetchOrder, links: Sequence[str] = (), **fields: object) -> PageReport:
+    def answer(self, order: FetchOrder, links: Sequence[str] | Links = (), **fields: object) -> PageReport:
         return self.give(report(order, self.now, links, **fields))
 
     def fail(self, order: FetchOrder, error: str, **options: object) -> PageReport:

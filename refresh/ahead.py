@@ -1,0 +1,50 @@
+"""Refreshing as fast as the web allows: pages in the order of P1's law, on a clock that jumps to the next one due.
+
+A bounded `crawl --refresh` reads without a pause until its bound. Real intervals are then far under a second, and a
+page read early would be due again early, so heavy pages would crowd out the others. Here time is virtual: the mean
+interval is MEAN virtual seconds, t_i = MEAN S / (n w_i), and popping moves the clock to what it pops. Every page gets
+its share of the reads, in proportion to its weight w = sqrt(r lambda), whatever the speed (P1 eq. 22).
+"""
+
+from __future__ import annotations
+
+from refresh.due import DueFolders, Ids
+
+MEAN = 4096
+"""virtual seconds of the mean interval: a share is exact to a part in so many"""
+LONGEST = 64 * MEAN
+"""a page of little weight, or none, still gets its turn"""
+
+
+class Ahead:
+    """Invariant: at most one valid entry a page; `put` again replaces it, and `pop` skips what was replaced."""
+
+    def __init__(self) -> None:
+        self.clock = 0
+        self._folders = DueFolders(1)
+        self._due: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    def put(self, page: int, weight: float, mean_weight: float) -> None:
+        """The page was read; mean_weight = S / n over the pages that are refreshed."""
+        wait = MEAN * mean_weight / weight if weight > 0.0 else LONGEST
+        self.put_after(page, int(min(max(wait, 1.0), LONGEST)))
+
+    def put_after(self, page: int, wait: int) -> None:
+        """The page's turn comes `wait` virtual seconds from now."""
+        due = self._due[page] = self.clock + wait
+        self._folders.put(page, due)
+
+    def pop(self, most: int) -> list[int]:
+        """The next pages, at most `most`; the clock moves on to the last one's turn."""
+        found: list[int] = []
+        while len(found) < most and (due := self._folders.next_due()) is not None:
+            pages: Ids = self._folders.pop(due, most - len(found))
+            for page in pages.tolist():
+                if self._due.get(page) == due:
+                    del self._due[page]
+                    found.append(page)
+            self.clock = max(self.clock, due)
+        return found

@@ -1,0 +1,127 @@
+"""The benchmarks' tools: they must see what is really used, and where."""
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from itertools import accumulate
+
+import pytest
+
+from lab.speed import (
+    Lag,
+    Sampler,
+    cpu_seconds,
+    lag_meter,
+    memory,
+    module_of,
+    percentile,
+    shares,
+    slope,
+    spread,
+    thread_seconds,
+)
+from wire.clock import SystemClock
+
+
+def burn(seconds):
+    """Use CPU in this thread."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        sum(accumulate(range(500)))
+
+
+def test_memory_sees_what_is_touched():
+    before = memory()
+    block = bytearray(b"x") * (64 << 20)
+    after = memory()
+    assert after.rss - before.rss >= 60 << 20
+    assert after.anon - before.anon >= 60 << 20
+    assert after.peak >= after.rss
+    del block
+    assert memory().peak >= after.peak - (1 << 20)  # the kernel adds its counters up now and then
+
+
+def test_slope_of_a_line_with_one_outlier_in_its_middle():
+    line = [(x, 7.0 * x + 100.0) for x in range(11)]
+    assert slope(line) == pytest.approx(7.0)
+    line[5] = (5, 1e6)
+    assert slope(line) == pytest.approx(7.0)
+
+
+def test_cpu_seconds_counts_all_threads_and_thread_seconds_tells_them_apart():
+    done, go_on = threading.Event(), threading.Event()
+
+    def work():
+        burn(0.2)
+        done.set()
+        go_on.wait()
+
+    before = cpu_seconds()
+    thread = threading.Thread(target=work, name="worker-7")
+    thread.start()
+    done.wait()
+    spent = thread_seconds()
+    go_on.set()
+    thread.join()
+    assert cpu_seconds() - before >= 0.2
+    assert spent["worker-7"] >= 0.19
+    assert "MainThread" in spent
+    assert "worker-7" not in thread_seconds()
+
+
+@pytest.mark.parametrize(("share", "value"), [(0.0, 1), (0.5, 51), (0.99, 100), (1.0, 100)])
+def test_percentile(share, value):
+    assert percentile(list(range(100, 0, -1)), share) == value
+
+
+def test_spread_tells_median_and_range_of_several_and_one_value_alone():
+    assert spread([3.0, 1000.0, 2000.0]) == "1,000 (3 .. 2,000)"
+    assert spread([0.12345], 3) == "0.123"
+
+
+def test_shares_add_up_and_begin_with_the_largest():
+    assert list(shares({"a": 1, "b": 3})) == [("b", 0.75), ("a", 0.25)]
+    assert list(shares({})) == []
+
+
+async def test_the_lag_meter_sees_a_loop_that_stands_still_and_stops_with_its_block():
+    with lag_meter(SystemClock()) as lag:
+        await asyncio.sleep(0.03)
+        time.sleep(0.2)  # noqa: ASYNC251  # that is the point
+        await asyncio.sleep(0.03)
+    seen = len(lag.late)
+    assert max(lag.late) >= 0.15
+    await asyncio.sleep(0.05)
+    assert len(lag.late) == seen
+
+
+def test_a_lag_is_told_in_milliseconds():
+    assert Lag([0.001] * 99 + [0.5]).sentence() == "median 1.0 ms, p99 500.0 ms, max 500.0 ms (100 looks)"
+
+
+def test_the_sampler_counts_cpu_where_it_is_used():
+    def part(frame):
+        return next((name for name in iter_names(frame) if name in ("hot", "cold")), "rest")
+
+    def hot():
+        burn(0.3)
+
+    def cold():
+        time.sleep(0.3)
+
+    with Sampler(part) as sampler:
+        hot()
+        cold()
+    assert sampler.count["hot"] >= 10
+    assert sampler.count["hot"] > 5 * sampler.count["cold"]
+    seen = Counter(sampler.count)
+    burn(0.02)
+    assert sampler.count == seen
+
+
+def iter_names(frame):
+    while frame is not None:
+        assert module_of(frame)
+        yield frame.f_code.co_name
+        frame = frame.f_back
