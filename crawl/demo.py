@@ -32,7 +32,7 @@ from wire.errors import InputError
 
 Floats = NDArray[np.float64]
 
-PAGES_A_HOST = 150
+PAGES_A_HOST, HOSTS = 150, 8
 SPEED = 3_000.0
 """how much faster than a real web's its pages change, so that some do while one watches"""
 READS_A_PAGE = 5
@@ -43,7 +43,7 @@ TOP = 10
 def demo(data: Path | None, pages: int) -> int:
     """Exit code. InputError: the directory exists."""
     directory = _fresh(data)
-    settings: dict[str, Any] = {"seed": 1, "pages": pages, "hosts": max(1, pages // PAGES_A_HOST), "speed": SPEED}
+    settings: dict[str, Any] = {"seed": 1, "pages": pages, "hosts": max(HOSTS, pages // PAGES_A_HOST), "speed": SPEED}
     settings["origin"] = SystemClock().time()
     set_up("warning", "text")
     signal.signal(signal.SIGTERM, _leave)

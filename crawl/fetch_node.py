@@ -1,7 +1,7 @@
 """The fetch node: orders from the bus into the pool, one report for each back to the page node of its partition.
 
-XML and DTD bodies pass the load node on the way: its LoadReports are posted before the PageReport, so a page and its links
-are applied in one commit group.
+XML and DTD bodies pass the load node on the way: its LoadReports are posted before the PageReport, so a page and its
+links are applied in one commit group.
 """
 
 from __future__ import annotations

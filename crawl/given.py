@@ -21,7 +21,9 @@ _KEPT: Mapping[str, tuple[str, ...]] = {
     "fetch": ("only_net", "allow_private", "ports", "name_servers"),
 }
 """section -> keys that decide which URLs belong to the crawl and which are never contacted"""
-_HEAD = "# The scope this crawl was last given (written by xyro). Options and --config files of a later run replace it.\n"
+_HEAD = (
+    "# The scope this crawl was last given (written by xyro). Options and --config files of a later run replace it.\n"
+)
 
 
 def paths(directory: Path) -> list[Path]:
@@ -44,7 +46,7 @@ def remember(directory: Path, settings: Settings) -> None:
 
 
 def _toml(settings: Settings) -> str:
-    """What differs from the defaults. JSON's strings, numbers and lists are TOML's, if non-ASCII text is not escaped."""
+    """What differs from the defaults. JSON's strings, numbers and lists are TOML's where non-ASCII text stays as it is."""
     defaults, lines = Settings(), []
     for section, keys in _KEPT.items():
         lines.append(f"\n[{section}]")
@@ -53,7 +55,11 @@ def _toml(settings: Settings) -> str:
     for rule in settings.rules:
         lines.append("\n[[rules]]")
         empty = Rule()
-        lines += [_line(key, getattr(rule, key)) for key in rule.__struct_fields__ if getattr(rule, key) != getattr(empty, key)]
+        lines += [
+            _line(key, getattr(rule, key))
+            for key in rule.__struct_fields__
+            if getattr(rule, key) != getattr(empty, key)
+        ]
     return "\n".join(lines) + "\n"
 
 

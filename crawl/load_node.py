@@ -1,7 +1,7 @@
 """The load node: bodies to the loader, its reports to the page nodes, and word of parts that cannot be had.
 
-Small bodies are parsed where they arrive (a millisecond), big ones in a thread of their own, so that a sitemap of 50,000
-URLs does not stop the event loop. Either way one at a time and in order: the loader is not made for two threads.
+Small bodies are parsed where they arrive (a millisecond), big ones in a thread of their own, so that a sitemap of
+50,000 URLs does not stop the event loop. Either way one at a time and in order: the loader is not made for two threads.
 """
 
 from __future__ import annotations

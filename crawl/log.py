@@ -48,7 +48,7 @@ class _Json(logging.Formatter):
 
 def _time(record: logging.LogRecord) -> str:
     """RFC 3339, UTC."""
-    return datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _trace(record: logging.LogRecord) -> list[str]:

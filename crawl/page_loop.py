@@ -36,7 +36,11 @@ def inbox(partition: int) -> str:
 
 
 class PageLoop:
-    """Drives one PageNode. `room()`: reads that may still be ordered; `starving()`: the fetchers are out of orders."""
+    """Drives one PageNode.
+
+    `room()`: reads that may still be ordered; `starving()`: the fetchers are out of orders; `synced(n)`: told that n
+    reports are on disk.
+    """
 
     def __init__(
         self,
@@ -46,6 +50,7 @@ class PageLoop:
         store: Store,
         room: Callable[[], int],
         starving: Callable[[], bool],
+        synced: Callable[[int], None],
     ) -> None:
         self.node = node
         self.bus = bus
@@ -55,6 +60,7 @@ class PageLoop:
         self.turns = 0
         self._room = room
         self._starving = starving
+        self._synced = synced
         self._topic = inbox(node.partition.number)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"writer-{node.partition.number}")
         self._slots = asyncio.Semaphore(GROUPS)
@@ -165,6 +171,7 @@ class PageLoop:
             self._slots.release()
         self.node.partition.written(turn.commit)
         self._leave(turn)
+        self._synced(len(work.visits))
         for submit in work.submits:
             if (future := self.accepted.pop(id(submit), None)) and not future.done():
                 future.set_result(None)

@@ -74,6 +74,7 @@ def pool_of(
     fetcher: Fetcher,
     clock: Clock,
     on_report: Callable[[PageReport, Answer], None],
+    may_read: Callable[[], bool],
 ) -> Pool:
     """The pool over the queue. --delay S replaces the three delays; else they are those of [politeness]."""
     polite = settings.politeness
@@ -89,4 +90,5 @@ def pool_of(
         robots_token=settings.fetch.user_agent,
         on_report=on_report,
         concurrency=settings.fetch.concurrency,
+        may_read=may_read,
     )

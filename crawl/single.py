@@ -37,6 +37,8 @@ PATIENCE = 30.0
 """`xyro crawl` ends when no retry is due within so many seconds"""
 LOW_WATER = 0
 HOUSEKEEPING = 5.0
+AT_RISK = 256
+"""reports that may wait to be on disk while reads go on; with the requests under way, a crash loses no more reads"""
 REMEMBERED = 1.0
 """seconds of politeness beyond which a host's next moment is stored; shorter ones are waited for after a restart"""
 
@@ -75,10 +77,15 @@ class Single:
         self.fetch = FetchNode(self.bus, self.loads, self._posted)
         self.queue = OrderQueue(settings.refresh.gamma)
         self.fetcher = fetcher_of(settings, guard, self.clock)
-        self.pool = self.fetch.pool = pool_of(settings, self.queue, self.fetcher, self.clock, self.fetch.on_report)
+        self.pool = self.fetch.pool = pool_of(
+            settings, self.queue, self.fetcher, self.clock, self.fetch.on_report, self._may_read
+        )
         self.loops = [
-            PageLoop(node, self.bus, self.clock, settings.store, self._room, self._starving) for node in self.nodes
+            PageLoop(node, self.bus, self.clock, settings.store, self._room, self._starving, self._synced)
+            for node in self.nodes
         ]
+        self.unsynced = 0
+        """reports posted and not yet on disk"""
         self.started = 0.0
         self.best: list[dict[str, Any]] = []
         """the most important pages, as they were when it stopped"""
@@ -140,7 +147,8 @@ class Single:
 
     async def _or_failure(self, wanted: asyncio.Future[list[None]]) -> None:
         """Await, unless a node fails meanwhile: then raise what it failed of."""
-        await asyncio.wait([wanted, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
+        awaited: list[asyncio.Future[Any]] = [wanted, *self._tasks]
+        await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
         self.check()
         await wanted
 
@@ -240,8 +248,19 @@ class Single:
         node = self.nodes[page >> 32]
         return bool(node.columns["flags"][page & 0xFFFF_FFFF] & NAMED)
 
+    def _may_read(self) -> bool:
+        return self.pool.in_flight + self.unsynced < AT_RISK + self.settings.fetch.concurrency
+
+    def _synced(self, reports: int) -> None:
+        """So many reports are on disk."""
+        throttled = not self._may_read()
+        self.unsynced -= reports
+        if throttled:
+            self.pool.wake()
+
     def _posted(self, report: PageReport) -> None:
         """A report waits for its page node: is it worth a commit group at once?"""
+        self.unsynced += 1
         if self._starving() or self.bus.waiting(inbox(report.page >> 32)) >= self.settings.store.commit_reports:
             self.loops[report.page >> 32].hurry()
 

@@ -125,7 +125,8 @@ class Sampler:
     """Counts in which part of the program CPU time goes, from the stack of the main thread each SAMPLE seconds of CPU.
 
     Python runs the handler where the call that used the time returns, so time inside C libraries counts for the line
-    that called them. Other threads are not seen: `thread_seconds` knows what they use. Use it in the main thread.
+    that called them, and the event loop's own (reading sockets) for the callback that it calls next. Other threads are
+    not seen: `thread_seconds` knows what they use. Use it in the main thread.
     """
 
     def __init__(self, part: Part) -> None:

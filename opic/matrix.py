@@ -139,6 +139,8 @@ def from_rows(
         given += np.bincount(origins, weights=weights if weighted else None, minlength=n)
     np.cumsum(degree, out=degree)
     m = int(degree[-1])
+    if m == 1:
+        given = np.sign(given)  # an only link takes all, whatever its weight
     sources = allocate("sources", (m,), id_type(n))
     kept = allocate("weights", (m,), np.float32) if weighted and m > 1 else np.ones(1, np.float32)
     cursor = degree[:-1].copy()

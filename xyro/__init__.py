@@ -1,8 +1,8 @@
 """xyro reads the web: the only code of the system that touches it.
 
 Comes in: FetchOrders (a page id, a URL, one of five priorities, the validators of the last read).
-Goes out: exactly one PageReport for each order that was taken to its end (what the web answered, or a named failure), and
-the body itself where it is XML or a DTD and belongs to a loader.
+Goes out: exactly one PageReport for each order that was taken to its end (what the web answered, or a named failure),
+and the body itself where it is XML or a DTD and belongs to a loader.
 
 An order's life:
 

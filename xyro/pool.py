@@ -84,7 +84,9 @@ class Pool:
         robots_token: str,
         on_report: Callable[[PageReport, Answer], None],
         concurrency: int = 256,
+        may_read: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`may_read`: asked before each read; False while too many reports are not yet on disk (`wake` follows)."""
         if concurrency < 1:
             raise ValueError(f"concurrency: at least 1, not {concurrency}")
         self.counters = Counters()
@@ -95,6 +97,7 @@ class Pool:
         self._robots = RobotsTable(robots_token)
         self._on_report = on_report
         self._concurrency = concurrency
+        self._may_read = may_read
         self._in_flight = 0
         self._unread: dict[str, FetchOrder] = {}
         """host -> its order that is out, while it still waits for DNS or robots.txt: `drop` can take it back"""
@@ -138,6 +141,10 @@ class Pool:
         ready_at = self._clock.monotonic() + max(wait, 0.0)
         self._politeness.restore(host, ready_at, failures)
         self._queue.postpone(host, ready_at)
+
+    def wake(self) -> None:
+        """`may_read` may have become true."""
+        self._fill()
 
     def hold(self, host: str) -> None:
         """Pause: start no further read of `host`; one that goes on is reported as usual."""
@@ -202,7 +209,7 @@ class Pool:
             while True:
                 if not await self._handle(host, order):
                     await asyncio.sleep(0)  # thousands of refused orders in a row must not stop the loop
-                job = self._queue.pop(self._clock.monotonic()) if self._running else None
+                job = self._queue.pop(self._clock.monotonic()) if self._running and self._may_read() else None
                 if job is None:
                     break
                 host, order = job

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -9,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
 from wire.clock import SystemClock
 
@@ -22,23 +25,42 @@ XYRO = [sys.executable, "-m", "crawl"]
 LOOPBACK = ("--only-net", "127.0.0.0/8", "--delay", "0", "--scope", "any")
 
 
-def xyro(*arguments, cwd=ROOT, given=None, **environment):
-    """Run `xyro ARGUMENTS` to its end; `given`: bytes or text for its standard input."""
-    raw = isinstance(given, bytes)
+def process(*arguments, cwd=ROOT, given="", **environment):
+    """Run `xyro ARGUMENTS` to its end in a process of its own; `given`: its standard input."""
     return subprocess.run(
         [*XYRO, *map(str, arguments)],
         cwd=cwd,
         env={**ENVIRONMENT, **environment},
-        input=given if given is not None else "",
+        input=given,
         capture_output=True,
-        text=not raw,
+        text=True,
         timeout=60,
     )
 
 
+def xyro(*arguments, cwd=ROOT, given="", **environment):
+    """The same in this process, which saves half a second: for whatever does not crawl."""
+    from crawl.cli import main
+
+    words = [str(word) for word in arguments]
+    standard_input = io.TextIOWrapper(io.BytesIO(given.encode()))
+    with (
+        mock.patch.dict(os.environ, {**ENVIRONMENT, **environment}, clear=True),
+        mock.patch.object(sys, "stdin", standard_input),
+        contextlib.chdir(cwd),
+        contextlib.redirect_stdout(io.StringIO()) as out,
+        contextlib.redirect_stderr(io.StringIO()) as err,
+    ):
+        try:
+            code = main(words)
+        except SystemExit as end:
+            code = end.code
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+
+
 def said(*arguments, **options):
     """The one JSON value that `xyro ARGUMENTS --json` prints."""
-    done = xyro(*arguments, "--json", **options)
+    done = (process if arguments[0] == "crawl" else xyro)(*arguments, "--json", **options)
     assert done.stdout, done.stderr
     return json.loads(done.stdout)
 

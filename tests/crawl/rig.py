@@ -1,4 +1,4 @@
-"""A crawl without a web: page nodes driven turn by turn, every report made up, every message delivered when a test says.
+"""A crawl without a web: page nodes driven turn by turn, every report made up, messages delivered when a test says.
 
     crawl = Crawl.on_disk(tmp_path, partitions=4)      real LevelDB; Crawl.in_memory(...) for hundreds of examples
     crawl.submit(url(0, 0)); crawl.turn()              a commit group of every partition, written at once
@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import msgpack
 import numpy as np
 
 from configs.schema import Settings
@@ -284,7 +285,7 @@ def dump(partition: Partition) -> dict[str, object]:
         "n": n,
         "columns": {name: values.tobytes() for name, values in columns.items()},
         "table": sorted(zip(fps.tolist(), ids.tolist(), strict=True)),
-        "scalars": dict(partition.scalars),
+        "scalars": msgpack.unpackb(msgpack.packb(partition.scalars)),
         "said": {key: value for key, value in said.items() if value is not None},
         "hosts": (list(partition.hosts.names), _waiting(partition)),
     }

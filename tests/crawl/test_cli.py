@@ -14,7 +14,7 @@ import pytest
 from lab.child import running
 from metadata import keys
 from metadata.store import Store
-from tests.crawl.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, rows, said, started, until, xyro
+from tests.crawl.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, rows, said, started, until, xyro
 
 HEAVY = {"aiohttp", "numpy", "lxml", "msgspec", "uvloop", "plyvel", "rich", "selectolax", "asyncio", "yarl", "aiodns"}
 SEED = "http://127.1.0.1:9999/"
@@ -35,7 +35,7 @@ def web():
 def crawled(web, tmp_path_factory):
     """A data directory of the whole web, its closing report, and what was told meanwhile."""
     data = tmp_path_factory.mktemp("cli") / "data"
-    done = xyro("crawl", web.entry, *LOOPBACK, "--data", data, "--json")
+    done = process("crawl", web.entry, *LOOPBACK, "--data", data, "--json")
     assert done.returncode == 0, done.stderr
     return data, done
 
@@ -279,7 +279,7 @@ def test_a_directory_of_another_version_is_refused_and_left_as_it_is(crawled, tm
 
 def test_a_refused_seed_is_told_recorded_and_exits_1(tmp_path):
     seeds = ["http://10.0.0.1/", "http://169.254.169.254/latest/", "http://example.org/photo.jpg"]
-    done = xyro("crawl", *seeds, "--contact", "me@example.org", "--data", "d", "--json", cwd=tmp_path)
+    done = process("crawl", *seeds, "--contact", "me@example.org", "--data", "d", "--json", cwd=tmp_path)
     assert done.returncode == 1 and json.loads(done.stdout)["pages_read"] == 0
     assert all(any(line.startswith(f"{seed}: not read: ") for line in done.stderr.splitlines()) for seed in seeds)
     found = {page["url"]: (page["state"], page["error"]) for page in rows("pages", tmp_path / "d")}
@@ -364,7 +364,7 @@ def test_a_locked_directory_without_interface_is_in_use(crawled, tmp_path):
 
 
 def test_the_demo_ends_by_itself_beside_the_truth(tmp_path):
-    done = xyro("lab", "demo", "--pages", "300", cwd=tmp_path)
+    done = process("lab", "demo", "--pages", "300", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "1,500 pages read, 300 known" in done.stdout and "rank correlation 0.9" in done.stdout
     table = done.stdout.split("\n\n")[1].splitlines()
@@ -374,7 +374,7 @@ def test_the_demo_ends_by_itself_beside_the_truth(tmp_path):
 
 
 def test_lab_web_shows_its_own_help():
-    done = xyro("lab", "web", "--help")
+    done = process("lab", "web", "--help")
     assert done.returncode == 0 and "--pages" in done.stdout and "--truth" in done.stdout
 
 

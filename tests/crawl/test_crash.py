@@ -11,8 +11,9 @@ from collections import Counter
 import pytest
 
 from lab.child import running
-from lab.crash import Crawl, Killer, Moment, Plan, ordeal
+from lab.crash import Plan, ordeal
 from lab.crash_check import JITTER, ROBOTS, requests_of, shortest_gap
+from lab.crash_kill import Crawl, Killer, Moment
 
 
 @pytest.mark.parametrize(

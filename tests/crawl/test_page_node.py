@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from configs.schema import Crawl as CrawlSettings
-from configs.schema import Opic, Settings
+from configs.schema import Opic, Settings, Store
 from metadata import keys
 from metadata.states import State
-from tests.crawl.rig import START, Crawl, dump, failed, links_to, pages, report, signature, url
+from opic.cash import UNIT, teleport
+from tests.crawl.rig import START, Crawl, dump, failed, in_memory_partition, links_to, pages, report, signature, url
 from wire.messages import (
     LINK_HINT,
     LINK_NOFOLLOW,
@@ -169,8 +171,9 @@ def send_again(crawl, a, b):
 
 
 OTHERS = (ask, say_again, finish_load, turn, turn, turn, later, deliver, deliver, send_again)
+ACTIONS_OF_A_STORY = (*REPORTS, *REPORTS, *OTHERS)
 ACTIONS = st.lists(
-    st.tuples(st.sampled_from([*REPORTS, *REPORTS, *OTHERS]), st.integers(0, 999), st.integers(0, 999)), max_size=60
+    st.tuples(st.sampled_from(ACTIONS_OF_A_STORY), st.integers(0, 999), st.integers(0, 999)), max_size=60
 )
 
 
@@ -261,8 +264,6 @@ def test_whatever_came_before_the_process_may_start_anew(partitions, actions):
 
 
 def _reborn(partition):
-    from tests.crawl.rig import in_memory_partition
-
     return in_memory_partition(partition.store, partition.number, partition.facts["partitions"])
 
 
@@ -369,15 +370,14 @@ def test_a_new_signature_replaces_the_links_an_old_one_keeps_them():
 
 def test_a_page_pays_its_children_and_the_virtual_page():
     crawl, order = one_page()
-    before = crawl.node.purse.spent
+    purse = crawl.node.purse
+    cash, scalar = int(purse.effective(slice(0, 1))[0]), purse.virtual.scalar
     crawl.answer(order, [url(0, 1), url(0, 2)])
-    cash = int(crawl.node.purse.effective(slice(0, 1))[0])
-    pot = crawl.node.purse.virtual.held
-    turn = crawl.seal()
-    assert cash > 0 and crawl.node.purse.spent - before == cash
-    got = crawl.node.purse.effective(slice(1, 3)) - crawl.node.purse.virtual.scalar + pot * 0
-    assert abs(int(got[0]) - int(got[1])) <= 1
-    crawl.write(turn)
+    crawl.turn()
+    assert cash == UNIT == purse.spent
+    got = (crawl.node.columns["cash"][:3] + scalar).tolist()
+    assert got[0] == 0 and abs(got[1] - got[2]) <= 1
+    assert got[1] + got[2] == cash - int(teleport(np.array([cash]))[0])
     check(crawl)
 
 
@@ -454,7 +454,7 @@ def test_dangling_pages_give_their_cash_back_without_a_fetch():
 
 
 def test_links_may_be_left_unstored():
-    crawl, order = one_page(settings=Settings(crawl=ANY.crawl, store=_without_links()), refreshing=True)
+    crawl, order = one_page(settings=Settings(crawl=ANY.crawl, store=Store(links=False)), refreshing=True)
     crawl.answer(order, [url(0, 1)], etag='"1"', last_modified="Sun, 06 Nov 1994 08:49:37 GMT")
     crawl.turn()
     assert children(crawl, url(0)) is None and crawl.state(url(0, 1)) is State.UNREAD
@@ -463,12 +463,6 @@ def test_links_may_be_left_unstored():
     again = crawl.order(url(0))
     assert (again.etag, again.last_modified) == ("", ""), "a 304 would have nothing to spend over"
     check(crawl)
-
-
-def _without_links():
-    from configs.schema import Store
-
-    return Store(links=False)
 
 
 def test_politeness_is_kept_for_the_next_start():
@@ -533,7 +527,7 @@ def test_2000_urls_of_256_fingerprints_stay_2000_pages(tmp_path, with_snapshot):
     wanted = {one["url"]: one["id"] for one in pages(crawl)}
     assert len(wanted) == len(set(wanted.values())) == 2000 == crawl.node.purse.known
     before = dump(crawl.node.partition)
-    assert sum(key[:1] == keys.CLASH.prefix for key in before["said"]) == 2000 - 256
+    assert sum(key[:1] == keys.CLASH.prefix for key in before["said"]) >= 2000 - 256
     crawl.close()
     again = Crawl.on_disk(path, bits=8, settings=ANY)
     assert dump(again.node.partition) == before

@@ -241,6 +241,7 @@ def test_a_snapshot_taken_in_the_midst_of_groups_is_exact_wherever_it_is_cut_off
     story(partition, 5, lambda number: None)
     chance = np.random.default_rng(2)
     wanted, pending, copies = dump(partition), None, []
+    sealed = wanted
 
     def change():
         mint(partition, 3)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from opic.graph import cycle, from_lists, standard, star, tiny
+from opic.graph import cycle, from_lists, path, standard, star, tiny
 from opic.matrix import of_graph
 from opic.offline import Effort, pageranks
 from opic.pagerank import pagerank
@@ -46,9 +46,9 @@ def test_numba_and_numpy_workers_agree():
 
 
 def test_bytes_are_those_of_the_values_asked_for():
-    """Two workers on a ring of 8: each needs one value of the other, of 8 bytes, once a round."""
-    outcome = synchronous(workers(of_graph(cycle(8)), 2), 1e-30, most=5)
-    assert outcome.rounds == 5 and outcome.bytes == 5 * 2 * 8
+    """Two workers on a chain of 8: the second needs one value of the first, of 8 bytes, once a round."""
+    outcome = synchronous(workers(of_graph(path(8)), 2), 1e-9)
+    assert outcome.rounds > 1 and outcome.bytes == outcome.rounds * 8
 
 
 def test_old_news_changes_nothing():

@@ -1,0 +1,154 @@
+"""Rows to files: each format says the same, a file is whole or not there, and failures are ours to tell."""
+
+import csv
+import json
+import logging
+import os
+import threading
+
+import pytest
+
+from crawl.log import set_up
+from crawl.output import COLUMNS, check, write_rows
+from crawl.progress import line
+from crawl.table import fields, table
+from wire.errors import InputError, MachineError
+
+PAGE = {name: None for name in COLUMNS["pages"]} | {"id": 1, "url": "http://a/?q=1,2", "importance": 1.5, "cash": 7}
+OTHER = PAGE | {"id": 2, "url": 'http://a/"', "signature": "ab", "http_status": 404, "next_read": "2026-01-01T00:00:00Z"}
+
+
+def typed(row):
+    """A CSV row with the types of its columns."""
+    return {name: COLUMNS["pages"][name](value) if value else None for name, value in row.items()}
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize("given", [[], [PAGE], [PAGE, OTHER]], ids=["none", "one", "two"])
+def test_what_is_written_is_read_again(tmp_path, form, given):
+    path = tmp_path / f"pages.{form}"
+    if form == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+    assert write_rows("pages", iter(given), form, path) == len(given)
+    assert os.listdir(tmp_path) == [path.name]
+    if form == "jsonl":
+        assert [json.loads(one) for one in path.read_text().splitlines()] == given
+    elif form == "csv":
+        with path.open(newline="") as file:
+            reader = csv.DictReader(file)
+            assert [typed(row) for row in reader] == given
+            assert reader.fieldnames == list(COLUMNS["pages"])
+    else:
+        found = parquet.read_table(path)
+        assert found.to_pylist() == given and found.column_names == list(COLUMNS["pages"])
+
+
+def test_fields_that_came_later_do_not_spoil_a_table(tmp_path):
+    write_rows("pages", [PAGE | {"new": 1}], "csv", tmp_path / "pages.csv")
+    assert "new" not in (tmp_path / "pages.csv").read_text()
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_what_breaks_off_leaves_the_old_file_as_it_was(tmp_path, form):
+    path = tmp_path / "pages"
+    path.write_text("old")
+
+    def rows():
+        yield PAGE
+        raise MachineError("process 1 stopped")
+
+    with pytest.raises(MachineError, match="stopped"):
+        write_rows("pages", rows(), form, path)
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["pages"]
+
+
+def test_a_pipe_is_written_to_as_it_is(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    got = []
+    reader = threading.Thread(target=lambda: got.append((tmp_path / "pipe").read_text()))
+    reader.start()
+    write_rows("links", [{"source": 1}], "jsonl", tmp_path / "pipe")
+    reader.join()
+    assert got == ['{"source": 1}\n'] and os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_full_disk_is_told(tmp_path):
+    (tmp_path / "full").symlink_to("/dev/full")
+    with pytest.raises(MachineError, match="full: No space left"):
+        write_rows("links", [{"source": 1}], "jsonl", tmp_path / "full")
+
+
+def test_what_cannot_be_written_is_refused_first(tmp_path):
+    check("csv", tmp_path / "there.csv")
+    check("jsonl", None)
+    with pytest.raises(InputError, match="make it first"):
+        check("csv", tmp_path / "none" / "there.csv")
+    with pytest.raises(InputError, match="-o FILE"):
+        check("parquet", None)
+
+
+# What people read
+
+
+def test_a_table_has_a_line_a_row_and_lines_up():
+    row = {"url": "http://a/", "score": 131_072.0, "cash": 131_072, "reads": 3, "change_rate": 0.25, "next_read": None}
+    head, first, second = table([row, row | {"change_rate": None}], "cash").splitlines()
+    assert head.split() == ["cash", "cash", "reads", "changes/day", "next", "read", "url"]
+    assert first.split() == ["2", "2", "3", "0.25", "-", "http://a/"] and second.split()[3] == "-"
+    assert head.index("url") == first.index("http") == second.index("http")
+
+
+def test_fields_leave_out_what_is_nought_and_escape_the_rest():
+    said = {"states": {"read": 1200, "dead": 0}, "none_at_all": {"a": 0}, "running": True, "error": "\x1b[2Jx\n", "x": None}
+    lines = [one.split(maxsplit=1) for one in fields(said).splitlines()]
+    assert [words[0] for words in lines] == ["states", "none", "running", "error", "x"]
+    assert "read 1,200" in fields(said) and "dead" not in fields(said) and "\x1b" not in fields(said)
+
+
+def test_the_progress_line_tells_speed_known_queue_and_errors():
+    said = {
+        "reads_this_run": 1200, "pages_per_second": 99.6, "known": 5000, "states": {"unread": 7}, "in_flight": 4,
+        "queue": {"blocking": 0, "ordered": 2, "refresh": 0, "discover": 31, "scout": 0}, "errors": {"timeout": 1},
+    }  # fmt: skip
+    assert line(said) == (
+        "1,200 read  100/s  5,000 known  7 unread  queue: ordered 2 discover 31  4 being read  1 error"
+    )
+
+
+@pytest.fixture
+def logger():
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    yield logging.getLogger("xyro")
+    root.handlers[:] = before
+    root.setLevel(level)
+
+
+def fail():
+    raise ValueError("\x1b[31mred")
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_log_lines_cannot_be_forged(logger, capfd, form):
+    set_up("info", form)
+    logger.info("read %s", "http://a/\r\n2026-01-01T00:00:00Z error forged \x1b]52;c;eA==\x07 \u202e %s%n {}")
+    logger.debug("not told")
+    try:
+        fail()
+    except ValueError:
+        logger.exception("it failed")
+    _, told = capfd.readouterr()
+    lines = told.splitlines()
+    assert "\x1b" not in told and "\u202e" not in told and "forged" in lines[0] and "%s%n {}" in lines[0]
+    if form == "json":
+        first, second = map(json.loads, lines)
+        assert first["level"] == "info" and first["time"].endswith("Z") and "ValueError" in second["trace"]
+    else:
+        assert lines[0].split()[1:3] == ["info", "read"]
+        assert all(one.startswith("  ") for one in lines[2:]) and "ValueError" in lines[-1]
+
+
+def test_log_lines_go_where_standard_error_is_now(logger, capsys):
+    set_up("info", "text")
+    logger.warning("here")
+    assert "warning here" in capsys.readouterr().err
