@@ -96,6 +96,7 @@ class Api:
 
     async def close(self) -> None:
         """Requests under way are ended; nothing of the crawl is pinned any more."""
+        await self._looks.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -178,7 +179,7 @@ class Api:
     async def _hosts(self, request: web.Request) -> web.Response:
         given = await _body(request)
         host, action = given.get("host"), given.get("action")
-        if not isinstance(host, str) or action not in ACTIONS:
+        if not isinstance(host, str) or not isinstance(action, str) or action not in ACTIONS:
             raise InputError("hosts: host is a host[:port] as URLs write it, action is pause, resume or block")
         return _json({"host": host, "known": await self.single.hold(host, ACTIONS[action])})
 

@@ -269,7 +269,7 @@ def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
 
 def _tell_refused(refused: Iterable[tuple[str, str]], verb: str) -> None:
     for url, reason in refused:
-        click.echo(f"{printable(url)}: {verb}: {printable(reason, 500)}", err=True)
+        click.echo(f"{printable(url)}: {verb}: {printable(reason.removeprefix(f'{url}: '), 500)}", err=True)
 
 
 def _daemon(directory: Path) -> Remote:
@@ -448,13 +448,38 @@ def lab() -> None:
     """The laboratory: a computed web to try things on."""
 
 
-@lab.command("web", context_settings={"ignore_unknown_options": True, "help_option_names": []}, add_help_option=False)
-@click.argument("options", nargs=-1, type=click.UNPROCESSED)
-def lab_web(options: tuple[str, ...]) -> None:
-    """Serve a computed web on loopback; `xyro lab web --help` lists its settings."""
+def _passed_on(name: str, doc: str, run: Callable[[list[str]], int]) -> None:
+    """A command whose options are its module's own."""
+
+    own_help = {"ignore_unknown_options": True, "help_option_names": []}
+
+    @lab.command(name, help=doc, add_help_option=False, context_settings=own_help)
+    @click.argument("options", nargs=-1, type=click.UNPROCESSED)
+    def command(options: tuple[str, ...]) -> None:
+        sys.exit(run(list(options)))
+
+
+def _web(options: list[str]) -> int:
     from lab.server import main as serve_web
 
-    sys.exit(serve_web(list(options)))
+    return serve_web(options)
+
+
+def _speed(options: list[str]) -> int:
+    from crawl.speed import main as measure
+
+    return measure(options)
+
+
+def _opic(options: list[str]) -> int:
+    from lab.opic_lab import main as compare
+
+    return compare(options)
+
+
+_passed_on("web", "Serve a computed web on loopback; `xyro lab web --help` lists its settings.", _web)
+_passed_on("speed", "Measure what a crawl costs: ram, latency, pages; `xyro lab speed --help`.", _speed)
+_passed_on("opic", "Hold OPIC against the papers and any graph; `xyro lab opic --help`.", _opic)
 
 
 @lab.command("demo")

@@ -8,6 +8,7 @@ beside the true one, which the lab gets from the whole graph at once.
 from __future__ import annotations
 
 import itertools
+import shutil
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -124,13 +125,20 @@ def _spearman(a: Floats, b: Floats) -> float:
 
 
 def _next(directory: Path, best: Sequence[Mapping[str, Any]]) -> list[str]:
-    url = best[0]["url"] if best else "URL"
+    url, xyro = best[0]["url"] if best else "URL", _command()
     return [
         "Look around in it:",
-        f"  xyro top --data {directory} --by stale",
-        f"  xyro why {url} --data {directory}",
-        f"  xyro export pages --data {directory} --format csv -o pages.csv",
-        f"  xyro audit --data {directory}",
+        f"  {xyro} top --data {directory} --by stale",
+        f"  {xyro} why {url} --data {directory}",
+        f"  {xyro} export pages --data {directory} --format csv -o pages.csv",
+        f"  {xyro} audit --data {directory}",
         "or crawl a site:",
-        "  xyro crawl https://example.org/ --contact you@example.org --max-pages 500",
+        f"  {xyro} crawl https://example.org/ --contact you@example.org --max-pages 500",
     ]
+
+
+def _command() -> str:
+    """The command as it can be typed here."""
+    if shutil.which("xyro"):
+        return "xyro"
+    return "python -m crawl" if sys.argv[0].endswith("__main__.py") else sys.argv[0]

@@ -46,7 +46,7 @@ def remember(directory: Path, settings: Settings) -> None:
 
 
 def _toml(settings: Settings) -> str:
-    """What differs from the defaults. JSON's strings, numbers and lists are TOML's where non-ASCII text stays as it is."""
+    """What differs from the defaults. JSON strings, numbers and lists are TOML too if non-ASCII text stays as it is."""
     defaults, lines = Settings(), []
     for section, keys in _KEPT.items():
         lines.append(f"\n[{section}]")

@@ -28,8 +28,8 @@ from configs.schema import Settings
 from crawl import given, run_file
 from crawl.api import Api, listen
 from crawl.data_dir import DataDir
+from crawl.guarding import check_contact, guard_of
 from crawl.progress import show
-from crawl.reading import check_contact, guard_of
 from crawl.seeds import why_refused
 from crawl.single import Bounds, Single
 from wire.errors import InputError

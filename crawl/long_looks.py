@@ -34,22 +34,37 @@ _log = logging.getLogger("xyro")
 
 
 class LongLooks:
-    """At most AT_ONCE looks at one Single; a View never outlives its request."""
+    """At most AT_ONCE looks at one Single; a View never outlives its request, nor a request `close`."""
 
     def __init__(self, single: Single) -> None:
         self.single = single
-        self._under_way = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._none = asyncio.Event()
+        self._none.set()
+        self._closed = False
+
+    async def close(self) -> None:
+        """Break off what is under way; returns when nothing is pinned any more."""
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        await self._none.wait()
 
     @asynccontextmanager
     async def _views(self) -> AsyncIterator[Views]:
-        if self._under_way >= AT_ONCE:
-            raise InputError(f"{AT_ONCE} exports or audits are under way: try again when one has ended")
-        self._under_way += 1
+        if self._closed or len(self._tasks) >= AT_ONCE:
+            raise InputError("it is stopping" if self._closed else f"{AT_ONCE} exports or audits run: try again later")
+        task = asyncio.current_task()
+        assert task is not None, "a coroutine runs in a task"
+        self._tasks.add(task)
+        self._none.clear()
         try:
             with await self.single.views() as views:
                 yield views
         finally:
-            self._under_way -= 1
+            self._tasks.discard(task)
+            if not self._tasks:
+                self._none.set()
 
     async def audit(self) -> dict[str, Any]:
         """The report of crawl.audit, of one commit boundary."""

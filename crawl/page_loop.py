@@ -81,6 +81,8 @@ class PageLoop:
         try:
             await self.turn()
             while await self._gather():
+                if self.failed is not None:
+                    raise self.failed
                 if self._work or self._due():
                     await self.turn()
                 elif self._snapshot is not None:
@@ -164,14 +166,14 @@ class PageLoop:
         loop = asyncio.get_running_loop()
         try:
             await loop.run_in_executor(self._writer, self._put, turn.commit)
-        except BaseException as error:
+            self.node.partition.written(turn.commit)
+            self._leave(turn)
+            self._synced(len(work.visits))
+        except Exception as error:  # `failed` tells: the loop ends, and whoever runs it asks
             self._fail(error)
-            raise
+            return
         finally:
             self._slots.release()
-        self.node.partition.written(turn.commit)
-        self._leave(turn)
-        self._synced(len(work.visits))
         for submit in work.submits:
             if (future := self.accepted.pop(id(submit), None)) and not future.done():
                 future.set_result(None)

@@ -178,7 +178,7 @@ class PageNode:
         self.stale = 0
         self.errors: dict[str, int] = {}
         self.waits: dict[int, tuple[int, ...]] = {}
-        """Status-Data: pages whose load waits -> what it needs"""
+        """Status-Data: pages whose load waits -> what it needs, as far as the loader has said it to this process"""
         self.loading: dict[int, int] = {}
         """pages whose last load has not ended -> epoch of the read that brought the body"""
         self._loads: dict[int, _Load] = {}
@@ -213,7 +213,7 @@ class PageNode:
     def _recovered(self, page: int, stored: bytes) -> XmlPage:
         """A body whose load waited. The loader will say again what it needs."""
         wait = rows.unpack_wait(stored)
-        self.waits[page], self.loading[page] = wait.needs, wait.epoch
+        self.waits[page], self.loading[page] = (), wait.epoch
         body = zlib.decompress(wait.body)
         page += self.partition.base
         return XmlPage(page, wait.url, wait.epoch, wait.read_at, wait.kind, wait.mime, wait.charset, body)
@@ -250,7 +250,7 @@ class PageNode:
         for submit in work.submits:
             self._submit(submit)
         reports = self._live(work.visits)
-        spending = self._free_spends(len(reports))
+        spending = self._free_spends([report.page - partition.base for report in reports])
         self._gather(work)
         settled = [self._visit(report, spending) for report in reports]
         self._late_loads(spending)
@@ -438,12 +438,13 @@ class PageNode:
 
     # -- reports -------------------------------------------------------------------------------------------------
 
-    def _free_spends(self, visits: int) -> _Spending:
+    def _free_spends(self, visited: Sequence[int]) -> _Spending:
         """Read pages rich in cash spend over stored links without a fetch; dangling ones pay the virtual page."""
         spending = _Spending()
-        if not visits:
+        if not visited:
             return spending
-        read, dangling = self.purse.rich(int(self.settings.opic.spend_ratio * visits + 0.5))
+        free = int(self.settings.opic.spend_ratio * len(visited) + 0.5)
+        read, dangling = self.purse.rich(free, np.array(visited, np.int64))
         for page in read.tolist():
             children = self.partition.children(page)
             if children is not None:
@@ -550,7 +551,10 @@ class PageNode:
     def _wait(self, page: int, load: _Load) -> None:
         """Status-Data of a load that waits: with its body when it begins, with other needs when one of them moved."""
         wanted, body = load.report.needs, load.body
-        needs = self.resolve(list(wanted), [int(self.columns["depth"][page]) + 1] * len(wanted), exempt=True)
+        depth = int(self.columns["depth"][page]) + 1
+        needs = tuple(self.resolve(list(wanted), [depth] * len(wanted), exempt=True).tolist())
+        if needs == self.waits.get(page):
+            return
         if body is not None:
             row = WaitRow(
                 epoch=body.epoch, needs=(), body=zlib.compress(body.body, 1), url=body.url, kind=body.kind,
@@ -560,9 +564,9 @@ class PageNode:
             row = rows.unpack_wait(stored)
         else:
             return
-        self.waits[page] = tuple(needs.tolist())
-        self.partition.put(keys.STATUS.key(page), rows.pack(msgspec.structs.replace(row, needs=self.waits[page])))
-        self.want(self.waits[page], Priority.BLOCKING)
+        self.waits[page] = needs
+        self.partition.put(keys.STATUS.key(page), rows.pack(msgspec.structs.replace(row, needs=needs)))
+        self.want(needs, Priority.BLOCKING)
 
     def _hint(self, modified: Sequence[tuple[str, float]]) -> None:
         """Sitemaps' and feeds' dates of pages that were never read: evidence for their first read, if plausible."""
@@ -595,7 +599,7 @@ class PageNode:
             return
         pages = np.array([one.page for one in settled], np.int64)
         self.planner.answered(sum(one.visit.answered for one in settled), now)
-        dues, rates, kinds = [], [], []
+        dues, kinds = [], []
         for one, importance in zip(settled, self._importance(pages), strict=True):
             belief = self._belief(one)
             changes = rate(*belief)
@@ -605,14 +609,12 @@ class PageNode:
                 row = msgspec.structs.replace(row, error=one.error)
             self.partition.put(keys.REFRESH.key(one.page), rows.pack(row))
             dues.append(due)
-            rates.append(changes)
             kinds.append(int(row.kind) << KIND_SHIFT)
         self.columns["due"][pages] = dues
-        self.columns["rate"][pages] = rates
         self.columns["flags"][pages] = (self.columns["flags"][pages] & (~KIND_MASK & 0xFFFF)) | np.array(
             kinds, np.uint16
         )
-        for name in ("due", "rate", "flags"):
+        for name in ("due", "flags"):
             self.columns.touch(name, pages)
 
     def _importance(self, pages: Ids) -> list[float]:

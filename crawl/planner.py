@@ -43,6 +43,8 @@ ORDERS_OUT = 50_000
 """most orders out at once, of a partition: about 30 MB"""
 SCAN = 1 << 17
 """most pages that one turn looks at for unread ones: 0.3 ms"""
+EARLY_PER_HOST = 4
+"""orders out per host that are given ahead of their time: enough to keep it busy, few enough that the order is fresh"""
 DUE_AT_ONCE = 512
 """most due pages, and most retries, that one turn looks at"""
 DAY = 86_400.0
@@ -277,6 +279,8 @@ class Planner:
     def _take_due(self, found: list[FetchOrder], room: int, now: float) -> None:
         partition, unit = self.partition, self.folders.unit_seconds
         most = min(DUE_AT_ONCE, room - len(found))
+        # with nothing else to read an early page costs nobody; and B, which fell as nothing was read, says nothing then
+        contested = self._pace > 0.0 and self.unread > 0
         for page in self.folders.pop(int(now), most).tolist() if most > 0 else ():
             if not 0 < partition.columns["due"][page] <= now:
                 continue  # stale: it was read since and lies in a later folder
@@ -284,7 +288,7 @@ class Planner:
                 continue
             row = partition.row(page) or _NOTHING
             later = row.last_read + self.interval(row.weight) if row.weight else now
-            if later >= now + unit:
+            if contested and later >= now + unit:
                 self.put_due(page, _second(later))  # K grew since it was dated
             elif not self._has_room(page):
                 self.put_due(page, _second(now + unit))
@@ -293,7 +297,8 @@ class Planner:
 
     def _take_early(self, ahead: Ahead, found: list[FetchOrder], room: int) -> None:
         """Keep the fetchers busy with the pages whose turn comes next."""
-        most = min(self.settings.fetch.concurrency - len(self.leases), room - len(found))
+        lead = min(self.settings.fetch.concurrency, EARLY_PER_HOST * len(self.partition.hosts))
+        most = min(lead - len(self.leases), room - len(found))
         for page in ahead.pop(most) if most > 0 else ():
             if not self._may_refresh(page):
                 continue

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metadata.hot import Columns
-from metadata.states import DANGLING, LEASED, State
+from metadata.states import DANGLING, State
 from opic.cash import UNIT, VirtualPage, credit, seeds_of, shares
 from opic.choose import Sweep
 from opic.importance import Clock, NewPages, Window, as_if_now, at_birth, measure
@@ -24,6 +24,7 @@ SCAN = 1 << 16
 """most pages that one commit group's sweep looks at: 0.1 ms"""
 LEAST_WINDOW = 4.0
 """turnovers that count while the crawl's graph grows; `window` is what it widens to once it has settled"""
+_READ = int(State.READ)
 _DANGLING = np.zeros(256, np.bool_)
 _DANGLING[list(DANGLING)] = True
 
@@ -76,18 +77,21 @@ class Purse:
         credit(self.columns["cash"], pages, amounts)
         self.columns.touch("cash", pages)
 
-    def rich(self, free: int) -> tuple[Ids, Ids]:
-        """The sweep's next pages to spend without a fetch: (at most `free` read ones, all dangling ones met)."""
+    def rich(self, free: int, busy: Ids = NO_PAGES) -> tuple[Ids, Ids]:
+        """The sweep's next pages to spend without a fetch: (at most `free` read ones, all dangling ones met).
+
+        busy: pages that this group's reports settle; they may spend by those.
+        """
         n = self.columns.n
         start, stop = self.sweep.chunk(n, min(SCAN, max(1, n // 8) + 8 * free))
         rich = np.flatnonzero(self.columns["cash"][start:stop] >= int(self.sweep.theta) - self.virtual.scalar) + start
-        rich = rich[self.columns["flags"][rich] & LEASED == 0]  # their report may come in this very group
+        rich = rich[~np.isin(rich, busy)]
         state = self.columns["state"][rich]
-        read = rich[state == State.READ]
+        read = rich[state == _READ] if free else NO_PAGES
         if len(read) > free:
-            stop = int(read[free]) if free else start
+            stop = int(read[free])
             read, rich, state = read[:free], rich[rich < stop], state[rich < stop]
-            self.sweep.pointer = stop % n
+            self.sweep.pointer = stop
         dangling = rich[_DANGLING[state]]
         self.sweep.adapt(stop - start, len(read) + len(dangling))
         return read, dangling

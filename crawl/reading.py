@@ -1,4 +1,4 @@
-"""From settings to what reads the web: guard, client, fetcher, pool."""
+"""From settings to what reads the web: client, fetcher, pool."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from configs.schema import Fetch, Settings
 from wire.clock import Clock
-from wire.errors import InputError
 from wire.messages import PageReport
 from xyro.answer import Answer
 from xyro.client import Client, Limits
@@ -17,20 +16,6 @@ from xyro.orders import OrderQueue
 from xyro.politeness import Manners, Politeness
 from xyro.pool import Pool
 from xyro.resolver import Resolver
-
-
-def guard_of(fetch: Fetch) -> Guard:
-    """The guard; InputError names a network, port or name server that is none."""
-    return Guard(fetch.only_net, fetch.allow_private, fetch.ports, (), fetch.name_servers)
-
-
-def check_contact(fetch: Fetch, guard: Guard) -> None:
-    """Whoever reads the public web says who they are (RFC 9110 10.1.2; reliability.md 4.12)."""
-    if not fetch.contact and not guard.loopback_only:
-        raise InputError(
-            "contact: site owners must be able to reach you; give --contact you@example.org (or [fetch] contact), "
-            "or stay on this machine with --only-net 127.0.0.0/8"
-        )
 
 
 def fetcher_of(settings: Settings, guard: Guard, clock: Clock) -> Fetcher:

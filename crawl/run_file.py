@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,13 +64,10 @@ class Remote:
 
     def _answers(self) -> bool:
         """Is it the process that wrote the file? (After a crash its number or port may be somebody else's.)"""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=QUICK)
-        try:
+        with closing(http.client.HTTPConnection(self.host, self.port, timeout=QUICK)) as connection:
             connection.request("GET", "/health")
-            response = connection.getresponse()
-            return response.status == 200 and bool(json.loads(response.read(4096))["pid"] == self.pid)
-        finally:
-            connection.close()
+            with connection.getresponse() as response:
+                return response.status == 200 and bool(json.loads(response.read(4096))["pid"] == self.pid)
 
     def get(self, path: str, **query: object) -> Any:
         """The JSON that the process answers with."""
@@ -80,33 +78,29 @@ class Remote:
 
     def lines(self, path: str) -> Iterator[dict[str, Any]]:
         """Rows of a JSON-lines answer, as they come. MachineError: it broke off."""
-        response = self._request("GET", path)
-        try:
+        with self._answer("GET", path) as response:
             for line in response:
                 yield json.loads(line)
-        except (OSError, ValueError, http.client.HTTPException):
-            raise MachineError(f"process {self.pid} stopped before all was said: ask again") from None
-        finally:
-            response.close()
+            if response.length:
+                raise ValueError("cut short")  # which http.client does not tell of lines
 
     def _json(self, method: str, path: str, body: str | None = None) -> Any:
-        try:
-            return json.loads(self._request(method, path, body).read())
-        except (OSError, ValueError, http.client.HTTPException):
-            raise MachineError(f"process {self.pid} stopped before it had answered: ask again") from None
+        with self._answer(method, path, body) as response:
+            return json.loads(response.read())
 
-    def _request(self, method: str, path: str, body: str | None = None) -> http.client.HTTPResponse:
-        """InputError: it refused, and says why. MachineError: it went away."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
+    @contextmanager
+    def _answer(self, method: str, path: str, body: str | None = None) -> Iterator[http.client.HTTPResponse]:
+        """InputError: it refused, and says why. MachineError: it failed, or went away before all was said."""
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-        try:
-            connection.request(method, path, body, headers)
-            response = connection.getresponse()
-        except (OSError, http.client.HTTPException) as error:
-            raise MachineError(f"process {self.pid} does not answer: {error}") from error
-        if response.status != 200:
-            raise (InputError if response.status == 400 else MachineError)(_reason(response))
-        return response
+        with closing(http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)) as connection:
+            try:
+                connection.request(method, path, body, headers)
+                with connection.getresponse() as response:
+                    if response.status != 200:
+                        raise (InputError if response.status == 400 else MachineError)(_reason(response))
+                    yield response
+            except (OSError, ValueError, http.client.HTTPException) as error:
+                raise MachineError(f"process {self.pid} went away before all was said ({error}): ask again") from error
 
 
 def _alive(pid: int) -> bool:

@@ -19,7 +19,7 @@ from yarl import URL
 
 from configs.schema import Crawl, Fetch, Politeness, Settings
 from crawl.data_dir import DataDir
-from crawl.reading import guard_of
+from crawl.guarding import guard_of
 from crawl.seeds import why_refused
 from crawl.single import Bounds, Single
 from crawl.stopped import nodes_of

@@ -9,8 +9,8 @@ from pathlib import Path
 from configs.load import load
 from crawl import given
 from crawl.data_dir import DataDir
+from crawl.guarding import guard_of
 from crawl.page_node import PageNode
-from crawl.reading import guard_of
 from crawl.scope import Scope
 from wire.clock import SystemClock
 

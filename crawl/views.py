@@ -44,7 +44,6 @@ class View:
         self.depth: NDArray[np.uint8] = columns["depth"][:n].copy()
         self.due: NDArray[np.uint32] = columns["due"][:n].copy()
         self.seen: NDArray[np.uint32] = columns["seen"][:n].copy()
-        self.rate: NDArray[np.float32] = columns["rate"][:n].copy()
         self.cash: NDArray[np.int64] = node.purse.effective(slice(0, n)).copy()
         self.keys: NDArray[np.int64] = columns["cash"][:n].copy()
         self.importance: NDArray[np.float64] = node.purse.importance(slice(0, n))
@@ -101,7 +100,7 @@ class View:
             "depth": int(self.depth[page]),
             "importance": round(float(self.importance[page]) / mean, 6),
             "cash": int(self.cash[page]),
-            "change_rate": round(float(self.rate[page]), 6) if row.reads else None,
+            "change_rate": round(row.rate, 6) if row.reads else None,
             "interval_s": max(0, due - row.last_read) if dated and row.last_read else None,
             "first_seen": stamp(int(self.seen[page])),
             "first_read": stamp(row.first_read),
@@ -211,8 +210,9 @@ class Views:
         for page in pages[np.argsort(-importance[pages], kind="stable")].tolist():
             if count <= 0 or (len(best) == count and importance[page] <= best[0][0]):
                 break
-            age = max(0.0, now - view.row(page).last_read) / 86_400.0
-            score = float(importance[page]) * -math.expm1(-float(view.rate[page]) * age)
+            row = view.row(page)
+            age = max(0.0, now - row.last_read) / 86_400.0
+            score = float(importance[page]) * -math.expm1(-row.rate * age)
             if len(best) < count:
                 heapq.heappush(best, (score, page))
             else:

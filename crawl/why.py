@@ -51,8 +51,7 @@ def _because(view: View, page: int, now: float) -> list[str]:
     row = view.row(page)
     if row.reads and view.state[page] == State.READ:
         said.append(
-            f"It was read {row.reads} times and changed {row.changes} times: "
-            f"about {float(view.rate[page]):.3g} changes a day."
+            f"It was read {row.reads} times and changed {row.changes} times: about {row.rate:.3g} changes a day."
         )
         due = int(view.due[page])
         if not view.node.planner.refreshing:

@@ -1,7 +1,7 @@
 """The victims and their killer: processes of the real command that are ended at a chosen moment.
 
-What comes in: the entry of a computed web, options, a Moment. What goes out: a data directory that was left as it was at
-that moment, and what `audit` and `export` say of it. Every life says its number in its User-Agent (`--contact`).
+What comes in: the entry of a computed web, options, a Moment. What goes out: a data directory that was left as it was
+at that moment, and what `audit` and `export` say of it. Every life says its number in its User-Agent (`--contact`).
 """
 
 from __future__ import annotations

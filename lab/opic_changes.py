@@ -76,5 +76,5 @@ def follow(
 
 
 def _truth(graph: Graph) -> Reals:
-    (rank,), _ = pageranks(of_graph(graph), effort=Effort(1e-7))
+    (rank,), _ = pageranks(of_graph(graph), effort=Effort(1e-7, threads=1))
     return normalise(rank)

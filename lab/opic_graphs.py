@@ -25,7 +25,9 @@ def laws(n: int, seed: int) -> dict[str, Graph]:
     rng = np.random.default_rng(seed)
     steep = np.repeat(np.arange(n), power_law(n, rng, least=5, exponent=2.7))
     near = np.repeat(np.arange(n), power_law(n, rng))
-    away = np.where(rng.random(near.size) < 0.95, near + rng.integers(-50, 51, near.size), rng.integers(n, size=near.size))
+    away = np.where(
+        rng.random(near.size) < 0.95, near + rng.integers(-50, 51, near.size), rng.integers(n, size=near.size)
+    )
     return {
         "standard": standard(n, rng),
         "standard, N/3": standard(n // 3, rng),
@@ -43,7 +45,7 @@ def other_graphs(n: int, seed: int, watch: Watch) -> dict[str, Any]:
     for k, (name, graph) in enumerate(graphs.items()):
         truth = reference(graph)
         row = measure(graph, truth)[-1]
-        (rank,), steps = pageranks(of_graph(graph), effort=Effort(1e-4, method="jacobi"))
+        _, steps = pageranks(of_graph(graph), effort=Effort(1e-4, method="jacobi"))
         (ten,), _ = pageranks(of_graph(graph), effort=Effort(1e-15, most=10, method="jacobi"))
         found[name] = {
             "all": row.error_all,
@@ -65,7 +67,7 @@ def tree(depth: int, width: int = 2) -> Graph:
 
 
 def bow_tie(size: int, rng: np.random.Generator) -> Graph:
-    """A third of the pages leads in (0 .. size-1), a third is strongly connected, a third is led to and has no links."""
+    """A third of the pages leads in (0 .. size-1), a third is strongly connected, a third is led to, without links."""
     within, core, out = (np.arange(size) + k * size for k in range(3))
     sources = [within, core, np.repeat(core, 3), core]
     targets = [rng.choice(core, size), np.roll(core, 1), rng.choice(core, 3 * size), rng.choice(out, size)]

@@ -62,6 +62,11 @@ class RefreshRow(
     epoch: int = 0
     """lease of the last applied report: a report of this or an older lease changes nothing"""
 
+    @property
+    def rate(self) -> float:
+        """Expected changes a day, 0 before the first read."""
+        return self.rate_a / self.rate_b if self.rate_b else 0.0
+
 
 class HostRow(
     msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True

@@ -75,11 +75,10 @@ COLUMNS: dict[str, np.dtype[Any]] = {
     "host": np.dtype(np.uint32),
     "due": np.dtype(np.uint32),
     "seen": np.dtype(np.uint32),
-    "rate": np.dtype(np.float32),
     "state": np.dtype(np.uint8),
     "depth": np.dtype(np.uint8),
     "flags": np.dtype(np.uint16),
 }
-"""The hot columns, 40 B a page: cash (key: cash minus the virtual page's scalar), flow, clock of the last spending,
-birth (ticks), host, due (seconds since 1970 of the next read, 0 = none), seen (seconds since 1970: first met), rate
-(changes a day), state, depth, flags."""
+"""The hot columns, 36 B a page: cash (key: cash minus the virtual page's scalar), flow, clock of the last spending,
+birth (ticks), host, due (seconds since 1970 of the next read, 0 = none), seen (seconds since 1970: first met), state,
+depth, flags. The change rate is in Refresh-Data only: who needs it has the row at hand."""

@@ -32,7 +32,7 @@ OPTIONS: Mapping[str, Any] = {
     "bloom_filter_bits": 10,
     "write_buffer_size": 8 << 20,
     "lru_cache_size": 8 << 20,
-    "max_open_files": 64,
+    "max_open_files": 40,
     "max_file_size": 1 << 20,
     "compression": "snappy",
 }

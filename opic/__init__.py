@@ -9,9 +9,16 @@ histories, the importance of every page as if it were read now, and the pages wo
     choose      which pages to spend next: the threshold sweep (the crawler's) and its rivals (the laboratory's)
     graph       a link graph in CSR form and the graphs whose answer is known
     pagerank    offline reference: power iteration, the virtual page's and the small edges' fixpoints
+    matrix      the link matrix in CSR form, from a graph or row by row, in RAM or on mapped files
+    offline     the offline reference at scale: PageRank, personalised and interest, in place, on two threads
+    slices      its distributed form: workers that tell each other values, synchronously or chaotically
     windows     the papers' history policies behind one protocol (laboratory)
+    adaptive    interpolation whose T follows the rate at which the web changes (laboratory)
+    names       selectors and history policies by name
     simulate    OPIC on a graph held in memory: reads against error (laboratory)
+    fast        the same in machine code
     discovery   a crawl that finds its graph from a seed, as the page node runs it (laboratory, tests)
+    jit, spend_kernels, rank_kernels, rank_numpy     inner loops in machine code (numba, an extra), and their twins
 
 What always holds: no file, clock or randomness of its own (seeds and generators are arguments); cash is int64 and
 conserved to the unit by every function here; same input, same output, so a replayed journal gives the same columns.

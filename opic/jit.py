@@ -13,19 +13,19 @@ from typing import Any, TypeVar, cast
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _jit(**options: bool) -> Callable[[F], F]:
+def _jit(parallel: bool) -> Callable[[F], F]:
     from numba import njit
 
     def wrap(function: F) -> F:
         # numpy's rules of division: kernels see to their zeros themselves
-        return cast(F, njit(cache=True, nogil=True, error_model="numpy", **options)(function))
+        return cast(F, njit(cache=True, nogil=True, error_model="numpy", parallel=parallel)(function))
 
     return wrap
 
 
 def compiled(function: F) -> F:
     """The function in machine code, of one thread."""
-    return _jit()(function)
+    return _jit(parallel=False)(function)
 
 
 def in_parallel(function: F) -> F:
@@ -35,16 +35,17 @@ def in_parallel(function: F) -> F:
 
 def threads(count: int) -> int:
     """From now on `prange` loops run on at most `count` threads; returns how many it will be."""
-    from numba import config, get_num_threads, set_num_threads
+    from numba import get_num_threads, set_num_threads
+    from numba.core import config
 
-    set_num_threads(max(1, min(count, config.NUMBA_NUM_THREADS)))
+    set_num_threads(max(1, min(count, int(vars(config)["NUMBA_NUM_THREADS"]))))
     return int(get_num_threads())
 
 
 def _prange() -> type[range]:
     from numba import prange
 
-    return cast(type[range], prange)
+    return prange
 
 
 prange = _prange()

@@ -9,7 +9,7 @@ import numpy as np
 from opic.adaptive import Adaptive
 from opic.arrays import Units
 from opic.choose import Buckets, Cycle, Greedy, Random, Select, Sweep
-from opic.windows import FixedWindow, History, Interpolation, Static, VariableWindow
+from opic.windows import NO_PRIOR, FixedWindow, History, Interpolation, Static, VariableWindow
 
 SELECTORS: dict[str, Callable[[Units, np.random.Generator], Select]] = {
     "sweep": lambda keys, rng: Sweep(),
@@ -29,7 +29,7 @@ WINDOWS: dict[str, Callable[[int, float], History]] = {
     "fixed": FixedWindow,
     "edge": lambda n, window: FixedWindow(n, window, edge=True),
     "improved": lambda n, window: FixedWindow(n, window, edge=True, least=3),
-    "interpolation": Interpolation,
+    "interpolation": lambda n, window: Interpolation(n, window, prior_window=NO_PRIOR),
 }
 """histories with one: m measures, or T turnovers"""
 

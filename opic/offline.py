@@ -261,8 +261,8 @@ def interest(
 ) -> tuple[Array, tuple[Step, ...]]:
     """How surely pages lead to `targets` (float[n] >= 0: 1 for XML, or PR_XML, or any focus), float[n] (P1 5.2).
 
-    matrix: `reversed_graph` (reading a; scaled to sum 1) or `mean_of_children` (reading b; the discounted chance itself,
-    between 0 and the greatest target). What leads to no target has interest 0: nothing is spread uniformly.
+    matrix: `reversed_graph` (reading a; scaled to sum 1) or `mean_of_children` (reading b; the discounted chance
+    itself, between 0 and the greatest target). What leads to no target has interest 0: nothing is spread uniformly.
     """
     scaled, chance = _scaled(targets, matrix, 1 - damping), matrix.row.size > 1
     solution = solve(matrix, [scaled], damping, effort, watch)

@@ -5,8 +5,9 @@ A sweep computes, for every row i of the blocks bounds[b]:bounds[b+1] (one threa
     y[i] = damping * row[i] * sum over links k of row i of weights[k] * before[sources[k]]  +  lift * jump[i]
     after[i] = y[i] * share[i]
 
-Jacobi: `before` and `after` are two vectors. In place (Gauss-Seidel): they are one, so a row sees what the rows above it
-have just become, and with several blocks whatever the other threads have written so far (chaotic iterations, P1 5.4).
+Jacobi: `before` and `after` are two vectors. In place (Gauss-Seidel): they are one, so a row sees what the rows above
+it have just become, and with several blocks whatever the other threads have written so far (chaotic iterations, P1
+5.4).
 `row`, `weights` and `jump` may have one entry, which then stands for all. Sums are float64 whatever the vectors are:
 sums[b] = (L1 norm of the step, sum of the new y, its part on pages without links), each [K] for K vectors.
 """
@@ -24,7 +25,7 @@ Array = npt.NDArray[Any]
 
 
 @compiled
-def _flow(first: int, last: int, sources: Array, weights: Array, before: Array) -> float:
+def _flow(first: int, last: int, sources: Array, weights: Array, before: Array) -> Any:
     """What comes in over links first..last-1. Unsigned numbers: signed ones would each be asked if they count from the
     end, which takes a quarter of the time."""
     flow = 0.0

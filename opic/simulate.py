@@ -151,8 +151,8 @@ def in_batches(batch: int) -> Advance:
     return lambda world, select, reads: advance(world, select, reads, batch)
 
 
-LOGGED = 1 << 16
-"""reads between two looks at the log: bounds its memory"""
+LOGGED = 20
+"""times per N reads that policies hear of the log: what is told in rounds is out of order between pages by no more"""
 
 
 def states(
@@ -162,7 +162,7 @@ def states(
     done = 0
     for goal in reads:
         while done < goal:
-            log = advance(world, select, min(LOGGED, goal - done))
+            log = advance(world, select, min(max(1, world.graph.n // LOGGED), goal - done))
             remember(histories, log)
             done += log.pages.size
         yield done

@@ -32,7 +32,9 @@ class Values(NamedTuple):
 class Worker:
     """Slice `number` of `bounds`: pages bounds[number] .. bounds[number+1]-1. Its vector y solves y = c A y + 1."""
 
-    def __init__(self, matrix: Matrix, bounds: Array, number: int, damping: float = DAMPING, engine: str = "auto"):
+    def __init__(
+        self, matrix: Matrix, bounds: Array, number: int, damping: float = DAMPING, engine: str = "auto"
+    ) -> None:
         self.number, self.damping = number, damping
         low, high = int(bounds[number]), int(bounds[number + 1])
         ends = matrix.indptr[low : high + 1].astype(np.int64)
@@ -56,7 +58,8 @@ class Worker:
 
     def ask(self, other: int) -> Array:
         """The pages of worker `other` whose values this one needs."""
-        return self.wanted[self.owner == other]
+        pages: Array = self.wanted[self.owner == other]
+        return pages
 
     def asked_by(self, other: int, pages: Array, low: int) -> None:
         """Worker `other` needs these pages of ours, which begin with page `low`."""
@@ -143,7 +146,7 @@ def chaotic(
 
 def residual(team: Sequence[Worker]) -> float:
     """L1 norm of everyone's last step over that of the vector."""
-    step, total = sum(worker.norms for worker in team)
+    step, total = np.sum([worker.norms for worker in team], axis=0)
     return float(step / total)
 
 

@@ -25,7 +25,7 @@ _BY_30, _BY_27, _BY_31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 @compiled
-def _start(page: int, visit: int, degree: int) -> int:
+def _start(page: int, visit: int, degree: int) -> np.int64:
     """cash.seeds_of of one page, modulo its number of links."""
     x = np.uint64(page) * _GOLDEN + np.uint64(visit)
     x = (x ^ (x >> _BY_30)) * _FIRST
@@ -45,9 +45,9 @@ def _pay(books: Units, n: int) -> None:
 
 
 @compiled
-def _spend(page: int, indptr: Pages, indices: Pages, keys: Units, visits: Pages, books: Units, weight: int) -> int:
+def _spend(page: int, indptr: Pages, indices: Pages, keys: Units, visits: Pages, books: Units, weight: int) -> np.int64:
     """World.spend of one page; returns the cash it held."""
-    cash = keys[page] + books[SCALAR]
+    cash: np.int64 = keys[page] + books[SCALAR]
     first, degree = indptr[page], indptr[page + 1] - indptr[page]
     keys[page] = -books[SCALAR]
     virtual = cash

@@ -16,7 +16,6 @@ from opic.arrays import Mask, Pages, Reals
 from opic.cash import UNIT
 from opic.importance import TICKS
 
-
 Times = float | Reals
 
 
@@ -116,11 +115,25 @@ class FixedWindow:
         return estimate
 
 
-class Interpolation:
-    """P2's interpolation in 8 bytes a page; `current` applies the read-time correction with the cash of now."""
+NO_PRIOR = 1 / TICKS
+"""prior window of a page whose birth says nothing about it (importance.PRIOR_WINDOW is for pages found by a crawl)"""
 
-    def __init__(self, n: int, window: float = importance.WINDOW, endowment: float = 1.0, current: bool = True) -> None:
-        self.window, self.current = window, current
+
+class Interpolation:
+    """P2's interpolation in 8 bytes a page; `current` applies the read-time correction with the cash of now.
+
+    prior_window weighs the history that a page is born with: in a graph known from the start NO_PRIOR is best.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        window: float = importance.WINDOW,
+        endowment: float = 1.0,
+        current: bool = True,
+        prior_window: float = importance.PRIOR_WINDOW,
+    ) -> None:
+        self.window, self.current, self.prior_window = window, current, prior_window
         self.flow = importance.at_birth(np.full(n, round(endowment * UNIT), np.int64))
         self.last = np.zeros(n, np.uint32)
         self.birth = np.zeros(n, np.uint32)
@@ -129,7 +142,7 @@ class Interpolation:
         ticks, units = np.uint32(np.asarray(now) * TICKS), np.rint(cash * UNIT).astype(np.int64)
         # only differences count, and modulo 2^32: with each page's own now as 0 they may all have different ones
         columns = self.flow[pages], units, self.last[pages] - ticks, self.birth[pages] - ticks
-        self.flow[pages] = importance.measure(*columns, 0, self.window)
+        self.flow[pages] = importance.measure(*columns, 0, self.window, 1.0, self.prior_window)
         self.last[pages] = ticks
 
     def since(self, pages: Pages, now: Times) -> Reals:
@@ -141,6 +154,7 @@ class Interpolation:
 
     def estimate(self, cash: Reals, now: float) -> Reals:
         units = np.rint(cash * UNIT).astype(np.int64)
-        corrected = importance.as_if_now(self.flow, units, self.last, self.birth, int(now * TICKS), self.window)
+        columns = self.flow, units, self.last, self.birth
+        corrected = importance.as_if_now(*columns, int(now * TICKS), self.window, 1.0, self.prior_window)
         measured = ~importance.never_measured(self.flow)
         return corrected if self.current else np.where(measured, self.flow, corrected)

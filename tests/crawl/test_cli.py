@@ -18,11 +18,12 @@ from tests.crawl.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, rows, s
 
 HEAVY = {"aiohttp", "numpy", "lxml", "msgspec", "uvloop", "plyvel", "rich", "selectolax", "asyncio", "yarl", "aiodns"}
 SEED = "http://127.1.0.1:9999/"
-PAGE_FIELDS = set(
-    "id url host kind http_status state error depth importance cash change_rate interval_s first_seen first_read last_read "
-    "last_change next_read reads changes out_links signature".split()
-)
-STATES = set("unread queued leased read error dead out-of-scope disallowed blocked".split())
+PAGE_FIELDS = {
+    *("id", "url", "host", "kind", "http_status", "state", "error", "depth", "importance", "cash", "change_rate"),
+    *("interval_s", "first_seen", "first_read", "last_read", "last_change", "next_read", "reads", "changes"),
+    *("out_links", "signature"),
+}
+STATES = {"unread", "queued", "leased", "read", "error", "dead", "out-of-scope", "disallowed", "blocked"}
 
 
 @pytest.fixture(scope="module")
@@ -206,8 +207,8 @@ BAD = {
     "config that is none": (["crawl", SEED, "--config", "file"], ["file", "line 1"]),
     "unknown key": (["crawl", SEED, "--config", "key.toml"], ["key.toml", "[politeness]", "did you mean min_delay"]),
     "wrong type": (["crawl", SEED, "--config", "type.toml"], ["type.toml", "concurrency", "whole number", "'many'"]),
-    "open interface": (["serve", "--only-net", "127.0.0.0/8", "--config", "open.toml"], ["[api] host", "0.0.0.0", "127.0.0.1"]),
-    "named interface": (["serve", "--only-net", "127.0.0.0/8", "--config", "name.toml"], ["[api] host", "example.org"]),
+    "open interface": (["serve", *LOOPBACK, "--config", "open.toml"], ["[api] host", "0.0.0.0", "127.0.0.1"]),
+    "named interface": (["serve", *LOOPBACK, "--config", "name.toml"], ["[api] host", "example.org"]),
     "no crawl to look at": (["top", "--data", "new"], ["new", "xyro crawl URL --data new"]),
     "no crawl to audit": (["audit", "--data", "new"], ["new"]),
     "why of a bare host": (["why", "example.org", "--data", "new"], ["write http://example.org"]),
@@ -364,9 +365,9 @@ def test_a_locked_directory_without_interface_is_in_use(crawled, tmp_path):
 
 
 def test_the_demo_ends_by_itself_beside_the_truth(tmp_path):
-    done = process("lab", "demo", "--pages", "300", cwd=tmp_path)
+    done = process("lab", "demo", "--pages", "1000", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "1,500 pages read, 300 known" in done.stdout and "rank correlation 0.9" in done.stdout
+    assert "5,000 pages read, 1,000 known" in done.stdout and "rank correlation 0.9" in done.stdout
     table = done.stdout.split("\n\n")[1].splitlines()
     assert table[0].split() == ["importance", "true", "true", "place", "reads", "changes", "url"] and len(table) == 11
     assert all(abs(float(ours) / float(true) - 1) < 0.5 for ours, true in (line.split()[:2] for line in table[1:]))

@@ -14,8 +14,14 @@ from crawl.progress import line
 from crawl.table import fields, table
 from wire.errors import InputError, MachineError
 
-PAGE = {name: None for name in COLUMNS["pages"]} | {"id": 1, "url": "http://a/?q=1,2", "importance": 1.5, "cash": 7}
-OTHER = PAGE | {"id": 2, "url": 'http://a/"', "signature": "ab", "http_status": 404, "next_read": "2026-01-01T00:00:00Z"}
+PAGE = dict.fromkeys(COLUMNS["pages"]) | {"id": 1, "url": "http://a/?q=1,2", "importance": 1.5, "cash": 7}
+OTHER = PAGE | {
+    "id": 2,
+    "url": 'http://a/"',
+    "signature": "ab",
+    "http_status": 404,
+    "next_read": "2026-01-01T00:00:00Z",
+}
 
 
 def typed(row):
@@ -99,7 +105,13 @@ def test_a_table_has_a_line_a_row_and_lines_up():
 
 
 def test_fields_leave_out_what_is_nought_and_escape_the_rest():
-    said = {"states": {"read": 1200, "dead": 0}, "none_at_all": {"a": 0}, "running": True, "error": "\x1b[2Jx\n", "x": None}
+    said = {
+        "states": {"read": 1200, "dead": 0},
+        "none_at_all": {"a": 0},
+        "running": True,
+        "error": "\x1b[2Jx\n",
+        "x": None,
+    }
     lines = [one.split(maxsplit=1) for one in fields(said).splitlines()]
     assert [words[0] for words in lines] == ["states", "none", "running", "error", "x"]
     assert "read 1,200" in fields(said) and "dead" not in fields(said) and "\x1b" not in fields(said)

@@ -502,7 +502,7 @@ def test_a_date_out_of_a_sitemap_is_evidence_for_the_first_read():
         crawl.answer(crawl.order(url(0, 1)))
         crawl.turn()
         node, page = crawl.page(url(0, 1))
-        rates.append(float(node.columns["rate"][page]))
+        rates.append(node.partition.row(page).rate)
     assert rates[1] > rates[0] > rates[2]
 
 

@@ -104,8 +104,7 @@ def test_run_gives_the_same_points_either_way():
     graph = GRAPHS["standard"]
     truth = pagerank(graph).rank
     runs = [
-        run(graph, Sweep(), [Static(graph.n)], [300, 3000], truth, advance=advance)
-        for advance in (None, fast.advance)
+        run(graph, Sweep(), [Static(graph.n)], [300, 3000], truth, advance=advance) for advance in (None, fast.advance)
     ]
     for a, b in zip(runs[0][0], runs[1][0], strict=True):
         assert (a.reads, a.all_error, a.spearman) == pytest.approx((b.reads, b.all_error, b.spearman))

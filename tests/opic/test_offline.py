@@ -54,9 +54,7 @@ def test_the_tiny_graph_is_as_tabled_in_float32_too():
     for dtype, tolerance in ((np.float64, 1e-8), (np.float32, 1e-6)):
         (found,), _ = pageranks(of_graph(tiny(), dtype), effort=Effort(1e-7 if dtype == np.float32 else 1e-12))
         assert found.dtype == dtype
-        np.testing.assert_allclose(
-            found, [0.35906203, 0.18874594, 0.37990288, 0.03614458, 0.03614458], atol=tolerance
-        )
+        np.testing.assert_allclose(found, [0.35906203, 0.18874594, 0.37990288, 0.03614458, 0.03614458], atol=tolerance)
 
 
 @pytest.mark.parametrize(("engine", "method"), ENGINES)
@@ -76,7 +74,9 @@ def test_the_end_is_foreseen():
 
 def test_in_place_needs_fewer_sweeps():
     graph = GRAPHS["standard"]
-    count = [len(pageranks(of_graph(graph), effort=Effort(1e-3, method=m, threads=1))[1]) for m in ("jacobi", "gauss-seidel")]
+    count = [
+        len(pageranks(of_graph(graph), effort=Effort(1e-3, method=m, threads=1))[1]) for m in ("jacobi", "gauss-seidel")
+    ]
     assert count[1] < count[0]
 
 
@@ -129,7 +129,9 @@ def test_interest_can_be_weighted_by_rank():
     (rank,), _ = pageranks(of_graph(graph), effort=exact())
     xml = np.where(np.arange(graph.n) % 7 == 0, rank, 0.0)
     found, _ = interest(mean_of_children(graph), xml, effort=exact())
-    assert 0 < found.max() <= xml.max() and not np.allclose(found, interest(mean_of_children(graph), (xml > 0) + 0.0)[0])
+    assert 0 < found.max() <= xml.max() and not np.allclose(
+        found, interest(mean_of_children(graph), (xml > 0) + 0.0)[0]
+    )
 
 
 # Memory

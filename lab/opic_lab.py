@@ -1,0 +1,125 @@
+"""`xyro lab opic`: OPIC against the papers' figures, on patterns, and on any link graph.
+
+    xyro lab opic [figures] [--quick] [-o DIR]           figures 2 to 6 of P2 and the claims of both papers
+    xyro lab opic patterns [--pages N] [-o DIR]          chain, ring, star, tree, bow tie, link farm
+    xyro lab opic rank [--pages N] [-o DIR] [--memory BYTES]     Table 1 of P1: the offline computation, timed
+    xyro lab opic --graph FILE.npz [--reads 10] [--select sweep] [--history static] [--json]
+
+Results that are in DIR already are not computed again. Exit code 2 for bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from wire.errors import InputError
+
+MOST_READS = 10_000.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        if options.graph is not None:
+            return _graph(options)
+        return {"figures": _figures, "patterns": _patterns, "rank": _rank}[options.what](options)
+    except InputError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    except ImportError as error:
+        sys.stderr.write(f"{error.name or error}: not installed; `pip install 'xyro[lab]'` brings it\n")
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="xyro lab opic", description="OPIC against the papers and on any graph.")
+    parser.add_argument("what", nargs="?", choices=("figures", "patterns", "rank"), default="figures")
+    parser.add_argument("--quick", action="store_true", help="small graphs: under a minute")
+    parser.add_argument("-o", "--out", type=Path, default=Path("opic-lab"), help="where results go [opic-lab]")
+    parser.add_argument("--pages", type=int, help="pages of a pattern [1000], or of `rank` [2000000]")
+    parser.add_argument("--memory", type=int, help="rank: bytes of private RAM for vectors; the rest goes to files")
+    parser.add_argument("--graph", type=Path, help="an .npz with indptr, indices and, if known, pagerank085")
+    parser.add_argument("--reads", type=float, default=10.0, help="reads a page [10]")
+    parser.add_argument("--select", default="sweep", help="sweep, greedy, cycle, random, buckets [sweep]")
+    parser.add_argument("--history", default="static", help="static, paper, window:M, fixed:T, edge:T, improved:T, "
+                        "interpolation:T, adaptive [static]; M measures, T turnovers")  # fmt: skip
+    parser.add_argument("--seed", type=int, default=1, help="of --select random [1]")
+    parser.add_argument("--json", action="store_true", help="results as JSON on standard output")
+    return parser
+
+
+def _graph(options: argparse.Namespace) -> int:
+    from lab.opic_measure import load, measure, table
+
+    if not 0 < options.reads <= MOST_READS:
+        raise InputError(f"--reads {options.reads:g}: above 0, {MOST_READS:g} at most")
+    if options.seed < 0:
+        raise InputError(f"--seed {options.seed}: 0 or more")
+    _check_names(options.select, options.history)
+    graph, truth = load(options.graph)
+    choice = {"select": options.select, "history": options.history, "reads": options.reads, "seed": options.seed}
+    rows = measure(graph, truth, **choice)
+    text = json.dumps([row.as_json() for row in rows], indent=1) if options.json else table(rows)
+    sys.stdout.write(text + "\n")
+    return 0 if all(row.cash_exact for row in rows) else 1
+
+
+def _check_names(select: str, history: str) -> None:
+    """Before anything long begins. InputError: no such selector or history."""
+    import numpy as np
+
+    from opic import names
+
+    try:
+        names.selector(select, np.ones(1, np.int64), np.random.default_rng(0))
+        names.history(history, 1)
+    except ValueError as error:
+        raise InputError(f"--{error}") from error
+
+
+def _figures(options: argparse.Namespace) -> int:
+    from lab.opic_figures import FULL, QUICK, figures
+
+    results = figures(options.out, QUICK if options.quick else FULL, show=sys.stderr.isatty())
+    _say(options, results)
+    return 0
+
+
+def _patterns(options: argparse.Namespace) -> int:
+    from lab.opic_figures import pattern_files
+
+    pages = options.pages or 1000
+    if not 10 <= pages <= 1_000_000:
+        raise InputError(f"--pages {pages}: 10 to 1,000,000")
+    results = pattern_files(options.out, pages, show=sys.stderr.isatty())
+    _say(options, results, "patterns.txt")
+    return 0
+
+
+def _rank(options: argparse.Namespace) -> int:
+    from lab.opic_rank import table_one
+
+    pages = options.pages or (100_000 if options.quick else 2_000_000)
+    if not 1000 <= pages <= 200_000_000:
+        raise InputError(f"--pages {pages}: 1,000 to 200,000,000")
+    if options.memory is not None and options.memory < 0:
+        raise InputError(f"--memory {options.memory}: 0 bytes or more")
+    results = table_one(options.out, pages, options.memory, show=sys.stderr.isatty())
+    _say(options, results, "rank.txt")
+    return 0
+
+
+def _say(options: argparse.Namespace, results: object, page: str = "claims.txt") -> None:
+    text = json.dumps(results, indent=1) + "\n" if options.json else (options.out / page).read_text(encoding="utf-8")
+    sys.stdout.write(text)
+    if not options.json:
+        sys.stdout.write(f"\nIn {options.out}: {', '.join(sorted(path.name for path in options.out.glob('*.*')))}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
