@@ -12,11 +12,11 @@ The loop, and who does what in it:
     fetch_node.py   orders into xyro's pool, one report for each back to the page node of its partition
     load_node.py    XML bodies into loader: links of feeds and sitemaps, documents that wait for their parts
     single.py       all nodes of one machine on one event loop and an in-process bus; says when a crawl is over
-    reading.py      from settings to guard, client, fetcher and pool
+    reading.py      from settings to client, fetcher and pool     guarding.py   to the guard
 
 Around it, a process's life and its face:
 
-    cli.py, __main__.py   the command `xyro`        lifespan.py   start, serve, stop; signals; the closing report
+    cli.py, cli_*.py      the command `xyro`        lifespan.py   start, serve, stop; signals; the closing report
     given.py              DIR/crawl.toml: a resumed crawl keeps the scope it was last given
     data_dir.py           DIR/p0000 ...             run_file.py   DIR/run: where the running process answers
     api.py, long_looks.py its HTTP interface on loopback          progress.py, log.py   what a person sees meanwhile

@@ -292,17 +292,18 @@ class PageNode:
 
     # -- URLs ----------------------------------------------------------------------------------------------------
 
-    def resolve(self, urls: list[str], depths: list[int], exempt: bool = False) -> Ids:
-        """Pages of URLs; unknown ones are minted at the depth given. exempt: scope does not hold for them."""
+    def resolve(self, urls: Sequence[str], depths: Sequence[int] | Ids, exempt: bool = False) -> Ids:
+        """Pages of URLs; unknown ones are minted at the least depth given. exempt: scope does not hold for them."""
         pages = np.array(self.partition.urls.find(urls), np.int64)
-        if len(pages) and pages.min() < 0:
+        unknown = np.flatnonzero(pages < 0)
+        if len(unknown):
+            wanted = [urls[i] for i in unknown.tolist()]
             new: dict[str, int] = {}
-            for i in np.flatnonzero(pages < 0).tolist():
-                new.setdefault(urls[i], depths[i])
+            for url, depth in zip(wanted, np.asarray(depths, np.int64)[unknown].tolist(), strict=True):
+                new[url] = min(depth, new.get(url, depth))
             first = self._mint(list(new), list(new.values()), exempt)
             numbers = dict(zip(new, range(first, first + len(new)), strict=True))
-            for i in np.flatnonzero(pages < 0).tolist():
-                pages[i] = numbers[urls[i]]
+            pages[unknown] = [numbers[url] for url in wanted]
         self._touched.append(pages)
         return pages
 
@@ -318,25 +319,24 @@ class PageNode:
             else:
                 states.append(judge_url(url, depth))
         hosts = [self.partition.host(authority(url)) for url in urls]
-        first = self.partition.mint(urls, hosts, states, depths)
-        self.columns["seen"][first : self.columns.n] = int(self._now)
+        first = self.partition.mint(urls, hosts, states, depths, int(self._now))
         self.purse.mint(first, np.array(states, np.uint8) == State.FOREIGN)
         return first
 
     def _resolve_links(self, spending: _Spending) -> None:
         """Turn the URL runs of this turn's pages into children, store them, lower depths where a way got shorter."""
-        depth = self.columns["depth"]
-        depths: list[int] = []
-        for index, start, stop in spending.open:
-            depths.extend([int(depth[spending.pages[index]]) + 1] * (stop - start))
+        if not spending.open:
+            return
+        parents = self.columns["depth"][[spending.pages[index] for index, _, _ in spending.open]].astype(np.int64)
+        depths = np.repeat(parents + 1, [stop - start for _, start, stop in spending.open])
         found = self.resolve(spending.urls, depths)
+        numbers = found.astype(np.uint32)
         for index, start, stop in spending.open:
-            children = found[start:stop].astype(np.uint32)
-            spending.children[index] = children
+            children = spending.children[index] = numbers[start:stop]
             if self.settings.store.links:
                 self.partition.put(keys.LINK.key(spending.pages[index]), links.pack(children, links.NO_FOREIGN))
-        if self.scope.by_depth and len(found):
-            self._shorten(found, np.array(depths, np.int64))
+        if self.scope.by_depth:
+            self._shorten(found, depths)
 
     def _shorten(self, pages: Ids, depths: Ids) -> None:
         """A shorter way to a page: its depth falls, what was too deep may come into scope, and so on down."""

@@ -43,7 +43,6 @@ class View:
         self.host: NDArray[np.uint32] = columns["host"][:n].copy()
         self.depth: NDArray[np.uint8] = columns["depth"][:n].copy()
         self.due: NDArray[np.uint32] = columns["due"][:n].copy()
-        self.seen: NDArray[np.uint32] = columns["seen"][:n].copy()
         self.cash: NDArray[np.int64] = node.purse.effective(slice(0, n)).copy()
         self.keys: NDArray[np.int64] = columns["cash"][:n].copy()
         self.importance: NDArray[np.float64] = node.purse.importance(slice(0, n))
@@ -102,7 +101,7 @@ class View:
             "cash": int(self.cash[page]),
             "change_rate": round(row.rate, 6) if row.reads else None,
             "interval_s": max(0, due - row.last_read) if dated and row.last_read else None,
-            "first_seen": stamp(int(self.seen[page])),
+            "first_seen": stamp(rows.first_seen(self.store.get(keys.MAP.key(page)) or b"")),
             "first_read": stamp(row.first_read),
             "last_read": stamp(row.last_read),
             "last_change": stamp(row.last_change if row.reads else 0),

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from lab import opic_parts
 from opic.graph import power_law, tiny
-from opic.matrix import Allocate, Array, Matrix, id_type, of_graph
+from opic.matrix import Allocate, Array, Matrix, of_graph
 from opic.offline import Effort, Method, Step, pageranks
 from wire.clock import SystemClock
 from wire.errors import InputError, MachineError
@@ -45,9 +45,9 @@ def random_matrix(folder: Path, n: int, seed: int = 1) -> Matrix:
     if not (folder / "done").exists():
         _generate(on_files(folder), n, np.random.default_rng(seed))
         (folder / "done").touch()
-    names = (("indptr", id_type(1 << 30)), ("sources", np.int32), ("share", np.float32))
-    columns = {name: np.memmap(folder / name, dtype, "c") for name, dtype in names}
-    return Matrix(**columns, weights=np.ones(1, np.float32), row=np.ones(1, np.float32))
+    names = (("indptr", np.int32), ("sources", np.int32), ("share", np.float32))
+    indptr, sources, share = (np.memmap(folder / name, dtype, "c") for name, dtype in names)
+    return Matrix(indptr, sources, share, np.ones(1, np.float32), np.ones(1, np.float32))
 
 
 def _generate(allocate: Allocate, n: int, rng: np.random.Generator) -> None:

@@ -255,12 +255,17 @@ class Partition:
             self.put(*self.hosts.stored(number))
         return number
 
-    def mint(self, urls: Sequence[str], hosts: Sequence[int], states: Sequence[int], depths: Iterable[int]) -> int:
-        """New pages for distinct unknown URLs; returns the first local number. Their other columns are zero."""
+    def mint(
+        self, urls: Sequence[str], hosts: Sequence[int], states: Sequence[int], depths: Iterable[int], seen: int = 0
+    ) -> int:
+        """New pages for distinct unknown URLs, met at `seen` (seconds since 1970); returns the first local number.
+
+        Their other columns are zero.
+        """
         first = self.columns.grow(len(urls))
         end = first + len(urls)
         for page, url in enumerate(urls, first):
-            self.put(keys.MAP.key(page), rows.pack_map(url))
+            self.put(keys.MAP.key(page), rows.pack_map(url, seen))
         for url, page in self.urls.add(urls, first):
             self.put(keys.CLASH.key(url), page.to_bytes(4, "big"))
         host = np.array(hosts, np.uint32)

@@ -170,13 +170,19 @@ def _version_of(data: bytes) -> int | None:
     return fields[0] if whole else None
 
 
-def pack_map(url: str) -> bytes:
-    """Map-Data: the canonical URL as UTF-8."""
-    return url.encode()
+def pack_map(url: str, seen: int = 0) -> bytes:
+    """Map-Data: when the URL was first met (u32, seconds since 1970, big-endian), then the canonical URL as UTF-8."""
+    return seen.to_bytes(4, "big") + url.encode()
 
 
 def unpack_map(row: bytes) -> str:
+    """The URL. MachineError where the row is none of Map-Data."""
     try:
-        return row.decode()
+        return row[4:].decode()
     except UnicodeDecodeError as error:
         raise MachineError(f"damaged store: Map-Data: {error}: restore the directory from a copy") from None
+
+
+def first_seen(row: bytes) -> int:
+    """When the URL was first met: seconds since 1970."""
+    return int.from_bytes(row[:4], "big")

@@ -74,11 +74,10 @@ COLUMNS: dict[str, np.dtype[Any]] = {
     "birth": np.dtype(np.uint32),
     "host": np.dtype(np.uint32),
     "due": np.dtype(np.uint32),
-    "seen": np.dtype(np.uint32),
     "state": np.dtype(np.uint8),
     "depth": np.dtype(np.uint8),
     "flags": np.dtype(np.uint16),
 }
-"""The hot columns, 36 B a page: cash (key: cash minus the virtual page's scalar), flow, clock of the last spending,
-birth (ticks), host, due (seconds since 1970 of the next read, 0 = none), seen (seconds since 1970: first met), state,
-depth, flags. The change rate is in Refresh-Data only: who needs it has the row at hand."""
+"""The hot columns, 32 B a page: cash (key: cash minus the virtual page's scalar), flow, clock of the last spending,
+birth (ticks), host, due (seconds since 1970 of the next read, 0 = none), state, depth, flags. When a URL was first met
+is in Map-Data and the change rate in Refresh-Data: who needs them has the row at hand."""

@@ -30,7 +30,7 @@ from wire.errors import InputError, MachineError
 
 OPTIONS: Mapping[str, Any] = {
     "bloom_filter_bits": 10,
-    "write_buffer_size": 8 << 20,
+    "write_buffer_size": 4 << 20,
     "lru_cache_size": 8 << 20,
     "max_open_files": 40,
     "max_file_size": 1 << 20,

@@ -13,6 +13,7 @@ The way back (page -> URL) is Map-Data; as in P1, the inverse is hashing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 
 import numpy as np
 from xxhash import xxh3_64_intdigest
@@ -45,10 +46,9 @@ class UrlMap:
 
     def find(self, urls: Sequence[str]) -> list[int]:
         """Page of each URL, ABSENT where it was never met."""
-        young = self._young.get
-        pages = [young(url, ABSENT) for url in urls]
-        unsure = [i for i, page in enumerate(pages) if page == ABSENT]
-        if unsure:
+        pages: list[int] = list(map(self._young.get, urls, repeat(ABSENT)))
+        if ABSENT in pages:
+            unsure = [i for i, page in enumerate(pages) if page == ABSENT]
             for i, page in zip(unsure, self._find_old([urls[i] for i in unsure]), strict=True):
                 pages[i] = page
         return pages

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ Array = npt.NDArray[Any]
 Row = tuple[int, Array, Array | None]
 """(page, the pages it links to, the links' weights or None for 1 each)"""
 Real = type[np.float32] | type[np.float64]
+Reading = Literal["pagerank", "reversed", "mean"]
 Scan = Callable[[], Iterable[Row]]
 """all rows that have links, in any order; called twice, the same rows both times"""
 Allocate = Callable[[str, tuple[int, ...], npt.DTypeLike], Array]
@@ -50,6 +51,8 @@ class Matrix:
     share: Array
     weights: Array
     row: Array
+    averages: bool = False
+    """rows are means over the page's own links: they do not hand a fixed sum on, as PageRank does"""
 
     def __post_init__(self) -> None:
         if self.indptr.size != self.n + 1 or int(self.indptr[-1]) != self.m or int(self.indptr[0]) != 0:
@@ -99,7 +102,7 @@ def mean_of_children(graph: Graph, dtype: Real = np.float64) -> Matrix:
     """A page gets the mean over the pages it links to: interest, reading (b) of P1 5.2, whose matrix is M^t (row sums
     1). With a target set as jump: the discounted chance that a random surfer who starts at the page meets a target."""
     links = _by_links(graph, np.ones(graph.n), dtype)
-    return replace(links, row=_inverse(graph.out_degree, dtype))
+    return replace(links, row=_inverse(graph.out_degree, dtype), averages=True)
 
 
 def _by_links(graph: Graph, degree: Array, dtype: Real) -> Matrix:
@@ -121,40 +124,53 @@ def from_rows(
     n: int,
     scan: Scan,
     *,
+    reading: Reading = "pagerank",
     both: bool = False,
     weighted: bool = False,
     allocate: Allocate = in_ram,
     dtype: Real = np.float32,
     engine: str = "auto",
 ) -> Matrix:
-    """PageRank's matrix of n pages from rows of links, by two scans; `allocate` may put it on files.
+    """The matrix of n pages from rows of links, by two scans; `allocate` may put it on files.
 
-    weighted: a page shares its rank in proportion to the weights (> 0) that its row gives. both: each link counts in
-    both directions (P2 s.1). ValueError: a page outside 0..n-1, a weight that is not finite and > 0.
+    reading: as `of_graph`, `reversed_graph` or `mean_of_children` do. weighted: a page shares its rank in proportion to
+    the weights (> 0) that its row gives ("mean": is a mean so weighted). both: each link counts in both directions
+    (P2 s.1). ValueError: a page outside 0..n-1, a weight that is not finite and > 0, scans that differ.
     """
-    degree, given = np.zeros(n + 1, np.int64), np.zeros(n)
-    for origins, targets, weights in _batches(scan, both):
+    degree, given, taken = np.zeros(n + 1, np.int64), np.zeros(n), np.zeros(n)
+    for origins, targets, weights in _batches(scan, both, reading):
         _check(n, origins, targets, weights)
         degree[1:] += np.bincount(targets, minlength=n)
         given += np.bincount(origins, weights=weights if weighted else None, minlength=n)
+        taken += np.bincount(targets, weights=weights if weighted else None, minlength=n)
     np.cumsum(degree, out=degree)
     m = int(degree[-1])
     if m == 1:
-        given = np.sign(given)  # an only link takes all, whatever its weight
+        given, taken = np.sign(given), np.sign(taken)  # an only link takes all, whatever its weight
     sources = allocate("sources", (m,), id_type(n))
     kept = allocate("weights", (m,), np.float32) if weighted and m > 1 else np.ones(1, np.float32)
     cursor = degree[:-1].copy()
-    for origins, targets, weights in _batches(scan, both):
+    for origins, targets, weights in _batches(scan, both, reading):
         loops(engine).place(targets, origins, weights, cursor, sources, kept)
     if (cursor != degree[1:]).any():
         raise ValueError("from_rows: the second scan gave other links than the first")
     indptr, share = allocate("indptr", (n + 1,), id_type(m)), allocate("share", (n,), dtype)
-    indptr[:], share[:] = degree, _inverse(given, dtype)
-    return Matrix(indptr, sources, share, kept, np.ones(1, dtype))
+    indptr[:] = degree
+    if reading != "mean":
+        share[:] = _inverse(given, dtype)
+        return Matrix(indptr, sources, share, kept, np.ones(1, dtype))
+    row = allocate("row", (n,), dtype)
+    share[:], row[:] = 1, _inverse(taken, dtype)
+    return Matrix(indptr, sources, share, kept, row, averages=True)
 
 
-def _batches(scan: Scan, both: bool) -> Iterator[tuple[Array, Array, Array]]:
-    """(origins, targets, weights) of about BATCH links at a time."""
+def _batches(scan: Scan, both: bool, reading: Reading) -> Iterator[tuple[Array, Array, Array]]:
+    """(origins, targets, weights) of about BATCH links at a time, turned round where the reading asks for it."""
+    for origins, targets, weights in _forward(scan, both):
+        yield (origins, targets, weights) if reading == "pagerank" else (targets, origins, weights)
+
+
+def _forward(scan: Scan, both: bool) -> Iterator[tuple[Array, Array, Array]]:
     rows: list[Row] = []
     links = 0
     for row in scan():

@@ -131,7 +131,7 @@ class _Lift:
 
     def __init__(self, matrix: Matrix, jump: Array, y: Array, damping: float) -> None:
         shape = y.shape[1:] or (1,)
-        self.damping, self.keeps = damping, matrix.row.size == 1
+        self.damping, self.keeps = damping, not matrix.averages
         self.jump = np.broadcast_to(jump.sum(axis=0, dtype=np.float64), shape)
         if jump.size == 1:
             self.jump = self.jump * matrix.n
@@ -261,10 +261,10 @@ def interest(
 ) -> tuple[Array, tuple[Step, ...]]:
     """How surely pages lead to `targets` (float[n] >= 0: 1 for XML, or PR_XML, or any focus), float[n] (P1 5.2).
 
-    matrix: `reversed_graph` (reading a; scaled to sum 1) or `mean_of_children` (reading b; the discounted chance
+    matrix: `reversed_graph` (reading a: scaled to sum 1) or `mean_of_children` (reading b: the discounted chance
     itself, between 0 and the greatest target). What leads to no target has interest 0: nothing is spread uniformly.
     """
-    scaled, chance = _scaled(targets, matrix, 1 - damping), matrix.row.size > 1
+    scaled, chance = _scaled(targets, matrix, 1 - damping), matrix.averages
     solution = solve(matrix, [scaled], damping, effort, watch)
     found = solution.vectors[:, 0]
     scale = float(np.sum(targets, dtype=np.float64)) if chance else 1 / float(found.sum(dtype=np.float64))

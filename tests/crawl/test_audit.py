@@ -139,7 +139,7 @@ def map_end(node):
 
 
 def other_url(node):
-    put(node, keys.MAP.key(page_in(node, State.READ)), b"http://h77.example/never-met")
+    put(node, keys.MAP.key(page_in(node, State.READ)), b"\0\0\0\0http://h77.example/never-met")
 
 
 def other_host(node):
@@ -224,7 +224,8 @@ def wait_for_nobody(node):
 
 def damaged(layout, node):
     key, value = first_key(node, layout.prefix)
-    put(node, key, value[:-1] if layout is keys.LINK else b"\xc1" + value[1:])
+    start = 4 if layout is keys.MAP else 0  # any four bytes are a date
+    put(node, key, value[:-1] if layout is keys.LINK else value[:start] + b"\xc1" + value[start + 1 :])
 
 
 def with_outbox(node):

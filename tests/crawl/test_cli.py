@@ -6,7 +6,6 @@ import shutil
 import socket
 import subprocess
 import sys
-from importlib.util import find_spec
 
 import msgpack
 import pytest
@@ -377,10 +376,3 @@ def test_the_demo_ends_by_itself_beside_the_truth(tmp_path):
 def test_lab_web_shows_its_own_help():
     done = process("lab", "web", "--help")
     assert done.returncode == 0 and "--pages" in done.stdout and "--truth" in done.stdout
-
-
-def test_parquet_needs_pyarrow_and_says_so(tmp_path):
-    if find_spec("pyarrow"):
-        pytest.skip("pyarrow is installed: test_output.py writes with it")
-    done = xyro("export", "pages", "--format", "parquet", "-o", tmp_path / "p.parquet")
-    assert done.returncode == 2 and "xyro[parquet]" in done.stderr

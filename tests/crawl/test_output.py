@@ -4,6 +4,7 @@ import csv
 import json
 import logging
 import os
+import sys
 import threading
 
 import pytest
@@ -91,6 +92,12 @@ def test_what_cannot_be_written_is_refused_first(tmp_path):
         check("csv", tmp_path / "none" / "there.csv")
     with pytest.raises(InputError, match="-o FILE"):
         check("parquet", None)
+
+
+def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(InputError, match=r"pip install 'xyro\[parquet\]'"):
+        check("parquet", tmp_path / "pages.parquet")
 
 
 # What people read

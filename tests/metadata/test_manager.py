@@ -371,6 +371,6 @@ def test_a_page_missing_from_map_data_is_damage(path, partition):
     changed(path, lambda batch: batch.delete(keys.MAP.key(n - 1)))
     with pytest.raises(MachineError, match="Map-Data knows"):
         Partition.open(path)
-    changed(path, lambda batch: batch.put(keys.MAP.key(n), b"http://x/"))
+    changed(path, lambda batch: batch.put(keys.MAP.key(n), b"\0\0\0\0http://x/"))
     with pytest.raises(MachineError, match=f"hole at page {n - 1}"):
         Partition.open(path)

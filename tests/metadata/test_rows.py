@@ -109,10 +109,10 @@ def test_any_bytes_give_a_row_or_an_error_of_ours(data):
 
 @given(TEXT)
 def test_map_row_is_the_url_itself(url):
-    assert rows.pack_map(url) == url.encode()
-    assert rows.unpack_map(rows.pack_map(url)) == url
+    row = rows.pack_map(url, 1_795_309_741)
+    assert row[4:] == url.encode() and rows.unpack_map(row) == url and rows.first_seen(row) == 1_795_309_741
 
 
 def test_a_map_row_that_is_not_utf8_is_damage():
     with pytest.raises(MachineError, match="Map-Data"):
-        rows.unpack_map(b"http://a/\xff")
+        rows.unpack_map(b"\0\0\0\0http://a/\xff")

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from opic import matrix
 from opic.graph import from_links, standard, tiny
-from opic.matrix import Matrix, from_rows, of_graph
-from opic.offline import Effort, pageranks
+from opic.matrix import Matrix, from_rows, mean_of_children, of_graph, reversed_graph
+from opic.offline import Effort, interest, pageranks
 from opic.pagerank import pagerank
 
 links = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=60)
@@ -77,6 +77,24 @@ def test_both_directions_are_the_undirected_graph(pairs):
     doubled = from_links(10, np.concatenate((sources, targets)), np.concatenate((targets, sources)))
     built = from_rows(10, rows_of(graph), both=True, dtype=np.float64)
     np.testing.assert_allclose(rank(built), pagerank(doubled).rank, atol=1e-10)
+
+
+@pytest.mark.parametrize(("reading", "of"), [("reversed", reversed_graph), ("mean", mean_of_children)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_give_the_matrices_of_interest_too(reading, of, weighted):
+    graph = standard(60, np.random.default_rng(4))
+    ones = np.full(graph.m, 2.0) if weighted else None
+    built = from_rows(60, rows_of(graph, ones), reading=reading, weighted=weighted, dtype=np.float64)
+    targets = np.eye(60)[7]
+    found, wanted = (interest(m, targets, effort=Effort(1e-14))[0] for m in (built, of(graph)))
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
+def test_the_interest_of_one_page_alone():
+    for links, chance in (([], 0.15 * 3), ([0], 3.0)):
+        rows = [(0, np.array(links, np.int64), None)]
+        found, _ = interest(from_rows(1, lambda rows=rows: rows, reading="mean"), np.array([3.0]), effort=Effort(1e-7))
+        assert found[0] == pytest.approx(chance, rel=1e-4)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
