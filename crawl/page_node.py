@@ -533,10 +533,10 @@ class PageNode:
     def _load(self, page: int, load: _Load, spending: _Spending) -> str:
         """Apply a LoadReport: a WAITING one goes to Status-Data, a final one spends the page's cash. -> error class"""
         report = load.report
-        self._release_want(page)
         if report.state is LoadState.WAITING:
             self._wait(page, load)
             return ""
+        self._release_want(page)
         self._forget_load(page)
         spending.over_urls(page, _followed(report.links.urls, report.links.flags))
         spending.modified.extend(report.modified)
@@ -564,6 +564,7 @@ class PageNode:
             row = rows.unpack_wait(stored)
         else:
             return
+        self._release_want(page)
         self.waits[page] = needs
         self.partition.put(keys.STATUS.key(page), rows.pack(msgspec.structs.replace(row, needs=needs)))
         self.want(needs, Priority.BLOCKING)

@@ -137,19 +137,15 @@ def test_a_port_that_is_taken_is_named():
 PATHS = ["/status", "/top", "/why?url=http://a/", "/audit", "/export/pages", "/submit", "/hosts", "/nowhere"]
 
 
-@pytest.mark.parametrize("token", ["", "wrong", TOKEN[:-1], TOKEN + "x", "the-tokén", "\udcff"])
-async def test_without_the_token_only_health_answers(served, token):
-    header = {"Authorization": f"Bearer {token}"} if token else {}
+async def test_without_the_token_only_health_answers(served):
     for path in PATHS:
         method = "POST" if path in ("/submit", "/hosts") else "GET"
-        if token == "\udcff":
-            status = await raw(
-                served, f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer \xff\r\n\r\n"
-            )
-        else:
+        for token in ("", "wrong", TOKEN[:-1], TOKEN + "x", "the-tokén"):
+            header = {"Authorization": f"Bearer {token}"} if token else {}
             status, answer, _ = await ask(served + path, method, token="", headers=header, data=b"{}")
-            assert "token" in answer["error"] and TOKEN not in answer["error"]
-        assert status == 401
+            assert status == 401 and "token" in answer["error"] and TOKEN not in answer["error"]
+        head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer \xff\r\n\r\n"
+        assert await raw(served, head) == 401
     assert (await ask(f"{served}/health", token=""))[0] == 200
 
 
@@ -163,14 +159,15 @@ async def raw(base, head):
     return int(line.split()[1])
 
 
-@pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example:80", "127.0.0.2", "[::2]:80", "", "localhost.evil.example"]
-)
-async def test_another_host_name_is_refused_whatever_the_token(served, host):
+FOREIGN = ["evil.example", "127.0.0.1.evil.example:80", "127.0.0.2", "[::2]:80", "", "localhost.evil.example"]
+
+
+async def test_another_host_name_is_refused_whatever_the_token(served):
     """DNS rebinding: a page of evil.example, pointed at 127.0.0.1, is still evil.example's."""
-    for path in ("/health", "/status"):
-        head = f"GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
-        assert await raw(served, head) == 403
+    for host in FOREIGN:
+        for path in ("/health", "/status"):
+            head = f"GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+            assert await raw(served, head) == 403
     assert await raw(served, f"GET /status HTTP/1.0\r\nAuthorization: Bearer {TOKEN}\r\n\r\n") in (200, 403)
 
 
@@ -187,39 +184,39 @@ async def test_other_origins_get_no_leave(served):
 # What it refuses
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body", "status", "why"),
-    [
-        ("GET", "/nowhere", None, 404, "Not Found"),
-        ("GET", "/submit", None, 405, "Not Allowed"),
-        ("DELETE", "/export/pages", None, 405, "Not Allowed"),
-        ("GET", "/export/secrets", None, 400, "pages, links or hosts"),
-        ("GET", "/export/..%2f..%2fetc%2fpasswd", None, 400, "pages, links or hosts"),
-        ("GET", "/top?n=many", None, 400, "whole number"),
-        ("GET", "/top?n=-1", None, 400, "whole number"),
-        ("GET", "/top?n=%C2%B2", None, 400, "whole number"),
-        ("GET", "/top?by=luck", None, 400, "importance, cash or stale"),
-        ("GET", "/why", None, 400, "http"),
-        ("GET", "/why?url=example.org", None, 400, "write http://example.org"),
-        ("POST", "/submit", b"", 400, "not JSON"),
-        ("POST", "/submit", b"\xff\xfe", 400, "not JSON"),
-        ("POST", "/submit", b"[" * 100_000, 400, "not JSON"),
-        ("POST", "/submit", b"[]", 400, "not a JSON object"),
-        ("POST", "/submit", b"{}", 400, "list of at most 10,000"),
-        ("POST", "/submit", b'{"urls": "http://a/"}', 400, "list of at most"),
-        ("POST", "/submit", b'{"urls": [1]}', 400, "list of at most"),
-        ("POST", "/submit", json.dumps({"urls": ["http://127.1.0.1/"] * 10_001}).encode(), 400, "list of at most"),
-        ("POST", "/submit", b'{"urls": [], "priority": "blocking"}', 400, "priority is ordered"),
-        ("POST", "/submit", b" " * (BODY + 1), 413, "Too Large"),
-        ("POST", "/hosts", b'{"host": "a"}', 400, "pause, resume or block"),
-        ("POST", "/hosts", b'{"host": 1, "action": "pause"}', 400, "host[:port]"),
-        ("POST", "/hosts", b'{"host": "a", "action": ["pause"]}', 400, "pause, resume or block"),
-    ],
-)
-async def test_a_bad_request_is_told_in_json_and_harms_nothing(served, method, path, body, status, why):
-    answer = await ask(served + path, method, data=body and io.BytesIO(body))
-    assert answer[0] == status and why in answer[1]["error"]
-    assert (await ask(f"{served}/health"))[0] == 200
+BAD = [
+    ("GET", "/nowhere", None, 404, "Not Found"),
+    ("GET", "/submit", None, 405, "Not Allowed"),
+    ("DELETE", "/export/pages", None, 405, "Not Allowed"),
+    ("GET", "/export/secrets", None, 400, "pages, links or hosts"),
+    ("GET", "/export/..%2f..%2fetc%2fpasswd", None, 400, "pages, links or hosts"),
+    ("GET", "/top?n=many", None, 400, "whole number"),
+    ("GET", "/top?n=-1", None, 400, "whole number"),
+    ("GET", "/top?n=%C2%B2", None, 400, "whole number"),
+    ("GET", "/top?by=luck", None, 400, "importance, cash or stale"),
+    ("GET", "/why", None, 400, "http"),
+    ("GET", "/why?url=example.org", None, 400, "write http://example.org"),
+    ("POST", "/submit", b"", 400, "not JSON"),
+    ("POST", "/submit", b"\xff\xfe", 400, "not JSON"),
+    ("POST", "/submit", b"[" * 100_000, 400, "not JSON"),
+    ("POST", "/submit", b"[]", 400, "not a JSON object"),
+    ("POST", "/submit", b"{}", 400, "list of at most 10,000"),
+    ("POST", "/submit", b'{"urls": "http://a/"}', 400, "list of at most"),
+    ("POST", "/submit", b'{"urls": [1]}', 400, "list of at most"),
+    ("POST", "/submit", json.dumps({"urls": ["http://127.1.0.1/"] * 10_001}).encode(), 400, "list of at most"),
+    ("POST", "/submit", b'{"urls": [], "priority": "blocking"}', 400, "priority is ordered"),
+    ("POST", "/submit", b" " * (BODY + 1), 413, "Too Large"),
+    ("POST", "/hosts", b'{"host": "a"}', 400, "pause, resume or block"),
+    ("POST", "/hosts", b'{"host": 1, "action": "pause"}', 400, "host[:port]"),
+    ("POST", "/hosts", b'{"host": "a", "action": ["pause"]}', 400, "pause, resume or block"),
+]
+
+
+async def test_a_bad_request_is_told_in_json_and_harms_nothing(served):
+    for method, path, body, status, why in BAD:
+        answer = await ask(served + path, method, data=body and io.BytesIO(body))
+        assert answer[0] == status and why in answer[1]["error"], (method, path, answer)
+        assert (await ask(f"{served}/health"))[0] == 200
 
 
 async def test_submit_says_of_each_url_what_became_of_it(served, web):

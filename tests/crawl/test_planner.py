@@ -152,7 +152,7 @@ def test_the_room_is_never_exceeded(turns):
     for room, page, what in turns:
         crawl.room = room
         if what == 0:
-            crawl.submit(url(page, page), priority=Priority.BLOCKING if page % 2 else Priority.ORDERED)
+            crawl.submit(*(url(k, page) for k in range(4)), priority=(Priority.BLOCKING, Priority.ORDERED)[page % 2])
         for order in list(crawl.orders.values())[: page % 3]:
             if what == 1:
                 crawl.fail(order, "timeout", retry_in=0.0)
