@@ -10,9 +10,9 @@ The hostile zoo. `zoo` plays the entries of reliability.md section 2 on raw sock
 the failure classes that are right; `zoo_connection`, `zoo_framing`, `zoo_bodies`, `zoo_links` and `zoo_robots` are its
 tables, `zoo_acts` the ways to misbehave.
 
-Figures. `opic_lab` is `xyro lab opic`: `opic_figures`, `opic_graphs`, `opic_changes`, `opic_strategies` run the papers'
-experiments and any graph, `opic_rank` the offline ranking at scale, `opic_plots` and `opic_text` draw and judge. `crash`,
-`crash_kill` and `crash_check` kill a crawl and compare what became of it; `speed` has the tools of the benchmarks.
+Figures. `opic_lab` is `xyro lab opic`: `opic_figures`, `opic_graphs`, `opic_changes` and `opic_strategies` run the
+papers' experiments and any graph, `opic_rank` the offline rank at scale; `opic_plots` and `opic_text` draw and judge.
+`crash`, `crash_kill` and `crash_check` kill a crawl and compare what became of it; `speed` has the benchmarks' tools.
 
 What always holds: equal Shapes give equal bytes at equal times, in any process; a page's bytes change exactly when its
 version does; every URL can be reached from the entry page by followed links and the Sitemap lines of robots.txt;

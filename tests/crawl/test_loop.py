@@ -17,13 +17,15 @@ PAGES, HOSTS = 1200, 8
 
 
 def xyro(*arguments, check=True):
-    done = subprocess.run([sys.executable, "-m", "crawl", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=120)  # fmt: skip
+    command = [sys.executable, "-m", "crawl", *map(str, arguments)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert not check or done.returncode == 0, done.stderr
     return done
 
 
 def crawl(web, data, *options):
-    done = xyro("crawl", web.entry, "--data", data, "--scope", "any", "--only-net", "127.0.0.0/8", "--delay", 0, "--json", *options)  # fmt: skip
+    fixed = ("--data", data, "--scope", "any", "--only-net", "127.0.0.0/8", "--delay", 0, "--json")
+    done = xyro("crawl", web.entry, *fixed, *options)
     return json.loads(done.stdout)
 
 
