@@ -18,9 +18,10 @@ from wire.errors import MachineError
 NAME = "crawl.toml"
 _KEPT: Mapping[str, tuple[str, ...]] = {
     "crawl": ("scope", "max_depth", "include", "exclude", "skip_suffixes", "fold_slashes"),
-    "fetch": ("only_net", "allow_private", "ports", "name_servers"),
+    "fetch": ("only_net", "allow_private", "ports", "name_servers", "contact"),
+    "politeness": ("delay",),
 }
-"""section -> keys that decide which URLs belong to the crawl and which are never contacted"""
+"""section -> keys that decide which URLs belong to the crawl, which are never contacted, and how sites are met"""
 _HEAD = (
     "# The scope this crawl was last given (written by xyro). Options and --config files of a later run replace it.\n"
 )
@@ -64,4 +65,5 @@ def _toml(settings: Settings) -> str:
 
 
 def _line(key: str, value: object) -> str:
-    return f"{key} = {json.dumps(msgspec.to_builtins(value), ensure_ascii=False)}"
+    text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
+    return f"{key} = {text}".replace("\x7f", "\\u007f")  # the one character that JSON may hold raw and TOML may not

@@ -147,7 +147,11 @@ class _Life:
         stopped = asyncio.create_task(self.stop.wait())
         try:
             await asyncio.wait([ended, stopped], return_when=asyncio.FIRST_COMPLETED)
-            return ended.result() if ended.done() else "stopped"
+            if not ended.done():
+                return "stopped"
+            if ended.result() == "complete":
+                await single.settle()
+            return ended.result()
         finally:
             for task in (shown, ended, stopped):
                 task.cancel()

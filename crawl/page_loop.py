@@ -23,6 +23,10 @@ from wire.messages import Message, Submit
 from wire.urls import host_of, partition_of
 
 GROUPS = 2
+SETTLING_GROUP = 32
+"""least free spends of a commit group while importance settles"""
+IDLE_SWEEPS = 100
+"""commit groups in a row that found nothing rich enough to spend: the threshold halves with each"""
 TICK = 0.25
 """seconds between two looks at what has become due"""
 CHUNKS_A_TURN = 4
@@ -150,12 +154,27 @@ class PageLoop:
             await asyncio.gather(*self._writes, return_exceptions=True)
             yield
 
-    async def _turn(self) -> None:
+    async def settle(self, turnovers: float, spends: int) -> None:
+        """Let importance settle without a fetch: free spends until the OPIC clock shows so many turnovers.
+
+        A crawl of a few hundred pages has turned its cash over twice when it has read them all. At most `spends`
+        spends, in groups small enough for one to build on the others.
+        """
+        purse = self.node.purse
+        last, idle = purse.spends + spends, 0
+        while purse.clock.turnovers < turnovers and purse.spends < last and idle < IDLE_SWEEPS:
+            before = purse.spends
+            async with self._gate:
+                await self._turn(max(SETTLING_GROUP, self.node.read_pages // 16))
+            idle = idle + 1 if purse.spends == before else 0
+            await asyncio.sleep(0)
+
+    async def _turn(self, free: int = 0) -> None:
         await self._slots.acquire()
         if self.failed is not None:
             raise self.failed
         work, self._work = self._work, Work()
-        turn = self.node.turn(work, self.clock.time(), self._room())
+        turn = self.node.turn(work, self.clock.time(), self._room(), free)
         self.turns += 1
         task = asyncio.create_task(self._write(turn, work))
         self._writes.add(task)

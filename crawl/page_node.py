@@ -236,8 +236,11 @@ class PageNode:
 
     # -- the turn ------------------------------------------------------------------------------------------------
 
-    def turn(self, work: Work, now: float, room: int) -> Turn:
-        """One commit group. `now`: wall clock; `room`: reads that may still be ordered (--max-pages)."""
+    def turn(self, work: Work, now: float, room: int, free: int = 0) -> Turn:
+        """One commit group. `now`: wall clock; `room`: reads that may still be ordered (--max-pages).
+
+        free: spends without a fetch beyond those that the reports of this turn pay for.
+        """
         partition = self.partition
         self._now = now
         partition.begin()
@@ -250,7 +253,7 @@ class PageNode:
         for submit in work.submits:
             self._submit(submit)
         reports = self._live(work.visits)
-        spending = self._free_spends([report.page - partition.base for report in reports])
+        spending = self._free_spends([report.page - partition.base for report in reports], free)
         self._gather(work)
         settled = [self._visit(report, spending) for report in reports]
         self._late_loads(spending)
@@ -438,12 +441,12 @@ class PageNode:
 
     # -- reports -------------------------------------------------------------------------------------------------
 
-    def _free_spends(self, visited: Sequence[int]) -> _Spending:
+    def _free_spends(self, visited: Sequence[int], more: int) -> _Spending:
         """Read pages rich in cash spend over stored links without a fetch; dangling ones pay the virtual page."""
         spending = _Spending()
-        if not visited:
+        free = int(self.settings.opic.spend_ratio * len(visited) + 0.5) + more
+        if not visited and not more:
             return spending
-        free = int(self.settings.opic.spend_ratio * len(visited) + 0.5)
         read, dangling = self.purse.rich(free, np.array(visited, np.int64))
         for page in read.tolist():
             children = self.partition.children(page)

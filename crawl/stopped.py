@@ -22,7 +22,7 @@ def nodes_of(directory: Path) -> Iterator[list[PageNode]]:
     try:
         settings = load(given.paths(directory))
         scope = Scope(settings.crawl, settings.rules, guard_of(settings.fetch).host_allowed)
-        nodes = [PageNode(partition, scope, settings, refreshing=True) for partition in data.partitions]
+        nodes = [PageNode(partition, scope, settings, refreshing=False) for partition in data.partitions]
         now = SystemClock().time()
         for node in nodes:
             node.recover(now)
