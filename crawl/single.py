@@ -115,7 +115,7 @@ class Single:
                 if row.held:
                     self.pool.hold(node.partition.hosts.names[number])
         self._reads_before = self.reads_total
-        if self._reads_before:
+        if not self.data.created:
             polite = self.settings.politeness
             self.fetch.pause = min(polite.min_delay if polite.delay is None else polite.delay, LONGEST_PAUSE)
         for work in (*(loop.run() for loop in self.loops), self.fetch.run(), self._housekeeping()):
