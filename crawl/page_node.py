@@ -183,6 +183,8 @@ class PageNode:
         """pages whose last load has not ended -> epoch of the read that brought the body"""
         self._loads: dict[int, _Load] = {}
         """by page id: loads that came before the PageReport of their read"""
+        self._bodies: dict[int, XmlPage] = {}
+        """by page id: bodies that came before the LoadReport that says that they have to wait"""
         self._touched: list[Ids] = []
         self._nearer: list[Ids] = []
         """pages of other partitions to which a shorter way was found in this turn"""
@@ -511,12 +513,13 @@ class PageNode:
 
     def _gather(self, work: Work) -> None:
         """LoadReports of this turn, beside those that still wait for the PageReport of their read."""
+        self._bodies.update(work.bodies)
         for report in work.loads.values():
-            body = work.bodies.get(report.page)
             before = self._loads.get(report.page)
-            if body is None and before is not None and before.report.epoch == report.epoch:
-                body = before.body
-            self._loads[report.page] = _Load(report, body)
+            body = before.body if before is not None else None
+            if report.page in self._bodies and self._bodies[report.page].epoch <= report.epoch:
+                body = self._bodies.pop(report.page)
+            self._loads[report.page] = _Load(report, body if body is not None and body.epoch == report.epoch else None)
 
     def _late_loads(self, spending: _Spending) -> None:
         """Loads of pages read in an earlier turn. What belongs to no read that still loads changes nothing."""

@@ -22,9 +22,6 @@ Ids = NDArray[np.int64]
 NO_PAGES: Ids = np.empty(0, np.int64)
 SCAN = 1 << 16
 """most pages that one commit group's sweep looks at: 0.1 ms"""
-SLICES, LEAST_SLICE = 16, 16
-"""a group spends at most 1/16 of the pages (but 16) at once: 1,200 pages in groups of 256 reports and 512 free spends
-end with an error of 1.5 % instead of 17; from 12,000 pages on such a group is one slice"""
 LEAST_WINDOW = 4.0
 """turnovers that count while the crawl's graph grows; `window` is what it widens to once it has settled"""
 _READ = int(State.READ)
@@ -103,27 +100,26 @@ class Purse:
         """Spend all cash of distinct `pages` over their `children`; pages born.. are new in this group.
 
         `turn`: number of the commit group, so that a replay draws the same remainders. A page without children pays the
-        virtual page. A group that is large for its crawl spends in slices, each of which has what the ones before it
-        paid: else importance would depend on how much happens to come in at once.
+        virtual page.
         """
         columns = self.columns
-        step = max(LEAST_SLICE, self.known // SLICES)
-        for start in range(0, len(pages), step):
-            ids = np.asarray(pages[start : start + step], np.int64)
-            some = children[start : start + step]
-            degrees = np.fromiter(map(len, some), np.int64, len(some))
-            links = np.concatenate(some).astype(np.int64, copy=False)
-            self._spend(ids, np.concatenate([[0], np.cumsum(degrees)]), links, turn)
+        now = self.clock.ticks
+        if len(pages):
+            ids = np.asarray(pages, np.int64)
+            degrees = np.fromiter(map(len, children), np.int64, len(children))
+            indptr = np.concatenate([[0], np.cumsum(degrees)])
+            links = np.concatenate(children).astype(np.int64, copy=False) if len(children) else NO_PAGES
+            now = self._spend(ids, indptr, links, turn)
             for name in ("flow", "clock", "cash"):
                 columns.touch(name, ids)
             columns.touch("cash", links)
         if columns.n > born:
-            ticks = self.clock.ticks & 0xFFFF_FFFF
+            ticks = now & 0xFFFF_FFFF
             columns["clock"][born : columns.n] = ticks
             columns["birth"][born : columns.n] = ticks
             columns["flow"][born : columns.n] = at_birth(self.effective(slice(born, columns.n)))
 
-    def _spend(self, ids: Ids, indptr: Ids, links: Ids, turn: int) -> None:
+    def _spend(self, ids: Ids, indptr: Ids, links: Ids, turn: int) -> int:
         columns, scalar = self.columns, self.virtual.scalar
         cash = self.effective(ids)
         virtual, amounts = shares(cash, indptr, seeds_of(ids + self.base, turn), self.damping)
@@ -138,7 +134,7 @@ class Purse:
         spent = int(cash.sum())
         self.spent += spent
         self.spends += len(ids)
-        self.clock.advance(spent, UNIT * self.known_everywhere)
+        return self.clock.advance(spent, UNIT * self.known_everywhere)
 
     def heard(self, spent: int, pages: int) -> None:
         """Another part of the crawl told its clock: units it spent so far and pages it knows."""

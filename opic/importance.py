@@ -200,8 +200,12 @@ class NewPages:
 
     @property
     def prior(self) -> float:
-        """Default importance (page-units per turnover) of a page never measured."""
-        return self.received / self.waited if self.seen >= self.TRUSTED and self.waited > 0 else 1.0
+        """Default importance (page-units per turnover) of a page never measured: at most the mean.
+
+        A crawl's first hundred measures may all come in one group, from pages that waited next to no time: their ratio
+        is in the hundreds, and what is measured with it takes many turnovers to forget it.
+        """
+        return min(1.0, self.received / self.waited) if self.seen >= self.TRUSTED and self.waited > 0 else 1.0
 
     def dump(self) -> dict[str, float]:
         return asdict(self)

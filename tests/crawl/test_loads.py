@@ -125,6 +125,36 @@ def test_the_body_is_kept_where_the_needs_move_before_the_page_report_came():
     assert status(crawl) is not None
 
 
+@pytest.mark.parametrize("also", ["report", "nothing"])
+def test_the_body_may_come_a_group_before_its_load_report(also):
+    """A group holds so many messages: the next one may begin anywhere."""
+    crawl, order = begun()
+    crawl.pending[0].append(body_of(order, crawl))
+    crawl.turn()
+    crawl.load(waiting(order, DTD))
+    if also == "nothing":
+        crawl.turn()
+    read(crawl, order)
+    assert [one.url for one in crawl.turn()] == [DTD]
+    assert status(crawl).epoch == order.epoch and crawl.node._bodies == {}
+
+
+def test_the_body_of_a_later_read_is_not_taken_for_an_earlier_one():
+    crawl, first = begun(refreshing=True)
+    read(crawl, first)
+    crawl.turn()
+    crawl.submit(url(0))
+    crawl.turn()
+    again = crawl.order(url(0))
+    crawl.load(over(first, [url(0, 7)]), body_of(again, crawl))
+    crawl.turn()
+    assert children(crawl) == [url(0, 7)]
+    crawl.load(waiting(again, DTD))
+    read(crawl, again, signature=signature(9))
+    assert [one.url for one in crawl.turn()] == [DTD]
+    assert status(crawl).epoch == again.epoch
+
+
 def test_needs_that_move_replace_the_old_ones():
     crawl, order = begun()
     wait_for(crawl, order, DTD)

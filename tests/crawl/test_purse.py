@@ -205,38 +205,3 @@ def test_the_settings_of_now_beat_those_of_the_dump():
     new = Purse(old.columns, 0, 0.85, 2.0, 0.5)
     new.load(old.dump())
     assert (new.sweep.target, new.window.least, new.window.most) == (0.5, 2.0, 2.0)
-
-
-# Importance
-
-
-def graph_of(n, chance):
-    """Children of each page, few of them popular; importance (PageRank, damping .85, mean 1) by power iteration."""
-    popular = chance.permutation(n)
-    children = [np.unique(popular[(n * chance.random(8) ** 3).astype(np.int64)]) for _ in range(n)]
-    wanted = np.ones(n)
-    for _ in range(200):
-        flow = np.zeros(n)
-        for page, links in enumerate(children):
-            np.add.at(flow, links, 0.85 * wanted[page] / len(links))
-        wanted = flow + 0.15
-    return children, wanted / wanted.mean()
-
-
-@pytest.mark.parametrize("group", [4, 64, 400])
-def test_importance_does_not_depend_on_how_much_comes_in_at_once(group):
-    """Groups of a hundredth of the pages, of a sixth, of all of them; two free spends a read."""
-    n, reads, chance = 400, 3200, np.random.default_rng(1)
-    children, wanted = graph_of(n, chance)
-    purse = purse_of(n, window=16.0)
-    purse.window.least = 8.0
-    order = np.concatenate([chance.permutation(n) for _ in range(reads // n)])
-    for turn, start in enumerate(range(0, reads, group)):
-        visited = np.unique(order[start : start + group])
-        free, _ = purse.rich(2 * len(visited), visited)
-        pages = [*free.tolist(), *visited.tolist()]
-        purse.spend(pages, [children[page] for page in pages], n, turn)
-        purse.virtual.pay(purse.known)
-    found = purse.importance(slice(0, n))
-    error = np.abs(found / found.mean() - wanted) / wanted
-    assert error.mean() < 0.05 and total(purse) == n * UNIT

@@ -171,3 +171,11 @@ def test_the_window_starts_afresh_with_growth_and_widens_when_settled():
     assert window.at(20 * TICKS) == pytest.approx(8) and window.at(40 * TICKS) == 16
     window.grew(1101, 40 * TICKS)
     assert window.at(40 * TICKS) == 4 and Window.load(window.dump()) == window
+
+
+def test_a_first_group_that_waited_no_time_does_not_make_every_new_page_important():
+    """126 pages of a crawl's first group, found and spent at once: their ratio would be in the hundreds."""
+    rule = NewPages()
+    flow, cash = at_birth(np.zeros(126, np.int64)), np.full(126, UNIT)
+    rule.learn(flow, cash, np.zeros(126, np.uint32), TICKS // 500)
+    assert rule.seen == 126 and rule.received / rule.waited > 400 and rule.prior == 1.0
