@@ -10,7 +10,8 @@ from wire.urls import canonical
 
 _REFUSALS = {
     "only-net": "only-net: --only-net allows only other networks",
-    "blocked-address": "blocked-address: its address is never contacted; [fetch] allow_private opens a private network",
+    "blocked-address": "blocked-address: a private or reserved address; --only-net 127.0.0.0/8 reads this machine (and "
+    "nothing else), [fetch] allow_private opens other private networks",
     "blocked-port": "blocked-port: its port is not among those that may be contacted; add it to [fetch] ports",
 }
 

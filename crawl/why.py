@@ -40,6 +40,10 @@ _RULES = {
 }
 
 
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
+
+
 def _because(view: View, page: int, now: float) -> list[str]:
     said = [_state(view, page)]
     host = authority(view.url(page))
@@ -51,7 +55,7 @@ def _because(view: View, page: int, now: float) -> list[str]:
     row = view.row(page)
     if row.reads and view.state[page] == State.READ:
         said.append(
-            f"It was read {row.reads} times and changed {row.changes} times: about {row.rate:.3g} changes a day."
+            f"It was read {_times(row.reads)} and changed {_times(row.changes)}: about {row.rate:.3g} changes a day."
         )
         due = int(view.due[page])
         if not view.node.planner.refreshing:
