@@ -24,6 +24,7 @@ from wire.messages import (
     MAX_URL,
     Ack,
     CashTransfer,
+    Document,
     FetchOrder,
     Links,
     LoadReport,
@@ -48,6 +49,7 @@ TAGS: Final[dict[int, type[Message]]] = {
     5: CashTransfer,
     6: Submit,
     7: Ack,
+    8: Document,
 }
 
 _LINKS: list[type] = [str, bytes, int, int]

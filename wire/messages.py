@@ -4,6 +4,7 @@
     PageReport    xyro -> page node        what the web answered: one order, one report
     XmlPage       xyro -> loader           an XML or DTD body, on its way to being parsed
     LoadReport    loader -> page node      links and needs found in it
+    Document      loader -> page node      what the warehouse keeps of it, ahead of its final LoadReport
     CashTransfer  partition -> partition   cash (and news of URLs) for pages that live elsewhere
     Submit        a person -> page node    URLs to read
     Ack           receiver -> sender       applied (and durable) up to here, or refused: retry or never
@@ -249,6 +250,67 @@ class LoadReport:
         _require(bool(self.needs) == (self.state is LoadState.WAITING), "LoadReport: needs go with WAITING")
 
 
+class Verdict(enum.IntEnum):
+    """What validation said of a well-formed document (XML 1.0 section 2.8; not well-formed ones are not kept)."""
+
+    NO_GRAMMAR = 0
+    """it names neither DTD nor schema: well-formed is all that can be said"""
+    VALID = 1
+    INVALID = 2
+    """`problems` says where"""
+    UNVALIDATED = 3
+    """it names a grammar that could not be had, or is none: `problems` says which"""
+
+
+MAX_PROBLEMS = 20
+"""Most validation errors that are kept of one document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What the warehouse keeps of one XML or DTD body: the body itself, packed, and what loading it showed."""
+
+    page: int
+    url: str
+    epoch: int
+    read_at: float
+    kind: Kind
+    digest: bytes
+    """16 bytes: BLAKE2b-128 of the body; the body's name in the repository"""
+    packed: bytes
+    """zlib of the body as it was read (after content decoding)"""
+    size: int
+    """bytes of the body"""
+    verdict: Verdict = Verdict.NO_GRAMMAR
+    problems: tuple[str, ...] = ()
+    """the first validation errors: `line N: message`"""
+    format: str = ""
+    """rss | atom | sitemap | sitemapindex | xhtml | dtd | xml"""
+    root: str = ""
+    """tag of the root element, {namespace}local"""
+    public_id: str = ""
+    grammars: tuple[str, ...] = ()
+    """canonical URLs (or catalog names) of the DTD and the schemas it names"""
+    parts: tuple[str, ...] = ()
+    """canonical URLs of all other documents it was read with: entities, modules of the DTD"""
+    depth: int = 0
+    """deepest nesting of elements"""
+    elements: int = 0
+    tags: int = 0
+    """distinct element names; of a DTD: declared elements"""
+    mime: str = ""
+    charset: str = ""
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.page <= MAX_NUMBER and self.epoch >= 0, "Document: page 0..2**63-1, epoch >= 0")
+        _require(0 < len(self.url) <= MAX_URL, "Document.url:", _LENGTH)
+        _require(isfinite(self.read_at), "Document.read_at: a finite time")
+        _require(self.kind in (Kind.XML, Kind.DTD), "Document.kind: XML or DTD")
+        _require(len(self.digest) == 16, "Document.digest: 16 bytes")
+        _require(len(self.problems) <= MAX_PROBLEMS, "Document.problems: too many")
+        _require(min(self.size, self.depth, self.elements, self.tags) >= 0, "Document: counts >= 0")
+
+
 @dataclass(frozen=True, slots=True)
 class Passing:
     """One item of a CashTransfer: cash for the page `url`; depth and flags matter if it is new there."""
@@ -315,4 +377,4 @@ class Ack:
         _require(0 <= self.seq <= MAX_NUMBER, "Ack.seq: 0..2**63-1")
 
 
-Message = FetchOrder | PageReport | XmlPage | LoadReport | CashTransfer | Submit | Ack
+Message = FetchOrder | PageReport | XmlPage | LoadReport | Document | CashTransfer | Submit | Ack

@@ -18,6 +18,7 @@ from wire.messages import (
     MAX_URL,
     Ack,
     CashTransfer,
+    Document,
     FetchOrder,
     Kind,
     Links,
@@ -28,6 +29,7 @@ from wire.messages import (
     Passing,
     Priority,
     Submit,
+    Verdict,
     XmlPage,
 )
 
@@ -99,6 +101,24 @@ SUBMITS = st.builds(Submit, TUPLES_OF_URLS, st.sampled_from(Priority), st.boolea
 ACKS = st.builds(Ack, st.integers(), st.integers(), NUMBER, TEXT, st.booleans()).filter(
     lambda ack: max(abs(ack.source), abs(ack.target)) <= MAX_NUMBER
 )
+DOCUMENTS = st.builds(
+    Document,
+    page=NUMBER,
+    url=URLS,
+    epoch=COUNT,
+    read_at=TIME,
+    kind=st.sampled_from([Kind.XML, Kind.DTD]),
+    digest=st.binary(min_size=16, max_size=16),
+    packed=st.binary(max_size=40),
+    size=COUNT,
+    verdict=st.sampled_from(Verdict),
+    problems=st.lists(TEXT, max_size=4).map(tuple),
+    grammars=TUPLES_OF_URLS,
+    parts=TUPLES_OF_URLS,
+    depth=COUNT,
+    elements=COUNT,
+    tags=COUNT,
+)
 EVERY: dict[type[Message], st.SearchStrategy[Any]] = {
     FetchOrder: ORDERS,
     PageReport: REPORTS,
@@ -107,6 +127,7 @@ EVERY: dict[type[Message], st.SearchStrategy[Any]] = {
     CashTransfer: TRANSFERS,
     Submit: SUBMITS,
     Ack: ACKS,
+    Document: DOCUMENTS,
 }
 MESSAGES = st.one_of(*EVERY.values())
 
@@ -140,6 +161,8 @@ SHAPES = {
     5: "source target seq items virtual spent pages",
     6: "urls priority seed",
     7: "source target seq error again",
+    8: "page url epoch read_at kind digest packed size verdict problems format root public_id grammars parts depth "
+    "elements tags mime charset",
 }
 
 
