@@ -5,6 +5,9 @@ The loop, and who does what in it:
     page_node.py    one turn = one commit group of one partition: reports become rows and links (metadata), pages spend
                     their cash (opic), change rates and dates follow (refresh), and what comes next becomes orders
       planner.py      what to read next: wanted by people, to be tried again, due, rich
+      spending.py     who spends in this turn, over which children
+      loads.py        what the loader says of bodies, and loads that wait for parts
+      dates.py        change rate, interval, next read of what was settled
       purse.py        the partition's cash, virtual page and OPIC clock
       post.py         what partitions owe each other: outbox, inbox, acknowledgements
       scope.py        which URLs belong, and what is never contacted

@@ -14,37 +14,33 @@ Single-threaded and synchronous: time comes in, a Turn goes out; crawl/single.py
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgpack
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from configs.schema import Settings
+from crawl.dates import Dates, Settled
+from crawl.loads import Loads
 from crawl.planner import Planner
 from crawl.post import Post
 from crawl.purse import NO_PAGES, Purse
 from crawl.scope import Scope
+from crawl.spending import NO_CHILDREN, Spending, followed
 from metadata import keys, links, rows
 from metadata.manager import Commit, Partition
-from metadata.rows import LeaseRow, RefreshRow, WaitRow
-from metadata.states import HINTED, KIND_MASK, KIND_SHIFT, LEASED, NAMED, WANTED, State
-from metadata.visits import Spend, Visit, http_date, judge, next_row
-from opic.importance import never_measured
-from refresh.change import DAY, DEFAULT_PRIOR, first_read, rate, update, usable_last_modified
+from metadata.rows import LeaseRow, RefreshRow
+from metadata.states import HINTED, LEASED, NAMED, WANTED, State
+from metadata.visits import Spend, judge
 from wire.errors import MachineError
 from wire.messages import (
-    LINK_HINT,
-    LINK_NOFOLLOW,
     Ack,
     CashTransfer,
     FetchOrder,
     LoadReport,
-    LoadState,
     Message,
     PageReport,
     Priority,
@@ -54,10 +50,8 @@ from wire.messages import (
 from wire.urls import authority, host_of, partition_of
 
 Ids = NDArray[np.int64]
-NO_CHILDREN: NDArray[np.uint32] = np.empty(0, np.uint32)
 _PLACES = keys.META.key("places")
 _STATUS = keys.STATUS.prefix
-_UNFOLLOWED = frozenset(f for f in range(256) if f & (LINK_NOFOLLOW | LINK_HINT))
 _UNREAD, _READ, _OUT, _BLOCKED, _FOREIGN = map(int, (State.UNREAD, State.READ, State.OUT, State.BLOCKED, State.FOREIGN))
 """plain numbers: looking a member up in an enum costs more than all else that a page needs of its state"""
 
@@ -109,55 +103,6 @@ class Turn:
     """parts that loads of this partition need and others must order"""
 
 
-@dataclass(slots=True)
-class _Settled:
-    """An order settled in this turn, until its row is written."""
-
-    page: int
-    report: PageReport
-    visit: Visit
-    row: RefreshRow | None
-    error: str = ""
-
-
-class _Load(NamedTuple):
-    """What the loader said of one body, and the body if its load has to wait."""
-
-    report: LoadReport
-    body: XmlPage | None
-
-
-class _Spending:
-    """Who spends in this turn, over which children; URLs are resolved for all pages at once."""
-
-    def __init__(self) -> None:
-        self.pages: list[int] = []
-        self.children: list[NDArray[Any]] = []
-        self.urls: list[str] = []
-        self.open: list[tuple[int, int, int]] = []
-        """(index into pages, start, stop) of URL runs that wait to be resolved"""
-        self.modified: list[tuple[str, float]] = []
-        """dates of change that sitemaps and feeds tell of URLs"""
-        self.loads = False
-        """from here on loads are applied: their pages may have spent already"""
-
-    def over(self, page: int, children: NDArray[Any]) -> None:
-        self.pages.append(page)
-        self.children.append(children)
-
-    def over_urls(self, page: int, urls: Sequence[str]) -> None:
-        start = len(self.urls)
-        self.urls.extend(urls)
-        self.open.append((self._index(page), start, len(self.urls)))
-
-    def _index(self, page: int) -> int:
-        """A page spends once a turn: the links of a load that ends now replace what it would have spent over."""
-        if self.loads and page in self.pages:
-            return self.pages.index(page)
-        self.over(page, NO_CHILDREN)
-        return len(self.pages) - 1
-
-
 class PageNode:
     """One partition: `turn` is the loop. Counters are since the process began, `reads` since the crawl began."""
 
@@ -172,19 +117,13 @@ class PageNode:
         )
         self.post = Post(partition, self.purse, self.partitions)
         self.planner = Planner(partition, self.purse, settings, refreshing)
+        self.loads = Loads(partition, self.planner.leases, self)
+        self.dates = Dates(partition, self.purse, self.planner, settings.refresh)
         self.reads = 0
         self.read_pages = 0
         """pages that were read at least once"""
         self.stale = 0
         self.errors: dict[str, int] = {}
-        self.waits: dict[int, tuple[int, ...]] = {}
-        """Status-Data: pages whose load waits -> what it needs, as far as the loader has said it to this process"""
-        self.loading: dict[int, int] = {}
-        """pages whose last load has not ended -> epoch of the read that brought the body"""
-        self._loads: dict[int, _Load] = {}
-        """by page id: loads that came before the PageReport of their read"""
-        self._bodies: dict[int, XmlPage] = {}
-        """by page id: bodies that came before the LoadReport that says that they have to wait"""
         self._touched: list[Ids] = []
         self._nearer: list[Ids] = []
         """pages of other partitions to which a shorter way was found in this turn"""
@@ -209,16 +148,8 @@ class PageNode:
             self.scope.places.update(self._places)
             self._rejudge = state["scope"] != self._rules
         self.planner.recover(now)
-        bodies = [self._recovered(keys.STATUS.split(key), value) for key, value in self.partition.scan(_STATUS)]
+        bodies = [self.loads.recovered(keys.STATUS.split(key), value) for key, value in self.partition.scan(_STATUS)]
         return self.post.recover(), bodies
-
-    def _recovered(self, page: int, stored: bytes) -> XmlPage:
-        """A body whose load waited. The loader will say again what it needs."""
-        wait = rows.unpack_wait(stored)
-        self.waits[page], self.loading[page] = (), wait.epoch
-        body = zlib.decompress(wait.body)
-        page += self.partition.base
-        return XmlPage(page, wait.url, wait.epoch, wait.read_at, wait.kind, wait.mime, wait.charset, body)
 
     def dump(self) -> dict[str, Any]:
         return {
@@ -256,14 +187,14 @@ class PageNode:
             self._submit(submit)
         reports = self._live(work.visits)
         spending = self._free_spends([report.page - partition.base for report in reports], free)
-        self._gather(work)
+        self.loads.gather(work.loads.values(), work.bodies)
         settled = [self._visit(report, spending) for report in reports]
-        self._late_loads(spending)
+        self.loads.late(spending)
         self._resolve_links(spending)
         self._hint(spending.modified)
         self.purse.spend(spending.pages, spending.children, born, partition.next_number)
         self.purse.window.grew(self.purse.known + self.read_pages, self.purse.clock.ticks)
-        self._date(settled, now)
+        self.dates.date(settled, now)
         touched = [*self._touched, *spending.children] if self.partitions > 1 else ()
         transfers = self.post.collect(touched, self._nearer, born)
         orders = self.planner.orders(now, room)
@@ -328,7 +259,7 @@ class PageNode:
         self.purse.mint(first, np.array(states, np.uint8) == State.FOREIGN)
         return first
 
-    def _resolve_links(self, spending: _Spending) -> None:
+    def _resolve_links(self, spending: Spending) -> None:
         """Turn the URL runs of this turn's pages into children, store them, lower depths where a way got shorter."""
         if not spending.open:
             return
@@ -443,9 +374,9 @@ class PageNode:
 
     # -- reports -------------------------------------------------------------------------------------------------
 
-    def _free_spends(self, visited: Sequence[int], more: int) -> _Spending:
+    def _free_spends(self, visited: Sequence[int], more: int) -> Spending:
         """Read pages rich in cash spend over stored links without a fetch; dangling ones pay the virtual page."""
-        spending = _Spending()
+        spending = Spending()
         free = int(self.settings.opic.spend_ratio * len(visited) + 0.5) + more
         if not visited and not more:
             return spending
@@ -458,13 +389,13 @@ class PageNode:
             spending.over(page, NO_CHILDREN)
         return spending
 
-    def _visit(self, report: PageReport, spending: _Spending) -> _Settled:
+    def _visit(self, report: PageReport, spending: Spending) -> Settled:
         """Apply one report whose order is out."""
         page = report.page - self.partition.base
         row = self.planner.settle(page).row
         visit = judge(report, row)
         self._remember_host(page, report)
-        self._release_want(page)
+        self.release(page)
         self.partition.set_state(page, visit.state)
         if visit.answered:
             self.reads += 1
@@ -473,24 +404,22 @@ class PageNode:
             self.errors[report.error] = self.errors.get(report.error, 0) + 1
         if report.sitemaps:
             self._name_sitemaps(report.sitemaps, int(self.columns["depth"][page]) + 1)
-        return _Settled(page, report, visit, row, self._share(page, report, visit.spend, spending))
+        return Settled(page, report, visit, row, self._share(page, report, visit.spend, spending))
 
-    def _share(self, page: int, report: PageReport, spend: Spend, spending: _Spending) -> str:
+    def _share(self, page: int, report: PageReport, spend: Spend, spending: Spending) -> str:
         """Let the page spend over what the read showed, now or when its load has ended. -> the load's error class"""
-        load = self._loads.get(report.page)
-        if load is not None and load.report.epoch == report.epoch:
-            del self._loads[report.page]
-            self.loading[page] = report.epoch
-            return self._load(page, load, spending)
+        load = self.loads.take_early(report.page, report.epoch)
+        if load is not None:
+            return self.loads.apply(page, load, spending)
         if spend is Spend.STORED:
             children = self.partition.children(page)
             spending.over(page, NO_CHILDREN if children is None else children)
         elif spend is Spend.LINKS or (report.loading and not report.error):
-            self._forget_load(page)
+            self.loads.forget(page)
             if spend is Spend.LINKS:
                 self._spend_report(page, report, spending)
             else:
-                self.loading[page] = report.epoch
+                self.loads.loading[page] = report.epoch
                 self._store_want(page, Priority.ORDERED)  # a crash before its LoadReport: read it again
         return ""
 
@@ -501,79 +430,13 @@ class PageNode:
         self.columns["flags"][pages] |= NAMED
         self.columns.touch("flags", pages)
 
-    def _spend_report(self, page: int, report: PageReport, spending: _Spending) -> None:
+    def _spend_report(self, page: int, report: PageReport, spending: Spending) -> None:
         if report.location:
             spending.over_urls(page, (report.location,))
         elif report.nofollow:
             spending.over_urls(page, ())
         else:
-            spending.over_urls(page, _followed(report.links.urls, report.links.flags))
-
-    # -- loads ---------------------------------------------------------------------------------------------------
-
-    def _gather(self, work: Work) -> None:
-        """LoadReports of this turn, beside those that still wait for the PageReport of their read."""
-        self._bodies.update(work.bodies)
-        for report in work.loads.values():
-            before = self._loads.get(report.page)
-            body = before.body if before is not None else None
-            if report.page in self._bodies and self._bodies[report.page].epoch <= report.epoch:
-                body = self._bodies.pop(report.page)
-            self._loads[report.page] = _Load(report, body if body is not None and body.epoch == report.epoch else None)
-
-    def _late_loads(self, spending: _Spending) -> None:
-        """Loads of pages read in an earlier turn. What belongs to no read that still loads changes nothing."""
-        spending.loads = True
-        early: dict[int, _Load] = {}
-        for number, load in self._loads.items():
-            page = number - self.partition.base
-            lease = self.planner.leases.get(page)
-            if lease is not None and lease.epoch == load.report.epoch:
-                early[number] = load
-            elif self.loading.get(page) == load.report.epoch:
-                error, row = self._load(page, load, spending), self.partition.row(page)
-                if error and row is not None:
-                    self.partition.put(keys.REFRESH.key(page), rows.pack(msgspec.structs.replace(row, error=error)))
-        self._loads = early
-
-    def _load(self, page: int, load: _Load, spending: _Spending) -> str:
-        """Apply a LoadReport: a WAITING one goes to Status-Data, a final one spends the page's cash. -> error class"""
-        report = load.report
-        if report.state is LoadState.WAITING:
-            self._wait(page, load)
-            return ""
-        self._release_want(page)
-        self._forget_load(page)
-        spending.over_urls(page, _followed(report.links.urls, report.links.flags))
-        spending.modified.extend(report.modified)
-        return report.error
-
-    def _forget_load(self, page: int) -> None:
-        """The page's load has ended, or another read has replaced it."""
-        self.loading.pop(page, None)
-        if self.waits.pop(page, None) is not None:
-            self.partition.delete(keys.STATUS.key(page))
-
-    def _wait(self, page: int, load: _Load) -> None:
-        """Status-Data of a load that waits: with its body when it begins, with other needs when one of them moved."""
-        wanted, body = load.report.needs, load.body
-        depth = int(self.columns["depth"][page]) + 1
-        needs = tuple(self.resolve(list(wanted), [depth] * len(wanted), exempt=True).tolist())
-        if needs == self.waits.get(page):
-            return
-        if body is not None:
-            row = WaitRow(
-                epoch=body.epoch, needs=(), body=zlib.compress(body.body, 1), url=body.url, kind=body.kind,
-                mime=body.mime, charset=body.charset, read_at=body.read_at, since=body.read_at,
-            )  # fmt: skip
-        elif stored := self.partition.get(keys.STATUS.key(page)):
-            row = rows.unpack_wait(stored)
-        else:
-            return
-        self._release_want(page)
-        self.waits[page] = needs
-        self.partition.put(keys.STATUS.key(page), rows.pack(msgspec.structs.replace(row, needs=needs)))
-        self.want(needs, Priority.BLOCKING)
+            spending.over_urls(page, followed(report.links.urls, report.links.flags))
 
     def _hint(self, modified: Sequence[tuple[str, float]]) -> None:
         """Sitemaps' and feeds' dates of pages that were never read: evidence for their first read, if plausible."""
@@ -593,66 +456,7 @@ class PageNode:
         ):
             self.partition.put(*self.partition.hosts.stored(host))
 
-    def _release_want(self, page: int) -> None:
+    def release(self, page: int) -> None:
         if self.partition.flags[page] & WANTED:
             self.partition.clear_flag(page, WANTED)
             self.partition.delete(keys.LEASE.key(page))
-
-    # -- refresh -------------------------------------------------------------------------------------------------
-
-    def _date(self, settled: list[_Settled], now: float) -> None:
-        """Change rate, weight in S, interval and next read of the pages settled in this turn; their rows."""
-        if not settled:
-            return
-        pages = np.array([one.page for one in settled], np.int64)
-        self.planner.answered(sum(one.visit.answered for one in settled), now)
-        dues, kinds = [], []
-        for one, importance in zip(settled, self._importance(pages), strict=True):
-            belief = self._belief(one)
-            changes = rate(*belief)
-            due, heavy = self.planner.date(one.page, one.report, one.visit, one.row, importance, changes, now)
-            row = next_row(one.report, one.visit, one.row, belief, heavy)
-            if one.error:
-                row = msgspec.structs.replace(row, error=one.error)
-            self.partition.put(keys.REFRESH.key(one.page), rows.pack(row))
-            dues.append(due)
-            kinds.append(int(row.kind) << KIND_SHIFT)
-        self.columns["due"][pages] = dues
-        self.columns["flags"][pages] = (self.columns["flags"][pages] & (~KIND_MASK & 0xFFFF)) | np.array(
-            kinds, np.uint16
-        )
-        for name in ("due", "flags"):
-            self.columns.touch(name, pages)
-
-    def _importance(self, pages: Ids) -> list[float]:
-        """Flow of pages just read; where a page has not spent yet (its load goes on), the estimate of now."""
-        flow = self.columns["flow"][pages]
-        never = never_measured(flow)
-        if never.any():
-            flow[never] = self.purse.importance(pages[never])
-        found: list[float] = flow.tolist()
-        return found
-
-    def _belief(self, one: _Settled) -> tuple[float, float]:
-        """Gamma(a, b) of the change rate after this report (algorithms.md E)."""
-        row, report = one.row, one.report
-        if one.visit.changed is None or row is None or not row.last_read:
-            if row is not None and row.reads and row.rate_b:
-                return row.rate_a, row.rate_b
-            hinted = float(row.last_change) if row is not None and not row.reads else 0.0
-            said = http_date(report.last_modified) if report.last_modified else hinted or None
-            return first_read(DEFAULT_PRIOR, usable_last_modified(said, report.ended))
-        tau = (report.ended - row.last_read) / DAY
-        a, b = (row.rate_a, row.rate_b) if row.rate_b else (DEFAULT_PRIOR.a, DEFAULT_PRIOR.b)
-        age = None
-        if one.visit.changed and report.last_modified:
-            said = http_date(report.last_modified)
-            age = usable_last_modified(said, report.ended, float(row.last_read))
-        return update(a, b, tau, one.visit.changed, age, DEFAULT_PRIOR, self.settings.refresh.memory)
-
-
-def _followed(urls: tuple[str, ...], flags: bytes) -> Sequence[str]:
-    """Links that give cash and new pages."""
-    if _UNFOLLOWED.isdisjoint(flags):
-        return urls
-    return [url for url, flag in zip(urls, flags, strict=True) if flag not in _UNFOLLOWED]

@@ -26,7 +26,7 @@ def summary(nodes: Sequence[PageNode]) -> dict[str, Any]:
         "states": named,
         "hosts": len({name for node in nodes for name in node.partition.hosts.names}),
         "partitions": len(nodes),
-        "waiting_loads": sum(len(node.waits) for node in nodes),
+        "waiting_loads": sum(len(node.loads.waits) for node in nodes),
         "turnovers": round(nodes[0].purse.clock.turnovers, 3),
         "spends": sum(node.purse.spends for node in nodes),
         "scope": nodes[0].scope.mode,

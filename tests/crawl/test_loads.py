@@ -82,7 +82,7 @@ def test_the_final_report_spends_and_lets_go_of_the_body():
     crawl.answer(crawl.order(DTD), kind=Kind.DTD)
     crawl.load(over(order, [url(0, 7), url(0, 8)]))
     crawl.turn()
-    assert status(crawl) is None and crawl.node.waits == {} and crawl.node.loading == {}
+    assert status(crawl) is None and crawl.node.loads.waits == {} and crawl.node.loads.loading == {}
     assert children(crawl) == [url(0, 7), url(0, 8)]
     assert wanted(crawl) == set()
     assert crawl.audit()["ok"]
@@ -94,7 +94,7 @@ def test_a_load_that_ends_with_its_read_spends_at_once():
     read(crawl, order)
     crawl.turn()
     assert children(crawl) == [url(0, 7)] and crawl.node.purse.spends == 1
-    assert status(crawl) is None and wanted(crawl) == set() and crawl.node.loading == {}
+    assert status(crawl) is None and wanted(crawl) == set() and crawl.node.loads.loading == {}
 
 
 @pytest.mark.parametrize("state", ["waiting", "loaded"])
@@ -111,7 +111,7 @@ def test_a_load_report_may_come_a_group_before_its_page_report(state):
         assert [one.url for one in orders] == [DTD] and status(crawl).needs == (1,)
     else:
         assert children(crawl) == [url(0, 7)] and wanted(crawl) == set()
-    assert crawl.node._loads == {}
+    assert crawl.node.loads.early == {}
 
 
 def test_the_body_is_kept_where_the_needs_move_before_the_page_report_came():
@@ -136,7 +136,7 @@ def test_the_body_may_come_a_group_before_its_load_report(also):
         crawl.turn()
     read(crawl, order)
     assert [one.url for one in crawl.turn()] == [DTD]
-    assert status(crawl).epoch == order.epoch and crawl.node._bodies == {}
+    assert status(crawl).epoch == order.epoch and crawl.node.loads.bodies == {}
 
 
 def test_the_body_of_a_later_read_is_not_taken_for_an_earlier_one():
@@ -195,7 +195,7 @@ def test_a_later_read_replaces_the_waiting_load():
     again = crawl.order(url(0))
     crawl.answer(again, [url(0, 3)], signature=signature(99))  # an HTML page now
     crawl.turn()
-    assert status(crawl) is None and crawl.node.loading == {} and children(crawl) == [url(0, 3)]
+    assert status(crawl) is None and crawl.node.loads.loading == {} and children(crawl) == [url(0, 3)]
     crawl.load(over(order, [url(0, 7)]))
     crawl.turn()
     assert children(crawl) == [url(0, 3)]

@@ -437,7 +437,7 @@ def test_nothing_is_kept_of_orders_that_were_answered():
     crawl.run(lambda order: report(order, crawl.now, [url(k % 9, k) for k in range(60)]))
     planner, node = crawl.node.planner, crawl.node
     assert planner.leases == {} and planner.parked == {} and planner.retries == []
-    assert node.loading == {} and node._loads == {} and node.waits == {}
+    assert node.loads.loading == {} and node.loads.early == {} and node.loads.waits == {}
     assert not any(planner.wanted.values()) and len(planner.folders) == 60
     assert not np.any(node.partition.hosts.leased) and not np.any(node.partition.hosts.waiting)
     assert [key for key, _ in node.partition.store.scan(keys.LEASE.prefix)] == []
