@@ -14,10 +14,13 @@ replaces the load of that page that waits; an older read than the waiting one is
 from __future__ import annotations
 
 import gc
+import re
 import zlib
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from loader.feeds import ATOMS, RDF, Atom, Rss
+from loader.json_feed import reader_of
 from loader.needs import AS_DTD, AS_ENTITY, STAND_INS, Shelf, Supply
 from loader.parse import Handler, Limits, XmlFault, pieces, read
 from loader.sitemaps import Sitemap
@@ -31,6 +34,10 @@ TROUBLES = {
     "bad-part": "a part is not what XML allows there; the document was read without any",
 }
 """Errors of INCOMPLETE documents; those of FAILED ones are parse.FAULTS."""
+_LISTS = frozenset({"rss", "atom", "sitemap", "sitemapindex"})
+_SLIPS = frozenset({"not-well-formed", "undeclared-entity", "encoding"})
+_BARE_AMPERSAND = re.compile(rb"&(?!#?\w{1,32};)", re.ASCII)
+"""The commonest slip of all: a URL with & in it, as it is. libxml2's recovery would cut the URL there."""
 _SETTLE = 1 << 20
 """Bytes of waiting bodies read again in one call: some 20 ms, so that a part many wait for does not stop the loop."""
 _LARGE = 1 << 18
@@ -147,7 +154,7 @@ class Intake:
             return self._load_alone(page, named)
         needs = tuple(reading.supply.needs)
         if reading.fault:
-            return _report(page, reading, LoadState.FAILED, reading.fault)
+            return self._failed(page, reading, named)
         if needs and not final:
             return replace(_report(page, reading, LoadState.LOADED), state=LoadState.WAITING, needs=needs)
         if needs or reading.supply.refused:
@@ -158,8 +165,15 @@ class Intake:
         """With its parts it does not parse: whose fault is it?"""
         reading = self._read(page, page.body, self._empty, named)
         if reading.fault:
-            return _report(page, reading, LoadState.FAILED, reading.fault)
+            return self._failed(page, reading, named)
         return _report(page, reading, LoadState.INCOMPLETE, "bad-part")
+
+    def _failed(self, page: XmlPage, reading: _Reading, named: bool) -> LoadReport:
+        """Feeds and sitemaps are lists of URLs: what is behind a slip in them is worth as much as what is before it."""
+        form, fault = reading.handler.format if reading.handler else "", reading.fault
+        if form in _LISTS and fault in _SLIPS:
+            reading = self._read(page, page.body, self._empty, named, recover=True)
+        return _report(page, reading, LoadState.FAILED, fault)
 
     def _load_part(self, page: XmlPage, as_document: LoadReport) -> LoadReport:
         """A wanted part that is no document by itself: an entity (many roots, or none), or declarations."""
@@ -181,7 +195,9 @@ class Intake:
         state = LoadState.FAILED if reading.fault else LoadState.LOADED
         return replace(_report(page, reading, state, reading.fault), format=form)
 
-    def _read(self, page: XmlPage, body: bytes, shelf: Shelf, named: bool, own: bytes | None = None) -> _Reading:
+    def _read(
+        self, page: XmlPage, body: bytes, shelf: Shelf, named: bool, own: bytes | None = None, *, recover: bool = False
+    ) -> _Reading:
         """Parse once; `own` is the body of a part in its wrapper."""
         found = Found(page.url, page.read_at, fold_slashes=self._fold)
         supply = Supply(page.url, shelf, self._limits, self._stand_ins, fold_slashes=self._fold, own=own)
@@ -193,7 +209,15 @@ class Intake:
 
         try:
             charset = page.charset if own is None else ""
-            read(pieces(body, self._limits), charset, root, self._limits, supply.answer)
+            stream = pieces(body, self._limits)
+            if recover:
+                stream = iter([_BARE_AMPERSAND.sub(b"&amp;", b"".join(stream))])
+            first = next(stream, b"")
+            plain = reader_of(first) if own is None else None
+            if plain is not None:
+                reading.handler = plain(b"".join([first, *stream]), found, named)
+            else:
+                read(chain([first], stream), charset, root, self._limits, supply.answer, recover=recover)
         except XmlFault as fault:
             reading.fault = fault.kind
         if reading.handler is not None:
@@ -286,6 +310,8 @@ def _report(page: XmlPage, reading: _Reading, state: LoadState, error: str = "")
         error=error,
         links=reading.found.links(nofollow=handler is not None and handler.nofollow),
         modified=reading.found.dates,
+        rates=reading.found.rates,
+        hubs=reading.found.hubs,
     )
 
 

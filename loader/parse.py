@@ -173,8 +173,18 @@ def _refuse_bomb(size: int, zipped: int, members: int, limits: Limits) -> None:
         raise XmlFault("gzip-bomb", f"{size} of {zipped} bytes in {members} members")
 
 
-def read(parts: Iterable[bytes], charset: str, root: Callable[[str], Handler], limits: Limits, answer: Answer) -> None:
+def read(
+    parts: Iterable[bytes],
+    charset: str,
+    root: Callable[[str], Handler],
+    limits: Limits,
+    answer: Answer,
+    *,
+    recover: bool = False,
+) -> None:
     """Parse the pieces of one body; `root` chooses the handler when the root element's tag is known.
+
+    recover: go on behind what is not well-formed, as libxml2 does (for feeds and sitemaps, whose URLs are wanted).
 
     `charset` is the media type's (empty: none). Order of belief (XML 1.0 appendix F, RFC 7303): byte order mark,
     charset, XML declaration, UTF-8. White space before the XML declaration, a common slip, is forgiven. Raises
@@ -186,7 +196,7 @@ def read(parts: Iterable[bytes], charset: str, root: Callable[[str], Handler], l
         raise XmlFault("empty")
     events, resolver = _Events(root, limits), _Resolver(answer)
     try:
-        parser = _parser(events, _encoding(first, charset))
+        parser = _parser(events, _encoding(first, charset), recover)
         parser.resolvers.add(resolver)
         parser.feed(first)
         events.fed(len(first))
@@ -205,7 +215,9 @@ def _first(stream: Iterator[bytes]) -> bytes:
     """Enough bytes to know the family of the encoding by (4), from the first that is not white space."""
     first = b""
     while len(first) < 4 and (piece := next(stream, b"")):
-        first = (first + piece).lstrip(b" \t\r\n")
+        first += piece
+        mark = BOMS[0] if first.startswith(BOMS[0]) else b""
+        first = mark + first[len(mark) :].lstrip(b" \t\r\n")
     return first
 
 
@@ -220,7 +232,7 @@ def _encoding(head: bytes, charset: str) -> str | None:
     return "UTF-16BE" if head[0:2] == b"\0<" and head[2:3] == b"\0" else None
 
 
-def _parser(events: _Events, encoding: str | None) -> Any:
+def _parser(events: _Events, encoding: str | None, recover: bool) -> Any:
     """A parser for one body. It may resolve entities and load DTDs because a _Resolver is all that it can ask."""
     try:
         return etree.XMLParser(
@@ -231,9 +243,10 @@ def _parser(events: _Events, encoding: str | None) -> Any:
             attribute_defaults=True,
             no_network=True,
             huge_tree=False,
+            recover=recover,
         )
     except (LookupError, ValueError):  # a charset that libxml2 does not know
-        return _parser(events, None)
+        return _parser(events, None, recover)
 
 
 class _Resolver(etree.Resolver):  # type: ignore[misc]  # lxml has no types

@@ -25,6 +25,7 @@ _MEMO = 4_096
 """Distinct hrefs remembered with what they resolve to."""
 _OVERFLOW = 300_000
 """Distinct links counted beyond MAX_LINKS (a hash each: 25 MB at most)."""
+_MOST_HUBS = 8
 _CLOCK_SKEW = 86_400.0
 """Dates up to a day after the read are local times without a zone; later ones are lies."""
 
@@ -49,6 +50,8 @@ class Found:
         self._flags: dict[str, int] = {}
         self._over: set[int] = set()
         self._dates: dict[str, float] = {}
+        self._rates: dict[str, float] = {}
+        self._hubs: dict[str, None] = {}
         self._memo: dict[str, str | None] = {}
         self._memo_base = url
 
@@ -88,6 +91,27 @@ class Found:
         """Evidence: page `url`, a link of this document, last changed at `when`; the latest counts, lies do not."""
         if url is not None and 0.0 < when <= self._read_at + _CLOCK_SKEW and url in self._flags:
             self._dates[url] = max(min(when, self._read_at), self._dates.get(url, 0.0))
+
+    def rate(self, url: str | None, per_day: float) -> None:
+        """A claim: page `url`, a link of this document or the document itself, changes so often."""
+        if url is not None and (url in self._flags or url == self.url):
+            self._rates[url] = per_day
+
+    def hub(self, href: str) -> None:
+        """A WebSub hub that tells of this feed's changes."""
+        url = self.resolve(href) if href and len(self._hubs) < _MOST_HUBS else None
+        if url is not None:
+            self._hubs[url] = None
+
+    @property
+    def rates(self) -> tuple[tuple[str, float], ...]:
+        """(URL, changes a day), in order of first appearance."""
+        return tuple(self._rates.items())
+
+    @property
+    def hubs(self) -> tuple[str, ...]:
+        """Canonical URLs."""
+        return tuple(self._hubs)
 
     @property
     def dates(self) -> tuple[tuple[str, float], ...]:

@@ -65,6 +65,8 @@ class LinkKind(enum.IntEnum):
     XLINK = 7
     FEED = 8
     SITEMAP = 9
+    MEDIA = 10
+    """an image or a film that a sitemap lists"""
 
 
 LINK_KIND_MASK = 0x0F
@@ -74,6 +76,8 @@ LINK_NOFOLLOW = 0x20
 """rel=nofollow: neither cash nor a new page"""
 LINK_HINT = 0x40
 """a hint (canonical): neither cash nor a new page by itself"""
+LINK_FOCUSED = 0x80
+"""its text, its title or the words around it hold one of the words that a focus asks for"""
 
 
 _LENGTH = f"1..{MAX_URL} characters"
@@ -242,11 +246,16 @@ class LoadReport:
     """evidence: (URL, time of last change) from sitemap lastmod and feed dates"""
     needs: tuple[str, ...] = ()
     """canonical URLs of the DTDs and entities it waits for"""
+    rates: tuple[tuple[str, float], ...] = ()
+    """claims: (URL, changes a day) from changefreq, ttl and sy:updatePeriod; of links, or of the document itself"""
+    hubs: tuple[str, ...] = ()
+    """WebSub hubs that a feed names"""
 
     def __post_init__(self) -> None:
         _require(0 <= self.page <= MAX_NUMBER and self.epoch >= 0, "LoadReport: page 0..2**63-1, epoch >= 0")
         _require(0 < len(self.url) <= MAX_URL, "LoadReport.url:", _LENGTH)
         _require(all(isfinite(when) for _, when in self.modified), "LoadReport.modified: finite times")
+        _require(all(isfinite(rate) and rate >= 0.0 for _, rate in self.rates), "LoadReport.rates: changes a day, >= 0")
         _require(bool(self.needs) == (self.state is LoadState.WAITING), "LoadReport: needs go with WAITING")
 
 
@@ -329,7 +338,9 @@ class CashTransfer:
     """Cash from partition `source` to partition `target`, number `seq` of that pair (1, 2, 3 ...: no gaps).
 
     `virtual`: income of the virtual page (to partition 0) or a payout of it (from partition 0).
-    `spent` and `pages` tell the receiver the sender's clock (units spent so far) and its known pages.
+    `spent` and `pages` tell the receiver the sender's clock (units spent so far) and its known pages, `weighted` the
+    latter counted as often as the virtual page pays them (-1: once each). `focused`: numbers of the items that links
+    with words of the focus lead to.
     """
 
     source: int
@@ -339,12 +350,16 @@ class CashTransfer:
     virtual: int = 0
     spent: int = 0
     pages: int = 0
+    weighted: int = -1
+    focused: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         _require(self.source != self.target and min(self.source, self.target) >= 0, "CashTransfer: two partitions")
         _require(1 <= self.seq <= MAX_NUMBER, "CashTransfer.seq: 1..2**63-1")
         _require(self.virtual >= 0 and self.spent >= 0 and self.pages >= 0, "CashTransfer: virtual, spent, pages >= 0")
         _require(max(self.virtual, self.spent, self.pages) <= MAX_NUMBER, "CashTransfer: numbers fit in 63 bits")
+        _require(-1 <= self.weighted <= MAX_NUMBER, "CashTransfer.weighted: -1..2**63-1")
+        _require(all(0 <= i < len(self.items) for i in self.focused), "CashTransfer.focused: numbers of items")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ first).
 XHTML: text/html is HTML whatever stands in it, but for a feed or sitemap sent under the wrong name.
 application/xhtml+xml is HTML, too: its links are found on the fly, and no loader is needed, unless its DOCTYPE names
 a DTD that is not the W3C's: then its entities may matter, and it is XML. An XML type is XML whatever its root (the
-loader knows XHTML).
+loader knows XHTML). So is what stands beside XML feeds and sitemaps: a JSON Feed, a sitemap of plain text.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ SNIFF = 1024
 
 _HTML = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
 _XML = frozenset({"text/xml", "application/xml", "text/xsl", "application/rdf+xml"})
+_JSON = frozenset({"application/feed+json", "application/json"})
+_JSON_FEED = b"jsonfeed.org/version/"
 _DTD = frozenset({"application/xml-dtd", "text/x-dtd", "application/xml-external-parsed-entity"})
 _VAGUE = frozenset({"", "application/octet-stream", "binary/octet-stream", "unknown/unknown", "application/unknown"})
 _GZIP = frozenset({"application/gzip", "application/x-gzip", "application/x-gunzip"})
@@ -32,6 +34,9 @@ _HTML_SUFFIXES = frozenset({"html", "htm", "xhtml", "xht", "shtml"})
 _XML_SUFFIXES = frozenset({"xml", "rss", "atom", "rdf", "xsl", "xslt", "xsd", "sitemap"})
 _DTD_SUFFIXES = frozenset({"dtd", "ent", "mod"})
 _TEXT_SUFFIXES = _HTML_SUFFIXES | _XML_SUFFIXES | _DTD_SUFFIXES
+
+_TEXT_SITEMAP = re.compile(r"[^?#]*/(?:[\w.-]*sitemap[\w.-]*|urllist)\.txt(?:\.gz)?(?:\?|$)", re.IGNORECASE).match
+"""sitemaps.org names no name; these are what sites use (urllist.txt was Yahoo's)"""
 
 _PROLOG = re.compile(r"(?:[\s\ufeff]|<!--.*?-->|<\?.*?\?>)*", re.DOTALL)
 _DOCTYPE = re.compile(
@@ -74,11 +79,11 @@ def readable(mime: str, url: str) -> bool | None:
     if mime.endswith("+xml"):
         return not mime.startswith(_NOT_DOCUMENTS)
     suffix = suffix_of(url)
-    if mime in _VAGUE:
+    if mime in _VAGUE or mime in _JSON:
         return None
     if mime in _GZIP:
         return None if suffix in ("gz", "") else False
-    return None if mime == "text/plain" and suffix in _TEXT_SUFFIXES else False
+    return None if mime == "text/plain" and (suffix in _TEXT_SUFFIXES or _lists_urls(url)) else False
 
 
 def is_gzip(mime: str, url: str, head: bytes) -> bool:
@@ -103,7 +108,21 @@ def kind_of(mime: str, url: str, head: bytes) -> Kind:
         return Kind.XML if root in _FEED_ROOTS or (system and not _W3C_DTD(system)) else Kind.HTML
     if mime in _XML or mime.endswith("+xml"):
         return Kind.XML
-    return _guessed(root, declares, suffix)
+    plain = _plain(mime, url, head)
+    return plain if plain is not Kind.UNKNOWN else _guessed(root, declares, suffix)
+
+
+def _lists_urls(url: str) -> bool:
+    """Is it named as sitemaps of plain text are?"""
+    return bool(_TEXT_SITEMAP(url))
+
+
+def _plain(mime: str, url: str, head: bytes) -> Kind:
+    """JSON Feeds and sitemaps of plain text: the loader reads them as it does their XML kin."""
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if mime in _JSON:
+        return Kind.XML if start.startswith(b"{") and _JSON_FEED in head else Kind.OTHER
+    return Kind.XML if _lists_urls(url) and start[:8].lower().startswith((b"http://", b"https://")) else Kind.UNKNOWN
 
 
 def _guessed(root: str, declares: bool, suffix: str) -> Kind:

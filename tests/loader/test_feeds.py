@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.feeds import feed_time
+from loader.dates import feed_time
 from wire.messages import LINK_EXTERNAL, LINK_HINT, LinkKind, LoadReport, LoadState
 
 Load = Callable[..., LoadReport]
@@ -152,6 +152,42 @@ def test_every_cut_is_the_same_feed(load: Load) -> None:
         part = load(body[:cut])
         assert part.state is LoadState.FAILED
         assert part.links.urls == whole[: len(part.links.urls)]
+
+
+@pytest.mark.parametrize(
+    ("channel", "rate"),
+    [
+        ("<ttl>60</ttl>", 24.0),
+        ("<ttl>0</ttl>", None),
+        ("<ttl>soon</ttl>", None),
+        ("<ttl>1440</ttl><skipDays><day>Saturday</day><day>Sunday</day></skipDays>", 5 / 7),
+        ("<skipHours><hour>0</hour><hour>1</hour></skipHours><ttl>720</ttl>", 2 * 22 / 24),
+        ("<s:updatePeriod>daily</s:updatePeriod><s:updateFrequency>4</s:updateFrequency>", 4.0),
+        ("<s:updateFrequency>2</s:updateFrequency><s:updatePeriod>weekly</s:updatePeriod>", 2 / 7),
+        ("<s:updatePeriod>often</s:updatePeriod>", None),
+    ],
+)
+def test_how_often_a_feed_says_it_is_written(channel: str, rate: float | None, load: Load) -> None:
+    namespace = 'version="2.0" xmlns:s="http://purl.org/rss/1.0/modules/syndication/"'
+    report = load(rss("<item><link>/a</link></item>", channel, namespace))
+    assert dict(report.rates) == ({} if rate is None else {H + "d/doc.xml": pytest.approx(rate)})
+
+
+def test_hubs_and_comments(load: Load) -> None:
+    atom = 'xmlns:a="http://www.w3.org/2005/Atom" xmlns:w="http://wellformedweb.org/CommentAPI/"'
+    report = load(
+        rss(
+            "<item><link>/a</link><comments>/a#c</comments><w:commentRss>/a/feed</w:commentRss></item>",
+            "<a:link rel='hub' href='http://hub.test/'/><a:link rel='self' href='/feed'/>",
+            f'version="2.0" {atom}',
+        )
+    )
+    assert report.hubs == ("http://hub.test/",)
+    assert shown(report) == {
+        H + "feed": LinkKind.CANONICAL | LINK_HINT,
+        H + "a": LinkKind.FEED,
+        H + "a/feed": LinkKind.FEED,
+    }
 
 
 @pytest.mark.parametrize(

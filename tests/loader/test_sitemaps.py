@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.sitemaps import MAX_ENTRIES, folder_of, w3c_time
-from wire.messages import LINK_EXTERNAL, LinkKind, LoadReport, LoadState
+from loader.dates import w3c_time
+from loader.sitemaps import MAX_ENTRIES, folder_of
+from wire.messages import LINK_EXTERNAL, LINK_HINT, LinkKind, LoadReport, LoadState
 
 Load = Callable[..., LoadReport]
 NS = "http://www.sitemaps.org/schemas/sitemap/0.9"
@@ -86,19 +87,48 @@ def test_named_sitemaps_may_list_other_hosts(load: Load) -> None:
     assert report.links.flags == bytes([LinkKind.SITEMAP | LINK_EXTERNAL])
 
 
-def test_other_namespaces_do_not_interfere(load: Load) -> None:
+IMAGE = "http://www.google.com/schemas/sitemap-image/1.1"
+VIDEO = "https://www.google.com/schemas/sitemap-video/1.1"
+NEWS = "http://www.google.com/schemas/sitemap-news/0.9"
+
+
+def test_extensions(load: Load) -> None:
     body = urlset(
         "<loc>http://h.test/a</loc>"
-        '<i:image xmlns:i="http://www.google.com/schemas/sitemap-image/1.1"><i:loc>http://h.test/i.png</i:loc></i:image>'
-        '<link xmlns="http://www.w3.org/1999/xhtml" rel="alternate" hreflang="de" href="http://h.test/de/a"/>'
+        f'<i:image xmlns:i="{IMAGE}"><i:loc>http://h.test/i.png</i:loc></i:image>'
+        '<link xmlns="http://www.w3.org/1999/xhtml" rel="alternate" hreflang="de" href="http://de.test/a"/>'
+        f'<v:video xmlns:v="{VIDEO}"><v:player_loc>http://h.test/play?v=1</v:player_loc>'
+        "<v:content_loc>http://h.test/v.mp4</v:content_loc><v:title>http://h.test/no</v:title></v:video>"
         "<lastmod>2023-01-02</lastmod>"
     )
     report = load(body, ROOT)
     assert dict(zip(report.links.urls, report.links.flags, strict=True)) == {
         "http://h.test/a": LinkKind.SITEMAP,
-        "http://h.test/de/a": LinkKind.ALTERNATE,
+        "http://h.test/i.png": LinkKind.MEDIA | LINK_HINT,
+        "http://de.test/a": LinkKind.ALTERNATE | LINK_EXTERNAL,
+        "http://h.test/play?v=1": LinkKind.SITEMAP,
+        "http://h.test/v.mp4": LinkKind.MEDIA | LINK_HINT,
     }
     assert len(report.modified) == 1
+
+
+@pytest.mark.parametrize("lastmod", ["", "<lastmod>2023-02-03</lastmod>"])
+def test_news_are_dated_by_their_publication_unless_lastmod_says_more(lastmod: str, load: Load) -> None:
+    news = f'<n:news xmlns:n="{NEWS}"><n:publication_date>2023-01-02</n:publication_date></n:news>'
+    ((_, when),) = load(urlset("<loc>http://h.test/a</loc>" + news + lastmod), ROOT).modified
+    assert when == datetime(2023, 2 if lastmod else 1, 3 if lastmod else 2, tzinfo=UTC).timestamp()
+
+
+def test_changefreq_is_a_claim(load: Load) -> None:
+    entries = "</url><url>".join(
+        f"<loc>http://h.test/{word}</loc><changefreq>{word}</changefreq>"
+        for word in ("Daily", "weekly", "never", "often")
+    )
+    assert load(urlset(entries), ROOT).rates == (
+        ("http://h.test/Daily", 1.0),
+        ("http://h.test/weekly", 1 / 7),
+        ("http://h.test/never", 0.0),
+    )
 
 
 def test_escaped_twice(load: Load) -> None:
@@ -118,10 +148,14 @@ def test_the_limit_of_entries(load: Load) -> None:
     assert (report.state, report.error, len(report.links.urls)) == (LoadState.FAILED, "too-many-urls", MAX_ENTRIES)
 
 
-def test_a_broken_sitemap_keeps_what_came_before(load: Load) -> None:
-    report = load(urlset("<loc>http://h.test/a</loc><lastmod>2023</lastmod>", "<loc>http://h.test/b?x&y</loc>"), ROOT)
+@pytest.mark.parametrize(
+    "slip", ["<loc>http://h.test/b?x&y&copy=1</loc>", "<loc>http://h.test/b?x&amp;y&amp;copy=1</loc>\x0b"]
+)
+def test_a_broken_sitemap_keeps_what_is_before_and_behind_the_slip(slip: str, load: Load) -> None:
+    entries = ("<loc>http://h.test/a</loc><lastmod>2023</lastmod>", slip, "<loc>http://h.test/c</loc>")
+    report = load(urlset(*entries), ROOT)
     assert (report.state, report.error) == (LoadState.FAILED, "not-well-formed")
-    assert report.links.urls == ("http://h.test/a",)
+    assert report.links.urls == ("http://h.test/a", "http://h.test/b?x&y&copy=1", "http://h.test/c")
     assert len(report.modified) == 1
 
 

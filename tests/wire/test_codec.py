@@ -95,7 +95,15 @@ LOADS = st.builds(
 )
 ITEMS = st.lists(st.builds(Passing, URLS, NUMBER, COUNT), max_size=5).map(tuple)
 TRANSFERS = st.builds(
-    CashTransfer, st.integers(0, 9), st.integers(10, 99), st.integers(1, MAX_NUMBER), ITEMS, NUMBER, NUMBER, NUMBER
+    CashTransfer,
+    st.integers(0, 9),
+    st.integers(10, 99),
+    st.integers(1, MAX_NUMBER),
+    ITEMS,
+    NUMBER,
+    NUMBER,
+    NUMBER,
+    st.integers(-1, MAX_NUMBER),
 )
 SUBMITS = st.builds(Submit, TUPLES_OF_URLS, st.sampled_from(Priority), st.booleans())
 ACKS = st.builds(Ack, st.integers(), st.integers(), NUMBER, TEXT, st.booleans()).filter(
@@ -157,8 +165,8 @@ SHAPES = {
     2: "page url epoch priority started ended status error final retry_at kind mime size truncated signature etag "
     "last_modified location links noindex nofollow loading charset address host_next host_failures bytes sitemaps",
     3: "page url epoch read_at kind mime charset body",
-    4: "page url epoch state format error links modified needs",
-    5: "source target seq items virtual spent pages",
+    4: "page url epoch state format error links modified needs rates hubs",
+    5: "source target seq items virtual spent pages weighted focused",
     6: "urls priority seed",
     7: "source target seq error again",
     8: "page url epoch read_at kind digest packed size verdict problems format root public_id grammars parts depth "
@@ -177,8 +185,8 @@ def test_a_change_of_a_message_is_a_new_version() -> None:
     [
         (FetchOrder(7, "http://h/", Priority.DISCOVER, 3), [1, 1, 7, "http://h/", 3, 3, 0, "", "", b"", 0, 0.0]),
         (
-            CashTransfer(0, 2, 1, (Passing("http://h/", 9, 4),), 5, 6, 8),
-            [1, 5, 0, 2, 1, [["http://h/", 9, 4]], 5, 6, 8],
+            CashTransfer(0, 2, 1, (Passing("http://h/", 9, 4),), 5, 6, 8, 24, (0,)),
+            [1, 5, 0, 2, 1, [["http://h/", 9, 4]], 5, 6, 8, 24, [0]],
         ),
         (Submit(("http://h/", "http://k/")), [1, 6, ["http://h/", "http://k/"], 1, True]),
         (Ack(1, 0, 5, "no", True), [1, 7, 1, 0, 5, "no", True]),
@@ -186,7 +194,7 @@ def test_a_change_of_a_message_is_a_new_version() -> None:
             LoadReport(
                 1, "u", 2, LoadState.LOADED, "rss", links=Links(("a", "b"), b"\x00\x10", 1, 2), modified=(("a", 1.5),)
             ),
-            [1, 4, 1, "u", 2, 0, "rss", "", ["a\nb", b"\x00\x10", 1, 2], [["a", 1.5]], []],
+            [1, 4, 1, "u", 2, 0, "rss", "", ["a\nb", b"\x00\x10", 1, 2], [["a", 1.5]], [], [], []],
         ),
         (
             XmlPage(1, "u", 2, 3.5, Kind.DTD, "a/b", "", b"<!ELEMENT a>"),
@@ -199,13 +207,17 @@ def test_bytes_are_as_documented(message: Message, wire: list[Any]) -> None:
     assert decode(msgpack.packb(wire)) == message
 
 
+def test_an_outbox_of_before_the_classes_is_read() -> None:
+    assert decode(msgpack.packb(TRANSFER)) == CashTransfer(0, 2, 1, (Passing("http://h/", 9, 4),), 5, 6, 8, -1, ())
+
+
 # --- what is no message --------------------------------------------------------------------------------------------
 
 ORDER = [1, 1, 7, "http://h/", 3, 3, 0, "", "", b"", 0, 0.0]
 REPORT = msgpack.unpackb(encode(PageReport(7, "http://h/", 1, Priority.SCOUT, 1.0, 2.0, status=200)))
 LINKS_AT = 2 + [field.name for field in fields(PageReport)].index("links")
 TRANSFER = [1, 5, 0, 2, 1, [["http://h/", 9, 4]], 5, 6, 8]
-LOAD = [1, 4, 1, "u", 2, 0, "rss", "", ["", b"", 0, 0], [["a", 1.5]], []]
+LOAD = [1, 4, 1, "u", 2, 0, "rss", "", ["", b"", 0, 0], [["a", 1.5]], [], [], []]
 
 
 def put(wire: list[Any], index: int, value: Any) -> list[Any]:
@@ -263,6 +275,12 @@ def put(wire: list[Any], index: int, value: Any) -> list[Any]:
         (put(TRANSFER, 3, 0), "two partitions"),
         (put(TRANSFER, 4, 0), "CashTransfer.seq"),
         (put(TRANSFER, 7, 2**63), "numbers fit in 63 bits"),
+        (TRANSFER[:-1], "CashTransfer: 6 fields; version 1 has 9"),
+        ([*TRANSFER, 1], "CashTransfer: 8 fields; version 1 has 9"),
+        ([*TRANSFER, -2, []], "CashTransfer.weighted"),
+        ([*TRANSFER, 1, [1]], "CashTransfer.focused"),
+        ([*TRANSFER, 1, [-1]], "CashTransfer.focused"),
+        ([*TRANSFER, 1, ["0"]], "entry: expected int, got str"),
         (put(LOAD, 9, [["a", "1.5"]]), "entry: expected float, got str"),
         (put(LOAD, 9, [["a", float("nan")]]), "finite times"),
         (put(LOAD, 10, [1]), "entry: expected str, got int"),

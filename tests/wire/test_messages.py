@@ -19,6 +19,7 @@ from wire.messages import (
     MAX_URL,
     Ack,
     CashTransfer,
+    Document,
     FetchOrder,
     Kind,
     LinkKind,
@@ -40,12 +41,15 @@ REPORT: dict[str, Any] = {**ORDER, "started": 1.0, "ended": 2.0, "status": 200}
 XML: dict[str, Any] = {"page": 1, "url": U, "epoch": 1, "read_at": 1.0, "kind": Kind.XML, "mime": "text/xml"}
 XML |= {"charset": "", "body": b"<a/>"}
 LOAD: dict[str, Any] = {"page": 1, "url": U, "epoch": 1, "state": LoadState.LOADED}
+DOCUMENT: dict[str, Any] = {"page": 1, "url": U, "epoch": 1, "read_at": 1.0, "kind": Kind.XML, "digest": bytes(16)}
+DOCUMENT |= {"packed": b"", "size": 0}
 CASH: dict[str, Any] = {"source": 0, "target": 1, "seq": 1}
 VALID: list[tuple[type, dict[str, Any]]] = [
     (FetchOrder, ORDER),
     (PageReport, REPORT),
     (XmlPage, XML),
     (LoadReport, LOAD),
+    (Document, DOCUMENT),
     (CashTransfer, CASH),
     (Submit, {"urls": (U,)}),
     (Ack, {"source": 0, "target": 1, "seq": 0}),
@@ -53,9 +57,9 @@ VALID: list[tuple[type, dict[str, Any]]] = [
     (Links, {}),
 ]
 WRONG: list[tuple[type, dict[str, Any]]] = [
-    *((kind, {**base, "page": page}) for kind, base in VALID[:4] for page in (-1, MAX_NUMBER + 1)),
-    *((kind, {**base, "url": url}) for kind, base in VALID[:4] for url in ("", LONG)),
-    *((kind, {**base, "epoch": -1}) for kind, base in VALID[:4]),
+    *((kind, {**base, "page": page}) for kind, base in VALID[:5] for page in (-1, MAX_NUMBER + 1)),
+    *((kind, {**base, "url": url}) for kind, base in VALID[:5] for url in ("", LONG)),
+    *((kind, {**base, "epoch": -1}) for kind, base in VALID[:5]),
     *((FetchOrder, {**ORDER, name: -1}) for name in ("depth", "attempt")),
     *((FetchOrder, {**ORDER, "not_before": time}) for time in (math.nan, math.inf)),
     *((PageReport, {**REPORT, name: -1}) for name in ("status", "size", "bytes", "host_failures")),
@@ -67,6 +71,12 @@ WRONG: list[tuple[type, dict[str, Any]]] = [
     (PageReport, {**REPORT, "signature": b"short"}),
     *((XmlPage, {**XML, "kind": kind}) for kind in (Kind.HTML, Kind.UNKNOWN, Kind.OTHER)),
     (XmlPage, {**XML, "read_at": math.nan}),
+    *((Document, {**DOCUMENT, "kind": kind}) for kind in (Kind.HTML, Kind.OTHER)),
+    (Document, {**DOCUMENT, "digest": b"short"}),
+    (Document, {**DOCUMENT, "problems": ("no",) * 21}),
+    *((Document, {**DOCUMENT, name: -1}) for name in ("size", "depth", "elements", "tags")),
+    (LoadReport, {**LOAD, "rates": ((U, -1.0),)}),
+    (LoadReport, {**LOAD, "rates": ((U, math.inf),)}),
     (LoadReport, {**LOAD, "needs": (U,)}),
     (LoadReport, {**LOAD, "state": LoadState.WAITING}),
     (LoadReport, {**LOAD, "modified": ((U, 1.0), (U, math.nan))}),

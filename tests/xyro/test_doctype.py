@@ -34,7 +34,12 @@ U = "http://h.org/"
         ("application/gzip", "x.tgz", False),
         ("image/png", "a.html", False),
         ("application/pdf", "a", False),
-        ("application/json", "a", False),
+        ("application/json", "a", None),
+        ("application/feed+json", "a", None),
+        ("text/plain", "sitemap.txt", None),
+        ("text/plain", "Sitemap-news_2.txt.gz", None),
+        ("text/plain", "urllist.txt?a", None),
+        ("text/plain", "sitemap/readme.txt", False),
         ("video/mp4", "", False),
     ],
 )
@@ -48,6 +53,11 @@ XHTML = b'<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "http://www.w
 @pytest.mark.parametrize(
     ("mime", "path", "head", "kind"),
     [
+        ("application/feed+json", "", b'{"version": "https://jsonfeed.org/version/1.1"', Kind.XML),
+        ("application/json", "", b'\xef\xbb\xbf {"version": "https://jsonfeed.org/version/1"', Kind.XML),
+        ("application/json", "", b'{"a": 1}', Kind.OTHER),
+        ("text/plain", "sitemap.txt", b"\xef\xbb\xbfhttps://h.org/a\n", Kind.XML),
+        ("text/plain", "sitemap.txt", b"Here we explain sitemaps", Kind.OTHER),
         ("text/html", "", b"", Kind.HTML),
         ("text/html", "", b"anything", Kind.HTML),
         ("text/html", "", b'<?xml version="1.0"?>' + XHTML + b"<html>", Kind.HTML),
