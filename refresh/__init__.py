@@ -5,8 +5,11 @@ the bandwidth B (reads per second), and the time now, always as an argument.
 
     change.py    lambda of a page: a Gamma(a, b) per page, one update per read; the prior all pages share
     interval.py  S = sum sqrt(r lambda) kept exactly; t_i = K / sqrt(r_i lambda_i), K = S / B; freshness, obsolescence
+    policy.py    the law by which reads are shared out: P1's, mixed, freshness ...; floors, ceilings, hopeless pages
+    population.py  all pages as one sketch: the multiplier that spends the bandwidth, what freshness to expect
     due.py       pages foldered by the time unit of their next read
-    split.py     gamma: how discovery and refresh share the orders; B measured
+    scan.py      the pages with the greatest index, out of the columns
+    split.py     gamma: how discovery and refresh share the orders, its schedule, its controller; B measured
     plan.py      what to read next
 
 Out: two numbers a page (a, b), an interval in seconds, the ids that are due, how many orders each side gets.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 
 BUCKET = 10.0
 """Seconds counted together: some 60 counters for ten minutes."""
@@ -76,3 +77,47 @@ class BandwidthMeter:
         while self._buckets and self._buckets[0][0] < oldest:
             self._reads -= self._buckets.popleft()[1]
         return oldest
+
+
+class Schedule:
+    """gamma over the life of a crawl: more discovery at first, then maintenance.
+
+    points: (known pages read so far, gamma) with rising pages; linear between them, level before and after.
+    """
+
+    def __init__(self, points: Sequence[tuple[float, float]]) -> None:
+        pages = [page for page, _ in points]
+        if not points or pages != sorted(set(pages)) or not all(0.0 <= gamma <= 100.0 for _, gamma in points):
+            raise ValueError(f"Schedule: pages rise, gammas are 0 to 100; got {list(points)}")
+        self.points = tuple(points)
+
+    def at(self, pages: float) -> float:
+        """gamma when so many pages were read."""
+        before = self.points[0]
+        for after in self.points:
+            if pages <= after[0]:
+                width = after[0] - before[0]
+                part = (pages - before[0]) / width if width > 0.0 else 1.0
+                return before[1] + part * (after[1] - before[1])
+            before = after
+        return before[1]
+
+
+class Controller:
+    """Finds the gamma that reaches a target: discovery gets what refresh does not need for it.
+
+    An integrating controller on the freshness that is measured: below the target gamma falls, above it it rises, by
+    `gain` points for each point of freshness and each call. It stays within its bounds and winds nothing up there.
+    """
+
+    def __init__(self, target: float, gamma: float = 50.0, least: float = 1.0, most: float = 99.0) -> None:
+        if not (0.0 < target < 1.0 and 0.0 <= least <= most <= 100.0):
+            raise ValueError(f"Controller: a target between 0 and 1, 0 <= least <= most <= 100; got {target}")
+        self.target, self.least, self.most = target, least, most
+        self.gamma = min(max(gamma, least), most)
+
+    def hear(self, freshness: float, gain: float = 0.5) -> float:
+        """What freshness is now; gamma from now on."""
+        moved = self.gamma + gain * 100.0 * (freshness - self.target)
+        self.gamma = min(max(moved, self.least), self.most)
+        return self.gamma

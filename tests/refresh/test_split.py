@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh.split import BandwidthMeter, Share
+from refresh.split import BandwidthMeter, Controller, Schedule, Share
 
 PLENTY = 10**9
 
@@ -103,3 +103,47 @@ def test_a_set_value_is_taken_as_it_is():
     meter = BandwidthMeter(fixed=2.5)
     meter.count(0.0, 10_000)
     assert meter.rate(0.0) == meter.rate(1e9) == 2.5
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**9), st.floats(0, 100)), min_size=1, max_size=6, unique_by=lambda p: p[0]))
+def test_a_schedule_meets_its_points_and_stays_between_them(points):
+    points = sorted(points)
+    schedule = Schedule(points)
+    assert [schedule.at(page) for page, _ in points] == pytest.approx([gamma for _, gamma in points])
+    for (first, low), (last, high) in pairwise(points):
+        assert min(low, high) - 1e-9 <= schedule.at(0.5 * (first + last)) <= max(low, high) + 1e-9
+    assert schedule.at(-1) == points[0][1] and schedule.at(10**10) == points[-1][1]
+
+
+def test_a_schedule_falls_evenly():
+    schedule = Schedule([(1000, 90.0), (3000, 10.0)])
+    assert [schedule.at(pages) for pages in (0, 1000, 1500, 2000, 3000, 9000)] == [90, 90, 70, 50, 10, 10]
+
+
+@pytest.mark.parametrize("points", [[], [(2, 1.0), (1, 1.0)], [(1, 1.0), (1, 2.0)], [(1, 101.0)]])
+def test_a_schedule_that_is_none(points):
+    with pytest.raises(ValueError, match="Schedule"):
+        Schedule(points)
+
+
+@pytest.mark.parametrize("target", [0.5, 0.7, 0.9])
+def test_the_controller_finds_the_gamma_that_reaches_the_target(target):
+    """Freshness as a function of what refresh gets: it settles where that is the target, from either side."""
+    for start in (0.0, 100.0):
+        controller = Controller(target, start)
+        freshness = 0.5
+        for _ in range(400):
+            wanted = 1 - 0.6 * (controller.gamma / 100) ** 2
+            freshness += 0.2 * (wanted - freshness)  # it follows slowly
+            controller.hear(freshness, gain=0.2)
+        assert freshness == pytest.approx(target, abs=0.01)
+
+
+def test_a_target_out_of_reach_winds_nothing_up():
+    controller = Controller(0.99, 50.0, least=5.0)
+    for _ in range(1000):
+        controller.hear(0.3)
+    assert controller.gamma == 5.0
+    assert controller.hear(1.0, gain=10.0) > 5.0  # the first good news counts at once
+    with pytest.raises(ValueError, match="target"):
+        Controller(1.0)

@@ -1,0 +1,316 @@
+"""Policies: what a read of a page is worth, and from that how often it is read (algorithms.md F; P1 section 6).
+
+A page of importance r that changes lambda times a day and was read a days ago has the index
+
+    phi = (r / lambda) g(x),   x = lambda a                        read the page with the greatest index first
+
+and where the bandwidth is spent evenly every page is read when its index reaches the same multiplier mu: its interval
+is t = g^-1(mu lambda / r) / lambda. A policy is its g:
+
+    obsolescence  x^2 / 2                  least weighted obsolescence: t = sqrt(2 mu / (r lambda)) (P1 eq. 18, 22)
+    freshness     V(x) = 1 - (1+x) e^-x    most weighted freshness; pages with r / lambda <= mu are never read
+    mixed         alpha x^2/2 + beta V(x)  P1's mixed penalty: nothing is given up while alpha > 0
+    kolobov       x^2 / (1+x)              harmonic penalty (LambdaCrawl), evenly spaced
+    azar          x^2 / (1+x)^2            rates of Azar et al. 2018, evenly spaced
+    proportional  x,  r = lambda           t = mu / lambda
+    uniform       x,  r = 1                t = mu
+
+Rates are changes per day, ages and intervals days, r has any scale (the same for all pages: mu scales with it).
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating]
+Reals = NDArray[np.float64]
+Name = Literal["obsolescence", "mixed", "freshness", "uniform", "proportional", "kolobov", "azar"]
+NAMES: tuple[Name, ...] = ("obsolescence", "mixed", "freshness", "uniform", "proportional", "kolobov", "azar")
+_SMALL = 0.02
+"""below it V loses digits to cancellation, and its series has enough terms for all of them"""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One of NAMES; alpha and beta are those of `mixed`. ValueError: no such policy, a penalty that is none."""
+
+    name: Name = "obsolescence"
+    alpha: float = 1.0
+    beta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.name not in NAMES:
+            raise ValueError(f"policy {self.name!r}: one of {', '.join(NAMES)}")
+        if not (0.0 <= self.alpha < math.inf and 0.0 <= self.beta < math.inf and self.alpha + self.beta > 0.0):
+            raise ValueError(f"policy: alpha and beta are finite, 0 or more, not both 0; got {self.alpha}, {self.beta}")
+
+    @property
+    def parts(self) -> tuple[float, float]:
+        """(alpha, beta) of the policies that are mixed penalties."""
+        fixed = {"obsolescence": (1.0, 0.0), "freshness": (0.0, 1.0)}
+        return fixed.get(self.name, (self.alpha, self.beta))
+
+    def index(self, importance: Floats, rate: Floats, age: Floats) -> Floats:
+        """phi of pages: the greatest first. Arrays of one shape (or numbers); keeps float32."""
+        if self.name == "uniform":
+            return np.asarray(age + 0.0 * rate)
+        if self.name == "proportional":
+            return np.asarray(rate * age)
+        alpha, beta = self.parts
+        if self.name in ("kolobov", "azar"):
+            lost = importance * rate * age * age
+            shrink = 1.0 + rate * age
+            return np.asarray(lost / shrink if self.name == "kolobov" else lost / (shrink * shrink))
+        if beta == 0.0:  # needs neither exponential nor division
+            found = np.asarray(age * age)
+            found *= rate
+            found *= importance
+            found *= 0.5 * alpha
+            return found
+        x = rate * age
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = importance / rate * (0.5 * alpha * x * x + beta * lost_freshness(x))
+        return np.where(rate > 0.0, found, np.zeros_like(found))
+
+    def interval(self, importance: Floats, rate: Floats, multiplier: float) -> Reals:
+        """t in days at which phi reaches the multiplier: float64 of the pages' shape; infinite = never."""
+        r, lam = np.broadcast_arrays(np.asarray(importance, np.float64), np.asarray(rate, np.float64))
+        if self.name == "uniform":
+            return np.full(r.shape, multiplier)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            if self.name == "proportional":
+                return np.where(lam > 0.0, multiplier / lam, math.inf)
+            worth = (r > 0.0) & (lam > 0.0)
+            wanted = np.where(worth, multiplier * lam / r, math.inf)
+            return np.where(worth, self._inverse(wanted) / lam, math.inf)
+
+    def _inverse(self, wanted: Reals) -> Reals:
+        """x with g(x) = wanted; infinite where g never gets there."""
+        alpha, beta = self.parts
+        if self.name == "kolobov":
+            return 0.5 * (wanted + np.sqrt(wanted * (wanted + 4.0)))
+        if self.name == "azar":
+            root = np.sqrt(wanted)
+            return np.where(root < 1.0, root / (1.0 - root), math.inf)
+        if beta == 0.0:
+            return np.sqrt(2.0 * wanted / alpha)
+        return _mixed_inverse(wanted, alpha, beta)
+
+    def one_interval(self, importance: float, rate: float, multiplier: float) -> float:
+        """`interval` of one page, in 1 us where g has a closed inverse, else 4."""
+        if self.name == "uniform":
+            return multiplier
+        if rate <= 0.0 or (importance <= 0.0 and self.name != "proportional"):
+            return math.inf
+        if self.name == "proportional":
+            return multiplier / rate
+        wanted = multiplier * rate / importance
+        alpha, beta = self.parts
+        if self.name == "kolobov":
+            return 0.5 * (wanted + math.sqrt(wanted * (wanted + 4.0))) / rate
+        if self.name == "azar":
+            root = math.sqrt(wanted)
+            return root / (1.0 - root) / rate if root < 1.0 else math.inf
+        if beta == 0.0:
+            return math.sqrt(2.0 * wanted / alpha) / rate
+        return _one_inverse(wanted, alpha, beta) / rate
+
+
+def lost_freshness(x: Floats) -> Floats:
+    """V(x) = 1 - (1+x) e^-x, x >= 0, to the last digits of x's own type: x^2/2 for tiny x, 1 for huge."""
+    x = np.asarray(x)
+    with np.errstate(under="ignore", over="ignore", invalid="ignore"):
+        small = x * x * (0.5 - x * (1 / 3 - x * (1 / 8 - x * (1 / 30 - x * (1 / 144)))))
+        large = 1.0 - (1.0 + x) * np.exp(-x)
+    return np.where(x < _SMALL, small, np.where(x < 700.0, large, np.ones_like(large)))
+
+
+def _mixed_inverse(wanted: Reals, alpha: float, beta: float) -> Reals:
+    """x with alpha x^2/2 + beta V(x) = wanted: a look into a table, then Newton's steps."""
+    if alpha == 0.0:
+        return _freshness_inverse(wanted / beta)
+    table = _table(alpha, beta)
+    with np.errstate(divide="ignore", over="ignore"):
+        x = np.exp(np.interp(np.log(wanted), table.ln_g, table.ln_x))
+        x = np.where(wanted < table.least, np.sqrt(2.0 * wanted / (alpha + beta)), x)
+        far = wanted > table.most
+        x = np.where(far, np.sqrt(2.0 * np.maximum(wanted - beta, 0.0) / alpha), x)
+    steady = far | ~(x > 0.0)
+    for _ in range(3):
+        value = 0.5 * alpha * x * x + beta * lost_freshness(x)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            x = np.where(steady, x, x - (value - wanted) / (x * (alpha + beta * np.exp(-x))))
+    return x
+
+
+def _freshness_inverse(wanted: Reals) -> Reals:
+    """V(x) = y is x - ln(1+x) = -ln(1-y), which Newton solves from sqrt(2 L) + L in five steps whatever y is."""
+    goal = -np.log1p(-np.where(wanted < 1.0, wanted, 0.0))
+    x = np.sqrt(2.0 * goal) + goal
+    for _ in range(6):
+        value = np.where(x < _SMALL, _grown(x), x - np.log1p(x))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            x = np.where(x > 0.0, x - (value - goal) * (1.0 + x) / x, 0.0)
+    return np.where(wanted < 1.0, x, math.inf)
+
+
+def _grown(x: Reals) -> Reals:
+    """x - ln(1+x) for small x, without cancellation."""
+    return x * x * (0.5 - x * (1 / 3 - x * (1 / 4 - x * (1 / 5 - x * (1 / 6 - x / 7)))))
+
+
+def _one_inverse(wanted: float, alpha: float, beta: float) -> float:
+    """The same of one number."""
+    if alpha == 0.0:
+        return float(_freshness_inverse(np.array([wanted / beta]))[0])
+    table = _table(alpha, beta)
+    if wanted < table.least:
+        return math.sqrt(2.0 * wanted / (alpha + beta))
+    if wanted > table.most:
+        return math.sqrt(2.0 * (wanted - beta) / alpha)
+    goal = math.log(wanted)
+    at = min(max(bisect_right(table.steps, goal), 1), len(table.steps) - 1)
+    part = (goal - table.steps[at - 1]) / (table.steps[at] - table.steps[at - 1])
+    x = math.exp(float(table.ln_x[at - 1]) + part * table.width)
+    for _ in range(3):
+        fading = math.exp(-x)
+        value = -math.expm1(-x) - x * fading if x >= _SMALL else float(lost_freshness(np.array(x)))
+        x -= (0.5 * alpha * x * x + beta * value - wanted) / (x * (alpha + beta * fading))
+    return x
+
+
+class _Table(NamedTuple):
+    ln_g: Reals
+    ln_x: Reals
+    steps: list[float]
+    """ln_g once more: a list is searched faster"""
+    width: float
+    """from one ln_x to the next"""
+    least: float
+    most: float
+
+
+@lru_cache(maxsize=8)
+def _table(alpha: float, beta: float) -> _Table:
+    """g over x from where it is a parabola to where V is 1."""
+    x = np.geomspace(1e-5, 60.0, 1024)
+    g = 0.5 * alpha * x * x + beta * lost_freshness(x)
+    ln_x = np.log(x)
+    return _Table(np.log(g), ln_x, np.log(g).tolist(), float(ln_x[1] - ln_x[0]), float(g[0]), float(g[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A policy within bounds. Days; importance relative to the mean.
+
+    floor, ceiling: no interval is shorter or longer. least: pages of less importance are not read again. hopeless: a
+    page that is fresh less than this share of the time even when read every `floor` days is read every `hopeless_days`
+    instead (P1 section 1, observation 3: stock quotations; 0 = nothing is hopeless).
+    """
+
+    policy: Policy = Policy()
+    floor: float = 0.0
+    ceiling: float = math.inf
+    least: float = 0.0
+    hopeless: float = 0.0
+    hopeless_days: float = 30.0
+
+    def __post_init__(self) -> None:
+        if not (0.0 <= self.floor <= self.ceiling and self.ceiling > 0.0 and self.hopeless_days > 0.0):
+            raise ValueError(f"Rules: 0 <= floor <= ceiling, hopeless_days > 0; got {self}")
+
+    @property
+    def hopeless_rate(self) -> float:
+        """Changes a day from which on a page is hopeless: freshness (1 - e^-x)/x at x = lambda floor."""
+        if self.hopeless <= 0.0 or self.floor <= 0.0:
+            return math.inf
+        low, high = 1e-9, 1.0 / self.hopeless + 1.0  # (1 - e^-x)/x <= 1/x
+        for _ in range(100):
+            x = 0.5 * (low + high)
+            low, high = (x, high) if -math.expm1(-x) / x > self.hopeless else (low, x)
+        return high / self.floor
+
+    def intervals(self, importance: Floats, rate: Floats, multiplier: float) -> Reals:
+        """Days between reads of pages, at this multiplier; infinite = never."""
+        found = np.clip(self.policy.interval(importance, rate, multiplier), self.floor, self.ceiling)
+        found = np.where(np.asarray(rate) >= self.hopeless_rate, self.hopeless_days, found)
+        return np.where(np.asarray(importance) < self.least, math.inf, found)
+
+    def one_interval(self, importance: float, rate: float, multiplier: float) -> tuple[float, str]:
+        """(days, what set it: policy | floor | ceiling | hopeless | importance) of one page."""
+        if importance < self.least:
+            return math.inf, "importance"
+        if rate >= self.hopeless_rate:
+            return self.hopeless_days, "hopeless"
+        wanted = self.policy.one_interval(importance, rate, multiplier)
+        if wanted < self.floor:
+            return self.floor, "floor"
+        return (self.ceiling, "ceiling") if wanted > self.ceiling else (wanted, "policy")
+
+
+def spent(intervals: Floats, pages: Floats | None = None) -> float:
+    """Reads a day that intervals (days) take; `pages`: how many have each (default one)."""
+    with np.errstate(divide="ignore"):
+        rates = 1.0 / np.asarray(intervals, np.float64)
+    return float(rates.sum() if pages is None else (rates * pages).sum())
+
+
+def water_level(
+    reads_per_day: float, spends: Callable[[float], float], start: float = 1.0, tolerance: float = 1e-12
+) -> float:
+    """The multiplier at which `spends(mu)`, which falls as mu grows, is reads_per_day.
+
+    0.0 where even all floors spend less; infinite where the ceilings alone spend more.
+    """
+    if reads_per_day <= spends(math.inf):
+        return math.inf
+    low = high = math.log(start) if 0.0 < start < math.inf else 0.0
+    step = 1.0
+    while spends(math.exp(low)) < reads_per_day:
+        low, step = low - step, 2.0 * step
+        if low < -700.0:
+            return 0.0
+    step = 1.0
+    while spends(math.exp(high)) > reads_per_day:
+        high, step = high + step, 2.0 * step
+        if high > 700.0:
+            return math.inf
+    return math.exp(_root(reads_per_day, spends, low, high, tolerance))
+
+
+def _root(goal: float, spends: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
+    """ln mu within [low, high], by false position on ln of what is spent (Illinois), which is smooth and monotone."""
+
+    def excess(at: float) -> float:
+        return math.log(min(max(spends(math.exp(at)) / goal, 1e-300), 1e300))
+
+    above, below = excess(low), excess(high)
+    side = 0
+    while high - low > tolerance and above > 0.0 > below:
+        middle = (low * below - high * above) / (below - above)
+        middle = min(max(middle, low + 1e-3 * (high - low)), high - 1e-3 * (high - low))
+        value = excess(middle)
+        if abs(value) < tolerance:
+            return middle
+        if value > 0.0:
+            low, above = middle, value
+            below *= 0.5 if side > 0 else 1.0
+            side = 1
+        else:
+            high, below = middle, value
+            above *= 0.5 if side < 0 else 1.0
+            side = -1
+    return low if abs(above) < abs(below) else high
+
+
+def multiplier(importance: Floats, rate: Floats, reads_per_day: float, rules: Rules) -> float:
+    """mu with sum 1/t_i = reads_per_day over these very pages (water-filled: floors, ceilings and all)."""
+    return water_level(reads_per_day, lambda mu: spent(rules.intervals(importance, rate, mu)))
