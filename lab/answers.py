@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from email.utils import formatdate, parsedate_to_datetime
 from http import HTTPStatus
 
+from lab import parts
 from lab.changes import State
 from lab.render import Rendered, render
 from lab.web import Manner, Web
@@ -75,6 +76,8 @@ class Answers:
         if request.target == "/robots.txt":
             return self._robots_of(host)
         page = self.web.places.find(host, request.target)
+        if page < 0 and self.web.shape.parts and (part := parts.find(self.web, host, request.target)):
+            return _part(self.web, *part)
         if page < 0:
             return _plain(404, "no such page\n")
         manner = self._manners.get(host) or self._manners.setdefault(host, self.web.manner(host))
@@ -82,6 +85,11 @@ class Answers:
             return self._lie(page, t)
         kept = self._page(page, manner, t)
         return kept.unchanged if _not_modified(request, kept, t) else kept.full
+
+    def delay(self, host: int, request: Request) -> float:
+        """Seconds that this answer takes."""
+        part = parts.find(self.web, host, request.target) if self.web.shape.parts else None
+        return self.web.shape.slow if part is not None and part[0] is parts.Way.SLOW else 0.0
 
     def _robots_of(self, host: int) -> Response:
         if host not in self._robots:
@@ -107,6 +115,14 @@ class Answers:
     def _lie(self, page: int, t: float) -> Response:
         rendered = render(self.web, page, t)
         return _response(rendered, _validators(f'"{t:.6f}"', formatdate(t, usegmt=True)))
+
+
+def _part(web: Web, way: parts.Way, number: int) -> Response:
+    if way is parts.Way.GONE:
+        return _plain(404, "no such part\n")
+    target = parts.location(web, way, number)
+    body = b"" if target else parts.text(web, way, number).encode()
+    return _response(Rendered(302 if target else 200, parts.MIME, body, target))
 
 
 def _keep(web: Web, page: int, manner: Manner, t: float) -> _Kept:

@@ -1,11 +1,13 @@
 """Kill a crawl again and again, resume it to its end, and compare it with one that nobody disturbed.
 
     python -m lab.crash --kills 50 --seconds 40 --partitions 4
+    python -m lab.crash --xml --kills 200
 
 A computed web in a process of its own is crawled twice by the real command: once in peace; once slowed by --delay, so
 that it lasts `--seconds`, and killed at seeded moments. Every life says its number in its User-Agent, so the server's
-log tells who asked for what. After each kill `audit` must hold; at the end see crash_check.py. Exit code 0 only if all
-holds.
+log tells who asked for what. After each kill `audit` must hold; at the end see crash_check.py. With --xml most
+pages are documents that wait for DTDs and entities on other hosts, some of them slow, missing, moved or looping: see
+crash_xml.py. Exit code 0 only if all holds.
 """
 
 from __future__ import annotations
@@ -20,9 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lab import crash_xml
 from lab.child import Running, running
 from lab.crash_check import ROBOTS, life, requests_of, shortest_gap, violations
 from lab.crash_kill import Crawl, Killer, Moment
+from lab.web import Web
 from wire.clock import SystemClock
 
 
@@ -38,6 +42,13 @@ class Plan:
     pages: int = 4000
     hosts: int = 20
     seed: int = 1
+    xml: bool = False
+
+    @property
+    def shape(self) -> dict[str, Any]:
+        """The computed web. Slow parts take longer than a life: what needs them waits until the last one."""
+        shape = {"pages": self.pages, "hosts": self.hosts, "seed": self.seed, "rate_median": 0.0}
+        return shape | crash_xml.SHAPE | {"slow": 1.0 + 2 * self.window} if self.xml else shape
 
     @property
     def delay(self) -> float:
@@ -73,6 +84,8 @@ class Outcome:
     """page requests before the last kill"""
     gap: float = 0.0
     """shortest time between two requests to a host, of one process or of two"""
+    waiting: int = 0
+    """most loads that waited when a process was killed"""
     over: bool = False
     """the crawl came to its end before all kills were done"""
     violations: list[str] = field(default_factory=list)
@@ -87,12 +100,13 @@ class Outcome:
 
     def sentence(self) -> str:
         """One line."""
+        waited = f"up to {self.waiting} documents waiting, " if self.plan.xml else ""
         verdict = "BROKEN" if self.violations else "over too soon" if self.over else "holds"
         hit = ", ".join(f"{count} {moment.value}" for moment, count in self.ends.items())
         return (
             f"{verdict}: partitions {self.plan.partitions}, {self.kills} kills "
             f"({hit}; {self.torn} left half a snapshot), {self.pages} pages of {self.known} URLs, "
-            f"{self.requests} page requests ({self.last} before the last kill), {self.reads} reads, "
+            f"{waited}{self.requests} page requests ({self.last} before the last kill), {self.reads} reads, "
             f"{self.requests - self.reads} lost, shortest gap "
             f"{self.gap:.3f} s (delay {self.plan.delay:.3f} s), {self.seconds:.0f} s"
         )
@@ -102,7 +116,7 @@ def ordeal(what: Plan, directory: Path, tell: Callable[[str], None] = lambda _: 
     """Do it, in a directory that exists. MachineError where a process fails by itself."""
     log = directory / "access.log"
     outcome = Outcome(what)
-    with running(pages=what.pages, hosts=what.hosts, seed=what.seed, rate_median=0.0, log=log) as web:
+    with running(**what.shape, log=log) as web:
         calm = _crawl("calm", directory, web, 0.0)
         calm.finish(calm.start())
         rough = _crawl("rough", directory, web, what.delay, "--partitions", str(what.partitions))
@@ -131,6 +145,8 @@ def _torment(crawl: Crawl, outcome: Outcome, tell: Callable[[str], None]) -> Non
         if crawl.data.exists():  # else it was killed before there was anything to lose
             said = crawl.audit()
             holds = "holds" if said["ok"] else "BROKEN"
+            if outcome.plan.xml:
+                outcome.waiting = max(outcome.waiting, crawl.waiting())
             tell(f"life {crawl.lives}: {moment.value}: {holds}, {said['pages']} pages known")
             outcome.violations += [f"life {crawl.lives} ({moment.value}): {each}" for each in said["violations"]]
 
@@ -146,6 +162,9 @@ def _judge(outcome: Outcome, calm: Crawl, rough: Crawl, log: str, port: int) -> 
     outcome.gap = shortest_gap(requests)
     outcome.violations += [f"at the end: {each}" for each in rough.audit()["violations"]]
     outcome.violations += violations(expected, found, requests, outcome.kills, outcome.plan.delay)
+    if outcome.plan.xml:
+        web = Web(port=port, **outcome.plan.shape)
+        outcome.violations += crash_xml.violations(web, found, rough.documents(), rough.waiting())
     outcome.violations += [f"{path} was left behind" for path in rough.data.rglob("*.tmp")]
 
 
@@ -155,11 +174,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--interrupts", type=int, default=0, help="Ctrl-C so many times, beside the kills")
     parser.add_argument(
-        "--seconds", type=float, default=40.0, help="the crawl is slowed to last so long; 0: not at all"
+        "--seconds",
+        type=float,
+        help=f"it is slowed to last so long; 0: not at all [40, with --xml {crash_xml.SECONDS}]",
     )
-    for name, default in (("partitions", 1), ("pages", 4000), ("hosts", 20), ("seed", 1)):
+    parser.add_argument("--pages", type=int, help=f"[4000, with --xml {crash_xml.PAGES}]")
+    for name, default in (("partitions", 1), ("hosts", 20), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=default, help=f"[{default}]")
+    parser.add_argument("--xml", action="store_true", help="documents that wait for DTDs and entities")
     options = parser.parse_args(arguments)
+    options.pages = options.pages or (crash_xml.PAGES if options.xml else 4000)
+    if options.seconds is None:
+        options.seconds = crash_xml.SECONDS if options.xml else 40.0
     with tempfile.TemporaryDirectory(prefix="xyro-crash-") as directory:
         outcome = ordeal(plan(**vars(options)), Path(directory), lambda line: print(line, file=sys.stderr))  # noqa: T201
     for line in (outcome.sentence(), *outcome.violations):

@@ -98,12 +98,21 @@ class Crawl:
         """What `export pages` says."""
         return [json.loads(line) for line in self._ask("export", "pages").splitlines()]
 
+    def documents(self) -> list[dict[str, Any]]:
+        """What `export documents` says."""
+        return [json.loads(line) for line in self._ask("export", "documents").splitlines()]
+
+    def waiting(self) -> int:
+        """Loads that wait for parts."""
+        count: int = json.loads(self._ask("status", "--json"))["waiting_loads"]
+        return count
+
     def _ask(self, *words: str) -> str:
         command = [*_COMMAND, *words, "--data", str(self.data)]
         asked = subprocess.run(  # noqa: S603
             command, capture_output=True, text=True, env=_environment(), timeout=PATIENCE, check=False
         )
-        if not asked.stdout:
+        if asked.returncode not in (0, 1) or (asked.returncode and not asked.stdout):
             raise MachineError(f"{self.name}: {' '.join(words)}: exit code {asked.returncode}: {asked.stderr}")
         return asked.stdout
 

@@ -12,96 +12,104 @@ from typing import Any
 
 import numpy as np
 
-from lab import opic_graphs, opic_parts, opic_plots, opic_strategies, opic_text
+from lab import opic_graphs, opic_parts, opic_patterns, opic_plots, opic_residual, opic_strategies, opic_text
 from lab.opic_changes import follow
+from lab.opic_claims import claims
+from lab.opic_parts import Keyed
+from lab.opic_policies import POLICIES, RATES, TABLED, TURN, compare
 from opic import names
 from opic.cash import UNIT
 from opic.graph import standard
 
-TURN = {"greedy": 2.4, "sweep": 4.0}
-"""turnovers that N reads of the selector spend: the papers' windows count in N reads ("crawls")"""
-POLICIES = {
-    "static": "static",
-    "window 4": "window:4",
-    "window 8": "window:8",
-    "window 16": "window:16",
-    "fixed 8, naive": "fixed:8",
-    "fixed 8, edge": "edge:8",
-    "improved fixed 4": "improved:4",
-    "interpolation 1": "interpolation:1",
-    "interpolation 2": "interpolation:2",
-    "interpolation 4": "interpolation:4",
-    "interpolation 8": "interpolation:8",
-    "interpolation 16": "interpolation:16",
-    "adaptive T": "adaptive",
-}
-"""name in the figures -> name of the policy, T in N reads"""
-
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How large the experiments are. pages: of the standard graph; change_pages: of the changing one."""
+    """How large the experiments are. pages: of the standard graph; change_pages: of the changing one, which is run with
+    each of change_seeds for Greedy and with the first for the sweep."""
 
     pages: int = 100_000
     seeds: tuple[int, ...] = (1, 2, 3)
-    change_pages: int = 100_000
+    change_pages: int = TABLED
+    change_seeds: tuple[int, ...] = (1, 2, 3)
     side_pages: int = 30_000
-    rates: tuple[float, ...] = (0.0, 0.001, 0.01, 0.03, 0.1, 0.3, 1.0)
+    rates: tuple[float, ...] = RATES
 
 
 FULL = Scale()
-QUICK = Scale(10_000, (1, 2), 5_000, 5_000, (0.0, 0.01, 0.1, 1.0))
+QUICK = Scale(10_000, (1, 2), 5_000, (1,), 5_000, RATES)
 
 
 def changing(n: int, rate: float, select: str, seed: int, watch: opic_parts.Watch) -> dict[str, list[float]]:
     """{policy: [error on all pages, on the top decile]} on a graph of which `rate` N pages change per N reads."""
     graph = standard(n, np.random.default_rng(seed))
-    policies = [names.history(_in_turnovers(name, TURN[select]), n) for name in POLICIES.values()]
+    policies = [policy(n, TURN[select]) for policy in POLICIES.values()]
     chooser = names.selector(select, np.full(n, UNIT), np.random.default_rng(seed))
     scores = follow(graph, chooser, policies, rate, np.random.default_rng(seed + 1), watch)
     return {name: [score.all, score.top] for name, score in zip(POLICIES, scores, strict=True)}
 
 
-def _in_turnovers(name: str, turn: float) -> str:
-    kind, colon, number = name.partition(":")
-    return name if not colon or kind == "window" else f"{kind}:{float(number) * turn}"
-
-
-def parts(scale: Scale) -> dict[str, opic_parts.Part]:
+def parts(scale: Scale) -> dict[str, Keyed]:
     """Everything that is computed, by name."""
-    n = scale.side_pages
-    found: dict[str, opic_parts.Part] = {
-        "strategies": lambda watch: opic_strategies.strategies(scale.pages, scale.seeds, watch),
-        "never read": lambda watch: opic_strategies.unread(n, 1, watch),
-        "first cash": lambda watch: opic_strategies.endowments(n, 1, watch),
-        "cash gathers": lambda watch: opic_strategies.linear(n, 1, watch),
-        "other graphs": lambda watch: opic_graphs.other_graphs(n, 1, watch),
+    n, size = scale.side_pages, {"pages": scale.side_pages}
+    all_seeds = {"pages": scale.pages, "seeds": scale.seeds}
+    found = {
+        "strategies": Keyed(all_seeds, lambda watch: opic_strategies.strategies(scale.pages, scale.seeds, watch)),
+        "never read": Keyed(size, lambda watch: opic_strategies.unread(n, 1, watch)),
+        "first cash": Keyed(size, lambda watch: opic_strategies.endowments(n, 1, watch)),
+        "cash gathers": Keyed(size, lambda watch: opic_strategies.linear(n, 1, watch)),
+        "other graphs": Keyed(size, lambda watch: opic_graphs.other_graphs(n, 1, watch)),
+        "residual": Keyed({}, lambda watch: opic_residual.residuals(2000, 1, watch)),
     }
-    for select in TURN:
-        for rate in scale.rates:
-            found[f"{select} at {rate:g}"] = _changing(scale, rate, select)
+    for select, rate, seed in _changes(scale):
+        found[_name(select, rate, seed)] = _changing(scale.change_pages, rate, select, seed)
     return found
 
 
-def _changing(scale: Scale, rate: float, select: str) -> opic_parts.Part:
-    return lambda watch: changing(scale.change_pages, rate, select, 1, watch)
+def _changes(scale: Scale) -> list[tuple[str, float, int]]:
+    """(selector, rate, seed) of every run on a changing graph."""
+    seeds = {select: scale.change_seeds[: None if select == "greedy" else 1] for select in TURN}
+    return [(select, rate, seed) for select in TURN for seed in seeds[select] for rate in scale.rates]
+
+
+def _name(select: str, rate: float, seed: int) -> str:
+    return f"{select} at {rate:g}, seed {seed}"
+
+
+def _changing(n: int, rate: float, select: str, seed: int) -> Keyed:
+    settings = {"pages": n, "rate": rate, "select": select, "seed": seed, "policies": list(POLICIES)}
+    return Keyed(settings, lambda watch: changing(n, rate, select, seed, watch))
 
 
 def figures(out: Path, scale: Scale = FULL, show: bool = True) -> dict[str, Any]:
     """Compute what is not there yet, and write numbers, text and plots. Returns the numbers."""
-    results = opic_parts.compute(parts(scale), asdict(scale), out, show)
+    results = _gather(opic_parts.compute(parts(scale), {}, out, show), scale)
     results["acceptance"] = opic_strategies.acceptance(results["strategies"])
-    results["claims"] = [asdict(claim) for claim in opic_text.claims(results, scale.rates)]
+    tabled = compare(results["changes"]["greedy"]) if scale.change_pages == TABLED else []
+    results["table B"] = [{**asdict(cell), "verdict": cell.verdict} for cell in tabled]
+    results["claims"] = [asdict(claim) for claim in claims(results)]
     opic_parts.write(out / "figures.json", results)
     (out / "claims.txt").write_text(opic_text.page(results), encoding="utf-8")
-    opic_plots.draw(results, scale.rates, out)
+    opic_plots.draw(results, out)
     return results
+
+
+def _gather(found: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
+    """The runs on changing graphs put together: changes[select][rate][policy] = {"all": [...], "top": [...]}, a value a
+    seed; the other parts as they are."""
+    runs = {_name(*change) for change in _changes(scale)}
+    changes: dict[str, Any] = {select: {f"{rate:g}": {} for rate in scale.rates} for select in TURN}
+    for select, rate, seed in _changes(scale):
+        for policy, (every, top) in found[_name(select, rate, seed)].items():
+            row = changes[select][f"{rate:g}"].setdefault(policy, {"all": [], "top": []})
+            row["all"].append(every)
+            row["top"].append(top)
+    return {**{name: part for name, part in found.items() if name not in runs}, "changes": changes}
 
 
 def pattern_files(out: Path, pages: int, show: bool = True) -> Mapping[str, Any]:
     """`xyro lab opic patterns`: OUT/patterns.json, patterns.txt and patterns.png."""
-    work: dict[str, opic_parts.Part] = {"patterns": lambda watch: opic_graphs.patterns(pages, watch)}
-    results: dict[str, Any] = opic_parts.compute(work, {"pages": pages}, out, show)["patterns"]
+    work = {"patterns": Keyed({"pages": pages}, lambda watch: opic_patterns.patterns(pages, watch))}
+    results: dict[str, Any] = opic_parts.compute(work, {}, out, show)["patterns"]
     opic_parts.write(out / "patterns.json", results)
     (out / "patterns.txt").write_text(opic_text.patterns(results), encoding="utf-8")
     opic_plots.draw_patterns(results, out / "patterns.png")

@@ -2,10 +2,14 @@
 
     xyro lab opic [figures] [--quick] [-o DIR]           figures 2 to 6 of P2 and the claims of both papers
     xyro lab opic patterns [--pages N] [-o DIR]          chain, ring, star, tree, bow tie, link farm
+    xyro lab opic focus [--quick] [--pages N] [-o DIR]   a focus, unread pages paid more, internal links that say less
+    xyro lab opic real --graph FILE.npz [-o DIR]         a real graph: errors on line, iterations offline
+    xyro lab opic sharded [--pages N] [-o DIR]           four partitions and a post that loses, delays and repeats
     xyro lab opic rank [--pages N] [-o DIR] [--memory BYTES]     Table 1 of P1: the offline computation, timed
+    xyro lab opic speed [--pages N] [-o DIR]             ns per link and per selection, beside a floor
     xyro lab opic --graph FILE.npz [--reads 10] [--select sweep] [--history static] [--json]
 
-Results that are in DIR already are not computed again. Exit code 2 for bad input.
+Results that are in DIR already are not computed again, so a run that was stopped goes on. Exit code 2 for bad input.
 """
 
 from __future__ import annotations
@@ -19,18 +23,31 @@ from pathlib import Path
 from wire.errors import InputError
 
 MOST_READS = 10_000.0
+RANK_SIZES = [1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 40_000_000]
+SPEED_SIZES = [200_000, 2_000_000, 20_000_000]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
     options = _parser().parse_args(arguments)
     try:
-        if options.graph is not None:
+        if options.graph is not None and options.what != "real":
             return _graph(options)
-        return {"figures": _figures, "patterns": _patterns, "rank": _rank}[options.what](options)
+        return {
+            "figures": _figures,
+            "patterns": _patterns,
+            "focus": _focus,
+            "real": _real,
+            "sharded": _sharded,
+            "rank": _rank,
+            "speed": _speed,
+        }[options.what](options)
     except InputError as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped; the same command goes on from here\n")
+        return 130
     except ImportError as error:
         sys.stderr.write(f"{error.name or error}: not installed; `pip install 'xyro[lab]'` brings it\n")
         return 2
@@ -38,17 +55,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="xyro lab opic", description="OPIC against the papers and on any graph.")
-    parser.add_argument("what", nargs="?", choices=("figures", "patterns", "rank"), default="figures")
+    parser.add_argument(
+        "what",
+        nargs="?",
+        choices=("figures", "patterns", "focus", "real", "sharded", "rank", "speed"),
+        default="figures",
+    )
     parser.add_argument("--quick", action="store_true", help="small graphs: under a minute")
     parser.add_argument("-o", "--out", type=Path, default=Path("opic-lab"), help="where results go [opic-lab]")
-    parser.add_argument("--pages", type=int, help="pages of a pattern [1000], or of `rank` [2000000]")
+    parser.add_argument(
+        "--pages", type=int, help="pages of a pattern [1000], of `sharded` [10000], of `rank` and `speed` [several]"
+    )
     parser.add_argument("--memory", type=int, help="rank: bytes of private RAM for vectors; the rest goes to files")
     parser.add_argument("--graph", type=Path, help="an .npz with indptr, indices and, if known, pagerank085")
     parser.add_argument("--reads", type=float, default=10.0, help="reads a page [10]")
     parser.add_argument("--select", default="sweep", help="sweep, greedy, cycle, random, buckets [sweep]")
     parser.add_argument("--history", default="static", help="static, paper, window:M, fixed:T, edge:T, improved:T, "
                         "interpolation:T, adaptive [static]; M measures, T turnovers")  # fmt: skip
-    parser.add_argument("--seed", type=int, default=1, help="of --select random [1]")
+    parser.add_argument("--seed", type=int, default=1, help="of --select random, of the web of `focus` [1]")
     parser.add_argument("--json", action="store_true", help="results as JSON on standard output")
     return parser
 
@@ -101,16 +125,59 @@ def _patterns(options: argparse.Namespace) -> int:
     return 0
 
 
+def _real(options: argparse.Namespace) -> int:
+    from lab.opic_real import real
+
+    if options.graph is None:
+        raise InputError("real: --graph FILE.npz says which graph")
+    results = real(options.out, options.graph, show=sys.stderr.isatty())
+    _say(options, results, "real.txt")
+    return 0
+
+
+def _sharded(options: argparse.Namespace) -> int:
+    from lab.opic_sharded import sharded_files
+
+    pages = options.pages or (2_000 if options.quick else 10_000)
+    if not 1000 <= pages <= 1_000_000:
+        raise InputError(f"--pages {pages}: 1,000 to 1,000,000")
+    results = sharded_files(options.out, pages, show=sys.stderr.isatty())
+    _say(options, results, "sharded.txt")
+    return 0 if all(run["exact"] for run in results["runs"].values()) else 1
+
+
+def _focus(options: argparse.Namespace) -> int:
+    from lab.opic_focus import focus_files
+
+    pages = options.pages or (4_000 if options.quick else 20_000)
+    if not 500 <= pages <= 1_000_000:
+        raise InputError(f"--pages {pages}: 500 to 1,000,000")
+    results = focus_files(options.out, pages, options.seed, show=sys.stderr.isatty())
+    _say(options, results, "focus.txt")
+    return 0 if results["cash_exact"] else 1
+
+
 def _rank(options: argparse.Namespace) -> int:
     from lab.opic_rank import table_one
 
-    pages = options.pages or (100_000 if options.quick else 2_000_000)
-    if not 1000 <= pages <= 200_000_000:
-        raise InputError(f"--pages {pages}: 1,000 to 200,000,000")
+    sizes = [options.pages] if options.pages else [100_000] if options.quick else RANK_SIZES
+    if not all(1000 <= pages <= 200_000_000 for pages in sizes):
+        raise InputError(f"--pages {options.pages}: 1,000 to 200,000,000")
     if options.memory is not None and options.memory < 0:
         raise InputError(f"--memory {options.memory}: 0 bytes or more")
-    results = table_one(options.out, pages, options.memory, show=sys.stderr.isatty())
+    results = table_one(options.out, sizes, options.memory, show=sys.stderr.isatty())
     _say(options, results, "rank.txt")
+    return 0
+
+
+def _speed(options: argparse.Namespace) -> int:
+    from lab.opic_speed import speed
+
+    sizes = [options.pages] if options.pages else [20_000] if options.quick else SPEED_SIZES
+    if not all(1000 <= pages <= 50_000_000 for pages in sizes):
+        raise InputError(f"--pages {options.pages}: 1,000 to 50,000,000")
+    results = speed(options.out, sizes, show=sys.stderr.isatty())
+    _say(options, results, "speed.txt")
     return 0
 
 

@@ -1,7 +1,8 @@
 """A long piece of work in parts: each is computed once, kept as JSON, and not again after an interruption.
 
-What comes in: named parts (functions of a `watch`, which they tell the share done) and a key that says with which
-settings. What goes out: {name: result}. Invariant: a file DIR/parts/NAME.json is whole (written aside, then renamed).
+What comes in: named parts (functions of a `watch`, which they tell the share done) and the settings each depends on.
+What goes out: {name: result}. Invariant: a file DIR/parts/NAME.json is whole (written aside, then renamed). It is used
+again where it was computed with the same settings by the same VERSION.
 """
 
 from __future__ import annotations
@@ -10,29 +11,58 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wire.errors import InputError
+
 Watch = Callable[[float], None]
 Part = Callable[[Watch], Any]
+VERSION = 2
+"""of what parts mean: raised by hand when a change of the code makes results kept on disk wrong"""
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """A part that depends on these settings alone, whatever else the run is asked for."""
+
+    settings: Mapping[str, Any]
+    run: Part
+
+    def __call__(self, watch: Watch) -> Any:
+        return self.run(watch)
 
 
 def compute(parts: Mapping[str, Part], key: Mapping[str, Any], out: Path, show: bool = True) -> dict[str, Any]:
-    """The result of each part: from its file where that has the same key, else computed and written."""
-    folder = out / "parts"
-    folder.mkdir(parents=True, exist_ok=True)
+    """The result of each part: from its file where that has the same key, else computed and written.
+
+    key: the settings of all parts that are not `Keyed`. InputError: `out` cannot be written.
+    """
+    folder = _folder(out)
     results = {}
     with _progress(show) as begin:
         for name, part in parts.items():
             path = folder / f"{name.replace(' ', '-')}.json"
             watch = begin(name)
             kept = _read(path)
-            if kept is None or kept["key"] != json.loads(json.dumps(key)):
-                kept = {"key": dict(key), "result": part(watch)}
+            settings = part.settings if isinstance(part, Keyed) else key
+            full = json.loads(json.dumps({"version": VERSION, **settings}))
+            if kept is None or kept["key"] != full:
+                kept = {"key": full, "result": part(watch)}
                 write(path, kept)
             watch(1.0)
             results[name] = json.loads(json.dumps(kept["result"]))
     return results
+
+
+def _folder(out: Path) -> Path:
+    folder = out / "parts"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{out}: no directory for results: {error.strerror}") from error
+    return folder
 
 
 def write(path: Path, content: Any) -> None:

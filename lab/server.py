@@ -175,8 +175,8 @@ class _Connection(asyncio.Protocol):
             request = parse(head)
             if request is None:
                 self._refuse(400, "not a request that this server understands")
-            elif self._server.latency > 0.0:
-                self._delayed = asyncio.get_running_loop().call_later(self._server.latency, self._later, request)
+            elif (delay := self._server.latency + self._server.answers.delay(self._host, request)) > 0.0:
+                self._delayed = asyncio.get_running_loop().call_later(delay, self._later, request)
             else:
                 self._answer(request)
 

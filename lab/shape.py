@@ -17,6 +17,7 @@ MAX_HOSTS = 64_000
 
 _SHARES = (
     "xml",
+    "parts",
     "redirects",
     "dead",
     "files",
@@ -47,6 +48,10 @@ class Shape:
 
     xml: float = 0.04
     """share of pages that are XML documents with an external DTD"""
+    parts: float = 0.0
+    """share of XML documents that need an entity too (see parts.py)"""
+    slow: float = 4.0
+    """seconds that the slow ones of these take to be answered"""
     redirects: float = 0.03
     dead: float = 0.03
     """404 and 410"""
@@ -95,6 +100,7 @@ class Shape:
         _require(self.absent + self.lying <= 1.0, "absent + lying: at most 1")
         _require(self.xml + self.redirects + self.dead + self.files + self.private <= 0.9, "kinds: HTML needs a tenth")
         _require(min(self.rate_median, self.rate_sigma, self.crawl_delay) >= 0.0, "rates and delays are >= 0")
+        _require(0.0 <= self.slow <= 3_600.0, "slow: 0..3600 seconds")
         _require(self.speed > 0.0 and 500 <= self.size <= 30_000, "speed > 0, size 500..30000")
 
 

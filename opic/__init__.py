@@ -6,14 +6,19 @@ histories, the importance of every page as if it were read now, and the pages wo
 
     cash        integer cash: how a page's cash is shared, the virtual page with its O(1) payout
     importance  history by interpolation, read-time correction, default history of new pages, the OPIC clock
-    choose      which pages to spend next: the threshold sweep (the crawler's) and its rivals (the laboratory's)
+    choose      which pages to spend next: the threshold sweep and its rivals, one protocol for crawl and laboratory
+    buckets     nearly the richest page: stacks (laboratory) and levels (crawl) by powers of two
+    slots       history by a page's last measures, grouped: variable, fixed, improved window
     graph       a link graph in CSR form and the graphs whose answer is known
     pagerank    offline reference: power iteration, the virtual page's and the small edges' fixpoints
     matrix      the link matrix in CSR form, from a graph or row by row, in RAM or on mapped files
     offline     the offline reference at scale: PageRank, personalised and interest, in place, on two threads
+    rank_both   PageRank and interest in one scan of the links
     slices      its distributed form: workers that tell each other values, synchronously or chaotically
+    confidence  convergence, a bound on the error, an interval for each page, trends
+    sites       importance of hosts or domains over the links between them
     windows     the papers' history policies behind one protocol (laboratory)
-    adaptive    interpolation whose T follows the rate at which the web changes (laboratory)
+    adaptive    a window T that follows the rate at which the web changes
     names       selectors and history policies by name
     simulate    OPIC on a graph held in memory: reads against error (laboratory)
     fast        the same in machine code

@@ -4,20 +4,24 @@ Cash is counted in units, 2^16 to a page: no measurable loss of precision, and s
 order. With damping c a page that holds e pays floor(e (1-c)) to the virtual page and the rest R to its d links: R //
 d each, and one unit more to R mod d neighbouring links from a pseudo-random start, so nothing is lost, nobody is
 favoured and a replay repeats every unit. A page without links pays everything to the virtual page (P2 s.2; fixpoint:
-PageRank with damping c).
+PageRank with damping c). P2's small edge gives every page a damping of its own (`Tolls`), and links may weigh
+differently (`_by_weight`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from opic.arrays import Mask, Pages, Seeds, Units
+from opic.arrays import Mask, Pages, Reals, Seeds, Units
 
 UNIT = 65_536
 """units of cash in a page's worth; every known page mints one page's worth (2^12 would still be exact to 0.02 %)"""
 DAMPING = 0.85
+LINK = 1000
+"""weight of an ordinary link where links weigh differently: shares of cash are set to a thousandth"""
 PAYOUT_SHARE = 1000
 """the virtual page pays out once it holds 1/1000 of all cash; 0.1, 1 and 5 % gave the same error (algorithms.md A)"""
 
@@ -38,27 +42,100 @@ def teleport(cash: Units, damping: float = DAMPING) -> Units:
     """floor(cash (1-damping)) in integers, for any cash of 0..2^63-1: int64[n]. ValueError: damping outside 0..1."""
     if not 0 <= damping <= 1:
         raise ValueError(f"damping {damping}: between 0 and 1")
-    weight = round((1 - damping) * (1 << _BITS))
-    virtual: Units = (cash >> _BITS) * weight + (((cash & _LOW) * weight) >> _BITS)
-    return virtual
+    return _part(cash, round((1 - damping) * (1 << _BITS)))
 
 
-def shares(cash: Units, indptr: Pages, seeds: Seeds, damping: float = DAMPING) -> tuple[Units, Units]:
+def _thousandths(cash: Units, voices: Units) -> Units:
+    """floor(cash voices / LINK)."""
+    part: Units = cash // LINK * voices + cash % LINK * voices // LINK
+    return part
+
+
+def _part(cash: Units, weight: int | Units) -> Units:
+    """floor(cash weight / 2^31)."""
+    part: Units = (cash >> _BITS) * weight + (((cash & _LOW) * weight) >> _BITS)
+    return part
+
+
+@dataclass(frozen=True, slots=True)
+class Tolls:
+    """What pages with links pay the virtual page: 1 - damping of what they spend, or, where `edge` > 0, the share of
+    one more edge of that weight beside links of weight 1: w / (d + w), a damping of its own for every page."""
+
+    damping: float = DAMPING
+    edge: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.damping <= 1 and 0 <= self.edge < np.inf):
+            raise ValueError(f"damping {self.damping}, edge {self.edge}: between 0 and 1, and 0 or more")
+
+    def of(self, cash: Units, links: Reals, voices: Units | None = None) -> Units:
+        """The toll of pages whose links weigh links[i] > 0 together (an ordinary one 1): int64[n], 0..cash.
+
+        voices: int64[n], 0..LINK; where one is lower, that share only of what would go along the page's links does, or
+        its links weigh that much less beside the small edge.
+        """
+        if not self.edge:
+            toll = teleport(cash, self.damping)
+            return toll if voices is None else cash - _thousandths(cash - toll, voices)
+        links = links if voices is None else links * voices / LINK
+        return _part(cash, np.rint(self.edge / (links + self.edge) * (1 << _BITS)).astype(np.int64))
+
+
+def shares(
+    cash: Units,
+    indptr: Pages,
+    seeds: Seeds,
+    damping: float | Tolls = DAMPING,
+    weights: Units | None = None,
+    voices: Units | None = None,
+) -> tuple[Units, Units]:
     """Split what pages spend: page i spends cash[i] over links indptr[i]:indptr[i+1].
 
+    damping: c, or how else the virtual page's share is found; weights: int64[m] >= 0 of the links, LINK for an
+    ordinary one, all alike if None; voices: int64[n] of the pages (`Tolls.of`), LINK if None.
+
     Returns (virtual int64[n], amounts int64[m]): virtual[i] + sum of page i's amounts == cash[i], to the unit. Self
-    links and repeated links are links like any other. ValueError: cash below 0, lengths that do not fit.
+    links and repeated links are links like any other; a page whose links all weigh nothing has none.
+    ValueError: cash or weights below 0, lengths that do not fit, a page's links of 2^31 and more.
     """
     if cash.size + 1 != indptr.size or seeds.size != cash.size:
         raise ValueError(f"shares: {cash.size} pages, {indptr.size} row pointers, {seeds.size} seeds")
     if cash.size and cash.min() < 0:
         raise ValueError("shares: cash is never below 0")
+    tolls = damping if isinstance(damping, Tolls) else Tolls(damping)
+    if weights is not None:
+        return _by_weight(cash, indptr, seeds, tolls, weights, voices)
     degree = np.diff(indptr)
     links = np.maximum(degree, 1)
-    virtual = np.where(degree > 0, teleport(cash, damping), cash)
+    virtual = np.where(degree > 0, tolls.of(cash, links, voices), cash)
     each, odd = np.divmod(cash - virtual, links)
     start = (seeds % links.astype(np.uint64)).astype(np.int64)
     return virtual, _in_runs(degree, each, odd, start)
+
+
+def _by_weight(
+    cash: Units, indptr: Pages, seeds: Seeds, tolls: Tolls, weights: Units, voices: Units | None
+) -> tuple[Units, Units]:
+    """`shares` over weighted links: link l of weight q_l gets floor(x_l) or one more, x_l = R q_l / Q exact.
+
+    The page's links lie end to end on a line of R units; the marks at start/Q, 1 + start/Q ... fall into them, and a
+    link gets as many units as marks: R in all, x_l on average over the starts, nothing to a link of weight 0.
+    """
+    if weights.size != indptr[-1] or (weights.size and weights.min() < 0):
+        raise ValueError(f"shares: {weights.size} weights for {indptr[-1]} links; none is below 0")
+    ends = np.concatenate(([0], np.cumsum(weights)))
+    total = np.diff(ends[indptr])
+    if total.size and total.max() >= 1 << _BITS:
+        raise ValueError("shares: the links of a page weigh less than 2^31 together")
+    scale = np.maximum(total, 1)
+    virtual = np.where(total > 0, tolls.of(cash, scale / LINK, voices), cash)
+    each, odd = np.divmod(cash - virtual, scale)
+    start = (seeds % scale.astype(np.uint64)).astype(np.int64)
+    page = np.repeat(np.arange(cash.size), np.diff(indptr))
+    before, after = (ends[at : at + weights.size] - ends[indptr[page]] for at in (0, 1))
+    low, high = ((odd[page] * place + start[page]) // scale[page] for place in (before, after))
+    return virtual, each[page] * weights + high - low
 
 
 def _in_runs(degree: Pages, each: Units, odd: Units, start: Pages) -> Units:

@@ -10,8 +10,9 @@ import numpy as np
 
 from opic import simulate, spend_kernels
 from opic.arrays import Pages, Units
+from opic.buckets import Buckets
 from opic.cash import UNIT, VirtualPage
-from opic.choose import Buckets, Cycle, Greedy, Random, Select, Sweep
+from opic.choose import Cycle, Greedy, Random, Select, Sweep
 from opic.simulate import Log, World
 
 Columns = tuple[Pages, Pages, Units, Pages, Units, int]
@@ -19,6 +20,8 @@ Columns = tuple[Pages, Pages, Units, Pages, Units, int]
 
 def advance(world: World, select: Select, reads: int) -> Log:
     """Read `reads` pages one by one, as `select` picks them."""
+    if type(world) is not World:  # one that shares cash otherwise (focus_world.py)
+        return simulate.advance(world, select, reads)
     books = np.array([world.virtual.scalar, world.virtual.pot, world.virtual.account, world.spent])
     weight = round((1 - world.damping) * (1 << 31))
     columns = world.graph.indptr, world.graph.indices, world.keys, world.visits, books, weight
@@ -36,7 +39,7 @@ def _known(select: Select, columns: Columns, log: tuple[Pages, Units, Units]) ->
     if isinstance(select, Cycle):
         _cycle(select, columns, log)
     elif isinstance(select, Random):
-        log[0][:] = select.rng.integers(columns[2].size, size=log[0].size)
+        log[0][:] = select.draw(columns[2].size, log[0].size)
         spend_kernels.in_order(*columns, *log)
     elif isinstance(select, Sweep):
         _sweep(select, columns, log)

@@ -19,8 +19,8 @@ from opic import rank_numpy
 from opic.graph import Graph
 
 Array = npt.NDArray[Any]
-Row = tuple[int, Array, Array | None]
-"""(page, the pages it links to, the links' weights or None for 1 each)"""
+Row = tuple[int | Array, Array, Array | None]
+"""(page, the pages it links to, the links' weights or None for 1 each); or many links: a page for each, not one"""
 Real = type[np.float32] | type[np.float64]
 Reading = Literal["pagerank", "reversed", "mean"]
 Scan = Callable[[], Iterable[Row]]
@@ -137,19 +137,19 @@ def from_rows(
     the weights (> 0) that its row gives ("mean": is a mean so weighted). both: each link counts in both directions
     (P2 s.1). ValueError: a page outside 0..n-1, a weight that is not finite and > 0, scans that differ.
     """
-    degree, given, taken = np.zeros(n + 1, np.int64), np.zeros(n), np.zeros(n)
+    degree, cursor = allocate("degree", (n + 1,), np.int64), allocate("cursor", (n,), np.int64)
+    sums = allocate("sums", (n,), np.float64)
     for origins, targets, weights in _batches(scan, both, reading):
         _check(n, origins, targets, weights)
-        degree[1:] += np.bincount(targets, minlength=n)
-        given += np.bincount(origins, weights=weights if weighted else None, minlength=n)
-        taken += np.bincount(targets, weights=weights if weighted else None, minlength=n)
+        np.add.at(degree, targets + 1, 1)
+        np.add.at(sums, targets if reading == "mean" else origins, weights if weighted else 1.0)
     np.cumsum(degree, out=degree)
+    cursor[:] = degree[:-1]
     m = int(degree[-1])
     if m == 1:
-        given, taken = np.sign(given), np.sign(taken)  # an only link takes all, whatever its weight
+        np.sign(sums, out=sums)  # an only link takes all, whatever its weight
     sources = allocate("sources", (m,), id_type(n))
     kept = allocate("weights", (m,), np.float32) if weighted and m > 1 else np.ones(1, np.float32)
-    cursor = degree[:-1].copy()
     for origins, targets, weights in _batches(scan, both, reading):
         loops(engine).place(targets, origins, weights, cursor, sources, kept)
     if (cursor != degree[1:]).any():
@@ -157,10 +157,10 @@ def from_rows(
     indptr, share = allocate("indptr", (n + 1,), id_type(m)), allocate("share", (n,), dtype)
     indptr[:] = degree
     if reading != "mean":
-        share[:] = _inverse(given, dtype)
+        share[:] = _inverse(sums, dtype)
         return Matrix(indptr, sources, share, kept, np.ones(1, dtype))
     row = allocate("row", (n,), dtype)
-    share[:], row[:] = 1, _inverse(taken, dtype)
+    share[:], row[:] = 1, _inverse(sums, dtype)
     return Matrix(indptr, sources, share, kept, row, averages=True)
 
 
@@ -183,8 +183,9 @@ def _forward(scan: Scan, both: bool) -> Iterator[tuple[Array, Array, Array]]:
 
 
 def _joined(rows: Sequence[Row], both: bool) -> tuple[Array, Array, Array]:
-    origins = np.repeat([row[0] for row in rows], [row[1].size for row in rows]).astype(np.int64)
-    targets = np.concatenate([np.empty(0, np.int64), *(row[1] for row in rows)])
+    origins = np.concatenate([np.empty(0, np.int64), *(np.broadcast_to(row[0], row[1].shape) for row in rows)])
+    origins = origins.astype(np.int64, copy=False)
+    targets = np.concatenate([np.empty(0, np.int64), *(row[1] for row in rows)]).astype(np.int64, copy=False)
     weights = np.concatenate([np.empty(0), *(np.ones(row[1].size) if row[2] is None else row[2] for row in rows)])
     if both:
         return np.concatenate((origins, targets)), np.concatenate((targets, origins)), np.tile(weights, 2)

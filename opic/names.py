@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from opic.adaptive import Adaptive
 from opic.arrays import Units
-from opic.choose import Buckets, Cycle, Greedy, Random, Select, Sweep
+from opic.buckets import Buckets, Levels
+from opic.choose import Cycle, Greedy, Random, Select, Selector, Sweep
 from opic.windows import NO_PRIOR, FixedWindow, History, Interpolation, Static, VariableWindow
 
 SELECTORS: dict[str, Callable[[Units, np.random.Generator], Select]] = {
     "sweep": lambda keys, rng: Sweep(),
     "greedy": lambda keys, rng: Greedy(keys),
     "cycle": lambda keys, rng: Cycle(),
-    "random": lambda keys, rng: Random(rng),
+    "random": lambda keys, rng: Random(int(rng.integers(2**63))),
     "buckets": lambda keys, rng: Buckets(keys, 0),
+    "levels": lambda keys, rng: Levels(),
 }
+CRAWLED: dict[str, Callable[[Mapping[str, Any] | None], Selector]] = {
+    "sweep": lambda state: Sweep.load(state) if state else Sweep(),
+    "cycle": lambda state: Cycle.load(state) if state else Cycle(),
+    "random": lambda state: Random.load(state) if state else Random(),
+    "greedy": lambda state: Greedy(),
+    "buckets": lambda state: Levels.load(state) if state else Levels(),
+}
+"""what a crawl can be told to use, new or from what its `dump` said"""
 PLAIN: dict[str, Callable[[int], History]] = {
     "static": Static,
     "paper": lambda n: Static(n, paper=1.0),

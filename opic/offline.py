@@ -113,10 +113,10 @@ def solve(
     np.multiply(y, share, out=before, casting="same_kind")
     after = before if effort.method == "gauss-seidel" else room("z2", shape, dtype)
     steps: list[Step] = []
-    sweep, lift = _sweeper(matrix, jump, y, damping, effort), _Lift(matrix, jump, y, damping)
+    sweep, lift = _sweeper(matrix, jump, y, damping, effort), Lift(matrix, jump, y, damping)
     while len(steps) < effort.most and (not steps or steps[-1].residual > effort.epsilon):
         norms = sweep(before, after, lift.now)
-        steps.append(_step(norms, steps, effort.epsilon))
+        steps.append(step_of(norms, steps, effort.epsilon))
         lift.after(norms[1], norms[2])
         before, after = after, before
         if watch:
@@ -125,7 +125,7 @@ def solve(
     return Solution(y.reshape(matrix.n, len(jumps)), tuple(steps))
 
 
-class _Lift:
+class Lift:
     """By how much the jumps are raised so that the sum S of y stays: ((1-c) S + c D) / sum(jump), D the part of S on
     pages without links; float64[K]. Always 1 where the matrix does not keep sums (mean_of_children)."""
 
@@ -183,7 +183,7 @@ def _threads(count: int) -> int:
     return threads(count)
 
 
-def _step(norms: Reals, steps: Sequence[Step], epsilon: float) -> Step:
+def step_of(norms: Reals, steps: Sequence[Step], epsilon: float) -> Step:
     with np.errstate(invalid="ignore"):
         residual = float(np.nan_to_num(norms[0] / norms[1]).max())  # 0/0: a vector of zeros stays one
     left: int | None = None
@@ -194,23 +194,24 @@ def _step(norms: Reals, steps: Sequence[Step], epsilon: float) -> Step:
     return Step(len(steps) + 1, residual, left)
 
 
-ARRAYS = ("z", "z2", "y", "jump")
-"""what a solution needs beside the matrix, by how much it hurts to have it on a file: z is read at random"""
-
-
 def plan(matrix: Matrix, jumps: Sequence[Array], effort: Effort) -> Allocate:
-    """Where each array of `solve` goes: to RAM as long as the cap allows, else to `effort.spill`.
+    """Where each array of `solve` goes, as `place` says."""
+    width = matrix.share.nbytes * len(jumps)
+    jump = width if len(jumps) > 1 or jumps[0].size > 1 else 0
+    return place({"z": width, "z2": width * (effort.method == "jacobi"), "y": width, "jump": jump}, effort)
+
+
+def place(needs: dict[str, int], effort: Effort) -> Allocate:
+    """Arrays go to RAM as long as the cap allows, else to `effort.spill`. needs: name -> bytes, by how much it hurts to
+    have it on a file: what is read at random first.
 
     ValueError: the cap does not hold them and there is nowhere to spill to.
     """
-    width = matrix.share.nbytes * len(jumps)
-    needs = {"z": width, "z2": width * (effort.method == "jacobi"), "y": width}
-    needs["jump"] = width if len(jumps) > 1 or jumps[0].size > 1 else 0
     left = math.inf if effort.memory is None else effort.memory
     spilled = set()
-    for name in ARRAYS:
-        if needs[name] <= left:
-            left -= needs[name]
+    for name, size in needs.items():
+        if size <= left:
+            left -= size
         else:
             spilled.add(name)
     if spilled and effort.spill is None:
@@ -234,7 +235,7 @@ def pageranks(
     The mass of pages without links is spread uniformly whatever the personalisation. ValueError: as of `solve`.
     """
     uniform = np.full(1, (1 - damping) / max(matrix.n, 1))
-    personal = [_scaled(p, matrix, 1 - damping) for p in personalizations if p is not None]
+    personal = [scaled(p, matrix, 1 - damping) for p in personalizations if p is not None]
     solution = solve(matrix, [uniform, *personal], damping, effort, watch)
     u, *others = solution.vectors.T
     without = matrix.share == 0
@@ -264,17 +265,17 @@ def interest(
     matrix: `reversed_graph` (reading a: scaled to sum 1) or `mean_of_children` (reading b: the discounted chance
     itself, between 0 and the greatest target). What leads to no target has interest 0: nothing is spread uniformly.
     """
-    scaled, chance = _scaled(targets, matrix, 1 - damping), matrix.averages
-    solution = solve(matrix, [scaled], damping, effort, watch)
+    aim, chance = scaled(targets, matrix, 1 - damping), matrix.averages
+    solution = solve(matrix, [aim], damping, effort, watch)
     found = solution.vectors[:, 0]
     scale = float(np.sum(targets, dtype=np.float64)) if chance else 1 / float(found.sum(dtype=np.float64))
     return found * found.dtype.type(scale), solution.steps
 
 
-def _scaled(weights: Array, matrix: Matrix, total: float) -> Array:
+def scaled(weights: Array, matrix: Matrix, total: float) -> Array:
     """Weights of pages, as the matrix's rankings are typed and of sum `total`. ValueError: they cannot be."""
     values = np.asarray(weights, matrix.share.dtype)
     if values.shape != (matrix.n,) or not np.isfinite(values).all() or (values < 0).any() or not values.any():
         raise ValueError(f"weights of pages: {matrix.n} finite numbers >= 0, not all 0")
-    scaled: Array = values * values.dtype.type(total / float(values.sum(dtype=np.float64)))
-    return scaled
+    found: Array = values * values.dtype.type(total / float(values.sum(dtype=np.float64)))
+    return found

@@ -40,21 +40,25 @@ def pagerank(
     tolerance: float = 1e-12,
     most: int = 1000,
     start: Reals | None = None,
+    dangling: Reals | None = None,
 ) -> Ranking:
-    """PR = c (M PR + dangling mass / N) + (1-c) p, by power iteration until a step's L1 norm is below `tolerance`.
+    """PR = c (M PR + dangling mass x q) + (1-c) p, by power iteration until a step's L1 norm is below `tolerance`.
 
-    personalization p (float64[n], >= 0, uniform by default) is scaled to sum 1; the dangling mass is spread uniformly
-    whatever p is. ValueError: an empty graph, damping outside 0..1, a personalization that cannot be scaled.
+    personalization p and dangling q (float64[n], >= 0, uniform by default) are scaled to sum 1. With q = p this is the
+    flow of an OPIC whose virtual page pays in proportion to p: pages without links pay it, too.
+    ValueError: an empty graph, damping outside 0..1, vectors that cannot be scaled.
     """
     if graph.n == 0 or not 0 <= damping <= 1:
         raise ValueError("pagerank: at least one page, damping between 0 and 1")
-    jump = _scaled(np.ones(graph.n) if personalization is None else personalization, graph.n)
+    even = np.ones(graph.n)
+    jump = _scaled(even if personalization is None else personalization, graph.n)
+    refuge = _scaled(even if dangling is None else dangling, graph.n)
     share = damping / np.maximum(graph.out_degree, 1)
     rank, step, iteration = _scaled(jump if start is None else start, graph.n), np.inf, 0
     while step >= tolerance and iteration < most:
         iteration += 1
         lost = damping * float(rank[graph.dangling].sum())
-        after = push(graph, rank * share) + lost / graph.n + (1 - damping) * jump
+        after = push(graph, rank * share) + lost * refuge + (1 - damping) * jump
         step = float(np.abs(after - rank).sum())
         rank = after
     return Ranking(rank, iteration, step)
@@ -79,19 +83,27 @@ def to_virtual_by_small_edges(graph: Graph, weight: float = 1.0) -> Reals:
     return fractions
 
 
-def fixpoint(graph: Graph, virtual: Reals, tolerance: float = 1e-14, most: int = 10_000) -> Ranking:
+def fixpoint(
+    graph: Graph,
+    virtual: Reals,
+    tolerance: float = 1e-14,
+    most: int = 10_000,
+    personalization: Reals | None = None,
+) -> Ranking:
     """OPIC's fixpoint over the n pages and the virtual page, where page i sends the fraction virtual[i] to the latter:
 
-    x_j = sum over i -> j of (1-f_i) x_i / d_i + x_v / N,  x_v = sum of f_i x_i,  everything of sum 1.
+    x_j = sum over i -> j of (1-f_i) x_i / d_i + p_j x_v,  x_v = sum of f_i x_i,  everything of sum 1; p is the
+    personalization scaled to sum 1, 1/N each by default.
     `rank` is x over the real pages (sum 1 - x_v): divide by 1 - x_v to compare it with PageRank.
     """
+    paid = _scaled(np.ones(graph.n) if personalization is None else personalization, graph.n)
     share = (1.0 - virtual) / np.maximum(graph.out_degree, 1)
     rank = np.full(graph.n, 1.0 / (graph.n + 1))
     pot, step, iteration = 1.0 / (graph.n + 1), np.inf, 0
     while step >= tolerance and iteration < most:
         iteration += 1
         # half a step at a time: page -> virtual page -> page is a loop of length 2, and alone it would swing for ever
-        after = 0.5 * (rank + push(graph, rank * share) + pot / graph.n)
+        after = 0.5 * (rank + push(graph, rank * share) + pot * paid)
         income = 0.5 * (pot + float(virtual @ rank))
         step = float(np.abs(after - rank).sum()) + abs(income - pot)
         rank, pot = after, income

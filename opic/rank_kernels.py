@@ -92,6 +92,58 @@ def sweep(
         )
 
 
+@compiled
+def sweep_alone(
+    indptr: Array,
+    sources: Array,
+    weights: Array,
+    row: Array,
+    share: Array,
+    jump: Array,
+    y: Array,
+    z: Array,
+    damping: float,
+) -> tuple[float, float]:
+    """All rows of one slice in place on the calling thread: (L1 norm of the step, sum). For workers that have a thread
+    each: the loops of `sweep` may not be entered from two."""
+    step, total, _ = _rows(0, y.size, indptr, sources, weights, row, share, jump, y, z, z, damping, 1.0)
+    return step, total
+
+
+@compiled
+def sweep_both(
+    indptr: Array,
+    sources: Array,
+    weights: Array,
+    share: Array,
+    jump: Array,
+    y: Array,
+    z: Array,
+    upward: Array,
+    flow: Array,
+    damping: float,
+    lift: Array,
+) -> tuple[float, float, float]:
+    """One pass over the links in both directions: y, z as of `sweep` in place, and flow[j] = sum over the pages i that
+    j links to of weight x upward[i], float64[n]. -> the sums of y"""
+    step, total, lost = 0.0, 0.0, 0.0
+    flow[:] = 0.0
+    for i in range(np.uint64(y.size)):
+        inflow, outward = 0.0, np.float64(upward[i])
+        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
+            source, weight = np.uint64(sources[k]), weights[k if weights.size > 1 else np.uint64(0)]
+            inflow += weight * z[source]
+            flow[source] += weight * outward
+        new = damping * inflow + lift[0] * (jump[i] if jump.size > 1 else jump[0])
+        step += abs(new - y[i])
+        total += new
+        if share[i] == 0.0:
+            lost += new
+        y[i] = new
+        z[i] = y[i] * share[i]
+    return step, total, lost
+
+
 @in_parallel
 def sweep_many(
     indptr: Array,

@@ -54,6 +54,48 @@ def sweep(
 sweep_many = sweep
 
 
+def sweep_alone(
+    indptr: Array,
+    sources: Array,
+    weights: Array,
+    row: Array,
+    share: Array,
+    jump: Array,
+    y: Array,
+    z: Array,
+    damping: float,
+) -> tuple[float, float]:
+    """See rank_kernels.sweep_alone."""
+    sums, bounds = np.zeros((1, 3)), np.array([0, y.size])
+    sweep(indptr, sources, weights, row, share, jump, y, z, z, damping, np.ones(1), bounds, sums)
+    return float(sums[0, 0]), float(sums[0, 1])
+
+
+def sweep_both(
+    indptr: Array,
+    sources: Array,
+    weights: Array,
+    share: Array,
+    jump: Array,
+    y: Array,
+    z: Array,
+    upward: Array,
+    flow: Array,
+    damping: float,
+    lift: Array,
+) -> tuple[float, float, float]:
+    """See rank_kernels.sweep_both."""
+    flow[:] = 0.0
+    for low in range(0, y.size, SLICE):
+        high = min(low + SLICE, y.size)
+        links = slice(int(indptr[low]), int(indptr[high]))
+        carried = np.repeat(upward[low:high].astype(np.float64), np.diff(indptr[low : high + 1]))
+        np.add.at(flow, sources[links], carried * (weights[links] if weights.size > 1 else weights))
+    sums, bounds = np.zeros((1, 3)), np.array([0, y.size])
+    sweep(indptr, sources, weights, np.ones(1, y.dtype), share, jump, y, z, z, damping, lift, bounds, sums)
+    return float(sums[0, 0]), float(sums[0, 1]), float(sums[0, 2])
+
+
 def _beside(factors: Array, tail: tuple[int, ...]) -> Array:
     """Factors of rows, shaped to multiply rows of any width."""
     return factors.reshape(factors.shape + (1,) * len(tail))

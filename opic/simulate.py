@@ -18,7 +18,7 @@ import numpy as np
 
 from opic.arrays import Pages, Reals, Units
 from opic.cash import DAMPING, UNIT, VirtualPage, credit, seeds_of, shares
-from opic.choose import Select
+from opic.choose import Held, Select
 from opic.graph import Graph
 from opic.importance import normalise
 from opic.windows import History
@@ -60,6 +60,10 @@ class World:
     def turnovers(self) -> float:
         return self.spent / (UNIT * self.graph.n)
 
+    def held(self) -> Held:
+        """The cash as selectors see it."""
+        return Held(self.keys, self.virtual.scalar) if type(self) is World else Held(self.cash, 0)
+
     def spend(self, pages: Pages) -> Pages:
         """Spend these pages (distinct) at the same time; returns the pages whose key changed, with repeats."""
         cash = self.keys[pages] + self.virtual.scalar
@@ -90,12 +94,13 @@ def advance(world: World, select: Select, reads: int, batch: int = 1) -> Log:
     """Read `reads` pages, `batch` at the same time."""
     pages, cash, when = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
     while reads > 0:
-        picked = select.pick(world.keys, world.virtual.scalar, min(batch, reads))
+        held = world.held()
+        picked = select.pick(held, min(batch, reads))
         pages.append(picked)
-        cash.append((world.keys[picked] + world.virtual.scalar) / UNIT)
+        cash.append(held.of(picked) / UNIT)
         when.append(np.full(picked.size, world.turnovers))
         touched = world.spend(picked)
-        select.changed(world.keys, world.virtual.scalar, touched)
+        select.changed(world.held(), touched)
         reads -= picked.size
     return Log(np.concatenate(pages), np.concatenate(cash), np.concatenate(when))
 

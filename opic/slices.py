@@ -10,6 +10,7 @@ the matrix shrinks what it is given (damping < 1), any such order leads to the s
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -27,6 +28,27 @@ class Values(NamedTuple):
     receiver: int
     sweep: int
     values: Array
+
+
+_HEAD = struct.Struct("<IIQI")
+"""sender, receiver, sweep, bytes of a value (4 or 8)"""
+
+
+def pack(told: Values) -> bytes:
+    """The message as it goes over a bus: 20 bytes, then the values, all little-endian."""
+    width = told.values.dtype.itemsize
+    return _HEAD.pack(*told[:3], width) + told.values.astype(f"<f{width}", copy=False).tobytes()
+
+
+def unpack(data: bytes) -> Values:
+    """What `pack` made. ValueError: it is none of that."""
+    try:
+        sender, receiver, sweep, width = _HEAD.unpack_from(data)
+        if width not in (4, 8):
+            raise ValueError(f"values of {width} bytes")
+        return Values(sender, receiver, sweep, np.frombuffer(data, f"<f{width}", offset=_HEAD.size))
+    except (ValueError, struct.error) as error:
+        raise ValueError(f"{len(data)} bytes are no values of a worker: {error}") from None
 
 
 class Worker:
@@ -68,12 +90,10 @@ class Worker:
 
     def sweep(self) -> None:
         """All rows once, in place; `norms` = (L1 norm of the step, of the vector)."""
-        sums, bounds = np.zeros((1, 3)), np.array([0, self.y.size])
         one = np.ones(1, self.y.dtype)
         fixed = self.indptr, self.sources, self.weights, self.row, self.share, one, self.y
-        self._loops.sweep(*fixed, self.z, self.z, self.damping, np.ones(1), bounds, sums)
+        self.norms = np.array(self._loops.sweep_alone(*fixed, self.z, self.damping))
         self.sweeps += 1
-        self.norms = sums[0, :2]
 
     def tell(self) -> Iterator[Values]:
         """The values of now for everyone who asked."""

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from opic import importance
+from opic import importance, slots
 from opic.arrays import Mask, Pages, Reals
 from opic.cash import UNIT
 from opic.importance import TICKS
@@ -113,6 +113,44 @@ class FixedWindow:
         spans = covered if self.edge else np.full(self.count.size, min(self.window, now))
         estimate: Reals = total / np.maximum(spans, 1 / TICKS)
         return estimate
+
+
+class Slotted:
+    """Variable or fixed window in m slots of 8 bytes, as the crawler keeps it: long histories are grouped (slots.py).
+
+    `kind` names one of slots.POLICIES; `current` counts the cash of now as one more measure.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        kind: str = "improved",
+        m: int = 8,
+        window: float = importance.WINDOW,
+        endowment: float = 1.0,
+        current: bool = True,
+    ) -> None:
+        self.policy, self.window, self.current = slots.POLICIES[kind], window, current
+        self.slots = np.zeros((n, 2, m), np.float32)
+        self.inner = Interpolation(n, window, endowment)
+
+    def measure(self, pages: Pages, cash: Reals, now: Times) -> None:
+        units = np.rint(cash * UNIT).astype(np.int64)
+        rows = self.slots[pages]
+        grain = self.policy.grain(self.window, rows.shape[2])
+        slots.push(rows, importance.received(self.inner.flow[pages], units), self.inner.since(pages, now), grain)
+        self.slots[pages] = rows
+        self.inner.measure(pages, cash, now)
+
+    def estimate(self, cash: Reals, now: float) -> Reals:
+        since = importance.elapsed(int(now * TICKS), self.inner.last)
+        held = importance.received(self.inner.flow, np.rint(cash * UNIT).astype(np.int64))
+        flow = self.inner.estimate(cash, now)
+        if self.current:
+            return slots.estimate(self.slots, since, held, flow, self.policy, self.window)
+        total, covered = slots.counted(self.slots, since, self.policy, self.window)
+        over = np.full(total.size, min(self.window, now)) if self.policy.over_window else covered
+        return np.where(covered > 0, total / np.maximum(over, 1 / TICKS), 0.0)
 
 
 NO_PRIOR = 1 / TICKS

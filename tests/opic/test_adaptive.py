@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from opic import fast, names, simulate
-from opic.adaptive import LADDER, Adaptive
+from opic.adaptive import LADDER, LIMIT, Adaptive, Contest, Sampled
 from opic.cash import UNIT
 from opic.choose import Sweep
 from opic.graph import standard
-from opic.importance import normalise
+from opic.importance import TICKS, normalise
 from opic.pagerank import pagerank
 from opic.simulate import World, errors, states
 from opic.windows import FixedWindow, Interpolation, Static, VariableWindow
@@ -110,3 +110,66 @@ def test_other_names_are_refused(name):
 def test_other_selectors_are_refused():
     with pytest.raises(ValueError, match="selector 'heap': one of sweep"):
         names.selector("heap", np.zeros(3, np.int64), np.random.default_rng(1))
+
+
+# A crawl's sample
+
+
+def crawl_columns(n, rng):
+    return rng.uniform(0.2, 3, n).astype(np.float32), np.zeros(n, np.uint32), np.zeros(n, np.uint32)
+
+
+def spend_all(sampled, flow, last, birth, rates, turns, rng, start=0):
+    """All pages are spent every turnover and receive what `rates` say, with noise."""
+    n = flow.size
+    for turn in range(start + 1, start + turns + 1):
+        cash = np.rint(rates(turn) * rng.uniform(0.5, 1.5, n) * UNIT).astype(np.int64)
+        sampled.measure(np.arange(n), flow, cash, last, birth, turn * TICKS, 64.0, 1.0)
+        sampled.passed(n, n)
+        last[:] = turn * TICKS
+
+
+def test_a_sample_is_bounded_and_fair():
+    rng = np.random.default_rng(0)
+    sampled, n = Sampled(), 20_000
+    flow, last, birth = crawl_columns(n, rng)
+    for pages in np.array_split(rng.permutation(n), 50):
+        sampled.measure(pages, flow[pages], np.full(pages.size, UNIT), last[pages], birth[pages], TICKS, 64.0, 1.0)
+    kept = np.array(list(sampled.places))
+    assert LIMIT / 4 < kept.size <= LIMIT and sampled.flows.shape == (kept.size, len(LADDER))
+    assert abs(kept.mean() / n - 0.5) < 0.05, "old and new pages alike"
+    assert list(sampled.places.values()) == list(range(kept.size))
+
+
+def test_noise_alone_asks_for_a_long_window_and_change_for_a_short_one():
+    for rates, fits in (
+        (lambda turn: 1.0, lambda window: window >= 16),
+        (lambda turn: 2.0 + 1.9 * np.sin(turn / 3 + np.arange(300)), lambda window: window <= 4),
+    ):
+        rng, sampled = np.random.default_rng(2), Sampled()
+        spend_all(sampled, *crawl_columns(300, rng), rates, 80, rng)
+        assert fits(sampled.window), sampled.window
+
+
+def test_a_sample_that_was_stopped_chooses_as_one_that_was_not():
+    rng = np.random.default_rng(3)
+    sampled = Sampled()
+    columns = crawl_columns(2000, rng)
+    spend_all(sampled, *columns, lambda turn: 1.0, 5, rng)
+    again = Sampled.load(sampled.dump())
+    assert again.dump() == sampled.dump() and again.places == sampled.places
+    for one in (sampled, again):
+        spend_all(one, *(column.copy() for column in columns), lambda turn: turn % 3, 7, np.random.default_rng(4), 5)
+    assert again.dump() == sampled.dump()
+
+
+def test_a_window_off_the_ladder_stays_until_another_is_better():
+    contest = Contest(10.0)
+    contest.passed(100, 100)
+    assert contest.window == 10.0, "nobody was scored"
+    contest.scores, contest.weight = [5.0, 4.0, 3.0, 3.0, 3.0], 9.0
+    contest.passed(100, 100)
+    assert contest.window == 10.0, "8 is nearest, and nobody is better by 2 %"
+    contest.scores = [5.0, 4.0, 3.0, 2.9, 3.0]
+    contest.passed(100, 100)
+    assert contest.window == 16.0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opic.cash import UNIT, VirtualPage, credit, seeds_of, shares, teleport
+from opic.cash import LINK, UNIT, Tolls, VirtualPage, credit, seeds_of, shares, teleport
 
 pages = st.lists(st.tuples(st.integers(0, 2**62), st.integers(0, 40), st.integers(0, 2**64 - 1)), max_size=30)
 
@@ -147,3 +147,104 @@ def test_negative_units_are_refused():
             call(-1)
     with pytest.raises(ValueError):
         VirtualPage(pot=-1)
+
+
+# Small edges
+
+
+@given(pages, st.sampled_from([0.001, 0.2, 1.0, 7.5, 1000.0]))
+def test_a_small_edge_takes_its_share_beside_the_links(rows, edge):
+    """f = w / (d + w), rounded to a rational over 2^31, then floored."""
+    cash, degrees, seeds = zip(*rows, strict=True) if rows else ((), (), ())
+    virtual, amounts = shares(
+        np.array(cash, np.int64), np.cumsum([0, *degrees]), np.array(seeds, np.uint64), Tolls(0.85, edge)
+    )
+    assert [int(v) for v in virtual] == [
+        int(c * Fraction(round(edge / (d + edge) * 2**31), 2**31)) if d else c
+        for c, d in zip(cash, degrees, strict=True)
+    ]
+    assert int(virtual.sum(dtype=object)) + int(amounts.sum(dtype=object)) == sum(cash)
+
+
+def test_a_page_with_few_links_pays_more():
+    cash = np.full(3, UNIT * 10)
+    virtual, _ = shares(cash, np.array([0, 1, 11, 120]), np.zeros(3, np.uint64), Tolls(edge=1.0))
+    np.testing.assert_allclose(virtual / cash, [1 / 2, 1 / 11, 1 / 110], atol=1e-5)
+
+
+@pytest.mark.parametrize("wrong", [(1.5, 0), (-0.1, 0), (0.85, -1), (0.85, float("inf")), (float("nan"), 0)])
+def test_tolls_of_no_sense_are_refused(wrong):
+    with pytest.raises(ValueError):
+        Tolls(*wrong)
+
+
+# Weighted links
+
+heavy = st.lists(
+    st.tuples(st.integers(0, 2**62), st.lists(st.integers(0, 5 * LINK), max_size=12), st.integers(0, 2**64 - 1)),
+    max_size=20,
+)
+
+
+def by_weight(cash, weights, seed, tolls=0.85):
+    return shares(np.array([cash]), np.array([0, len(weights)]), np.array([seed], np.uint64), tolls, np.array(weights))
+
+
+@given(heavy, st.sampled_from([0.0, 0.85, 1.0]), st.sampled_from([0.0, 1.0]))
+def test_weighted_links_get_their_share_rounded_down_or_up(rows, damping, edge):
+    """Beside exact fractions: within one unit of R q / Q, nothing for weight 0, all of R in all."""
+    cash = np.array([c for c, _, _ in rows], np.int64)
+    weights = np.array([w for _, row, _ in rows for w in row], np.int64)
+    indptr = np.cumsum([0, *(len(row) for _, row, _ in rows)])
+    virtual, amounts = shares(cash, indptr, np.array([s for *_, s in rows], np.uint64), Tolls(damping, edge), weights)
+    for i, (held, row, _) in enumerate(rows):
+        got, total = amounts[indptr[i] : indptr[i + 1]].tolist(), sum(row)
+        assert int(virtual[i]) + sum(got) == held
+        if not total:
+            assert int(virtual[i]) == held
+        for units, weight in zip(got, row, strict=True):
+            exact = Fraction((held - int(virtual[i])) * weight, max(total, 1))
+            assert int(exact) <= units <= int(exact) + (exact.denominator > 1)
+
+
+def test_ordinary_links_pay_the_toll_that_unweighted_ones_pay():
+    for tolls in (0.85, Tolls(edge=2.0)):
+        plain = shares(np.array([UNIT]), np.array([0, 7]), np.zeros(1, np.uint64), tolls)
+        weighted = by_weight(UNIT, [LINK] * 7, 0, tolls)
+        assert plain[0].tolist() == weighted[0].tolist()
+        assert abs(plain[1] - weighted[1]).max() <= 1
+
+
+def test_no_weighted_link_is_favoured_over_many_visits():
+    visits = np.arange(20_000)
+    weights = np.tile([500, 0, 1000, 250], visits.size)
+    seeds = seeds_of(np.full(visits.size, 7), visits)
+    _, amounts = shares(np.full(visits.size, 3), np.arange(visits.size + 1) * 4, seeds, 1.0, weights)
+    got = amounts.reshape(-1, 4).sum(axis=0)
+    expected = np.array([500, 0, 1000, 250]) / 1750 * 60_000
+    assert got.sum() == 60_000 and got[1] == 0 and abs(got - expected).max() < 5 * 60_000**0.5
+
+
+@given(heavy, st.booleans(), st.sampled_from([0.0, 1.0]))
+def test_a_low_voice_keeps_cash_from_the_links(rows, weighted, edge):
+    """Beside exact fractions; the voice is the seed modulo 1001, in thousandths."""
+    cash, voices = np.array([c for c, _, _ in rows], np.int64), np.array([s % (LINK + 1) for *_, s in rows], np.int64)
+    weights = np.array([w for _, row, _ in rows for w in row], np.int64) if weighted else None
+    indptr = np.cumsum([0, *(len(row) for _, row, _ in rows)])
+    seeds = np.array([s for *_, s in rows], np.uint64)
+    virtual, amounts = shares(cash, indptr, seeds, Tolls(0.85, edge), weights, voices)
+    for i, (held, row, seed) in enumerate(rows):
+        total = sum(row) if weighted else len(row) * LINK
+        assert int(virtual[i]) + sum(amounts[indptr[i] : indptr[i + 1]].tolist()) == held
+        voice = Fraction(seed % (LINK + 1), LINK)
+        if edge:
+            along = voice * total / LINK / (voice * total / LINK + 1) * held
+        else:
+            along = voice * (held - int(held * Fraction(round(0.15 * 2**31), 2**31))) if total else 0
+        assert abs(held - int(virtual[i]) - along) <= (1 if not edge else 1 + Fraction(held, 2**31))
+
+
+@pytest.mark.parametrize("weights", [[1], [1, -1], [2**30, 2**30]])
+def test_bad_weights_are_refused(weights):
+    with pytest.raises(ValueError):
+        shares(np.array([UNIT]), np.array([0, 2]), np.zeros(1, np.uint64), 0.85, np.array(weights))

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from opic import fast, simulate
+from opic.buckets import Buckets
 from opic.cash import UNIT
-from opic.choose import Buckets, Cycle, Greedy, Random, Sweep
+from opic.choose import Cycle, Greedy, Random, Sweep
 from opic.graph import cycle, from_lists, standard, star, tiny
 from opic.pagerank import pagerank
 from opic.simulate import World, in_rounds, run
@@ -21,7 +22,7 @@ GRAPHS = {
 }
 SELECTORS = {
     "cycle": lambda keys: Cycle(),
-    "random": lambda keys: Random(np.random.default_rng(2)),
+    "random": lambda keys: Random(2),
     "sweep": lambda keys: Sweep(),
     "wide sweep": lambda keys: Sweep(theta=1.0, target=0.5),
     "greedy": Greedy,
@@ -56,10 +57,10 @@ def test_the_sweep_is_left_as_its_own_pick_would_leave_it():
 
 def test_a_selector_of_ones_own_goes_to_the_twin():
     class First:
-        def pick(self, keys, scalar, most):
+        def pick(self, held, most):
             return np.array([0])
 
-        def changed(self, keys, scalar, pages):
+        def changed(self, held, pages):
             """Always the first page."""
 
     world = World(tiny())
@@ -92,7 +93,7 @@ def test_a_history_told_in_rounds_is_a_history_told_read_by_read(policy):
     graph = GRAPHS["standard"]
     at_once, one_by_one = policy(graph.n), policy(graph.n)
     world = World(graph)
-    log = simulate.advance(world, Random(np.random.default_rng(3)), 2000)
+    log = simulate.advance(world, Random(3), 2000)
     simulate.remember([at_once], log)
     for page, cash, when in zip(*log, strict=True):
         one_by_one.measure(np.array([page]), np.array([cash]), float(when))

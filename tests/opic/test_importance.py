@@ -13,6 +13,7 @@ from opic.importance import (
     Window,
     as_if_now,
     at_birth,
+    backing,
     elapsed,
     measure,
     never_measured,
@@ -51,8 +52,51 @@ def test_a_steady_flow_is_a_fixpoint():
 
 
 def test_a_young_page_uses_its_age():
-    """Born at 9, last spent at 9.5, now 10: the window is 1 + T_0 turnovers, not 4."""
-    assert visit(1.0, 2.0, last=9.5, now=10, birth=9, prior_window=0.25) == pytest.approx(1 - 0.5 / 1.25 + 2 / 1.25)
+    """Born at 9, last spent at 9.5, now 10: the window is 1 turnover and what backs the default history, not 4."""
+    before, after = 0.25**2 / 0.75, 0.25**2 / 1.25
+    cash = 1.5 * (0.5 + before) - 0.3 * before
+    found = visit(1.5, 2.0, last=9.5, now=10, birth=9, prior=0.3, prior_window=0.25)
+    assert found == pytest.approx((cash + 2 + 0.3 * after) / (1 + after))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 200_000)), min_size=1, max_size=40), st.floats(0, 1))
+def test_an_infinite_window_is_the_cumulative_mean_and_a_fading_default(reads, prior):
+    """X (G - G_born + p) = H + C - C_0 + xi p exactly: static importance, (H + C - C_0) / (G - G_born) once p fades."""
+    now, given_at_birth, received = 7 * TICKS, UNIT // 2, 0
+    flow = at_birth(np.array([given_at_birth]))
+    born = last = np.array([now], np.uint32)
+    held = given_at_birth
+    for wait, units in reads:
+        now, received, held = now + wait, received + units, held + units
+        columns = flow, np.array([held]), last, born, now, np.inf, prior
+        age = elapsed(now, born)
+        backed = backing(age)
+        exact = (received / UNIT + prior * backed) / (age + backed)
+        np.testing.assert_allclose(as_if_now(*columns), exact, rtol=1e-4, atol=1e-6)
+        flow, last, held = measure(*columns), np.array([now], np.uint32), 0
+    static = received / UNIT / np.maximum(age, 1 / TICKS)
+    bare = (as_if_now(flow, np.array([0]), last, born, now, np.inf, prior) * (age + backed) - prior * backed) / (
+        np.maximum(age, 1 / TICKS)
+    )
+    np.testing.assert_allclose(bare * age, static * age, rtol=1e-3, atol=1e-5)
+
+
+def test_the_default_history_fades_faster_than_evidence_gathers():
+    """It was 1 % of a page's importance after 24 turnovers; now a ten-thousandth."""
+    steady = at_birth(np.array([0]))
+    born = last = np.array([0], np.uint32)
+    for turnover in range(1, 25):
+        columns = steady, np.array([UNIT // 10]), last, born, turnover * TICKS, np.inf, 1.0
+        steady, last = measure(*columns), np.array([turnover * TICKS], np.uint32)
+    assert float(steady[0]) == pytest.approx(0.1, rel=2e-3)
+    assert backing(np.array([0.0])).tolist() == [0.25]
+
+
+def test_a_default_that_rises_leaves_no_importance_below_nothing():
+    born = np.array([0], np.uint32)
+    flow = measure(at_birth(np.array([0])), np.array([0]), born, born, TICKS // 100, np.inf, 0.0)
+    later = measure(flow, np.array([0]), np.array([TICKS // 100], np.uint32), born, TICKS, np.inf, 1.0)
+    assert later.tolist() == [0.0]
 
 
 def test_the_first_measure_leaves_out_what_the_page_was_born_with():

@@ -150,3 +150,14 @@ def test_columns_that_do_not_fit_are_refused():
         columns = {name: getattr(good, name) for name in ("indptr", "sources", "share", "weights", "row")}
         with pytest.raises(ValueError, match="Matrix"):
             Matrix(**{**columns, **wrong})
+
+
+@pytest.mark.parametrize("cut", [1, 3, 1000])
+def test_links_may_come_many_at_a_time(cut):
+    """Blocks of links, each with its page, mixed with rows of one page."""
+    graph = standard(60, np.random.default_rng(6))
+    blocks = [(graph.sources[low : low + cut], graph.indices[low : low + cut], None) for low in range(0, graph.m, cut)]
+    built = from_rows(60, lambda: blocks, dtype=np.float64)
+    np.testing.assert_allclose(dense(built), dense(of_graph(graph)))
+    mixed = from_rows(61, lambda: [*blocks, (60, np.array([0, 1]), None)], dtype=np.float64)
+    np.testing.assert_allclose(dense(mixed)[:2, 60], 0.5)

@@ -1,5 +1,7 @@
 """The distributed computation: whatever the order, age and repetition of what workers tell, the same vector."""
 
+import struct
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from opic.graph import cycle, from_lists, path, standard, star, tiny
 from opic.matrix import of_graph
 from opic.offline import Effort, pageranks
 from opic.pagerank import pagerank
-from opic.slices import Values, chaotic, synchronous, workers
+from opic.slices import Values, chaotic, pack, synchronous, unpack, workers
 
 GRAPHS = {
     "standard": standard(400, np.random.default_rng(1)),
@@ -64,3 +66,21 @@ def test_old_news_changes_nothing():
 def test_a_chaotic_run_can_be_repeated():
     runs = [chaotic(workers(of_graph(GRAPHS["standard"]), 3), 1e-6, np.random.default_rng(5)) for _ in range(2)]
     assert runs[0].rounds == runs[1].rounds and runs[0].rank.tolist() == runs[1].rank.tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_messages_survive_the_bus(dtype):
+    told = Values(3, 1, 70_000, np.array([0.5, 1e-30, 3.0], dtype))
+    heard = unpack(pack(told))
+    assert heard[:3] == told[:3] and heard.values.dtype == dtype
+    np.testing.assert_array_equal(heard.values, told.values)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"x" * 19, pack(Values(0, 1, 1, np.ones(2)))[:-3], pack(Values(0, 1, 1, np.ones(2))) + b"x",
+     struct.pack("<IIQI", 0, 1, 1, 2) + b"12", b"\xff" * 40],
+)  # fmt: skip
+def test_what_is_no_message_is_refused(data):
+    with pytest.raises(ValueError, match="no values of a worker"):
+        unpack(data)

@@ -1,0 +1,180 @@
+"""Nearly the richest page, by the power of two of its cash: stacks for the laboratory, levels for a crawl.
+
+Both give a page whose cash has as many bits as the richest one's (algorithms.md D, "power-of-two buckets"). Cash that
+grew by the virtual page alone moves nobody, so both are made anew every n/2 picked pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from opic.arrays import Pages, Units
+from opic.choose import Held, afford
+
+LEVELS = 64
+
+
+class Buckets:
+    """Stacks of pages whose cash has the same number of bits, as doubly linked lists: no search, 24 B a page.
+
+    top[b] is the page on top of stack b, below[p] and above[p] are p's neighbours in its stack (-1: none); level[p] is
+    the stack p lies in, -1 for a page picked and not heard of since.
+    """
+
+    LEVELS = LEVELS
+
+    def __init__(self, keys: Units, scalar: int) -> None:
+        self.rebuild(keys, scalar)
+
+    def rebuild(self, keys: Units, scalar: int) -> None:
+        """Stack all pages anew by the cash they hold."""
+        n = keys.size
+        self.level = _bits(keys + scalar)
+        order = np.argsort(self.level, kind="stable")
+        same = self.level[order[1:]] == self.level[order[:-1]]
+        self.below, self.above = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
+        self.below[order[1:][same]] = order[:-1][same]
+        self.above[order[:-1][same]] = order[1:][same]
+        self.top = np.full(self.LEVELS, -1, np.int64)
+        tops = order[np.append(~same, True)] if n else order
+        self.top[self.level[tops]] = tops
+        self.left = max(1, n // 2)
+
+    def pick(self, held: Held, most: int) -> Pages:
+        if self.left <= 0:
+            self.rebuild(held.keys, held.scalar)
+        picked: list[int] = []
+        for bits in range(self.LEVELS - 1, -1, -1):
+            while len(picked) < most and (page := int(self.top[bits])) >= 0:
+                self._unlink(page)
+                picked.append(page)
+        self.left -= len(picked)
+        return np.array(picked, np.int64)
+
+    def changed(self, held: Held, pages: Pages) -> None:
+        touched = np.unique(pages)
+        now = _bits(held.of(touched))
+        moved = now != self.level[touched]
+        for page, bits in zip(touched[moved].tolist(), now[moved].tolist(), strict=True):
+            self._unlink(page)
+            self._push(page, bits)
+
+    def _push(self, page: int, bits: int) -> None:
+        old = int(self.top[bits])
+        self.level[page], self.below[page], self.above[page], self.top[bits] = bits, old, -1, page
+        if old >= 0:
+            self.above[old] = page
+
+    def _unlink(self, page: int) -> None:
+        bits, below, above = int(self.level[page]), int(self.below[page]), int(self.above[page])
+        if bits < 0:
+            return
+        if above >= 0:
+            self.below[above] = below
+        else:
+            self.top[bits] = below
+        if below >= 0:
+            self.above[below] = above
+        self.level[page] = -1
+
+
+class Levels:
+    """The same choice in 1 byte a page: level[p] is the number of bits of p's cash, counts[block, b] how many pages of
+    a block are at level b; the pages of a level are looked up block by block.
+
+    A level is of the cash that a page would hold had the virtual page paid nothing since `base`: so it follows from the
+    key alone, and a crawl that was stopped picks as one that was not. A page that may not spend is put to level 0 when
+    it is met, until its key changes.
+    """
+
+    BLOCK = 4096
+
+    def __init__(self, base: Units | None = None, pointer: int = 0, left: int = 0) -> None:
+        self.base = np.zeros(0, np.int64) if base is None else base
+        """what the virtual page had paid when the levels were last made anew, as Held.paid"""
+        self.pointer, self.left = pointer, left
+        self.level: NDArray[np.int8] = np.empty(0, np.int8)
+        self.counts = np.zeros((0, LEVELS), np.int64)
+
+    def pick(self, held: Held, most: int) -> Pages:
+        self._follow(held)
+        picked = self._pick(held, most)
+        self.left -= picked.size or 1 + held.size // 32  # nobody: what the virtual page paid is worth a look soon
+        if picked.size:
+            self.pointer = int(picked[-1]) + 1
+        elif not held.scan:
+            self.left = 0
+            self._follow(held)
+            return self._pick(held, most)
+        return picked
+
+    def _pick(self, held: Held, most: int) -> Pages:
+        found: list[Pages] = [np.empty(0, np.int64)]
+        looked, some = 0, most > 0
+        for pages in self._from_the_top():
+            costs = held.cost(pages)
+            self._move(pages[costs < 0], np.int8(0))
+            taken, left = afford(pages, costs, most)
+            found.append(taken)
+            looked += int((costs >= 0).sum())
+            most -= int(held.cost(taken).sum())
+            if left >= 0 or (some and most <= 0) or (held.scan and looked >= held.scan):
+                break
+        return np.concatenate(found)
+
+    def changed(self, held: Held, pages: Pages) -> None:
+        touched = np.unique(pages)
+        touched = touched[touched < self.level.size]
+        if touched.size:
+            self._move(touched, self._of(held, touched))
+
+    def _follow(self, held: Held) -> None:
+        """Take in pages that are new, and all of them when the levels are out of date."""
+        paid = held.paid()
+        if self.left <= 0 or self.base.size != paid.size:
+            self.base, self.left = paid.copy(), max(1, held.size // 2)
+            self.level, self.counts = self.level[:0], self.counts[:0]
+        first, n = self.level.size, held.size
+        if first < n:
+            more = -(-n // self.BLOCK) - len(self.counts)
+            self.counts = np.concatenate((self.counts, np.zeros((more, LEVELS), np.int64)))
+            self.level = np.concatenate((self.level, np.zeros(n - first, np.int8)))
+            new = np.arange(first, n)
+            self.counts[:, 0] += np.bincount(new // self.BLOCK, minlength=len(self.counts))
+            self._move(new, self._of(held, new))
+
+    def _of(self, held: Held, pages: Pages) -> NDArray[np.int8]:
+        since = (held.paid() - self.base)[held.kinds(pages)]
+        return _bits(np.maximum(held.of(pages) - since, 0)).astype(np.int8)
+
+    def _move(self, pages: Pages, levels: NDArray[np.int8] | np.int8) -> None:
+        blocks = pages // self.BLOCK
+        np.subtract.at(self.counts, (blocks, self.level[pages]), 1)
+        self.level[pages] = levels
+        np.add.at(self.counts, (blocks, self.level[pages]), 1)
+
+    def _from_the_top(self) -> Iterator[Pages]:
+        """Pages of the highest level, block by block from the pointer on, then of the next; none of level 0."""
+        here = self.pointer // self.BLOCK
+        for bits in np.flatnonzero(self.counts[:, 1:].any(axis=0))[::-1] + 1:
+            blocks = np.flatnonzero(self.counts[:, bits])
+            for block in np.roll(blocks, -int(blocks.searchsorted(here))):
+                start = int(block) * self.BLOCK
+                pages = np.flatnonzero(self.level[start : start + self.BLOCK] == bits) + start
+                yield np.roll(pages, -int(pages.searchsorted(self.pointer))) if block == here else pages
+
+    def dump(self) -> dict[str, Any]:
+        return {"base": self.base.tolist(), "pointer": self.pointer, "left": self.left}
+
+    @classmethod
+    def load(cls, state: Mapping[str, Any]) -> Levels:
+        return cls(np.array(state["base"], np.int64), int(state["pointer"]), int(state["left"]))
+
+
+def _bits(cash: Units) -> Pages:
+    """Number of bits of each cash (exact below 2^53, which is 10^11 pages' worth): int64[n]."""
+    return np.frexp(cash.astype(np.float64))[1].astype(np.int64)
