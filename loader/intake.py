@@ -4,11 +4,13 @@
     take(part)      -> the report of the part (a DTD, an entity), and the final ones of documents that waited for it
     missing(part)   -> the final reports (INCOMPLETE) of documents that waited for it
     expire(now)     -> the final reports of documents whose time is up
+    resume(waits)   -> after a restart: who waits for what, and which parts have to be asked for again
 
-A document is read with the parts on the shelf; what it asks for beyond them are its needs. Every further reading
-starts from its body, kept packed while it waits, so that links out of entities and default attributes (XLink's,
-typically) come out right; the final report carries all links. Taking a page again (after a restart, after a new read)
-replaces the load of that page that waits; an older read than the waiting one is answered with nothing.
+Ahead of the final report of a document that is kept comes its Document, for the warehouse. A document is read with the
+parts on the shelf or in the library (parts.py); what it asks for beyond them are its needs. Every further reading
+starts from its body, held packed while it waits (bodies.py), so that links out of entities and default attributes
+(XLink's, typically) come out right; the final report carries all links. Taking a page again (after a new read) replaces
+the load of that page that waits; an older read than the waiting one is answered with nothing.
 """
 
 from __future__ import annotations
@@ -16,40 +18,59 @@ from __future__ import annotations
 import gc
 import re
 import zlib
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from loader.bodies import Bodies
 from loader.feeds import ATOMS, RDF, Atom, Rss
 from loader.json_feed import reader_of
+from loader.keep import Keeper, document_of, pack
+from loader.library import NOTHING, Library
 from loader.needs import AS_DTD, AS_ENTITY, STAND_INS, Shelf, Supply
 from loader.parse import Handler, Limits, XmlFault, pieces, read
+from loader.parts import Parts
 from loader.sitemaps import Sitemap
+from loader.validate import Validator
 from loader.waiting import State, Waiting
 from loader.xlinks import Found, Xhtml, XmlLinks
-from wire.messages import Kind, LinkKind, LoadReport, LoadState, XmlPage
+from wire.messages import Document, Kind, LinkKind, LoadReport, LoadState, XmlPage
 
 TROUBLES = {
     "missing-part": "a part could not be read, or not in time",
-    "refused-part": "a part with a name that is never read: file:, ftp:, the document itself",
+    "refused-part": "a part that is never read: file:, ftp:, the document itself, redirects that loop",
     "bad-part": "a part is not what XML allows there; the document was read without any",
+    "lost-body": "its body is no longer there: a later read has replaced it",
 }
 """Errors of INCOMPLETE documents; those of FAILED ones are parse.FAULTS."""
 _LISTS = frozenset({"rss", "atom", "sitemap", "sitemapindex"})
 _SLIPS = frozenset({"not-well-formed", "undeclared-entity", "encoding"})
 _BARE_AMPERSAND = re.compile(rb"&(?!#?\w{1,32};)", re.ASCII)
 """The commonest slip of all: a URL with & in it, as it is. libxml2's recovery would cut the URL there."""
-_SETTLE = 1 << 20
-"""Bytes of waiting bodies read again in one call: some 20 ms, so that a part many wait for does not stop the loop."""
+_SETTLE = 1 << 18
+"""Bytes of waiting bodies read again in one call: some 30 ms, so that a part many wait for does not stop the loop."""
 _LARGE = 1 << 18
 """Bytes of a body whose parser is collected at once: lxml's parsers are reference cycles that hold up to 10 MB each."""
+Told = LoadReport | Document
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A document that waited when the process before ended; its body is in the library."""
+
+    page: XmlPage
+    """with an empty body"""
+    needs: tuple[str, ...]
+    """canonical URLs; none: it is read again to find out"""
+    since: float
+    named: bool = False
 
 
 @dataclass(slots=True)
 class _Held:
-    """A document that waits: the page without its body, and the body packed."""
+    """A document that waits: the page without its body (that is in Bodies)."""
 
     page: XmlPage
-    packed: bytes
     named: bool
     deadline: float
     readings: int = 1
@@ -68,8 +89,9 @@ class _Reading:
 class Intake:
     """Not for two threads at once. Times are the caller's clock, in seconds, all of the same one.
 
-    Bounded by: `part_cache_bytes` (the shelf), `waiting_bytes` (packed bodies of waiting documents: beyond it the
-    oldest end INCOMPLETE), `patience_s` (no document waits longer), limits.parts (readings of one document).
+    Bounded by: `part_cache_bytes` (the shelf), `waiting_bytes` (packed bodies in memory: beyond it they are read from
+    the library; without one the oldest documents end INCOMPLETE), `patience_s` (no document waits longer),
+    limits.parts (readings of one document). A document that waits costs 1 kB beside its body.
     """
 
     def __init__(
@@ -81,18 +103,25 @@ class Intake:
         patience_s: float = 3_600.0,
         stand_ins: dict[str, bytes] | None = None,
         fold_slashes: bool = True,
+        library: Library = NOTHING,
+        keep: Collection[str] = (),
+        validator: Validator | None = None,
     ) -> None:
-        """`stand_ins`: DTDs that are not fetched (None: needs.STAND_INS). `fold_slashes`: see wire.urls."""
+        """`stand_ins`: DTDs that are not fetched (None: needs.STAND_INS). `fold_slashes`: see wire.urls.
+
+        `keep`: formats (keep.FORMATS) of which Documents are made; `validator`: judges them, and has the catalog.
+        """
         self._limits = limits or Limits()
-        self._shelf = Shelf(part_cache_bytes)
+        self._parts = Parts(part_cache_bytes, self._limits, library, patience_s)
         self._empty = Shelf(0)
-        self._waiting_bytes = waiting_bytes
+        self._keeper = Keeper(keep, validator, self._limits)
+        self._validator = validator
+        self._bodies = Bodies(waiting_bytes, library)
         self._patience = patience_s
         self._fold = fold_slashes
         self._stand_ins = STAND_INS if stand_ins is None else stand_ins
         self._table: Waiting[int] = Waiting()
         self._held: dict[int, _Held] = {}
-        self._packed = 0
 
     @property
     def waiting(self) -> int:
@@ -108,65 +137,112 @@ class Intake:
         """Does a document wait for this part (a canonical URL)?"""
         return self._table.wants(url)
 
-    def take(self, page: XmlPage, now: float, *, named: bool = False) -> list[LoadReport]:
+    def take(self, page: XmlPage, now: float, *, named: bool = False) -> list[Told]:
         """Load one page. `named`: robots.txt names it as a sitemap, so it may list URLs outside its folder."""
         held = self._held.get(page.page)
         if held is not None and held.page.epoch > page.epoch:
             return []
         self._release(page.page)
         if page.kind is Kind.DTD:
-            reports = [self._load_wrapped(page, AS_DTD, "dtd")]
+            told = self._load_wrapped(page, AS_DTD, "dtd")
         else:
-            reports = [self._load_document(page, now, named)]
+            told = self._load_document(page, now, named)
         if page.kind is Kind.DTD or self.wants(page.url):
-            self._arrive(page)
-        return reports + self._settle(now)
+            self._tell(page.url, now, on_shelf=self._parts.keep(page))
+        return told + self._settle(now)
 
-    def missing(self, url: str, now: float) -> list[LoadReport]:
+    def missing(self, url: str, now: float) -> list[Told]:
         """The part `url` cannot be had."""
-        self._table.lost(url)
+        self._tell(url, now, on_shelf=False)
         return self._settle(now)
 
-    def moved(self, url: str, target: str, now: float) -> list[LoadReport]:
+    def moved(self, url: str, target: str, now: float) -> list[Told]:
         """Reading the part `url` led to `target` (a redirect): those who wait for it will need that one."""
         if self.wants(url):
-            self._tell(url, on_shelf=self._shelf.point(url, target))
+            self._tell(url, now, on_shelf=self._parts.point(url, target))
         return self._settle(now)
 
-    def expire(self, now: float) -> list[LoadReport]:
+    def unchanged(self, url: str, now: float) -> list[Told]:
+        """The part `url` is as it was when it was read before: the library has it, or nobody."""
+        if self.wants(url):
+            self._tell(url, now, on_shelf=self._parts.fill((url,), now, unchanged=True))
+        return self._settle(now)
+
+    def expire(self, now: float) -> list[Told]:
         """End what waited too long. To be called now and then, and while `ready` is not 0."""
         self._table.expire(now)
         return self._settle(now)
 
-    def _load_document(self, page: XmlPage, now: float, named: bool) -> LoadReport:
-        report = self._load(page, named)
-        if report.state is LoadState.FAILED and self.wants(page.url):
-            return self._load_part(page, report)
-        if report.state is LoadState.WAITING:
-            held = _Held(replace(page, body=b""), zlib.compress(page.body, 1), named, now + self._patience)
-            self._hold(held, report.needs)
-        return report
+    def resume(self, waits: Iterable[Resumed], now: float) -> list[Told]:
+        """Hold what waited before a restart. The reports: one WAITING for each part that has to be read (again)."""
+        for wait in waits:
+            held = _Held(wait.page, wait.named, wait.since + self._patience)
+            self._held[wait.page.page] = held
+            self._table.hold(wait.page.page, wait.needs or (wait.page.url,), held.deadline)
+            if not wait.needs:
+                self._table.hurry(wait.page.page)
+        asked: dict[int, None] = {}
+        for url, key in list(self._table.wanted()):
+            if self._parts.fill((url,), now):
+                self._table.arrived(url)
+            elif self._parts.is_lost(url, now):
+                self._table.lost(url)
+            else:
+                asked[key] = None
+        return [_still_waits(self._held[key].page, self._table.needs(key)) for key in asked]
 
-    def _load(self, page: XmlPage, named: bool, *, final: bool = False) -> LoadReport:
-        """One reading with the parts on the shelf. `final`: what is missing now is missing for good."""
-        reading = self._read(page, page.body, self._shelf, named)
-        if reading.fault and reading.supply.used:
-            return self._load_alone(page, named)
-        needs = tuple(reading.supply.needs)
-        if reading.fault:
-            return self._failed(page, reading, named)
-        if needs and not final:
-            return replace(_report(page, reading, LoadState.LOADED), state=LoadState.WAITING, needs=needs)
-        if needs or reading.supply.refused:
-            return _report(page, reading, LoadState.INCOMPLETE, "missing-part" if needs else "refused-part")
-        return _report(page, reading, LoadState.LOADED)
+    def _load_document(self, page: XmlPage, now: float, named: bool) -> list[Told]:
+        told = self._load(page, named, now)
+        last = told[-1]
+        if isinstance(last, LoadReport) and last.state is LoadState.FAILED and self.wants(page.url):
+            return self._load_part(page, told)
+        if isinstance(last, LoadReport) and last.state is LoadState.WAITING:
+            self._bodies.put(page.page, page.epoch, pack(page.body))
+            self._hold(_Held(replace(page, body=b""), named, now + self._patience), last.needs)
+        return told
 
-    def _load_alone(self, page: XmlPage, named: bool) -> LoadReport:
+    def _load(
+        self, page: XmlPage, named: bool, now: float, *, final: bool = False, packed: bytes | None = None
+    ) -> list[Told]:
+        """Read it with the parts on the shelf, and again while the library has more of them.
+
+        `final`: what is missing now is missing for good; `packed`: the body, where it was packed before.
+        """
+        for _ in range(self._limits.parts):
+            reading = self._read(page, page.body, self._parts.shelf, named)
+            if reading.fault:
+                return self._load_alone(page, named) if reading.supply.used else [self._failed(page, reading, named)]
+            needs, refused = dict(reading.supply.needs), reading.supply.refused
+            if self._parts.fill(needs, now):
+                continue
+            if needs and not (final or any(self._parts.is_lost(url, now) for url in needs)):
+                return [_waits(page, reading, needs)]
+            state = LoadState.INCOMPLETE if needs or refused else LoadState.LOADED
+            report = _report(page, reading, state, "missing-part" if needs else "refused-part" if refused else "")
+            if not self._keeper.keeps(report.format):
+                return [report]
+            judged = self._keeper.judge(page, report.format, reading.supply)
+            more = [url for url in reading.supply.needs if url not in needs]
+            if self._parts.fill(more, now):
+                continue
+            if not final and not needs and any(not self._parts.is_lost(url, now) for url in more):
+                return [_waits(page, reading, more)]
+            return [document_of(page, packed, report.format, judged), report]
+        return self._load_alone(page, named)
+
+    def _load_alone(self, page: XmlPage, named: bool) -> list[Told]:
         """With its parts it does not parse: whose fault is it?"""
         reading = self._read(page, page.body, self._empty, named)
         if reading.fault:
-            return self._failed(page, reading, named)
-        return _report(page, reading, LoadState.INCOMPLETE, "bad-part")
+            return [self._failed(page, reading, named)]
+        report = _report(page, reading, LoadState.INCOMPLETE, "bad-part")
+        return self._with_document(page, reading, report)
+
+    def _with_document(self, page: XmlPage, reading: _Reading, report: LoadReport) -> list[Told]:
+        if not self._keeper.keeps(report.format):
+            return [report]
+        judged = self._keeper.judge(page, report.format, reading.supply)
+        return [document_of(page, None, report.format, judged), report]
 
     def _failed(self, page: XmlPage, reading: _Reading, named: bool) -> LoadReport:
         """Feeds and sitemaps are lists of URLs: what is behind a slip in them is worth as much as what is before it."""
@@ -175,32 +251,38 @@ class Intake:
             reading = self._read(page, page.body, self._empty, named, recover=True)
         return _report(page, reading, LoadState.FAILED, fault)
 
-    def _load_part(self, page: XmlPage, as_document: LoadReport) -> LoadReport:
+    def _load_part(self, page: XmlPage, as_document: list[Told]) -> list[Told]:
         """A wanted part that is no document by itself: an entity (many roots, or none), or declarations."""
-        for wrapper, form in ((AS_ENTITY, "xml"), (AS_DTD, "dtd")):
-            report = self._load_wrapped(page, wrapper, form)
-            if report.state is LoadState.LOADED:
-                return report
+        for wrapper, form in ((AS_ENTITY, "entity"), (AS_DTD, "dtd")):
+            told = self._load_wrapped(page, wrapper, form)
+            last = told[-1]
+            if isinstance(last, LoadReport) and last.state is LoadState.LOADED:
+                return told
         return as_document
 
-    def _load_wrapped(self, page: XmlPage, wrapper: bytes, form: str) -> LoadReport:
+    def _load_wrapped(self, page: XmlPage, wrapper: bytes, form: str) -> list[Told]:
         """A DTD or an entity by itself. The parts it names are its links; who waits for them are the documents."""
         try:
-            body = self._part_of(page)
+            body = self._parts.body_of(page)
         except XmlFault as fault:
-            return LoadReport(page.page, page.url, page.epoch, LoadState.FAILED, form, fault.kind)
-        reading = self._read(page, wrapper, self._shelf, False, own=body)
+            return [LoadReport(page.page, page.url, page.epoch, LoadState.FAILED, form, fault.kind)]
+        reading = self._read(page, wrapper, self._parts.shelf, False, own=body)
         for url in reading.supply.asked:
             reading.found.note(url, LinkKind.XLINK)
         state = LoadState.FAILED if reading.fault else LoadState.LOADED
-        return replace(_report(page, reading, state, reading.fault), format=form)
+        report = replace(_report(page, reading, state, reading.fault), format=form)
+        return [report] if reading.fault else self._with_document(page, reading, report)
 
     def _read(
         self, page: XmlPage, body: bytes, shelf: Shelf, named: bool, own: bytes | None = None, *, recover: bool = False
     ) -> _Reading:
         """Parse once; `own` is the body of a part in its wrapper."""
         found = Found(page.url, page.read_at, fold_slashes=self._fold)
-        supply = Supply(page.url, shelf, self._limits, self._stand_ins, fold_slashes=self._fold, own=own)
+        supply = Supply(
+            page.url, shelf, self._limits, self._stand_ins, fold_slashes=self._fold, own=own,
+            catalog=self._validator.catalog if self._validator else None,
+            slims=self._validator.slims if self._validator else None,
+        )  # fmt: skip
         reading = _Reading(found, supply)
 
         def root(tag: str) -> Handler:
@@ -217,7 +299,15 @@ class Intake:
             if plain is not None:
                 reading.handler = plain(b"".join([first, *stream]), found, named)
             else:
-                read(chain([first], stream), charset, root, self._limits, supply.answer, recover=recover)
+                read(
+                    chain([first], stream),
+                    charset,
+                    root,
+                    self._limits,
+                    supply.answer,
+                    recover=recover,
+                    outline=supply.outline,
+                )
         except XmlFault as fault:
             reading.fault = fault.kind
         if reading.handler is not None:
@@ -227,61 +317,52 @@ class Intake:
         found.dropped += supply.refused
         return reading
 
-    def _arrive(self, page: XmlPage) -> None:
-        """Put a part on the shelf and tell who waits; one that cannot be kept is lost."""
-        try:
-            on_shelf = self._shelf.put(page.url, self._part_of(page))
-        except XmlFault:
-            on_shelf = False
-        self._tell(page.url, on_shelf=on_shelf)
+    def close(self) -> None:
+        """End the validator's process."""
+        if self._validator is not None:
+            self._validator.close()
 
-    def _part_of(self, page: XmlPage) -> bytes:
-        """The page's body as a part: unzipped, in an encoding that the parser finds by itself."""
-        body = b"".join(pieces(page.body, self._limits))
-        if len(body) > self._limits.part:
-            raise XmlFault("too-large", "as a part")
-        return _as_utf8(body, page.charset)
-
-    def _tell(self, url: str, *, on_shelf: bool) -> None:
+    def _tell(self, url: str, now: float, *, on_shelf: bool) -> None:
         if on_shelf:
             self._table.arrived(url)
         else:
+            self._parts.lose(url, now)
             self._table.lost(url)
 
-    def _settle(self, now: float) -> list[LoadReport]:
+    def _settle(self, now: float) -> list[Told]:
         """Read again what has its parts or is at its end, up to _SETTLE bytes (at least one)."""
-        reports: list[LoadReport] = []
+        told: list[Told] = []
         size = 0
         while size < _SETTLE and (taken := self._table.take()) is not None:
             key, state = taken
             held = self._held[key]
-            page = replace(held.page, body=zlib.decompress(held.packed))
+            packed = self._bodies.get(key, held.page.epoch)
+            if packed is None:
+                self._release(key)
+                told.append(_incomplete(held.page, "lost-body"))
+                continue
+            page = replace(held.page, body=zlib.decompress(packed))
             size += len(page.body)
             final = state is State.ENDING or held.readings >= self._limits.parts or held.deadline <= now
-            report = self._load(page, held.named, final=final)
-            self._release(key)
-            if report.state is LoadState.WAITING:
+            told += self._load(page, held.named, now, final=final, packed=packed)
+            last = told[-1]
+            if isinstance(last, LoadReport) and last.state is LoadState.WAITING:
                 held.readings += 1
-                self._hold(held, report.needs)
-            reports.append(report)
-        return reports
+                self._hold(held, last.needs)
+            else:
+                self._release(key)
+        return told
 
     def _hold(self, held: _Held, needs: tuple[str, ...]) -> None:
         key = held.page.page
         self._held[key] = held
-        self._packed += len(held.packed)
         self._table.hold(key, needs, held.deadline)
-        excess = self._packed - self._waiting_bytes
-        for oldest, load in self._held.items():
-            if excess <= 0:
-                break
+        for oldest in self._bodies.excess():
             self._table.hurry(oldest)
-            excess -= len(load.packed)
 
     def _release(self, key: int) -> None:
-        held = self._held.pop(key, None)
-        if held is not None:
-            self._packed -= len(held.packed)
+        if self._held.pop(key, None) is not None:
+            self._bodies.drop(key)
             self._table.drop(key)
 
 
@@ -315,14 +396,14 @@ def _report(page: XmlPage, reading: _Reading, state: LoadState, error: str = "")
     )
 
 
-def _as_utf8(body: bytes, charset: str) -> bytes:
-    """A part as the parser can read it without being told the charset of its media type (it cannot be, for parts).
+def _waits(page: XmlPage, reading: _Reading, needs: Iterable[str]) -> LoadReport:
+    return replace(_report(page, reading, LoadState.LOADED), state=LoadState.WAITING, needs=tuple(needs))
 
-    Only a part without text declaration and byte order mark is recoded; a charset nobody knows is left to the parser.
-    """
-    if not charset or body.startswith((b"<?xml", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
-        return body
-    try:
-        return body.decode(charset).encode()
-    except (LookupError, UnicodeError, ValueError):
-        return body
+
+def _still_waits(page: XmlPage, needs: tuple[str, ...]) -> LoadReport:
+    """As it waited before a restart: its links will come with the final report."""
+    return LoadReport(page.page, page.url, page.epoch, LoadState.WAITING, needs=needs)
+
+
+def _incomplete(page: XmlPage, error: str) -> LoadReport:
+    return LoadReport(page.page, page.url, page.epoch, LoadState.INCOMPLETE, error=error)

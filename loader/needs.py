@@ -4,10 +4,13 @@ libxml2 asks for an external resource exactly where XML 1.0 makes a processor re
 parameter entity that a DTD references, a general entity that the content references (in comments and CDATA nothing is
 referenced; declared but unused entities are not asked for). `Supply` stands where it asks:
 
+    an identifier in a catalog-> the local copy (catalog.py), and what that names beside itself
     a part in the shelf       -> its body, with its own URL as base of what it references
+    a known DTD, once more    -> what a document takes from it (slim.py), instead of 400 kB of declarations
     a well-known DTD          -> a stand-in (STAND_INS)
     any other http(s) URL     -> nothing, and noted in `needs`
-    file:, ftp:, the document -> nothing, and counted in `refused`
+    file:, ftp:, the document,
+    redirects that loop       -> nothing, and counted in `refused`
 
 so one parse with an empty shelf tells the first needs, and each later parse those of the parts that came since.
 """
@@ -16,9 +19,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import cached_property
 from html.entities import name2codepoint
 
+from loader.catalog import Catalog, Copy
+from loader.outline import Outline
 from loader.parse import Limits, XmlFault
+from loader.slim import Slim, Slims, is_plain
 from wire.urls import resolve
 
 _ENTITIES = "".join(
@@ -47,6 +54,19 @@ STAND_INS: dict[str, bytes] = {
 W3C answers crawlers that ask for its DTDs with delays and blocks (w3.org, "W3C's Excessive DTD Traffic", 2008), and
 Netscape's RSS DTD has been gone since 2007. All other needs are fetched.
 """
+
+SCHEMAS: dict[str, bytes] = dict.fromkeys(
+    ("http://www.w3.org/2001/xml.xsd", "https://www.w3.org/2001/xml.xsd", "http://www.w3.org/2005/08/xml.xsd"),
+    b"""<s:schema xmlns:s="http://www.w3.org/2001/XMLSchema" targetNamespace="http://www.w3.org/XML/1998/namespace">
+<s:attribute name="lang"><s:simpleType><s:union memberTypes="s:language"><s:simpleType>
+<s:restriction base="s:string"><s:enumeration value=""/></s:restriction></s:simpleType></s:union></s:simpleType>
+</s:attribute><s:attribute name="space"><s:simpleType><s:restriction base="s:NCName"><s:enumeration value="default"/>
+<s:enumeration value="preserve"/></s:restriction></s:simpleType></s:attribute>
+<s:attribute name="base" type="s:anyURI"/><s:attribute name="id" type="s:ID"/>
+<s:attributeGroup name="specialAttrs"><s:attribute ref="xml:base"/><s:attribute ref="xml:lang"/>
+<s:attribute ref="xml:space"/><s:attribute ref="xml:id"/></s:attributeGroup></s:schema>""",
+)
+"""Schemas that are not fetched, by URL: nearly every schema imports xml:lang from the W3C."""
 
 _LEGACY = "about:legacy-compat"
 """The system identifier that HTML 5 gives to documents that must have one: it stands for no DTD."""
@@ -129,8 +149,19 @@ class Supply:
         *,
         fold_slashes: bool = True,
         own: bytes | None = None,
+        catalog: Catalog | None = None,
+        slims: Slims | None = None,
     ) -> None:
-        """`own`: the body that OWN stands for, of a DTD or entity that is parsed inside a wrapper."""
+        """`own`: the body that OWN stands for, of a DTD or entity that is parsed inside a wrapper.
+
+        `catalog`: where the machine's local copies are; `slims`: of the DTDs that were seen before (validate.py).
+        """
+        self.outline = Outline()
+        """what the parse saw (give it to parse.read)"""
+        self.given: dict[tuple[str, str], ShelfPart] = {}
+        """what was answered, by (system, public) as the parser asked"""
+        self.slim: Slim | None = None
+        """stood in for the DTD: `given` does not hold that one and its modules"""
         self.asked: dict[str, None] = {}
         """URLs of the parts it named, in order, whether they were there or not"""
         self.needs: dict[str, None] = {}
@@ -145,11 +176,84 @@ class Supply:
         self._stand_ins = stand_ins
         self._own = own
         self._fold = fold_slashes
+        self._catalog = catalog
+        self._slims = slims
+        self._copies: dict[str, None] = {}
 
     def answer(self, system: str, public: str) -> ShelfPart:
         """The part, or NOTHING. XmlFault: it asks for more parts than a document may."""
+        slim = self._slims.get(public, self._absolute(system)) if self._slims and self._is_dtd(system, public) else None
+        if slim is not None and all(self.look(*asked) == part for asked, part in slim.parts):
+            self.slim = slim
+            self.used += 1
+            self.asked.update(slim.asked)
+            return ShelfPart(slim.url, slim.entities if self._mentions else slim.defaults)
+        part = self.given[(system, public)] = self._answered(system, public)
+        return part
+
+    @property
+    def url(self) -> str:
+        """The document's."""
+        return self._url
+
+    def look(self, system: str, public: str) -> ShelfPart | None:
+        """What `answer` would be, without a trace; None: it would be a need."""
+        copy = self._copy(system, public)
+        if copy is not None:
+            return copy
+        url = self._absolute(system)
+        part = self._shelf.get(url) if url else NOTHING
+        return None if isinstance(part, str) else part
+
+    def fetch(self, url: str) -> ShelfPart:
+        """A part that is no external identifier (a schema): `url` is absolute."""
+        copy = self._catalog.uri(url) or self._catalog.external("", url) if self._catalog else None
+        if copy is not None:
+            return self._note(copy)
+        body = SCHEMAS.get(url)
+        if body is not None:
+            return ShelfPart(url, body)
+        canonical = resolve(self._url, url, fold_slashes=self._fold)
+        if canonical is None:
+            self.refused += 1
+            return NOTHING
+        return self._part(canonical)
+
+    def name_of(self, system: str, public: str) -> str:
+        """Canonical URL of an external identifier, or what else it is called."""
+        return self._absolute(system) or public or system
+
+    def _is_dtd(self, system: str, public: str) -> bool:
+        """Is this the external subset, of a document whose internal subset has no say in it?"""
+        doctype = self.outline.doctype
+        return doctype is not None and doctype[:2] == (public, system) and is_plain(self.outline.head)
+
+    @cached_property
+    def _mentions(self) -> bool:
+        return self.outline.mentions_entities()
+
+    def _absolute(self, system: str) -> str:
+        return (resolve(self._url, system, fold_slashes=self._fold) if system else None) or ""
+
+    def _copy(self, system: str, public: str) -> ShelfPart | None:
+        if self._catalog is None:
+            return None
+        copy = self._catalog.external(public, system)
+        if copy is None and system.startswith("file:"):
+            copy = self._catalog.beside(system, self._copies)
+        return self._note(copy) if copy is not None else None
+
+    def _note(self, copy: Copy) -> ShelfPart:
+        self._copies[copy.url] = None
+        return ShelfPart(copy.url, copy.body)
+
+    def _answered(self, system: str, public: str) -> ShelfPart:
         if system == OWN and self._own is not None:
             return ShelfPart(self._url, self._own)
+        copy = self._copy(system, public)
+        if copy is not None:
+            self.used += 1
+            return copy
         stand_in = self._stand_ins.get(" ".join(public.split()))
         if stand_in is not None:
             return ShelfPart(self._url, stand_in)
@@ -167,6 +271,7 @@ class Supply:
         if isinstance(part, str):
             self.needs[part] = None
             return NOTHING
+        self.refused += part is NOTHING
         self.used += bool(part.body)
         return part
 

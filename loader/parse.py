@@ -15,10 +15,12 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol
 
 from lxml import etree
 
+from loader.outline import SCHEMA_LOCATIONS, Outline
 from wire.errors import TheirError
 
 PIECE = 65_536
@@ -111,6 +113,9 @@ class Handler(Protocol):
     def linked(self, tag: str, attrib: Attributes) -> None:
         """A start tag with an xlink:href, before `starts`."""
 
+    def styled(self, sheet: Mapping[str, str]) -> None:
+        """An xml-stylesheet instruction ahead of the root element: its pseudo-attributes."""
+
     def rebase(self, base: str | None) -> None:
         """An element with this xml:base begins; None: it ended."""
 
@@ -181,8 +186,11 @@ def read(
     answer: Answer,
     *,
     recover: bool = False,
+    outline: Outline | None = None,
 ) -> None:
     """Parse the pieces of one body; `root` chooses the handler when the root element's tag is known.
+
+    outline: is filled with what the body is and which grammars it names.
 
     recover: go on behind what is not well-formed, as libxml2 does (for feeds and sitemaps, whose URLs are wanted).
 
@@ -194,9 +202,12 @@ def read(
     first = _first(stream)
     if not first:
         raise XmlFault("empty")
-    events, resolver = _Events(root, limits), _Resolver(answer)
+    outline = outline if outline is not None else Outline()
+    outline.begins(first)
+    outline.whole, stream = _ends(stream)
+    events, resolver = _Events(root, limits, outline), _Resolver(answer)
     try:
-        parser = _parser(events, _encoding(first, charset), recover)
+        parser = _parser(events, encoding_of(first, charset), recover)
         parser.resolvers.add(resolver)
         parser.feed(first)
         events.fed(len(first))
@@ -211,6 +222,21 @@ def read(
         resolver.forget()
 
 
+def _ends(stream: Iterator[bytes]) -> tuple[bool, Iterator[bytes]]:
+    """(is there nothing more?, the stream); a fault of the next piece is kept for its place."""
+    try:
+        piece = next(stream, b"")
+    except XmlFault as fault:
+        return False, _failing([fault])
+    return not piece, chain([piece] if piece else [], stream)
+
+
+def _failing(faults: list[XmlFault]) -> Iterator[bytes]:
+    for fault in faults:
+        raise fault
+    yield b""
+
+
 def _first(stream: Iterator[bytes]) -> bytes:
     """Enough bytes to know the family of the encoding by (4), from the first that is not white space."""
     first = b""
@@ -221,7 +247,7 @@ def _first(stream: Iterator[bytes]) -> bytes:
     return first
 
 
-def _encoding(head: bytes, charset: str) -> str | None:
+def encoding_of(head: bytes, charset: str) -> str | None:
     """What the parser has to be told, None where it finds out by itself (byte order mark, declaration, UTF-8)."""
     if head.startswith(BOMS):
         return None
@@ -268,8 +294,11 @@ class _Resolver(etree.Resolver):  # type: ignore[misc]  # lxml has no types
 class _Events:
     """The parser's target: counts, keeps text, and passes on what the handler has an entry for."""
 
-    def __init__(self, root: Callable[[str], Handler], limits: Limits) -> None:
+    def __init__(self, root: Callable[[str], Handler], limits: Limits, outline: Outline) -> None:
         self._root = root
+        self._outline = outline
+        self._tags = outline.tags
+        self._most_open = 0
         self._limits = limits
         self._deepest, self._most = limits.depth, limits.nodes
         self._handler: Handler | None = None
@@ -286,8 +315,9 @@ class _Events:
         handler = self._handler or self._begin(tag)
         self._depth += 1
         self._nodes += 1
-        if self._depth > self._deepest:
-            raise XmlFault("too-deep")
+        self._tags[tag] = None
+        if self._depth > self._most_open:
+            self._opened()
         if attrib:
             self._attributes(handler, tag, attrib)
         if self._nodes > self._most:
@@ -296,6 +326,16 @@ class _Events:
         if act is not None:
             act(attrib)
         self._text.clear()
+
+    def _opened(self) -> None:
+        """Deeper than ever before."""
+        self._most_open = self._outline.depth = self._depth
+        if self._depth > self._deepest:
+            raise XmlFault("too-deep")
+
+    def pi(self, target: str, data: str | None) -> None:
+        if self._handler is None:
+            self._outline.instructed(target, data or "")
 
     def end(self, tag: str) -> None:
         act = self._ends.get(tag)
@@ -311,6 +351,7 @@ class _Events:
 
     def forget(self) -> None:
         """The parse is over: let go of the handler and the text."""
+        self._outline.elements = self._nodes - self._outline.attributes
         self._handler, self._starts, self._ends = None, {}, {}
         del self._root
         self._text.clear()
@@ -326,7 +367,10 @@ class _Events:
             raise XmlFault("text-too-long")
 
     def _begin(self, tag: str) -> Handler:
+        self._outline.root = tag
         self._handler = handler = self._root(tag)
+        for sheet in self._outline.stylesheets:
+            handler.styled(sheet)
         self._starts, self._ends = handler.starts, handler.ends
         return handler
 
@@ -337,6 +381,7 @@ class _Events:
 
     def _attributes(self, handler: Handler, tag: str, attrib: Attributes) -> None:
         self._nodes += len(attrib)
+        self._outline.attributes += len(attrib)
         if len(attrib) > self._limits.attributes:
             raise XmlFault("too-many-attributes", f"{len(attrib)}")
         if XML_BASE in attrib:
@@ -344,6 +389,9 @@ class _Events:
             handler.rebase(attrib[XML_BASE])
         if _XLINK_HREF in attrib:
             handler.linked(tag, attrib)
+        for name in SCHEMA_LOCATIONS:
+            if name in attrib:
+                self._outline.located(name, attrib[name], handler)
 
 
 def _name(error: Any, head: bytes) -> str:

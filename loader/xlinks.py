@@ -3,13 +3,14 @@
 What is a link to a page: href of XHTML's a, area and link (canonical, next, alternate), src of frame and iframe, meta
 refresh; xlink:href of simple links and locators (XLink 1.1), unless xlink:show="embed" or an SVG element other
 than `a` says that it is a resource; href of xi:include (XInclude is never expanded, only told). A reference inside the
-same document ("#part") is none. xml-stylesheet and schemaLocation are not looked at.
+same document ("#part") is none. An xml-stylesheet that is XSLT is a link (it is an XML document), one that is CSS
+is none. Schemas are no links but needs of the validator (schemas.py).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from loader.parse import XLINK, Attributes
 from wire.messages import LINK_EXTERNAL, LINK_HINT, LINK_NOFOLLOW, MAX_LINKS, LinkKind, Links
@@ -17,6 +18,7 @@ from wire.urls import authority, origin, resolve
 
 XHTML = "{http://www.w3.org/1999/xhtml}"
 XINCLUDE = "{http://www.w3.org/2001/XInclude}"
+_XSLT = frozenset({"text/xsl", "text/xml", "application/xml", "application/xslt+xml"})
 _SVG = "{http://www.w3.org/2000/svg}"
 _FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json"})
 _REFRESH = re.compile(r"\s*[\d.]*\s*[;,]?\s*(?:url\s*=)?\s*(.*)", re.IGNORECASE | re.DOTALL)
@@ -164,6 +166,10 @@ class XmlLinks:
         else:
             self._outer.append(found.base)
             found.base = resolve(found.base, base, fold_slashes=found.fold_slashes) or found.base
+
+    def styled(self, sheet: Mapping[str, str]) -> None:
+        if sheet.get("type", "").partition(";")[0].strip().lower() in _XSLT:
+            self.found.add(sheet.get("href", ""), LinkKind.STYLESHEET)
 
     def linked(self, tag: str, attrib: Attributes) -> None:
         kind = attrib.get(XLINK + "type", "simple")

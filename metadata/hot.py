@@ -8,6 +8,10 @@ values as they are then (`after_images`) into its write batch. A record says wha
 replaying a run of records in order onto any state that lies within the run ends in the same columns, however often it
 is done: that is what lets a snapshot be copied while the columns change (snapshot.py).
 
+Beside the columns that every partition has there may be optional ones, which a setting turns on and off (`add`,
+`drop`). A record names its columns, and a replay follows: an optional column that a record has begins empty, one that
+it has not is gone, so nothing stale comes back when a column is turned off and on again.
+
 A record, little-endian: checksum u64 (xxh3 of the rest), length of the head u32, head (MessagePack [version, first new
 number, n, [[column, dtype, marked] ...]]), then of each column the marked numbers (u32) and their values, then of each
 column the values of the numbers that are new since the last record.
@@ -17,7 +21,7 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -62,11 +66,24 @@ class _Head(msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field
     """the first number that is new in it"""
     n: int
     marked: tuple[tuple[str, str, int], ...]
-    """name, dtype and number of marked values of each column, in order"""
+    """name, dtype (`text_of`) and number of marked values of each column, in order"""
 
 
 _PACK_HEAD = msgspec.msgpack.Encoder().encode
 _HEAD = msgspec.msgpack.Decoder(_Head)
+
+
+def text_of(dtype: np.dtype[Any]) -> str:
+    """A column's type as records and snapshots name it, little-endian: "<i8", "(2, 8)<f4"."""
+    return f"{dtype.shape or ''}{dtype.base.newbyteorder('<').str}"
+
+
+def type_of(text: str) -> np.dtype[Any]:
+    """What `text_of` named. InputError: no such type."""
+    try:
+        return np.dtype(text).newbyteorder("=")
+    except (TypeError, ValueError, SyntaxError):
+        raise InputError(f"journal: a column of type {text!r}: open it with the Xyro that wrote it") from None
 
 
 class Columns:
@@ -76,20 +93,52 @@ class Columns:
     before or after a change, which the journal repairs.
     """
 
-    def __init__(self, spec: Mapping[str, DTypeLike], capacity: int = CAPACITY) -> None:
+    def __init__(
+        self, spec: Mapping[str, DTypeLike], capacity: int = CAPACITY, optional: Iterable[str] = frozenset()
+    ) -> None:
         if not 0 < capacity < 2**32:
             raise ValueError(f"capacity {capacity}: 1..2^32 - 1, local page numbers have 32 bits")
-        self.spec: dict[str, np.dtype[Any]] = {name: np.dtype(dtype) for name, dtype in spec.items()}
         self.capacity = capacity
+        self.optional = frozenset(optional)
+        """names that `add` may be given"""
         self.n = 0
-        self._columns = {name: reserve(dtype, capacity) for name, dtype in self.spec.items()}
-        self._disk = {name: dtype.newbyteorder("<") for name, dtype in self.spec.items()}
-        self._marks: dict[str, list[Array]] = {name: [] for name in self.spec}
+        self.spec: dict[str, np.dtype[Any]] = {}
+        self._columns: dict[str, Array] = {}
+        self._disk: dict[str, np.dtype[Any]] = {}
+        self._marks: dict[str, list[Array]] = {}
         self._first_new = 0
+        for name, dtype in spec.items():
+            self._hold(name, np.dtype(dtype))
+        self._always = list(self.spec)
 
     def __getitem__(self, name: str) -> Array:
         """The whole column up to the capacity; slice it with [:n]."""
         return self._columns[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.spec
+
+    def add(self, name: str, dtype: DTypeLike) -> None:
+        """Have this optional column: all zero, unless it is here already and of this type (which may have a shape)."""
+        if name not in self.optional:
+            raise ValueError(f"column {name!r} is none of {', '.join(sorted(self.optional)) or 'no optional ones'}")
+        if self.spec.get(name) != np.dtype(dtype):
+            self.drop(name)
+            self._hold(name, np.dtype(dtype))
+
+    def drop(self, name: str) -> None:
+        """Have this optional column no more; its memory is free once nobody holds a view of it."""
+        if name in self._always:
+            raise ValueError(f"column {name!r} is not optional")
+        for held in (self.spec, self._columns, self._disk, self._marks):
+            held.pop(name, None)
+
+    def _hold(self, name: str, dtype: np.dtype[Any]) -> None:
+        items = int(np.prod(dtype.shape, dtype=np.int64))
+        self.spec[name] = dtype
+        self._columns[name] = reserve(dtype.base, self.capacity * items).reshape(self.capacity, *dtype.shape)
+        self._disk[name] = dtype.base.newbyteorder("<")
+        self._marks[name] = []
 
     @property
     def nbytes(self) -> int:
@@ -123,8 +172,8 @@ class Columns:
         parts: list[bytes] = []
         for name, column in self._columns.items():
             ids = self._distinct(name)
-            marked.append((name, self._disk[name].str, len(ids)))
-            parts += ids.tobytes(), self._stored(name, column.take(ids))
+            marked.append((name, text_of(self.spec[name]), len(ids)))
+            parts += ids.tobytes(), self._stored(name, column.take(ids, 0))
         first, n = self._first_new, self.n
         if n > first:
             parts += [self._stored(name, column[first:n]) for name, column in self._columns.items()]
@@ -138,15 +187,32 @@ class Columns:
         """
         head, at = _opened(record)
         self._check(head, len(record) - at)
+        self.follow([(name, text) for name, text, _ in head.marked])
         self.n = max(self.n, head.n)
         for name, _, count in head.marked:
             ids = np.frombuffer(record, _PAGE, count, at)
             at += ids.nbytes
             at = self._restore(name, ids, record, count, at)
         if head.n > head.first:
-            for name in self.spec:
+            for name, _, _ in head.marked:
                 at = self._restore(name, slice(head.first, head.n), record, head.n - head.first, at)
         self.settle()
+
+    def reads(self, texts: Sequence[tuple[str, str]]) -> bool:
+        """Columns of these names and types can be taken over: those always here, in order, then optional ones."""
+        always = [(name, text_of(self.spec[name])) for name in self._always]
+        more = [name for name, _ in texts[len(always) :]]
+        return list(texts[: len(always)]) == always and self.optional.issuperset(more) and len(more) == len(set(more))
+
+    def follow(self, texts: Sequence[tuple[str, str]]) -> None:
+        """Have the optional columns among these, and no others."""
+        types = dict(texts)
+        for name in self.optional.difference(types):
+            self.drop(name)
+        for name, text in texts[len(self._always) :]:
+            if name not in self.spec or text_of(self.spec[name]) != text:
+                self.drop(name)
+                self.add(name, type_of(text))
 
     def _distinct(self, name: str) -> NDArray[np.uint32]:
         """The marked rows of a column, sorted, each once, without the new ones (those are packed whole)."""
@@ -167,21 +233,23 @@ class Columns:
 
     def _restore(self, name: str, rows: Array | slice, record: bytes, count: int, at: int) -> int:
         """Set rows of a column to `count` values of the record from `at` on; returns where they end."""
-        values = np.frombuffer(record, self._disk[name], count, at)
-        self._columns[name][rows] = values
+        shape = self.spec[name].shape
+        values = np.frombuffer(record, self._disk[name], count * int(np.prod(shape, dtype=np.int64)), at)
+        self._columns[name][rows] = values.reshape(count, *shape)
         return at + values.nbytes
 
     def _check(self, head: _Head, size: int) -> None:
         """The record is of these columns, follows on what is here, and its `size` bytes of values add up."""
-        mine = [(name, dtype.str) for name, dtype in self._disk.items()]
-        if [(name, dtype) for name, dtype, _ in head.marked] != mine:
+        texts = [(name, text) for name, text, _ in head.marked]
+        if not self.reads(texts):
             raise InputError("journal: it has other columns: open the directory with the Xyro that wrote it")
+        types = {name: type_of(text) for name, text in texts}
         if head.n > self.capacity:
             raise MachineError(f"journal: {head.n:,} pages, room for {self.capacity:,}: raise the partition's capacity")
         if head.first > self.n:
             raise MachineError(f"journal: a record is missing between row {self.n:,} and row {head.first:,}")
-        row = sum(dtype.itemsize for dtype in self.spec.values())
-        marks = sum(count * (_PAGE.itemsize + self.spec[name].itemsize) for name, _, count in head.marked)
+        row = sum(dtype.itemsize for dtype in types.values())
+        marks = sum(count * (_PAGE.itemsize + types[name].itemsize) for name, _, count in head.marked)
         if marks + (head.n - head.first) * row != size:
             raise MachineError("damaged journal: a record's values do not add up: restore the directory from a copy")
 

@@ -8,11 +8,16 @@
     l LINK     u32 page                     Link-Data                           rank offline
     r REFRESH  u32 page                     Refresh-Data                        export
     s STATUS   u32 page                     a load that waits (Status-Data)     resume the waiting loads
+    w WAITING  u32 page                     its body, packed: once it is wanted audit
     h HOST     u32 host                     politeness and hold of a host       restore politeness
     e LEASE    u32 page                     an order that is out                take back orders at a restart
     j JOURNAL  u64 record                   after-images of the hot columns     replay from the newest snapshot on
     o OUTBOX   u16 partition, u64 number    a CashTransfer not yet acknowledged send again what one partition lacks
     i INBOX    u16 partition                u64: last number applied            -
+    d DOCUMENT u32 page                     which versions there are            export; query
+    v VERSION  u32 page, u32 number         what one version is                 list versions
+    b BODY     16 bytes digest              a body, packed: stored once         audit
+    c COUNT    16 bytes digest              u32: versions that have this body   audit
 
 Pages and hosts are local numbers of the partition (the low 32 bits of a page id). A number outside its width is a
 ValueError (ours); a stored key that is not of its layout is a MachineError (the disk's).
@@ -78,6 +83,36 @@ class PairKey(_Layout):
         return self.key(partition, 0)[:3]
 
 
+class VersionKey(_Layout):
+    """prefix + u32 page + u32 number: a page's versions in their order."""
+
+    __slots__ = ()
+
+    def key(self, page: int, number: int) -> bytes:
+        try:
+            return self.prefix + page.to_bytes(4, "big") + number.to_bytes(4, "big")
+        except OverflowError:
+            raise ValueError(f"page {page} and version {number} need 0..2^32 - 1") from None
+
+    def split(self, key: bytes) -> tuple[int, int]:
+        tail = self._tail(key, 8)
+        return int.from_bytes(tail[:4], "big"), int.from_bytes(tail[4:], "big")
+
+
+class DigestKey(_Layout):
+    """prefix + digest of 16 bytes: no order that means anything."""
+
+    __slots__ = ()
+
+    def key(self, digest: bytes) -> bytes:
+        if len(digest) != 16:
+            raise ValueError(f"a digest has 16 bytes, not {len(digest)}")
+        return self.prefix + digest
+
+    def split(self, key: bytes) -> bytes:
+        return self._tail(key, 16)
+
+
 class TextKey(_Layout):
     """prefix + text (UTF-8)."""
 
@@ -103,12 +138,18 @@ CLASH = TextKey(b"x")
 LINK = NumberKey(b"l", 4)
 REFRESH = NumberKey(b"r", 4)
 STATUS = NumberKey(b"s", 4)
+WAITING = NumberKey(b"w", 4)
 HOST = NumberKey(b"h", 4)
 LEASE = NumberKey(b"e", 4)
 JOURNAL = NumberKey(b"j", 8)
 OUTBOX = PairKey(b"o")
 INBOX = NumberKey(b"i", 2)
+DOCUMENT = NumberKey(b"d", 4)
+VERSION = VersionKey(b"v")
+BODY = DigestKey(b"b")
+COUNT = DigestKey(b"c")
 
-LAYOUTS: tuple[NumberKey | PairKey | TextKey, ...] = (
-    META, MAP, CLASH, LINK, REFRESH, STATUS, HOST, LEASE, JOURNAL, OUTBOX, INBOX,
+LAYOUTS: tuple[NumberKey | PairKey | TextKey | VersionKey | DigestKey, ...] = (
+    META, MAP, CLASH, LINK, REFRESH, STATUS, WAITING, HOST, LEASE, JOURNAL, OUTBOX, INBOX,
+    DOCUMENT, VERSION, BODY, COUNT,
 )  # fmt: skip

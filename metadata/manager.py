@@ -27,7 +27,7 @@ from metadata.hosts import Hosts
 from metadata.hot import Columns
 from metadata.rows import RefreshRow
 from metadata.snapshot import Step, load_snapshot, oldest_snapshot, write_snapshot
-from metadata.states import COLUMNS, LEASED, State
+from metadata.states import COLUMNS, LEASED, OPTIONAL, State
 from metadata.store import Batch, KeyValue, Store, create_directory
 from metadata.table import FingerprintTable
 from metadata.urlmap import UrlMap
@@ -89,7 +89,7 @@ class Partition:
         self.number: int = facts["number"]
         self.base = self.number << 32
         self.hosts = Hosts()
-        self._hold(Columns(COLUMNS), FingerprintTable(bits))
+        self._hold(Columns(COLUMNS, optional=OPTIONAL), FingerprintTable(bits))
         self.scalars: dict[str, Any] = {}
         self.recovered_records = 0
         self.journal_bytes = 0
@@ -136,7 +136,7 @@ class Partition:
 
     def _load_snapshot(self) -> int:
         """Number of the last journal record that the snapshot holds; 0 without a snapshot."""
-        loaded = load_snapshot(self.directory, COLUMNS)
+        loaded = load_snapshot(self.directory, COLUMNS, optional=OPTIONAL)
         if loaded is None:
             return 0
         self._hold(loaded.columns, loaded.table)

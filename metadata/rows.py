@@ -15,9 +15,22 @@ from typing import TypeVar
 import msgspec
 
 from wire.errors import InputError, MachineError
-from wire.messages import Kind, Priority
+from wire.messages import Kind, Priority, Verdict
 
 VERSION = 1
+
+
+class Mark(msgspec.Struct, frozen=True, array_like=True):
+    """A page's importance when it was read, for the trend."""
+
+    importance: float
+    """page-units a turnover (mean about 1)"""
+    backed: int
+    """ticks of the OPIC clock that the estimate rests on at most"""
+    clock: int
+    """the moment, in ticks of the OPIC clock"""
+    at: int
+    """the moment, seconds since 1970"""
 
 
 class RefreshRow(
@@ -61,6 +74,8 @@ class RefreshRow(
     noindex: bool = False
     epoch: int = 0
     """lease of the last applied report: a report of this or an older lease changes nothing"""
+    marks: tuple[Mark, ...] = ()
+    """importance at reads at least a window of the OPIC clock apart: the last two of these, older first"""
 
     @property
     def rate(self) -> float:
@@ -106,7 +121,7 @@ class WaitRow(
     needs: tuple[int, ...]
     """page ids of the parts it waits for"""
     body: bytes
-    """compressed by the caller"""
+    """compressed by the caller; empty where it is a row of its own (keys.WAITING),"""
     url: str
     kind: Kind = Kind.XML
     mime: str = ""
@@ -114,10 +129,74 @@ class WaitRow(
     read_at: float = 0.0
     since: float = 0.0
     """when it began to wait"""
+    readings: int = 1
+    """how often it was read with the parts it had by then, and found to need others"""
 
 
-Row = RefreshRow | HostRow | LeaseRow | WaitRow
-_R = TypeVar("_R", RefreshRow, HostRow, LeaseRow, WaitRow)
+class DocumentRow(
+    msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
+):
+    """Which versions of a page's document are kept: first, first + 1 ... last."""
+
+    first: int
+    """1 or more; what came before was dropped by retention"""
+    last: int
+    epoch: int
+    """lease of the last read that was stored: an older one changes nothing"""
+
+
+class VersionRow(
+    msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
+):
+    """One version of a page's document: its body's digest, and what loading it showed (wire.messages.Document)."""
+
+    digest: bytes
+    """16 bytes: BLAKE2b-128 of the body"""
+    read_at: float
+    """when this version was first read; it held until the next version's"""
+    kind: Kind = Kind.XML
+    verdict: Verdict = Verdict.NO_GRAMMAR
+    problems: tuple[str, ...] = ()
+    format: str = ""
+    root: str = ""
+    public_id: str = ""
+    grammars: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    size: int = 0
+    """bytes of the body as it was read"""
+    packed: int = 0
+    """bytes of the body as it is stored"""
+    depth: int = 0
+    elements: int = 0
+    tags: int = 0
+    mime: str = ""
+    charset: str = ""
+    changed: int = 0
+    """bytes that differ from the version before (documents.changed_bytes); 0 of a first one, -1 where not counted"""
+
+
+class CountsRow(
+    msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
+):
+    """Counters of a partition's repository, so that nobody has to scan it for them. `latest` versions count."""
+
+    by_kind: dict[str, int] = {}
+    """documents by name of their kind: XML, DTD"""
+    by_verdict: dict[str, int] = {}
+    """XML documents by name of their verdict"""
+    versions: int = 0
+    bodies: int = 0
+    packed: int = 0
+    """bytes of all bodies as they are stored"""
+    size: int = 0
+    """bytes of all latest versions as they were read"""
+    depth: int = 0
+    """sum over the latest versions"""
+    elements: int = 0
+
+
+Row = RefreshRow | HostRow | LeaseRow | WaitRow | DocumentRow | VersionRow | CountsRow
+_R = TypeVar("_R", RefreshRow, HostRow, LeaseRow, WaitRow, DocumentRow, VersionRow, CountsRow)
 
 pack = msgspec.msgpack.Encoder().encode
 """row -> bytes"""
@@ -126,6 +205,9 @@ _REFRESH = msgspec.msgpack.Decoder(RefreshRow)
 _HOST = msgspec.msgpack.Decoder(HostRow)
 _LEASE = msgspec.msgpack.Decoder(LeaseRow)
 _WAIT = msgspec.msgpack.Decoder(WaitRow)
+_DOCUMENT = msgspec.msgpack.Decoder(DocumentRow)
+_VERSION = msgspec.msgpack.Decoder(VersionRow)
+_COUNTS = msgspec.msgpack.Decoder(CountsRow)
 
 
 def unpack_refresh(data: bytes) -> RefreshRow:
@@ -142,6 +224,18 @@ def unpack_lease(data: bytes) -> LeaseRow:
 
 def unpack_wait(data: bytes) -> WaitRow:
     return _unpack(_WAIT, data)
+
+
+def unpack_document(data: bytes) -> DocumentRow:
+    return _unpack(_DOCUMENT, data)
+
+
+def unpack_version(data: bytes) -> VersionRow:
+    return _unpack(_VERSION, data)
+
+
+def unpack_counts(data: bytes) -> CountsRow:
+    return _unpack(_COUNTS, data)
 
 
 def _unpack(decoder: msgspec.msgpack.Decoder[_R], data: bytes) -> _R:

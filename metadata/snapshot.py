@@ -21,7 +21,7 @@ import enum
 import logging
 import os
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from xxhash import xxh3_64
 
-from metadata.hot import CAPACITY, Columns
+from metadata.hot import CAPACITY, Columns, text_of
 from metadata.table import FingerprintTable
 from wire.errors import InputError, MachineError
 
@@ -115,9 +115,12 @@ def load_snapshot(
     spec: Mapping[str, DTypeLike],
     *,
     capacity: int = CAPACITY,
+    optional: Iterable[str] = (),
     report: Callable[[str], None] = _log.warning,
 ) -> Snapshot | None:
     """The newest valid snapshot, or None if none was ever finished. A damaged one is reported and skipped.
+
+    `optional` columns are there if they are in the file.
 
     Raises MachineError if there are snapshots and all are damaged (an older journal is gone, so the state is not to be
     had from here), InputError if one was written by another version or with other columns.
@@ -126,7 +129,7 @@ def load_snapshot(
     reasons = []
     for path in files:
         try:
-            return _load(path, spec, capacity)
+            return _load(path, Columns(spec, capacity, optional))
         except (_Damaged, OSError) as error:
             reasons.append(f"snapshot {path} is damaged: {error}")
             report(f"{reasons[-1]}: taking an older one")
@@ -172,7 +175,7 @@ def _frames(seq: int, columns: Columns, table: FingerprintTable, extra: bytes) -
 
 
 def _column_frames(what: int, column: NDArray[Any]) -> Iterator[_Frame]:
-    rows = max(1, CHUNK // column.itemsize)
+    rows = max(1, CHUNK // column[:1].nbytes) if len(column) else 1
     disk = column.dtype.newbyteorder("<")
     for start in range(0, len(column), rows):
         yield _Frame(b"COLU", what, start, column[start : start + rows].astype(disk).tobytes())
@@ -226,20 +229,23 @@ def _checksum(checked: bytes, payload: bytes | memoryview) -> int:
     return state.intdigest()
 
 
-def _layout(spec: Mapping[str, DTypeLike]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, np.dtype(dtype).newbyteorder("<").str) for name, dtype in spec.items())
+def _layout(spec: Mapping[str, np.dtype[Any]]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, text_of(dtype)) for name, dtype in spec.items())
 
 
 # Reading
 
 
-def _load(path: Path, spec: Mapping[str, DTypeLike], capacity: int) -> Snapshot:
+def _load(path: Path, columns: Columns) -> Snapshot:
+    """Fill `columns`, which are new."""
+    capacity = columns.capacity
     with path.open("rb") as file:
         frames = _read(file, path.stat().st_size)
-        head = _head(next(frames, None), path, spec)
+        head = _head(next(frames, None), path, columns)
         if head.n > capacity:
             raise InputError(f"{path}: {head.n:,} pages, room for {capacity:,}: raise the partition's capacity")
-        columns, table = Columns(spec, capacity), FingerprintTable(head.bits, capacity)
+        table = FingerprintTable(head.bits, capacity)
+        columns.follow(head.columns)
         columns.grow(head.n)
         filled = dict.fromkeys(range(len(columns.spec)), 0)
         extra = b""
@@ -277,14 +283,14 @@ def _read(file: BinaryIO, size: int) -> Iterator[_Frame]:
         count += 1
 
 
-def _head(frame: _Frame | None, path: Path, spec: Mapping[str, DTypeLike]) -> _Head:
+def _head(frame: _Frame | None, path: Path, columns: Columns) -> _Head:
     if frame is None or frame.tag != b"HEAD":
         raise _Damaged("it does not begin with its head")
     try:
         head = msgspec.msgpack.decode(frame.payload, type=_Head)
     except msgspec.DecodeError as error:  # the checksum holds, so this is how it was written
         raise InputError(f"{path}: not of version {VERSION} ({error}): use the Xyro that wrote it") from None
-    if head.columns != _layout(spec):
+    if not columns.reads(head.columns):
         raise InputError(f"{path}: it has other columns: use the Xyro that wrote it")
     return head
 
@@ -294,7 +300,8 @@ def _fill(columns: Columns, frame: _Frame, filled: Mapping[int, int]) -> int:
     if filled.get(frame.what) != frame.start:
         raise _Damaged(f"rows of column {frame.what} are missing")
     name = list(columns.spec)[frame.what]
-    values = np.frombuffer(frame.payload, columns.spec[name].newbyteorder("<"))
+    dtype = columns.spec[name]
+    values = np.frombuffer(frame.payload, dtype.base.newbyteorder("<")).reshape(-1, *dtype.shape)
     end = frame.start + len(values)
     if end > columns.n:
         raise _Damaged(f"column {frame.what} is too long")

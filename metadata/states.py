@@ -66,6 +66,13 @@ NAMED = 0x0008
 KIND_SHIFT = 4
 KIND_MASK = 0x0070
 """flags: wire.messages.Kind of the last body"""
+CLASS_SHIFT = 7
+CLASS_MASK = 0x0780
+"""flags: the page's class at the virtual page (opic/focus.py); 0 where all pages are alike"""
+WORDED = 0x0800
+"""flag: a link with words of a [[focus]] table led here"""
+QUERY = 0x1000
+"""flag: its URL has a query; kept only while `query_weight` asks"""
 
 COLUMNS: dict[str, np.dtype[Any]] = {
     "cash": np.dtype(np.int64),
@@ -81,3 +88,7 @@ COLUMNS: dict[str, np.dtype[Any]] = {
 """The hot columns, 32 B a page: cash (key: cash minus the virtual page's scalar), flow, clock of the last spending,
 birth (ticks), host, due (seconds since 1970 of the next read, 0 = none), state, depth, flags. When a URL was first met
 is in Map-Data and the change rate in Refresh-Data: who needs them has the row at hand."""
+
+OPTIONAL = frozenset({"slots"})
+"""Hot columns that a setting turns on. slots: the last m measures of a page, float32 (2, m), see opic/slots.py; 8 m B a
+page ([opic] history other than interpolation and static)."""

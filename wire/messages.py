@@ -65,7 +65,8 @@ class LinkKind(enum.IntEnum):
     XLINK = 7
     FEED = 8
     SITEMAP = 9
-    MEDIA = 10
+    STYLESHEET = 10
+    MEDIA = 11
     """an image or a film that a sitemap lists"""
 
 

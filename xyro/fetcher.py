@@ -42,7 +42,8 @@ _CUT: Final = {"disconnect": "disconnect", "timeout": "time", "slow-body": "time
 
 class Fetcher:
     """`signature`: MD5 of the bytes (P1), or of the main text of HTML; `skip_suffixes`: not even asked for (lower case,
-    without dot); `cache`: of resolved links, may be shared by all fetchers on one thread. Closes its client."""
+    without dot); `cache`: of resolved links, may be shared by all fetchers on one thread; `words`: links next to one of
+    them are marked (LINK_FOCUSED). Closes its client."""
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class Fetcher:
         skip_suffixes: Collection[str] = (),
         fold_slashes: bool = True,
         cache: HrefCache | None = None,
+        words: frozenset[str] = frozenset(),
     ) -> None:
         self._client = client
         self._clock = clock
@@ -60,6 +62,7 @@ class Fetcher:
         self._skip = frozenset(skip_suffixes)
         self._fold = fold_slashes
         self._cache = HrefCache() if cache is None else cache
+        self._words = words
 
     async def fetch(self, order: FetchOrder) -> Answer:
         """One GET of the order's URL. Raises nothing for what the web does; cancellation closes the connection."""
@@ -193,7 +196,9 @@ class Fetcher:
             raise TheirError(body.failure)
 
     async def _read_html(self, body: _Body, piece: bytes, answer: Answer, url: str) -> None:
-        extractor = LinkExtractor(url, fold_slashes=self._fold, resolver=self._cache, charset=answer.charset)
+        extractor = LinkExtractor(
+            url, fold_slashes=self._fold, resolver=self._cache, charset=answer.charset, words=self._words
+        )
         digest = hashlib.md5(usedforsecurity=False)
         held: list[bytes] | None = [] if self._text else None
         while piece:

@@ -9,6 +9,8 @@ Elements: a, area (href), frame, iframe (src), link rel=alternate, next, canonic
 refresh, meta name=robots or xyro. A link to the page itself is a link; a fragment of the page ("#top", an empty href)
 is not. Where a URL is shown twice the first kind counts, but a plain link outweighs nofollow, and both outweigh a
 hint.
+
+Given words to look for, a page that shows one goes through the parser, which then tells text, too (nearby.py).
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from collections.abc import Callable
 
 from lxml import etree
 
-from wire.messages import LINK_KIND_MASK
+from wire.messages import LINK_FOCUSED, LINK_KIND_MASK
 from xyro import scan
 from xyro.charset import bom_of, codec_for, is_ascii_based
 from xyro.hrefs import (
@@ -33,6 +35,7 @@ from xyro.hrefs import (
     has_effect,
     reference_of,
 )
+from xyro.nearby import Nearby, mentions
 
 __all__ = ["Found", "HrefCache", "LinkExtractor"]
 
@@ -52,14 +55,23 @@ class LinkExtractor:
     """Fed with the decoded body's bytes as they arrive, in pieces of any size; `close` tells what it found.
 
     `resolver`: the cache shared by all pages (a private one if None); `charset`: the one of Content-Type, empty where
-    it had none. Raises nothing on any input: what was found before a parser gave up is kept.
+    it had none; `words`: links with one of these in their text or next to it get LINK_FOCUSED.
+
+    Raises nothing on any input: what was found before a parser gave up is kept.
     """
 
     def __init__(
-        self, url: str, *, fold_slashes: bool = True, resolver: HrefCache | None = None, charset: str = ""
+        self,
+        url: str,
+        *,
+        fold_slashes: bool = True,
+        resolver: HrefCache | None = None,
+        charset: str = "",
+        words: frozenset[str] = frozenset(),
     ) -> None:
         self._page = PageLinks(url, HrefCache() if resolver is None else resolver, fold_slashes)
         self._charset = charset
+        self._words = words
         self._held: list[bytes] = []
         self._size = 0
         self._stream: _Stream | None = None
@@ -74,7 +86,8 @@ class LinkExtractor:
         if self._stream is None:
             body = self._held[0] if len(self._held) == 1 else b"".join(self._held)
             codec = codec_for(body, self._charset)
-            if _scan(self._page, body, codec):
+            plain = not self._words or not mentions(body, codec, self._words)
+            if plain and _scan(self._page, body, codec):
                 return self._page.found(codec)
             self._held = [body]
         self._flush(whole=True)
@@ -86,7 +99,9 @@ class LinkExtractor:
         body = b"".join(self._held)
         self._held, self._size = [], 0
         if self._stream is None:
-            self._stream = _Stream(self._page, codec_for(body, self._charset, whole=whole), body)
+            codec = codec_for(body, self._charset, whole=whole)
+            reader = _WordStream(self._page, codec, body, self._words) if self._words else None
+            self._stream = reader or _Stream(self._page, codec, body)
         self._stream.feed(body, whole)
 
 
@@ -186,3 +201,28 @@ class _Stream:
         for reference in self._pending:
             page.add(page.mark(reference))
         self._pending = {}
+
+
+class _WordStream(_Stream):
+    """The same with text: links next to one of the words are marked."""
+
+    def __init__(self, page: PageLinks, codec: str, head: bytes, words: frozenset[str]) -> None:
+        self._text = Nearby(words)
+        self.data = self._text.data
+        """the parser's call for text, in pieces"""
+        self.end = self._text.end
+        """its call for each end tag"""
+        super().__init__(page, codec, head)
+
+    def start(self, tag: str, attrs: dict[str, str]) -> None:
+        self._text.start(tag, attrs)
+        if tag in _TAGS:
+            super().start(tag, attrs)
+
+    def finish(self) -> None:
+        super().finish()
+        page = self._page
+        for reference in self._text.focused():
+            mark = page.mark(reference)
+            if isinstance(mark, tuple) and mark[0] in page.links:
+                page.links[mark[0]] |= LINK_FOCUSED

@@ -91,12 +91,13 @@ def test_xlink_and_xinclude(markup: str, urls: list[str], load: Load) -> None:
     assert shown(report) == dict.fromkeys(urls, LinkKind.XLINK)
 
 
-def test_stylesheets_and_schemas_are_no_links(load: Load) -> None:
+def test_stylesheets_are_links_where_they_are_xml_and_schemas_are_none(load: Load) -> None:
     report = load(
+        '<?xml-stylesheet href="x.css" type="text/css"?>'
         '<?xml-stylesheet href="x.xsl" type="text/xsl"?><r xmlns:s="http://www.w3.org/2001/XMLSchema-instance" '
         's:schemaLocation="urn:x x.xsd" s:noNamespaceSchemaLocation="y.xsd"/>'
     )
-    assert shown(report) == {}
+    assert shown(report) == {HERE + "x.xsl": LinkKind.STYLESHEET}
 
 
 def test_what_names_no_page_is_counted(load: Load) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
-from metadata.hot import Columns, reserve
+from metadata.hot import Columns, reserve, text_of, type_of
 from wire.errors import InputError, MachineError
 
 SPEC = {"cash": "i8", "flow": "f4", "due": ">u4", "state": "u1", "flags": "u2"}
@@ -248,3 +248,101 @@ def test_pinned_bytes():
     head = b"\x94\x01\x02\x03\x91\x93\xa1a\xa3<u2\x01"
     values = b"\0\0\0\0" + b"\x02\x01" + b"\0\0"
     assert columns.after_images()[8:] == len(head).to_bytes(4, "little") + head + values
+
+
+# Optional columns
+
+WIDE = np.dtype((np.float32, (2, 3)))
+
+
+def optional(*names):
+    return Columns(SPEC, 1000, names or ("slots", "more"))
+
+
+def test_an_optional_column_is_journaled_like_the_others():
+    ours = optional()
+    ours.add("slots", WIDE)
+    ours.grow(4)
+    ours["slots"][:4] = np.arange(24).reshape(4, 2, 3)
+    records = [ours.after_images()]
+    ours["slots"][2] = 9
+    ours.touch("slots", [2, 2])
+    ours.grow(1)
+    ours["slots"][4, 1] = 7
+    records.append(ours.after_images())
+    for times in (1, 2):
+        copy = optional()
+        for record in records * times:
+            copy.replay(record)
+        assert copy.spec == ours.spec and copy.nbytes == 5 * (19 + 24)
+        assert (copy["slots"][:9] == ours["slots"][:9]).all()
+
+
+def test_a_column_turned_on_later_is_zero_for_the_pages_before():
+    ours, records = optional(), []
+    ours.grow(3)
+    records.append(ours.after_images())
+    ours.add("slots", WIDE)
+    ours["slots"][1] = 5
+    ours.touch("slots", [1])
+    records.append(ours.after_images())
+    copy = optional()
+    for record in records:
+        copy.replay(record)
+    assert (copy["slots"][:3] == ours["slots"][:3]).all() and copy["slots"][:3].any(axis=(1, 2)).tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("between", [None, np.dtype((np.float32, (2, 4)))])
+def test_what_was_turned_off_or_changed_comes_back_empty(between):
+    """A replay over a state that still has the old values, as an old snapshot does."""
+    ours, records = optional(), []
+    for dtype, value in ((WIDE, 1), (between, 2), (WIDE, 3)):
+        ours.drop("slots")
+        if dtype is not None:
+            ours.add("slots", dtype)
+            ours["slots"][ours.n] = value
+        ours.grow(1)
+        records.append(ours.after_images())
+    for start in range(3):
+        copy = optional()
+        for record in [*records[: start + 1], *records]:
+            copy.replay(record)
+        assert copy["slots"][:3].any(axis=(1, 2)).tolist() == [False, False, True]
+
+
+def test_adding_what_is_there_changes_nothing():
+    ours = optional()
+    ours.add("slots", WIDE)
+    ours["slots"][0] = 1
+    ours.add("slots", WIDE)
+    assert ours["slots"][0].all() and "slots" in ours and "more" not in ours
+    ours.add("slots", "u1")
+    assert ours["slots"].shape == (1000,) and not ours["slots"][0]
+
+
+def test_only_optional_columns_come_and_go():
+    ours = optional()
+    with pytest.raises(ValueError, match="'cash' is not optional"):
+        ours.drop("cash")
+    with pytest.raises(ValueError, match="'fog' is none of more, slots"):
+        ours.add("fog", "u1")
+    with pytest.raises(ValueError, match="no optional ones"):
+        Columns(SPEC, 10).add("slots", "u1")
+
+
+def test_optional_columns_that_this_version_does_not_know_are_refused():
+    ours = optional()
+    ours.add("slots", WIDE)
+    ours.grow(1)
+    record = ours.after_images()
+    for columns in (Columns(SPEC, 10), optional("more")):
+        with pytest.raises(InputError, match="other columns"):
+            columns.replay(record)
+        assert columns.n == 0
+    with pytest.raises(InputError, match="of type 'fog'"):
+        type_of("fog")
+
+
+@pytest.mark.parametrize("text", ["<i8", "|u1", "(2, 8)<f4", "(3,)<u2"])
+def test_types_have_names(text):
+    assert text_of(type_of(text)) == text

@@ -16,7 +16,7 @@ NUMBERS = [layout for layout in keys.LAYOUTS if isinstance(layout, keys.NumberKe
 
 def test_every_family_has_its_own_prefix_of_one_byte_and_a_line_in_the_table():
     prefixes = [layout.prefix for layout in keys.LAYOUTS]
-    assert len(set(prefixes)) == len(prefixes) == 11
+    assert len(set(prefixes)) == len(prefixes) == 16
     assert all(len(prefix) == 1 for prefix in prefixes)
     documented = re.findall(r"^    (\w) [A-Z]+ ", keys.__doc__ or "", re.MULTILINE)
     assert sorted(documented) == sorted(prefix.decode() for prefix in prefixes)
@@ -30,12 +30,17 @@ def test_pinned_bytes():
     assert keys.LINK.key(1) == b"l\0\0\0\1"
     assert keys.REFRESH.key(1) == b"r\0\0\0\1"
     assert keys.STATUS.key(1) == b"s\0\0\0\1"
+    assert keys.WAITING.key(1) == b"w\0\0\0\1"
     assert keys.HOST.key(1) == b"h\0\0\0\1"
     assert keys.LEASE.key(1) == b"e\0\0\0\1"
     assert keys.JOURNAL.key(258) == b"j\0\0\0\0\0\0\1\2"
     assert keys.OUTBOX.key(3, 258) == b"o\0\3\0\0\0\0\0\0\1\2"
     assert keys.INBOX.key(3) == b"i\0\3"
     assert keys.OUTBOX.prefix_of(3) == b"o\0\3"
+    assert keys.DOCUMENT.key(1) == b"d\0\0\0\1"
+    assert keys.VERSION.key(1, 258) == b"v\0\0\0\1\0\0\1\2"
+    assert keys.BODY.key(bytes(range(16))) == b"b" + bytes(range(16))
+    assert keys.COUNT.key(bytes(range(16))) == b"c" + bytes(range(16))
 
 
 @pytest.mark.parametrize("layout", NUMBERS, ids=lambda layout: layout.prefix.decode())

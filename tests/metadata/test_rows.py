@@ -9,25 +9,35 @@ from hypothesis import strategies as st
 
 from metadata import rows
 from wire.errors import InputError, MachineError
-from wire.messages import Kind, Priority
+from wire.messages import Kind, Priority, Verdict
 
 INTS = st.integers(0, 2**63 - 1)
 FLOATS = st.floats(allow_nan=False)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 VALUES = {int: INTS, float: FLOATS, str: TEXT, bytes: st.binary(max_size=40), bool: st.booleans()}
 VALUES |= {Kind: st.sampled_from(Kind), Priority: st.sampled_from(Priority), tuple[int, ...]: st.lists(INTS).map(tuple)}
+VALUES |= {Verdict: st.sampled_from(Verdict), tuple[str, ...]: st.lists(TEXT).map(tuple)}
+MARKS = st.builds(rows.Mark, importance=FLOATS, backed=INTS, clock=INTS, at=INTS)
+VALUES |= {tuple[rows.Mark, ...]: st.lists(MARKS, max_size=2).map(tuple)}
+VALUES |= {dict[str, int]: st.dictionaries(TEXT, INTS)}
 
 READERS = {
     rows.RefreshRow: rows.unpack_refresh,
     rows.HostRow: rows.unpack_host,
     rows.LeaseRow: rows.unpack_lease,
     rows.WaitRow: rows.unpack_wait,
+    rows.DocumentRow: rows.unpack_document,
+    rows.VersionRow: rows.unpack_version,
+    rows.CountsRow: rows.unpack_counts,
 }
 SAMPLES = {
     rows.RefreshRow: rows.RefreshRow(reads=3, etag='"x"', kind=Kind.HTML, rate_a=0.5),
     rows.HostRow: rows.HostRow("example.org:8080", 17.5, 2, "paused", 40),
     rows.LeaseRow: rows.LeaseRow(7, Priority.SCOUT, 3, 1),
     rows.WaitRow: rows.WaitRow(7, (1 << 32 | 5, 6), b"body", "http://a/x.xml"),
+    rows.DocumentRow: rows.DocumentRow(3, 5, 7),
+    rows.VersionRow: rows.VersionRow(b"d" * 16, 17.5, Kind.DTD, Verdict.VALID, ("line 1: no",), parts=("http://a/e",)),
+    rows.CountsRow: rows.CountsRow({"XML": 3}, {"VALID": 2}, 5),
 }
 
 
@@ -50,7 +60,7 @@ def test_pinned_bytes():
     assert rows.pack(rows.HostRow("a")) == b"\x96\x01\xa1a\xcb" + bytes(8) + b"\x00\xa0\x00"
     assert " ".join(field.name for field in msgspec.structs.fields(rows.RefreshRow)) == (
         "first_read last_read last_change signature reads changes last_modified etag rate_a rate_b weight kind status "
-        "error failures gone_since mime size charset location noindex epoch"
+        "error failures gone_since mime size charset location noindex epoch marks"
     )
 
 

@@ -277,3 +277,20 @@ def test_after_a_kill_a_valid_one_loads(tmp_path, milliseconds):
     assert (loaded.table.find(np.arange(n) << 50) == np.arange(n)).all()
     write(tmp_path, loaded.seq + 1, loaded.columns, loaded.table)
     assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_optional_columns_are_there_if_they_are_in_the_file(tmp_path):
+    columns = Columns(SPEC, 100_000, ["slots"])
+    columns.add("slots", np.dtype((np.float32, (2, 100))))
+    table = FingerprintTable(64, 100_000)
+    columns.grow(6000)
+    columns["slots"][:6000] = np.random.default_rng(1).random((6000, 2, 100), np.float32)
+    write(tmp_path, 4, columns, table)
+    loaded = load(tmp_path, optional=["slots"])
+    assert loaded.columns.spec == columns.spec
+    assert (loaded.columns["slots"][:6001] == columns["slots"][:6001]).all()
+    with pytest.raises(InputError, match="other columns"):
+        load(tmp_path)
+    columns.drop("slots")
+    write(tmp_path, 5, columns, table)
+    assert "slots" not in load(tmp_path, optional=["slots"]).columns and load(tmp_path).seq == 5

@@ -14,7 +14,7 @@ from ipaddress import ip_address
 import pytest
 
 from tests.xyro.raw_server import QUICK, Talk, fetched, order, page, reading, says, serving
-from wire.messages import LINK_EXTERNAL, Kind, LinkKind, Priority
+from wire.messages import LINK_EXTERNAL, LINK_FOCUSED, Kind, LinkKind, Priority
 from xyro.client import Limits
 from xyro.decode import Caps
 from xyro.failures import POLICIES
@@ -356,6 +356,14 @@ async def test_the_text_signature_outlives_a_changed_menu() -> None:
     assert await signature(body(b"1", b"a"), "bytes") != await signature(body(b"2", b"a"), "bytes")
     wild = b"<font color=i><p>" * 3000
     assert await signature(page(wild), "text") == hashlib.md5(wild).digest()
+
+
+async def test_links_next_to_words_asked_for_are_marked() -> None:
+    far = b" far" * 9
+    raw = page(b"<a href=/one>the News</a>" + far + b"<a href=/two>2</a>" + far + b"<a href=/three title=news>3</a>")
+    async with serving(says(raw)) as server, reading(words=frozenset({"news"})) as fetcher:
+        links = (await fetcher.fetch(order(server.url + "/"))).links
+    assert list(links.flags) == [LINK_FOCUSED, 0, LINK_FOCUSED]
 
 
 # --- guard (zoo 12, 13, 16)

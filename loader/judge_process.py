@@ -1,0 +1,100 @@
+"""The judge's process (judge_child.py): started when first asked, ended by the kernel when it takes too much, and
+started again for the next question. It ends by itself with the process that asks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+SECONDS = 0.4
+"""CPU of one answer; DocBook's DTD takes 0.06 s to compile, a document of 20 kB 0.001 s"""
+_PATIENCE = 10.0
+"""seconds by any clock until a process that says nothing is ended"""
+_ROOT = str(Path(__file__).resolve().parents[1])
+
+
+class Died(Exception):
+    """The process ended instead of answering; the text says of what."""
+
+
+class JudgeProcess:
+    """Ask from one thread at a time."""
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._seconds = seconds
+        self._process: subprocess.Popen[bytes] | None = None
+        self._end: weakref.finalize[..., Any] | None = None
+        self.deaths = 0
+
+    def ask(self, request: dict[str, Any], bodies: Sequence[bytes]) -> dict[str, Any]:
+        """The answer. Died: there is none."""
+        process = self._process or self._start()
+        line = json.dumps({**request, "sizes": [len(body) for body in bodies]}).encode() + b"\n"
+        told = self._exchange(process, [line, *bodies])
+        if not told.endswith(b"\n"):
+            raise Died(self._cause())
+        answer: dict[str, Any] = json.loads(told)
+        return answer
+
+    def close(self) -> None:
+        """End it; another question starts it again."""
+        self._process = None
+        if self._end is not None:
+            self._end()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        paths = [_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {name: os.environ[name] for name in ("PATH", "HOME", "VIRTUAL_ENV") if name in os.environ}
+        self._process = process = subprocess.Popen(  # noqa: S603  # nothing of it comes from outside
+            [sys.executable, "-P", "-m", "loader.judge_child", str(self._seconds)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**environment, "PYTHONPATH": os.pathsep.join(paths)},
+        )
+        self._end = weakref.finalize(self, _ended, process)
+        return process
+
+    def _exchange(self, process: subprocess.Popen[bytes], sent: Sequence[bytes]) -> bytes:
+        """What it says, a line; cut short: it is gone."""
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            process.stdin.write(b"".join(sent))
+            process.stdin.flush()
+        except BrokenPipeError:
+            return b""
+        if not select.select([process.stdout], [], [], _PATIENCE)[0]:
+            process.kill()
+        return process.stdout.readline()
+
+    def _cause(self) -> str:
+        """What it died of."""
+        assert self._process is not None and self._end is not None
+        process, self._process = self._process, None
+        self.deaths += 1
+        try:
+            code = process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            code = 0
+        self._end()
+        if code == -signal.SIGPROF:
+            return f"takes more than {self._seconds:g} s of CPU"
+        return (
+            "takes too much memory, or too deep a recursion"
+            if code < 0
+            else f"the judge's process failed (code {code})"
+        )
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()

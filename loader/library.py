@@ -1,0 +1,44 @@
+"""What the loader may ask of the warehouse: parts that were read before, and the bodies of documents that wait.
+
+The intake has an answer or none at once; how the warehouse finds it is its own affair (crawl/library.py). Without a
+warehouse (NOTHING) every part has to be read, and the bodies of waiting documents stay in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a part: its body as it was read, where it moved, or (neither) that it cannot be had."""
+
+    body: bytes | None = None
+    charset: str = ""
+    """of its media type"""
+    moved: str = ""
+    """canonical target of a redirect"""
+
+
+class Library(Protocol):
+    """Asked from one thread at a time."""
+
+    def part(self, url: str, *, unchanged: bool = False) -> Known | None:
+        """None: it has to be read. `unchanged`: it was just asked for, and what is stored is what it is."""
+        ...
+
+    def body(self, page: int, epoch: int) -> bytes | None:
+        """The stored body (zlib) of a document that waits since this read; None: it is not stored (yet, or no more)."""
+        ...
+
+
+class _Nothing:
+    def part(self, url: str, *, unchanged: bool = False) -> Known | None:
+        return None
+
+    def body(self, page: int, epoch: int) -> bytes | None:
+        return None
+
+
+NOTHING: Library = _Nothing()

@@ -1,0 +1,279 @@
+"""The repository of documents: every body of XML and DTDs that was read, each version of a page, each body once.
+
+    DocumentRow   a page's versions: first ... last         VersionRow   what one version is, and its body's digest
+    BODY, COUNT   a body by its digest, and how many versions (of any page of this partition) have it
+
+A body is content-addressed: stored with its first version, deleted with its last. All rows go into the commit group of
+the turn that stored them, so a crash leaves whole documents or none. Counters for `xyro status` go along (CountsRow).
+
+What always holds (`xyro audit`): versions are numbered without a gap; neighbours differ; a body's count is the number
+of versions that have it; a body without a version does not exist.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from metadata import keys, rows
+from metadata.manager import Partition
+from metadata.rows import CountsRow, DocumentRow, VersionRow
+from wire.errors import MachineError
+from wire.messages import Document, Kind
+
+DAY = 86_400.0
+COMPARED = 4 << 20
+"""bytes of a body up to which its change is counted: 20 ms at most, 0.3 ms for 20 kB"""
+_COUNTS = keys.META.key("documents")
+Get = Callable[[bytes], bytes | None]
+
+
+def digest_of(body: bytes) -> bytes:
+    """BLAKE2b-128: the name of a body."""
+    return hashlib.blake2b(body, digest_size=16).digest()
+
+
+class Archive:
+    """Reading, through any `get`: a partition's (what the open group put included) or a snapshot's. Pages are local."""
+
+    def __init__(self, get: Get) -> None:
+        self._get = get
+
+    def head(self, page: int) -> DocumentRow | None:
+        """Which versions the page has; None: no document of it is kept."""
+        found = self._get(keys.DOCUMENT.key(page))
+        return None if found is None else rows.unpack_document(found)
+
+    def version(self, page: int, number: int) -> VersionRow | None:
+        found = self._get(keys.VERSION.key(page, number))
+        return None if found is None else rows.unpack_version(found)
+
+    def latest(self, page: int) -> VersionRow | None:
+        head = self.head(page)
+        return None if head is None else self.there(page, head.last)
+
+    def versions(self, page: int) -> Iterator[tuple[int, VersionRow]]:
+        """(number, row), oldest first."""
+        head = self.head(page)
+        if head is not None:
+            for number in range(head.first, head.last + 1):
+                yield number, self.there(page, number)
+
+    def body(self, page: int, version: int | None = None) -> bytes | None:
+        """The body as it was read, of the latest version if none is named. None: no such page or version."""
+        row = self.latest(page) if version is None else self.version(page, version)
+        return None if row is None else unpacked(self.packed(row), row.size)
+
+    def packed(self, row: VersionRow) -> bytes:
+        """A version's body as it is stored. MachineError: it is not there."""
+        found = self._get(keys.BODY.key(row.digest))
+        if found is None:
+            raise MachineError(f"damaged store: body {row.digest.hex()} is missing: restore the directory from a copy")
+        return found
+
+    def counts(self) -> CountsRow:
+        found = self._get(_COUNTS)
+        return CountsRow() if found is None else rows.unpack_counts(found)
+
+    def there(self, page: int, number: int) -> VersionRow:
+        """A version that the page's DocumentRow names. MachineError: it is missing."""
+        row = self.version(page, number)
+        if row is None:
+            raise MachineError(f"damaged store: page {page} lacks version {number}: run `xyro audit`, restore a copy")
+        return row
+
+
+class Documents(Archive):
+    """The repository of one partition; what changes it belongs into a turn (Partition.begin ... seal).
+
+    `versions`: most versions kept of a page, 0 = all. `days`: versions are kept until they have been replaced for so
+    many days, 0 = for ever; the latest one always stays.
+    """
+
+    def __init__(self, partition: Partition, versions: int = 0, days: float = 0.0) -> None:
+        super().__init__(partition.get)
+        self._partition = partition
+        self._most = versions
+        self._days = days
+
+    def store(self, page: int, document: Document) -> bool:
+        """Keep what was read; True if a new version began.
+
+        The body of the latest version again (its grammar changed, or the message came twice) only renews what loading
+        it showed. A read older than the one that was stored last changes nothing.
+        """
+        head = self.head(page)
+        if head is None:
+            return self._append(page, None, None, document)
+        latest = self.there(page, head.last)
+        if document.epoch < head.epoch:
+            return False
+        if document.digest != latest.digest:
+            return self._append(page, head, latest, document)
+        renewed = _row(document, latest.read_at, latest.changed, latest.packed)
+        if renewed != latest:
+            self._partition.put(keys.VERSION.key(page, head.last), rows.pack(renewed))
+            self._count(latest, renewed)
+        if document.epoch != head.epoch:
+            self._partition.put(keys.DOCUMENT.key(page), rows.pack(msgspec.structs.replace(head, epoch=document.epoch)))
+        return False
+
+    def forget(self, page: int) -> None:
+        """Drop all versions of the page."""
+        head = self.head(page)
+        if head is None:
+            return
+        latest = self.there(page, head.last)
+        for number in range(head.first, head.last + 1):
+            self._drop(page, number)
+        self._partition.delete(keys.DOCUMENT.key(page))
+        self._count(latest, None)
+
+    def _append(self, page: int, head: DocumentRow | None, latest: VersionRow | None, document: Document) -> bool:
+        changed = 0 if latest is None else self._changed(latest, document)
+        packed = self._refer(document)
+        row = _row(document, document.read_at, changed, packed)
+        number = head.last + 1 if head else 1
+        self._partition.put(keys.VERSION.key(page, number), rows.pack(row))
+        first = self._retain(page, head.first, number, document.read_at) if head else number
+        self._partition.put(keys.DOCUMENT.key(page), rows.pack(DocumentRow(first, number, document.epoch)))
+        self._count(latest, row, versions=1)
+        return True
+
+    def _changed(self, latest: VersionRow, document: Document) -> int:
+        if max(latest.size, document.size) > COMPARED:
+            return -1
+        before = unpacked(self.packed(latest), latest.size)
+        return changed_bytes(before, unpacked(document.packed, document.size))
+
+    def _retain(self, page: int, first: int, last: int, now: float) -> int:
+        """Drop the versions that are kept no longer; the first that stays."""
+        keep = max(first, last - self._most + 1) if self._most else first
+        while self._days and keep < last and self.there(page, keep + 1).read_at < now - self._days * DAY:
+            keep += 1
+        for number in range(first, keep):
+            self._drop(page, number)
+        return keep
+
+    def _drop(self, page: int, number: int) -> None:
+        row = self.there(page, number)
+        self._partition.delete(keys.VERSION.key(page, number))
+        left = self._references(row.digest) - 1
+        if left:
+            self._partition.put(keys.COUNT.key(row.digest), left.to_bytes(4, "big"))
+            self._tally(versions=-1)
+            return
+        self._partition.delete(keys.COUNT.key(row.digest))
+        self._partition.delete(keys.BODY.key(row.digest))
+        self._tally(versions=-1, bodies=-1, packed=-row.packed)
+
+    def _refer(self, document: Document) -> int:
+        """One more version has this body; stored if it is the first one. -> bytes as it is stored"""
+        there = self._references(document.digest)
+        self._partition.put(keys.COUNT.key(document.digest), (there + 1).to_bytes(4, "big"))
+        if there:
+            stored = self._get(keys.BODY.key(document.digest))
+            return len(stored or b"")
+        self._partition.put(keys.BODY.key(document.digest), document.packed)
+        self._tally(bodies=1, packed=len(document.packed))
+        return len(document.packed)
+
+    def _references(self, digest: bytes) -> int:
+        found = self._get(keys.COUNT.key(digest))
+        return 0 if found is None else int.from_bytes(found, "big")
+
+    # -- counters ------------------------------------------------------------------------------------------------
+
+    def _count(self, old: VersionRow | None, new: VersionRow | None, versions: int = 0) -> None:
+        """The latest version of a page was `old` and is `new`."""
+        counts = self.counts()
+        kinds, verdicts = Counter(counts.by_kind), Counter(counts.by_verdict)
+        size, depth, elements = counts.size, counts.depth, counts.elements
+        for row, sign in ((old, -1), (new, 1)):
+            if row is not None:
+                kinds[row.kind.name] += sign
+                verdicts[row.verdict.name] += sign * (row.kind is Kind.XML)
+                size, depth, elements = size + sign * row.size, depth + sign * row.depth, elements + sign * row.elements
+        self._put_counts(
+            msgspec.structs.replace(
+                counts,
+                by_kind=dict(+kinds),
+                by_verdict=dict(+verdicts),
+                versions=counts.versions + versions,
+                size=size,
+                depth=depth,
+                elements=elements,
+            )
+        )
+
+    def _tally(self, versions: int = 0, bodies: int = 0, packed: int = 0) -> None:
+        counts = self.counts()
+        self._put_counts(
+            msgspec.structs.replace(
+                counts,
+                versions=counts.versions + versions,
+                bodies=counts.bodies + bodies,
+                packed=counts.packed + packed,
+            )
+        )
+
+    def _put_counts(self, counts: CountsRow) -> None:
+        self._partition.put(_COUNTS, rows.pack(counts))
+
+
+def _row(document: Document, read_at: float, changed: int, packed: int) -> VersionRow:
+    return VersionRow(
+        digest=document.digest, read_at=read_at, kind=document.kind, verdict=document.verdict,
+        problems=document.problems, format=document.format, root=document.root, public_id=document.public_id,
+        grammars=document.grammars, parts=document.parts, size=document.size, packed=packed, depth=document.depth,
+        elements=document.elements, tags=document.tags, mime=document.mime, charset=document.charset, changed=changed,
+    )  # fmt: skip
+
+
+def unpacked(packed: bytes, size: int) -> bytes:
+    """The body of this size; never more bytes, whatever the stored ones would unpack to. MachineError: it is not."""
+    inflate = zlib.decompressobj()
+    try:
+        body = inflate.decompress(packed, size + 1)
+    except zlib.error as error:
+        raise MachineError(
+            f"damaged store: a body does not unpack ({error}): restore the directory from a copy"
+        ) from None
+    if len(body) != size:
+        raise MachineError(f"damaged store: a body is not of {size:,} bytes: restore the directory from a copy")
+    return body
+
+
+def changed_bytes(old: bytes, new: bytes) -> int:
+    """About how many bytes of the longer one differ: without common ends, the tags and texts that only one side has.
+
+    0 exactly for equal bodies; symmetric; at most the longer length. What only moved counts little.
+    """
+    head = _common(old, new)
+    old, new = old[head:], new[head:]
+    tail = _common(old[::-1], new[::-1])
+    old, new = old[: len(old) - tail], new[: len(new) - tail]
+    before, after = Counter(old.split(b">")), Counter(new.split(b">"))
+    gone, come = _weight(before - after), _weight(after - before)
+    return min(max(gone, come, 1), max(len(old), len(new)))
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """Length of the common beginning, by halving."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _weight(pieces: Counter[bytes]) -> int:
+    """Bytes of the pieces, each with its `>`."""
+    return sum((len(piece) + 1) * count for piece, count in pieces.items())

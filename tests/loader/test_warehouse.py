@@ -1,0 +1,171 @@
+"""The intake with a library behind it, and the Documents that it makes for the warehouse."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable
+
+import pytest
+
+from loader.intake import Intake, Resumed, Told
+from loader.keep import FORMATS, OFF
+from loader.library import Known
+from wire.messages import Document, Kind, LoadReport, LoadState, Verdict, XmlPage
+
+Page = Callable[..., XmlPage]
+D = "http://h.test/d/"
+DTD = D + "x.dtd"
+DOCUMENT = '<!DOCTYPE r SYSTEM "x.dtd"><r>&more;</r>'
+DECLARATIONS = '<!ELEMENT r ANY><!ENTITY more "text">'
+
+
+class Shelves:
+    """A library; `asked` counts what it was asked for."""
+
+    def __init__(self, **bodies: str) -> None:
+        self.parts: dict[str, Known] = {}
+        self.bodies: dict[tuple[int, int], bytes] = {}
+        self.asked: list[str] = []
+
+    def part(self, url: str, *, unchanged: bool = False) -> Known | None:
+        self.asked.append(url)
+        return self.parts.get(url)
+
+    def body(self, page: int, epoch: int) -> bytes | None:
+        return self.bodies.get((page, epoch))
+
+
+def finals(told: list[Told]) -> list[tuple[int, LoadState, str]]:
+    return [(one.page, one.state, one.error) for one in told if isinstance(one, LoadReport)]
+
+
+def test_a_part_in_the_library_is_not_needed(page: Page) -> None:
+    library = Shelves()
+    library.parts[DTD] = Known('<!ENTITY more "é">'.encode("latin-1"), "latin-1")
+    intake = Intake(library=library)
+    assert finals(intake.take(page(DOCUMENT), 0.0)) == [(7, LoadState.LOADED, "")]
+    intake.take(page(DOCUMENT, D + "2.xml", page=8), 0.0)
+    assert library.asked == [DTD], "then it is on the shelf"
+
+
+def test_parts_in_the_library_that_moved_and_name_others(page: Page) -> None:
+    library = Shelves()
+    library.parts = {
+        DTD: Known(moved=D + "y.dtd"),
+        D + "y.dtd": Known(b'<!ENTITY % z SYSTEM "z.mod">%z;'),
+        D + "z.mod": Known(b'<!ENTITY more "z">'),
+    }
+    assert finals(Intake(library=library).take(page(DOCUMENT), 0.0)) == [(7, LoadState.LOADED, "")]
+    library.parts[D + "y.dtd"] = Known(moved=DTD)
+    assert finals(Intake(library=library).take(page(DOCUMENT), 0.0)) == [(7, LoadState.INCOMPLETE, "refused-part")]
+
+
+def test_a_part_that_cannot_be_had_is_missing_at_once(page: Page) -> None:
+    library = Shelves()
+    library.parts[DTD] = Known()
+    intake = Intake(library=library)
+    assert finals(intake.take(page(DOCUMENT), 0.0)) == [(7, LoadState.INCOMPLETE, "missing-part")]
+    assert intake.waiting == 0
+
+
+def test_a_part_that_was_lost_is_not_asked_for_again_for_a_while(page: Page) -> None:
+    intake = Intake(patience_s=60.0)
+    intake.take(page(DOCUMENT), 0.0)
+    intake.missing(DTD, 0.0)
+    other = page(DOCUMENT, D + "2.xml", page=8)
+    assert finals(intake.take(other, 59.0)) == [(8, LoadState.INCOMPLETE, "missing-part")]
+    assert finals(intake.take(other, 61.0)) == [(8, LoadState.WAITING, "")]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_part_that_did_not_change_is_taken_from_the_library(page: Page, there: bool) -> None:
+    library = Shelves()
+    intake = Intake(library=library)
+    intake.take(page(DOCUMENT), 0.0)
+    if there:
+        library.parts[DTD] = Known(DECLARATIONS.encode())
+    ((_, state, _),) = finals(intake.unchanged(DTD, 1.0))
+    assert state is (LoadState.LOADED if there else LoadState.INCOMPLETE)
+
+
+def resumed(page: Page, library: Shelves, number: int, *needs: str, since: float = 0.0) -> Resumed:
+    body = page(DOCUMENT, D + f"{number}.xml", page=number)
+    library.bodies[number, 1] = zlib.compress(body.body)
+    return Resumed(page("", body.url, page=number), needs, since)
+
+
+def test_after_a_restart_one_of_many_asks_for_a_part(page: Page) -> None:
+    library = Shelves()
+    intake = Intake(library=library)
+    told = intake.resume([resumed(page, library, number, DTD) for number in range(50)], 5.0)
+    assert [(one.page, one.state, one.needs) for one in told if isinstance(one, LoadReport)] == [
+        (0, LoadState.WAITING, (DTD,))
+    ]
+    told = intake.take(page(DECLARATIONS, DTD, page=99, kind=Kind.DTD), 6.0)
+    while intake.ready:
+        told += intake.expire(6.0)
+    assert sorted(finals(told)[1:]) == [(number, LoadState.LOADED, "") for number in range(50)]
+
+
+def test_after_a_restart_what_came_meanwhile_is_in_the_library(page: Page) -> None:
+    library = Shelves()
+    library.parts = {DTD: Known(DECLARATIONS.encode()), D + "gone.dtd": Known()}
+    intake = Intake(library=library)
+    assert intake.resume([resumed(page, library, 1, DTD), resumed(page, library, 2, D + "gone.dtd")], 5.0) == []
+    assert sorted(finals(intake.expire(5.0))) == [(1, LoadState.LOADED, ""), (2, LoadState.LOADED, "")]
+
+
+def test_the_deadline_counts_over_restarts(page: Page) -> None:
+    library = Shelves()
+    intake = Intake(library=library, patience_s=60.0)
+    intake.resume([resumed(page, library, 1, DTD, since=100.0)], 150.0)
+    assert intake.expire(159.0) == []
+    assert finals(intake.expire(160.0)) == [(1, LoadState.INCOMPLETE, "missing-part")]
+
+
+def test_a_body_that_is_gone_ends_with_a_named_reason(page: Page) -> None:
+    library = Shelves()
+    intake = Intake(library=library)
+    intake.resume([resumed(page, library, 1, DTD)], 0.0)
+    library.bodies.clear()
+    told = intake.take(page(DECLARATIONS, DTD, page=99, kind=Kind.DTD), 0.0)
+    assert finals(told)[1:] == [(1, LoadState.INCOMPLETE, "lost-body")]
+    assert intake.waiting == 0
+
+
+def test_documents_come_ahead_of_their_final_reports(page: Page) -> None:
+    intake = Intake(keep=FORMATS)
+    (report,) = intake.take(page(DOCUMENT), 0.0)
+    assert isinstance(report, LoadReport) and report.state is LoadState.WAITING
+    told = intake.take(page(DECLARATIONS, DTD, page=8, kind=Kind.DTD), 0.0)
+    assert [(type(one), one.page) for one in told] == [
+        (Document, 8), (LoadReport, 8), (Document, 7), (LoadReport, 7),
+    ]  # fmt: skip
+    kept = told[2]
+    assert isinstance(kept, Document)
+    assert zlib.decompress(kept.packed) == DOCUMENT.encode() and kept.size == len(DOCUMENT)
+    assert kept.digest == hashlib.blake2b(DOCUMENT.encode(), digest_size=16).digest()
+    assert (kept.format, kept.root, kept.grammars, kept.depth, kept.elements) == ("xml", "r", (DTD,), 1, 1)
+    assert (kept.verdict, kept.problems) == (Verdict.UNVALIDATED, (OFF,)), "nobody validates here"
+
+
+@pytest.mark.parametrize(
+    ("body", "form"),
+    [
+        ("<r/>", "xml"),
+        ('<rss version="2.0"><channel/></rss>', "rss"),
+        ('<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"/>', None),
+        ("<r>", None),
+    ],
+)
+def test_what_is_kept(page: Page, body: str, form: str | None) -> None:
+    told = Intake(keep=FORMATS).take(page(body), 0.0)
+    assert [one.format for one in told if isinstance(one, Document)] == ([form] if form else [])
+
+
+def test_a_wanted_entity_is_kept_as_one(page: Page) -> None:
+    intake = Intake(keep=FORMATS)
+    intake.take(page('<!DOCTYPE r [<!ENTITY e SYSTEM "e">]><r>&e;</r>'), 0.0)
+    told = intake.take(page("<a/><b/>", D + "e", page=9), 0.0)
+    assert [(one.page, one.format) for one in told if isinstance(one, Document)] == [(9, "entity"), (7, "xml")]
