@@ -15,11 +15,14 @@ from typing import Any, get_args, get_origin
 
 import msgspec
 
-from configs.schema import Rule, Section, Settings
+from configs.schema import Focus, Rule, Section, Settings
 from wire.errors import InputError
 
 PREFIX = "XYRO_"
-RULES = "rules"
+TABLES: dict[str, type[Section]] = {"rules": Rule, "focus": Focus}
+"""settings that are lists of tables, [[rules]] and [[focus]]"""
+MOST_FOCUS = 7
+"""tables of [[focus]]: the virtual page tells so many groups of pages apart (opic/focus.py)"""
 Layer = dict[str, dict[str, Any]]
 """section -> key -> checked value; of [[rules]] one entry, "rules" -> {"rules": [its tables]}"""
 
@@ -36,8 +39,8 @@ def load(
     for layer in (*map(_file, paths), _environment(environ or {}), _overrides(overrides or {})):
         for section, values in layer.items():
             merged.setdefault(section, {}).update(values)
-    rules = merged.pop(RULES, {}).get(RULES, ())
-    settings = msgspec.convert({**merged, RULES: rules}, Settings)
+    tables = {name: merged.pop(name, {}).get(name, ()) for name in TABLES}
+    settings = msgspec.convert({**merged, **tables}, Settings)
     _check_relations(settings)
     return settings
 
@@ -53,28 +56,46 @@ def _file(path: Path) -> Layer:
         raise InputError(f"{path}: {reason}") from error
     layer: Layer = {}
     for name, table in document.items():
-        if name == RULES:
-            layer[RULES] = {RULES: _rules(str(path), table)}
+        if name in TABLES:
+            layer[name] = {name: _tables(str(path), name, table)}
             continue
-        _known(name, (*_sections(), RULES), f"{path}: [{_shown(name)}]")
+        _known(name, (*_sections(), *TABLES), f"{path}: [{_shown(name)}]")
         if not isinstance(table, dict):
             raise InputError(f"{path}: {name}: expected a section, [{name}] with its keys below it, got {table!a:.100}")
         layer[name] = {key: _value(str(path), name, key, value) for key, value in table.items()}
     return layer
 
 
-def _rules(source: str, tables: object) -> list[dict[str, Any]]:
+def _tables(source: str, name: str, tables: object) -> list[dict[str, Any]]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise InputError(f"{source}: {RULES}: expected tables, each headed [[{RULES}]], got {tables!a:.100}")
-    rules: list[dict[str, Any]] = []
+        raise InputError(f"{source}: {name}: expected tables, each headed [[{name}]], got {tables!a:.100}")
+    checked: list[dict[str, Any]] = []
     for number, table in enumerate(tables, start=1):
-        place = f"{source}: [[{RULES}]] number {number}:"
-        if not table.keys() & {"host", "pattern"}:
+        place, kind = f"{source}: [[{name}]] number {number}:", TABLES[name]
+        if kind is Rule and not table.keys() & {"host", "pattern"}:
             raise InputError(f"{place} expected a host or a pattern that says which URLs the rule is for, got neither")
-        rules.append(
-            {key: _convert(f"{place} {_shown(key)}", value, _field(Rule, key, place)) for key, value in table.items()}
-        )
-    return rules
+        values = {
+            key: _convert(f"{place} {_shown(key)}", value, _field(kind, key, place)) for key, value in table.items()
+        }
+        if kind is Focus:
+            _check_focus(place, values)
+        checked.append(values)
+    _check_number(source, checked if TABLES[name] is Focus else [])
+    return checked
+
+
+def _check_focus(place: str, table: Mapping[str, Any]) -> None:
+    if "weight" not in table:
+        raise InputError(f"{place} weight: expected how many shares of an ordinary page its pages get, got nothing")
+    if not any(table.get(key) for key in ("patterns", "hosts", "kinds", "words")):
+        raise InputError(f"{place} expected patterns, hosts, kinds or words that say which pages it is for, got none")
+
+
+def _check_number(source: str, tables: Sequence[Mapping[str, Any]]) -> None:
+    if len(tables) > MOST_FOCUS:
+        raise InputError(f"{source}: [[focus]]: {len(tables)} tables; at most {MOST_FOCUS}: put patterns together")
+    if sum(bool(table.get("words")) for table in tables) > 1:
+        raise InputError(f"{source}: [[focus]]: words stand in several tables; put them together in one")
 
 
 def _environment(environ: Mapping[str, str]) -> Layer:
@@ -114,7 +135,7 @@ def _overrides(overrides: Mapping[str, object]) -> Layer:
 
 @functools.cache
 def _sections() -> dict[str, type[Section]]:
-    return {field.name: field.type for field in msgspec.structs.fields(Settings) if field.name != RULES}
+    return {field.name: field.type for field in msgspec.structs.fields(Settings) if field.name not in TABLES}
 
 
 @functools.cache

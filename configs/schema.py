@@ -23,6 +23,15 @@ Glob = Annotated[
 Suffix = Annotated[
     str, Meta(pattern=r"^\.[^/.A-Z]+$", max_length=64, description='lower-case suffixes with their dot, such as ".jpg"')
 ]
+Share = Annotated[float, Meta(ge=0, le=10_000, description="a number, 0 to 10000")]
+Say = Annotated[float, Meta(ge=0, le=1, description="a number, 0 to 1")]
+HostPattern = Annotated[
+    str,
+    Meta(pattern=r"^(\*\.)?[^\s/@*A-Z]+$", max_length=260, description='hosts, or "*.example.org" for all below'),
+]
+BodyKind = Annotated[Literal["HTML", "XML", "DTD"], Meta(description='"HTML", "XML" or "DTD"')]
+Word = Annotated[str, Meta(pattern=r"^\w+$", max_length=64, description="single words of letters and digits")]
+Turnovers = Annotated[float, Meta(ge=0.1, le=1000, description='a number of turnovers, 0.1 to 1000, or "auto"')]
 Port = Annotated[int, Meta(ge=1, le=65_535, description="port numbers, 1 to 65535")]
 Network = Annotated[
     str, Meta(min_length=2, max_length=64, description="networks, such as 10.0.0.0/8", extra={"check": "network"})
@@ -121,9 +130,36 @@ class Opic(Section, frozen=True):
     """[opic]: page importance."""
 
     damping: Annotated[float, Meta(gt=0, lt=1, description="a number between 0 and 1")] = 0.85
-    window: Annotated[float, Meta(ge=0.1, le=1000, description="a number of turnovers, 0.1 to 1000")] = 16.0
+    history: Annotated[
+        Literal["interpolation", "static", "variable", "fixed", "edge", "improved"],
+        Meta(description='"interpolation", "static", "variable", "fixed", "edge" or "improved"'),
+    ] = "interpolation"
+    window: Turnovers | Literal["auto"] = 16.0
+    measures: Annotated[int, Meta(ge=2, le=64, description="a whole number, 2 to 64")] = 8
+    select: Annotated[
+        Literal["sweep", "cycle", "random", "greedy", "buckets"],
+        Meta(description='"sweep", "cycle", "random", "greedy" or "buckets"'),
+    ] = "sweep"
     spend_ratio: Number = 2.0
     sweep_target: Annotated[float, Meta(gt=0, le=1, description="a share above 0, up to 1")] = 0.1
+    virtual: Annotated[Literal["damping", "edge"], Meta(description='"damping" or "edge"')] = "damping"
+    edge_weight: Annotated[float, Meta(ge=0.001, le=1000, description="a number, 0.001 to 1000")] = 1.0
+    ordinary_weight: Share = 1.0
+    unread_weight: Share = 1.0
+    sites: Switch = False
+    site_weight: Annotated[float, Meta(ge=0, le=1, description="a share, 0 to 1")] = 0.0
+    internal_weight: Say = 1.0
+    query_weight: Say = 1.0
+
+
+class Focus(Section, frozen=True):
+    """[[focus]]: pages that the virtual page pays another share; the first table that fits decides."""
+
+    weight: Share
+    patterns: tuple[Glob, ...] = ()
+    hosts: tuple[HostPattern, ...] = ()
+    kinds: tuple[BodyKind, ...] = ()
+    words: tuple[Word, ...] = ()
 
 
 class Refresh(Section, frozen=True):
@@ -136,6 +172,7 @@ class Refresh(Section, frozen=True):
     memory: Annotated[float, Meta(ge=2, le=1e9, description="a number of reads, 2 or more")] = 50.0
     time_unit: Annotated[int, Meta(ge=1, le=86_400, description="a whole number of seconds, 1 to 86400")] = 60
     scout_pages: Whole = 1000
+    guide: Annotated[Literal["importance", "interest"], Meta(description='"importance" or "interest"')] = "importance"
 
 
 class Store(Section, frozen=True):
@@ -149,6 +186,25 @@ class Store(Section, frozen=True):
     )
     links: Switch = True
     leases_per_host: Annotated[int, Meta(ge=1, le=65_536, description="a whole number, 1 to 65536")] = 64
+    versions: Annotated[int, Meta(ge=0, le=2**31, description="a whole number, 0 or more")] = 0
+    version_days: Number = 0.0
+
+
+class Loader(Section, frozen=True):
+    """[loader]: XML documents and the parts they need."""
+
+    store: Switch = True
+    validate: Switch = True
+    keep: tuple[
+        Annotated[str, Meta(pattern=r"^[a-z]+$", max_length=32, description='formats, such as "xml", "dtd", "rss"')],
+        ...,
+    ] = ("xml", "xhtml", "dtd", "entity", "rss", "atom", "jsonfeed")
+    catalogs: tuple[Annotated[str, Meta(pattern=r"^[^\x00]+$", max_length=4096, description="file names")], ...] = ()
+    revalidate: Switch = True
+    patience: Seconds = 3_600.0
+    part_age: Seconds = 86_400.0
+    part_cache: Whole = 64 * 2**20
+    waiting_cache: Whole = 16 * 2**20
 
 
 class Api(Section, frozen=True):
@@ -178,6 +234,8 @@ class Settings(Section, frozen=True):
     opic: Opic = Opic()
     refresh: Refresh = Refresh()
     store: Store = Store()
+    loader: Loader = Loader()
     api: Api = Api()
     log: Log = Log()
     rules: tuple[Rule, ...] = ()
+    focus: tuple[Focus, ...] = ()

@@ -9,6 +9,9 @@ The loop, and who does what in it:
       loads.py        what the loader says of bodies, and loads that wait for parts
       dates.py        change rate, interval, next read of what was settled
       purse.py        the partition's cash, virtual page and OPIC clock
+      history.py      how its pages' flow is remembered       holdings.py   its pages as selectors see them
+      focus.py        whom the virtual page pays how much: classes of pages, by [[focus]]
+      site_flow.py    what reaches each host from others, if [opic] sites is on
       post.py         what partitions owe each other: outbox, inbox, acknowledgements
       scope.py        which URLs belong, and what is never contacted
     page_loop.py    gathers messages, lets the node take its turn, writes it, and only then lets its effects leave
@@ -24,7 +27,14 @@ Around it, a process's life and its face:
     data_dir.py           DIR/p0000 ...             run_file.py   DIR/run: where the running process answers
     api.py, long_looks.py its HTTP interface on loopback          progress.py, log.py   what a person sees meanwhile
     stopped.py            a crawl that does not run, to look at   seeds.py              what people hand in
+    trust.py              intervals, bounds and trends of importances      sites.py    hosts or domains by their links
     views.py              a crawl at one commit boundary: the rows of top, why.py, export (output.py) and audit.py
+    xml_looks.py          the repository of documents at such a boundary; xml_api.py answers for it, xml_audit.py checks
+                          it, xml_stats.py counts it, xml_plot.py draws that; xml_query.py and xml_diff.py ask it by way
+                          of xml_worker.py, whose process (xml_child.py) may die of hostile documents
+    rank.py, rank_*.py    `xyro rank`, the offline reference: what it needs of a crawl (rank_data.py) goes to files
+                          (rank_files.py), is computed, by workers too (rank_workers.py), compared and told
+    guide.py              the interest that may stand for the importance of HTML pages when dates.py dates them
     status.py, summary.py the few numbers of `xyro status`        table.py              rows for people
     demo.py               the loop on lab's computed web, its importance beside the true one
     speed.py, speed_*.py  what a page and a known URL cost

@@ -2,7 +2,9 @@
 
     GET  /health                      no token: {"ok", "pid"}
     GET  /status   /top?n=&by=   /why?url=   /audit
-    GET  /export/pages|links|hosts    JSON lines, one commit boundary, streamed
+    GET  /export/TABLE                JSON lines, one commit boundary, streamed: pages, documents, links, hosts
+    GET  /rank?links=0|1              what `xyro rank` computes from: MessagePack, likewise
+    GET  /xml/...                     the repository of documents: crawl/xml_api.py
     POST /submit   {"urls": [...], "priority": "ordered"}   -> {"accepted": n, "refused": [{"url", "why"}]}
     POST /hosts    {"host": "...", "action": "pause|resume|block"}   -> {"host", "known"}
 
@@ -25,16 +27,20 @@ from typing import Any
 from aiohttp import web
 
 from crawl.long_looks import LongLooks
+from crawl.output import COLUMNS
 from crawl.seeds import sort_seeds
 from crawl.single import Single
+from crawl.sites import Sites, top_sites
 from crawl.status import running
 from crawl.why import why
+from crawl.xml_api import xml_routes
 from wire.errors import InputError, MachineError, XyroError
 from wire.urls import canonical
 
 BODY = 4 << 20
 MOST_URLS = 10_000
 MOST_ROWS = 100_000
+ORDERS = ("importance", "cash", "stale", "rising", "site")
 SHUTDOWN = 2.0
 """seconds that requests under way have to end when the process stops"""
 ACTIONS = {"pause": "paused", "resume": "", "block": "blocked"}
@@ -86,8 +92,10 @@ class Api:
                 web.get("/why", self._why),
                 web.get("/audit", self._audit),
                 web.get("/export/{table}", self._export),
+                web.get("/rank", self._rank),
                 web.post("/submit", self._submit),
                 web.post("/hosts", self._hosts),
+                *xml_routes(self.single, self._looks),
             ]
         )
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN)
@@ -140,10 +148,15 @@ class Api:
 
     async def _top(self, request: web.Request) -> web.Response:
         count, by = request.query.get("n", "20"), request.query.get("by", "importance")
-        if not (count.isascii() and count.isdigit() and len(count) < 10) or by not in ("importance", "cash", "stale"):
-            raise InputError("top: n is a whole number, by is importance, cash or stale")
+        if not (count.isascii() and count.isdigit() and len(count) < 10) or by not in ORDERS:
+            raise InputError(f"top: n is a whole number, by is one of {', '.join(ORDERS)}")
+        most, now, level = min(int(count), MOST_ROWS), self.single.clock.time(), request.query.get("level", "host")
+        if by == "site":
+            return _json(await self._looks.look(lambda views: top_sites(views, most, level)))
+        if by == "rising":
+            return _json(await self._looks.look(lambda views: views.top(most, by, now)))
         with await self.single.views() as views:
-            return _json(views.top(min(int(count), MOST_ROWS), by, self.single.clock.time()))
+            return _json(views.top(most, by, now))
 
     async def _why(self, request: web.Request) -> web.Response:
         url = canonical(request.query.get("url", ""), fold_slashes=self.single.scope.fold_slashes)
@@ -155,9 +168,14 @@ class Api:
 
     async def _export(self, request: web.Request) -> web.StreamResponse:
         table = request.match_info["table"]
-        if table not in ("pages", "links", "hosts"):
-            raise InputError("export: pages, links or hosts")
+        if table not in COLUMNS:
+            raise InputError(f"export: {', '.join(COLUMNS)}")
+        if table == "hosts":
+            return await self._looks.stream(table, Sites, lambda views, sites: views.hosts(sites.of), request)
         return await self._looks.export(table, request)
+
+    async def _rank(self, request: web.Request) -> web.StreamResponse:
+        return await self._looks.rank_data(request.query.get("links") == "1", request)
 
     # -- orders ----------------------------------------------------------------------------------------------------
 

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from crawl.views import View, Views
+from crawl.xml_audit import repository
 from metadata import keys, links, rows
-from metadata.states import LEASED, WANTED, State
+from metadata.states import CLASS_MASK, CLASS_SHIFT, LEASED, WANTED, State
 from opic.cash import UNIT
+from opic.focus import CLASSES
 from refresh.interval import Spread
 from wire.codec import decode
 from wire.errors import CodecError, XyroError
@@ -85,7 +87,7 @@ def _units(transfer: CashTransfer) -> int:
 
 def _violations(views: Views, outbox: _Outbox, applied: Mapping[tuple[int, int], int]) -> Iterator[str]:
     for view in views.views:
-        for check in (_columns, _map, _clashes, _refresh, _links, _wanted, _hosts, _waits):
+        for check in (_columns, _classes, _map, _clashes, _refresh, _links, _wanted, _hosts, _waits, repository):
             for violation in _readable(check, view):
                 yield f"partition {view.partition.number}: {violation}"
     yield from outbox.damage
@@ -115,6 +117,23 @@ def _columns(view: View) -> Iterator[str]:
         yield f"page {int(view.host.argmax())} is booked under host {int(view.host.max())}, which does not exist"
     if not np.isfinite(view.importance).all() or (view.importance < 0).any():
         yield "an importance is negative or no number"
+
+
+def _classes(view: View) -> Iterator[str]:
+    """The virtual page counts the pages of each class as the columns have them; odd classes are those of UNREAD."""
+    if view.counts is None:
+        return
+    classes = (view.flags & CLASS_MASK) >> CLASS_SHIFT
+    if classes[~view.own].any():
+        yield "a page of another partition has a class"
+    counted = np.bincount(classes[view.own], minlength=CLASSES)[1:].tolist()
+    for number, (here, told) in enumerate(zip(counted, view.counts, strict=True), 1):
+        if here != told:
+            yield f"class {number} at the virtual page: {here} pages, {told} were counted"
+    wrong = view.own & (classes % 2 != (view.state == State.UNREAD)) if view.by_class else classes > 0
+    if wrong.any():
+        page = int(np.flatnonzero(wrong)[0])
+        yield f"page {page} is in class {classes[page]} at the virtual page, which is none of its"
 
 
 def _map(view: View) -> Iterator[str]:
@@ -205,11 +224,22 @@ def _hosts(view: View) -> Iterator[str]:
 
 
 def _waits(view: View) -> Iterator[str]:
-    """Loads that wait do so for pages that exist."""
+    """Loads that wait do so for pages that exist, of a read that was made; each has its body, and nothing else has."""
+    with_body = {keys.WAITING.split(key) for key, _ in view.store.scan(keys.WAITING.prefix)}
     for key, value in view.store.scan(keys.STATUS.prefix):
-        page, needs = keys.STATUS.split(key), rows.unpack_wait(value).needs
-        if page >= view.n or not needs or max(needs) >= view.n:
-            yield f"the load of page {page} waits for {needs}"
+        page, wait = keys.STATUS.split(key), rows.unpack_wait(value)
+        if page >= view.n or not wait.needs or max(wait.needs) >= view.n:
+            yield f"the load of page {page} waits for {wait.needs}"
+            continue
+        if wait.url != (url := view.url(page)):
+            yield f"the load of page {page} ({url}) is one of {wait.url}"
+        if wait.epoch > (epoch := view.row(page).epoch):
+            yield f"the load of page {page} waits since read {wait.epoch}, the last one was {epoch}"
+        if bool(wait.body) == (page in with_body):
+            yield f"the load of page {page} waits {'with two bodies' if wait.body else 'without its body'}"
+        with_body.discard(page)
+    for page in sorted(with_body)[:MOST]:
+        yield f"page {page} has a body that waits, but no load does"
 
 
 def _sequences(

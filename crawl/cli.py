@@ -3,6 +3,8 @@
     cli_crawl.py   crawl, serve
     cli_ask.py     submit, pause, resume, block: to the running process
     cli_look.py    status, top, why, export, audit: of a crawl that runs or does not
+    cli_xml.py     xml get, versions, query, diff, dtds, stats: the repository of documents, likewise
+    cli_rank.py    rank: the offline reference over a crawl's links
     cli_lab.py     lab web, demo, speed, opic
     cli_options.py what several of them share
 
@@ -23,11 +25,13 @@ from crawl.cli_ask import block, pause, resume, submit
 from crawl.cli_crawl import crawl, serve
 from crawl.cli_lab import lab
 from crawl.cli_look import audit, export, status, top, why
+from crawl.cli_rank import rank
+from crawl.cli_xml import xml
 from wire.errors import InputError, XyroError
 from wire.text import printable
 
 BAD_INPUT, MACHINE = 2, 3
-COMMANDS = (crawl, serve, submit, status, top, why, export, audit, pause, resume, block, lab)
+COMMANDS = (crawl, serve, submit, status, top, why, export, rank, audit, xml, pause, resume, block, lab)
 
 
 class _Main(click.Group):

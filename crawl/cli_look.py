@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,16 @@ from wire.text import printable
 
 if TYPE_CHECKING:
     from crawl.views import Views
+
+
+def _rows(views: Views, table: str) -> Iterator[dict[str, Any]]:
+    """All rows of a table."""
+    if table == "hosts":
+        from crawl.sites import Sites
+
+        return views.hosts(Sites(views).of)
+    rows: Iterator[dict[str, Any]] = getattr(views, table)()
+    return rows
 
 
 def _looking(directory: Path, path: str, local: Callable[[Views], Any], **query: Any) -> Any:
@@ -59,18 +69,24 @@ def status(data: Path | None, as_json: bool) -> None:
 @click.command()
 @with_data
 @click.option("-n", "count", type=click.IntRange(1, 100_000), default=20, help="How many [20].")
-@click.option("--by", type=click.Choice(["importance", "cash", "stale"]), default="importance", help="[importance]")
+@click.option("--by", type=click.Choice(["importance", "cash", "stale", "rising", "site"]), default="importance",
+              help="[importance]")  # fmt: skip
+@click.option("--level", type=click.Choice(["host", "domain"]), default="host", help="What a site is [host].")
 @as_json_too
-def top(data: Path | None, count: int, by: str, as_json: bool) -> None:
-    """The first pages by importance, cash or staleness.
+def top(data: Path | None, count: int, by: str, level: str, as_json: bool) -> None:
+    """The first pages by importance, cash, staleness or growth, or the first sites.
 
-    Staleness is what is lost: importance x the changes that were probably missed since the last read.
+    Staleness is what is lost: importance x the changes that were probably missed since the last read. Rising pages grew
+    more than chance explains. Sites rank by the links between them (--level: hosts, or registrable domains).
     """
     from wire.clock import SystemClock
 
-    rows = _looking(
-        directory_of(data), "/top", lambda views: views.top(count, by, SystemClock().time()), n=count, by=by
-    )
+    def local(views: Views) -> Any:
+        from crawl.sites import top_sites
+
+        return top_sites(views, count, level) if by == "site" else views.top(count, by, SystemClock().time())
+
+    rows = _looking(directory_of(data), "/top", local, n=count, by=by, level=level)
     if as_json:
         click.echo(json.dumps(rows))
         return
@@ -107,12 +123,12 @@ def why(url: str, data: Path | None, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("table", type=click.Choice(["pages", "links", "hosts"]))
+@click.argument("table", type=click.Choice(["pages", "documents", "links", "hosts"]))
 @with_data
 @click.option("--format", "form", type=click.Choice(["jsonl", "csv", "parquet"]), default="jsonl", help="[jsonl]")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File [stdout].")
 def export(table: str, data: Path | None, form: str, output: Path | None) -> None:
-    """Write all known pages, stored links, or hosts, as of one commit."""
+    """Write all known pages, stored XML documents, stored links, or hosts, as of one commit."""
     from crawl.output import check, write_rows
     from crawl.run_file import Remote
 
@@ -127,7 +143,7 @@ def export(table: str, data: Path | None, form: str, output: Path | None) -> Non
     from crawl.views import Views
 
     with nodes_of(directory) as nodes, Views(nodes) as views:
-        write_rows(table, getattr(views, table)(), form, out)
+        write_rows(table, _rows(views, table), form, out)
 
 
 @click.command()

@@ -8,14 +8,15 @@ import msgspec
 import numpy as np
 
 from configs.schema import Refresh
+from crawl.guide import Guide
 from crawl.planner import Planner
 from crawl.purse import Ids, Purse
 from metadata import keys, rows
 from metadata.manager import Partition
-from metadata.rows import RefreshRow
+from metadata.rows import Mark, RefreshRow
 from metadata.states import KIND_MASK, KIND_SHIFT
 from metadata.visits import Visit, http_date, next_row
-from opic.importance import never_measured
+from opic.importance import TICKS, never_measured
 from refresh.change import DAY, DEFAULT_PRIOR, first_read, rate, update, usable_last_modified
 from wire.messages import PageReport
 
@@ -31,6 +32,11 @@ class Settled:
     error: str = ""
 
 
+def marked(marks: tuple[Mark, ...], mark: Mark, apart: int) -> tuple[Mark, ...]:
+    """The marks with this one, if it is `apart` ticks or more after the last: their evidence then overlaps little."""
+    return marks if marks and mark.clock - marks[-1].clock < apart else (*marks[-1:], mark)
+
+
 class Dates:
     """`date` at the end of a turn, after the pages have spent."""
 
@@ -40,6 +46,7 @@ class Dates:
         self.purse = purse
         self.planner = planner
         self.settings = settings
+        self.guide = Guide(partition.directory, partition.number) if settings.guide == "interest" else None
 
     def date(self, settled: list[Settled], now: float) -> None:
         """Change rate, weight in S, interval and next read of the pages settled in this turn; their rows."""
@@ -48,13 +55,18 @@ class Dates:
         pages = np.array([one.page for one in settled], np.int64)
         self.planner.answered(sum(one.visit.answered for one in settled), now)
         dues, kinds = [], []
-        for one, importance in zip(settled, self._importance(pages), strict=True):
+        clock, apart = self.purse.clock.ticks, int(self.purse.remembered * TICKS)
+        flow = self._importance(pages)
+        guided = flow if self.guide is None else self.guide.weigh(pages, self.columns["flags"][pages], flow, now)
+        for one, importance, r, backed in zip(settled, flow, guided, self._backed(pages), strict=True):
             belief = self._belief(one)
             changes = rate(*belief)
-            due, heavy = self.planner.date(one.page, one.report, one.visit, one.row, importance, changes, now)
+            due, heavy = self.planner.date(one.page, one.report, one.visit, one.row, r, changes, now)
             row = next_row(one.report, one.visit, one.row, belief, heavy)
-            if one.error:
-                row = msgspec.structs.replace(row, error=one.error)
+            marks = one.row.marks if one.row is not None else ()
+            if row.reads:
+                marks = marked(marks, Mark(importance, backed, clock, int(now)), apart)
+            row = msgspec.structs.replace(row, marks=marks, error=one.error or row.error)
             self.partition.put(keys.REFRESH.key(one.page), rows.pack(row))
             dues.append(due)
             kinds.append(int(row.kind) << KIND_SHIFT)
@@ -72,6 +84,12 @@ class Dates:
         if never.any():
             flow[never] = self.purse.importance(pages[never])
         found: list[float] = flow.tolist()
+        return found
+
+    def _backed(self, pages: Ids) -> list[int]:
+        """Ticks of evidence behind the importance of pages, at most."""
+        age = np.uint32(self.purse.clock.ticks & 0xFFFF_FFFF) - self.columns["birth"][pages]
+        found: list[int] = np.minimum(age, int(self.purse.span * TICKS)).tolist()
         return found
 
     def _belief(self, one: Settled) -> tuple[float, float]:

@@ -51,6 +51,8 @@ class FetchNode:
 
         if report.loading and answer.body is not None and not self.loads.is_known(report):
             self.loads.take(_xml_page(report, answer.body), post)
+        elif (stored := self.loads.again(report)) is not None:
+            self.loads.take(stored, post)
         else:
             self.loads.settled(report, post)
 

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from crawl.page_loop import inbox
-from loader.intake import Intake
+from loader.intake import Intake, Resumed
 from wire.bus import Bus
 from wire.clock import Clock
-from wire.messages import LoadReport, LoadState, PageReport, XmlPage
+from wire.messages import Document, LoadReport, LoadState, PageReport, XmlPage
 
 BIG = 200_000
 """bytes of a body from which on it is parsed in the thread: about 10 ms"""
-Told = LoadReport | XmlPage
+CROWDED = 2_000
+"""reports that wait for a page node while documents whose parts came are held back: their bodies go along, packed"""
+PAUSE = 0.02
+"""seconds until a crowded page node is looked at again"""
+Told = LoadReport | Document | XmlPage
 Job = Callable[[], list[Told]]
 Then = Callable[[], None]
 
@@ -38,15 +42,23 @@ class LoadNode:
         intake: Intake,
         signature_of: Callable[[int], bytes],
         is_named: Callable[[int], bool],
+        stored: Callable[[PageReport], XmlPage | None] = lambda report: None,
     ) -> None:
+        """`stored(report)`: the body of a document that did not change, where it is to be validated again."""
         self.bus = bus
         self.clock = clock
         self.intake = intake
         self._signature_of = signature_of
         self._is_named = is_named
+        self._stored = stored
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="loader")
         self._queue: deque[tuple[Job, Then]] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._going = False
+        """`_go_on` is due"""
+        self._closed = False
+        self._topics: set[str] = set()
+        """of page nodes that were told something"""
 
     @property
     def quiet(self) -> bool:
@@ -61,13 +73,20 @@ class LoadNode:
             and not self.intake.wants(report.url)
         )
 
+    def again(self, report: PageReport) -> XmlPage | None:
+        """The page did not change, but what it is judged by did: its stored body."""
+        unchanged = not report.error and (report.status == 304 or (report.loading and self.is_known(report)))
+        return self._stored(report) if unchanged else None
+
     def take(self, page: XmlPage, then: Then = _nothing) -> None:
         """Load one body, then call `then`. The body goes along where its load has to wait, for Status-Data."""
 
         def job() -> list[Told]:
-            reports = self.intake.take(page, self.clock.time(), named=self._is_named(page.page))
-            waits = any(report.page == page.page and report.state is LoadState.WAITING for report in reports)
-            return [page, *reports] if waits else [*reports]
+            told = self.intake.take(page, self.clock.time(), named=self._is_named(page.page))
+            waits = any(
+                isinstance(one, LoadReport) and one.page == page.page and one.state is LoadState.WAITING for one in told
+            )
+            return [page, *told] if waits else [*told]
 
         self._do(job, then, big=len(page.body) > BIG)
 
@@ -79,6 +98,8 @@ class LoadNode:
                 return []
             if report.location:
                 return [*self.intake.moved(report.url, report.location, self.clock.time())]
+            if report.status == 304:
+                return [*self.intake.unchanged(report.url, self.clock.time())]
             return [*self.intake.missing(report.url, self.clock.time())]
 
         if self.intake.waiting:
@@ -86,10 +107,30 @@ class LoadNode:
         else:
             then()
 
+    def missing(self, url: str) -> None:
+        """The part `url` will not be read: a person has blocked its host."""
+        self._do(lambda: [*self.intake.missing(url, self.clock.time())], _nothing)
+
+    def resume(self, waits: Sequence[Resumed]) -> None:
+        """What waited when the process before ended."""
+        if waits:
+            self._do(lambda: [*self.intake.resume(waits, self.clock.time())], _nothing)
+
     def expire(self) -> None:
         """Nothing waits for ever."""
         if self.intake.waiting:
             self._do(lambda: [*self.intake.expire(self.clock.time())], _nothing)
+
+    def _go_on(self) -> None:
+        """Documents whose parts came: some at a time, and no faster than the page nodes take them."""
+        loop = asyncio.get_running_loop()
+        if self._closed:
+            return
+        if any(self.bus.waiting(topic) > CROWDED for topic in self._topics):
+            loop.call_later(PAUSE, self._go_on)
+        else:
+            self._going = False
+            self.expire()
 
     def _do(self, job: Job, then: Then, *, big: bool = False) -> None:
         """In order: at once if nothing is before it and it is small, else by the task."""
@@ -112,12 +153,16 @@ class LoadNode:
     def _tell(self, messages: list[Told], then: Then) -> None:
         for message in messages:
             self.bus.post(inbox(message.page >> 32), message)
+            self._topics.add(inbox(message.page >> 32))
         then()
-        if self.intake.ready and not self._queue:
-            asyncio.get_running_loop().call_soon(self.expire)
+        if self.intake.ready and not self._queue and not self._going:
+            self._going = True
+            asyncio.get_running_loop().call_soon(self._go_on)
 
     async def close(self) -> None:
         """Finish what is being parsed, then end the thread."""
+        self._closed = True
         if self._task is not None:
             await asyncio.wait([self._task])
         self._thread.shutdown()
+        self.intake.close()

@@ -1,31 +1,39 @@
 """Loads of one partition: what the loader said of a body meets the PageReport of its read, in whatever order they come.
 
 A LoadReport may come in the turn of its PageReport, before it (`early`), or turns later (`loading`); one that belongs
-to no read that still loads changes nothing. While a load waits for parts, its body is in Status-Data (`waits`).
+to no read that still loads changes nothing. While a load waits for parts, its body is in Status-Data (`waits`). What
+the warehouse keeps of a body (Document) comes ahead of the final LoadReport and is stored in the same commit group.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from crawl.planner import Lease
 from crawl.purse import Ids
 from crawl.spending import Spending, followed
+from loader.intake import Resumed
 from metadata import keys, rows
+from metadata.documents import Documents
 from metadata.manager import Partition
 from metadata.rows import WaitRow
-from wire.messages import LoadReport, LoadState, Priority, XmlPage
+from metadata.states import NAMED
+from wire.messages import Document, LoadReport, LoadState, Priority, XmlPage
+
+_M = TypeVar("_M", XmlPage, Document)
 
 
 class Load(NamedTuple):
-    """What the loader said of one body, and the body if its load has to wait."""
+    """What the loader said of one body: the body if its load has to wait, the document if it is kept."""
 
     report: LoadReport
-    body: XmlPage | None
+    body: XmlPage | None = None
+    document: Document | None = None
 
 
 class Pages(Protocol):
@@ -47,10 +55,13 @@ class Pages(Protocol):
 class Loads:
     """Applied within a turn: `gather` what came, `apply` one, then `late` those of earlier turns."""
 
-    def __init__(self, partition: Partition, leases: Mapping[int, Lease], pages: Pages) -> None:
+    def __init__(self, partition: Partition, leases: Mapping[int, Lease], pages: Pages, documents: Documents) -> None:
         self.partition = partition
+        self.documents = documents
         self._leases = leases
         self._pages = pages
+        self.needed: Counter[int] = Counter()
+        """pages that loads wait for -> how many loads"""
         self.waits: dict[int, tuple[int, ...]] = {}
         """Status-Data: pages whose load waits -> what it needs, as far as the loader has said it to this process"""
         self.loading: dict[int, int] = {}
@@ -59,14 +70,39 @@ class Loads:
         """by page id: loads that came before the PageReport of their read"""
         self.bodies: dict[int, XmlPage] = {}
         """by page id: bodies that came before the LoadReport that says that they have to wait"""
+        self._resumed: set[int] = set()
+        """pages whose load waited before a restart, as long as the loader has not asked for their parts again"""
+        self.kept: dict[int, Document] = {}
+        """by page id: documents that came before their final LoadReport"""
 
-    def recovered(self, page: int, stored: bytes) -> XmlPage:
-        """A body whose load waited. The loader will say again what it needs."""
+    def recover(self) -> list[Resumed]:
+        """The loads that waited, for the loader; it will say which of their parts have to be ordered again."""
+        partition = self.partition
+        urls: dict[int, str] = {}
+        found = []
+        for key, stored in partition.scan(keys.STATUS.prefix):
+            page, wait = keys.STATUS.split(key), rows.unpack_wait(stored)
+            self.loading[page] = wait.epoch
+            for need in wait.needs:
+                if need not in urls:
+                    urls[need] = partition.url(need)
+            number = page + partition.base
+            stub = XmlPage(number, wait.url, wait.epoch, wait.read_at, wait.kind, wait.mime, wait.charset, b"")
+            named = bool(partition.flags[page] & NAMED)
+            found.append(Resumed(stub, tuple(urls[need] for need in wait.needs), wait.since, named))
+            self._note(page, wait.needs)
+        self._resumed = set(self.waits)
+        return found
+
+    def body(self, page: int, epoch: int) -> bytes | None:
+        """The packed body of a load that waits since this read; None: it is not in Status-Data."""
+        stored = self.partition.get(keys.STATUS.key(page))
+        if stored is None:
+            return None
         wait = rows.unpack_wait(stored)
-        self.waits[page], self.loading[page] = (), wait.epoch
-        body = zlib.decompress(wait.body)
-        page += self.partition.base
-        return XmlPage(page, wait.url, wait.epoch, wait.read_at, wait.kind, wait.mime, wait.charset, body)
+        if wait.epoch != epoch:
+            return None
+        return wait.body or self.partition.get(keys.WAITING.key(page))
 
     def take_early(self, number: int, epoch: int) -> Load | None:
         """What the loader has said already of the very read that is being applied."""
@@ -77,15 +113,17 @@ class Loads:
         self.loading[number - self.partition.base] = epoch
         return load
 
-    def gather(self, reports: Iterable[LoadReport], bodies: Mapping[int, XmlPage]) -> None:
+    def gather(
+        self, reports: Iterable[LoadReport], bodies: Mapping[int, XmlPage], documents: Mapping[int, Document]
+    ) -> None:
         """LoadReports of this turn, beside those that still wait for the PageReport of their read."""
         self.bodies.update(bodies)
+        self.kept.update(documents)
         for report in reports:
             before = self.early.get(report.page)
-            body = before.body if before is not None else None
-            if report.page in self.bodies and self.bodies[report.page].epoch <= report.epoch:
-                body = self.bodies.pop(report.page)
-            self.early[report.page] = Load(report, body if body is not None and body.epoch == report.epoch else None)
+            body = _belonging(self.bodies, report, before.body if before else None)
+            final = report.state is not LoadState.WAITING
+            self.early[report.page] = Load(report, body, _belonging(self.kept, report) if final else None)
 
     def late(self, spending: Spending) -> None:
         """Loads of pages read in an earlier turn. What belongs to no read that still loads changes nothing."""
@@ -110,6 +148,8 @@ class Loads:
             return ""
         self._pages.release(page)
         self.forget(page)
+        if load.document is not None:
+            self.documents.store(page, load.document)
         spending.over_urls(page, followed(report.links.urls, report.links.flags))
         spending.modified.extend(report.modified)
         return report.error
@@ -117,26 +157,54 @@ class Loads:
     def forget(self, page: int) -> None:
         """The page's load has ended, or another read has replaced it."""
         self.loading.pop(page, None)
-        if self.waits.pop(page, None) is not None:
+        if page in self.waits:
+            self._resumed.discard(page)
+            self._note(page, ())
             self.partition.delete(keys.STATUS.key(page))
+            self.partition.delete(keys.WAITING.key(page))
+
+    def _note(self, page: int, needs: tuple[int, ...]) -> None:
+        """The load of this page waits for these from now on; for none: it waits no more."""
+        for need in self.waits.pop(page, ()):
+            self.needed[need] -= 1
+            if not self.needed[need]:
+                del self.needed[need]
+        if needs:
+            self.waits[page] = needs
+            self.needed.update(needs)
 
     def _wait(self, page: int, load: Load) -> None:
         """Status-Data of a load that waits: with its body when it begins, with other needs when one of them moved."""
+        partition, key = self.partition, keys.STATUS.key(page)
         wanted, body = load.report.needs, load.body
         depth = int(self.partition.columns["depth"][page]) + 1
         needs = tuple(self._pages.resolve(list(wanted), [depth] * len(wanted), exempt=True).tolist())
-        if needs == self.waits.get(page):
+        stored = partition.get(key)
+        old = rows.unpack_wait(stored) if stored is not None else None
+        if needs == self.waits.get(page) and (body is None or old is None or old.epoch == body.epoch):
+            if page in self._resumed:
+                self._resumed.discard(page)
+                self._pages.want(needs, Priority.BLOCKING)
             return
         if body is not None:
             row = WaitRow(
-                epoch=body.epoch, needs=(), body=zlib.compress(body.body, 1), url=body.url, kind=body.kind,
-                mime=body.mime, charset=body.charset, read_at=body.read_at, since=body.read_at,
+                epoch=body.epoch, needs=needs, body=b"", url=body.url, kind=body.kind, mime=body.mime,
+                charset=body.charset, read_at=body.read_at, since=body.read_at,
             )  # fmt: skip
-        elif stored := self.partition.get(keys.STATUS.key(page)):
-            row = rows.unpack_wait(stored)
+            partition.put(keys.WAITING.key(page), zlib.compress(body.body, 1))
+        elif old is not None:
+            row = msgspec.structs.replace(old, needs=needs, readings=old.readings + 1)
         else:
             return
         self._pages.release(page)
-        self.waits[page] = needs
-        self.partition.put(keys.STATUS.key(page), rows.pack(msgspec.structs.replace(row, needs=needs)))
+        self._note(page, needs)
+        partition.put(key, rows.pack(row))
         self._pages.want(needs, Priority.BLOCKING)
+
+
+def _belonging(found: dict[int, _M], report: LoadReport, before: _M | None = None) -> _M | None:
+    """What came of the same read as the report, now or before; older ones are dropped, later ones stay."""
+    there = found.get(report.page)
+    if there is not None and there.epoch <= report.epoch:
+        before = found.pop(report.page)
+    return before if before is not None and before.epoch == report.epoch else None

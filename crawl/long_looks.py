@@ -1,8 +1,9 @@
 """Looks at a running crawl that take long, export and audit, while the crawl goes on.
 
-Both work on a View of one commit boundary. An export is streamed by the event loop, some rows at a time. An audit runs
-in a thread, which needs two cares. What the View shares with the living crawl (the fingerprint table) may be rebuilt
-under its eyes, so that it misses a page which is there, never the reverse: anything but "ok" is asked once more while
+All work on a View of one commit boundary. Rows are streamed by the event loop, some at a time. An audit, and what has
+to scan all documents before its first row, runs in a thread, which needs two cares. What the View shares with the
+living crawl (the fingerprint table) may be rebuilt under its eyes, so that it misses a page which is there, never the
+reverse: scans do not ask for pages by their URL, and an audit that is anything but "ok" is asked once more while
 the crawl stands still. And when the process stops, the store must not be closed under a thread that reads it: the
 thread is called back first.
 """
@@ -12,13 +13,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from aiohttp import web
 
 from crawl.audit import audit
+from crawl.rank_data import pieces
 from crawl.single import Single
 from crawl.views import Views
 from metadata.store import Pairs, Reader
@@ -26,11 +28,13 @@ from wire.errors import InputError, XyroError
 
 AT_ONCE = 4
 """most at a time: each holds a copy of the columns (some 50 bytes a page) and pins the store's old versions"""
-ROWS_A_WRITE = 100
+ROWS_A_WRITE, BYTES_A_WRITE = 100, 1 << 18
 """some 4 ms of work between two turns of the event loop"""
 STALLED = 60.0
 """seconds that a client may take no byte before it is cut off, so that it cannot pin the store for ever"""
 _log = logging.getLogger("xyro")
+Row = dict[str, Any]
+Said = TypeVar("Said")
 
 
 class LongLooks:
@@ -69,37 +73,79 @@ class LongLooks:
     async def audit(self) -> dict[str, Any]:
         """The report of crawl.audit, of one commit boundary."""
         async with self._views() as views:
-            said = await _aside(views)
-        if said is not None and said["ok"]:
+            try:
+                said = await _aside(views, audit)
+            except Exception:  # the columns of hosts grew under its eyes: the second look decides
+                said = {"ok": False}
+        if said["ok"]:
             return said
         async with self.single.boundary():
             with Views(self.single.nodes) as views:
                 return audit(views)
 
-    async def export(self, table: str, request: web.Request) -> web.StreamResponse:
-        """All rows as JSON lines. A client that went away or takes nothing is let go of."""
+    async def look(self, look: Callable[[Views], Said]) -> Said:
+        """What `look` finds, in a thread: for a scan of all documents. It must not ask for pages by their URL."""
         async with self._views() as views:
-            response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
-            await response.prepare(request)
-            try:
-                for part in _parts(getattr(views, table)()):
-                    async with asyncio.timeout(STALLED):
-                        await response.write(part)
-                    await asyncio.sleep(0)
-                await response.write_eof()
-            except (ConnectionError, TimeoutError, XyroError) as error:
-                _log.warning("export %s broke off: %s", table, error or "the client took nothing")
-                if request.transport is not None:
-                    request.transport.abort()  # so that nobody takes a part for the whole
-            return response
+            return await _aside(views, look)
+
+    async def export(self, table: str, request: web.Request) -> web.StreamResponse:
+        """All rows of a table as JSON lines."""
+        async with self._views() as views:
+            return await _stream(table, getattr(views, table)(), request)
+
+    async def rank_data(self, links: bool, request: web.Request) -> web.StreamResponse:
+        """What a ranking needs, for the process that ranks (rank_data.py)."""
+        async with self._views() as views:
+            return await _send("rank", "application/msgpack", pieces(views, links), request)
+
+    async def documents(
+        self, choose: Callable[[Views], Said], rows: Callable[[Views, Said], Iterable[Row]], request: web.Request
+    ) -> web.StreamResponse:
+        """`rows` of what `choose` finds in a thread, as JSON lines of one commit boundary."""
+        return await self.stream("documents", choose, rows, request)
+
+    async def stream(
+        self,
+        table: str,
+        choose: Callable[[Views], Said],
+        rows: Callable[[Views, Said], Iterable[Row]],
+        request: web.Request,
+    ) -> web.StreamResponse:
+        """The same of any table."""
+        async with self._views() as views:
+            return await _stream(table, rows(views, await _aside(views, choose)), request)
 
 
-async def _aside(views: Views) -> dict[str, Any] | None:
-    """The audit in a thread; None where it could not be done while the crawl goes on."""
+async def _stream(name: str, rows: Iterable[Row], request: web.Request) -> web.StreamResponse:
+    return await _send(name, "application/x-ndjson", _parts(rows), request)
+
+
+async def _send(name: str, kind: str, parts: Iterable[bytes], request: web.Request) -> web.StreamResponse:
+    """A client that went away or takes nothing is let go of."""
+    response = web.StreamResponse(headers={"Content-Type": kind})
+    await response.prepare(request)
+    try:
+        for part in parts:
+            async with asyncio.timeout(STALLED):
+                await response.write(part)
+            await asyncio.sleep(0)
+        await response.write_eof()
+    except (ConnectionError, TimeoutError, XyroError) as error:
+        gone = isinstance(error, ConnectionError)  # it has seen enough
+        _log.log(
+            logging.INFO if gone else logging.WARNING, "%s broke off: %s", name, error or "the client took nothing"
+        )
+        if request.transport is not None:
+            request.transport.abort()  # so that nobody takes a part for the whole
+    return response
+
+
+async def _aside(views: Views, look: Callable[[Views], Said]) -> Said:
+    """The look in a thread, which is called back when the process stops."""
     leashes = [_Leash(view.store) for view in views.views]
     for view, leash in zip(views.views, leashes, strict=True):
         view.store = leash
-    work = asyncio.create_task(asyncio.to_thread(audit, views))
+    work = asyncio.create_task(asyncio.to_thread(look, views))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
@@ -107,8 +153,6 @@ async def _aside(views: Views) -> dict[str, Any] | None:
             leash.cut = True
         await asyncio.wait([work])
         raise
-    except Exception:  # the columns of hosts grew under its eyes: the second look decides
-        return None
     finally:
         if work.done() and not work.cancelled():
             work.exception()  # seen: a thread called back ends with one
@@ -140,12 +184,14 @@ class _Leash:
         self._reader.close()
 
 
-def _parts(rows: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+def _parts(rows: Iterable[Row]) -> Iterator[bytes]:
     lines: list[str] = []
+    size = 0
     for row in rows:
         lines.append(json.dumps(row))
-        if len(lines) == ROWS_A_WRITE:
+        size += len(lines[-1])
+        if len(lines) == ROWS_A_WRITE or size >= BYTES_A_WRITE:
             yield ("\n".join(lines) + "\n").encode()
-            lines = []
+            lines, size = [], 0
     if lines:
         yield ("\n".join(lines) + "\n").encode()

@@ -27,6 +27,14 @@ COLUMNS: dict[str, dict[str, type]] = {
         "error": str,
         "depth": int,
         "importance": float,
+        "importance_low": float,
+        "importance_high": float,
+        "convergence": float,
+        "error_bound": float,
+        "trend": float,
+        "trend_low": float,
+        "trend_high": float,
+        "trend_day": float,
         "cash": int,
         "change_rate": float,
         "interval_s": int,
@@ -40,6 +48,31 @@ COLUMNS: dict[str, dict[str, type]] = {
         "out_links": int,
         "signature": str,
     },
+    "documents": {
+        "id": int,
+        "url": str,
+        "kind": str,
+        "format": str,
+        "version": int,
+        "versions": int,
+        "read_at": str,
+        "verdict": str,
+        "problems": str,
+        "dtd": str,
+        "public_id": str,
+        "root": str,
+        "size": int,
+        "depth": int,
+        "elements": int,
+        "tags": int,
+        "parts": int,
+        "changed": int,
+        "digest": str,
+        "mime": str,
+        "charset": str,
+        "importance": float,
+        "change_rate": float,
+    },
     "links": {"source": int, "target": int, "source_url": str, "target_url": str},
     "hosts": {
         "host": str,
@@ -48,16 +81,28 @@ COLUMNS: dict[str, dict[str, type]] = {
         "unread": int,
         "errors": int,
         "importance": float,
+        "site_rank": float,
+        "external_inflow": float,
+        "measured_inflow": float,
+        "internal_share": float,
         "failures": int,
         "next_read": str,
         "held": str,
     },
 }
 """columns of each table and their types; any may be null"""
+ANSWERS: dict[str, dict[str, type]] = {
+    "rank": {"url": str, "rank": float, "importance": float, "interest": float, "kind": str},
+}
+"""columns of what is computed, not exported"""
 BINARY, TEXT = {"mode": "wb"}, {"mode": "w", "encoding": "utf-8", "newline": ""}
 ROWS_AT_ONCE = 50_000
 """rows of one Parquet row group"""
 Row = dict[str, Any]
+
+
+def _columns(table: str) -> dict[str, type]:
+    return COLUMNS[table] if table in COLUMNS else ANSWERS[table]
 
 
 def check(form: str, out: Path | None) -> None:
@@ -92,6 +137,23 @@ def write_rows(table: str, rows: Iterable[Row], form: str, out: Path | None) -> 
         raise MachineError(f"{out or 'standard output'}: {error.strerror or error}: free or mend the disk") from error
 
 
+def write_bytes(data: bytes, out: Path | None) -> None:
+    """Bytes as they are, to standard output if `out` is None. InputError: there is no such directory."""
+    check("jsonl", out)
+    try:
+        if out is None:
+            sys.stdout.buffer.write(data)
+            sys.stdout.flush()
+        elif out.exists() and not out.is_file():
+            out.write_bytes(data)
+        else:
+            _whole(out, {"mode": "wb"}, lambda file: file.write(data))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise MachineError(f"{out or 'standard output'}: {error.strerror or error}: free or mend the disk") from error
+
+
 def _whole(out: Path, mode: dict[str, Any], write: Callable[[IO[Any]], int]) -> int:
     fresh = out.with_name(f".{out.name}.new")
     try:
@@ -113,7 +175,7 @@ def _jsonl(_: str, rows: Iterable[Row], out: IO[str]) -> int:
 
 def _csv(table: str, rows: Iterable[Row], out: IO[str]) -> int:
     count = 0
-    writer = csv.DictWriter(out, COLUMNS[table], lineterminator="\n", extrasaction="ignore")
+    writer = csv.DictWriter(out, _columns(table), lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
     for row in rows:
         writer.writerow(row)
@@ -126,7 +188,7 @@ def _parquet(table: str, rows: Iterable[Row], out: IO[bytes]) -> int:
     import pyarrow.parquet as pq
 
     types = {int: pa.int64(), float: pa.float64(), str: pa.string()}
-    schema = pa.schema([(name, types[kind]) for name, kind in COLUMNS[table].items()])
+    schema = pa.schema([(name, types[kind]) for name, kind in _columns(table).items()])
     count = 0
     with pq.ParquetWriter(out, schema) as writer:
         for part in _parts(rows, ROWS_AT_ONCE):

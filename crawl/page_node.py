@@ -24,13 +24,17 @@ from numpy.typing import NDArray
 
 from configs.schema import Settings
 from crawl.dates import Dates, Settled
+from crawl.focus import Classing, Focus
 from crawl.loads import Loads
 from crawl.planner import Planner
 from crawl.post import Post
 from crawl.purse import NO_PAGES, Purse
 from crawl.scope import Scope
+from crawl.site_flow import SiteFlow
 from crawl.spending import NO_CHILDREN, Spending, followed
+from loader.intake import Resumed
 from metadata import keys, links, rows
+from metadata.documents import Documents
 from metadata.manager import Commit, Partition
 from metadata.rows import LeaseRow, RefreshRow
 from metadata.states import HINTED, LEASED, NAMED, WANTED, State
@@ -39,6 +43,7 @@ from wire.errors import MachineError
 from wire.messages import (
     Ack,
     CashTransfer,
+    Document,
     FetchOrder,
     LoadReport,
     Message,
@@ -51,7 +56,6 @@ from wire.urls import authority, host_of, partition_of
 
 Ids = NDArray[np.int64]
 _PLACES = keys.META.key("places")
-_STATUS = keys.STATUS.prefix
 _UNREAD, _READ, _OUT, _BLOCKED, _FOREIGN = map(int, (State.UNREAD, State.READ, State.OUT, State.BLOCKED, State.FOREIGN))
 """plain numbers: looking a member up in an enum costs more than all else that a page needs of its state"""
 
@@ -65,6 +69,8 @@ class Work:
     """by page: what the loader said last"""
     bodies: dict[int, XmlPage] = field(default_factory=dict)
     """by page: bodies whose load waits for parts"""
+    documents: dict[int, Document] = field(default_factory=dict)
+    """by page: what the warehouse keeps of a body that was loaded"""
     submits: list[Submit] = field(default_factory=list)
     transfers: list[CashTransfer] = field(default_factory=list)
     acks: list[Ack] = field(default_factory=list)
@@ -81,6 +87,8 @@ class Work:
                 self.loads[message.page] = message
             case XmlPage():
                 self.bodies[message.page] = message
+            case Document():
+                self.documents[message.page] = message
             case Submit():
                 self.submits.append(message)
             case CashTransfer():
@@ -112,12 +120,24 @@ class PageNode:
         self.settings = settings
         self.columns = partition.columns
         self.partitions: int = partition.facts["partitions"]
+        opic, focus = settings.opic, Focus(settings)
         self.purse = Purse(
-            self.columns, partition.base, settings.opic.damping, settings.opic.window, settings.opic.sweep_target
+            self.columns,
+            partition.base,
+            opic.damping,
+            opic.window,
+            opic.sweep_target,
+            terms=focus.terms,
+            select=opic.select,
+            history=opic.history,
+            measures=opic.measures,
         )
+        self.purse.sites = SiteFlow(partition, self.purse) if opic.sites or opic.site_weight else None
+        self.classes = Classing(partition, self.purse, focus)
         self.post = Post(partition, self.purse, self.partitions)
         self.planner = Planner(partition, self.purse, settings, refreshing)
-        self.loads = Loads(partition, self.planner.leases, self)
+        documents = Documents(partition, settings.store.versions, settings.store.version_days)
+        self.loads = Loads(partition, self.planner.leases, self, documents)
         self.dates = Dates(partition, self.purse, self.planner, settings.refresh)
         self.reads = 0
         self.read_pages = 0
@@ -128,6 +148,8 @@ class PageNode:
         self._nearer: list[Ids] = []
         """pages of other partitions to which a shorter way was found in this turn"""
         self._elsewhere: list[Submit] = []
+        self._blocking: set[int] = set()
+        """pages ordered BLOCKING, until their order is settled; of other partitions, in this turn"""
         self._held: list[int] = []
         self._now = 0.0
         self._places: set[str] = set()
@@ -136,8 +158,8 @@ class PageNode:
 
     # -- recovery ------------------------------------------------------------------------------------------------
 
-    def recover(self, now: float) -> tuple[list[CashTransfer], list[XmlPage]]:
-        """After `Partition.open`: transfers to send again, and bodies whose load waited, for the loader."""
+    def recover(self, now: float) -> tuple[list[CashTransfer], list[Resumed]]:
+        """After `Partition.open`: transfers to send again, and documents whose load waited, for the loader."""
         state = self.partition.scalars.get("node")
         if state:
             self.purse.load(state["purse"])
@@ -147,9 +169,9 @@ class PageNode:
             self._places.update(msgpack.unpackb(self.partition.get(_PLACES) or b"\x90"))
             self.scope.places.update(self._places)
             self._rejudge = state["scope"] != self._rules
+            self.classes.recover(state)
         self.planner.recover(now)
-        bodies = [self.loads.recovered(keys.STATUS.split(key), value) for key, value in self.partition.scan(_STATUS)]
-        return self.post.recover(), bodies
+        return self.post.recover(), self.loads.recover()
 
     def dump(self) -> dict[str, Any]:
         return {
@@ -158,8 +180,14 @@ class PageNode:
             "planner": self.planner.dump(),
             "reads": self.reads,
             "read_pages": self.read_pages,
+            "focus": self.classes.dump(),
             "scope": self._rules,
         }
+
+    @property
+    def now(self) -> float:
+        """Wall clock of the last turn; 0 before the first one."""
+        return self._now
 
     @property
     def _rules(self) -> str:
@@ -179,6 +207,8 @@ class PageNode:
         partition.begin()
         born = self.columns.n
         self._touched, self._nearer, self._elsewhere = [], [], []
+        if self.classes.stale:
+            self.classes.renew()
         self._follow_scope()
         while self._held:
             partition.put(*partition.hosts.stored(self._held.pop()))
@@ -187,19 +217,32 @@ class PageNode:
             self._submit(submit)
         reports = self._live(work.visits)
         spending = self._free_spends([report.page - partition.base for report in reports], free)
-        self.loads.gather(work.loads.values(), work.bodies)
+        self.loads.gather(work.loads.values(), work.bodies, work.documents)
         settled = [self._visit(report, spending) for report in reports]
         self.loads.late(spending)
         self._resolve_links(spending)
         self._hint(spending.modified)
         self.purse.spend(spending.pages, spending.children, born, partition.next_number)
+        if self.purse.sites is not None:
+            self.purse.sites.keep()
         self.purse.window.grew(self.purse.known + self.read_pages, self.purse.clock.ticks)
         self.dates.date(settled, now)
+        if self.classes.on:
+            self._classify(settled)
         touched = [*self._touched, *spending.children] if self.partitions > 1 else ()
         transfers = self.post.collect(touched, self._nearer, born)
         orders = self.planner.orders(now, room)
+        for submit in self._elsewhere:
+            self._blocking.difference_update(self.partition.urls.find(submit.urls))
         commit = partition.seal({"node": self.dump()})
         return Turn(commit, orders, transfers, acks, self._elsewhere)
+
+    def _classify(self, settled: Sequence[Settled]) -> None:
+        """What was read, judged or found by its links' words in this turn goes to its class at the virtual page."""
+        for one in settled:
+            self.classes.moved(one.page, one.report.url)
+        self._nearer.append(self.classes.follow(self.post.shown))
+        self.post.focused, self.post.shown = self.classes.elsewhere, []
 
     def _exchange(self, work: Work) -> list[Ack]:
         """What other partitions sent: trim the outbox, take their cash."""
@@ -256,6 +299,8 @@ class PageNode:
                 states.append(judge_url(url, depth))
         hosts = [self.partition.host(authority(url)) for url in urls]
         first = self.partition.mint(urls, hosts, states, depths, int(self._now))
+        if self.classes.on:
+            self.classes.born(first, urls)
         self.purse.mint(first, np.array(states, np.uint8) == State.FOREIGN)
         return first
 
@@ -335,6 +380,8 @@ class PageNode:
         elif not outside:
             self.planner.retire(page)
         self.partition.set_state(page, judged)
+        if self.classes.on:
+            self.classes.moved(page, self.partition.url(page))
 
     # -- people --------------------------------------------------------------------------------------------------
 
@@ -355,11 +402,20 @@ class PageNode:
             state = self.partition.states[page]
             if state == _BLOCKED or (state == _OUT and priority is not Priority.BLOCKING):
                 continue
+            if priority is Priority.BLOCKING and self._is_asked(page):
+                continue
             if state == _FOREIGN:
                 self._elsewhere.append(Submit((self.partition.url(page),), priority, seed=False))
                 continue
             self._store_want(page, priority)
             self.planner.want(page, priority)
+
+    def _is_asked(self, page: int) -> bool:
+        """Was it ordered BLOCKING before, and not settled since? Thousands of documents may need the same part."""
+        if page in self._blocking:
+            return self.partition.states[page] == _FOREIGN or bool(self.partition.flags[page] & WANTED)
+        self._blocking.add(page)
+        return False
 
     def _store_want(self, page: int, priority: Priority) -> None:
         self.partition.set_flag(page, WANTED)
@@ -436,6 +492,7 @@ class PageNode:
         elif report.nofollow:
             spending.over_urls(page, ())
         else:
+            self.classes.show(report.links)
             spending.over_urls(page, followed(report.links.urls, report.links.flags))
 
     def _hint(self, modified: Sequence[tuple[str, float]]) -> None:
@@ -458,5 +515,6 @@ class PageNode:
 
     def release(self, page: int) -> None:
         if self.partition.flags[page] & WANTED:
+            self._blocking.discard(page)
             self.partition.clear_flag(page, WANTED)
             self.partition.delete(keys.LEASE.key(page))

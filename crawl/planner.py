@@ -329,7 +329,7 @@ class Planner:
         if not len(pages):
             return
         cash = self.purse.effective(pages)
-        urgency = -self.partition.columns["depth"][pages].astype(np.int64) if self.scouting else cash
+        urgency = self._urgency(pages, cash)
         wanted = min(room, int(np.minimum(spare, hosts.waiting[:count]).sum()))
         if len(pages) > wanted:
             near = crowd(urgency, wanted)
@@ -340,6 +340,15 @@ class Planner:
             priority = Priority.DISCOVER if units >= theta else Priority.SCOUT
             row = self.partition.row(page) if self.partition.columns["flags"][page] & HINTED else None
             found.append(self._order(page, priority, row))
+
+    def _urgency(self, pages: NDArray[np.int64], cash: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Breadth first while scouting, then cash, or what reaches the page's site as far as site_weight says."""
+        if self.scouting:
+            return -self.partition.columns["depth"][pages].astype(np.int64)
+        weight, sites = self.settings.opic.site_weight, self.purse.sites
+        if not weight or sites is None:
+            return cash
+        return sites.mixed(cash, self.partition.columns["host"][pages], weight)
 
     @property
     def scouting(self) -> bool:

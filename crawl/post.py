@@ -41,11 +41,15 @@ class Post:
         """last number sent, by target"""
         self.applied: dict[int, int] = defaultdict(int)
         """last number applied, by source"""
-        self.heard: dict[int, tuple[int, int]] = {}
-        """partition 0: (units spent, known pages) of each other partition, as last told"""
+        self.heard: dict[int, tuple[int, int, int]] = {}
+        """partition 0: (units spent, known pages, the same by weight) of each other partition, as last told"""
+        self.focused: set[str] = set()
+        """URLs elsewhere that links with words of the focus showed in this group"""
+        self.shown: list[NDArray[np.int64]] = []
+        """pages here that such links of other partitions led to in this group"""
         self.unacknowledged: dict[tuple[int, int], int] = {}
         """(target, number) -> units on their way"""
-        self._told = 0
+        self._told = (0, 0)
 
     @property
     def in_flight(self) -> int:
@@ -69,12 +73,13 @@ class Post:
     def dump(self) -> dict[str, list[tuple[int, ...]]]:
         return {
             "sent": [(target, seq) for target, seq in self.sent.items()],
-            "heard": [(source, spent, pages) for source, (spent, pages) in self.heard.items()],
+            "heard": [(source, *counts) for source, counts in self.heard.items()],
         }
 
     def load(self, state: dict[str, list[tuple[int, ...]]]) -> None:
         self.sent.update((target, seq) for target, seq in state["sent"])
-        self.heard = {source: (spent, pages) for source, spent, pages in state["heard"]}
+        for source, spent, pages, *weighted in state["heard"]:  # three numbers: of before there were classes
+            self.heard[source] = (spent, pages, weighted[0] if weighted else pages)
 
     # -- in ------------------------------------------------------------------------------------------------------
 
@@ -97,11 +102,13 @@ class Post:
         if transfer.items:
             pages = resolve([item.url for item in transfer.items], [item.depth for item in transfer.items])
             purse.credit(pages, np.array([item.cash for item in transfer.items], np.int64))
+            if transfer.focused:
+                self.shown.append(pages[list(transfer.focused)])
         if self.partition.number == 0:
             purse.virtual.receive(transfer.virtual)
-            self.heard[transfer.source] = (transfer.spent, transfer.pages)
-            spent = sum(spent for spent, _ in self.heard.values())
-            purse.heard(spent, sum(pages for _, pages in self.heard.values()))
+            weighted = transfer.weighted if transfer.weighted >= 0 else transfer.pages
+            self.heard[transfer.source] = (transfer.spent, transfer.pages, weighted)
+            purse.heard(*(sum(counts[i] for counts in self.heard.values()) for i in (0, 1)))
         elif transfer.source == 0:
             purse.virtual.deposit(transfer.virtual)
             purse.heard(transfer.spent, transfer.pages)
@@ -154,14 +161,17 @@ class Post:
 
     def _virtual(self) -> dict[int, int]:
         """Units of the virtual page to each partition: income to 0, or 0's payouts. Settles this one's account."""
-        virtual, known = self.purse.virtual, self.purse.known
+        virtual, known, weighted = self.purse.virtual, self.purse.known, self.purse.weighted
         out: dict[int, int] = {}
         if self.partition.number:
-            if virtual.due(known) or (virtual.pot and self._told != known):
-                self._told = known
+            if virtual.due(known) or (virtual.pot and self._told != (known, weighted)):
+                self._told = (known, weighted)
                 out[0] = virtual.take()
         elif virtual.due(self.purse.known_everywhere):
-            counts = [known] + [self.heard.get(q, (0, 0))[1] for q in range(1, self.partitions)]
+            others = [self.heard.get(q, (0, 0, 0)) for q in range(1, self.partitions)]
+            counts = [weighted, *(other[2] for other in others)]
+            if not any(counts):  # nobody is to be paid yet: all are
+                counts = [known, *(other[1] for other in others)]
             parts = virtual.split(counts)
             virtual.deposit(parts[0])
             out = {q: units for q, units in enumerate(parts) if q and counts[q]}
@@ -175,7 +185,11 @@ class Post:
             spent += sum(counts[0] for counts in others)
             pages += sum(counts[1] for counts in others)
         self.sent[target] += 1
-        transfer = CashTransfer(self.partition.number, target, self.sent[target], items, units, spent, pages)
+        focused = tuple(i for i, item in enumerate(items) if item.url in self.focused) if self.focused else ()
+        number, weighted = self.sent[target], self.purse.weighted
+        transfer = CashTransfer(
+            self.partition.number, target, number, items, units, spent, pages, weighted=weighted, focused=focused
+        )
         self.partition.put(keys.OUTBOX.key(target, transfer.seq), encode(transfer))
         self._note(transfer)
         return transfer

@@ -7,40 +7,55 @@ what went to and plus what came from other partitions. FOREIGN entries hold cash
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl.history import History
+from crawl.holdings import Holdings
+from crawl.site_flow import SiteFlow
 from metadata.hot import Columns
-from metadata.states import DANGLING, State
-from opic.cash import UNIT, VirtualPage, credit, seeds_of, shares
-from opic.choose import Sweep
-from opic.importance import Clock, NewPages, Window, as_if_now, at_birth, measure
+from metadata.states import CLASS_MASK, CLASS_SHIFT, QUERY, State
+from opic.buckets import Levels
+from opic.cash import LINK, UNIT, Tolls, VirtualPage, credit, seeds_of, shares
+from opic.choose import Selector, Sweep
+from opic.focus import FocusedPage, Terms
+from opic.importance import TICKS, WINDOW, Clock, Window, at_birth
+from opic.names import CRAWLED
 
 Ids = NDArray[np.int64]
 NO_PAGES: Ids = np.empty(0, np.int64)
-SCAN = 1 << 16
-"""most pages that one commit group's sweep looks at: 0.1 ms"""
-LEAST_WINDOW = 4.0
-"""turnovers that count while the crawl's graph grows; `window` is what it widens to once it has settled"""
 _READ = int(State.READ)
-_DANGLING = np.zeros(256, np.bool_)
-_DANGLING[list(DANGLING)] = True
+PLAIN = Terms()
+_UNCLASSED = ~CLASS_MASK & 0xFFFF
 
 
 class Purse:
     """Spends, receives and measures; the caller supplies the links and commits the columns."""
 
-    def __init__(self, columns: Columns, base: int, damping: float, window: float, target: float) -> None:
+    def __init__(
+        self,
+        columns: Columns,
+        base: int,
+        damping: float,
+        window: float | Literal["auto"],
+        target: float,
+        terms: Terms = PLAIN,
+        *,
+        select: str = "sweep",
+        history: str = "interpolation",
+        measures: int = 8,
+    ) -> None:
         self.columns = columns
         self.base = base
-        self.damping = damping
-        self.window = Window(least=min(window, LEAST_WINDOW), most=window)
-        self.virtual = VirtualPage()
+        self.history = History(columns, history, window, measures)
+        self.terms, self.tolls = terms, Tolls(damping, terms.edge)
+        self.virtual: VirtualPage = FocusedPage(terms.weights) if terms.by_class else VirtualPage()
         self.clock = Clock()
-        self.new_pages = NewPages()
-        self.sweep = Sweep(target=target)
+        self.strategy, self.target = select, target
+        self.select: Selector = self._selector()
+        self._busy = NO_PAGES
         self.spent = 0
         """units spent by this partition since the crawl began"""
         self.spends = 0
@@ -49,6 +64,8 @@ class Purse:
         self.elsewhere_pages = 0
         self.elsewhere_spent = 0
         """of all other partitions, as last heard"""
+        self.sites: SiteFlow | None = None
+        """hears of what is paid over links, if [opic] sites is on"""
 
     @property
     def known(self) -> int:
@@ -56,45 +73,91 @@ class Purse:
         return self.columns.n - self.foreign
 
     @property
+    def window(self) -> Window:
+        return self.history.window
+
+    @property
     def known_everywhere(self) -> int:
         return self.known + self.elsewhere_pages
 
+    @property
+    def weighted(self) -> int:
+        """Known pages of this partition, each counted as often as the virtual page pays it."""
+        known = self.known
+        return self.virtual.weighted(known) if isinstance(self.virtual, FocusedPage) else known
+
     def effective(self, pages: Ids | slice) -> NDArray[np.int64]:
         """Cash of pages of this partition, in units."""
-        cash: NDArray[np.int64] = self.columns["cash"][pages] + self.virtual.scalar
+        cash: NDArray[np.int64]
+        if isinstance(self.virtual, FocusedPage):
+            cash = self.columns["cash"][pages] + self.virtual.scalars[self.classes(pages)]
+        else:
+            cash = self.columns["cash"][pages] + self.virtual.scalar
         return cash
 
+    def classes(self, pages: Ids | slice) -> Ids:
+        """Classes of pages at the virtual page (opic/focus.py)."""
+        found: Ids = (self.columns["flags"][pages] & CLASS_MASK).astype(np.int64) >> CLASS_SHIFT
+        return found
+
     def mint(self, first: int, foreign: NDArray[np.bool_]) -> None:
-        """Pages first .. n-1 are new: each brings one page's worth to the virtual page and holds nothing yet."""
-        keys = np.where(foreign, 0, -self.virtual.scalar)
-        self.columns["cash"][first : self.columns.n] = keys
+        """Pages first .. n-1 are new: each brings one page's worth to the virtual page and holds nothing yet. Their
+        classes are set; FOREIGN entries are of class 0."""
+        columns, virtual, own = self.columns, self.virtual, ~foreign
+        new = slice(first, columns.n)
+        if isinstance(virtual, FocusedPage):
+            columns["cash"][new][own] = virtual.joined(self.classes(new)[own])
+        else:
+            columns["cash"][new][own] = -virtual.scalar
         count = int(foreign.sum())
         self.foreign += count
-        self.virtual.mint(len(keys) - count)
+        virtual.mint(len(foreign) - count)
+
+    def classify(self, pages: Ids, classes: Ids) -> None:
+        """Put distinct pages of this partition into these classes; their cash stays."""
+        old = self.classes(pages)
+        moved = old != classes
+        pages, old, new = pages[moved], old[moved], classes[moved]
+        if not len(pages):
+            return
+        if not isinstance(self.virtual, FocusedPage):
+            self.virtual = FocusedPage.over(self.virtual, self.terms.weights)
+        self.columns["cash"][pages] += self.virtual.moved(old, new)
+        flags = self.columns["flags"]
+        flags[pages] = flags[pages] & _UNCLASSED | (new << CLASS_SHIFT).astype(np.uint16)
+        self.columns.touch("cash", pages)
+        self.columns.touch("flags", pages)
 
     def credit(self, pages: Ids, amounts: NDArray[np.int64]) -> None:
         """Cash that came from elsewhere."""
         credit(self.columns["cash"], pages, amounts)
+        if self.sites is not None:
+            self.sites.came(pages, amounts)
         self.columns.touch("cash", pages)
+        self._tell(pages)
 
     def rich(self, free: int, busy: Ids = NO_PAGES) -> tuple[Ids, Ids]:
-        """The sweep's next pages to spend without a fetch: (at most `free` read ones, all dangling ones met).
+        """The selector's next pages to spend without a fetch: (at most `free` read ones, all dangling ones met).
 
         busy: pages that this group's reports settle; they may spend by those.
         """
-        n = self.columns.n
-        start, stop = self.sweep.chunk(n, min(SCAN, max(1, n // 8) + 8 * free))
-        rich = np.flatnonzero(self.columns["cash"][start:stop] >= int(self.sweep.theta) - self.virtual.scalar) + start
-        rich = rich[~np.isin(rich, busy)]
-        state = self.columns["state"][rich]
-        read = rich[state == _READ] if free else NO_PAGES
-        if len(read) > free:
-            stop = int(read[free])
-            read, rich, state = read[:free], rich[rich < stop], state[rich < stop]
-            self.sweep.pointer = stop
-        dangling = rich[_DANGLING[state]]
-        self.sweep.adapt(stop - start, len(read) + len(dangling))
-        return read, dangling
+        self._tell(self._busy)  # their states may have changed since
+        self._busy = busy
+        picked = self.select.pick(Holdings(self, free, busy), free)
+        read = self.columns["state"][picked] == _READ
+        return picked[read], picked[~read]
+
+    def _selector(self, state: Mapping[str, Any] | None = None) -> Selector:
+        """The selector of the settings, new or as `state` says."""
+        select = CRAWLED[self.strategy](state)
+        if isinstance(select, Sweep):
+            select.target = self.target
+        return select
+
+    def _tell(self, pages: Ids) -> None:
+        """The cash of pages changed: only one selector keeps track of it."""
+        if isinstance(self.select, Levels):
+            self.select.changed(Holdings(self, 0, NO_PAGES), pages)
 
     def spend(self, pages: Sequence[int] | Ids, children: Sequence[NDArray[Any]], born: int, turn: int) -> None:
         """Spend all cash of distinct `pages` over their `children`; pages born.. are new in this group.
@@ -120,21 +183,35 @@ class Purse:
             columns["flow"][born : columns.n] = at_birth(self.effective(slice(born, columns.n)))
 
     def _spend(self, ids: Ids, indptr: Ids, links: Ids, turn: int) -> int:
-        columns, scalar = self.columns, self.virtual.scalar
+        columns = self.columns
         cash = self.effective(ids)
-        virtual, amounts = shares(cash, indptr, seeds_of(ids + self.base, turn), self.damping)
-        flow, last, now = columns["flow"][ids], columns["clock"][ids], self.clock.ticks
-        self.new_pages.learn(flow, cash, last, now)
-        window = self.window.at(now)
-        columns["flow"][ids] = measure(flow, cash, last, columns["birth"][ids], now, window, self.new_pages.prior)
-        columns["clock"][ids] = now & 0xFFFF_FFFF  # before it advances: what this group pays comes after this moment
-        columns["cash"][ids] = -scalar
+        weights, voices = self._weights(ids, indptr, links), self._voices(ids)
+        virtual, amounts = shares(cash, indptr, seeds_of(ids + self.base, turn), self.tolls, weights, voices)
+        self.history.measure(ids, cash, self.clock.ticks, self.known)  # before the clock advances: pay comes after
+        columns["cash"][ids] -= cash
         credit(columns["cash"], links, amounts)
+        if self.sites is not None:
+            self.sites.spent(ids, np.diff(indptr), links, amounts)
+        self._tell(ids)
+        self._tell(links)
         self.virtual.receive(int(virtual.sum()))
         spent = int(cash.sum())
         self.spent += spent
         self.spends += len(ids)
         return self.clock.advance(spent, UNIT * self.known_everywhere)
+
+    def _weights(self, ids: Ids, indptr: Ids, links: Ids) -> Ids | None:
+        """What links weigh, by the hosts of both ends: stored ones as those just shown. None: all alike."""
+        if self.terms.internal == LINK:
+            return None
+        host = self.columns["host"]
+        return np.where(np.repeat(host[ids], np.diff(indptr)) == host[links], self.terms.internal, LINK)
+
+    def _voices(self, ids: Ids) -> Ids | None:
+        """How much pages say through their links; None: all alike."""
+        if self.terms.query == LINK:
+            return None
+        return np.where(self.columns["flags"][ids] & QUERY != 0, self.terms.query, LINK)
 
     def heard(self, spent: int, pages: int) -> None:
         """Another part of the crawl told its clock: units it spent so far and pages it knows."""
@@ -143,26 +220,27 @@ class Purse:
             self.clock.advance(spent - self.elsewhere_spent, UNIT * max(1, self.known_everywhere))
             self.elsewhere_spent = spent
 
+    @property
+    def span(self) -> float:
+        """Turnovers of settled flow that importance rests on: what was before the crawl last outgrew itself is not."""
+        now = self.clock.ticks
+        return min(self.window.at(now), max(now - self.window.since, 0) / TICKS)
+
+    @property
+    def remembered(self) -> float:
+        """Turnovers after which two importances of a page rest on little in common: T, at most WINDOW."""
+        return min(self.window.at(self.clock.ticks), WINDOW)
+
     def importance(self, pages: Ids | slice) -> NDArray[np.float64]:
         """Flow through pages, as if each were spent now: page-units a turnover (mean about 1; see opic.normalise)."""
-        columns = self.columns
-        return as_if_now(
-            columns["flow"][pages],
-            self.effective(pages),
-            columns["clock"][pages],
-            columns["birth"][pages],
-            self.clock.ticks,
-            self.window.at(self.clock.ticks),
-            self.new_pages.prior,
-        )
+        return self.history.importance(pages, self.effective(pages), self.clock.ticks)
 
     def dump(self) -> dict[str, Any]:
         return {
             "virtual": self.virtual.dump(),
             "clock": self.clock.dump(),
-            "new_pages": self.new_pages.dump(),
-            "sweep": self.sweep.dump(),
-            "window": self.window.dump(),
+            "select": {"name": self.strategy, **self.select.dump()},
+            **self.history.dump(),
             "spent": self.spent,
             "spends": self.spends,
             "foreign": self.foreign,
@@ -170,13 +248,20 @@ class Purse:
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Take over what `dump` gave; the settings (window, target) are those of now."""
-        target, least, most = self.sweep.target, self.window.least, self.window.most
-        self.window = Window.load({**state["window"], "least": least, "most": most})
-        self.virtual = VirtualPage.load(state["virtual"])
+        """Take over what `dump` gave; the settings (select, history, window, target) are those of now."""
+        self.history.load(state)
+        self.virtual = self._restored(state["virtual"])
         self.clock = Clock.load(state["clock"])
-        self.new_pages = NewPages.load(state["new_pages"])
-        self.sweep = Sweep.load(state["sweep"])
-        self.sweep.target = target
+        chosen = state.get("select") or {"name": "sweep", **state["sweep"]}  # "sweep": of before there were others
+        self.select = self._selector(chosen if chosen["name"] == self.strategy else None)
         self.spent, self.spends, self.foreign = state["spent"], state["spends"], state["foreign"]
         self.elsewhere_pages, self.elsewhere_spent = state["elsewhere"]
+
+    def _restored(self, state: Mapping[str, Any]) -> VirtualPage:
+        """The virtual page of the dump under the terms of now; who is in which class the columns tell."""
+        if not self.terms.by_class and "scalars" not in state:
+            return VirtualPage.load(state)
+        page = FocusedPage.restore(state, self.terms.weights)
+        own = self.columns["state"][: self.columns.n] != State.FOREIGN
+        page.recount(self.classes(slice(0, self.columns.n))[own])
+        return page

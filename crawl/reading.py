@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from configs.schema import Fetch, Settings
+from crawl.focus import Focus
 from wire.clock import Clock
 from wire.messages import PageReport
 from xyro.answer import Answer
@@ -38,6 +39,7 @@ def fetcher_of(settings: Settings, guard: Guard, clock: Clock) -> Fetcher:
         signature=fetch.signature,
         skip_suffixes=[suffix[1:] for suffix in settings.crawl.skip_suffixes],
         fold_slashes=settings.crawl.fold_slashes,
+        words=Focus(settings).words,
     )
 
 

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 from wire.errors import InputError, MachineError
 
@@ -56,7 +56,7 @@ class Remote:
         try:
             said = json.loads((directory / NAME).read_text())
             remote = cls(int(said["pid"]), str(said["host"]), int(said["port"]), str(said["token"]))
-            return remote if _alive(remote.pid) and remote._answers() else None
+            return remote if alive(remote.pid) and remote._answers() else None
         except TimeoutError:
             raise MachineError(f"{directory}: process {remote.pid} is busy or hangs: try again, or stop it") from None
         except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
@@ -76,13 +76,25 @@ class Remote:
     def post(self, path: str, body: dict[str, Any]) -> Any:
         return self._json("POST", path, json.dumps(body))
 
-    def lines(self, path: str) -> Iterator[dict[str, Any]]:
+    def body(self, path: str, **query: object) -> tuple[bytes, dict[str, str]]:
+        """The bytes that the process answers with, and what its X-Xyro headers say of them."""
+        with self._answer("GET", f"{path}?{urlencode(query)}") as response:
+            told = {name[7:]: unquote(value) for name, value in response.getheaders() if name.startswith("X-Xyro-")}
+            return response.read(), told
+
+    def lines(self, path: str, **query: object) -> Iterator[dict[str, Any]]:
         """Rows of a JSON-lines answer, as they come. MachineError: it broke off."""
-        with self._answer("GET", path) as response:
+        with self._answer("GET", f"{path}?{urlencode(query)}" if query else path) as response:
             for line in response:
                 yield json.loads(line)
             if response.length:
                 raise ValueError("cut short")  # which http.client does not tell of lines
+
+    def parts(self, path: str, **query: object) -> Iterator[bytes]:
+        """An answer as it comes. MachineError: it broke off."""
+        with self._answer("GET", f"{path}?{urlencode(query)}") as response:
+            while part := response.read(1 << 16):
+                yield part
 
     def _json(self, method: str, path: str, body: str | None = None) -> Any:
         with self._answer(method, path, body) as response:
@@ -103,7 +115,8 @@ class Remote:
                 raise MachineError(f"process {self.pid} went away before all was said ({error}): ask again") from error
 
 
-def _alive(pid: int) -> bool:
+def alive(pid: int) -> bool:
+    """Is there a process of that number?"""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -15,7 +15,7 @@ from metadata.states import State
 from wire.urls import authority, host_of, site_of, suffix_of
 
 
-def _globs(patterns: Sequence[str]) -> Callable[[str], object] | None:
+def globs(patterns: Sequence[str]) -> Callable[[str], object] | None:
     """One matcher for any of the patterns; None without patterns."""
     if not patterns:
         return None
@@ -44,8 +44,8 @@ class _Fit:
     """Which URLs a [[rules]] table is for."""
 
     def __init__(self, rule: Rule) -> None:
-        self.host, self.pattern = rule.host, _globs((rule.pattern,) if rule.pattern else ())
-        self.bounds = _Bounds(rule.max_depth, _globs(rule.include), _globs(rule.exclude))
+        self.host, self.pattern = rule.host, globs((rule.pattern,) if rule.pattern else ())
+        self.bounds = _Bounds(rule.max_depth, globs(rule.include), globs(rule.exclude))
 
     def __call__(self, url: str, host: str) -> bool:
         if self.host.startswith("*."):
@@ -72,7 +72,7 @@ class Scope:
         """only ever grows: page nodes compare it with the places they have judged their pages by"""
         self._refused = refused
         self._suffixes = frozenset(suffix[1:] for suffix in crawl.skip_suffixes)
-        self._bounds = _Bounds(crawl.max_depth, _globs(crawl.include), _globs(crawl.exclude))
+        self._bounds = _Bounds(crawl.max_depth, globs(crawl.include), globs(crawl.exclude))
         self._rules = [_Fit(rule) for rule in rules]
         self.by_depth = crawl.max_depth is not None or any(rule.max_depth is not None for rule in rules)
         """depths matter: a shorter way to a page may bring it into scope"""

@@ -17,13 +17,14 @@ from typing import Any
 from configs.schema import Settings
 from crawl.data_dir import DataDir
 from crawl.fetch_node import FetchNode
+from crawl.library import Library
 from crawl.load_node import LoadNode
+from crawl.loading import intake_of
 from crawl.page_loop import PageLoop, inbox
 from crawl.page_node import PageNode
 from crawl.reading import fetcher_of, pool_of
 from crawl.scope import Scope
 from crawl.views import Views
-from loader.intake import Intake
 from metadata.states import NAMED, State
 from refresh.ahead import Ahead
 from wire.bus import LocalBus
@@ -77,8 +78,10 @@ class Single:
         ]
         for node in self.nodes:
             node.planner.ahead = Ahead() if bounds.refresh and not bounds.forever else None
-        intake = Intake(fold_slashes=settings.crawl.fold_slashes)
-        self.loads = LoadNode(self.bus, self.clock, intake, self._signature_of, self._is_named)
+        self.library = Library(self.nodes, self.scope, self.clock, settings.loader.part_age)
+        intake = intake_of(settings, self.library)
+        again = self.library.again if settings.loader.revalidate else lambda report: None
+        self.loads = LoadNode(self.bus, self.clock, intake, self._signature_of, self._is_named, again)
         self.fetch = FetchNode(self.bus, self.loads, self._posted)
         self.queue = OrderQueue(settings.refresh.gamma)
         self.fetcher = fetcher_of(settings, guard, self.clock)
@@ -103,17 +106,19 @@ class Single:
         """Recover, then set the nodes to work. Call on the running loop."""
         now = self.clock.time()
         self.started = self.clock.monotonic()
+        self.library.bind()
+        waits = []
         for node in self.nodes:
-            transfers, bodies = node.recover(now)
+            transfers, waiting = node.recover(now)
             for transfer in transfers:
                 self.bus.post(inbox(transfer.target), transfer)
-            for body in bodies:
-                self.loads.take(body)
+            waits += waiting
             for number, row in node.partition.hosts.clocks.items():
                 if row.next_at > now or row.failures:
                     self.pool.restore(row.name, row.next_at, row.failures)
                 if row.held:
                     self.pool.hold(node.partition.hosts.names[number])
+        self.loads.resume(waits)
         self._reads_before = self.reads_total
         if not self.data.created:
             polite = self.settings.politeness
@@ -301,6 +306,7 @@ class Single:
         if held == "blocked":
             for order in self.pool.drop(host):
                 self.nodes[order.page >> 32].planner.drop(order.page & 0xFFFF_FFFF, order.epoch)
+                self.loads.missing(order.url)
         if not held:
             self.pool.resume(host)
         for loop in self.loops:

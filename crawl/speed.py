@@ -1,8 +1,9 @@
-"""The benchmarks: `xyro lab speed ram | latency | pages`. Everything stays on loopback; temporary data, deleted after.
+"""The benchmarks: `xyro lab speed ram | latency | pages | xml`. Everything stays on loopback; temporary data is deleted.
 
 ram        bytes of RAM per known URL, links/s into the frontier, us per page (design.md section 3 and 10)
 latency    many slow hosts at once: pages/s, RSS, event-loop lag
 pages      CPU per page and where it goes
+xml        XML documents a second, validated and stored; RAM of documents that wait for parts
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from wire.errors import XyroError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0, 2 for bad input."""
     parser = argparse.ArgumentParser(prog="xyro lab speed", description="What a crawl costs, measured on loopback.")
-    names = parser.add_subparsers(dest="name", required=True, metavar="ram|latency|pages")
+    names = parser.add_subparsers(dest="name", required=True, metavar="ram|latency|pages|xml")
     ram = names.add_parser("ram", help="RAM per known URL, links/s into the frontier, us per page")
     ram.add_argument("--urls", type=_counting, default=2_000_000, help="known URLs at the end [2000000]")
     ram.add_argument("--group", type=_counting, default=50, help="reports a commit group [50]")
@@ -33,6 +34,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     pages.add_argument("--scope", choices=("host", "domain", "any"), default="any", help="[any]")
     pages.add_argument("--max-pages", type=int, default=0, help="[0: all]")
     pages.add_argument("--runs", type=_counting, default=3, help="[3]")
+    xml = names.add_parser("xml", help="XML documents/s, validated and stored; RAM of documents that wait")
+    xml.add_argument("--documents", type=_counting, default=3000, help="[3000]")
+    xml.add_argument("--size", type=_counting, default=20_000, help="bytes of each [20000]")
+    xml.add_argument("--runs", type=_counting, default=3, help="[3]")
+    xml.add_argument("--waiting", type=int, default=100_000, help="documents that wait; 0: not measured [100000]")
     options = vars(parser.parse_args(arguments))
     try:
         _run(options.pop("name"), options)
@@ -48,6 +54,10 @@ def _run(name: str, options: dict[str, Any]) -> None:
         from crawl.speed_ram import ram
 
         ram(**options)
+    elif name == "xml":
+        from crawl.speed_xml import xml
+
+        xml(**options)
     else:
         from crawl import speed_crawl
 

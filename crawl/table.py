@@ -10,6 +10,8 @@ from wire.text import printable
 
 def table(rows: Sequence[Mapping[str, Any]], by: str) -> str:
     """`top` for people: aligned columns, URLs last. Cash is counted in pages' worth."""
+    if by == "site":
+        return sites(rows)
     lines = [f"{by:>10}  {'cash':>7}  {'reads':>5}  {'changes/day':>11}  {'next read':20}  url"]
     for row in rows:
         cash = row["cash"] / 65_536
@@ -17,6 +19,22 @@ def table(rows: Sequence[Mapping[str, Any]], by: str) -> str:
         rate = "-" if row["change_rate"] is None else f"{row['change_rate']:.3g}"
         lines.append(
             f"{first:10.4g}  {cash:7.3g}  {row['reads']:5d}  {rate:>11}  {row['next_read'] or '-':20}  {row['url']}"
+        )
+    if rows and by != "cash":
+        said = rows[0]
+        bounds = f"convergence {said['convergence']:.3g} (not an error); all importances together are off by"
+        lines.append(f"{bounds} {said['error_bound']:.3g} of their sum at most")
+    return "\n".join(lines)
+
+
+def sites(rows: Sequence[Mapping[str, Any]]) -> str:
+    """`top --by site` for people."""
+    lines = [f"{'site rank':>10}  {'from others':>11}  {'internal':>8}  {'importance':>10}  {'pages':>8}  site"]
+    for row in rows:
+        share = "-" if row["internal_share"] is None else f"{row['internal_share']:.0%}"
+        lines.append(
+            f"{row['site_rank']:10.4g}  {row['external_inflow']:11.4g}  {share:>8}  {row['importance']:10.4g}  "
+            f"{row['pages']:8,}  {row['site']}"
         )
     return "\n".join(lines)
 

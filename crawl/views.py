@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,18 +15,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl.page_node import PageNode
+from crawl.trust import Trust
 from metadata import keys, links, rows
-from metadata.rows import RefreshRow
+from metadata.documents import Archive
+from metadata.rows import DocumentRow, RefreshRow, VersionRow
 from metadata.states import KIND_MASK, KIND_SHIFT, LEASED, NAMES, WANTED, State
-from wire.messages import Kind
+from wire.messages import Kind, Verdict
 from wire.urls import authority
 
 _NOTHING = RefreshRow()
+NO_SITE: dict[str, None] = dict.fromkeys(("site_rank", "external_inflow", "measured_inflow", "internal_share"))
 
 
 def stamp(seconds: float) -> str | None:
     """RFC 3339 in UTC, None for never."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds else None
+
+
+def verdict_name(verdict: Verdict) -> str:
+    """valid, invalid, unvalidated, no-grammar"""
+    return verdict.name.lower().replace("_", "-")
 
 
 class View:
@@ -46,6 +54,8 @@ class View:
         self.cash: NDArray[np.int64] = node.purse.effective(slice(0, n)).copy()
         self.keys: NDArray[np.int64] = columns["cash"][:n].copy()
         self.importance: NDArray[np.float64] = node.purse.importance(slice(0, n))
+        self.trust = Trust(node, self.importance)
+        self.inflow = node.purse.sites.estimate() if node.purse.sites is not None else None
         self.own: NDArray[np.bool_] = self.state != State.FOREIGN
         self.cash[~self.own] = 0
         self.spread = node.planner.spread.dump()
@@ -54,6 +64,7 @@ class View:
         self.waiting: NDArray[np.int32] = node.partition.hosts.waiting[: self.hosts].copy()
         self.leased: NDArray[np.int32] = node.partition.hosts.leased[: self.hosts].copy()
         self.pot = node.purse.virtual.held
+        self.counts, self.by_class = node.classes.counts(), node.purse.terms.by_class
         self.sent = dict(node.post.sent)
 
     def close(self) -> None:
@@ -63,6 +74,18 @@ class View:
     def row(self, page: int) -> RefreshRow:
         found = self.store.get(keys.REFRESH.key(page))
         return rows.unpack_refresh(found) if found else _NOTHING
+
+    @property
+    def archive(self) -> Archive:
+        """The repository of documents as of this boundary."""
+        return Archive(self.store.get)
+
+    def documents(self) -> Iterator[tuple[int, DocumentRow, VersionRow]]:
+        """(page, its versions, the latest one) of every document, by page."""
+        archive = self.archive
+        for key, value in self.store.scan(keys.DOCUMENT.prefix):
+            page, head = keys.DOCUMENT.split(key), rows.unpack_document(value)
+            yield page, head, archive.there(page, head.last)
 
     def url(self, page: int) -> str:
         return rows.unpack_map(self.store.get(keys.MAP.key(page)) or b"")
@@ -98,6 +121,7 @@ class View:
             "error": row.error or self.why_out(page, url),
             "depth": int(self.depth[page]),
             "importance": round(float(self.importance[page]) / mean, 6),
+            **self.trust.fields(page, mean, row.marks, row.last_read),
             "cash": int(self.cash[page]),
             "change_rate": round(row.rate, 6) if row.reads else None,
             "interval_s": max(0, due - row.last_read) if dated and row.last_read else None,
@@ -110,6 +134,35 @@ class View:
             "changes": row.changes,
             "out_links": None if children is None else len(children),
             "signature": row.signature.hex() or None,
+        }
+
+    def describe_document(self, page: int, head: DocumentRow, row: VersionRow, mean: float) -> dict[str, Any]:
+        """One row of `export documents`: the latest version of a page."""
+        refresh = self.row(page)
+        return {
+            "id": page + self.partition.base,
+            "url": self.url(page),
+            "kind": row.kind.name,
+            "format": row.format or None,
+            "version": head.last,
+            "versions": head.last - head.first + 1,
+            "read_at": stamp(row.read_at),
+            "verdict": verdict_name(row.verdict),
+            "problems": "\n".join(row.problems) or None,
+            "dtd": row.grammars[0] if row.grammars else None,
+            "public_id": row.public_id or None,
+            "root": row.root or None,
+            "size": row.size,
+            "depth": row.depth,
+            "elements": row.elements,
+            "tags": row.tags,
+            "parts": len(row.parts),
+            "changed": row.changed if row.changed >= 0 else None,
+            "digest": row.digest.hex(),
+            "mime": row.mime or None,
+            "charset": row.charset or None,
+            "importance": round(float(self.importance[page]) / mean, 6),
+            "change_rate": round(refresh.rate, 6) if refresh.reads else None,
         }
 
     def why_out(self, page: int, url: str) -> str | None:
@@ -143,6 +196,12 @@ class Views:
             for page in np.flatnonzero(view.own).tolist():
                 yield view.describe(page, self.mean)
 
+    def documents(self) -> Iterator[dict[str, Any]]:
+        """Rows of all documents in the repository, by id: the latest version of each."""
+        for view in self.views:
+            for page, head, row in view.documents():
+                yield view.describe_document(page, head, row, self.mean)
+
     def links(self) -> Iterator[dict[str, Any]]:
         """One row a stored link: ids and URLs of both ends."""
         for view in self.views:
@@ -159,8 +218,9 @@ class Views:
                         "target_url": target,
                     }
 
-    def hosts(self) -> Iterator[dict[str, Any]]:
-        """One row a host: its pages by state, its share of importance, what politeness and people say of it."""
+    def hosts(self, site: Callable[[str], Mapping[str, Any]] = lambda name: NO_SITE) -> Iterator[dict[str, Any]]:
+        """One row a host: its pages by state, its share of importance, its importance as a site, what politeness and
+        people say of it. site: a host's row among the sites (sites.Sites.of), which takes a pass over all links."""
         for view in self.views:
             hosts = view.partition.hosts
             count = len(hosts)
@@ -181,17 +241,22 @@ class Views:
                     "unread": int(unread[number]),
                     "errors": int(failed[number]),
                     "importance": round(float(flow[number]), 6),
+                    **site(row.name),
                     "failures": row.failures,
                     "next_read": stamp(row.next_at),
                     "held": row.held or None,
                 }
 
     def top(self, count: int, by: str, now: float) -> list[dict[str, Any]]:
-        """The first `count` pages by importance, cash, or staleness (importance x expected changes missed)."""
+        """The first `count` pages by importance, cash, staleness (importance x expected changes missed), or
+        growth that is not chance ("rising": relative, a turnover of the OPIC clock)."""
         scored: list[tuple[float, int, View]] = []
         for view in self.views:
             if by == "stale":
                 best = self._stalest(view, count, now)
+            elif by == "rising":
+                rises = ((rise.growth, rise.page) for rise in view.trust.rising(view.store) if view.own[rise.page])
+                best = heapq.nlargest(count, rises)
             else:
                 score = view.cash.astype(np.float64) if by == "cash" else view.importance / self.mean
                 pages = np.flatnonzero(view.own)

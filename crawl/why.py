@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from crawl.trust import sentences
 from crawl.views import View, Views, stamp
-from metadata import keys
+from crawl.waits import why_it_waits
 from metadata.states import LEASED, WANTED, State
 from wire.urls import authority
 
@@ -17,7 +18,8 @@ def why(views: Views, url: str, now: float) -> dict[str, Any]:
         return {"url": url, "state": "unknown", "because": _unknown(views, url)}
     view = views.views[number >> 32]
     page = number & 0xFFFF_FFFF
-    return {**view.describe(page, views.mean), "because": _because(view, page, now)}
+    said = view.describe(page, views.mean)
+    return {**said, "because": [*_because(view, page, now), *why_it_waits(views, view, page), *sentences(said)]}
 
 
 def _unknown(views: Views, url: str) -> list[str]:
@@ -64,8 +66,6 @@ def _because(view: View, page: int, now: float) -> list[str]:
             said.append(f"Its next read is {stamp(due)}: t = K / sqrt(importance x change rate).")
     if (children := view.children(page)) is not None:
         said.append(f"It shows {len(children)} links.")
-    if view.store.get(keys.STATUS.key(page)) is not None:
-        said.append("Its load waits for parts (DTDs or entities) to be read.")
     return said
 
 

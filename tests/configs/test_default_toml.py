@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 import configs
-from configs.load import load
-from configs.schema import Rule, Settings
+from configs.load import TABLES, load
+from configs.schema import Focus, Rule, Settings
 
 FOLDER = Path(configs.__file__).parent
 DEFAULT = FOLDER / "default.toml"
@@ -19,8 +19,7 @@ VARIATIONS = ["single.toml", "cluster.toml", "fresh.toml", "xml.toml"]
 
 
 def keys_of_the_schema() -> list[tuple[str, str]]:
-    sections = {field.name: field.type for field in msgspec.structs.fields(Settings) if field.name != "rules"}
-    sections["rules"] = Rule
+    sections = {field.name: TABLES.get(field.name, field.type) for field in msgspec.structs.fields(Settings)}
     return [(name, field.name) for name, section in sections.items() for field in msgspec.structs.fields(section)]
 
 
@@ -48,12 +47,12 @@ def test_a_key_is_commented_out_only_where_the_schema_has_no_value_for_it():
     unset = {
         (section, field.name)
         for section, table in msgspec.structs.asdict(Settings()).items()
-        if section != "rules"
+        if section not in TABLES
         for field in msgspec.structs.fields(table)
         if field.default is None
     }
     active = {(section, key) for section, table in document.items() for key in table}
-    assert active | unset == {pair for pair in keys_of_the_schema() if pair[0] != "rules"}
+    assert active | unset == {pair for pair in keys_of_the_schema() if pair[0] not in TABLES}
     assert not active & unset
 
 
@@ -65,6 +64,7 @@ def test_commented_examples_are_themselves_valid(tmp_path):
     assert settings.crawl.max_depth == 5
     assert settings.politeness.delay == 1.0
     assert settings.rules == (Rule("*.example.org", "*/archive/*", 2, (), ("*?page=*",)),)
+    assert settings.focus == (Focus(5.0, ("*/news/*",), ("*.example.org",), ("XML",), ("news",)),)
 
 
 def test_every_section_and_key_is_explained():

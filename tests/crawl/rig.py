@@ -24,6 +24,7 @@ from crawl.data_dir import DataDir
 from crawl.page_node import PageNode, Turn, Work
 from crawl.scope import Scope
 from crawl.views import Views
+from loader.intake import Resumed
 from metadata import keys
 from metadata.manager import Partition
 from metadata.states import LEASED, State
@@ -105,11 +106,11 @@ class Crawl:
         """all orders ever given out, in their order"""
         self.wire: list[CashTransfer | Ack | Submit] = []
         self.pending: list[list[Message]] = [[] for _ in partitions]
-        self.bodies: list[XmlPage] = []
+        self.resumed: list[Resumed] = []
         for node in self.nodes:
-            transfers, bodies = node.recover(now)
+            transfers, waits = node.recover(now)
             self.wire += transfers
-            self.bodies += bodies
+            self.resumed += waits
 
     @classmethod
     def on_disk(cls, path: Path, partitions: int = 1, bits: int = 64, **options: object) -> Crawl:
@@ -241,7 +242,7 @@ class Crawl:
             n = node.columns.n
             own = node.columns["state"][:n] != State.FOREIGN
             assert not node.columns["cash"][:n][~own].any()
-            there += sum((node.columns["cash"][:n][own] + node.purse.virtual.scalar).tolist())
+            there += sum((node.columns["cash"][:n][own] + _paid(node)[own]).tolist())
             there += node.purse.virtual.pot + node.purse.virtual.account
             known += int(own.sum())
             for (target, seq), units in node.post.unacknowledged.items():
@@ -252,6 +253,13 @@ class Crawl:
     def close(self) -> None:
         for node in self.nodes:
             node.partition.close()
+
+
+def _paid(node: PageNode) -> np.ndarray:
+    """What the virtual page paid each page so far, by the class in bits 7 to 10 of its flags."""
+    virtual = node.purse.virtual
+    scalars = getattr(virtual, "scalars", np.full(16, virtual.scalar))
+    return scalars[node.columns["flags"][: node.columns.n] >> 7 & 15]
 
 
 def _with_settings(options: dict[str, object]) -> dict[str, object]:

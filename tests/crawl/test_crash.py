@@ -42,6 +42,15 @@ def test_a_crawl_that_runs_as_fast_as_it_can_loses_at_most_two_groups_a_kill(tmp
     assert outcome.kills == 1
 
 
+def test_documents_that_wait_survive_kills(tmp_path):
+    """Small; `python -m lab.crash --xml --kills 200` is the long form."""
+    plan = Plan((Moment.WORK, Moment.SNAPSHOT), seconds=2.0, window=0.8, partitions=2, pages=200, hosts=6, xml=True)
+    outcome = ordeal(plan, tmp_path)
+    assert outcome.violations == []
+    assert not outcome.over
+    assert outcome.waiting > 0
+
+
 @pytest.fixture
 def crawl(tmp_path):
     """crawl(*options) -> a crawl of a small web; `.requests()` ends the web and tells who asked it for what."""

@@ -10,7 +10,8 @@ import click
 import msgspec
 import pytest
 
-from configs.schema import Rule, Settings
+from configs.load import TABLES
+from configs.schema import Settings
 from crawl.cli import main
 from crawl.output import COLUMNS
 from tests.crawl.face import ROOT
@@ -30,6 +31,14 @@ CONTRACT = {
     "block": {"--data"},
     "export": {"--data", "--format", "-o"},
     "audit": {"--data", "--json"},
+    "rank": {"--data", "--method", "--damping", "--focus", "--edges", "--reading", "--weighted", "--epsilon", "--memory",
+             "--iterations", "--workers", "--asynchronous", "--keep", "-n", "--format", "-o", "--json"},
+    "xml get": {"--data", "--version", "--at", "-o"},
+    "xml versions": {"--data", "--json"},
+    "xml query": {"--data", "--host", "--root", "--namespace", "--by", "-n", "--json"},
+    "xml diff": {"--data", "--from", "--to", "--json"},
+    "xml dtds": {"--data", "--json"},
+    "xml stats": {"--data", "--json", "--plot"},
     "lab web": set(),
     "lab demo": {"--data"},
 }  # fmt: skip
@@ -94,7 +103,8 @@ def test_options_of_serve_are_marked_in_readme():
 
 def test_readme_types_commands():
     assert len(XYRO) > 15
-    assert {line.split()[1] for line in XYRO} >= set(CONTRACT) - {"lab web", "lab demo"}
+    typed = {words[0] if words[0] != "xml" else " ".join(words[:2]) for words in (line.split()[1:] for line in XYRO)}
+    assert typed >= set(CONTRACT) - {"lab web", "lab demo"}
 
 
 @pytest.mark.parametrize("line", XYRO)
@@ -102,7 +112,7 @@ def test_what_readme_types_can_be_typed(line):
     words = shlex.split(line)[1:]
     if words in (["--help"], ["--version"]):
         return
-    name = " ".join(words[:2]) if words[0] == "lab" else words[0]
+    name = " ".join(words[:2]) if words[0] in ("lab", "xml") else words[0]
     command = COMMANDS[name]
     context = command.make_context(name, words[len(name.split()) :])  # raises where an option or a value is unknown
     assert context.command is command
@@ -127,12 +137,13 @@ def test_links_of_readme_lead_somewhere():
         assert link.startswith("https://") or (ROOT / link).is_file(), link
 
 
-def test_every_column_of_pages_is_in_readme():
-    assert [name for name in COLUMNS["pages"] if f"`{name}`" not in README] == []
+@pytest.mark.parametrize("table", ["pages", "documents"])
+def test_every_column_is_in_readme(table):
+    assert [name for name in COLUMNS[table] if f"`{name}`" not in README] == []
 
 
 def settings() -> list[tuple[str, str]]:
-    sections = [field for field in msgspec.structs.fields(Settings) if field.name != "rules"]
+    sections = [field for field in msgspec.structs.fields(Settings) if field.name not in TABLES]
     return [(section.name, key.name) for section in sections for key in msgspec.structs.fields(section.type)]
 
 
@@ -149,10 +160,11 @@ def test_every_setting_is_in_default_toml_below_a_comment(section, key):
     assert "# " in before[0]
 
 
-def test_rules_are_documented():
-    assert "[[rules]]" in DEFAULTS and "`[[rules]]`" in README
-    within = DEFAULTS.split("#[[rules]]")[1]
-    assert all(f"\n#{key.name} = " in within for key in msgspec.structs.fields(Rule))
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_are_documented(name):
+    assert f"[[{name}]]" in DEFAULTS and f"`[[{name}]]`" in README
+    within = DEFAULTS.split(f"#[[{name}]]")[1].split("#[[")[0]
+    assert all(f"\n#{key.name} = " in within for key in msgspec.structs.fields(TABLES[name]))
 
 
 def test_example_files_are_in_readme_and_are_toml():

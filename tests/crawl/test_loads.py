@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import zlib
+from dataclasses import replace
+
+import msgspec
 import pytest
 
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Settings
 from crawl.scope import Scope
+from loader.intake import Resumed
 from metadata import keys, rows
 from metadata.states import State
 from tests.crawl.rig import Crawl, dump, links_to, signature, url
-from wire.messages import Kind, LinkKind, LoadReport, LoadState, Priority, Submit, XmlPage
+from wire.messages import Document, Kind, LinkKind, LoadReport, LoadState, Priority, Submit, XmlPage
 
 ANY = Settings(crawl=CrawlSettings(scope="any"))
 DTD, ENTITY = url(0, 50), url(0, 51)
@@ -259,11 +265,13 @@ def test_bodies_that_wait_survive_a_restart(tmp_path):
     crawl, order = begun(make=lambda **options: Crawl.on_disk(path, **options))
     wait_for(crawl, order, DTD)
     again = reopened(crawl, path)
-    assert again.bodies == [body_of(order, crawl)]
+    body = body_of(order, crawl)
+    assert again.resumed == [Resumed(replace(body, body=b""), (DTD,), body.read_at)]
+    packed = again.node.loads.body(0, order.epoch)
+    assert zlib.decompress(packed) == BODY and again.node.loads.body(0, order.epoch + 1) is None
     assert again.audit()["ok"], "also before the loader has said what it needs"
-    again.load(waiting(order, DTD), again.bodies[0])
     (part,) = again.turn()
-    assert (part.url, part.priority) == (DTD, Priority.BLOCKING)
+    assert (part.url, part.priority) == (DTD, Priority.BLOCKING), "its order is stored like any other"
     again.answer(part, kind=Kind.DTD)
     again.load(over(order, [url(0, 7)]))
     again.turn()
@@ -280,9 +288,85 @@ def test_a_part_that_was_read_just_before_the_crash_is_asked_for_again(tmp_path)
     again = reopened(crawl, path)
     assert again.audit()["ok"]
     assert again.turn() == []
-    again.load(waiting(order, DTD), again.bodies[0])
+    again.load(waiting(order, DTD))
     assert [one.url for one in again.turn()] == [DTD]
+    assert status(again).needs == (1,) and status(again).since == crawl.now
     again.close()
+
+
+def test_a_row_of_an_older_version_has_its_body_in_it(tmp_path):
+    crawl, order = begun()
+    wait_for(crawl, order, DTD)
+    crawl.node.partition.begin()
+    old = msgspec.structs.replace(status(crawl), body=zlib.compress(b"<old/>"))
+    crawl.node.partition.put(keys.STATUS.key(0), rows.pack(old))
+    assert zlib.decompress(crawl.node.loads.body(0, order.epoch)) == b"<old/>"
+
+
+def document(order, body=BODY, **fields):
+    fields = {"format": "xml", "root": "a"} | fields
+    digest = hashlib.blake2b(body, digest_size=16).digest()
+    return Document(order.page, order.url, order.epoch, 5.0, Kind.XML, digest, zlib.compress(body), len(body), **fields)
+
+
+@pytest.mark.parametrize("first", ["document", "both"])
+def test_a_document_is_stored_with_its_final_report(first):
+    """They are two messages: a group may end between them."""
+    crawl, order = begun()
+    crawl.pending[0].append(document(order))
+    if first == "document":
+        crawl.turn()
+        assert crawl.node.loads.documents.latest(0) is None
+    crawl.load(over(order, [url(0, 7)]))
+    read(crawl, order)
+    crawl.turn()
+    assert crawl.node.loads.documents.body(0) == BODY and crawl.node.loads.kept == {}
+    assert crawl.audit()["ok"]
+
+
+def test_a_document_of_another_read_is_not_stored():
+    crawl, order = begun()
+    crawl.load(over(order, [url(0, 7)]))
+    read(crawl, order)
+    crawl.turn()
+    crawl.pending[0].append(document(order, b"<late/>"))
+    crawl.load(over(order, [url(0, 8)]))
+    crawl.turn()
+    assert crawl.node.loads.documents.latest(0) is None and children(crawl) == [url(0, 7)]
+
+
+def test_a_later_read_that_waits_for_the_same_parts_brings_its_body():
+    crawl, order = begun(refreshing=True)
+    wait_for(crawl, order, DTD)
+    crawl.submit(url(0))
+    crawl.turn()
+    again = crawl.order(url(0))
+    crawl.load(waiting(again, DTD), replace(body_of(again, crawl), body=b"<newer/>"))
+    read(crawl, again, signature=signature(9))
+    crawl.turn()
+    assert status(crawl).epoch == again.epoch and crawl.node.loads.needed == {1: 1}
+    assert zlib.decompress(crawl.node.loads.body(0, again.epoch)) == b"<newer/>"
+
+
+def test_a_part_that_many_need_is_ordered_once():
+    crawl = Crawl.in_memory(settings=ANY)
+    crawl.submit(*(url(0, page) for page in range(5)))
+    crawl.turn()
+    for order in [crawl.order(url(0, page)) for page in range(5)]:
+        crawl.load(waiting(order, DTD), body_of(order, crawl))
+        read(crawl, order)
+    assert [one.url for one in crawl.turn()] == [DTD]
+    assert crawl.node.loads.needed == {5: 5}
+    assert not any(crawl.node.planner.wanted.values())
+    order = crawl.order(DTD)
+    crawl.answer(order, kind=Kind.DTD)
+    crawl.turn()
+    crawl.submit(url(0, 6))
+    crawl.turn()
+    again = crawl.order(url(0, 6))
+    crawl.load(waiting(again, DTD), body_of(again, crawl))
+    read(crawl, again)
+    assert [one.url for one in crawl.turn()] == [DTD], "its order was settled: a new need is a new order"
 
 
 def test_the_needs_of_other_partitions_become_submits():

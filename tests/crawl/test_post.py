@@ -188,6 +188,17 @@ def test_everything_not_acknowledged_is_sent_again_after_a_restart():
     assert all(one.seq > 1 for one in stored(again)), "numbers go on where they stopped"
 
 
+def test_what_was_heard_before_there_were_classes_counts_each_page_once():
+    crawl, _ = begun(3)
+    post = crawl.node.post
+    post.load({"sent": [(1, 4)], "heard": [(1, 500, 20), (2, 600, 30, 90)]})
+    assert post.heard == {1: (500, 20, 20), 2: (600, 30, 90)}
+    assert post.dump()["heard"] == [(1, 500, 20, 20), (2, 600, 30, 90)]
+    crawl.pending[0].append(CashTransfer(1, 0, 1, virtual=0, spent=700, pages=25))
+    crawl.turn(0)
+    assert post.heard[1] == (700, 25, 25), "a transfer of an older outbox"
+
+
 def test_something_else_in_the_outbox_is_damage():
     crawl, _ = begun()
     store = crawl.node.partition.store

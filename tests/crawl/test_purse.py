@@ -134,7 +134,7 @@ def rich_purse(states, cash):
     purse.columns.grow(len(states))
     purse.columns["state"][: len(states)] = states
     purse.columns["cash"][: len(cash)] = cash
-    purse.sweep.theta = 100.0
+    purse.select.theta = 100.0
     return purse
 
 
@@ -145,7 +145,7 @@ def swept(purse, free):
         found = purse.rich(free)
         read += found[0].tolist()
         dangling += found[1].tolist()
-        if purse.sweep.pointer == 0:
+        if purse.select.pointer == 0:
             break
     return read, dangling
 
@@ -167,14 +167,14 @@ def test_pages_whose_report_may_be_in_this_group_are_left_alone():
 @pytest.mark.parametrize("free", [0, 1, 3])
 def test_no_more_read_pages_than_are_free_and_none_is_passed_over(free):
     purse = rich_purse([State.READ, State.FAILED] * 40, [1000] * 80)
-    purse.sweep.target = 1.0
+    purse.select.target = 1.0
     met = []
     for _ in range(300):
         read, dangling = purse.rich(free)
         assert len(read) <= free
         met += [*read.tolist(), *dangling.tolist()]
         purse.columns["cash"][[*read, *dangling]] = 0
-        purse.sweep.theta = 100.0
+        purse.select.theta = 100.0
     assert len(met) == len(set(met))
     assert sorted(met) == list(range(0 if free else 1, 80, 1 if free else 2)), "dangling ones cost no share of reads"
 
@@ -204,4 +204,4 @@ def test_the_settings_of_now_beat_those_of_the_dump():
     old = purse_of(3, window=16.0, target=0.1)
     new = Purse(old.columns, 0, 0.85, 2.0, 0.5)
     new.load(old.dump())
-    assert (new.sweep.target, new.window.least, new.window.most) == (0.5, 2.0, 2.0)
+    assert (new.select.target, new.window.least, new.window.most) == (0.5, 2.0, 2.0)

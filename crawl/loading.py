@@ -1,0 +1,31 @@
+"""From settings to the loader: its intake, with the validator where documents are kept and judged."""
+
+from __future__ import annotations
+
+from configs.schema import Settings
+from loader.catalog import Catalog
+from loader.intake import Intake
+from loader.library import Library
+from loader.parse import Limits
+from loader.validate import Validator
+
+
+def intake_of(settings: Settings, library: Library) -> Intake:
+    """The intake of `[loader]`."""
+    loader = settings.loader
+    limits = Limits()
+    validator = (
+        Validator(limits, Catalog.load(loader.catalogs) if loader.catalogs else None)
+        if loader.store and loader.validate
+        else None
+    )
+    return Intake(
+        limits=limits,
+        part_cache_bytes=loader.part_cache,
+        waiting_bytes=loader.waiting_cache,
+        patience_s=loader.patience,
+        fold_slashes=settings.crawl.fold_slashes,
+        library=library,
+        keep=loader.keep if loader.store else (),
+        validator=validator,
+    )
