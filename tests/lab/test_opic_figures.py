@@ -12,7 +12,7 @@ from lab.opic_residual import residual, residuals
 from opic import names
 from opic.adaptive import LADDER, Adaptive
 from opic.choose import Sweep
-from opic.graph import cycle, standard
+from opic.graph import cycle, from_links, standard
 from opic.pagerank import pagerank
 from opic.windows import Interpolation, Static
 
@@ -110,7 +110,7 @@ def test_a_change_halves_or_doubles_the_in_links_of_its_page_only():
 
 
 def test_the_links_that_a_halved_page_keeps_are_drawn_evenly():
-    star, kept = opic_figures_star(40), np.zeros(40)
+    star, kept = star_into_one(40), np.zeros(40)
     for seed in range(300):
         after = opic_changes.change(star, np.array([0]), np.random.default_rng(seed))
         if after.in_degree[0] == 20:
@@ -118,10 +118,8 @@ def test_the_links_that_a_halved_page_keeps_are_drawn_evenly():
     assert kept.sum() > 20 * 150 and kept.min() > 0.7 * kept.mean()
 
 
-def opic_figures_star(n):
+def star_into_one(n):
     """Every page links to page 0."""
-    from opic.graph import from_links
-
     return from_links(n, np.arange(n), np.zeros(n, np.int64))
 
 
