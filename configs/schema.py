@@ -31,6 +31,9 @@ HostPattern = Annotated[
 ]
 BodyKind = Annotated[Literal["HTML", "XML", "DTD"], Meta(description='"HTML", "XML" or "DTD"')]
 Word = Annotated[str, Meta(pattern=r"^\w+$", max_length=64, description="single words of letters and digits")]
+FormatName = Annotated[
+    str, Meta(pattern=r"^[a-z]+$", max_length=32, description='formats, such as "xml", "dtd", "rss"')
+]
 Turnovers = Annotated[float, Meta(ge=0.1, le=1000, description='a number of turnovers, 0.1 to 1000, or "auto"')]
 Port = Annotated[int, Meta(ge=1, le=65_535, description="port numbers, 1 to 65535")]
 Network = Annotated[
@@ -44,6 +47,19 @@ Server = Annotated[
         description="addresses of name servers, such as 9.9.9.9 or 127.0.0.1:5353",
         extra={"check": "server"},
     ),
+]
+
+GammaPoint = Annotated[
+    tuple[
+        Annotated[float, Meta(ge=0, le=1e18)],
+        Annotated[float, Meta(ge=0, le=100)],
+    ],
+    Meta(description="pairs [pages read, gamma 0 to 100], the pages rising"),
+]
+BANDWIDTH = 'a number of reads a second, 0 or more, or a text with its unit, such as "4000/day"'
+Pace = Annotated[
+    str,
+    Meta(pattern=r"^\d{1,12}(\.\d{1,9})?( ?/ ?(s|min|h|day))?$", max_length=40, description=BANDWIDTH),
 ]
 
 _USELESS = """
@@ -160,19 +176,74 @@ class Focus(Section, frozen=True):
     hosts: tuple[HostPattern, ...] = ()
     kinds: tuple[BodyKind, ...] = ()
     words: tuple[Word, ...] = ()
+    leads_to: tuple[FormatName, ...] = ()
 
 
 class Refresh(Section, frozen=True):
     """[refresh]: when a page is read again."""
 
-    gamma: Annotated[float, Meta(ge=0, le=100, description="a percentage, 0 to 100")] = 50.0
-    bandwidth: Number = 0.0
+    gamma: Annotated[float, Meta(ge=0, le=100, description='a percentage, 0 to 100, or "auto"')] | Literal["auto"] = (
+        50.0
+    )
+    gamma_schedule: tuple[GammaPoint, ...] = ()
+    target_freshness: Annotated[float, Meta(ge=0, lt=1, description="a number, 0 or more and below 1")] = 0.0
+    bandwidth: Annotated[float, Meta(ge=0, le=1e9, description=BANDWIDTH)] | Pace = 0.0
+    policy: Annotated[
+        Literal["obsolescence", "mixed", "freshness", "uniform", "proportional", "kolobov"],
+        Meta(description='"obsolescence", "mixed", "freshness", "uniform", "proportional" or "kolobov"'),
+    ] = "obsolescence"
+    alpha: Share = 1.0
+    beta: Share = 1.0
+    execution: Annotated[Literal["folders", "scan"], Meta(description='"folders" or "scan"')] = "folders"
     min_interval: Seconds = 0.0
     max_interval: Annotated[float, Meta(ge=1, le=1e9, description="a number of seconds, 1 or more")] = 31_536_000.0
+    min_importance: Number = 0.0
+    hopeless: Say = 0.0
+    hopeless_interval: Annotated[float, Meta(ge=1, le=1e9, description="a number of seconds, 1 or more")] = 604_800.0
     memory: Annotated[float, Meta(ge=2, le=1e9, description="a number of reads, 2 or more")] = 50.0
     time_unit: Annotated[int, Meta(ge=1, le=86_400, description="a whole number of seconds, 1 to 86400")] = 60
     scout_pages: Whole = 1000
     guide: Annotated[Literal["importance", "interest"], Meta(description='"importance" or "interest"')] = "importance"
+
+
+class Budget(Section, frozen=True):
+    """[[budgets]]: how many pages a day a host is asked for; the first table that fits decides."""
+
+    host: HostPattern = ""
+    pages_per_day: Counting = 1000
+
+
+class Blackout(Section, frozen=True):
+    """[[blackouts]]: hours in which a host is left alone; all tables that fit count."""
+
+    host: HostPattern = ""
+    hours: Annotated[
+        str,
+        Meta(
+            pattern=r"^[0-9:,-]+$",
+            max_length=200,
+            description='hours such as "8-18" or "22:30-6,12-13"',
+            extra={"check": "hours"},
+        ),
+    ] = "0-24"
+    days: Annotated[
+        str,
+        Meta(
+            pattern=r"^[a-z,-]+$",
+            max_length=60,
+            description='days such as "mon-fri" or "sat,sun"',
+            extra={"check": "days"},
+        ),
+    ] = "mon-sun"
+    timezone: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=64,
+            description='time zones such as "UTC" or "Europe/Paris"',
+            extra={"check": "timezone"},
+        ),
+    ] = "UTC"
 
 
 class Store(Section, frozen=True):
@@ -195,10 +266,13 @@ class Loader(Section, frozen=True):
 
     store: Switch = True
     validate: Switch = True
-    keep: tuple[
-        Annotated[str, Meta(pattern=r"^[a-z]+$", max_length=32, description='formats, such as "xml", "dtd", "rss"')],
+    keep: tuple[FormatName, ...] = ("xml", "xhtml", "dtd", "entity", "rss", "atom", "jsonfeed")
+    extras: tuple[
+        Annotated[
+            Literal["xinclude", "stylesheet", "xlink"], Meta(description='any of "xinclude", "stylesheet", "xlink"')
+        ],
         ...,
-    ] = ("xml", "xhtml", "dtd", "entity", "rss", "atom", "jsonfeed")
+    ] = ("xinclude", "stylesheet", "xlink")
     catalogs: tuple[Annotated[str, Meta(pattern=r"^[^\x00]+$", max_length=4096, description="file names")], ...] = ()
     revalidate: Switch = True
     patience: Seconds = 3_600.0
@@ -239,3 +313,5 @@ class Settings(Section, frozen=True):
     log: Log = Log()
     rules: tuple[Rule, ...] = ()
     focus: tuple[Focus, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    blackouts: tuple[Blackout, ...] = ()

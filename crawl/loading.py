@@ -27,5 +27,6 @@ def intake_of(settings: Settings, library: Library) -> Intake:
         fold_slashes=settings.crawl.fold_slashes,
         library=library,
         keep=loader.keep if loader.store else (),
+        extras=loader.extras,
         validator=validator,
     )

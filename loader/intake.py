@@ -105,11 +105,13 @@ class Intake:
         fold_slashes: bool = True,
         library: Library = NOTHING,
         keep: Collection[str] = (),
+        extras: Collection[str] = (),
         validator: Validator | None = None,
     ) -> None:
         """`stand_ins`: DTDs that are not fetched (None: needs.STAND_INS). `fold_slashes`: see wire.urls.
 
-        `keep`: formats (keep.FORMATS) of which Documents are made; `validator`: judges them, and has the catalog.
+        `keep`: formats (keep.FORMATS) of which Documents are made; `extras`: parts (xlinks.EXTRAS) that those are
+        kept with, though they can be read without; `validator`: judges them, and has the catalog.
         """
         self._limits = limits or Limits()
         self._parts = Parts(part_cache_bytes, self._limits, library, patience_s)
@@ -119,6 +121,7 @@ class Intake:
         self._bodies = Bodies(waiting_bytes, library)
         self._patience = patience_s
         self._fold = fold_slashes
+        self._extra_kinds = frozenset(extras)
         self._stand_ins = STAND_INS if stand_ins is None else stand_ins
         self._table: Waiting[int] = Waiting()
         self._held: dict[int, _Held] = {}
@@ -222,13 +225,20 @@ class Intake:
             if not self._keeper.keeps(report.format):
                 return [report]
             judged = self._keeper.judge(page, report.format, reading.supply)
-            more = [url for url in reading.supply.needs if url not in needs]
+            extras = self._extras(reading)
+            judged = replace(judged, parts=tuple(dict.fromkeys((*judged.parts, *reading.found.extras))))
+            more = [url for url in (*reading.supply.needs, *extras) if url not in needs]
             if self._parts.fill(more, now):
                 continue
             if not final and not needs and any(not self._parts.is_lost(url, now) for url in more):
                 return [_waits(page, reading, more)]
             return [document_of(page, packed, report.format, judged), report]
         return self._load_alone(page, named)
+
+    def _extras(self, reading: _Reading) -> list[str]:
+        """URLs to read before the document's extras (xlinks.EXTRAS) are all on the shelf."""
+        looked = (self._parts.shelf.get(url) for url in reading.found.extras)
+        return [part for part in looked if isinstance(part, str)]
 
     def _load_alone(self, page: XmlPage, named: bool) -> list[Told]:
         """With its parts it does not parse: whose fault is it?"""
@@ -277,7 +287,7 @@ class Intake:
         self, page: XmlPage, body: bytes, shelf: Shelf, named: bool, own: bytes | None = None, *, recover: bool = False
     ) -> _Reading:
         """Parse once; `own` is the body of a part in its wrapper."""
-        found = Found(page.url, page.read_at, fold_slashes=self._fold)
+        found = Found(page.url, page.read_at, fold_slashes=self._fold, extras=self._extra_kinds)
         supply = Supply(
             page.url, shelf, self._limits, self._stand_ins, fold_slashes=self._fold, own=own,
             catalog=self._validator.catalog if self._validator else None,

@@ -3,14 +3,15 @@
 What is a link to a page: href of XHTML's a, area and link (canonical, next, alternate), src of frame and iframe, meta
 refresh; xlink:href of simple links and locators (XLink 1.1), unless xlink:show="embed" or an SVG element other
 than `a` says that it is a resource; href of xi:include (XInclude is never expanded, only told). A reference inside the
-same document ("#part") is none. An xml-stylesheet that is XSLT is a link (it is an XML document), one that is CSS
-is none. Schemas are no links but needs of the validator (schemas.py).
+same document ("#part") is none. An xml-stylesheet that is XSLT is a link (it is an XML document), one that is CSS is
+none. Schemas are no links but needs of the validator (schemas.py). What is included, XSLT stylesheets, and what XLink
+embeds on loading are told as extras too, for those who want documents whole.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from loader.parse import XLINK, Attributes
 from wire.messages import LINK_EXTERNAL, LINK_HINT, LINK_NOFOLLOW, MAX_LINKS, LinkKind, Links
@@ -27,6 +28,10 @@ _MEMO = 4_096
 """Distinct hrefs remembered with what they resolve to."""
 _OVERFLOW = 300_000
 """Distinct links counted beyond MAX_LINKS (a hash each: 25 MB at most)."""
+EXTRAS = ("xinclude", "stylesheet", "xlink")
+"""parts that are acquired with a document though it can be read without them: what xi:include names, XSLT stylesheets,
+and what XLink embeds when the document is loaded"""
+_MOST_EXTRAS = 64
 _MOST_HUBS = 8
 _CLOCK_SKEW = 86_400.0
 """Dates up to a day after the read are local times without a zone; later ones are lies."""
@@ -38,8 +43,11 @@ class Found:
     Where a URL is shown twice the first kind counts, but a plain link outweighs nofollow, and both outweigh a hint.
     """
 
-    def __init__(self, url: str, read_at: float, *, fold_slashes: bool = True) -> None:
-        """`url`: of the document, canonical; `read_at`: seconds since 1970; `fold_slashes`: see wire.urls."""
+    def __init__(self, url: str, read_at: float, *, fold_slashes: bool = True, extras: Collection[str] = ()) -> None:
+        """`url`: of the document, canonical; `read_at`: seconds since 1970; `fold_slashes`: see wire.urls.
+
+        `extras`: which of EXTRAS are told apart as parts of the document.
+        """
         self.base = url
         """what relative references are resolved against; follows xml:base"""
         self.url = url
@@ -54,6 +62,8 @@ class Found:
         self._dates: dict[str, float] = {}
         self._rates: dict[str, float] = {}
         self._hubs: dict[str, None] = {}
+        self._extras: dict[str, None] = {}
+        self._of_interest = frozenset(extras)
         self._memo: dict[str, str | None] = {}
         self._memo_base = url
 
@@ -93,6 +103,18 @@ class Found:
         """Evidence: page `url`, a link of this document, last changed at `when`; the latest counts, lies do not."""
         if url is not None and 0.0 < when <= self._read_at + _CLOCK_SKEW and url in self._flags:
             self._dates[url] = max(min(when, self._read_at), self._dates.get(url, 0.0))
+
+    def acquire(self, kind: str, href: str) -> None:
+        """A part that the document is complete without, as far as a parser is concerned; `kind`: of EXTRAS."""
+        if kind in self._of_interest and href and href[0] != "#" and len(self._extras) < _MOST_EXTRAS:
+            url = self.resolve(href)
+            if url is not None and url != self.url:
+                self._extras[url] = None
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """Canonical URLs of such parts."""
+        return tuple(self._extras)
 
     def rate(self, url: str | None, per_day: float) -> None:
         """A claim: page `url`, a link of this document or the document itself, changes so often."""
@@ -170,17 +192,23 @@ class XmlLinks:
     def styled(self, sheet: Mapping[str, str]) -> None:
         if sheet.get("type", "").partition(";")[0].strip().lower() in _XSLT:
             self.found.add(sheet.get("href", ""), LinkKind.STYLESHEET)
+            self.found.acquire("stylesheet", sheet.get("href", ""))
 
     def linked(self, tag: str, attrib: Attributes) -> None:
         kind = attrib.get(XLINK + "type", "simple")
-        if kind not in ("simple", "locator") or attrib.get(XLINK + "show") == "embed":
+        if kind not in ("simple", "locator"):
             return
         if tag.startswith(_SVG) and tag != _SVG + "a":  # image, use, gradients: parts of the picture
+            return
+        if attrib.get(XLINK + "show") == "embed":
+            if attrib.get(XLINK + "actuate") == "onLoad":
+                self.found.acquire("xlink", attrib[XLINK + "href"])
             return
         self.found.add(attrib[XLINK + "href"], LinkKind.XLINK)
 
     def _include(self, attrib: Attributes) -> None:
         self.found.add(attrib.get("href", ""), LinkKind.XLINK)
+        self.found.acquire("xinclude", attrib.get("href", ""))
 
     def _anchor(self, attrib: Attributes) -> None:
         self.found.add(attrib.get("href", ""), LinkKind.ANCHOR | _nofollow(attrib))

@@ -169,3 +169,55 @@ def test_a_wanted_entity_is_kept_as_one(page: Page) -> None:
     intake.take(page('<!DOCTYPE r [<!ENTITY e SYSTEM "e">]><r>&e;</r>'), 0.0)
     told = intake.take(page("<a/><b/>", D + "e", page=9), 0.0)
     assert [(one.page, one.format) for one in told if isinstance(one, Document)] == [(9, "entity"), (7, "xml")]
+
+
+# --- extras: parts that a document is read without, and kept with ----------------------------------------------------
+
+WHOLE = (
+    '<?xml-stylesheet type="text/xsl" href="s.xsl"?><?xml-stylesheet type="text/css" href="s.css"?>'
+    '<r xmlns:i="http://www.w3.org/2001/XInclude" xmlns:l="http://www.w3.org/1999/xlink">'
+    '<i:include href="i.xml"/><i:include href="file:///etc/passwd"/><i:include href="#own"/><i:include href="doc.xml"/>'
+    '<e l:type="simple" l:show="embed" l:actuate="onLoad" l:href="e.xml"/>'
+    '<e l:type="simple" l:show="embed" l:actuate="onRequest" l:href="no.xml"/>'
+    '<svg xmlns="http://www.w3.org/2000/svg"><image l:show="embed" l:actuate="onLoad" l:href="p.png"/></svg></r>'
+)
+EVERY = {"xinclude": "i.xml", "stylesheet": "s.xsl", "xlink": "e.xml"}
+
+
+@pytest.mark.parametrize("kinds", [(), ("xinclude",), ("stylesheet", "xlink"), tuple(EVERY)])
+def test_a_document_waits_for_the_extras_asked_for_and_is_kept_with_them(kinds: tuple[str, ...], page: Page) -> None:
+    intake = Intake(keep=FORMATS, extras=kinds)
+    wanted = {D + EVERY[kind] for kind in kinds}
+    told = intake.take(page(WHOLE), 0.0)
+    if wanted:
+        (waits,) = told
+        assert isinstance(waits, LoadReport) and waits.state is LoadState.WAITING and set(waits.needs) == wanted
+    for number, url in enumerate(sorted(wanted)):
+        told = intake.take(page("<part/>", url, page=20 + number), 0.0)
+    document = next(one for one in told if isinstance(one, Document) and one.page == 7)
+    assert set(document.parts) == wanted and finals(told)[-1] == (7, LoadState.LOADED, "")
+    assert intake.waiting == 0
+
+
+def test_an_extra_that_cannot_be_had_holds_nothing_up(page: Page) -> None:
+    intake = Intake(keep=FORMATS, extras=tuple(EVERY))
+    intake.take(page(WHOLE), 0.0)
+    told = intake.missing(D + "i.xml", 1.0)
+    assert finals(told) == [(7, LoadState.LOADED, "")] and isinstance(told[0], Document)
+
+
+def test_documents_that_include_each_other_are_both_loaded(page: Page) -> None:
+    one, two = (
+        page(f'<r xmlns:i="http://www.w3.org/2001/XInclude"><i:include href="{other}"/></r>', D + own, page=number)
+        for own, other, number in (("1.xml", "2.xml", 1), ("2.xml", "1.xml", 2))
+    )
+    intake = Intake(keep=FORMATS, extras=("xinclude",))
+    assert finals(intake.take(one, 0.0)) == [(1, LoadState.WAITING, "")]
+    told = intake.take(two, 0.0)  # its body is what the first waits for; it waits for the first itself
+    assert (1, LoadState.LOADED, "") in finals(told) and (2, LoadState.WAITING, "") in finals(told)
+    assert (2, LoadState.LOADED, "") in finals(intake.take(one, 1.0)) and intake.waiting == 0
+
+
+def test_without_a_warehouse_extras_are_links_only(page: Page) -> None:
+    (report,) = Intake(extras=tuple(EVERY)).take(page(WHOLE), 0.0)
+    assert isinstance(report, LoadReport) and report.state is LoadState.LOADED and D + "i.xml" in report.links.urls
