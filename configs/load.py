@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -15,12 +16,18 @@ from typing import Any, get_args, get_origin
 
 import msgspec
 
-from configs.schema import Focus, Rule, Section, Settings
+from configs.schema import Blackout, Budget, Cluster, Focus, Rule, Section, Settings
 from wire.errors import InputError
 
 PREFIX = "XYRO_"
-TABLES: dict[str, type[Section]] = {"rules": Rule, "focus": Focus}
-"""settings that are lists of tables, [[rules]] and [[focus]]"""
+TABLES: dict[str, type[Section]] = {
+    "rules": Rule,
+    "focus": Focus,
+    "budgets": Budget,
+    "blackouts": Blackout,
+    "clusters": Cluster,
+}
+"""settings that are lists of tables: [[rules]], [[focus]], [[budgets]], [[blackouts]], [[clusters]]"""
 MOST_FOCUS = 7
 """tables of [[focus]]: the virtual page tells so many groups of pages apart (opic/focus.py)"""
 Layer = dict[str, dict[str, Any]]
@@ -79,6 +86,10 @@ def _tables(source: str, name: str, tables: object) -> list[dict[str, Any]]:
         }
         if kind is Focus:
             _check_focus(place, values)
+        if kind in (Budget, Blackout) and "host" not in table:
+            raise InputError(f"{place} host: expected a host, or *.example.org for all below it, got nothing")
+        if kind is Cluster and not (table.get("name") and (table.get("urls") or table.get("patterns"))):
+            raise InputError(f"{place} expected a name, and urls or patterns that say which pages belong to it")
         checked.append(values)
     _check_number(source, checked if TABLES[name] is Focus else [])
     return checked
@@ -87,15 +98,18 @@ def _tables(source: str, name: str, tables: object) -> list[dict[str, Any]]:
 def _check_focus(place: str, table: Mapping[str, Any]) -> None:
     if "weight" not in table:
         raise InputError(f"{place} weight: expected how many shares of an ordinary page its pages get, got nothing")
-    if not any(table.get(key) for key in ("patterns", "hosts", "kinds", "words")):
-        raise InputError(f"{place} expected patterns, hosts, kinds or words that say which pages it is for, got none")
+    if not any(table.get(key) for key in ("patterns", "hosts", "kinds", "words", "leads_to")):
+        raise InputError(
+            f"{place} expected patterns, hosts, kinds, words or leads_to that say which pages it is for, got none"
+        )
 
 
 def _check_number(source: str, tables: Sequence[Mapping[str, Any]]) -> None:
     if len(tables) > MOST_FOCUS:
         raise InputError(f"{source}: [[focus]]: {len(tables)} tables; at most {MOST_FOCUS}: put patterns together")
-    if sum(bool(table.get("words")) for table in tables) > 1:
-        raise InputError(f"{source}: [[focus]]: words stand in several tables; put them together in one")
+    for key in ("words", "leads_to"):
+        if sum(bool(table.get(key)) for table in tables) > 1:
+            raise InputError(f"{source}: [[focus]]: {key} stand in several tables; put them together in one")
 
 
 def _environment(environ: Mapping[str, str]) -> Layer:
@@ -175,7 +189,7 @@ def _convert(place: str, value: object, field: Any, strict: bool = True) -> Any:
         converted = msgspec.convert(value, field, strict=strict)
         check = CHECKS.get((meta.extra or {}).get("check", ""))
         if check is not None:
-            for item in converted:
+            for item in converted if many else (converted,):
                 check(item)
     except ValueError as error:  # msgspec.ValidationError is one, too
         wanted = f"a list of {meta.description}" if many else meta.description
@@ -215,12 +229,53 @@ def _server(text: str) -> None:
         raise ValueError(port)
 
 
-CHECKS: dict[str, Callable[[str], None]] = {"network": _network, "server": _server}
+def _hours(text: str) -> None:
+    """ "8-18,22:30-6": hours or hours:minutes, 24 as an end only."""
+    for part in text.split(","):
+        ends = part.split("-")
+        minutes = [60 * int(hour) + int(minute or 0) for hour, _, minute in (end.partition(":") for end in ends)]
+        sound = all(int(end.partition(":")[2] or 0) < 60 for end in ends)
+        if (
+            len(minutes) != 2
+            or not (sound and minutes[0] < 1440 and 0 < minutes[1] <= 1440)
+            or minutes[0] == minutes[1]
+        ):
+            raise ValueError(text)
+
+
+def _days(text: str) -> None:
+    for part in text.split(","):
+        if not 1 <= len(part.split("-")) <= 2 or not set(part.split("-")) <= set(DAYS):
+            raise ValueError(text)
+
+
+def _timezone(text: str) -> None:
+    from zoneinfo import ZoneInfo
+
+    try:
+        ZoneInfo(text)
+    except (KeyError, OSError) as error:  # ZoneInfoNotFoundError is a KeyError
+        raise ValueError(text) from error
+
+
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+CHECKS: dict[str, Callable[[str], None]] = {
+    "network": _network,
+    "server": _server,
+    "hours": _hours,
+    "days": _days,
+    "timezone": _timezone,
+}
 """What a type and a pattern cannot say: the name in Meta.extra -> raises ValueError."""
 
 
 def _check_relations(settings: Settings) -> None:
     refresh, fetch = settings.refresh, settings.fetch
+    pages = [page for page, _ in refresh.gamma_schedule]
+    if any(after <= before for before, after in itertools.pairwise(pages)):
+        raise InputError(f"settings: [refresh] gamma_schedule: its pages do not rise ({pages}): order the pairs")
+    if refresh.policy == "mixed" and not refresh.alpha and not refresh.beta:
+        raise InputError("settings: [refresh] alpha and beta: both 0, no page would ever be read again: raise one")
     for section, low_name, low, high_name, high in (
         ("refresh", "min_interval", refresh.min_interval, "max_interval", refresh.max_interval),
         ("fetch", "connect_timeout", fetch.connect_timeout, "total_timeout", fetch.total_timeout),

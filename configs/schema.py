@@ -139,7 +139,9 @@ class Fetch(Section, frozen=True):
     name_servers: tuple[Server, ...] = ()
     only_net: tuple[Network, ...] = ()
     allow_private: tuple[Network, ...] = ()
-    signature: Annotated[Literal["bytes", "text"], Meta(description='"bytes" or "text"')] = "bytes"
+    signature: Annotated[
+        Literal["bytes", "text", "links"], Meta(description='"bytes", "text" or "links"')
+    ] = "bytes"
 
 
 class Opic(Section, frozen=True):
@@ -194,14 +196,18 @@ class Refresh(Section, frozen=True):
     ] = "obsolescence"
     alpha: Share = 1.0
     beta: Share = 1.0
-    execution: Annotated[Literal["folders", "scan"], Meta(description='"folders" or "scan"')] = "folders"
     min_interval: Seconds = 0.0
     max_interval: Annotated[float, Meta(ge=1, le=1e9, description="a number of seconds, 1 or more")] = 31_536_000.0
     min_importance: Number = 0.0
     hopeless: Say = 0.0
     hopeless_interval: Annotated[float, Meta(ge=1, le=1e9, description="a number of seconds, 1 or more")] = 604_800.0
     memory: Annotated[float, Meta(ge=2, le=1e9, description="a number of reads, 2 or more")] = 50.0
+    estimator: Annotated[
+        Literal["gamma", "mle", "last-modified"], Meta(description='"gamma", "mle" or "last-modified"')
+    ] = "gamma"
+    regular: Switch = True
     time_unit: Annotated[int, Meta(ge=1, le=86_400, description="a whole number of seconds, 1 to 86400")] = 60
+    audit: Annotated[float, Meta(ge=0, le=50, description="a percentage, 0 to 50")] = 1.0
     scout_pages: Whole = 1000
     guide: Annotated[Literal["importance", "interest"], Meta(description='"importance" or "interest"')] = "importance"
 
@@ -290,6 +296,46 @@ class Api(Section, frozen=True):
     port: Annotated[int, Meta(ge=0, le=65_535, description="a port number, 0 to 65535")] = 0
 
 
+class Publish(Section, frozen=True):
+    """[publish]: what sites tell us of their own pages."""
+
+    listen: Annotated[
+        str,
+        Meta(
+            pattern=r"^$|^(\[[0-9A-Fa-f:.]+\]|[^\s/:\[\]]+):\d{1,5}$",
+            max_length=260,
+            description='host:port, such as "0.0.0.0:8090", or "" for none',
+        ),
+    ] = ""
+    tokens: Annotated[
+        dict[
+            Annotated[str, Meta(pattern=r"^[^\s/@*A-Z]+$", max_length=260)],
+            Annotated[str, Meta(pattern=r"^[!-~]+$", min_length=16, max_length=256)],
+        ],
+        Meta(description='a host -> token table, such as { "example.org" = "..." }, tokens of 16 characters or more'),
+    ] = {}
+    deadline: Annotated[float, Meta(ge=1, le=1e8, description="a number of seconds, 1 or more")] = 3_600.0
+    host_urls: Counting = 10_000
+    urls: Counting = 100_000
+    key_age: Annotated[float, Meta(ge=60, le=1e8, description="a number of seconds, 60 or more")] = 86_400.0
+    websub: Switch = False
+    callback: Annotated[
+        str,
+        Meta(pattern=r"^$|^https?://[!-~]+$", max_length=1000, description="a URL of http or https, or empty"),
+    ] = ""
+
+
+class Cluster(Section, frozen=True):
+    """[[clusters]]: pages that are refreshed together."""
+
+    name: Annotated[str, Meta(pattern=r"^[\w.-]+$", max_length=64, description="a word")] = ""
+    urls: tuple[
+        Annotated[str, Meta(pattern=r"^https?://", max_length=4096, description="URLs of http or https")], ...
+    ] = ()
+    patterns: tuple[Glob, ...] = ()
+    window: Timeout = 600.0
+
+
 class Log(Section, frozen=True):
     """[log]: what is told while it runs."""
 
@@ -310,8 +356,10 @@ class Settings(Section, frozen=True):
     store: Store = Store()
     loader: Loader = Loader()
     api: Api = Api()
+    publish: Publish = Publish()
     log: Log = Log()
     rules: tuple[Rule, ...] = ()
     focus: tuple[Focus, ...] = ()
     budgets: tuple[Budget, ...] = ()
     blackouts: tuple[Blackout, ...] = ()
+    clusters: tuple[Cluster, ...] = ()

@@ -1,11 +1,14 @@
 """The HTTP interface of a running crawler, on loopback, for the `xyro` commands and for scripts.
 
-    GET  /health                      no token: {"ok", "pid"}
+    GET  /health                      no token: {"ok", "pid", ...}, 200 or 503 (crawl/health.py)
     GET  /status   /top?n=&by=   /why?url=   /audit
     GET  /export/TABLE                JSON lines, one commit boundary, streamed: pages, documents, links, hosts
+    GET  /plan?target=&bandwidth=&policies=   what a bandwidth gives, what a freshness takes
     GET  /rank?links=0|1              what `xyro rank` computes from: MessagePack, likewise
     GET  /xml/...                     the repository of documents: crawl/xml_api.py
+    ...  /publish  /subscriptions     what sites and subscribers ask: crawl/promise_api.py
     POST /submit   {"urls": [...], "priority": "ordered"}   -> {"accepted": n, "refused": [{"url", "why"}]}
+    POST /backup   {"to": "/absolute/path"}   -> {"to", "partitions", "bytes", "seconds"}
     POST /hosts    {"host": "...", "action": "pause|resume|block"}   -> {"host", "known"}
 
 Every request but /health carries `Authorization: Bearer TOKEN`; the token is in DIR/run, readable by its owner only. It
@@ -15,26 +18,32 @@ CORS and no cookies. Errors are JSON too: {"error": "..."}.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import json
 import logging
-import os
 import socket
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
+from crawl import backup
+from crawl.forecast import Question, told, whole
+from crawl.givers import givers, targets_of
+from crawl.health import Health
 from crawl.long_looks import LongLooks
 from crawl.output import COLUMNS
+from crawl.promise_api import promise_routes
 from crawl.seeds import sort_seeds
 from crawl.single import Single
 from crawl.sites import Sites, top_sites
 from crawl.status import running
-from crawl.why import why
+from crawl.why import why, with_givers
 from crawl.xml_api import xml_routes
-from wire.errors import InputError, MachineError, XyroError
+from wire.errors import InputError, XyroError
 from wire.urls import canonical
 
 BODY = 4 << 20
@@ -76,6 +85,8 @@ class Api:
         self.single = single
         self._bearer = f"Bearer {token}".encode()
         self._names = {"127.0.0.1", "localhost", "[::1]"}
+        self.health = Health(single)
+        self._backing_up = asyncio.Lock()
         self._looks = LongLooks(single)
         self._runner: web.AppRunner | None = None
 
@@ -92,18 +103,23 @@ class Api:
                 web.get("/why", self._why),
                 web.get("/audit", self._audit),
                 web.get("/export/{table}", self._export),
+                web.get("/plan", self._plan),
                 web.get("/rank", self._rank),
                 web.post("/submit", self._submit),
                 web.post("/hosts", self._hosts),
+                web.post("/backup", self._backup),
                 *xml_routes(self.single, self._looks),
+                *promise_routes(self.single),
             ]
         )
+        self.health.start()
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN)
         await self._runner.setup()
         await web.SockSite(self._runner, listening).start()
 
     async def close(self) -> None:
         """Requests under way are ended; nothing of the crawl is pinned any more."""
+        await self.health.close()
         await self._looks.close()
         if self._runner is not None:
             await self._runner.cleanup()
@@ -137,11 +153,8 @@ class Api:
     # -- looks -----------------------------------------------------------------------------------------------------
 
     async def _health(self, _: web.Request) -> web.Response:
-        try:
-            self.single.check()
-        except Exception as error:
-            raise MachineError(f"it is failing: {error}") from error
-        return _json({"ok": True, "pid": os.getpid()})
+        said = self.health.look()
+        return _json(said, 200 if said["ok"] else 503)
 
     async def _status(self, _: web.Request) -> web.Response:
         return _json(running(self.single))
@@ -161,7 +174,20 @@ class Api:
     async def _why(self, request: web.Request) -> web.Response:
         url = canonical(request.query.get("url", ""), fold_slashes=self.single.scope.fold_slashes)
         with await self.single.views() as views:
-            return _json(why(views, url, self.single.clock.time()))
+            said, targets = why(views, url, self.single.clock.time()), targets_of(views, url)
+        if targets:
+            said = with_givers(said, await self._looks.look(lambda views: givers(views, targets, self.single.clock)))
+        return _json(said)
+
+    async def _plan(self, request: web.Request) -> web.Response:
+        target, policies = request.query.get("target"), request.query.get("policies", "")
+        try:
+            wanted = None if target is None else float(target)
+        except ValueError:
+            raise InputError("plan: target is a number above 0 and below 1") from None
+        question = Question(wanted, request.query.get("bandwidth"), tuple(filter(None, policies.split(","))))
+        pages, settings = whole(self.single.nodes), self.single.nodes[0].planner.settings.refresh
+        return _json(await asyncio.to_thread(told, pages, settings, question))
 
     async def _audit(self, _: web.Request) -> web.Response:
         return _json(await self._looks.audit())
@@ -201,6 +227,14 @@ class Api:
             raise InputError("hosts: host is a host[:port] as URLs write it, action is pause, resume or block")
         return _json({"host": host, "known": await self.single.hold(host, ACTIONS[action])})
 
+    async def _backup(self, request: web.Request) -> web.Response:
+        """Of the data directory, as of this commit, by this process and its rights."""
+        to = (await _body(request)).get("to")
+        if not isinstance(to, str) or "\0" in to or not Path(to).is_absolute():
+            raise InputError("backup: to is an absolute path")
+        async with self._backing_up:
+            return _json(await backup.running(self.single, Path(to)))
+
 
 async def _body(request: web.Request) -> dict[str, Any]:
     try:
@@ -212,8 +246,8 @@ async def _body(request: web.Request) -> dict[str, Any]:
     return given
 
 
-def _json(said: object) -> web.Response:
-    return web.json_response(said, headers=HEADERS)
+def _json(said: object, status: int = 200) -> web.Response:
+    return web.json_response(said, status=status, headers=HEADERS)
 
 
 def _error(status: int, text: str) -> web.Response:

@@ -3,9 +3,12 @@
     cli_crawl.py   crawl, serve
     cli_ask.py     submit, pause, resume, block: to the running process
     cli_look.py    status, top, why, export, audit: of a crawl that runs or does not
+    cli_backup.py  backup: a whole copy, of a crawl that runs or does not
     cli_xml.py     xml get, versions, query, diff, dtds, stats: the repository of documents, likewise
+    cli_plan.py    plan: what a bandwidth gives, what a freshness takes
     cli_rank.py    rank: the offline reference over a crawl's links
     cli_lab.py     lab web, demo, speed, opic
+    cli_publish.py publish, subscribe, subscriptions, unsubscribe
     cli_options.py what several of them share
 
 Heavy modules are imported where they are used, so that `xyro --help` and `xyro submit` start at once. Exit codes:
@@ -22,16 +25,40 @@ from typing import Any, NoReturn
 import click
 
 from crawl.cli_ask import block, pause, resume, submit
+from crawl.cli_backup import backup
 from crawl.cli_crawl import crawl, serve
 from crawl.cli_lab import lab
 from crawl.cli_look import audit, export, status, top, why
+from crawl.cli_plan import plan
+from crawl.cli_publish import publish, subscribe, subscriptions, unsubscribe
 from crawl.cli_rank import rank
 from crawl.cli_xml import xml
 from wire.errors import InputError, XyroError
 from wire.text import printable
 
 BAD_INPUT, MACHINE = 2, 3
-COMMANDS = (crawl, serve, submit, status, top, why, export, rank, audit, xml, pause, resume, block, lab)
+COMMANDS = (
+    crawl,
+    serve,
+    submit,
+    status,
+    top,
+    why,
+    plan,
+    export,
+    rank,
+    audit,
+    backup,
+    xml,
+    pause,
+    resume,
+    block,
+    lab,
+    publish,
+    subscribe,
+    subscriptions,
+    unsubscribe,
+)
 
 
 class _Main(click.Group):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -74,14 +75,16 @@ def serve(
 ) -> None:
     """Run the daemon: crawl and refresh until stopped.
 
-    `xyro submit` gives it URLs. Ctrl-C or SIGTERM stops it in order, a second one at once.
+    `xyro submit` gives it URLs. Ctrl-C or SIGTERM stops it in order, a second one at once. Without a terminal, SIGHUP
+    makes it read its settings again.
     """
-    directory, settings = settings_of(
-        data, config, crawl__scope=scope, crawl__max_depth=max_depth, politeness__delay=delay,
+    read = partial(
+        settings_of, data, config, crawl__scope=scope, crawl__max_depth=max_depth, politeness__delay=delay,
         fetch__only_net=only_net, fetch__contact=contact,
     )  # fmt: skip
+    directory, settings = read()
     from crawl.lifespan import Job, run, sentence
     from crawl.single import Bounds
 
-    ended = run(Job(directory, settings, Bounds(forever=True), (), partitions))
+    ended = run(Job(directory, settings, Bounds(forever=True), (), partitions, lambda: read()[1]))
     click.echo(sentence(ended.report), err=True)

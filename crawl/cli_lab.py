@@ -1,4 +1,4 @@
-"""The laboratory's commands: `xyro lab web`, `demo`, `speed`, `opic`."""
+"""The laboratory's commands: `xyro lab web`, `demo`, `speed`, `opic`, `refresh`, `xml`."""
 
 from __future__ import annotations
 
@@ -37,15 +37,43 @@ def _speed(options: list[str]) -> int:
     return measure(options)
 
 
+def _xml(options: list[str]) -> int:
+    from crawl.xml_lab import main as compare
+
+    return compare(options)
+
+
 def _opic(options: list[str]) -> int:
     from lab.opic_lab import main as compare
 
     return compare(options)
 
 
+def _soak(options: list[str]) -> int:
+    from crawl.soak import main as soak
+
+    return soak(options)
+
+
+def _refresh(options: list[str]) -> int:
+    from lab.refresh_lab import main as compare
+
+    return compare(options)
+
+
 _passed_on("web", "Serve a computed web on loopback.", _web)
 _passed_on("speed", "Measure what a crawl costs: ram, latency, pages.", _speed)
+def _daemon(options: list[str]) -> int:
+    from crawl.daemon_lab import main as live
+
+    return live(options)
+
+
+_passed_on("daemon", "Months of the daemon in minutes, on a clock that jumps.", _daemon)
+_passed_on("soak", "Run the daemon at full speed and see whether it leaks.", _soak)
 _passed_on("opic", "Hold OPIC against the papers and exact PageRank.", _opic)
+_passed_on("xml", "Find XML sooner by a focus: measured on a computed web.", _xml)
+_passed_on("refresh", "Compare refresh policies on changing collections.", _refresh)
 
 
 @lab.command("demo")

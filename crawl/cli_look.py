@@ -53,11 +53,13 @@ def status(data: Path | None, as_json: bool) -> None:
     if remote is not None:
         said = remote.get("/status")
     else:
+        from crawl.freshness import fresh_now
         from crawl.stopped import nodes_of
         from crawl.summary import summary
+        from wire.clock import SystemClock
 
         with nodes_of(directory) as nodes:
-            said = {**summary(nodes), "running": False}
+            said = {**summary(nodes), **fresh_now(nodes, SystemClock().time()), "running": False}
     if as_json:
         click.echo(json.dumps(said))
         return
@@ -107,10 +109,13 @@ def why(url: str, data: Path | None, as_json: bool) -> None:
     canonical(url)  # refused before anything is opened
 
     def local(views: Views) -> Any:
+        from crawl.givers import givers, targets_of
         from crawl.why import why as explain
+        from crawl.why import with_givers
 
         wanted = canonical(url, fold_slashes=views.nodes[0].scope.fold_slashes)
-        return explain(views, wanted, SystemClock().time())
+        said, targets = explain(views, wanted, SystemClock().time()), targets_of(views, wanted)
+        return with_givers(said, givers(views, targets, SystemClock())) if targets else said
 
     said = _looking(directory_of(data), "/why", local, url=url)
     if as_json:

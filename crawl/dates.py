@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 
 from configs.schema import Refresh
+from crawl.beliefs import Beliefs, Learnt
 from crawl.guide import Guide
+from crawl.meter import Meter
 from crawl.planner import Planner
 from crawl.purse import Ids, Purse
 from metadata import keys, rows
 from metadata.manager import Partition
 from metadata.rows import Mark, RefreshRow
-from metadata.states import KIND_MASK, KIND_SHIFT
-from metadata.visits import Visit, http_date, next_row
+from metadata.states import KIND_MASK, KIND_SHIFT, State
+from metadata.visits import Visit, next_row
 from opic.importance import TICKS, never_measured
-from refresh.change import DAY, DEFAULT_PRIOR, first_read, rate, update, usable_last_modified
+from refresh.change import rate
+from refresh.periodic import timed
 from wire.messages import PageReport
+
+GOLDEN = 0.618_033_988_749_895
+"""Multiples of it, modulo 1, are spread more evenly than chance: intervals of a page keep their mean."""
 
 
 @dataclass(slots=True)
@@ -46,7 +53,12 @@ class Dates:
         self.purse = purse
         self.planner = planner
         self.settings = settings
+        self.meter: Meter | None = None
+        """hears of every read, to tell how fresh all pages are"""
+        self.beliefs = Beliefs(partition, settings)
         self.guide = Guide(partition.directory, partition.number) if settings.guide == "interest" else None
+        self.joint: Callable[[int, float, float], tuple[float, float]] | None = None
+        """[[clusters]]: (page id, importance, change rate) -> those by which a member of a cluster is dated"""
 
     def date(self, settled: list[Settled], now: float) -> None:
         """Change rate, weight in S, interval and next read of the pages settled in this turn; their rows."""
@@ -54,20 +66,32 @@ class Dates:
             return
         pages = np.array([one.page for one in settled], np.int64)
         self.planner.answered(sum(one.visit.answered for one in settled), now)
-        dues, kinds = [], []
+        dues, kinds, base = [], [], self.partition.base
         clock, apart = self.purse.clock.ticks, int(self.purse.remembered * TICKS)
         flow = self._importance(pages)
         guided = flow if self.guide is None else self.guide.weigh(pages, self.columns["flags"][pages], flow, now)
         for one, importance, r, backed in zip(settled, flow, guided, self._backed(pages), strict=True):
-            belief = self._belief(one)
-            changes = rate(*belief)
-            due, heavy = self.planner.date(one.page, one.report, one.visit, one.row, r, changes, now)
-            row = next_row(one.report, one.visit, one.row, belief, heavy)
+            learnt = self.beliefs.learn(one.page, one.report, one.visit, one.row)
+            changes = rate(*learnt.belief)
+            weight, pace = (r, changes) if self.joint is None else self.joint(one.page + base, r, changes)
+            timing = self._timed(one, learnt)
+            due, heavy = self.planner.date(one.page, one.report, one.visit, one.row, weight, pace, now, timing, changes)
+            row = next_row(one.report, one.visit, one.row, learnt.belief, heavy)
             marks = one.row.marks if one.row is not None else ()
             if row.reads:
                 marks = marked(marks, Mark(importance, backed, clock, int(now)), apart)
-            row = msgspec.structs.replace(row, marks=marks, error=one.error or row.error)
+            row = msgspec.structs.replace(
+                row,
+                marks=marks,
+                error=one.error or row.error,
+                said=learnt.said,
+                counted=self.beliefs.count(one.page, one.row, row),
+                diary=learnt.diary,
+                visits=learnt.visits,
+            )
             self.partition.put(keys.REFRESH.key(one.page), rows.pack(row))
+            if self.meter is not None:
+                self.meter.settled(one.page, one.report, one.visit, one.row, row)
             dues.append(due)
             kinds.append(int(row.kind) << KIND_SHIFT)
         self.columns["due"][pages] = dues
@@ -76,6 +100,7 @@ class Dates:
         )
         for name in ("due", "flags"):
             self.columns.touch(name, pages)
+        self.beliefs.keep()
 
     def _importance(self, pages: Ids) -> list[float]:
         """Flow of pages just read; where a page has not spent yet (its load goes on), the estimate of now."""
@@ -92,19 +117,11 @@ class Dates:
         found: list[int] = np.minimum(age, int(self.purse.span * TICKS)).tolist()
         return found
 
-    def _belief(self, one: Settled) -> tuple[float, float]:
-        """Gamma(a, b) of the change rate after this report (algorithms.md E)."""
-        row, report = one.row, one.report
-        if one.visit.changed is None or row is None or not row.last_read:
-            if row is not None and row.reads and row.rate_b:
-                return row.rate_a, row.rate_b
-            hinted = float(row.last_change) if row is not None and not row.reads else 0.0
-            said = http_date(report.last_modified) if report.last_modified else hinted or None
-            return first_read(DEFAULT_PRIOR, usable_last_modified(said, report.ended))
-        tau = (report.ended - row.last_read) / DAY
-        a, b = (row.rate_a, row.rate_b) if row.rate_b else (DEFAULT_PRIOR.a, DEFAULT_PRIOR.b)
-        age = None
-        if one.visit.changed and report.last_modified:
-            said = http_date(report.last_modified)
-            age = usable_last_modified(said, report.ended, float(row.last_read))
-        return update(a, b, tau, one.visit.changed, age, DEFAULT_PRIOR, self.settings.memory)
+    def _timed(self, one: Settled, learnt: Learnt) -> Callable[[float], float] | None:
+        """How the interval of a page that changes by the clock becomes a read just after it has changed."""
+        if learnt.habit is None or one.visit.state is not State.READ:
+            return None
+        habit, ended = learnt.habit, one.report.ended
+        reads = one.row.reads if one.row is not None else 0
+        draw = ((one.page + reads) * GOLDEN) % 1.0
+        return lambda wait: timed(habit, ended, wait, draw)

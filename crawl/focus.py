@@ -2,7 +2,8 @@
 
 A page's class (opic/focus.py) is twice the number of the [[focus]] table that it fits, 0 for none, and one more while
 it waits to be read for the first time. Patterns and hosts decide when a page is minted, kinds when it is read, words
-when a link with such words is met; the class lies in the column `flags`. With default settings nothing here is called.
+when a link with such words is met, `leads_to` when one of its links is found to be such a document (interest.py); the
+class lies in the column `flags`. With default settings nothing here is called.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from numpy.typing import NDArray
 
 from configs.schema import Focus as Table
 from configs.schema import Settings
+from crawl.interest import Interest
 from crawl.purse import NO_PAGES, Purse
 from crawl.scope import globs
 from metadata import keys, rows
+from metadata.documents import Documents
 from metadata.hot import Columns
 from metadata.manager import Partition
-from metadata.states import CLASS_SHIFT, KIND_MASK, KIND_SHIFT, QUERY, WORDED, State
+from metadata.states import CLASS_SHIFT, KIND_MASK, KIND_SHIFT, LEADS, QUERY, WORDED, State
 from opic.cash import LINK
 from opic.focus import CLASSES, FocusedPage, Terms, weights_of
 from wire.messages import LINK_FOCUSED, LINK_HINT, LINK_NOFOLLOW, Kind, Links
@@ -29,6 +32,7 @@ from wire.urls import host_of
 Ids = NDArray[np.int64]
 _UNREAD, _FOREIGN = int(State.UNREAD), int(State.FOREIGN)
 _UNFOLLOWED = LINK_NOFOLLOW | LINK_HINT
+NONE: frozenset[str] = frozenset()
 _NO_QUERY = ~QUERY & 0xFFFF
 _UNASKED = ~(QUERY | WORDED) & 0xFFFF
 
@@ -41,10 +45,12 @@ class _Fit:
         self.hosts = frozenset(table.hosts)
         self.below = tuple(host[1:] for host in table.hosts if host.startswith("*."))
         self.kinds = frozenset(Kind[kind] for kind in table.kinds)
-        self.words = bool(table.words)
+        self.words, self.leads = bool(table.words), bool(table.leads_to)
 
-    def __call__(self, url: str, host: str, kind: int, worded: bool) -> bool:
-        if (self.words and not worded) or (self.kinds and kind not in self.kinds):
+    def __call__(self, url: str, host: str, kind: int, flags: int) -> bool:
+        if (self.words and not flags & WORDED) or (self.leads and not flags & LEADS):
+            return False
+        if self.kinds and kind not in self.kinds and not (self.leads and kind == Kind.UNKNOWN):
             return False
         if self.hosts and host not in self.hosts and not host.endswith(self.below):
             return False
@@ -64,18 +70,20 @@ class Focus:
         )
         self.tables = [_Fit(table) for table in tables] if self.terms.by_class else []
         self.words = focus_words(settings) if self.terms.by_class else frozenset()
+        self.formats = frozenset(form for table in tables for form in table.leads_to) if self.terms.by_class else NONE
+        """of documents that pages are to lead to"""
         self.queries = self.terms.query != LINK
         self.on = self.terms.by_class or self.queries
-        asked = [(table.patterns, table.hosts, table.kinds, bool(table.words)) for table in tables]
+        asked = [(table.patterns, table.hosts, table.kinds, bool(table.words), table.leads_to) for table in tables]
         self.text = repr((asked, self.terms.by_class, self.queries)) if self.on else ""
         """what decides classes and flags: another text on a resume applies to all known pages"""
 
-    def slot(self, url: str, kind: int, worded: bool) -> int:
-        """Number of the first table that fits, 1 ...; 0: none does."""
+    def slot(self, url: str, kind: int, flags: int) -> int:
+        """Number of the first table that fits, 1 ...; 0: none does. flags: WORDED, LEADS."""
         if self.tables:
             host = host_of(url)
             for number, fits in enumerate(self.tables, 1):
-                if fits(url, host, kind, worded):
+                if fits(url, host, kind, flags):
                     return number
         return 0
 
@@ -88,8 +96,10 @@ def focus_words(settings: Settings) -> frozenset[str]:
 class Classing:
     """Classes of one partition's pages. Always holds between groups: a page's odd class says that it is UNREAD."""
 
-    def __init__(self, partition: Partition, purse: Purse, focus: Focus) -> None:
+    def __init__(self, partition: Partition, purse: Purse, focus: Focus, documents: Documents) -> None:
         self.partition, self.purse, self.focus = partition, purse, focus
+        self.documents = documents
+        self.interest = Interest(partition, focus.formats)
         self.on = focus.on
         self.stale = False
         """other rules made the classes: `renew` before anything else"""
@@ -146,6 +156,8 @@ class Classing:
             if not partition.flags[page] & WORDED:
                 partition.set_flag(page, WORDED)
                 self._moved.setdefault(page, partition.url(page))
+        for page in self.interest.take_changed():
+            self._moved.setdefault(page, partition.url(page))
         self._settle()
         self._worded = []
         return np.unique(pages[foreign])
@@ -162,6 +174,8 @@ class Classing:
         own = columns["state"][:n] != _FOREIGN
         flags: NDArray[np.uint16] = columns["flags"][:n] & np.uint16(_UNASKED if self._other_words else _NO_QUERY)
         _write(columns, flags)
+        self.interest.renew(self._format)
+        flags = columns["flags"][:n].copy()
         classes = (
             np.where(columns["state"][:n] == _UNREAD, 1, 0) if self.focus.terms.by_class else np.zeros(n, np.int64)
         )
@@ -176,8 +190,12 @@ class Classing:
 
     def _class(self, page: int, url: str) -> int:
         flags = self.partition.flags[page]
-        slot = self.focus.slot(url, (flags & KIND_MASK) >> KIND_SHIFT, bool(flags & WORDED))
+        slot = self.focus.slot(url, (flags & KIND_MASK) >> KIND_SHIFT, flags)
         return 2 * slot + (self.partition.states[page] == _UNREAD) if self.focus.terms.by_class else 0
+
+    def _format(self, page: int) -> str:
+        stored = self.documents.latest(page)
+        return stored.format if stored is not None else ""
 
     def _query(self, url: str) -> int:
         return QUERY if self.focus.queries and "?" in url else 0

@@ -4,7 +4,8 @@ start: settings, guard, interface's socket, data directory (locked), nodes, DIR/
 stop:  no new reads, those under way end, everything is committed, snapshot, DIR/run removed
 
 Whatever can be refused is refused before the data directory is made. SIGINT, SIGTERM and SIGHUP stop in order, and the
-process ends with its closing report and 0: that was no failure. A second signal ends it at once with 128 + its number;
+process ends with its closing report and 0: that was no failure. (A daemon without a terminal reads its settings again
+on SIGHUP: reload.py.) A second signal ends it at once with 128 + its number;
 what was committed stays, and the journal brings it back.
 """
 
@@ -19,19 +20,22 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from configs.schema import Settings
-from crawl import given, run_file
+from crawl import given, publish, run_file
 from crawl.api import Api, listen
 from crawl.data_dir import DataDir
 from crawl.guarding import check_contact, guard_of
 from crawl.progress import show
+from crawl.reload import reload
 from crawl.seeds import why_refused
 from crawl.single import Bounds, Single
+from crawl.websub import callback_of
 from wire.errors import InputError
 from wire.urls import canonical
 from xyro.guard import Guard
@@ -49,6 +53,8 @@ class Job:
     bounds: Bounds
     seeds: tuple[str, ...] = ()
     partitions: int | None = None
+    again: Callable[[], Settings] | None = None
+    """a daemon: reads its settings anew, on SIGHUP"""
 
 
 @dataclass(slots=True)
@@ -77,15 +83,27 @@ def run(job: Job) -> Ended:
             f"`xyro status --data {job.data}` shows it, and it ends by Ctrl-C or `kill {remote.pid}`"
         )
     with contextlib.ExitStack() as stack:
-        signals = stack.enter_context(_Signals().installed())
+        signals = stack.enter_context(_Signals(job.again is not None and not _has_terminal()).installed())
         listening = stack.enter_context(listen(settings.api.host, settings.api.port))
+        public = _public(settings)
+        if public is not None:
+            stack.enter_context(public)
         data = _open(job, make=bool(seeds) or job.bounds.forever)
         stack.callback(data.close)
         given.remember(job.data, settings)
         gc.collect()
         gc.freeze()  # imports live for ever: spare the collector from looking at them again and again
         gc.set_threshold(50_000, 20, 50)
-        return uvloop.run(_Life(job, seeds, signals).run(data, guard, listening))
+        return uvloop.run(_Life(job, seeds, signals, public).run(data, guard, listening))
+
+
+def _public(settings: Settings) -> socket.socket | None:
+    """The socket of [publish] listen, None where it is off. InputError: websub without what it needs."""
+    if settings.publish.websub:
+        callback_of(settings.publish.callback)
+        if not settings.publish.listen:
+            raise InputError("[publish] websub needs listen: where hubs reach this machine")
+    return publish.listen(settings.publish.listen)
 
 
 def _open(job: Job, make: bool) -> DataDir:
@@ -97,24 +115,32 @@ def _open(job: Job, make: bool) -> DataDir:
 class _Life:
     """One run."""
 
-    def __init__(self, job: Job, seeds: list[str], signals: _Signals) -> None:
+    def __init__(self, job: Job, seeds: list[str], signals: _Signals, public: socket.socket | None = None) -> None:
         self.job = job
         self.seeds = seeds
         self.signals = signals
+        self.public = public
+        """where sites publish"""
         self.stop = asyncio.Event()
 
     async def run(self, data: DataDir, guard: Guard, listening: socket.socket) -> Ended:
         """From start to stop, whatever happens in between."""
-        self.signals.attach(asyncio.get_running_loop(), self._stopped)
+        loop = asyncio.get_running_loop()
+        self.signals.attach(loop, self._stopped)
         host, port = listening.getsockname()[:2]
         guard.deny(host, port)
         single = Single(data, self.job.settings, guard, self.job.bounds)
+        if self.job.again is not None:
+            self.signals.attach_again(loop, partial(reload, single, self.job.again))
         api = Api(single, token := secrets.token_urlsafe(24))
+        listener = self._listener(single, guard)
         ended = Ended()
         reason = "failed"
         try:
             single.start()
             await api.start(listening)
+            if listener is not None and self.public is not None:
+                await listener.start(self.public)
             run_file.write(self.job.data, host, port, token)
             self._greet(single, data.created, host, port)
             await self._submit(single, ended)
@@ -122,10 +148,20 @@ class _Life:
         finally:
             run_file.remove(self.job.data)
             await api.close()
+            if listener is not None:
+                await listener.close()
             await single.stop()
         single.check_writes()
         ended.report, ended.best = closing_report(single, reason), single.best
         return ended
+
+    def _listener(self, single: Single, guard: Guard) -> publish.Listener | None:
+        """For sites and hubs, if they may tell us something. Our own fetchers never read it."""
+        if self.public is None:
+            return None
+        host, port = self.public.getsockname()[:2]
+        guard.deny(host, port)
+        return publish.Listener(single, single.publishing, single.websub)
 
     def _greet(self, single: Single, created: bool, host: str, port: int) -> None:
         what = "a new crawl" if created else f"resuming: {single.known:,} pages known, {single.reads_total:,} reads"
@@ -169,9 +205,12 @@ class _Signals:
     By handlers of `signal`, not of the loop: those would wait for the loop's turn, and a second signal must not.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, again: bool = False) -> None:
+        """again: SIGHUP asks for the settings to be read again instead."""
+        self.again = again
         self._count = 0
         self._tell: tuple[asyncio.AbstractEventLoop, Any] | None = None
+        self._reload: tuple[asyncio.AbstractEventLoop, Any] | None = None
 
     @contextlib.contextmanager
     def installed(self) -> Iterator[_Signals]:
@@ -192,7 +231,16 @@ class _Signals:
         if self._count:
             tell()
 
+    def attach_again(self, loop: asyncio.AbstractEventLoop, reload: Any) -> None:
+        """From now on SIGHUP calls `reload`, on the loop; one that came before found the settings fresh anyway."""
+        self._reload = loop, reload
+
     def _came(self, number: int, _: object) -> None:
+        if number == signal.SIGHUP and self.again:
+            if self._reload is not None:
+                loop, reload = self._reload
+                loop.call_soon_threadsafe(reload)
+            return
         self._count += 1
         if self._count > 1:
             if sys.stderr.isatty():
@@ -201,6 +249,15 @@ class _Signals:
         if self._tell is not None:
             loop, tell = self._tell
             loop.call_soon_threadsafe(tell)
+
+
+def _has_terminal() -> bool:
+    """Is there a terminal whose end SIGHUP would tell?"""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def closing_report(single: Single, reason: str) -> dict[str, Any]:

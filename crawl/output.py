@@ -14,6 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
+from crawl.told import COLUMNS as HOST_CLAIMS
 from wire.errors import InputError, MachineError
 
 COLUMNS: dict[str, dict[str, type]] = {
@@ -88,6 +89,7 @@ COLUMNS: dict[str, dict[str, type]] = {
         "failures": int,
         "next_read": str,
         "held": str,
+        **HOST_CLAIMS,
     },
 }
 """columns of each table and their types; any may be null"""

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from configs.schema import Store
-from crawl.page_node import PageNode, Turn, Work
+from crawl.page_node import Edit, PageNode, Turn, Work
 from metadata.manager import Commit
 from metadata.snapshot import Step
 from wire.bus import Bus
@@ -75,6 +75,10 @@ class PageLoop:
         self._work = Work()
         self._broken = False
         """set by the writer thread"""
+        self.committed_at: float | None = None
+        """when the last commit group reached the disk (monotonic); None: none did yet"""
+        self._since: dict[int, float] = {}
+        """number of a group that waits for the disk -> since when, the oldest first"""
         self.accepted: dict[int, asyncio.Future[None]] = {}
         """by id of a Submit that was posted here: done when it is on disk"""
 
@@ -147,6 +151,15 @@ class PageLoop:
         async with self._gate:
             await self._turn()
 
+    async def edit(self, change: Callable[[], None]) -> None:
+        """Make a change with the next commit group (`Edit`); returns when it is on disk."""
+        edit = Edit(change, asyncio.get_running_loop().create_future())
+        self._work.edits.append(edit)
+        async with self._gate:
+            if self._work.edits:  # else a group that somebody else began has taken it along
+                await self._turn()
+        await edit.done
+
     @contextlib.asynccontextmanager
     async def boundary(self) -> AsyncIterator[None]:
         """Nothing is under way: what is in memory is what is on disk, for as long as this is held."""
@@ -183,16 +196,25 @@ class PageLoop:
 
     async def _write(self, turn: Turn, work: Work) -> None:
         loop = asyncio.get_running_loop()
+        self._since[turn.commit.number] = self.clock.monotonic()
         try:
             await loop.run_in_executor(self._writer, self._put, turn.commit)
             self.node.partition.written(turn.commit)
+            self.committed_at = self.clock.monotonic()
             self._leave(turn)
             self._synced(len(work.visits))
         except Exception as error:  # `failed` tells: the loop ends, and whoever runs it asks
             self._fail(error)
+            for edit in work.edits:
+                if not edit.done.done():
+                    edit.done.set_exception(MachineError(f"it could not be written: {error}"))
             return
         finally:
+            self._since.pop(turn.commit.number, None)
             self._slots.release()
+        for edit in work.edits:
+            if not edit.done.done():  # who asked may have gone away
+                edit.done.set_result(None)
         for submit in work.submits:
             if (future := self.accepted.pop(id(submit), None)) and not future.done():
                 future.set_result(None)
@@ -245,6 +267,11 @@ class PageLoop:
                 return
             if step is Step.COPIED:
                 return
+
+    @property
+    def waits_since(self) -> float | None:
+        """Since when (monotonic) the oldest group under way waits for the disk; None where none does."""
+        return next(iter(self._since.values()), None)
 
     @property
     def quiet(self) -> bool:

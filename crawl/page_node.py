@@ -14,7 +14,8 @@ Single-threaded and synchronous: time comes in, a Turn goes out; crawl/single.py
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,11 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from configs.schema import Settings
+from crawl.claims import Claims
 from crawl.dates import Dates, Settled
 from crawl.focus import Classing, Focus
 from crawl.loads import Loads
+from crawl.meter import Meter
 from crawl.planner import Planner
 from crawl.post import Post
+from crawl.promises import Promises
 from crawl.purse import NO_PAGES, Purse
 from crawl.scope import Scope
 from crawl.site_flow import SiteFlow
@@ -36,8 +40,8 @@ from loader.intake import Resumed
 from metadata import keys, links, rows
 from metadata.documents import Documents
 from metadata.manager import Commit, Partition
-from metadata.rows import LeaseRow, RefreshRow
-from metadata.states import HINTED, LEASED, NAMED, WANTED, State
+from metadata.rows import LeaseRow
+from metadata.states import NAMED, WANTED, State
 from metadata.visits import Spend, judge
 from wire.errors import MachineError
 from wire.messages import (
@@ -60,6 +64,16 @@ _UNREAD, _READ, _OUT, _BLOCKED, _FOREIGN = map(int, (State.UNREAD, State.READ, S
 """plain numbers: looking a member up in an enum costs more than all else that a page needs of its state"""
 
 
+@dataclass(slots=True, eq=False)
+class Edit:
+    """A change that somebody outside the loop wants made with a commit group: publications, subscriptions."""
+
+    change: Callable[[], None]
+    """makes its `put`s; must not raise"""
+    done: asyncio.Future[None]
+    """set when the group is on disk"""
+
+
 @dataclass(slots=True)
 class Work:
     """What came in since the last turn."""
@@ -74,9 +88,10 @@ class Work:
     submits: list[Submit] = field(default_factory=list)
     transfers: list[CashTransfer] = field(default_factory=list)
     acks: list[Ack] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.visits or self.loads or self.submits or self.transfers or self.acks)
+        return bool(self.visits or self.loads or self.submits or self.transfers or self.acks or self.edits)
 
     def add(self, message: Message) -> None:
         """Sort a message in. A message that is not for a page node is a bug of the sender."""
@@ -133,12 +148,17 @@ class PageNode:
             measures=opic.measures,
         )
         self.purse.sites = SiteFlow(partition, self.purse) if opic.sites or opic.site_weight else None
-        self.classes = Classing(partition, self.purse, focus)
+        documents = Documents(partition, settings.store.versions, settings.store.version_days)
+        self.classes = Classing(partition, self.purse, focus, documents)
         self.post = Post(partition, self.purse, self.partitions)
         self.planner = Planner(partition, self.purse, settings, refreshing)
-        documents = Documents(partition, settings.store.versions, settings.store.version_days)
         self.loads = Loads(partition, self.planner.leases, self, documents)
         self.dates = Dates(partition, self.purse, self.planner, settings.refresh)
+        self.meter = Meter(partition, self.purse, self.planner.pace, settings.refresh, self.dates.guide)
+        self.dates.meter = self.planner.gauge = self.meter
+        self.planner.sharing.measured = self.meter.fresh
+        self.claims = Claims(partition, self.planner, self.dates.beliefs)
+        self.promises = Promises(self)
         self.reads = 0
         self.read_pages = 0
         """pages that were read at least once"""
@@ -165,12 +185,16 @@ class PageNode:
             self.purse.load(state["purse"])
             self.post.load(state["post"])
             self.planner.load(state["planner"])
+            self.promises.load(state.get("promises", {}))
+            self.dates.beliefs.load(state.get("beliefs"))
             self.reads, self.read_pages = state["reads"], state["read_pages"]
             self._places.update(msgpack.unpackb(self.partition.get(_PLACES) or b"\x90"))
             self.scope.places.update(self._places)
             self._rejudge = state["scope"] != self._rules
             self.classes.recover(state)
+            self.meter.recover(state.get("meter"), now)
         self.planner.recover(now)
+        self.promises.recover()
         return self.post.recover(), self.loads.recover()
 
     def dump(self) -> dict[str, Any]:
@@ -178,6 +202,9 @@ class PageNode:
             "purse": self.purse.dump(),
             "post": self.post.dump(),
             "planner": self.planner.dump(),
+            "meter": self.meter.dump(),
+            "promises": self.promises.dump(),
+            "beliefs": self.dates.beliefs.dump(),
             "reads": self.reads,
             "read_pages": self.read_pages,
             "focus": self.classes.dump(),
@@ -215,23 +242,35 @@ class PageNode:
         acks = self._exchange(work)
         for submit in work.submits:
             self._submit(submit)
+        for edit in work.edits:
+            edit.change()
         reports = self._live(work.visits)
         spending = self._free_spends([report.page - partition.base for report in reports], free)
         self.loads.gather(work.loads.values(), work.bodies, work.documents)
+        self.promises.meet(work.loads.values())
         settled = [self._visit(report, spending) for report in reports]
+        interest = self.classes.interest
+        if interest.on:
+            for one in settled:
+                interest.settled(one.page, one.report, one.row is None or not one.row.reads)
         self.loads.late(spending)
         self._resolve_links(spending)
-        self._hint(spending.modified)
+        if interest.on:
+            interest.loaded(self.loads.ended)
+            interest.spent(spending.pages, spending.children)
+        self._hint(spending, settled, now)
         self.purse.spend(spending.pages, spending.children, born, partition.next_number)
         if self.purse.sites is not None:
             self.purse.sites.keep()
         self.purse.window.grew(self.purse.known + self.read_pages, self.purse.clock.ticks)
         self.dates.date(settled, now)
+        self.promises.settled(settled, now)  # before `orders`: what was published or is due together is ordered now
         if self.classes.on:
             self._classify(settled)
         touched = [*self._touched, *spending.children] if self.partitions > 1 else ()
         transfers = self.post.collect(touched, self._nearer, born)
         orders = self.planner.orders(now, room)
+        self.meter.close(sum(one.visit.answered for one in settled), now)
         for submit in self._elsewhere:
             self._blocking.difference_update(self.partition.urls.find(submit.urls))
         commit = partition.seal({"node": self.dump()})
@@ -301,6 +340,8 @@ class PageNode:
         first = self.partition.mint(urls, hosts, states, depths, int(self._now))
         if self.classes.on:
             self.classes.born(first, urls)
+        if self.promises.watch.on:
+            self.promises.watch.born(first + self.partition.base, urls)
         self.purse.mint(first, np.array(states, np.uint8) == State.FOREIGN)
         return first
 
@@ -309,8 +350,12 @@ class PageNode:
         if not spending.open:
             return
         parents = self.columns["depth"][[spending.pages[index] for index, _, _ in spending.open]].astype(np.int64)
-        depths = np.repeat(parents + 1, [stop - start for _, start, stop in spending.open])
+        counts, before = [stop - start for _, start, stop in spending.open], self.columns.n
+        depths = np.repeat(parents + 1, counts)
         found = self.resolve(spending.urls, depths)
+        if self.classes.interest.on:
+            sources = np.array([spending.pages[index] for index, _, _ in spending.open], np.int64)
+            self.classes.interest.introduced(found, np.repeat(sources, counts), before)
         numbers = found.astype(np.uint32)
         for index, start, stop in spending.open:
             children = spending.children[index] = numbers[start:stop]
@@ -410,6 +455,10 @@ class PageNode:
             self._store_want(page, priority)
             self.planner.want(page, priority)
 
+    def order_elsewhere(self, submit: Submit) -> None:
+        """Pages of other partitions that are to be ordered when this group is on disk."""
+        self._elsewhere.append(submit)
+
     def _is_asked(self, page: int) -> bool:
         """Was it ordered BLOCKING before, and not settled since? Thousands of documents may need the same part."""
         if page in self._blocking:
@@ -495,14 +544,12 @@ class PageNode:
             self.classes.show(report.links)
             spending.over_urls(page, followed(report.links.urls, report.links.flags))
 
-    def _hint(self, modified: Sequence[tuple[str, float]]) -> None:
-        """Sitemaps' and feeds' dates of pages that were never read: evidence for their first read, if plausible."""
-        partition = self.partition
-        for (_, when), page in zip(modified, partition.urls.find([url for url, _ in modified]), strict=True):
-            if page < 0 or partition.states[page] != _UNREAD or partition.flags[page] & (HINTED | LEASED):
-                continue
-            partition.put(keys.REFRESH.key(page), rows.pack(RefreshRow(last_change=max(0, int(when)))))
-            partition.set_flag(page, HINTED)
+    def _hint(self, spending: Spending, settled: Sequence[Settled], now: float) -> None:
+        """What sitemaps and feeds that were loaded in this turn say of other pages."""
+        if spending.loaded:
+            written = {one.page for one in settled}
+            for page, report in spending.loaded:
+                self.claims.hear(page, report, written, now)
 
     def _remember_host(self, page: int, report: PageReport) -> None:
         """Politeness to keep over a restart: only where a host must be left alone for longer than a moment."""

@@ -2,14 +2,17 @@
 
     wanted    filled by submits and loads, emptied by every turn; kept in LEASE rows over a restart
     retries   filled by temporary failures, emptied when their time has come
-    folders   filled by every read while refreshing (P1 6.6: a folder a time unit), emptied when the unit has begun
-    unread    not a queue: a scan of the columns for hosts that run low on orders (refresh/plan.py chooses)
-    parked    filled from the first three with pages of hosts that a person holds, emptied when the host is resumed
+    due       filled by every read while refreshing, emptied when their time has come (due_pages.py)
+    unread    not a queue: a scan of the columns for hosts that run low on orders (unread.py)
+    parked    filled from the first three with pages of hosts that a person holds, or that [[blackouts]] and [[budgets]]
+              shut (budgets.py), emptied when the host opens
 
 At most `leases_per_host` orders a host are out (BLOCKING and ORDERED ones may exceed it), and ORDERS_OUT in all: that
 bounds the fetch queue. A lease is (page, epoch); the epoch carries the number of the process's start, so reports of
 orders of an earlier run are recognised as stale. Only wanted orders are stored: all others are found again from the
 columns. What a queue says is a hint: the columns decide whether the page is still wanted, due or to be tried again.
+
+How often a page is read is pace.py's to say; how discovery and refresh share the orders, sharing.py's.
 """
 
 from __future__ import annotations
@@ -17,44 +20,45 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from configs.schema import Settings
-from crawl.purse import NO_PAGES, Purse
+from crawl.audits import Audits
+from crawl.budgets import Limits
+from crawl.due_pages import DuePages, second
+from crawl.meter import Meter
+from crawl.pace import DAY, Interval, Pace
+from crawl.purse import Purse
+from crawl.recount import Recount
+from crawl.sharing import Sharing
+from crawl.unread import Unread
 from metadata import keys, rows
 from metadata.manager import Partition
 from metadata.rows import RefreshRow
-from metadata.states import HINTED, LEASED, WANTED, State
+from metadata.states import HASTENED, HINTED, LEASED, WANTED, State
 from metadata.visits import Visit
 from opic.choose import Sweep
 from refresh.ahead import MEAN, Ahead
 from refresh.due import DueFolders
 from refresh.interval import Spread, weight
-from refresh.plan import choose, crowd
 from refresh.split import BandwidthMeter
 from wire.messages import FetchOrder, PageReport, Priority
 
 ORDERS_OUT = 50_000
 """most orders out at once, of a partition: about 30 MB"""
-SCAN = 1 << 17
-"""most pages that one turn looks at for unread ones: 0.3 ms"""
 EARLY_PER_HOST = 4
 """orders out per host that are given ahead of their time: enough to keep it busy, few enough that the order is fresh"""
-DUE_AT_ONCE = 512
-"""most due pages, and most retries, that one turn looks at"""
-DAY = 86_400.0
-LATEST = 0xFFFF_FFFF
-"""the last time that the column `due` can tell"""
+RETRIES_AT_ONCE = 512
+"""most retries that one turn looks at"""
 LOOK_AGAIN = 30 * DAY
 """a page that failed for good is tried once more after this long (refreshing only)"""
 _NOTHING = RefreshRow()
 _GOOD, _FAILED_FOR_NOW = State.READ, State.ERROR
-_UNREAD, _ERROR, _OUT = map(int, (State.UNREAD, State.ERROR, State.OUT))
+_ERROR, _OUT, _DISALLOWED = int(State.ERROR), int(State.OUT), int(State.DISALLOWED)
 
 
 class Lease(NamedTuple):
@@ -74,32 +78,100 @@ class Planner:
         self.refreshing = refreshing
         self.ahead: Ahead | None = None
         """a bounded `crawl --refresh` reads the page due next rather than nothing"""
+        self.gauge: Meter | None = None
+        """chooses audit reads, and hears of rows that change without a read"""
         self._weighted = 0
         """pages with a weight in S"""
         self.leases: dict[int, Lease] = {}
         self.wanted: dict[Priority, deque[int]] = {Priority.BLOCKING: deque(), Priority.ORDERED: deque()}
         self.retries: list[tuple[float, int]] = []
         self.parked: dict[int, list[int]] = {}
-        self.folders = DueFolders(1 if settings.crawl.refresh else settings.refresh.time_unit)
-        self.spread = Spread()
-        self.meter = BandwidthMeter(settings.refresh.bandwidth)
-        self.finder = Sweep(target=0.1)
+        self.limits = Limits(partition.hosts, settings.budgets, settings.blackouts)
+        self.pace = Pace(settings.refresh, partition.facts["partitions"])
+        self.sharing = Sharing(settings.refresh)
+        self.due = DuePages(partition, self.pace, purse, 1 if settings.crawl.refresh else settings.refresh.time_unit)
+        self.discovery = Unread(partition, purse, settings, self.limits)
+        self.recount: Recount | None = None
+        """under way after a switch of policy or bounds"""
         self.boot = 1
         self._count = 0
-        self._reads = 0
-        self._pace = 0.0
-        """reads a second, as of this turn"""
+        self._now = 0.0
+        self._busy = False
+        """at the last turn there was more to read than went out"""
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Other settings (SIGHUP), between two turns: how often and what is read follows from the next turn on."""
+        law = self.pace.law
+        self.settings = self.discovery.settings = settings
+        self.sharing.follow(settings.refresh)
+        self.pace.follow(settings.refresh)
+        self.limits.follow(settings.budgets, settings.blackouts)
+        if self.gauge is not None:
+            self.gauge.follow(settings.refresh)
+        if self.pace.law != law:
+            self.pace.counting = None
+            self.recount = Recount(self.partition, self.pace, self.purse, self.rewrite)
+
+    # -- looks ---------------------------------------------------------------------------------------------------
+
+    @property
+    def spread(self) -> Spread:
+        """S of the pages that are refreshed."""
+        return self.pace.spread
+
+    @property
+    def meter(self) -> BandwidthMeter:
+        """Reads that were made."""
+        return self.pace.meter
+
+    @property
+    def folders(self) -> DueFolders:
+        return self.due.folders
+
+    @property
+    def finder(self) -> Sweep:
+        return self.discovery.finder
+
+    @property
+    def scouting(self) -> bool:
+        return self.discovery.scouting
+
+    @property
+    def unread(self) -> int:
+        """Unread pages in scope that wait for an order, of hosts that nobody holds."""
+        return self.discovery.waiting
+
+    @property
+    def shut_out(self) -> bool:
+        """Do pages wait for the end of a blackout, or for a new day's budget?"""
+        return any(self.parked.get(host) for host in self.limits.until if self.partition.hosts.open[host])
+
+    @property
+    def gamma(self) -> float:
+        """Percent of the orders for discovery, as of now."""
+        return self.sharing.gamma
 
     # -- state ---------------------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
-        return {"spread": self.spread.dump(), "finder": self.finder.dump(), "boot": self.boot, "reads": self._reads}
+        return {
+            **self.pace.dump(),
+            "finder": self.finder.dump(),
+            "boot": self.boot,
+            "reads": self.discovery.reads,
+            "gamma": self.sharing.gamma,
+            "limits": self.limits.dump(),
+        }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        self.spread = Spread.load(state["spread"])
-        self.finder = Sweep.load(state["finder"])
+        same = self.pace.load(state, self.partition)
+        if not same:
+            self.recount = Recount(self.partition, self.pace, self.purse, self.rewrite)
+        self.discovery.finder = Sweep.load(state["finder"])
         self.boot = state["boot"] + 1
-        self._reads = state["reads"]
+        self.discovery.reads = state["reads"]
+        self.sharing.resume(state.get("gamma", self.sharing.gamma))
+        self.limits.load(state.get("limits", {}))
 
     def recover(self, now: float) -> None:
         """Rebuild the queues from columns and LEASE rows."""
@@ -118,8 +190,7 @@ class Planner:
                 self.ahead.put_after(page, MEAN * turn // self._weighted)
         if self.refreshing:
             pages = np.flatnonzero((due > 0) & (state != _ERROR) & (~read | (self.ahead is None))).astype(np.uint32)
-            begins = due[pages].astype(np.int64) + self.folders.unit_seconds - 1
-            self.folders.add(pages, np.minimum(begins, LATEST).astype(np.uint32))
+            self.due.recover(pages, due[pages])
 
     def want(self, page: int, priority: Priority) -> None:
         self.wanted[Priority.BLOCKING if priority is Priority.BLOCKING else Priority.ORDERED].append(page)
@@ -136,15 +207,20 @@ class Planner:
         lease = self.leases.get(page)
         if lease is not None and lease.epoch == epoch:
             self.settle(page)
+            self._not_audited(page)
             if not self._park(page):
                 self._put_back(page)
 
     def answered(self, reads: int, now: float) -> None:
         """So many orders of this turn were answered by the web; their pages are dated next."""
-        if reads:
-            self.meter.count(now, reads)
-        self._reads += reads
-        self._pace = self.meter.rate(now)
+        self.pace.answered(reads, now, self._busy)
+        self.discovery.reads += reads
+        self._share(now)
+
+    def _share(self, now: float) -> None:
+        self.sharing.renew(now, self.discovery.reads, self.pace)
+        contested = self.refreshing and self.discovery.waiting > 0
+        self.pace.share = self.sharing.refresh_share(contested, self.pace.fixed > 0.0)
 
     def date(
         self,
@@ -155,23 +231,39 @@ class Planner:
         importance: float,
         rate: float,
         now: float,
+        timed: Callable[[float], float] | None = None,
+        believed: float | None = None,
     ) -> tuple[int, float]:
-        """(next read in seconds since 1970, 0 = none; weight of the page in S) after a report."""
-        old = row.weight if row is not None else 0.0
+        """(next read in seconds since 1970, 0 = none; weight of the page in S) after a report.
+
+        believed: the change rate that the page's row will tell, if that is not the one by which it is dated.
+        timed: seconds to the next read instead of the interval, where it is known when the page changes next.
+        """
         state = visit.state
         if state is _FAILED_FOR_NOW:
+            old = row.weight if row is not None else 0.0
+            self.pace.replace(page, row, old, rate if believed is None else believed)
             heapq.heappush(self.retries, (report.retry_at, page))
-            return _second(report.retry_at), old
+            return second(report.retry_at), old
         heavy = weight(importance, rate) if state is _GOOD else 0.0
-        self.spread.replace(old, heavy)
-        self._weighted += (heavy > 0.0) - (old > 0.0)
-        wait = self.interval(heavy) if state is _GOOD else self._look_again(report, visit)
-        due = _second(now + wait) if wait else 0
+        if importance * self.pace.scale < self.pace.rules.least:
+            heavy = 0.0
+        self.pace.replace(page, row, heavy, rate if believed is None else believed)
+        self.pace.renew(now)
+        self._weighted += (heavy > 0.0) - (row is not None and row.weight > 0.0)
+        wait = self._wait(importance, rate) if state is _GOOD else self._look_again(report, visit)
+        moved = timed(wait) if timed is not None and state is _GOOD else wait
+        due = second(now + moved) if moved else 0
         if self.ahead is not None and state is _GOOD:
             self.ahead.put(page, heavy, self.spread.total / max(self._weighted, 1))
-        elif due:
-            self._file(page, due)
+        elif due and self.refreshing:
+            self.due.file(page, due)
+        self._hasten(page, moved != wait)
         return due, heavy
+
+    def _wait(self, importance: float, rate: float) -> float:
+        """Seconds to the next read of a page, or to the next look at one that the policy gives up."""
+        return min(self.pace.interval(importance, rate).seconds, self.pace.rules.ceiling * DAY)
 
     def _look_again(self, report: PageReport, visit: Visit) -> float:
         """Seconds to the next try of a page that failed for good, 0 = none is planned."""
@@ -181,21 +273,34 @@ class Planner:
             return self.settings.crawl.confirm_dead
         return DAY if visit.state is State.DISALLOWED else LOOK_AGAIN
 
-    def interval(self, heavy: float) -> float:
-        """t = K / sqrt(r lambda) within the bounds of the settings (P1 eq. 22)."""
-        bounds = self.settings.refresh
-        return self.spread.interval(heavy, self._pace, max(1.0, bounds.min_interval), bounds.max_interval)
+    def interval(self, row: RefreshRow) -> Interval:
+        """How often a page is read by the policy of now, and what says so."""
+        return self.pace.of_row(row)
 
-    def put_due(self, page: int, due: int) -> None:
-        """Date a page anew."""
-        self.partition.columns["due"][page] = due
-        self.partition.columns.touch("due", page)
-        self._file(page, due)
-
-    def _file(self, page: int, due: int) -> None:
-        """Into the folder of the first time unit that begins when the page is due: never read early, a unit late."""
+    def put_due(self, page: int, due: int, hastened: bool = True) -> None:
+        """Date a page anew. hastened: because something is known of it; else by its interval."""
+        self._hasten(page, hastened)
         if self.refreshing:
-            self.folders.put(page, min(due + self.folders.unit_seconds - 1, LATEST))
+            self.due.put(page, due)
+        else:
+            self.partition.columns["due"][page] = due
+            self.partition.columns.touch("due", page)
+
+    def _hasten(self, page: int, hastened: bool) -> None:
+        if bool(self.partition.flags[page] & HASTENED) != hastened:
+            (self.partition.set_flag if hastened else self.partition.clear_flag)(page, HASTENED)
+
+    def rewrite(self, page: int, old: RefreshRow, new: RefreshRow) -> None:
+        """A page's row changes without a read of it (evidence of its change rate, another policy): everyone hears."""
+        if (old.weight, old.rate) != (new.weight, new.rate):
+            self.pace.replace(page, old, new.weight, new.rate)
+            self._weighted += (new.weight > 0.0) - (old.weight > 0.0)
+        self.partition.put(keys.REFRESH.key(page), rows.pack(new))
+        lease = self.leases.get(page)
+        if lease is not None:  # what its report finds will be laid over this
+            self.leases[page] = Lease(lease.epoch, new)
+        if self.gauge is not None:
+            self.gauge.moved(old, new if new.weight else None)
 
     def retire(self, page: int) -> None:
         """The page left the scope: it is read no more, and its weight leaves S. No order for it may be out."""
@@ -203,16 +308,14 @@ class Planner:
         self.partition.columns.touch("due", page)
         row = self.partition.row(page)
         if row is not None and row.weight:
-            self.spread.replace(row.weight, 0.0)
-            self._weighted -= 1
-            self.partition.put(keys.REFRESH.key(page), rows.pack(msgspec.structs.replace(row, weight=0.0)))
+            self.rewrite(page, row, msgspec.structs.replace(row, weight=0.0))
 
-    # -- hosts that a person holds -------------------------------------------------------------------------------
+    # -- hosts that a person holds, or that are shut for a while -------------------------------------------------
 
     def _park(self, page: int) -> bool:
-        """Put a page of a held host aside. False: its host is not held."""
+        """Put a page of a held or shut host aside. False: its host is open."""
         host = self.partition.hosts_of[page]
-        if self.partition.hosts.open[host]:
+        if self.partition.hosts.open[host] and host not in self.limits.until:
             return False
         self.parked.setdefault(host, []).append(page)
         return True
@@ -233,25 +336,41 @@ class Planner:
             heapq.heappush(self.retries, (float(due), page))
         elif due and self.ahead is not None and partition.states[page] == _GOOD:
             self.ahead.put_after(page, 0)
-        elif due:
-            self._file(page, due)
+        elif due and self.refreshing:
+            self.due.file(page, due)
 
     # -- orders --------------------------------------------------------------------------------------------------
 
     def orders(self, now: float, room: int) -> list[FetchOrder]:
-        """The orders of this turn, most urgent first; at most `room` of them."""
+        """The orders of this turn, most urgent first; at most `room` of them. Within a commit group."""
+        self._now = now
+        for host in self.limits.renew(now):
+            self.resume(host)
+        self.pace.renew(now)
+        self._go_on_counting()
         room = min(room, ORDERS_OUT - len(self.leases))
         found: list[FetchOrder] = []
-        self._pace = self.meter.rate(now)
         if room > 0:
             self._take_wanted(found, room)
             self._take_retries(found, room, now)
-            if self.refreshing:
-                self._take_due(found, room, now)
+            if self.refreshing and self.gauge is not None:
+                self._take_audits(self.gauge.audits, found, room)
+            crowded = self.refreshing and self._take_due(found, room, now)
             if self.ahead is not None:
                 self._take_early(self.ahead, found, room)
-            self._take_unread(found, room)
+            self._take_unread(found, room, now)
+            self._busy = crowded or self.discovery.ready > 0
+        self.pace.store(self.partition)
         return found
+
+    def _go_on_counting(self) -> None:
+        if self.recount is None:
+            return
+        for page, due in self.recount.step():
+            if self.ahead is None:
+                self.put_due(page, second(due), hastened=False)
+        if self.recount.done:
+            self.recount = None
 
     def _take_wanted(self, found: list[FetchOrder], room: int) -> None:
         flags = self.partition.flags
@@ -263,7 +382,7 @@ class Planner:
 
     def _take_retries(self, found: list[FetchOrder], room: int, now: float) -> None:
         due, states, flags = self.partition.columns["due"], self.partition.states, self.partition.flags
-        for _ in range(DUE_AT_ONCE):
+        for _ in range(RETRIES_AT_ONCE):
             if not self.retries or self.retries[0][0] > now or len(found) >= room:
                 return
             at, page = heapq.heappop(self.retries)
@@ -276,24 +395,33 @@ class Planner:
             else:
                 heapq.heappush(self.retries, (now + 1.0, page))
 
-    def _take_due(self, found: list[FetchOrder], room: int, now: float) -> None:
-        partition, unit = self.partition, self.folders.unit_seconds
-        most = min(DUE_AT_ONCE, room - len(found))
-        # with nothing else to read an early page costs nobody; and B, which fell as nothing was read, says nothing then
-        contested = self._pace > 0.0 and self.unread > 0
-        for page in self.folders.pop(int(now), most).tolist() if most > 0 else ():
-            if not 0 < partition.columns["due"][page] <= now:
-                continue  # stale: it was read since and lies in a later folder
+    def _take_due(self, found: list[FetchOrder], room: int, now: float) -> bool:
+        """True: more was due than could be ordered."""
+        later = second(now + self.folders.unit_seconds)
+        crowded = False
+        for page, row in self.due.ready(now, room - len(found)):
             if not self._may_refresh(page):
                 continue
-            row = partition.row(page) or _NOTHING
-            later = row.last_read + self.interval(row.weight) if row.weight else now
-            if contested and later >= now + unit:
-                self.put_due(page, _second(later))  # K grew since it was dated
-            elif not self._has_room(page):
-                self.put_due(page, _second(now + unit))
-            else:
+            if self._has_room(page):
+                if self.partition.states[page] != _DISALLOWED:  # to ask robots.txt again is no read
+                    self.due.spent()
                 found.append(self._order(page, Priority.REFRESH, row))
+            else:
+                crowded = True
+                self.put_due(page, later, hastened=bool(self.partition.flags[page] & HASTENED))
+        return crowded or self.due.behind
+
+    def _take_audits(self, audits: Audits, found: list[FetchOrder], room: int) -> None:
+        """Pages at random, beside the plan: a full host takes them, too, or what it has to read would be left out."""
+        for page in audits.choose(room - len(found)):
+            if self._may_refresh(page):
+                found.append(self._order(page, Priority.REFRESH, self.partition.row(page)))
+            else:
+                audits.lost(page)
+
+    def _not_audited(self, page: int) -> None:
+        if self.gauge is not None:
+            self.gauge.audits.lost(page)
 
     def _take_early(self, ahead: Ahead, found: list[FetchOrder], room: int) -> None:
         """Keep the fetchers busy with the pages whose turn comes next."""
@@ -316,61 +444,14 @@ class Planner:
         host = self.partition.hosts_of[page]
         return bool(self.partition.hosts.leased[host] < self.settings.store.leases_per_host)
 
-    def _take_unread(self, found: list[FetchOrder], room: int) -> None:
-        """Refill hosts that run low, each up to its room, in one choice over the pages scanned."""
-        hosts, most = self.partition.hosts, self.settings.store.leases_per_host
-        count = len(hosts)
-        room -= len(found)
-        hungry = hosts.open[:count] & (hosts.waiting[:count] > 0) & (hosts.leased[:count] <= most // 2)
-        if room <= 0 or not hungry.any():
-            return
-        spare = np.where(hungry, most - hosts.leased[:count], 0).astype(np.int32)
-        pages = self._unread(hungry)
-        if not len(pages):
-            return
-        cash = self.purse.effective(pages)
-        urgency = self._urgency(pages, cash)
-        wanted = min(room, int(np.minimum(spare, hosts.waiting[:count]).sum()))
-        if len(pages) > wanted:
-            near = crowd(urgency, wanted)
-            pages, cash, urgency = pages[near], cash[near], urgency[near]
-        chosen = choose(urgency, self.partition.columns["host"][pages], spare, wanted)
-        theta = math.inf if self.scouting else self.finder.theta
-        for page, units in zip(pages[chosen].tolist(), cash[chosen].tolist(), strict=True):
-            priority = Priority.DISCOVER if units >= theta else Priority.SCOUT
-            row = self.partition.row(page) if self.partition.columns["flags"][page] & HINTED else None
+    def _take_unread(self, found: list[FetchOrder], room: int, now: float) -> None:
+        for page, priority in self.discovery.take(room - len(found), bool(self.leases)):
+            if self.partition.hosts_of[page] in self.limits.until:
+                continue  # its host's budget ended with an order before it
+            row = self.partition.row(page) if self.partition.flags[page] & HINTED else None
             found.append(self._order(page, priority, row))
-
-    def _urgency(self, pages: NDArray[np.int64], cash: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Breadth first while scouting, then cash, or what reaches the page's site as far as site_weight says."""
-        if self.scouting:
-            return -self.partition.columns["depth"][pages].astype(np.int64)
-        weight, sites = self.settings.opic.site_weight, self.purse.sites
-        if not weight or sites is None:
-            return cash
-        return sites.mixed(cash, self.partition.columns["host"][pages], weight)
-
-    @property
-    def scouting(self) -> bool:
-        """Few pages were read yet: breadth first (P1 section 3)."""
-        return self._reads < self.settings.refresh.scout_pages
-
-    def _unread(self, hungry: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Unread pages of hungry hosts among the next SCAN pages; on through all pages while nothing is out at all."""
-        columns, n = self.partition.columns, self.partition.columns.n
-        scanned = 0
-        while scanned < n:
-            start, stop = self.finder.chunk(n, SCAN)
-            scanned += stop - start
-            unread = columns["state"][start:stop] == _UNREAD
-            unread &= (columns["flags"][start:stop] & LEASED) == 0
-            pages = np.flatnonzero(unread) + start
-            rich = self.purse.effective(pages) >= self.finder.theta
-            self.finder.adapt(len(pages), int(rich.sum()))
-            pages = pages[hungry[columns["host"][pages]]]
-            if len(pages) or self.leases:
-                return pages
-        return NO_PAGES
+        if self.sharing.seeks(now):
+            self.sharing.hear(self.discovery.margin(self.pace, now), now)
 
     def _order(self, page: int, priority: Priority, row: RefreshRow | None) -> FetchOrder:
         partition = self.partition
@@ -378,7 +459,9 @@ class Planner:
         epoch = self.boot << 32 | self._count
         partition.lease(page)
         self.leases[page] = Lease(epoch, row)
-        host = partition.hosts.clocks.get(partition.hosts_of[page])
+        number = partition.hosts_of[page]
+        self.limits.count(number, self._now)
+        host = partition.hosts.clocks.get(number)
         known = row or _NOTHING
         whole = priority is Priority.BLOCKING or not self.settings.store.links
         return FetchOrder(
@@ -398,20 +481,9 @@ class Planner:
 
     def next_time(self) -> float:
         """When something becomes due that is not yet out (wall clock); infinite if nothing will."""
-        if self.ahead:
+        if self.ahead or self.recount is not None:
             return 0.0
         retry = self.retries[0][0] if self.retries else math.inf
-        due = self.folders.next_due() if self.refreshing else None
-        return min(retry, math.inf if due is None else float(due))
-
-    @property
-    def unread(self) -> int:
-        """Unread pages in scope that wait for an order, of hosts that nobody holds."""
-        hosts = self.partition.hosts
-        count = len(hosts)
-        return int(hosts.waiting[:count][hosts.open[:count]].sum())
-
-
-def _second(when: float) -> int:
-    """The first full second from `when` on, as the column `due` holds it."""
-    return min(max(math.ceil(when), 0), LATEST)
+        due = self.due.next_time(self._now) if self.refreshing else math.inf
+        opens = min((until for until, _ in self.limits.until.values()), default=math.inf)
+        return min(retry, due, opens)

@@ -55,6 +55,14 @@ def _user_agent(fetch: Fetch) -> str:
     return f"{fetch.user_agent}/{number} (+{who})" if who else f"{fetch.user_agent}/{number}"
 
 
+def manners_of(settings: Settings) -> Manners:
+    """--delay S replaces the three delays; else they are those of [politeness]."""
+    polite = settings.politeness
+    if polite.delay is not None:
+        return Manners.fixed(polite.delay)
+    return Manners(polite.min_delay, polite.factor, polite.factor_cap, polite.ip_delay, polite.crawl_delay_cap)
+
+
 def pool_of(
     settings: Settings,
     queue: OrderQueue,
@@ -63,15 +71,10 @@ def pool_of(
     on_report: Callable[[PageReport, Answer], None],
     may_read: Callable[[], bool],
 ) -> Pool:
-    """The pool over the queue. --delay S replaces the three delays; else they are those of [politeness]."""
-    polite = settings.politeness
-    if polite.delay is not None:
-        manners = Manners.fixed(polite.delay)
-    else:
-        manners = Manners(polite.min_delay, polite.factor, polite.factor_cap, polite.ip_delay, polite.crawl_delay_cap)
+    """The pool over the queue."""
     return Pool(
         queue,
-        Politeness(manners),
+        Politeness(manners_of(settings)),
         fetcher,
         clock,
         robots_token=settings.fetch.user_agent,

@@ -67,7 +67,7 @@ class Remote:
         with closing(http.client.HTTPConnection(self.host, self.port, timeout=QUICK)) as connection:
             connection.request("GET", "/health")
             with connection.getresponse() as response:
-                return response.status == 200 and bool(json.loads(response.read(4096))["pid"] == self.pid)
+                return response.status in (200, 503) and bool(json.loads(response.read(4096))["pid"] == self.pid)
 
     def get(self, path: str, **query: object) -> Any:
         """The JSON that the process answers with."""

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from configs.schema import Settings
+from crawl.closing import Closing
+from crawl.clustered import Clustered
 from crawl.data_dir import DataDir
 from crawl.fetch_node import FetchNode
 from crawl.library import Library
@@ -22,15 +24,22 @@ from crawl.load_node import LoadNode
 from crawl.loading import intake_of
 from crawl.page_loop import PageLoop, inbox
 from crawl.page_node import PageNode
+from crawl.publishing import Publishing
 from crawl.reading import fetcher_of, pool_of
 from crawl.scope import Scope
+from crawl.side_reads import SideReads
+from crawl.subscribed import Subscribed
+from crawl.subscription_rows import stored
 from crawl.views import Views
+from crawl.watch import Watch, scan
+from crawl.websub import WebSub
 from metadata.states import NAMED, State
 from refresh.ahead import Ahead
 from wire.bus import LocalBus
 from wire.clock import Clock, SystemClock
 from wire.messages import PageReport, Priority, Submit
 from wire.urls import host_of, partition_of
+from xyro.answer import Answer
 from xyro.guard import Guard
 from xyro.orders import OrderQueue
 
@@ -83,11 +92,19 @@ class Single:
         again = self.library.again if settings.loader.revalidate else lambda report: None
         self.loads = LoadNode(self.bus, self.clock, intake, self._signature_of, self._is_named, again)
         self.fetch = FetchNode(self.bus, self.loads, self._posted)
-        self.queue = OrderQueue(settings.refresh.gamma)
+        self.queue = OrderQueue(self._gamma())
         self.fetcher = fetcher_of(settings, guard, self.clock)
         self.pool = self.fetch.pool = pool_of(
-            settings, self.queue, self.fetcher, self.clock, self.fetch.on_report, self._may_read
+            settings, self.queue, self.fetcher, self.clock, self._on_report, self._may_read
         )
+        self.side = SideReads(self.pool.submit)
+        self.watch = Watch()
+        self.publishing = Publishing(self)
+        self.subscribed = Subscribed(self, self.fetcher.post)
+        self.clustered = Clustered(settings.clusters, self.nodes, self.watch) if settings.clusters else None
+        self.websub = WebSub(self, self.publishing, self.fetcher.post) if settings.publish.websub else None
+        self._share_promises()
+        self.closing = Closing(self.nodes, self.pool)
         self.loops = [
             PageLoop(node, self.bus, self.clock, settings.store, self._room, self._starving, self._synced)
             for node in self.nodes
@@ -99,6 +116,37 @@ class Single:
         """the most important pages, as they were when it stopped"""
         self._reads_before = 0
         self._tasks: list[asyncio.Task[None]] = []
+
+    def _share_promises(self) -> None:
+        """Clusters and subscriptions are the whole process's: every node tells and asks the same ones."""
+        self.watch.told = self.clustered.join if self.clustered is not None else None
+        for node in self.nodes:
+            node.promises.watch, node.promises.clusters = self.watch, self.clustered
+            node.promises.readers = self.subscribed.subscriptions
+            node.promises.discovered = self.websub.discovered if self.websub is not None else None
+            node.dates.joint = self.clustered.joint if self.clustered is not None else None
+
+    def _recover_promises(self) -> None:
+        """After the nodes: who belongs to clusters and subscriptions, then how these stood."""
+        kept = self.nodes[0].promises.kept
+        for _, row in stored(self.nodes[0].partition):
+            self.watch.add(row.target)
+        if self.watch.on:
+            for node in self.nodes:
+                for target, page in scan(node.partition, self.watch.targets):
+                    self.watch.take(target, page)
+        if self.clustered is not None:
+            self.clustered.load(kept.get("clusters", {}))
+        self.subscribed.subscriptions.load(kept.get("readers", {}))
+        self.subscribed.recover()
+        if self.websub is not None:
+            self.websub.recover()
+            self._tasks.append(asyncio.create_task(self.websub.run()))
+
+    def _on_report(self, report: PageReport, answer: Answer) -> None:
+        """The pool settled an order: of a page, or a read on the side."""
+        if not self.side.take(report, answer):
+            self.fetch.on_report(report, answer)
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -118,18 +166,32 @@ class Single:
                     self.pool.restore(row.name, row.next_at, row.failures)
                 if row.held:
                     self.pool.hold(node.partition.hosts.names[number])
+        self._recover_promises()
         self.loads.resume(waits)
         self._reads_before = self.reads_total
         if not self.data.created:
             polite = self.settings.politeness
             self.fetch.pause = min(polite.min_delay if polite.delay is None else polite.delay, LONGEST_PAUSE)
-        for work in (*(loop.run() for loop in self.loops), self.fetch.run(), self._housekeeping()):
+        for work in (
+            *(loop.run() for loop in self.loops),
+            self.fetch.run(),
+            self._housekeeping(),
+            self.subscribed.run(),
+        ):
             self._tasks.append(asyncio.create_task(work))
 
     async def _housekeeping(self) -> None:
         while True:
-            await self.clock.sleep(HOUSEKEEPING)
+            now = self.clock.time()
+            await self.clock.sleep(min(HOUSEKEEPING, max(self.closing.next_change() - now, 0.01)))
             self.loads.expire()
+            self.queue.gamma = self._gamma()
+            self.closing.follow(self.clock.time())
+
+    def _gamma(self) -> float:
+        """Of all partitions, by the reads that each has made."""
+        weights = [1.0 + node.reads for node in self.nodes]
+        return sum(w * node.planner.gamma for w, node in zip(weights, self.nodes, strict=True)) / sum(weights)
 
     async def submit(self, urls: Iterable[str], priority: Priority = Priority.ORDERED, *, seed: bool = True) -> None:
         """Hand canonical URLs over; returns when they are on disk."""
@@ -233,7 +295,7 @@ class Single:
         soon = self.clock.time() + PATIENCE
         for node in self.nodes:
             planner = node.planner
-            if planner.unread or any(planner.wanted.values()) or node.post.unacknowledged:
+            if planner.unread or planner.shut_out or any(planner.wanted.values()) or node.post.unacknowledged:
                 return False
             if planner.retries and planner.retries[0][0] <= soon:
                 return False
@@ -305,9 +367,11 @@ class Single:
             self.pool.hold(host)
         if held == "blocked":
             for order in self.pool.drop(host):
+                if self.side.dropped(order):
+                    continue
                 self.nodes[order.page >> 32].planner.drop(order.page & 0xFFFF_FFFF, order.epoch)
                 self.loads.missing(order.url)
-        if not held:
+        if not held and host not in self.closing.held:
             self.pool.resume(host)
         for loop in self.loops:
             await loop.turn()

@@ -1,4 +1,4 @@
-"""The benchmarks: `xyro lab speed ram | latency | pages | xml`. Everything stays on loopback; temporary data is deleted.
+"""The benchmarks: `xyro lab speed ram | latency | pages | xml`. Everything stays on loopback; data is deleted.
 
 ram        bytes of RAM per known URL, links/s into the frontier, us per page (design.md section 3 and 10)
 latency    many slow hosts at once: pages/s, RSS, event-loop lag

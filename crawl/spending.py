@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wire.messages import LINK_HINT, LINK_NOFOLLOW
+from wire.messages import LINK_HINT, LINK_NOFOLLOW, LoadReport
 
 NO_CHILDREN: NDArray[np.uint32] = np.empty(0, np.uint32)
 _UNFOLLOWED = frozenset(f for f in range(256) if f & (LINK_NOFOLLOW | LINK_HINT))
@@ -23,8 +23,8 @@ class Spending:
         self.urls: list[str] = []
         self.open: list[tuple[int, int, int]] = []
         """(index into pages, start, stop) of URL runs that wait to be resolved"""
-        self.modified: list[tuple[str, float]] = []
-        """dates of change that sitemaps and feeds tell of URLs"""
+        self.loaded: list[tuple[int, LoadReport]] = []
+        """pages whose load ended, and what was found there: sitemaps and feeds tell of other pages' changes"""
         self.loads = False
         """from here on loads are applied: their pages may have spent already"""
 

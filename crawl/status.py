@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 from typing import Any
 
+from crawl.freshness import fresh_now
 from crawl.single import Single
 from crawl.summary import summary
 from wire.messages import Priority
@@ -18,7 +19,12 @@ def running(single: Single) -> dict[str, Any]:
     counts = single.queue.counts()
     return {
         **summary(single.nodes),
+        **fresh_now(single.nodes, single.clock.time()),
         "running": True,
+        "published": single.publishing.told(),
+        "subscribed": single.subscribed.told(),
+        **({"clusters": [one.told() for one in single.clustered.clusters]} if single.clustered is not None else {}),
+        **({"websub": single.websub.told()} if single.websub is not None else {}),
         "seconds": round(elapsed, 1),
         "reads_this_run": single.reads,
         "pages_per_second": round(_speed(single, elapsed), 2),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from crawl.page_node import PageNode
+from crawl.told import doubted
 from crawl.waits import waiting_for
 from metadata.documents import Archive
 from metadata.states import NAMES, State
@@ -28,6 +29,7 @@ def summary(nodes: Sequence[PageNode]) -> dict[str, Any]:
         "reads": sum(node.reads for node in nodes),
         "states": named,
         "hosts": len({name for node in nodes for name in node.partition.hosts.names}),
+        "doubted_hosts": doubted(nodes),
         "partitions": len(nodes),
         "waiting_loads": sum(len(node.loads.waits) for node in nodes),
         "waiting_for": waiting_for(nodes),

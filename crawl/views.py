@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl import told
 from crawl.page_node import PageNode
 from crawl.trust import Trust
 from metadata import keys, links, rows
@@ -245,6 +246,7 @@ class Views:
                     "failures": row.failures,
                     "next_read": stamp(row.next_at),
                     "held": row.held or None,
+                    **told.columns(hosts, number),
                 }
 
     def top(self, count: int, by: str, now: float) -> list[dict[str, Any]]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from crawl.givers import told
+from crawl.told import evidence
 from crawl.trust import sentences
 from crawl.views import View, Views, stamp
 from crawl.waits import why_it_waits
+from crawl.why_due import of_host, of_interval, of_next, of_rate
+from crawl.why_promised import of_promises
 from metadata.states import LEASED, WANTED, State
-from wire.urls import authority
 
 
 def why(views: Views, url: str, now: float) -> dict[str, Any]:
@@ -19,7 +22,13 @@ def why(views: Views, url: str, now: float) -> dict[str, Any]:
     view = views.views[number >> 32]
     page = number & 0xFFFF_FFFF
     said = view.describe(page, views.mean)
-    return {**said, "because": [*_because(view, page, now), *why_it_waits(views, view, page), *sentences(said)]}
+    because = [*_because(view, page, now), *evidence(view, page, stamp), *why_it_waits(views, view, page)]
+    return {**said, "because": [*because, *sentences(said)]}
+
+
+def with_givers(said: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """The same with who gives the page most cash (crawl/givers.py)."""
+    return {**said, **found, "because": [*said["because"], *told(found)]}
 
 
 def _unknown(views: Views, url: str) -> list[str]:
@@ -42,28 +51,13 @@ _RULES = {
 }
 
 
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count:,} times"
-
-
 def _because(view: View, page: int, now: float) -> list[str]:
-    said = [_state(view, page)]
-    host = authority(view.url(page))
-    clock = view.partition.hosts.clocks.get(int(view.host[page]))
-    if clock is not None and clock.held:
-        said.append(f"Host {host} is {clock.held} by a person.")
-    elif clock is not None and clock.next_at > now:
-        said.append(f"Host {host} is left alone until {stamp(clock.next_at)} ({clock.failures} failures in a row).")
+    said = [_state(view, page), *of_host(view, page, now)]
     row = view.row(page)
     if row.reads and view.state[page] == State.READ:
-        said.append(
-            f"It was read {_times(row.reads)} and changed {_times(row.changes)}: about {row.rate:.3g} changes a day."
-        )
-        due = int(view.due[page])
-        if not view.node.planner.refreshing:
-            said.append("This crawl does not refresh; `xyro serve` or `crawl --refresh` would read it again.")
-        elif due:
-            said.append(f"Its next read is {stamp(due)}: t = K / sqrt(importance x change rate).")
+        said += [of_rate(row), *of_interval(view, page, row)]
+    said += of_next(view, page)
+    said += of_promises(view, page, now)
     if (children := view.children(page)) is not None:
         said.append(f"It shows {len(children)} links.")
     return said

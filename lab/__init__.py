@@ -12,6 +12,9 @@ tables, `zoo_acts` the ways to misbehave.
 
 Figures. `opic_lab` is `xyro lab opic`: `opic_figures`, `opic_graphs`, `opic_changes` and `opic_strategies` run the
 papers' experiments and any graph, `opic_rank` the offline rank at scale; `opic_plots` and `opic_text` draw and judge.
+`refresh_lab` is `xyro lab refresh`: `refresh_world` has the collections that change (`refresh_history` reads real
+ones), `refresh_sim` runs a rule of `refresh_rules` on one, with the rates of `refresh_rates`, `refresh_copies` measures
+it; `refresh_figures` and `refresh_replay` say what is run, `refresh_claims`, `refresh_text`, `refresh_plots` judge.
 `crash`, `crash_kill` and `crash_check` kill a crawl and compare what became of it; `speed` has the benchmarks' tools.
 
 What always holds: equal Shapes give equal bytes at equal times, in any process; a page's bytes change exactly when its

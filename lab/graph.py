@@ -94,10 +94,23 @@ def _parents(places: Places, rng: np.random.Generator) -> Ints:
         parents[start:end] = html[rng.integers(0, len(html), end - start)]
         parents[html[1:]] = html[np.arange(len(html) - 1) // BRANCHES]
         parents[start] = places.starts[(host - 1) // BRANCHES] if host else -1
+        if places.shape.catalogue:
+            _catalogues(parents, html, start + np.flatnonzero(kinds == Doc.XML), places.shape.catalogue)
         parents[start:end][kinds == Doc.FEED] = start
         parents[start:end][kinds == Doc.INDEX] = start if host % 2 == 0 else -1
         parents[start:end][kinds == Doc.SITEMAP] = -1
     return parents
+
+
+def _catalogues(parents: Ints, html: Ints, documents: Ints, size: int) -> None:
+    """A host's documents hang on catalogue pages, `size` a page. The first of these hangs on the host's home page, the
+    others on one another: whoever found one finds the next."""
+    count = min(-(-len(documents) // size), len(html) // 2)
+    pages = html[len(html) - count :]
+    if count:
+        parents[documents] = pages[np.arange(len(documents)) % count]
+        parents[pages[1:]] = pages[np.arange(count - 1) // BRANCHES]
+        parents[pages[0]] = html[0]
 
 
 def _law(places: Places, tree: _Edges, rng: np.random.Generator) -> _Edges:
@@ -105,6 +118,8 @@ def _law(places: Places, tree: _Edges, rng: np.random.Generator) -> _Edges:
     pages, hosts = places.shape.pages, places.hosts
     wanted = _in_degrees(places, rng)
     wanted[np.isin(places.kinds, (Doc.FEED, Doc.SITEMAP, Doc.INDEX))] = 0
+    if places.shape.catalogue:
+        wanted[places.kinds == Doc.XML] = 0
     weights = np.where(places.kinds <= Doc.XML, rng.lognormal(0.0, 0.5, pages).clip(0.3, 3.0), 0.0)
     ends = np.concatenate(([0.0], np.cumsum(weights)))
     low, high = ends[places.starts[hosts]], ends[places.starts[hosts + 1]]
@@ -225,7 +240,7 @@ def _lists(places: Places, rng: np.random.Generator) -> _Edges:
         (feed,), (index,) = start + np.flatnonzero(kinds == Doc.FEED), start + np.flatnonzero(kinds == Doc.INDEX)
         items = rng.choice(html[1:], min(FEED_ITEMS, len(html) - 1), replace=False)
         maps = start + np.flatnonzero(kinds == Doc.SITEMAP)
-        pool = start + np.flatnonzero(kinds <= Doc.XML)
+        pool = start + np.flatnonzero((kinds <= Doc.XML) & (places.born[start:end] == -np.inf))
         listed = np.sort(rng.choice(pool, max(1, round(len(pool) * places.shape.listed)), replace=False))
         pairs.append(_Edges(np.full(len(items) + 1, feed), np.concatenate(([start], items))))
         pairs.append(_Edges(np.full(len(maps), index), maps))

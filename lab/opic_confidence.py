@@ -1,6 +1,6 @@
 """The intervals of opic/confidence.py: fitted on some graphs, checked on others, beside residual and bound; as JSON.
 
-    python -m lab.opic_confidence [--fit] [--pages N] [--graph cnr-2000.npz]
+    xyro lab opic confidence [--fit] [--pages N] [--graph cnr-2000.npz]
 
 What comes out: for each history policy the law (fitted here with --fit, else the one in LAWS), its coverage on each
 test graph, and the worst ratios of true residual to `convergence` and of true error to the bound (both below 1).
@@ -8,9 +8,6 @@ test graph, and the worst ratios of true residual to `convergence` and of true e
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -233,23 +230,17 @@ def check(law: Mapping[str, Law], graph: Graph, truth: Reals | None = None, batc
     return said
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m lab.opic_confidence", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--fit", action="store_true", help="fit the laws anew instead of those in use")
-    parser.add_argument("--pages", type=int, default=6000, help="pages of the computed graphs [6000]")
-    parser.add_argument("--graph", type=Path, help="an .npz with indptr, indices, pagerank085: one more test graph")
-    options = parser.parse_args(arguments)
-    chosen = fitted(options.pages) if options.fit else LAWS
+def coverages(pages: int, anew: bool = False, path: Path | None = None) -> dict[str, Any]:
+    """The laws (fitted `anew` on graphs of so many pages, or those in use) and what they cover on other graphs.
+
+    path: an .npz as of opic_measure.load, one more graph to check. InputError: it is no graph.
+    """
+    given = None if path is None else (path.stem, *load(path))
+    chosen = fitted(pages) if anew else LAWS
     said: dict[str, Any] = {"laws": {name: law._asdict() for name, law in chosen.items()}, "test": {}}
-    for name, graph in graphs(options.pages * 3 // 2, 21).items():
+    for name, graph in graphs(pages * 3 // 2, 21).items():
         said["test"][name] = check(chosen, graph)
-    if options.graph is not None:
-        graph, truth = load(options.graph)
-        said["test"][options.graph.stem] = check(chosen, graph, truth, batch=max(64, graph.n // 200))
-    json.dump(said, sys.stdout, indent=1)
-    sys.stdout.write("\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    if given is not None:
+        stem, graph, truth = given
+        said["test"][stem] = check(chosen, graph, truth, batch=max(64, graph.n // 200))
+    return said

@@ -5,6 +5,7 @@
     xyro lab opic focus [--quick] [--pages N] [-o DIR]   a focus, unread pages paid more, internal links that say less
     xyro lab opic real --graph FILE.npz [-o DIR]         a real graph: errors on line, iterations offline
     xyro lab opic sharded [--pages N] [-o DIR]           four partitions and a post that loses, delays and repeats
+    xyro lab opic confidence [--fit] [--pages N] [--graph FILE.npz]   the intervals: laws, and what they cover, as JSON
     xyro lab opic rank [--pages N] [-o DIR] [--memory BYTES]     Table 1 of P1: the offline computation, timed
     xyro lab opic speed [--pages N] [-o DIR]             ns per link and per selection, beside a floor
     xyro lab opic --graph FILE.npz [--reads 10] [--select sweep] [--history static] [--json]
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
     options = _parser().parse_args(arguments)
     try:
-        if options.graph is not None and options.what != "real":
+        if options.graph is not None and options.what not in ("real", "confidence"):
             return _graph(options)
         return {
             "figures": _figures,
@@ -39,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "focus": _focus,
             "real": _real,
             "sharded": _sharded,
+            "confidence": _confidence,
             "rank": _rank,
             "speed": _speed,
         }[options.what](options)
@@ -58,14 +60,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=("figures", "patterns", "focus", "real", "sharded", "rank", "speed"),
+        choices=("figures", "patterns", "focus", "real", "sharded", "confidence", "rank", "speed"),
         default="figures",
     )
     parser.add_argument("--quick", action="store_true", help="small graphs: under a minute")
     parser.add_argument("-o", "--out", type=Path, default=Path("opic-lab"), help="where results go [opic-lab]")
     parser.add_argument(
-        "--pages", type=int, help="pages of a pattern [1000], of `sharded` [10000], of `rank` and `speed` [several]"
+        "--pages",
+        type=int,
+        help="pages of a pattern [1000], of `sharded` [10000], of `confidence` [6000], of `rank` and `speed` [several]",
     )
+    parser.add_argument("--fit", action="store_true", help="confidence: fit the laws anew instead of those in use")
     parser.add_argument("--memory", type=int, help="rank: bytes of private RAM for vectors; the rest goes to files")
     parser.add_argument("--graph", type=Path, help="an .npz with indptr, indices and, if known, pagerank085")
     parser.add_argument("--reads", type=float, default=10.0, help="reads a page [10]")
@@ -144,6 +149,16 @@ def _sharded(options: argparse.Namespace) -> int:
     results = sharded_files(options.out, pages, show=sys.stderr.isatty())
     _say(options, results, "sharded.txt")
     return 0 if all(run["exact"] for run in results["runs"].values()) else 1
+
+
+def _confidence(options: argparse.Namespace) -> int:
+    from lab.opic_confidence import coverages
+
+    pages = options.pages or (1_000 if options.quick else 6_000)
+    if not 500 <= pages <= 1_000_000:
+        raise InputError(f"--pages {pages}: 500 to 1,000,000")
+    sys.stdout.write(json.dumps(coverages(pages, options.fit, options.graph), indent=1) + "\n")
+    return 0
 
 
 def _focus(options: argparse.Namespace) -> int:

@@ -89,9 +89,7 @@ class Shard:
         """Spend at most `most` rich pages at the same time; returns the letters that leave."""
         if not self.known:
             return []
-        places = np.empty(0, np.int64)
-        if int(self.keys.max()) + self.virtual.scalar > 0:  # else a sweep would look for ever
-            places = self.sweep.pick(Held(self.keys, self.virtual.scalar), most)
+        places = self.sweep.pick(Held(self.keys, self.virtual.scalar), most)
         pages, cash = self.pages[places], self.keys[places] + self.virtual.scalar
         self.history.measure(places, cash / UNIT, self.clock.turnovers)
         indptr, targets = self.graph.links_of(pages)

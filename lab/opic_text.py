@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from lab.opic_policies import TRIED
+
 Results = Mapping[str, Any]
 
 
@@ -55,7 +57,7 @@ def _table(cells: list[Results]) -> list[str]:
                 f"  {cell['policy']:22} {100 * cell['rate']:>5g} % {cell['pages']:>5} {cell['wanted']:>7g} "
                 f"{cell['found']:>8.3g} {cell['found'] / cell['wanted']:>6.2f}  {seeds:>17}  {cell['verdict']}"
             )
-    return lines
+    return [*lines, "", *(f"  {line}" for line in TRIED)]
 
 
 def patterns(results: Results) -> str:

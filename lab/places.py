@@ -15,7 +15,8 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.shape import Shape
+from lab.chance import unit
+from lab.shape import DAY, Shape
 
 
 class Doc(enum.IntEnum):
@@ -48,6 +49,8 @@ FILE_SUFFIXES = ("png", "zip", "jpg", "pdf")
 PAGES_PER_SITEMAP = 300
 FOLDERS = 9
 """ordinary pages lie in /d1/ to /d8/, one in nine in the root"""
+_ARCHIVE, _BORN, _WHEN, _VEIL = 601, 602, 603, 604
+"""keys that keep the draws of different purposes apart"""
 _NUMBER = re.compile(r"(\d{1,9})\.[a-z]{3,4}$")
 _ADDRESS = re.compile(r"127\.1\.(\d{1,3})\.(\d{1,3})")
 
@@ -72,7 +75,10 @@ def disallows(host: int) -> bool:
 
 
 class Places:
-    """kinds: uint8[pages]; hosts: int64[pages]; starts: int64[hosts + 1], host h has pages starts[h]..starts[h+1]-1."""
+    """kinds: uint8[pages]; hosts: int64[pages]; starts: int64[hosts + 1], host h has pages starts[h]..starts[h+1]-1.
+
+    born: float64[pages], seconds since 1970; -inf: it was always there.
+    """
 
     def __init__(self, shape: Shape, rng: np.random.Generator) -> None:
         self.shape = shape
@@ -84,6 +90,7 @@ class Places:
             sitemaps = 1 + (int(self.starts[host + 1]) - start) // PAGES_PER_SITEMAP
             first = (*FIXED, *[Doc.SITEMAP] * sitemaps)
             self.kinds[start : start + len(first)] = first
+        self.born = _births(shape, self.kinds)
 
     def of_kind(self, *kinds: Doc) -> NDArray[np.int64]:
         """Numbers of all pages of these kinds, ascending."""
@@ -129,7 +136,13 @@ class Places:
         if page == self.starts[self.hosts[page]]:
             return "/"
         folder = page * 7919 % FOLDERS
-        return (f"/d{folder}" if folder else "") + f"/p{page}.{_suffix(kind, page)}"
+        return (f"/d{folder}" if folder else "") + f"/p{page}.{self._suffix(kind, page)}"
+
+    def _suffix(self, kind: Doc, page: int) -> str:
+        if kind is Doc.FILE:
+            return FILE_SUFFIXES[page % len(FILE_SUFFIXES)]
+        tells = kind is Doc.XML and unit(self.shape.seed, page, _VEIL) >= self.shape.veiled
+        return "xml" if tells else "html"
 
 
 def _draw_kinds(shape: Shape, hosts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.uint8]:
@@ -137,10 +150,26 @@ def _draw_kinds(shape: Shape, hosts: NDArray[np.int64], rng: np.random.Generator
     ends = np.cumsum([shape.xml, shape.redirects, shape.dead, shape.files, shape.private])
     drawn = np.array(kinds, np.uint8)[np.searchsorted(ends, rng.random(shape.pages), side="right")]
     drawn[(drawn == Doc.PRIVATE) & (hosts % 3 != 1)] = Doc.HTML
+    if shape.archives < 1.0:
+        _gather(shape, drawn, hosts, rng)
     return drawn
 
 
-def _suffix(kind: Doc, page: int) -> str:
-    if kind is Doc.FILE:
-        return FILE_SUFFIXES[page % len(FILE_SUFFIXES)]
-    return "xml" if kind is Doc.XML else "html"
+def _gather(shape: Shape, drawn: NDArray[np.uint8], hosts: NDArray[np.int64], rng: np.random.Generator) -> None:
+    """Documents on the archives only, as many as were drawn."""
+    order = sorted(range(shape.hosts), key=lambda host: unit(shape.seed, host, _ARCHIVE))
+    archive = np.isin(hosts, order[: max(1, round(shape.archives * shape.hosts))])
+    count = int((drawn == Doc.XML).sum())
+    drawn[drawn == Doc.XML] = Doc.HTML
+    room = np.flatnonzero(archive & (drawn == Doc.HTML))
+    drawn[rng.choice(room, min(count, len(room)), replace=False)] = Doc.XML
+
+
+def _births(shape: Shape, kinds: NDArray[np.uint8]) -> NDArray[np.float64]:
+    born = np.full(shape.pages, -np.inf)
+    if shape.births:
+        span = shape.birth_days * DAY / shape.speed
+        for page in np.flatnonzero(kinds == Doc.XML).tolist():
+            if unit(shape.seed, page, _BORN) < shape.births:
+                born[page] = shape.origin + span * unit(shape.seed, page, _WHEN)
+    return born

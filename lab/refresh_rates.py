@@ -44,24 +44,24 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Estimator:
-    """How rates are learned. memory: reads that count (infinite: all). last_modified: changes come with their date."""
+    """How rates are learned. memory: reads that count (infinite: all). last_modified: changes come with their date.
+    prior: what a page never read is believed to be; fitted anew to the pages read often, as soon as there are enough.
+    """
 
     memory: float = MEMORY
     last_modified: bool = False
+    prior: Prior = DEFAULT_PRIOR
 
     def of(self, world: World) -> Learned:
         return Learned(world.n, self)
 
-    def __str__(self) -> str:
-        return f"M={self.memory:g}{' Last-Modified' if self.last_modified else ''}"
-
 
 class Learned:
-    """Gamma(a, b) a page by moment matching, forgetting towards a prior that is fitted to the pages read often enough."""
+    """Gamma(a, b) a page by moment matching, drawn towards a prior that is fitted to the pages read often enough."""
 
     def __init__(self, n: int, estimator: Estimator) -> None:
         self.estimator = estimator
-        self.prior = DEFAULT_PRIOR
+        self.prior = estimator.prior
         self._a, self._b = np.full(n, self.prior.a), np.full(n, self.prior.b)
         self._reads = np.zeros(n, np.int64)
         self._turns = 0

@@ -4,11 +4,13 @@ Ours are the indices of refresh/policy.py, executed by refresh/scan.py itself: u
 mixed:A (alpha = A, beta = 1), kolobov, azar. The baselines are written down from their sources' rules, not their code:
 
 nutch         Apache Nutch's AdaptiveFetchSchedule (org.apache.nutch.crawl, read at commit 0abf975). Interval x 0.8
-              after a change, x 1.4 without (db.fetch.schedule.adaptive.dec_rate / inc_rate as in nutch-default.xml), in
-              [60 s, 365 days], at first 30 days. sync_delta (on by default): after a read without change the interval
-              is at least the age of the last change found, and the next fetch comes 0.3 of that age earlier
-              (sync_delta_rate of nutch-default.xml). Neither rate nor importance is known to it.
-nutch-plain   the same with sync_delta off.
+              after a change, x 1.4 without (db.fetch.schedule.adaptive.dec_rate / inc_rate of nutch-default.xml), 365
+              days at most. It knows neither rates nor importance, and says nothing of scarce bandwidth; so, as in
+              algorithms.md F, the page that is latest relative to its interval comes first, due or not, and all of the
+              bandwidth is spent; at first 7 days, a tick at least, no sync_delta. The kindest reading of it.
+nutch-shipped the same as shipped: 30 days at first, 60 s at least; only what is due is read; sync_delta is on: after a
+              read without change the interval is at least the age of the last change found, and the next fetch comes
+              0.3 of that age earlier (sync_delta_rate of nutch-default.xml).
 stormcrawler  StormCrawler's AdaptiveScheduler (com.digitalpebble.stormcrawler.persistence), all defaults: interval
               x 1.5 without a change, at most 14 days; after a change halfway to the least, 60 minutes; at first 1 day.
 azar-random   Azar, Horvitz, Lubetzky, Peres, Shahaf: Tractable near-optimal policies for crawling, PNAS 115 (2018):
@@ -18,7 +20,7 @@ lambdacrawl   Kolobov, Peres, Lu, Horvitz: Staying up to Date with Online Conten
               Poisson reads at rates (sqrt(lambda^2 + 4 r lambda / mu) - lambda) / 2, which minimise the harmonic
               penalty. The same rates evenly spaced are `kolobov`.
 
-Nutch and StormCrawler read what is due, most overdue first; what they leave of the bandwidth is not spent. The rates of
+As shipped, both read what is due, most overdue first, and do not spend what they leave of the bandwidth. The rates of
 Azar and LambdaCrawl are solved anew each day from the estimates of that day (sum of rates = bandwidth).
 """
 
@@ -37,6 +39,9 @@ from refresh.policy import Name, Policy, spent, water_level
 from refresh.scan import Scan
 
 Bools = NDArray[np.bool_]
+DAY = 86_400.0
+TICK = 21_600
+"""seconds from one choice to the next: the 6 h of algorithms.md F"""
 
 
 @dataclass(slots=True)
@@ -88,10 +93,9 @@ class Random:
     def choose(self, view: View, most: int) -> Ids:
         if view.now - self._solved >= self.AGAIN or len(self._rates) != len(view.rate):
             self._solve(view, most)
-        n = len(view.rate)
         with np.errstate(divide="ignore"):
-            rings = self._rng.exponential(size=n) / self._rates
-        first = np.argpartition(rings, most - 1)[:most] if most < n else np.arange(n)
+            rings = self._rng.exponential(size=len(view.rate)) / self._rates
+        first = _least(rings, most)
         chosen: Ids = first[np.isfinite(rings[first])]
         return chosen
 
@@ -101,7 +105,7 @@ class Random:
     def _solve(self, view: View, most: int) -> None:
         """Rates that take `most` reads a tick; only their ratios and zeros matter, and those hang on the multiplier."""
         importance, rate = view.importance.astype(np.float64), view.rate.astype(np.float64)
-        wanted = most * (86_400.0 / TICK)
+        wanted = most * (DAY / TICK)
 
         def spends(mu: float) -> float:
             return spent(self._policy.interval(importance, rate, mu))
@@ -112,24 +116,27 @@ class Random:
         self._solved = view.now
 
 
-TICK = 21_600
-"""seconds from one choice to the next: the 6 h of algorithms.md F"""
+Adapt = Callable[[Reals, Reals, Bools], tuple[Reals, Reals]]
+"""(interval, days since the last change found, changed) -> (interval, days by which the next fetch comes earlier)"""
 
 
-class Overdue:
-    """Pages whose next fetch is due, most overdue first; `adapt` is what a schedule makes of a read."""
+class Scheduled:
+    """Adaptive intervals. relative: the latest relative to its interval first, due or not; else what is due alone, most
+    overdue first. first: the interval of a new page (days)."""
 
-    def __init__(self, n: int, born: Reals, first: float, adapt: Callable[[Reals, Reals, Bools], tuple[Reals, Reals]]):
-        self._interval = np.full(n, first)
+    def __init__(self, born: Reals, first: float, adapt: Adapt, relative: bool = False) -> None:
+        self._interval = np.full(len(born), first)
         self._due = born + first
         self._changed_at = born.copy()
-        self._adapt = adapt
+        self._adapt, self._relative = adapt, relative
 
     def choose(self, view: View, most: int) -> Ids:
-        due = np.flatnonzero(self._due[: len(view.rate)] <= view.now / 86_400.0)
-        if len(due) > most:
-            due = due[np.argpartition(self._due[due], most - 1)[:most]] if most else due[:0]
-        return due
+        n = len(view.rate)
+        wait = self._due[:n] - view.now / DAY
+        if self._relative:
+            return _least(wait / self._interval[:n], most)
+        due = np.flatnonzero(wait <= 0.0)
+        return due[_least(wait[due], most)]
 
     def learn(self, pages: Ids, now: float, changed: Bools) -> None:
         self._changed_at[pages[changed]] = now
@@ -138,21 +145,27 @@ class Overdue:
         self._due[pages] = now + interval - early
 
 
-def nutch(sync: bool) -> Callable[[Reals, Reals, Bools], tuple[Reals, Reals]]:
-    """(interval, days since the last change found, changed) -> (interval, days the next fetch comes earlier)."""
+def _least(values: Reals, most: int) -> Ids:
+    """The places of the `most` least values, in any order."""
+    if most >= len(values):
+        return np.arange(len(values))
+    found: Ids = np.argpartition(values, most - 1)[:most] if most else np.empty(0, np.int64)
+    return found
 
-    def adapt(interval: Reals, since: Reals, changed: Bools) -> tuple[Reals, Reals]:
-        interval = interval * np.where(changed, 0.8, 1.4)
-        early = np.zeros(len(interval))
-        if sync:
-            interval, early = np.maximum(interval, since), 0.3 * since
-        return np.clip(interval, 60.0 / 86_400.0, 365.0), early
 
-    return adapt
+def nutch(interval: Reals, since: Reals, changed: Bools) -> tuple[Reals, Reals]:
+    """Nutch without sync_delta, a tick at least."""
+    return np.clip(interval * np.where(changed, 0.8, 1.4), TICK / DAY, 365.0), np.zeros(len(interval))
+
+
+def nutch_shipped(interval: Reals, since: Reals, changed: Bools) -> tuple[Reals, Reals]:
+    """Nutch with it."""
+    longer = np.maximum(interval * np.where(changed, 0.8, 1.4), since)
+    return np.clip(longer, 60.0 / DAY, 365.0), 0.3 * since
 
 
 def stormcrawler(interval: Reals, since: Reals, changed: Bools) -> tuple[Reals, Reals]:
-    """The same of StormCrawler."""
+    """StormCrawler."""
     shorter = 0.5 * interval + 0.5 * (60.0 / 1440.0)
     return np.where(changed, shorter, np.minimum(1.5 * interval, 14.0)), np.zeros(len(interval))
 
@@ -172,10 +185,18 @@ POLICIES: Mapping[str, Policy] = {
     "kolobov": _named("kolobov"),
     "azar": _named("azar"),
 }
-BASELINES = ("nutch", "nutch-plain", "stormcrawler", "azar-random", "lambdacrawl")
+BASELINES = ("nutch", "nutch-shipped", "stormcrawler", "azar-random", "lambdacrawl")
 NAMES = (*POLICIES, *BASELINES)
-LEARNERS = ("uniform", "nutch", "nutch-plain", "stormcrawler")
+BLIND = ("uniform", "nutch", "nutch-shipped", "stormcrawler")
 """rules that use no rates: the same whether rates are known or not"""
+
+
+def _mixed(name: str) -> Policy:
+    """ValueError: alpha is no number, or none that a penalty can have."""
+    try:
+        return Policy("mixed", float(name.removeprefix("mixed:")), 1.0)
+    except ValueError as error:
+        raise ValueError(f"policy {name!r}: mixed:ALPHA, ALPHA a number, 0 or more") from error
 
 
 def rule(name: str, born: Reals, seed: int) -> Rule:
@@ -183,12 +204,12 @@ def rule(name: str, born: Reals, seed: int) -> Rule:
     if name in POLICIES:
         return Indexed(POLICIES[name])
     if name.startswith("mixed:"):
-        return Indexed(Policy("mixed", float(name[6:]), 1.0))
+        return Indexed(_mixed(name))
     rng = np.random.default_rng((seed, 6))
     makers: Mapping[str, Callable[[], Rule]] = {
-        "nutch": lambda: Overdue(len(born), born, 30.0, nutch(True)),
-        "nutch-plain": lambda: Overdue(len(born), born, 30.0, nutch(False)),
-        "stormcrawler": lambda: Overdue(len(born), born, 1.0, stormcrawler),
+        "nutch": lambda: Scheduled(born, 7.0, nutch, relative=True),
+        "nutch-shipped": lambda: Scheduled(born, 30.0, nutch_shipped),
+        "stormcrawler": lambda: Scheduled(born, 1.0, stormcrawler),
         "azar-random": lambda: Random(POLICIES["azar"], rng),
         "lambdacrawl": lambda: Random(POLICIES["kolobov"], rng),
     }

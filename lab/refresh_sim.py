@@ -38,9 +38,7 @@ class Score:
         return asdict(self)
 
 
-def simulate(
-    world: World, rule: Rule, rates: Rates, bandwidth: float, watch: Watch = lambda share: None
-) -> Score:
+def simulate(world: World, rule: Rule, rates: Rates, bandwidth: float, watch: Watch = lambda share: None) -> Score:
     """bandwidth: reads a day for each page that is there, > 0."""
     copies, importance = Copies(world), world.importance.astype(np.float32)
     read_at = np.floor(world.born * DAY).astype(np.uint32)

@@ -76,7 +76,7 @@ class World:
 
 
 def of_events(importance: Reals, rate: Reals, page: Ids, times: Reals, days: float = DAYS, burn: float = BURN) -> World:
-    """A world of pages born at 0 from (page, time) of its changes in any order; those outside (0, days] are left out."""
+    """A world of pages born at 0 from (page, time) of its changes, in any order; others than (0, days] are no part."""
     kept = (times > 0.0) & (times <= days)
     page, times = page[kept], times[kept]
     order = np.lexsort((times, page))
@@ -91,7 +91,8 @@ def _pagerank(n: int, seed: int) -> Reals:
 
 
 def _rates(n: int, rng: np.random.Generator) -> Reals:
-    return np.exp(MEAN_LN + SIGMA * rng.standard_normal(n))
+    rates: Reals = np.exp(MEAN_LN + SIGMA * rng.standard_normal(n))
+    return rates
 
 
 def _independent(rate: Reals, days: float, rng: np.random.Generator) -> tuple[Ids, Reals]:

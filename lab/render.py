@@ -51,7 +51,9 @@ class Rendered:
 
 def render(web: Web, page: int, t: float) -> Rendered:
     """The page (one of our own) as it is at time t; equal for all t of one State."""
-    kind, status = web.kind(page), web.status(page)
+    kind, status = web.kind(page), web.status(page, t)
+    if not web.is_born(page, t):
+        return Rendered(status, _TYPES[Doc.DEAD], _notice("Not found", "/"))
     match kind:
         case Doc.FILE:
             return Rendered(status, _FILE_TYPES[page % 4], _MAGIC[page % 4])
@@ -95,7 +97,7 @@ def spelling(web: Web, page: int, target: int, way: int) -> str:
 
 def _html(web: Web, page: int, t: float) -> str:
     state, words = web.state(page, t), prose(web.shape.seed)
-    links = web.links(page, state.version)
+    links = web.shown(page, t)
     anchors = [_anchor(web, page, link, place) for place, link in enumerate(links)]
     title, day = words.title(page), datetime.fromtimestamp(int(state.modified), UTC)
     extra = _extra(web, page)

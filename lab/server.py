@@ -17,11 +17,12 @@ import errno
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from email.utils import formatdate
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 from lab.access_log import AccessLog, Entry
 from lab.answers import CACHE_BYTES, Answers, Request, Response, refusal, status_line
@@ -54,8 +55,12 @@ class WebServer:
         latency: float = 0.0,
         log: Path | None = None,
         cache_bytes: int = CACHE_BYTES,
+        told: Callable[[int, Request, float], None] | None = None,
     ) -> None:
-        """port 0: the system chooses; latency: seconds before each answer; log: access log (see access_log.py)."""
+        """port 0: the system chooses; latency: seconds before each answer; log: access log (see access_log.py).
+
+        told: called with host, request and time of each answer.
+        """
         self.web = web
         self.clock = clock or SystemClock()
         self.latency = latency
@@ -64,6 +69,7 @@ class WebServer:
         self._port = port
         self._log_path = log
         self._cache_bytes = cache_bytes
+        self.told = told
         self._servers: list[asyncio.Server] = []
 
     async def __aenter__(self) -> WebServer:
@@ -134,9 +140,7 @@ class _Connection(asyncio.Protocol):
         self._delayed: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if not isinstance(transport, asyncio.Transport):
-            raise TypeError("a stream transport")
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by name
         self._server.accepted += 1
         self._number = self._server.accepted
         self._server.connections.add(self)
@@ -188,6 +192,8 @@ class _Connection(asyncio.Protocol):
     def _answer(self, request: Request) -> None:
         now = self._server.clock.time()
         response = self._server.answers.answer(self._host, request, now)
+        if self._server.told is not None:
+            self._server.told(self._host, request, now)
         self._send(request, response, now)
 
     def _refuse(self, status: int, text: str) -> None:

@@ -17,6 +17,9 @@ MAX_HOSTS = 64_000
 
 _SHARES = (
     "xml",
+    "archives",
+    "births",
+    "veiled",
     "parts",
     "redirects",
     "dead",
@@ -48,6 +51,16 @@ class Shape:
 
     xml: float = 0.04
     """share of pages that are XML documents with an external DTD"""
+    catalogue: int = 0
+    """documents on a catalogue page, from which alone pages lead to them; 0: any page links to them"""
+    archives: float = 1.0
+    """share of the hosts that have documents: as many of them as if all had"""
+    veiled: float = 0.0
+    """share of the documents whose URL does not tell (.html)"""
+    births: float = 0.0
+    """share of the documents that come to be after the origin (404 until then, and linked by nobody)"""
+    birth_days: float = 30.0
+    """days after the origin within which that happens; like change rates, `speed` shortens them"""
     parts: float = 0.0
     """share of XML documents that need an entity too (see parts.py)"""
     slow: float = 4.0
@@ -100,6 +113,9 @@ class Shape:
         _require(self.absent + self.lying <= 1.0, "absent + lying: at most 1")
         _require(self.xml + self.redirects + self.dead + self.files + self.private <= 0.9, "kinds: HTML needs a tenth")
         _require(min(self.rate_median, self.rate_sigma, self.crawl_delay) >= 0.0, "rates and delays are >= 0")
+        _require(self.catalogue >= 0 and self.birth_days > 0.0, "catalogue >= 0, birth_days > 0")
+        _require(self.births == 0.0 or self.catalogue > 0, "births: documents are born below a catalogue page")
+        _require(self.archives > 0.0 and self.xml <= 0.5 * self.archives, "archives: room for all documents")
         _require(0.0 <= self.slow <= 3_600.0, "slow: 0..3600 seconds")
         _require(self.speed > 0.0 and 500 <= self.size <= 30_000, "speed > 0, size 500..30000")
 

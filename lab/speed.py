@@ -31,7 +31,7 @@ Part = Callable[[FrameType | None], str]
 
 
 class Memory(NamedTuple):
-    """Bytes of this process, as the kernel counts them."""
+    """Bytes of a process, as the kernel counts them."""
 
     rss: int
     anon: int
@@ -40,8 +40,13 @@ class Memory(NamedTuple):
 
 
 def memory() -> Memory:
-    """/proc/self/status of now."""
-    lines = Path("/proc/self/status").read_text().splitlines()
+    """Of this process, now."""
+    return memory_of("self")
+
+
+def memory_of(pid: int | str) -> Memory:
+    """Of a process of this machine, now."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     found = {
         name: int(rest.split()[0]) << 10 for name, _, rest in (line.partition(":") for line in lines) if "kB" in rest
     }

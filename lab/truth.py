@@ -8,6 +8,7 @@ is one link; what is dead, disallowed or not worth reading has none. A DOCTYPE's
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,12 +79,12 @@ def truth(web: Web, t: float) -> Truth:
     states = [web.state(page, t) for page in range(web.shape.pages)]
     versions = np.array([state.version for state in states] + [0] * web.slots.outside)
     modified = np.array([state.modified for state in states] + [0.0] * web.slots.outside)
-    links = links_at(web, versions)
+    links = links_at(web, versions, t)
     return Truth(
         t=t,
         urls=tuple(map(web.url, range(web.size))),
         kinds=np.concatenate((web.places.kinds, np.full(web.slots.outside, Doc.OUTSIDE, np.uint8))),
-        statuses=np.array([web.status(page) if page < web.shape.pages else 0 for page in range(web.size)]),
+        statuses=np.array([web.status(page, t) if page < web.shape.pages else 0 for page in range(web.size)]),
         graph=links,
         importance=pagerank(links).rank * web.size,
         rates=web.rates,
@@ -92,14 +93,15 @@ def truth(web: Web, t: float) -> Truth:
     )
 
 
-def links_at(web: Web, versions: NDArray[np.int64]) -> Graph:
-    """The graph when page p is in version versions[p]."""
+def links_at(web: Web, versions: NDArray[np.int64], t: float = math.inf) -> Graph:
+    """The graph when page p is in version versions[p], at time t as far as documents were born."""
     targets, flags = web.slots.targets, web.slots.flags
     if web.shape.drift:
         shown = [link.target for page in range(web.shape.pages) for link in web.links(page, int(versions[page]))]
         targets = np.array(shown, np.int64)
     sources = np.repeat(np.arange(web.shape.pages), np.diff(web.slots.indptr))
-    follow = flags & NOFOLLOW == 0
+    born = np.concatenate((web.places.born, np.full(web.slots.outside, -math.inf)))
+    follow = (flags & NOFOLLOW == 0) & (born[targets] <= t)
     return distinct(sources[follow], targets[follow], web.size)
 
 

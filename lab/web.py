@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import copy
 import enum
+import math
+from bisect import bisect_right
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 
 from lab import graph
 from lab.chance import mix, unit
-from lab.changes import State, state_at
+from lab.changes import WEB_BEGAN, State, state_at
 from lab.places import Doc, Places, address_of, disallows
 from lab.shape import Shape
 
@@ -57,6 +59,7 @@ class Web:
         self.places = Places(self.shape, rng)
         self.slots = graph.build(self.places, rng)
         self.rates = self._draw_rates(rng)
+        self._born_on = self._births()
         self._states: dict[int, State] = {}
 
     def at(self, port: int) -> Web:
@@ -111,6 +114,15 @@ class Web:
             self._alter(page, version, targets, flags)
         return list(map(Link, targets, flags))
 
+    def shown(self, page: int, t: float) -> list[Link]:
+        """Links that the page shows at time t: none to documents that are not there yet."""
+        links = self.links(page, self.version(page, t))
+        return [link for link in links if self.is_born(link.target, t)] if page in self._born_on else links
+
+    def is_born(self, page: int, t: float) -> bool:
+        """Is the page there at time t? (What is outside always is.)"""
+        return page >= self.shape.pages or bool(self.places.born[page] <= t)
+
     def listed(self, page: int) -> list[int]:
         """What a feed, sitemap or index lists (a feed: its home page first)."""
         listed: list[int] = self.slots.targets[self.slots.indptr[page] : self.slots.indptr[page + 1]].tolist()
@@ -120,8 +132,10 @@ class Web:
         """The DTD page that an XML document names; -1 for other pages."""
         return int(self.slots.needs[page])
 
-    def status(self, page: int) -> int:
-        """HTTP status of an unconditional GET."""
+    def status(self, page: int, t: float = math.inf) -> int:
+        """HTTP status of an unconditional GET at time t, in the end by default."""
+        if not self.is_born(page, t):
+            return 404
         match self.kind(page):
             case Doc.REDIRECT:
                 return 301 if mix(self.shape.seed, page, _STATUS) % 2 else 302
@@ -164,9 +178,33 @@ class Web:
 
     def _state(self, page: int, t: float) -> State:
         if self.kind(page) not in _LISTS:
-            return state_at(self.shape.seed, page, float(self.rates[page]), self.shape.origin, t)
+            return self._with_births(page, t) if self.shape.births else self._own_state(page, t)
         versions, modified, since, until = zip(*(self.state(item, t) for item in self.listed(page)), strict=True)
         return State(sum(versions), max(modified), max(since), min(until))
+
+    def _own_state(self, page: int, t: float) -> State:
+        return state_at(self.shape.seed, page, float(self.rates[page]), self.shape.origin, t)
+
+    def _with_births(self, page: int, t: float) -> State:
+        """A page changes when a document is born that it links to; a document begins with its birth."""
+        born = self.places.born[page : page + 1].tolist() if page < self.shape.pages else [-math.inf]
+        if t < born[0]:
+            return State(0, WEB_BEGAN, -math.inf, born[0])
+        own, times = self._own_state(page, t), born + self._born_on.get(page, [])
+        done = bisect_right(times, t)
+        last = times[done - 1]
+        until = min(own.until, times[done]) if done < len(times) else own.until
+        return State(own.version + done - 1, max(own.modified, last), max(own.since, last), until)
+
+    def _births(self) -> dict[int, list[float]]:
+        """Page -> when documents that it links to are born, ascending."""
+        inner = np.flatnonzero(self.slots.targets < self.shape.pages)
+        later = inner[np.isfinite(self.places.born[self.slots.targets[inner]])]
+        found: dict[int, list[float]] = {}
+        for slot in later.tolist():
+            page = int(np.searchsorted(self.slots.indptr, slot, side="right")) - 1
+            found.setdefault(page, []).append(float(self.places.born[self.slots.targets[slot]]))
+        return {page: sorted(set(times)) for page, times in found.items()}
 
     def _alter(self, page: int, version: int, targets: list[int], flags: list[int]) -> None:
         """Drift: the alterations up to this version each lead one link to the target of another, drawn at random."""
@@ -177,5 +215,5 @@ class Web:
             slot = free[mix(self.shape.seed, page, _DRIFT, time) % len(free)]
             chosen = mix(self.shape.seed, page, _DRIFT, time, 1) % len(self.slots.targets)
             target = int(self.slots.targets[chosen])
-            if target not in targets and self.kind(target) not in _LISTS:
+            if target not in targets and self.kind(target) not in _LISTS and self.is_born(target, -math.inf):
                 targets[slot] = target

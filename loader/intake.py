@@ -213,12 +213,17 @@ class Intake:
         """
         for _ in range(self._limits.parts):
             reading = self._read(page, page.body, self._parts.shelf, named)
-            if reading.fault:
-                return self._load_alone(page, named) if reading.supply.used else [self._failed(page, reading, named)]
             needs, refused = dict(reading.supply.needs), reading.supply.refused
+            if reading.fault and not reading.supply.used:
+                return [self._failed(page, reading, named)]
             if self._parts.fill(needs, now):
                 continue
-            if needs and not (final or any(self._parts.is_lost(url, now) for url in needs)):
+            waits = needs and not (final or any(self._parts.is_lost(url, now) for url in needs))
+            if reading.fault:  # a module of a DTD that is there may miss what one that is not there yet declares
+                alone = self._load_alone(page, named)
+                fails = isinstance(alone[-1], LoadReport) and alone[-1].state is LoadState.FAILED
+                return [_waits(page, reading, needs)] if waits and not fails else alone
+            if waits:
                 return [_waits(page, reading, needs)]
             state = LoadState.INCOMPLETE if needs or refused else LoadState.LOADED
             report = _report(page, reading, state, "missing-part" if needs else "refused-part" if refused else "")

@@ -6,11 +6,12 @@ process in the middle of whatever it does), memory (RLIMIT_AS), and no file, soc
 (RLIMIT_NOFILE), whatever a schema includes. What is needed comes with the request.
 
 A request is a line of JSON with the lengths of the bodies behind it, an answer is a line of JSON. Grammars are kept by
-key, the last CAPACITY of them: {"unknown": [keys]} asks for them again.
+key, the last CAPACITY of them, or none where memory runs short: {"unknown": [keys]} asks for them again.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import resource
@@ -91,6 +92,13 @@ class Judge:
     def answer(self, request: Answer, bodies: list[bytes]) -> Answer:
         done: Answer = getattr(self, "do_" + request["do"])(request, bodies)
         return done
+
+    def forget(self) -> bool:
+        """Drop all grammars; were there any?"""
+        some = bool(self._grammars)
+        self._grammars.clear()
+        gc.collect()
+        return some
 
     def do_dtd(self, request: Answer, bodies: list[bytes]) -> Answer:
         """Compile the DTD of {public, system, name}; or, with `wrapper`, count what a DTD by itself declares."""
@@ -257,9 +265,12 @@ def _confine() -> None:
 
 
 def _tried(judge: Judge, request: Answer, bodies: list[bytes]) -> Answer:
+    """The answer. What runs out of memory beside kept grammars (DocBook's is 6 MB) is tried once more without them."""
     try:
         return judge.answer(request, bodies)
     except MemoryError:
+        if judge.forget():
+            return _tried(judge, request, bodies)
         return {"error": f"needs more than {ROOM >> 20} MiB of memory"}
     except (etree.LxmlError, ValueError, LookupError, RecursionError, AttributeError, OSError) as error:
         return {"error": printable(str(error) or type(error).__name__)[:_LONG]}

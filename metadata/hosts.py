@@ -7,6 +7,7 @@ https of one host share politeness. Numbers are dense; the counters are numpy co
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,6 +34,10 @@ class Hosts:
         """hosts with politeness to remember (a later next_at, failures) or a hold; those it is over for are dropped
         whenever their number has doubled"""
         self._most = FEW
+        self.trust: dict[int, bytes] = {}
+        """what claims of the host were worth, packed by refresh/trust.py: of hosts with settled claims only"""
+        self.rates: dict[int, bytes] = {}
+        """change rates of its pages, packed by refresh/change.py: of hosts with pages that were read often only"""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -52,7 +57,9 @@ class Hosts:
 
     def row(self, number: int) -> HostRow:
         """What is to be stored of the host."""
-        return self.clocks.get(number) or HostRow(name=self.names[number])
+        row = self.clocks.get(number) or HostRow(name=self.names[number])
+        trust, rates = self.trust.get(number, b""), self.rates.get(number, b"")
+        return msgspec.structs.replace(row, trust=trust, rates=rates) if trust or rates else row
 
     def remember(self, number: int, next_at: float, failures: int, now: float) -> bool:
         """Note a host's politeness (next_at 0: it may be read at once); True where its row must be stored."""
@@ -82,6 +89,10 @@ class Hosts:
         """Take over a stored row; rows come in the order of their numbers."""
         if self.number(row.name) != number:
             raise ValueError(f"host {number}: {row.name} is stored out of order")
+        if row.trust:
+            self.trust[number] = row.trust
+        if row.rates:
+            self.rates[number] = row.rates
         if row.next_at or row.failures or row.held:
             self.clocks[number] = row
             self.open[number] = not row.held

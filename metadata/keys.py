@@ -18,6 +18,12 @@
     v VERSION  u32 page, u32 number         what one version is                 list versions
     b BODY     16 bytes digest              a body, packed: stored once         audit
     c COUNT    16 bytes digest              u32: versions that have this body   audit
+    p PLAN     u32 bin                      u32: refreshed pages in this bin    plan
+                                            (refresh/population.py)
+    q PUBLISHED u32 page                    a claim not yet borne out           take up what sites published
+    k SUBSCRIPTION u32 number               who is told of which pages, when    take up the subscriptions
+    y KEYED    u32 number                   URLs whose key is to be checked     ask for the keys again
+    t TOPIC    u32 number                   a feed that a hub tells us of       renew the leases
 
 Pages and hosts are local numbers of the partition (the low 32 bits of a page id). A number outside its width is a
 ValueError (ours); a stored key that is not of its layout is a MachineError (the disk's).
@@ -148,8 +154,14 @@ DOCUMENT = NumberKey(b"d", 4)
 VERSION = VersionKey(b"v")
 BODY = DigestKey(b"b")
 COUNT = DigestKey(b"c")
+PLAN = NumberKey(b"p", 4)
+PUBLISHED = NumberKey(b"q", 4)
+SUBSCRIPTION = NumberKey(b"k", 4)
+KEYED = NumberKey(b"y", 4)
+TOPIC = NumberKey(b"t", 4)
 
 LAYOUTS: tuple[NumberKey | PairKey | TextKey | VersionKey | DigestKey, ...] = (
     META, MAP, CLASH, LINK, REFRESH, STATUS, WAITING, HOST, LEASE, JOURNAL, OUTBOX, INBOX,
-    DOCUMENT, VERSION, BODY, COUNT,
+    DOCUMENT, VERSION, BODY, COUNT, PLAN,
+    PUBLISHED, SUBSCRIPTION, KEYED, TOPIC,
 )  # fmt: skip

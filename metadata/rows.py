@@ -33,6 +33,19 @@ class Mark(msgspec.Struct, frozen=True, array_like=True):
     """the moment, seconds since 1970"""
 
 
+class Said(msgspec.Struct, frozen=True, array_like=True):
+    """What somebody said of a page's changes (refresh/trust.py)."""
+
+    source: int
+    """Source, by number"""
+    host: int
+    """number of the host that said it"""
+    at: int
+    """changed at, seconds since 1970; of a rate: when it was said"""
+    rate: float = 0.0
+    """changes a day; 0: it is a date that was said"""
+
+
 class RefreshRow(
     msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
 ):
@@ -76,6 +89,14 @@ class RefreshRow(
     """lease of the last applied report: a report of this or an older lease changes nothing"""
     marks: tuple[Mark, ...] = ()
     """importance at reads at least a window of the OPIC clock apart: the last two of these, older first"""
+    said: tuple[Said, ...] = ()
+    """claims about the page that no read has settled yet, at most one of each kind"""
+    counted: int = 0
+    """its change rate as it counts among those the prior is learned from (refresh.change.code); 0 = it does not"""
+    diary: bytes = b""
+    """its last changes and its habit, at most 40 bytes, of pages with changes (refresh/periodic.py)"""
+    visits: bytes = b""
+    """its last 64 visits, 4 or 8 bytes each, where [refresh] estimator asks for them (refresh/evidence.py)"""
 
     @property
     def rate(self) -> float:
@@ -98,6 +119,10 @@ class HostRow(
     """'' | paused | blocked, by a person"""
     pages: int = 0
     """known URLs of the host"""
+    trust: bytes = b""
+    """what its claims of changes were worth (refresh/trust.py), empty where none was settled"""
+    rates: bytes = b""
+    """change rates of its pages, for the prior (refresh/change.py Population), empty where none counts"""
 
 
 class LeaseRow(
@@ -195,8 +220,105 @@ class CountsRow(
     elements: int = 0
 
 
-Row = RefreshRow | HostRow | LeaseRow | WaitRow | DocumentRow | VersionRow | CountsRow
-_R = TypeVar("_R", RefreshRow, HostRow, LeaseRow, WaitRow, DocumentRow, VersionRow, CountsRow)
+class PublishedRow(
+    msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
+):
+    """What a site said of a page (refresh/publications.py), until a read has shown whether it is so."""
+
+    publisher: str
+    claim: str
+    at: float
+    deadline: float
+    learn: bool = True
+    ordered: bool = True
+
+
+class SubscriptionRow(
+    msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
+):
+    """A subscription (refresh/subscriptions.py), and what was last told. Pages are ids (partition << 32 | local)."""
+
+    target: str
+    """canonical URL, or a pattern with * or ?"""
+    every: float
+    """seconds between two notices"""
+    url: str
+    """where notices are posted; empty for a command"""
+    command: tuple[str, ...] = ()
+    made: float = 0.0
+    due: float = 0.0
+    """of the next notice"""
+    attempts: int = 0
+    """tries of the present notice that failed"""
+    sequence: int = 0
+    """notices that were told"""
+    told_at: float = 0.0
+    seen: dict[int, bytes] = {}
+    """page -> signature as last told; empty where the page was not there"""
+    error: str = ""
+    """why the last try failed"""
+
+
+class KeyedRow(
+    msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
+):
+    """URLs that were published with a key (IndexNow) which is still to be read from its host."""
+
+    host: str
+    key: str
+    location: str
+    urls: tuple[str, ...]
+    at: float
+
+
+class TopicRow(
+    msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
+):
+    """A feed that a WebSub hub tells us of, or is asked to."""
+
+    topic: str
+    hub: str
+    path: str
+    """the last part of our callback: nobody else can know it"""
+    secret: str
+    state: str = "asked"
+    """asked | active | denied"""
+    asked: float = 0.0
+    """when the hub was asked last"""
+    begun: float = 0.0
+    """when the lease, or the hub's denial, began"""
+    until: float = 0.0
+    """end of the lease"""
+    failures: int = 0
+
+
+Row = (
+    RefreshRow
+    | HostRow
+    | LeaseRow
+    | WaitRow
+    | DocumentRow
+    | VersionRow
+    | CountsRow
+    | PublishedRow
+    | SubscriptionRow
+    | KeyedRow
+    | TopicRow
+)
+_R = TypeVar(
+    "_R",
+    RefreshRow,
+    HostRow,
+    LeaseRow,
+    WaitRow,
+    DocumentRow,
+    VersionRow,
+    CountsRow,
+    PublishedRow,
+    SubscriptionRow,
+    KeyedRow,
+    TopicRow,
+)
 
 pack = msgspec.msgpack.Encoder().encode
 """row -> bytes"""
@@ -208,6 +330,10 @@ _WAIT = msgspec.msgpack.Decoder(WaitRow)
 _DOCUMENT = msgspec.msgpack.Decoder(DocumentRow)
 _VERSION = msgspec.msgpack.Decoder(VersionRow)
 _COUNTS = msgspec.msgpack.Decoder(CountsRow)
+_PUBLISHED = msgspec.msgpack.Decoder(PublishedRow)
+_SUBSCRIPTION = msgspec.msgpack.Decoder(SubscriptionRow)
+_KEYED = msgspec.msgpack.Decoder(KeyedRow)
+_TOPIC = msgspec.msgpack.Decoder(TopicRow)
 
 
 def unpack_refresh(data: bytes) -> RefreshRow:
@@ -236,6 +362,22 @@ def unpack_version(data: bytes) -> VersionRow:
 
 def unpack_counts(data: bytes) -> CountsRow:
     return _unpack(_COUNTS, data)
+
+
+def unpack_published(data: bytes) -> PublishedRow:
+    return _unpack(_PUBLISHED, data)
+
+
+def unpack_subscription(data: bytes) -> SubscriptionRow:
+    return _unpack(_SUBSCRIPTION, data)
+
+
+def unpack_keyed(data: bytes) -> KeyedRow:
+    return _unpack(_KEYED, data)
+
+
+def unpack_topic(data: bytes) -> TopicRow:
+    return _unpack(_TOPIC, data)
 
 
 def _unpack(decoder: msgspec.msgpack.Decoder[_R], data: bytes) -> _R:

@@ -73,6 +73,12 @@ WORDED = 0x0800
 """flag: a link with words of a [[focus]] table led here"""
 QUERY = 0x1000
 """flag: its URL has a query; kept only while `query_weight` asks"""
+SOUGHT = 0x2000
+"""flag: it is a document of a format that `leads_to` of a [[focus]] table names"""
+LEADS = 0x4000
+"""flag: a page that it links to is SOUGHT; of a page that was never read: one that LEADS shows it"""
+HASTENED = 0x8000
+"""flag: its next read was set by evidence (a claim, a regular change), not by its interval alone"""
 
 COLUMNS: dict[str, np.dtype[Any]] = {
     "cash": np.dtype(np.int64),
@@ -89,6 +95,7 @@ COLUMNS: dict[str, np.dtype[Any]] = {
 birth (ticks), host, due (seconds since 1970 of the next read, 0 = none), state, depth, flags. When a URL was first met
 is in Map-Data and the change rate in Refresh-Data: who needs them has the row at hand."""
 
-OPTIONAL = frozenset({"slots"})
-"""Hot columns that a setting turns on. slots: the last m measures of a page, float32 (2, m), see opic/slots.py; 8 m B a
+OPTIONAL = frozenset({"slots", "parent"})
+"""Hot columns that a setting turns on. parent: 1 + the page whose links first showed it, uint32 (crawl/interest.py; a
+[[focus]] with leads_to). slots: the last m measures of a page, float32 (2, m), see opic/slots.py; 8 m B a
 page ([opic] history other than interpolation and static)."""

@@ -1,9 +1,16 @@
 """T adapted to how fast the web changes (algorithms.md B): the window that would have foretold the cash best.
 
-On a sample of the pages all windows of LADDER run side by side. When a sampled page is spent, each is asked what cash
-it expected over the turnovers since the page's last spending, and scored by |X d - C| / ((C + X d) / 2). Twice per turn
-of reads the best one becomes T for all pages, if it is better than the present one by more than HYSTERESIS; the scores
-then fade to a half. Only flow is stored, never H, so a new T needs no touch of the store.
+On a sample of the pages all windows of LADDER run side by side. When a sampled page is spent, each says what flow X it
+expects; at the first spending HORIZON or more turnovers later, d after, it is held against all the cash C that came in
+between, and scored by |X d - C| / ((C + X d) / 2). Twice per turn of reads the best one becomes T for all pages, if it
+is better than the present one by more than HYSTERESIS; the scores then fade to a half. Only flow is stored, never H, so
+a new T needs no touch of the store.
+
+Why a horizon: what comes between one spending and the next is noisy itself, by 10-20 %. That hides the noise of short
+windows (errors add as squares), but not the lag of long ones, so change in a few pages made T too short; and a hub,
+spent ten times a turnover, had ten votes. Found by judging each page's next spending, as section B says (a tenth of the
+pages, N = 100,000, greedy, 1 % change): errors up to 1.9 times the best fixed T's; by HORIZON at most 1.2 over 8 rates
+and 2 selectors; a horizon of 4 turnovers sees change too late (1.34 at 3 %).
 
 `Adaptive` is the laboratory's, on a graph whose pages are known; `Sampled` a crawl's, on a sample that thins out as the
 crawl grows. `Contest` keeps the scores of both.
@@ -19,18 +26,20 @@ import numpy as np
 
 from opic.arrays import Flow, Pages, Reals, Ticks, Units
 from opic.cash import UNIT, seeds_of
-from opic.importance import WINDOW, elapsed, measure, never_measured
+from opic.importance import TICKS, WINDOW, measure
 from opic.windows import NO_PRIOR, Interpolation, Times
 
-LADDER = (2.0, 4.0, 8.0, 16.0, 32.0)
-"""windows that compete, in turnovers: 1 to 16 times what a sweep or greedy spends on N reads, roughly"""
+LADDER = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+"""windows that compete, in turnovers: 1/2 to 16 times what a sweep or greedy spends on N reads, roughly"""
+HORIZON = 2.0
+"""turnovers that a window must foresee"""
 HYSTERESIS = 0.02
 SAMPLE = 0.01
 LEAST_SAMPLE = 1000
-"""pages sampled at least (all of them, if there are fewer): 500 scores a decision have 2 % noise"""
+"""pages sampled at least (all of them, if there are fewer)"""
 FADE = 0.5
 LIMIT = 1024
-"""pages that a crawl samples at most: 24 B each in every commit group"""
+"""pages that a crawl samples at most: 64 B each in every commit group"""
 _ALL = 1 << 64
 
 
@@ -45,7 +54,7 @@ class Contest:
     """since the last choice"""
 
     def score(self, flows: Reals | Flow, cash: Reals, spans: Reals) -> None:
-        """Pages received `cash` page-units in `spans` turnovers, where window k held their flow for flows[:, k]."""
+        """Pages received `cash` page-units in `spans` turnovers, where window k said their flow was flows[:, k]."""
         expected = flows * spans[:, None]
         wrong = np.abs(expected - cash[:, None]) / np.maximum(0.5 * (expected + cash[:, None]), 1e-12)
         self.scores = [old + new for old, new in zip(self.scores, wrong.sum(axis=0).tolist(), strict=True)]
@@ -66,6 +75,48 @@ class Contest:
         self.weight *= FADE
 
 
+class Forecasts:
+    """What every window last said of each page's flow, when, and what cash came since: 36 B a page."""
+
+    def __init__(self, pages: int = 0) -> None:
+        self.said: Flow = np.zeros((pages, len(LADDER)), np.float32)
+        self.since = np.full(pages, np.nan)
+        """turnovers; nan: nothing was said yet"""
+        self.came = np.zeros(pages, np.float32)
+
+    def judge(self, places: Pages, cash: Reals, now: Reals, flows: Flow) -> tuple[Flow, Reals, Reals]:
+        """Distinct pages are spent at `now`, holding `cash`; flows[:, k] is what window k says from now on.
+
+        Returns of those whose horizon is over what was said, what came, and in how many turnovers.
+        """
+        came, spans = self.came[places] + cash, now - self.since[places]
+        due = spans >= HORIZON
+        begun = due | np.isnan(spans)
+        judged = self.said[places[due]], came[due], spans[due]
+        self.came[places] = np.where(begun, 0.0, came)
+        self.said[places[begun]], self.since[places[begun]] = flows[begun], now[begun]
+        return judged
+
+    def resize(self, kept: Pages, more: int = 0) -> None:
+        """Only the rows `kept` stay, in that order; so many new ones follow."""
+        new = Forecasts(more)
+        self.said = np.concatenate((self.said[kept], new.said))
+        self.since = np.concatenate((self.since[kept], new.since))
+        self.came = np.concatenate((self.came[kept], new.came))
+
+    def dump(self) -> dict[str, bytes]:
+        columns = {"said": (self.said, "<f4"), "since": (self.since, "<f8"), "came": (self.came, "<f4")}
+        return {name: column.astype(kind).tobytes() for name, (column, kind) in columns.items()}
+
+    @classmethod
+    def load(cls, state: Mapping[str, bytes]) -> Forecasts:
+        forecasts = cls()
+        forecasts.said = np.frombuffer(state["said"], "<f4").astype(np.float32).reshape(-1, len(LADDER))
+        forecasts.since = np.frombuffer(state["since"], "<f8").astype(np.float64)
+        forecasts.came = np.frombuffer(state["came"], "<f4").astype(np.float32)
+        return forecasts
+
+
 class Adaptive:
     """Interpolation whose window is chosen anew every n/2 reads. `window` is the present T."""
 
@@ -76,7 +127,7 @@ class Adaptive:
         self.place[chosen] = np.arange(chosen.size)
         self.inner = Interpolation(n, start, endowment, prior_window=NO_PRIOR)
         self.rivals = [Interpolation(chosen.size, window, endowment, prior_window=NO_PRIOR) for window in LADDER]
-        self.contest = Contest(start)
+        self.contest, self.forecasts = Contest(start), Forecasts(chosen.size)
 
     @property
     def window(self) -> float:
@@ -92,12 +143,10 @@ class Adaptive:
         self.inner.window = self.contest.window
 
     def _compete(self, places: Pages, cash: Reals, now: Reals) -> None:
-        spans = self.rivals[0].since(places, now)
-        known = ~self.rivals[0].unmeasured(places) & (spans > 0)
-        flows = np.column_stack([rival.flow[places[known]] for rival in self.rivals])
-        self.contest.score(flows, cash[known], spans[known])
         for rival in self.rivals:
             rival.measure(places, cash, now)
+        flows = np.column_stack([rival.flow[places] for rival in self.rivals])
+        self.contest.score(*self.forecasts.judge(places, cash, now, flows))
 
     def estimate(self, cash: Reals, now: float) -> Reals:
         return self.inner.estimate(cash, now)
@@ -116,6 +165,7 @@ class Sampled:
         self.share = _ALL
         self.places: dict[int, int] = {}
         self.flows: Flow = np.zeros((0, len(LADDER)), np.float32)
+        self.forecasts = Forecasts()
 
     @property
     def window(self) -> float:
@@ -134,11 +184,10 @@ class Sampled:
             return
         columns = flow[chosen], cash[chosen], last[chosen], birth[chosen]
         places = self._places(pages[chosen], columns[0])
-        flows, spans = self.flows[places], elapsed(now, columns[2])
-        known = ~never_measured(columns[0]) & (spans > 0)
-        self.contest.score(flows[known], columns[1][known] / UNIT, spans[known])
         for k, window in enumerate(LADDER):
-            self.flows[places, k] = measure(flows[:, k], *columns[1:], now, min(window, least), prior)
+            self.flows[places, k] = measure(self.flows[places, k], *columns[1:], now, min(window, least), prior)
+        moments = np.full(places.size, now / TICKS)
+        self.contest.score(*self.forecasts.judge(places, columns[1] / UNIT, moments, self.flows[places]))
         self._thin()
 
     def passed(self, reads: int, pages: int) -> None:
@@ -151,6 +200,7 @@ class Sampled:
         if new:
             for page in pages[new].tolist():
                 self.places[page] = len(self.places)
+            self.forecasts.resize(np.arange(len(self.flows)), len(new))
             self.flows = np.concatenate((self.flows, np.repeat(flow[new][:, None], len(LADDER), axis=1)))
         return np.array([self.places[page] for page in pages.tolist()], np.int64)
 
@@ -160,6 +210,7 @@ class Sampled:
             pages = np.fromiter(self.places, np.int64, len(self.places))
             kept = np.flatnonzero(seeds_of(pages, 0) <= np.uint64(self.share - 1))
             self.flows = self.flows[kept]
+            self.forecasts.resize(kept)
             self.places = {page: place for place, page in enumerate(pages[kept].tolist())}
 
     def dump(self) -> dict[str, Any]:
@@ -169,15 +220,20 @@ class Sampled:
             "share": self.share - 1,
             "pages": pages.astype("<u4").tobytes(),
             "flows": self.flows.astype("<f4").tobytes(),
+            "forecasts": self.forecasts.dump(),
         }
 
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> Sampled:
-        sampled = cls()
+        """Go on from what `dump` gave. What an earlier version dumped had no forecasts: of it T stays."""
+        sampled = cls(state["contest"]["window"])
+        if "forecasts" not in state:
+            return sampled
         sampled.contest = Contest(**state["contest"])
         sampled.share = state["share"] + 1
         pages = np.frombuffer(state["pages"], "<u4")
         sampled.places = {page: place for place, page in enumerate(pages.tolist())}
         flows = np.frombuffer(state["flows"], "<f4").astype(np.float32)
         sampled.flows = flows.reshape(len(pages), len(LADDER))
+        sampled.forecasts = Forecasts.load(state["forecasts"])
         return sampled

@@ -63,7 +63,8 @@ class Select(Protocol):
     """Which pages to spend next. Everything a policy needs comes in; it reads no clock and draws no chance."""
 
     def pick(self, held: Held, most: int) -> Pages:
-        """Distinct pages to spend next, int64, of which at most `most` cost 1; at least one where held.scan is 0."""
+        """Distinct pages to spend next, int64, of which at most `most` cost 1. None only where `held.scan` pages were
+        looked at in vain or, if that is 0, where nobody holds cash and may spend it."""
         ...
 
     def changed(self, held: Held, pages: Pages) -> None:
@@ -126,8 +127,10 @@ class Sweep:
 
     def pick(self, held: Held, most: int) -> Pages:
         """Scan on until a chunk holds rich pages. A chunk is `most` / target long, so that it holds about `most` of
-        them."""
+        them. A whole round at the lowest theta without one: nobody can spend."""
+        poor = 0
         while True:
+            lowest = self.theta <= 1.0
             start, stop = self.chunk(held.size, held.scan or max(1, int(most / self.target)))
             rich = np.flatnonzero(held.holding(start, stop, self.theta)) + start
             pages, left = afford(rich, held.cost(rich), most)
@@ -135,7 +138,8 @@ class Sweep:
                 stop = left if held.scan else int(pages[-1]) + 1
                 self.pointer = stop % held.size
             self.adapt(stop - start, pages.size)
-            if pages.size or held.scan:
+            poor = poor + stop - start if lowest else 0
+            if pages.size or held.scan or poor >= held.size:
                 return pages
 
     def changed(self, held: Held, pages: Pages) -> None:
@@ -170,6 +174,8 @@ class Greedy:
     def pick(self, held: Held, most: int) -> Pages:
         if held.scan:
             return self._of_all(held, most)
+        if not held.size:
+            return np.empty(0, np.int64)
         if most > 1:
             return np.argpartition(held.keys, max(held.size - most, 0))[-most:]
         if not self.best.size:
@@ -245,7 +251,7 @@ class Random:
 
     def pick(self, held: Held, most: int) -> Pages:
         if not held.scan:
-            return np.unique(self.draw(held.size, most))
+            return np.unique(self.draw(held.size, most if held.size else 0))
         drawn = self.draw(held.size, min(held.scan, self.DRAWS * max(most, 1)))
         pages = drawn[np.sort(np.unique(drawn, return_index=True)[1])] if held.size else drawn[:0]
         pages = pages[held.of(pages) > 0]

@@ -135,7 +135,7 @@ LAWS: dict[str, Law] = {
     "never": Law(0.547, 0.857, 0.539, 1.029),
 }
 """By history of a graph known from the start; "crawl" and "never" (pages not measured yet) are of crawls that find
-their graph, by interpolation with importance.Window. Printed by `python -m lab.opic_confidence --fit` (5 shapes x 2
+their graph, by interpolation with importance.Window. Printed by `xyro lab opic confidence --fit` (5 shapes x 2
 seeds of 6,000 pages, worst moment of the worst graph, top decile and both halves apart, and MARGIN). Checked on 9,000
 pages of other seeds: 96 % and more at every moment. On cnr-2000: 95.0 to 99.9 % over all moments;
 at the worst moment 91.3 % of "crawl" (a crawl that just outgrew itself), 93.5 % and more of the others.

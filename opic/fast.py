@@ -20,7 +20,7 @@ Columns = tuple[Pages, Pages, Units, Pages, Units, int]
 
 def advance(world: World, select: Select, reads: int) -> Log:
     """Read `reads` pages one by one, as `select` picks them."""
-    if type(world) is not World:  # one that shares cash otherwise (focus_world.py)
+    if type(world) is not World or not world.cash.any():  # it shares cash otherwise (focus_world.py); nobody holds any
         return simulate.advance(world, select, reads)
     books = np.array([world.virtual.scalar, world.virtual.pot, world.virtual.account, world.spent])
     weight = round((1 - world.damping) * (1 << 31))

@@ -91,11 +91,13 @@ Advance = Callable[[World, Select, int], Log]
 
 
 def advance(world: World, select: Select, reads: int, batch: int = 1) -> Log:
-    """Read `reads` pages, `batch` at the same time."""
+    """Read `reads` pages, `batch` at the same time; fewer where nobody holds cash any more."""
     pages, cash, when = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
     while reads > 0:
         held = world.held()
         picked = select.pick(held, min(batch, reads))
+        if not picked.size:  # nobody holds cash
+            break
         pages.append(picked)
         cash.append(held.of(picked) / UNIT)
         when.append(np.full(picked.size, world.turnovers))
@@ -168,6 +170,8 @@ def states(
     for goal in reads:
         while done < goal:
             log = advance(world, select, min(max(1, world.graph.n // LOGGED), goal - done))
+            if not log.pages.size:
+                return
             remember(histories, log)
             done += log.pages.size
         yield done

@@ -4,9 +4,19 @@ In: what each read showed (time since the last read, changed or not, a trusted L
 the bandwidth B (reads per second), and the time now, always as an argument.
 
     change.py    lambda of a page: a Gamma(a, b) per page, one update per read; the prior all pages share
+    evidence.py  what claims and kept histories add to it; how far a claim moves the next read
+    trust.py     what each host's claims are worth, as later reads bore them out
+    periodic.py  pages that change by the clock: period, phase, the read just after
     interval.py  S = sum sqrt(r lambda) kept exactly; t_i = K / sqrt(r_i lambda_i), K = S / B; freshness, obsolescence
     policy.py    the law by which reads are shared out: P1's, mixed, freshness ...; floors, ceilings, hopeless pages
     population.py  all pages as one sketch: the multiplier that spends the bandwidth, what freshness to expect
+    expected.py  how fresh all pages are now, by the model     meter.py  the same by reads at random, with its interval
+    delays.py    from change to detection, from birth to discovery
+    publications.py  what sites say of their pages: orders with deadlines, who is late     lags.py  how late
+    subscriptions.py when pages are refreshed for a notice, and when it goes out
+    leases.py    when a WebSub hub is asked again
+    clusters.py  pages that are refreshed together: joint importance and rate, one date, rounds and their spread
+    allowance.py how much each publisher may say in an hour
     due.py       pages foldered by the time unit of their next read
     scan.py      the pages with the greatest index, out of the columns
     split.py     gamma: how discovery and refresh share the orders, its schedule, its controller; B measured

@@ -7,7 +7,8 @@ A page is a Poisson process of unknown rate lambda; our belief is Gamma(a, b): m
     a change, only the bit                   the Gamma with the posterior's two moments (P1 eq. 9, as the product)
     before each of these                     both are drawn towards the prior by 1 / M  (forgetting)
 
-The batch estimators at the end need a page's whole history: the references that the tests hold the O(1) rules to.
+The batch estimators at the end need a page's history (refresh/evidence.py keeps its last visits where a setting asks);
+the tests hold the O(1) rules to them.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ SETTLED = 5
 STEPS = 4096
 """Steps per unit of ln lambda: fine against any sigma, and the sums of 10^9 pages stay within 64 bits."""
 EXTREME = 31.0
+_ZERO = round(STEPS * EXTREME) + 1
 NARROWEST, WIDEST = 0.5, 3.0
 NEGLIGIBLE = 1e-12
 """Relative variance under which moment matching has no digits left (a ~ 1e12: unreachable with forgetting)."""
@@ -157,6 +159,21 @@ class Population:
     def numbers(self) -> list[int]:
         return [self.pages, self.total, self.squares]
 
+    def pack(self) -> bytes:
+        """24 bytes, for a row; empty where it counts no page."""
+        if not self.pages:
+            return b""
+        total = self.total.to_bytes(9, "little", signed=True)
+        return self.pages.to_bytes(5, "little") + total + self.squares.to_bytes(10, "little")
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Population:
+        """What `pack` made; empty for anything else."""
+        if len(data) != 24:
+            return cls()
+        pages, squares = int.from_bytes(data[:5], "little"), int.from_bytes(data[14:], "little")
+        return cls(pages, int.from_bytes(data[5:14], "little", signed=True), squares)
+
     def prior(self) -> Prior:
         """The prior that fits these pages; sigma stays within bounds, or pages all alike would never be unlearnt."""
         mean = self.total / self.pages
@@ -185,15 +202,16 @@ class PriorLearner:
 
         `old` must be the very number that was given as `new`, or the population keeps the difference.
         """
+        self.recount(key, 0 if old is None else code(old), 0 if new is None else code(new))
+
+    def recount(self, key: str, old: int, new: int) -> None:
+        """`replace` by codes as rows keep them (`code`); 0: not counted."""
         population = self.keys.get(key)
-        if population is None and old is None and len(self.keys) < self.most_keys:
+        if population is None and not old and len(self.keys) < self.most_keys:
             population = self.keys[key] = Population()
-        for value, sign in ((old, -1), (new, 1)):
-            if value is not None:
-                steps = _steps(value)
-                self.whole.add(steps, sign)
-                if population is not None:
-                    population.add(steps, sign)
+        shift(self.whole, old, new)
+        if population is not None:
+            shift(population, old, new)
 
     def prior(self, key: str) -> Prior:
         """The prior for pages of `key`."""
@@ -213,8 +231,16 @@ class PriorLearner:
         self.keys = {key: Population(*numbers) for key, numbers in state["keys"].items()}
 
 
-def _steps(value: float) -> int:
-    return round(STEPS * min(max(math.log(value), -EXTREME), EXTREME)) if value > 0.0 else round(-STEPS * EXTREME)
+def shift(population: Population, old: int, new: int) -> None:
+    """One of its pages goes from one code to another; 0: it was not, or is no longer, in it."""
+    for value, sign in ((old, -1), (new, 1)):
+        if value:
+            population.add(value - _ZERO, sign)
+
+
+def code(value: float) -> int:
+    """A rate (1/day) as it counts in a population, a small positive integer: what a row keeps to take it out again."""
+    return _ZERO + (round(STEPS * min(max(math.log(value), -EXTREME), EXTREME)) if value > 0.0 else 1 - _ZERO)
 
 
 def update_many(

@@ -65,6 +65,7 @@ class Population:
     def __init__(self) -> None:
         self._counts: NDArray[np.int64] = np.zeros((WEIGHTS, RATES), np.int64)
         self._bins: Bins | None = None
+        self._changed: set[int] = set()
         self.pages = 0
 
     @classmethod
@@ -80,7 +81,9 @@ class Population:
     def add(self, weight: float, rate: float, sign: int = 1) -> None:
         """A page is refreshed; sign -1: no longer, or not with these numbers. Nothing, where either is 0."""
         if weight > 0.0 and rate > 0.0:
-            self._counts[_place(weight, LEAST_WEIGHT, WEIGHTS), _place(rate, LEAST_RATE, RATES)] += sign
+            row, column = _place(weight, LEAST_WEIGHT, WEIGHTS), _place(rate, LEAST_RATE, RATES)
+            self._counts[row, column] += sign
+            self._changed.add(row * RATES + column)
             self.pages += sign
             self._bins = None
 
@@ -92,8 +95,13 @@ class Population:
     def merge(self, other: Population) -> None:
         """Take the pages of another partition in."""
         self._counts += other._counts
+        self._changed.update(np.flatnonzero(other._counts).tolist())
         self.pages += other.pages
         self._bins = None
+
+    def supersede(self, other: Population) -> None:
+        """This sketch takes the place of another that is stored: all that differs is to be written."""
+        self._changed = set(np.flatnonzero(self._counts != other._counts).tolist()) | other._changed
 
     @property
     def bins(self) -> Bins:
@@ -125,6 +133,11 @@ class Population:
         return water_level(
             reads_per_day, lambda mu: spent(rules.intervals(importance, bins.rate, mu), bins.pages), start, 1e-9
         )
+
+    def spends(self, multiplier: float, rules: Rules) -> float:
+        """Reads a day that the pages take at this multiplier."""
+        bins, rules = self.bins, replace(rules, least=0.0)
+        return spent(rules.intervals(bins.importance * self.scale(), bins.rate, multiplier), bins.pages)
 
     def outlook(self, reads_per_day: float, rules: Rules) -> Outlook:
         """What so many reads a day give."""
@@ -180,6 +193,12 @@ class Population:
         sketch._counts.ravel()[np.asarray(places, np.int64)] = counts
         sketch.pages = sum(counts)
         return sketch
+
+    def changed(self) -> list[tuple[int, int]]:
+        """(bin, pages) of the bins whose count changed since this was asked last: what a store has to write."""
+        flat, cells = self._counts.ravel(), sorted(self._changed)
+        self._changed.clear()
+        return list(zip(cells, flat[cells].tolist(), strict=True))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Population) and bool((self._counts == other._counts).all())

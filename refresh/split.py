@@ -79,6 +79,46 @@ class BandwidthMeter:
         return oldest
 
 
+class Capacity:
+    """B as a capacity: reads per second over the last ten minutes in which there was more to read than was read.
+
+    What was read while nothing waited says how much there was to read, not how much could be: where floors bind, or all
+    pages are fresh, such a measure decays, and intervals with it. So time counts only while `busy`; until ten minutes
+    were, the best rate seen stands in. LULL: longest time without any read that counts (a network that is down is no
+    lack of capacity). Times are wall clock; one that runs backward counts as the latest seen.
+    """
+
+    LULL = 300.0
+
+    def __init__(self, window: float = 600.0) -> None:
+        self.held = 0.0
+        """what stands in while nothing was measured: of the run before, or the best of the time when nothing waited"""
+        self._busy = BandwidthMeter(0.0, window)
+        self._idle = BandwidthMeter(0.0, window)
+        self._clock = 0.0
+        """seconds in which there was more to read"""
+        self._last: float | None = None
+        self._lull = 0.0
+
+    def count(self, now: float, reads: int, busy: bool) -> None:
+        """So many reads since the last call, in a time in which there was more to read, or not."""
+        last = now if self._last is None else self._last
+        self._last = max(last, now)
+        if not busy:
+            self._idle.count(self._last, reads)
+            self.held = max(self.held, self._idle.rate(self._last))
+            return
+        passed = min(self._last - last, self.LULL - self._lull)
+        self._lull = 0.0 if reads else self._lull + passed
+        self._clock += passed
+        if reads:
+            self._busy.count(self._clock, reads)
+
+    def rate(self) -> float:
+        """Reads per second; 0 before the first read."""
+        return self._busy.rate(self._clock) or self.held
+
+
 class Schedule:
     """gamma over the life of a crawl: more discovery at first, then maintenance.
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 
 MAX_URL = 4096
 """Longest canonical URL (characters) that the system carries; longer ones are dropped where they are found."""
@@ -183,6 +183,8 @@ class PageReport:
     """bytes received on the wire's side of decoding"""
     sitemaps: tuple[str, ...] = ()
     """Sitemap: lines of the host's robots.txt, told once with the first report after it was read"""
+    fresh_for: float = 0.0
+    """seconds for which the answer says that it stays as it is (Cache-Control, Expires); 0 = it does not say"""
 
     def __post_init__(self) -> None:
         _require(0 <= self.page <= MAX_NUMBER, "PageReport.page: a page id is 0..2**63-1")
@@ -195,6 +197,7 @@ class PageReport:
         _require(isfinite(self.retry_at) and isfinite(self.host_next), "PageReport.retry_at, host_next: finite times")
         _require(self.epoch >= 0 and self.size >= 0 and self.bytes >= 0, "PageReport: epoch, size, bytes >= 0")
         _require(self.host_failures >= 0, "PageReport.host_failures: >= 0")
+        _require(0.0 <= self.fresh_for < inf, "PageReport.fresh_for: finite, >= 0")
 
 
 @dataclass(frozen=True, slots=True)

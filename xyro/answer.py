@@ -33,6 +33,7 @@ class Answer:
     etag: str = ""
     last_modified: str = ""
     location: str = ""
+    fresh_for: float = 0.0
     links: Links = NO_LINKS
     noindex: bool = False
     nofollow: bool = False

@@ -343,8 +343,19 @@ class Client:
 
     async def get(self, url: str, headers: Mapping[str, str] | None = None) -> Reply:
         """Send GET `url` (canonical, without userinfo) and wait for the headers. TheirError with the failure class."""
+        return await self._send("GET", url, headers)
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Reply:
+        """Send POST `url` with a body, as `get`: notices to subscribers, requests to WebSub hubs."""
+        if kind := self.guard.host_allowed(url):
+            raise TheirError(kind, "refused before any contact")
+        return await self._send("POST", url, headers, body)
+
+    async def _send(self, method: str, url: str, headers: Mapping[str, str] | None, body: bytes | None = None) -> Reply:
         try:
-            response = await self._session.get(URL(url, encoded=True), headers=headers, allow_redirects=False)
+            response = await self._session.request(
+                method, URL(url, encoded=True), headers=headers, data=body, allow_redirects=False
+            )
         except TheirError:
             raise
         except Exception as error:

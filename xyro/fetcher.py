@@ -27,7 +27,7 @@ from xyro.answer import Answer
 from xyro.client import Client, Reply
 from xyro.decode import Caps, Decoder, codings_of
 from xyro.doctype import SNIFF, is_gzip, kind_of, readable
-from xyro.headers import conditions, failure_of, media_type, retry_after, robots_words, validator
+from xyro.headers import conditions, failure_of, fresh_for, media_type, retry_after, robots_words, validator
 from xyro.links import HrefCache, LinkExtractor
 
 ROBOTS_REDIRECTS = 5
@@ -41,16 +41,16 @@ _CUT: Final = {"disconnect": "disconnect", "timeout": "time", "slow-body": "time
 
 
 class Fetcher:
-    """`signature`: MD5 of the bytes (P1), or of the main text of HTML; `skip_suffixes`: not even asked for (lower case,
-    without dot); `cache`: of resolved links, may be shared by all fetchers on one thread; `words`: links next to one of
-    them are marked (LINK_FOCUSED). Closes its client."""
+    """`signature`: MD5 of the bytes (P1), or of HTML's main text, or of its links; `skip_suffixes`: not even asked for
+    (lower case, without dot); `cache`: of resolved links, may be shared by all fetchers on one thread; `words`: links
+    next to one of them are marked (LINK_FOCUSED). Closes its client."""
 
     def __init__(
         self,
         client: Client,
         clock: Clock,
         *,
-        signature: Literal["bytes", "text"] = "bytes",
+        signature: Literal["bytes", "text", "links"] = "bytes",
         skip_suffixes: Collection[str] = (),
         fold_slashes: bool = True,
         cache: HrefCache | None = None,
@@ -58,7 +58,7 @@ class Fetcher:
     ) -> None:
         self._client = client
         self._clock = clock
-        self._text = signature == "text"
+        self._text, self._linked = signature == "text", signature == "links"
         self._skip = frozenset(skip_suffixes)
         self._fold = fold_slashes
         self._cache = HrefCache() if cache is None else cache
@@ -83,6 +83,12 @@ class Fetcher:
             return await self._client.resolver.address(host_of(url))
         except TheirError:
             return ""
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
+        """POST to `url` past the guard; the status of the answer, whose body is dropped. TheirError as `Client.post`."""
+        reply = await self._client.post(url, body, headers)
+        await reply.drop()
+        return reply.status
 
     async def close(self) -> None:
         await self._client.close()
@@ -150,6 +156,7 @@ class Fetcher:
         if status == 200 or (200 < status < 300 and status not in _EMPTY and status != 206):
             answer.etag = validator(headers, "ETag")
             answer.last_modified = validator(headers, "Last-Modified")
+            answer.fresh_for = fresh_for(headers)
             answer.mime, answer.charset = media_type(headers.get("Content-Type", ""))
             if not part and readable(answer.mime, url) is False:
                 answer.kind = Kind.OTHER
@@ -157,6 +164,7 @@ class Fetcher:
             return True
         if status == 304 and conditioned:
             answer.etag, answer.last_modified = validator(headers, "ETag"), validator(headers, "Last-Modified")
+            answer.fresh_for = fresh_for(headers)
             return False
         if status in _REDIRECTS:
             answer.retry_after = self._retry_after(headers)
@@ -214,6 +222,9 @@ class Fetcher:
         answer.links, answer.charset = found.links, found.charset
         answer.noindex |= found.noindex
         answer.nofollow |= found.nofollow
+        if self._linked:
+            answer.signature = _of_links(found.links.urls)
+            return
         text = maintext.signature(b"".join(held), found.charset) if held is not None else None
         answer.signature = text or digest.digest()
 
@@ -286,6 +297,11 @@ class _Body:
             if decoder.failure not in _READABLE:
                 raise TheirError(decoder.failure, "the content coding is broken")
             self.failure, self._over = decoder.failure, True
+
+
+def _of_links(urls: tuple[str, ...]) -> bytes:
+    """MD5 of distinct links, whatever their order."""
+    return hashlib.md5("\n".join(sorted(urls)).encode("utf-8", "replace"), usedforsecurity=False).digest()
 
 
 async def _read_whole(body: _Body, piece: bytes, answer: Answer) -> None:

@@ -14,12 +14,14 @@ from typing import Final
 from wire.messages import FetchOrder
 
 DAY = 86_400.0
+YEAR = 365 * DAY
 MAX_VALIDATOR = 1024
 """Longest ETag or Last-Modified (characters) that is stored and sent back."""
 
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';,]+)", re.IGNORECASE)
 _WITH_VALUE: Final = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 """Words of X-Robots-Tag that a colon follows, which otherwise ends an agent's name."""
+_DIRECTIVE = re.compile(r"(?:^|,)\s*(no-cache|no-store|max-age|s-maxage)\s*(?:=\s*\"?(\d{1,12})\"?)?\s*(?=,|$)")
 _NAMED: Final = frozenset({401, 403, 404, 410, 429})
 
 
@@ -85,3 +87,38 @@ def retry_after(text: str, now: float) -> float:
     except (ValueError, OverflowError):
         return 0.0
     return min(max(when - now, 0.0), DAY)
+
+
+def fresh_for(headers: Mapping[str, str]) -> float:
+    """Seconds (0 .. 1 year) for which an answer says that it stays as it is (RFC 9111 4.2.1, 4.2.3); 0 = it does not.
+
+    s-maxage, then max-age, then Expires - Date; less the Age that it has already. no-cache and no-store say nothing.
+    """
+    control, expires = headers.get("Cache-Control", ""), headers.get("Expires", "")
+    if not control and not expires:
+        return 0.0
+    lifetime = _lifetime(control[:MAX_VALIDATOR])
+    if lifetime is None:
+        lifetime = _apart(expires, headers.get("Date", ""))
+    age = headers.get("Age", "").strip()
+    passed = float(age[:12]) if age.isascii() and age.isdigit() else 0.0
+    return min(max(lifetime - passed, 0.0), YEAR)
+
+
+@lru_cache(maxsize=1024)
+def _lifetime(control: str) -> float | None:
+    """What a Cache-Control says, in seconds; None where it leaves it to Expires."""
+    said = dict(_DIRECTIVE.findall(control.lower()))
+    if "no-cache" in said or "no-store" in said:
+        return 0.0
+    for name in ("s-maxage", "max-age"):
+        if said.get(name):
+            return float(said[name])
+    return None
+
+
+def _apart(expires: str, date: str) -> float:
+    try:
+        return (parsedate_to_datetime(expires) - parsedate_to_datetime(date)).total_seconds()
+    except (ValueError, TypeError, OverflowError, IndexError):  # one of them without a zone; or garbage: RFC 9111 5.3
+        return 0.0

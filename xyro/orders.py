@@ -62,7 +62,8 @@ class OrderQueue:
     def __init__(self, gamma: float = 50.0) -> None:
         if not 0.0 <= gamma <= 100.0:
             raise ValueError(f"gamma: 0..100 percent, not {gamma!r}")
-        self._gamma = gamma
+        self.gamma = gamma
+        """may be changed at any time"""
         self._owed = 0.0
         """percent points owed to discovery: at 100 it is discovery's turn"""
         self._hosts: dict[str, _Host] = {}
@@ -266,7 +267,7 @@ class OrderQueue:
 
     def _discovery_is_next(self) -> bool:
         """Error diffusion: of any 100 consecutive choices between both sides, gamma (+-1) fall to discovery."""
-        self._owed += self._gamma
+        self._owed += self.gamma
         if self._owed < 100.0:
             return False
         self._owed -= 100.0

@@ -31,7 +31,7 @@ from wire.urls import origin as origin_of
 from xyro.answer import Answer
 from xyro.failures import POLICIES
 from xyro.orders import OrderQueue
-from xyro.politeness import Politeness
+from xyro.politeness import Manners, Politeness
 from xyro.reports import report_of
 from xyro.robots import RobotsState, RobotsTable
 
@@ -141,6 +141,10 @@ class Pool:
         ready_at = self._clock.monotonic() + max(wait, 0.0)
         self._politeness.restore(host, ready_at, failures)
         self._queue.postpone(host, ready_at)
+
+    def follow(self, manners: Manners) -> None:
+        """Other delays, from the end of each read under way on."""
+        self._politeness.manners = manners
 
     def wake(self) -> None:
         """`may_read` may have become true."""

@@ -49,4 +49,5 @@ def report_of(
         host_failures=host_failures,
         bytes=answer.bytes,
         sitemaps=sitemaps,
+        fresh_for=answer.fresh_for,
     )

@@ -102,7 +102,7 @@ def test_variables_that_are_not_settings_are_left_alone():
         ("[crawl]\nskip_suffixes = ['.tar.gz']", "[crawl] skip_suffixes: expected a list of lower-case suffixes"),
         ("[crawl]\npartitions = 0", "[crawl] partitions: expected a whole number, 1 to 4096, got 0"),
         ("[opic]\ndamping = 1.0", "[opic] damping: expected a number between 0 and 1, got 1.0"),
-        ("[refresh]\ngamma = 101", "[refresh] gamma: expected a percentage, 0 to 100, got 101"),
+        ("[refresh]\ngamma = 101", '[refresh] gamma: expected a percentage, 0 to 100, or "auto", got 101'),
         (
             "[fetch]\nonly_net = ['10.0.0.1/8']",
             "[fetch] only_net: expected a list of networks, such as 10.0.0.0/8, got",

@@ -194,6 +194,10 @@ BAD = [
     ("GET", "/top?n=-1", None, 400, "whole number"),
     ("GET", "/top?n=%C2%B2", None, 400, "whole number"),
     ("GET", "/top?by=luck", None, 400, "stale, rising, site"),
+    ("GET", "/plan?target=much", None, 400, "target is a number"),
+    ("GET", "/plan?target=1.5", None, 400, "above 0 and below 1"),
+    ("GET", "/plan?bandwidth=4000/week", None, 400, "reads a second"),
+    ("GET", "/plan?policies=mixed,best", None, 400, "'best': one of"),
     ("GET", "/why", None, 400, "http"),
     ("GET", "/why?url=example.org", None, 400, "write http://example.org"),
     ("POST", "/submit", b"", 400, "not JSON"),
@@ -374,7 +378,7 @@ async def test_a_failing_crawl_is_not_healthy(web, tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(single, "check", lambda: (_ for _ in ()).throw(MachineError("disk full")))
             status, answer, _ = await ask(f"http://127.0.0.1:{port}/health", token="")
-            assert status == 500 and "disk full" in answer["error"]
+            assert status == 503 and not answer["ok"] and answer["failing"] == ["disk full"]
 
 
 # The real process

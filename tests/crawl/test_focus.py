@@ -68,7 +68,7 @@ def sound(crawl):
 
 
 def slot(table, target="http://h/", kind=Kind.HTML, worded=False):
-    return Focus(set_to(table)).slot(target, kind, worded)
+    return Focus(set_to(table)).slot(target, kind, WORDED if worded else 0)
 
 
 def test_a_table_fits_a_page_that_meets_all_that_it_names():
@@ -86,8 +86,8 @@ def test_the_first_table_that_fits_decides():
     focus = Focus(
         set_to(Table(3.0, hosts=("h",), kinds=("XML",)), Table(0.0, hosts=("h",)), Table(9.0, patterns=("*",)))
     )
-    assert [focus.slot("http://h/", kind, False) for kind in (Kind.XML, Kind.HTML)] == [1, 2]
-    assert focus.slot("http://k/", Kind.XML, False) == 3
+    assert [focus.slot("http://h/", kind, 0) for kind in (Kind.XML, Kind.HTML)] == [1, 2]
+    assert focus.slot("http://k/", Kind.XML, 0) == 3
     assert focus.terms.weights[:8] == (1, 1, 3, 3, 0, 0, 9, 9)
 
 
@@ -120,8 +120,8 @@ def test_tables_come_from_toml(tmp_path):
     ("text", "complaint"),
     [
         ('[[focus]]\nkinds = ["XML"]\n', "number 1: weight: expected"),
-        ("[[focus]]\nweight = 1\n", "expected patterns, hosts, kinds or words"),
-        ("[[focus]]\nweight = 1\nkinds = []\n", "expected patterns, hosts, kinds or words"),
+        ("[[focus]]\nweight = 1\n", "expected patterns, hosts, kinds, words or leads_to"),
+        ("[[focus]]\nweight = 1\nkinds = []\n", "expected patterns, hosts, kinds, words or leads_to"),
         ('[[focus]]\nweight = -1\nkinds = ["XML"]\n', "weight: expected a number, 0 to 10000, got -1"),
         ('[[focus]]\nweight = 1\nkinds = ["GIF"]\n', 'a list of "HTML", "XML" or "DTD"'),
         ('[[focus]]\nweight = 1\nwords = ["two words"]\n', "a list of single words"),
@@ -469,7 +469,7 @@ def test_a_restart_keeps_the_classes_and_other_rules_renew_them(name, other, act
         for page in range(columns.n):
             if columns["state"][page] != State.FOREIGN:
                 flags = int(columns["flags"][page])
-                fits = focus.slot(node.partition.url(page), flags >> 4 & 7, bool(flags & WORDED))
+                fits = focus.slot(node.partition.url(page), flags >> 4 & 7, flags)
                 unread = columns["state"][page] == State.UNREAD
                 assert (flags & CLASS_MASK) >> CLASS_SHIFT == 2 * fits + unread
 

@@ -254,7 +254,7 @@ def test_a_web_that_keeps_changing_gets_a_short_window():
     purse, n = purse_of(60, window="auto"), 60
     rng = np.random.default_rng(3)
     for turn in range(2, 900):
-        if turn % 20 == 2:
+        if turn % 60 == 2:  # every seven turnovers; a window must foresee two
             pull = rng.pareto(1.0, n) + 0.05
             links = [rng.choice(n, 6, replace=False, p=pull / pull.sum()) for _ in range(n)]
         pages = np.concatenate(purse.rich(5))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Refresh, Settings, Store
 from crawl import planner as module
+from crawl import unread
 from metadata import keys
 from metadata.states import State
 from refresh.ahead import Ahead
@@ -128,7 +129,7 @@ def test_hungry_hosts_share_what_is_left(monkeypatch):
 
 @pytest.mark.parametrize("chunk", [7, 64, 1 << 17])
 def test_every_unread_page_is_found_however_small_the_scan(monkeypatch, chunk):
-    monkeypatch.setattr(module, "SCAN", chunk)
+    monkeypatch.setattr(unread, "SCAN", chunk)
     crawl = crawl_of(leases=3)
     crawl.submit(url(0))
     crawl.run(lambda order: report(order, START, [url(k % 6, k) for k in range(80)] if order.url == url(0) else ()))
@@ -337,14 +338,15 @@ def test_due_pages_share_their_hosts_room():
 
 
 def test_intervals_follow_importance_and_change_rate():
-    crawl = seeded(*(url(0, page) for page in range(1, 6)), refreshing=True)
+    crawl = seeded(*(url(0, page) for page in range(1, 6)), refreshing=True, bandwidth=0.01)
     for order in crawl.turn():
         crawl.answer(order)
     crawl.turn()
-    planner = crawl.node.planner
-    planner._pace = 0.01
-    assert planner.interval(0.4) * 0.4 == pytest.approx(planner.interval(0.1) * 0.1)
-    assert planner.interval(0.0) == crawl.settings.refresh.max_interval
+    pace = crawl.node.planner.pace
+    seconds = {(r, rate): pace.interval(r, rate).seconds for r in (0.4, 0.1) for rate in (2.0, 0.02)}
+    weighted = [t * (r * rate) ** 0.5 for (r, rate), t in seconds.items()]
+    assert weighted == pytest.approx([weighted[0]] * 4)
+    assert pace.interval(0.0, 1.0) == (crawl.settings.refresh.max_interval, "ceiling")
 
 
 def test_a_bounded_crawl_reads_ahead_of_time_rather_than_nothing():

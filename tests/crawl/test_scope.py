@@ -11,7 +11,7 @@ from configs.schema import Fetch, Rule, Settings
 from crawl.scope import Scope
 from metadata.states import State
 from tests.crawl.rig import Crawl, in_memory_partition, report, url
-from wire.messages import Priority
+from wire.messages import LoadReport, LoadState, Priority
 
 
 def scope(*seeds, rules=(), refused=lambda url: "", **crawl):
@@ -295,7 +295,8 @@ def test_a_hint_is_not_a_read():
     node, page = crawl.page(url(0, 1))
     node.partition.begin()
     node.planner.drop(page, crawl.order(url(0, 1)).epoch)
-    node._hint([(url(0, 1), 1e9)])
+    told = LoadReport(0, url(0), 1, LoadState.LOADED, "sitemap", modified=((url(0, 1), 1e9),))
+    node.claims.hear(0, told, (), crawl.now)
     node.partition.write(node.partition.seal({"node": node.dump()}))
     narrow = restarted(crawl, scope="any", exclude=("*p1.html",))
     narrow.turn()

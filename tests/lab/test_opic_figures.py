@@ -287,9 +287,24 @@ def test_acceptance_tells_better_from_worse():
     assert "2 of 3 met" in text and text.count("better") == 1 and text.count("NOT MET") == 1
 
 
-@pytest.mark.parametrize("wrong", [["patterns", "--pages", "3"], ["rank", "--pages", "9"], ["rank", "--memory", "-1"]])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["patterns", "--pages", "3"],
+        ["confidence", "--pages", "3"],
+        ["rank", "--pages", "9"],
+        ["rank", "--memory", "-1"],
+    ],
+)
 def test_sizes_out_of_range_are_refused(wrong, capsys):
     assert opic_lab.main(wrong) == 2 and capsys.readouterr().err.startswith("--")
+
+
+def test_the_confidence_of_the_crawl_is_a_command(capsys):
+    assert opic_lab.main(["confidence", "--pages", "500"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["laws"].keys() >= {"static", "interpolation"} and len(said["test"]) == 5
+    assert opic_lab.main(["confidence", "--graph", "/nowhere.npz"]) == 2 and "/nowhere.npz" in capsys.readouterr().err
 
 
 def test_without_the_extra_a_line_says_what_to_install(monkeypatch, capsys):

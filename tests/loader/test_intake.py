@@ -208,6 +208,20 @@ def test_a_document_at_fault_fails_with_and_without_its_parts(page: Page) -> Non
     assert (report.state, report.error) == (LoadState.FAILED, "not-well-formed")
 
 
+def test_a_module_that_misses_what_another_one_declares_waits_for_it(page: Page) -> None:
+    """As DocBook 4.3 and later: declarations of one module take parameter entities of another's own module."""
+    intake = Intake()
+    names = '<!ENTITY % a SYSTEM "a.mod"><!ENTITY % b SYSTEM "b.mod">%b;%a;'
+    (report,) = intake.take(page('<!DOCTYPE r SYSTEM "x.dtd"><r/>'), 0.0)
+    intake.take(page(names, report.needs[0], page=8, kind=Kind.DTD), 0.0)
+    parts = {"a.mod": "<!ATTLIST r kind %kinds; #IMPLIED>", "b.mod": '<!ENTITY % c SYSTEM "c.mod">%c;'}
+    for number, (name, body) in enumerate(parts.items(), 9):
+        *_, report = intake.take(page(body, D + name, page=number, kind=Kind.DTD), 0.0)
+    assert (report.state, report.needs) == (LoadState.WAITING, (D + "c.mod",))
+    part, report = intake.take(page('<!ENTITY % kinds "(x|y)">', D + "c.mod", page=11, kind=Kind.DTD), 0.0)
+    assert (part.state, report.state, report.error) == (LoadState.LOADED, LoadState.LOADED, "")
+
+
 def test_a_part_over_its_limit_is_a_missing_one(page: Page) -> None:
     intake = Intake(limits=Limits(part=1_000))
     intake.take(page(DOCUMENT), 0.0)

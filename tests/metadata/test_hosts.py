@@ -73,3 +73,18 @@ def test_what_no_longer_matters_is_forgotten(monkeypatch):
         assert len(hosts.clocks) <= 20
     assert {0, 1, 2} <= hosts.clocks.keys(), "a hold, a long wait, failures in a row"
     assert hosts.row(2).failures == 7 and hosts.row(0).held == "paused"
+
+
+def test_what_was_learned_of_a_host_outlives_politeness_holds_and_a_restart():
+    hosts = Hosts()
+    number = hosts.number("h")
+    hosts.trust[number], hosts.rates[number] = b"trust", b"rates"
+    hosts.remember(number, 60.0, 1, now=1.0)
+    hosts.hold(number, "paused")
+    assert hosts.row(number) == HostRow("h", 60.0, 1, "paused", trust=b"trust", rates=b"rates")
+    again = Hosts()
+    again.load(0, rows.unpack_host(hosts.stored(number)[1]))
+    assert (again.trust, again.rates, again.row(0)) == (hosts.trust, hosts.rates, hosts.row(number))
+    hosts.trust.clear()
+    hosts.rates.clear()
+    assert hosts.row(number) == HostRow("h", 60.0, 1, "paused")

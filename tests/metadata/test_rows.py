@@ -19,6 +19,8 @@ VALUES |= {Kind: st.sampled_from(Kind), Priority: st.sampled_from(Priority), tup
 VALUES |= {Verdict: st.sampled_from(Verdict), tuple[str, ...]: st.lists(TEXT).map(tuple)}
 MARKS = st.builds(rows.Mark, importance=FLOATS, backed=INTS, clock=INTS, at=INTS)
 VALUES |= {tuple[rows.Mark, ...]: st.lists(MARKS, max_size=2).map(tuple)}
+SAID = st.builds(rows.Said, source=INTS, host=INTS, at=INTS, rate=FLOATS)
+VALUES |= {tuple[rows.Said, ...]: st.lists(SAID, max_size=2).map(tuple)}
 VALUES |= {dict[str, int]: st.dictionaries(TEXT, INTS)}
 
 READERS = {
@@ -57,10 +59,10 @@ def test_round_trip(row):
 def test_pinned_bytes():
     """Stored directories depend on these."""
     assert rows.pack(SAMPLES[rows.LeaseRow]) == b"\x95\x01\x07\x04\x03\x01"
-    assert rows.pack(rows.HostRow("a")) == b"\x96\x01\xa1a\xcb" + bytes(8) + b"\x00\xa0\x00"
+    assert rows.pack(rows.HostRow("a")) == b"\x98\x01\xa1a\xcb" + bytes(8) + b"\x00\xa0\x00\xc4\x00\xc4\x00"
     assert " ".join(field.name for field in msgspec.structs.fields(rows.RefreshRow)) == (
         "first_read last_read last_change signature reads changes last_modified etag rate_a rate_b weight kind status "
-        "error failures gone_since mime size charset location noindex epoch marks"
+        "error failures gone_since mime size charset location noindex epoch marks said counted diary visits"
     )
 
 

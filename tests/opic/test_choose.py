@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opic import fast, names
 from opic.buckets import Buckets, Levels
 from opic.cash import UNIT
 from opic.choose import Cycle, Greedy, Held, Random, Sweep, afford
@@ -205,6 +206,39 @@ def test_levels_hear_of_what_the_virtual_page_paid_all():
 def test_nobody_is_picked_where_there_is_nobody():
     for make in CRAWLED.values():
         assert make(None).pick(Some(np.zeros(0, np.int64), 0), 3).size == 0
+
+
+@pytest.mark.parametrize("name", names.SELECTORS)
+@pytest.mark.parametrize("pages", [0, 1, 70])
+def test_a_pick_ends_where_nobody_holds_cash(name, pages):
+    """Before, a sweep looked for ever; the others give pages without cash, or none."""
+    held = Held(np.full(pages, -5), 5)
+    for most in (1, 3):
+        picked = names.selector(name, held.keys, np.random.default_rng(1)).pick(held, most)
+        assert picked.size <= min(most, pages) and np.isin(picked, np.arange(pages)).all()
+        assert name != "sweep" or not picked.size
+
+
+@given(cash_of, st.floats(1, 2**50), st.integers(0, 90), st.integers(1, 5))
+def test_a_sweep_finds_the_last_unit(cash, theta, pointer, most):
+    cash = np.array(cash) // 2**39  # mostly 0 and 1
+    picked = Sweep(theta=theta, pointer=pointer).pick(Held(cash - 7, 7), most)
+    assert (cash[picked] > 0).all() and (picked.size > 0) == cash.any() and picked.size <= most
+
+
+def test_a_sweep_ends_where_nobody_may_spend():
+    class Shut(Held):
+        def cost(self, pages):
+            return np.full(pages.size, -1, np.int8)
+
+    assert Sweep().pick(Shut(np.full(200, UNIT), 0), 3).size == 0
+
+
+@pytest.mark.parametrize("read", [advance, fast.advance])
+def test_a_world_without_cash_is_not_read(read):
+    world = World(standard(50, np.random.default_rng(2)))
+    world.keys[:] = 0
+    assert read(world, Sweep(), 10).pages.size == 0
 
 
 def test_affording():

@@ -76,6 +76,7 @@ REPORTS = st.builds(
     host_failures=COUNT,
     bytes=COUNT,
     sitemaps=TUPLES_OF_URLS,
+    fresh_for=st.floats(0.0, 1e12),
 )
 XML_PAGES = st.builds(
     XmlPage, NUMBER, URLS, COUNT, TIME, st.sampled_from([Kind.XML, Kind.DTD]), TEXT, TEXT, st.binary(max_size=300)
@@ -163,7 +164,8 @@ def test_the_tags_cover_the_messages() -> None:
 SHAPES = {
     1: "page url priority epoch depth etag last_modified signature attempt not_before",
     2: "page url epoch priority started ended status error final retry_at kind mime size truncated signature etag "
-    "last_modified location links noindex nofollow loading charset address host_next host_failures bytes sitemaps",
+    "last_modified location links noindex nofollow loading charset address host_next host_failures bytes sitemaps "
+    "fresh_for",
     3: "page url epoch read_at kind mime charset body",
     4: "page url epoch state format error links modified needs rates hubs",
     5: "source target seq items virtual spent pages weighted focused",

@@ -20,7 +20,7 @@ from xyro.decode import Caps
 from xyro.failures import POLICIES
 from xyro.fetcher import ROBOTS_CAPS
 from xyro.guard import Guard
-from xyro.headers import DAY, media_type, retry_after, robots_words
+from xyro.headers import DAY, fresh_for, media_type, retry_after, robots_words
 
 BODY = b"<html><head><title>t</title></head><body><a href=/one>1</a> <a href='http://127.0.0.9/two'>2</a></body></html>"
 MD5 = hashlib.md5(BODY).digest()
@@ -356,6 +356,48 @@ async def test_the_text_signature_outlives_a_changed_menu() -> None:
     assert await signature(body(b"1", b"a"), "bytes") != await signature(body(b"2", b"a"), "bytes")
     wild = b"<font color=i><p>" * 3000
     assert await signature(page(wild), "text") == hashlib.md5(wild).digest()
+
+
+async def test_the_signature_of_links_outlives_all_but_other_links() -> None:
+    async def signature(raw: bytes) -> bytes:
+        async with serving(says(page(raw))) as server, reading(signature="links") as fetcher:
+            return (await fetcher.fetch(order(server.url + "/"))).signature
+
+    one, two = b"<a href=http://a.example/1>1</a>", b"<a href=http://a.example/2>2</a>"
+    first = await signature(one + two)
+    assert first == await signature(b"<p>other words</p>" + two + one + two)
+    assert first == hashlib.md5(b"http://a.example/1\nhttp://a.example/2").digest()
+    assert first != await signature(one)
+
+
+async def test_how_long_an_answer_stays_fresh_is_told() -> None:
+    raw = page(b"x", b"Cache-Control: public, max-age=600", b"Age: 100")
+    async with serving(says(raw)) as server, reading() as fetcher:
+        assert (await fetcher.fetch(order(server.url + "/"))).fresh_for == 500.0
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, 0.0),
+        ({"Cache-Control": "max-age=600"}, 600.0),
+        ({"Cache-Control": 'Public , Max-Age="600", s-maxage=60', "Age": "10"}, 50.0),
+        ({"Cache-Control": "no-cache, max-age=600"}, 0.0),
+        ({"Cache-Control": "no-store", "Expires": "Thu, 01 Dec 1994 16:00:00 GMT", "Date": "whenever"}, 0.0),
+        ({"Cache-Control": "x-max-age=5, min-fresh=7"}, 0.0),
+        ({"Cache-Control": "max-age=-1"}, 0.0),
+        ({"Cache-Control": "max-age=999999999999"}, 365 * 86_400.0),
+        ({"Cache-Control": "max-age=60", "Age": "90"}, 0.0),
+        ({"Cache-Control": "max-age=60", "Age": "\u0665"}, 60.0),
+        ({"Expires": "Thu, 01 Dec 1994 16:00:00 GMT", "Date": "Thu, 01 Dec 1994 15:00:00 GMT"}, 3600.0),
+        ({"Expires": "Thu, 01 Dec 1994 16:00:00", "Date": "Thu, 01 Dec 1994 15:00:00 GMT"}, 0.0),
+        ({"Expires": "0", "Date": "Thu, 01 Dec 1994 15:00:00 GMT"}, 0.0),
+        ({"Cache-Control": "private", "Expires": "Thu, 01 Dec 1994 16:00:00 GMT"}, 0.0),
+        ({"Cache-Control": "max-age" + " " * 5000 + "=5"}, 0.0),
+    ],
+)
+def test_what_headers_say_of_freshness(headers: dict[str, str], seconds: float) -> None:
+    assert fresh_for(headers) == seconds
 
 
 async def test_links_next_to_words_asked_for_are_marked() -> None:

@@ -1,0 +1,62 @@
+"""How a subscriber is told: a POST of JSON through the guarded client, or a command with the JSON on its input.
+
+Commands come from the command line of the machine's owner only, are run without a shell, in a process group of their
+own, for SECONDS at most; what they print is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from wire.errors import TheirError
+
+SECONDS = 60.0
+_JSON = {"Content-Type": "application/json"}
+Post = Callable[[str, bytes, Mapping[str, str]], Awaitable[int]]
+
+
+async def post(send: Post, url: str, notice: Mapping[str, Any]) -> str:
+    """Empty if it was taken (2xx), else why not."""
+    try:
+        async with asyncio.timeout(SECONDS):
+            status = await send(url, json.dumps(notice).encode(), _JSON)
+    except TimeoutError:
+        return "timeout"
+    except TheirError as error:
+        return error.kind
+    return "" if 200 <= status < 300 else f"http-{status}"
+
+
+async def run(command: Sequence[str], notice: Mapping[str, Any], seconds: float = SECONDS) -> str:
+    """Empty if it ended with 0, else why not."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        return f"cannot be run: {getattr(error, 'strerror', None) or error}"
+    try:
+        async with asyncio.timeout(seconds):
+            await process.communicate(json.dumps(notice).encode())
+    except TimeoutError:
+        return "timeout"
+    finally:
+        await _end(process)
+    return f"exit code {process.returncode}" if process.returncode else ""
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Nothing of it is left running, its children neither."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()

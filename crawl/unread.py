@@ -1,0 +1,132 @@
+"""Unread pages: not a queue, a scan of the columns for hosts that run low on orders (refresh/plan.py chooses).
+
+While few pages are read, breadth first; then the richest first (design.md section 6, Scouting). With gamma = "auto" the
+index of the poorest that are chosen is told: how much an unread page is worth beside one that is due (sharing.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from configs.schema import Settings
+from crawl.budgets import Limits
+from crawl.pace import DAY, Pace
+from crawl.purse import NO_PAGES, Purse
+from metadata import keys, rows
+from metadata.manager import Partition
+from metadata.states import LEASED, State
+from opic.choose import Sweep
+from refresh.change import DEFAULT_PRIOR
+from refresh.plan import choose, crowd
+from wire.messages import Priority
+
+SCAN = 1 << 17
+"""most pages that one turn looks at for unread ones: 0.3 ms"""
+SAMPLE = 16
+"""pages by which the margin is told"""
+_UNREAD = int(State.UNREAD)
+Ids = NDArray[np.int64]
+
+
+class Unread:
+    """`take` fills hosts that run low; `reads`: of the crawl so far."""
+
+    def __init__(self, partition: Partition, purse: Purse, settings: Settings, limits: Limits) -> None:
+        self.partition = partition
+        self.purse = purse
+        self.settings = settings
+        self.limits = limits
+        self.finder = Sweep(target=0.1)
+        self.reads = 0
+        self.chosen: Ids = NO_PAGES
+        """unread pages of the last choice, richest first"""
+
+    @property
+    def scouting(self) -> bool:
+        """Few pages were read yet: breadth first (P1 section 3)."""
+        return self.reads < self.settings.refresh.scout_pages
+
+    def take(self, room: int, busy: bool) -> Iterator[tuple[int, Priority]]:
+        """Pages for hosts that run low, each up to its room, in one choice over the pages scanned.
+
+        busy: some order is out; else the scan goes on through all pages.
+        """
+        hosts, most = self.partition.hosts, self.settings.store.leases_per_host
+        count = len(hosts)
+        hungry = hosts.open[:count] & (hosts.waiting[:count] > 0) & (hosts.leased[:count] <= most // 2)
+        if self.limits.until:
+            hungry &= ~self.limits.shut[:count]
+        if room <= 0 or not hungry.any():
+            return
+        spare = np.where(hungry, most - hosts.leased[:count], 0).astype(np.int32)
+        pages = self._scan(hungry, busy)
+        if not len(pages):
+            return
+        cash = self.purse.effective(pages)
+        urgency = self._urgency(pages, cash)
+        wanted = min(room, int(np.minimum(spare, hosts.waiting[:count]).sum()))
+        if len(pages) > wanted:
+            near = crowd(urgency, wanted)
+            pages, cash, urgency = pages[near], cash[near], urgency[near]
+        best = choose(urgency, self.partition.columns["host"][pages], spare, wanted)
+        theta = math.inf if self.scouting else self.finder.theta
+        self.chosen = pages[best]
+        for page, units in zip(self.chosen.tolist(), cash[best].tolist(), strict=True):
+            yield page, Priority.DISCOVER if units >= theta else Priority.SCOUT
+
+    def _urgency(self, pages: Ids, cash: Ids) -> Ids:
+        """Breadth first while scouting, then cash, or what reaches the page's site as far as site_weight says."""
+        if self.scouting:
+            return -self.partition.columns["depth"][pages].astype(np.int64)
+        weight, sites = self.settings.opic.site_weight, self.purse.sites
+        if not weight or sites is None:
+            return cash
+        return sites.mixed(cash, self.partition.columns["host"][pages], weight)
+
+    def _scan(self, hungry: NDArray[np.bool_], busy: bool) -> Ids:
+        """Unread pages of hungry hosts among the next SCAN pages; on through all pages while nothing is out at all."""
+        columns, n = self.partition.columns, self.partition.columns.n
+        scanned = 0
+        while scanned < n:
+            start, stop = self.finder.chunk(n, SCAN)
+            scanned += stop - start
+            unread = columns["state"][start:stop] == _UNREAD
+            unread &= (columns["flags"][start:stop] & LEASED) == 0
+            pages = np.flatnonzero(unread) + start
+            rich = self.purse.effective(pages) >= self.finder.theta
+            self.finder.adapt(len(pages), int(rich.sum()))
+            pages = pages[hungry[columns["host"][pages]]]
+            if len(pages) or busy:
+                return pages
+        return NO_PAGES
+
+    def margin(self, pace: Pace, now: float) -> float:
+        """Index of the poorest pages of the last choice: as pages of the prior's mean rate, as old as their URL."""
+        pages = self.chosen[-SAMPLE:]
+        if not len(pages) or not self.ready:
+            return 0.0
+        met = [rows.first_seen(self.partition.get(keys.MAP.key(page)) or b"") for page in pages.tolist()]
+        age = np.maximum(now - np.array(met, np.float64), 0.0) / DAY
+        rate = np.full(len(pages), DEFAULT_PRIOR.a / DEFAULT_PRIOR.b)
+        index = pace.rules.policy.index(self.purse.importance(pages) * pace.scale, rate, age)
+        return float(np.median(index))
+
+    @property
+    def waiting(self) -> int:
+        """Unread pages in scope that wait for an order, of hosts that no person holds (shut ones are read later)."""
+        hosts = self.partition.hosts
+        count = len(hosts)
+        return int(hosts.waiting[:count][hosts.open[:count]].sum())
+
+    @property
+    def ready(self) -> int:
+        """The same without those of hosts that are shut for now."""
+        if not self.limits.until:
+            return self.waiting
+        hosts = self.partition.hosts
+        count = len(hosts)
+        return int(hosts.waiting[:count][hosts.open[:count] & ~self.limits.shut[:count]].sum())

@@ -1,0 +1,245 @@
+"""Publications: what sites say of their own pages, from the claim to the read that keeps or breaks its deadline.
+
+A publication is in one of these states, and at most one is kept a page (a later claim joins an earlier one):
+
+    waiting   accepted, its publisher has `share` orders out already       release -> out
+    out       ordered                                                      settled  -> kept, or gone
+    kept      the order failed for now: it is tried again by its own law   settled  -> kept, or gone
+
+A publisher whose claims proved true is worth an order at once (ORDERED, with a deadline); one that is not trusted
+only hastens the next read, the more the less it was wrong (`hastened`). Each read tells whether the claim was true.
+
+Cost: a page past its deadline comes before all others, then the earliest deadline first (EDF keeps every deadline
+that can be kept on one server); each late read adds its lateness in seconds to `lateness`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from refresh.lags import Lags
+
+TRUSTED = 0.5
+"""least trust of a host whose claims become orders: its claims were true as often as not"""
+SHARE = 64
+"""orders of one publisher that are out at once: as many as a host has leased"""
+MOST_WAITING = 20_000
+"""publications of one publisher that are kept at once"""
+MOST_ALL = 200_000
+CLAIMS = ("changed", "new")
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A claim of one page. Times are seconds since 1970."""
+
+    page: int
+    publisher: str
+    claim: str
+    """changed | new"""
+    at: float
+    deadline: float
+    learn: bool = True
+    """the read teaches how far the host is to be trusted (not where the owner of the crawl ordered)"""
+    ordered: bool = True
+    """it became an order; else the page is read by the plan, and only then shows whether the claim was true"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one publication ended: seconds from claim to read, and seconds past the deadline."""
+
+    publication: Publication
+    delay: float
+    late: float
+
+
+@dataclass(slots=True)
+class Counts:
+    """Since the crawl began."""
+
+    published: int = 0
+    joined: int = 0
+    """claims of pages that were published already and not read yet"""
+    hastened: int = 0
+    """claims of publishers that are not trusted"""
+    in_time: int = 0
+    late: int = 0
+    lost: int = 0
+    """pages that cannot be read: robots.txt, gone for good, out of scope"""
+    true: int = 0
+    false: int = 0
+    lateness: float = 0.0
+    """seconds past deadlines, summed: what late reads cost"""
+    delays: Lags = field(default_factory=Lags)
+
+
+@dataclass(slots=True)
+class _Publisher:
+    """Its publications that wait: a heap by deadline."""
+
+    waiting: list[tuple[float, int]] = field(default_factory=list)
+    out: int = 0
+    held: int = 0
+    """publications in any state"""
+
+
+class Publications:
+    """Fed by `accept`, emptied by `settled`; `release` gives what may be ordered. Bounded by MOST_WAITING, MOST_ALL."""
+
+    def __init__(self, share: int = SHARE) -> None:
+        self.counts = Counts()
+        self.pages: dict[int, Publication] = {}
+        self._share = share
+        self._out: set[int] = set()
+        self._publishers: dict[str, _Publisher] = {}
+        self._turns: deque[str] = deque()
+        """publishers with something waiting, in the order of their turns"""
+
+    def __len__(self) -> int:
+        return len(self.pages)
+
+    def room(self, publisher: str) -> int:
+        """Publications that may still be accepted of a publisher."""
+        known = self._publishers.get(publisher)
+        return max(0, min(MOST_WAITING - (known.held if known else 0), MOST_ALL - len(self.pages)))
+
+    def accept(self, said: Publication, again: bool = False) -> Publication:
+        """Keep a claim; what is to be stored. `again`: it was stored before (recovery). Ask `room` first."""
+        self.counts.published += not again
+        old = self.pages.get(said.page)
+        if old is not None:
+            self.counts.joined += 1
+            said = _joined(old, said)
+        else:
+            self.counts.hastened += not again and not said.ordered
+        self.pages[said.page] = said
+        publisher = self._publishers.setdefault(said.publisher, _Publisher())
+        publisher.held += old is None
+        fresh = old is None or not old.ordered or said.deadline < old.deadline
+        if said.ordered and said.page not in self._out and fresh:
+            self._wait(said, publisher)
+        return said
+
+    def _wait(self, said: Publication, publisher: _Publisher) -> None:
+        if not publisher.waiting:
+            self._turns.append(said.publisher)
+        heapq.heappush(publisher.waiting, (said.deadline, said.page))
+
+    def release(self, most: int) -> list[int]:
+        """Pages to order now: publishers take turns, each with at most `share` out, its earliest deadline first."""
+        found: list[int] = []
+        idle = 0
+        while self._turns and idle < len(self._turns) and len(found) < most:
+            name = self._turns.popleft()
+            publisher = self._publishers[name]
+            page = self._next(publisher)
+            idle = 0 if page is not None else idle + 1
+            if page is not None:
+                found.append(page)
+            if publisher.waiting:
+                self._turns.append(name)
+        return found
+
+    def _next(self, publisher: _Publisher) -> int | None:
+        """Its most urgent page, which is out from here on; None while its share is used up. Stale entries go."""
+        while publisher.waiting and publisher.out < self._share:
+            deadline, page = heapq.heappop(publisher.waiting)
+            said = self.pages.get(page)
+            if said is None or page in self._out or said.deadline != deadline:
+                continue
+            self._out.add(page)
+            publisher.out += 1
+            return page
+        return None
+
+    @property
+    def waiting(self) -> bool:
+        """Is something to be released? Never while every publisher has its share out."""
+        return any(self._publishers[name].out < self._share for name in self._turns)
+
+    def settled(self, page: int, at: float, read: bool, true: bool | None, final: bool) -> Outcome | None:
+        """An order for the page ended. read: the web answered with it; final: it will not be tried again.
+
+        true: whether the read bore the claim out, None where it says nothing. None: nothing was published of it, or
+        it is kept because the page will be tried again.
+        """
+        said = self.pages.get(page)
+        if said is None:
+            return None
+        publisher = self._publishers[said.publisher]
+        if page in self._out:
+            self._out.discard(page)
+            publisher.out -= 1
+        if not read and not final:
+            return None
+        self._forget(said, publisher)
+        outcome = Outcome(said, max(at - said.at, 0.0), max(at - said.deadline, 0.0))
+        self._count(outcome, read, true)
+        return outcome
+
+    def _forget(self, said: Publication, publisher: _Publisher) -> None:
+        del self.pages[said.page]
+        publisher.held -= 1
+        if not publisher.held and not publisher.waiting:
+            del self._publishers[said.publisher]
+
+    def _count(self, outcome: Outcome, read: bool, true: bool | None) -> None:
+        counts = self.counts
+        if not read:
+            counts.lost += 1
+            return
+        if outcome.publication.ordered:
+            counts.late += outcome.late > 0.0
+            counts.in_time += outcome.late <= 0.0
+            counts.lateness += outcome.late
+            counts.delays.add(outcome.delay)
+        counts.true += outcome.publication.learn and true is True
+        counts.false += outcome.publication.learn and true is False
+
+    def overdue(self, now: float) -> tuple[int, float]:
+        """(pages past their deadline and not read, seconds past them in all): the cost that runs up now."""
+        late = [now - said.deadline for said in self.pages.values() if said.ordered and said.deadline < now]
+        return len(late), sum(late)
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """The counters; publications themselves are rows."""
+        counts = self.counts
+        numbers = {name: getattr(counts, name) for name in Counts.__slots__ if name != "delays"}
+        return {**numbers, "delays": counts.delays.dump()}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        known = {name: state[name] for name in Counts.__slots__ if name in state and name != "delays"}
+        self.counts = Counts(**known, delays=Lags.load(state.get("delays", ())))
+
+
+def hastened(due: float, now: float, trust: float) -> float:
+    """When a page is read whose publisher is not (quite) trusted: its wait is shorter by the trust, never longer."""
+    return now + max(due - now, 0.0) * (1.0 - min(max(trust, 0.0), 1.0))
+
+
+def _joined(old: Publication, new: Publication) -> Publication:
+    """Two claims of one page: people have waited since the first, and the stricter deadline holds."""
+    deadline = min((one.deadline for one in (old, new) if one.ordered), default=new.deadline)
+    at = old.at if old.ordered else new.at
+    return replace(old, at=at, deadline=deadline, learn=old.learn and new.learn, ordered=old.ordered or new.ordered)
+
+
+def borne_out(claim: str, seen_before: bool, changed: bool | None, status: int, was_there: bool) -> bool | None:
+    """Did the read bear the claim out? None where it says nothing.
+
+    `seen_before`: the page had been read; `was_there`: the last read before had found it. A page that is gone now did
+    change (IndexNow announces removals, too), a "new" one has to be there.
+    """
+    gone = status in (404, 410)
+    if not seen_before:
+        return not gone if claim == "new" or gone else None
+    if gone or not was_there:
+        return gone == was_there
+    return changed

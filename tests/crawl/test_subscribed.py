@@ -1,0 +1,175 @@
+"""Subscriptions of a running crawl: pages are refreshed first, the notice says what changed, nothing is forgotten."""
+
+import json
+import shlex
+import sys
+
+import pytest
+
+from crawl import notices
+from crawl.watch import Watch, is_pattern
+from tests.crawl.neighbours import Neighbours, crawling
+from wire.errors import InputError
+
+EVERY = 60.0
+
+
+def bring_forward(running, number, seconds=1.0):
+    """The notice is due in so many seconds: as if the rest of the period had passed."""
+    subscribed = running.single.subscribed
+    due = running.single.clock.time() + seconds
+    subscribed.rows[number] = row = _replace(subscribed.rows[number], due=due)
+    subscribed.subscriptions.add(number, row.every, due, 60.0, row.attempts)
+
+
+def _replace(row, **change):
+    import msgspec
+
+    return msgspec.structs.replace(row, **change)
+
+
+async def test_a_page_is_refreshed_then_told_with_what_changed(tmp_path):
+    neighbours = Neighbours()
+    async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
+        subscribed = running.single.subscribed
+        number = await subscribed.subscribe(neighbours.url("/p1.html"), EVERY, neighbours.url("/notice"))
+        neighbours.pages["/p1.html"] = "changed"
+        bring_forward(running, number)
+        await running.until(lambda: neighbours.notices)
+        notice = neighbours.notices[0]
+        (page,) = notice["pages"]
+        assert (notice["subscription"], notice["notice"], notice["in_time"], notice["changed"]) == (number, 1, True, 1)
+        assert page["url"] == neighbours.url("/p1.html") and page["changed"] and page["refreshed"]
+        assert page["signature_old"] != page["signature_new"] and not page["new"] and not page["gone"]
+        assert neighbours.reads["/p1.html"] == 2
+        bring_forward(running, number)
+        await running.until(lambda: len(neighbours.notices) == 2)
+        assert neighbours.notices[1]["changed"] == 0 and neighbours.notices[1]["notice"] == 2
+        told = subscribed.told()
+        assert (told["notices"], told["missed"], told["lateness"]) == (2, 0, 0.0)
+
+
+async def test_a_pattern_tells_new_and_gone_pages(tmp_path):
+    neighbours = Neighbours()
+    async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
+        number = await running.single.subscribed.subscribe(neighbours.url("/p*.html"), EVERY, neighbours.url("/notice"))
+        neighbours.pages["/p9.html"] = "new"
+        await running.single.submit([neighbours.url("/p9.html")], seed=False)
+        neighbours.gone.add("/p2.html")
+        bring_forward(running, number)
+        await running.until(lambda: neighbours.notices)
+        said = {page["url"]: page for page in neighbours.notices[0]["pages"]}
+        assert set(said) == {neighbours.url(f"/p{i}.html") for i in (0, 1, 2, 3, 4, 9)}
+        assert said[neighbours.url("/p9.html")]["new"] and said[neighbours.url("/p2.html")]["gone"]
+        assert neighbours.notices[0]["changed"] == 2
+
+
+async def test_a_notice_that_fails_is_told_later_with_nothing_lost(tmp_path):
+    neighbours = Neighbours()
+    neighbours.refuse = 1
+    async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
+        subscribed = running.single.subscribed
+        number = await subscribed.subscribe(neighbours.url("/p1.html"), EVERY * 60, neighbours.url("/notice"))
+        neighbours.pages["/p1.html"] = "changed"
+        bring_forward(running, number)
+        await running.until(lambda: subscribed.rows[number].error == "http-503")
+        assert subscribed.rows[number].attempts == 1 and not neighbours.notices
+        bring_forward(running, number)
+        await running.until(lambda: neighbours.notices)
+        assert neighbours.notices[0]["changed"] == 1 and subscribed.rows[number].sequence == 1
+
+
+async def test_they_survive_the_process_and_end_when_told(tmp_path):
+    neighbours = Neighbours()
+    async with neighbours.serving():
+        async with crawling(tmp_path / "d", neighbours) as running:
+            number = await running.single.subscribed.subscribe(
+                neighbours.url("/p1.html"), EVERY, neighbours.url("/notice")
+            )
+            before = running.single.subscribed.listed()
+        neighbours.pages["/p1.html"] = "changed while nobody looked"
+        async with crawling(tmp_path / "d", neighbours) as running:
+            assert running.single.subscribed.listed() == before
+            bring_forward(running, number)
+            await running.until(lambda: neighbours.notices)
+            assert neighbours.notices[0]["changed"] == 1
+            assert await running.single.subscribed.unsubscribe(number)
+            assert not await running.single.subscribed.unsubscribe(number)
+            assert not running.single.watch.on
+        async with crawling(tmp_path / "d", neighbours) as running:
+            assert running.single.subscribed.listed() == []
+
+
+async def test_a_thousand_subscriptions_take_one_heap_and_miss_nothing(tmp_path):
+    neighbours = Neighbours()
+    async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
+        subscribed = running.single.subscribed
+        import asyncio
+
+        tasks = len(asyncio.all_tasks())
+        made = [
+            subscribed.subscribe(neighbours.url(f"/p{i % 5}.html"), 86_400.0, neighbours.url("/notice"))
+            for i in range(1_000)
+        ]
+        numbers = await asyncio.gather(*made)
+        assert len(set(numbers)) == 1_000 and len(asyncio.all_tasks()) <= tasks + 10
+        for number in numbers:
+            bring_forward(running, number, 2.0)
+        await running.until(lambda: len(neighbours.notices) == 1_000, 25.0)
+        assert sorted(notice["subscription"] for notice in neighbours.notices) == sorted(numbers)
+        assert subscribed.told()["missed"] == 0 and max(neighbours.reads[f"/p{i}.html"] for i in range(5)) <= 20
+
+
+async def test_what_cannot_be_subscribed_to(tmp_path):
+    neighbours = Neighbours()
+    async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
+        subscribe = running.single.subscribed.subscribe
+        for target, every, notify, why in (
+            ("http://other.example/", 3_600.0, neighbours.url("/notice"), "only-net"),
+            ("http://127.0.0.5/", 3_600.0, neighbours.url("/notice"), "out-of-scope"),
+            (neighbours.url("/"), 1.0, neighbours.url("/notice"), "--every"),
+            (neighbours.url("/"), 3_600.0, "http://10.0.0.1/hook", "only-net"),
+            (neighbours.url("/"), 3_600.0, "", "--notify"),
+            (neighbours.url("/"), 3_600.0, "mail 'unclosed", "--notify"),
+            ("no url", 3_600.0, neighbours.url("/notice"), "no url"),
+            ("p*", 3_600.0, neighbours.url("/notice"), "pattern"),
+        ):
+            with pytest.raises(InputError, match=why):
+                await subscribe(target, every, notify)
+        assert running.single.subscribed.listed() == []
+
+
+async def test_a_command_gets_json_and_nothing_of_it_is_left(tmp_path):
+    out = tmp_path / "got"
+    script = f"import sys, pathlib; pathlib.Path({str(out)!r}).write_text(sys.stdin.read())"
+    assert await notices.run([sys.executable, "-c", script], {"a": "é; rm -rf"}) == ""
+    assert json.loads(out.read_text()) == {"a": "é; rm -rf"}
+    assert await notices.run([sys.executable, "-c", "raise SystemExit(3)"], {}) == "exit code 3"
+    assert "cannot be run" in await notices.run([str(tmp_path / "nothing")], {})
+    assert await notices.run([sys.executable, "-c", "import time; time.sleep(60)"], {}, seconds=0.5) == "timeout"
+
+
+async def test_a_command_is_told(tmp_path):
+    neighbours = Neighbours()
+    out = tmp_path / "got"
+    script = f"import sys, pathlib; pathlib.Path({str(out)!r}).write_text(sys.stdin.read())"
+    async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
+        command = shlex.join([sys.executable, "-c", script])
+        number = await running.single.subscribed.subscribe(neighbours.url("/p1.html"), EVERY, command)
+        bring_forward(running, number)
+        await running.until(lambda: running.single.subscribed.rows[number].sequence == 1, 20.0)
+        assert json.loads(out.read_text())["target"] == neighbours.url("/p1.html")
+
+
+def test_the_watch_finds_the_targets_of_a_url_by_its_origin():
+    watch = Watch()
+    for target in ("http://a.example/x/*", "http://b.example/*", "*/common/*", "http://a.example/q?a=1"):
+        assert watch.add(target) and not watch.add(target)
+    assert set(watch.targets("http://a.example/x/common/1")) == {"http://a.example/x/*", "*/common/*"}
+    assert set(watch.targets("http://a.example/q?a=1")) == {"http://a.example/q?a=1"}
+    assert not list(watch.targets("http://a.example/qxa=1")) and not is_pattern("http://a.example/q?a=1")
+    watch.born(5, ["http://b.example/1", "http://c.example/"])
+    assert watch.pages("http://b.example/*") == [5]
+    for target in ("http://a.example/x/*", "http://b.example/*", "*/common/*", "http://a.example/q?a=1") * 2:
+        watch.drop(target)
+    assert not watch.on and not watch.patterns and not list(watch.targets("http://b.example/1"))

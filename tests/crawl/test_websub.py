@@ -1,0 +1,140 @@
+"""WebSub over real HTTP: a feed names a hub, the hub is asked, verifies, sends; what is not signed right is ignored."""
+
+import asyncio
+import hashlib
+import hmac
+
+import pytest
+
+from configs.load import load
+from crawl.lifespan import _public
+from crawl.websub import signed
+from tests.crawl.neighbours import Neighbours, crawling
+from wire.errors import InputError
+
+FEED = """<feed xmlns="http://www.w3.org/2005/Atom"><title>t</title><updated>2024-01-01T00:00:00Z</updated>
+<link rel="hub" href="{hub}"/><link rel="self" href="{self}"/><entry><title>e</title><id>i</id>
+<link href="{entry}"/><updated>{date}</updated></entry></feed>"""
+
+
+def with_feed(neighbours, date="2020-01-01T00:00:00Z", entry="/entry.html"):
+    text = FEED.format(
+        hub=neighbours.url("/hub"), self=neighbours.url("/feed.xml"), entry=neighbours.url(entry), date=date
+    )
+    neighbours.files["/feed.xml"] = (text, "application/atom+xml")
+    return text.encode()
+
+
+def path_of(asked):
+    return "/websub/" + asked["hub.callback"].rpartition("/")[2]
+
+
+def sign(secret, body, method="sha256"):
+    return f"{method}=" + hmac.new(secret.encode(), body, getattr(hashlib, method)).hexdigest()
+
+
+async def verified(running, neighbours, lease="3600"):
+    """The hub was asked, and has verified; what it was asked."""
+    await running.until(lambda: neighbours.asked)
+    asked = neighbours.asked[0]
+    query = {
+        "hub.mode": "subscribe",
+        "hub.topic": asked["hub.topic"],
+        "hub.challenge": "ch&<1>",
+        "hub.lease_seconds": lease,
+    }
+    assert await running.ask("GET", path_of(asked), params=query) == (200, "ch&<1>")
+    return asked, query
+
+
+async def test_discovery_verification_and_content(tmp_path):
+    neighbours = Neighbours()
+    async with neighbours.serving():
+        with_feed(neighbours)
+        async with crawling(tmp_path / "d", neighbours, publish__websub=True) as running:
+            asked, query = await verified(running, neighbours)
+            assert asked["hub.topic"] == neighbours.url("/feed.xml") and asked["hub.mode"] == "subscribe"
+            assert len(asked["hub.secret"]) >= 40 and running.single.websub.told()["active"] == 1
+            assert (await running.ask("GET", path_of(asked), params=query))[0] == 404  # a challenge is answered once
+            neighbours.pages["/fresh.html"] = "fresh"
+            body = with_feed(neighbours, entry="/fresh.html")
+            reads = neighbours.reads["/feed.xml"]
+            headers = {"X-Hub-Signature": sign(asked["hub.secret"], body), "Content-Type": "application/atom+xml"}
+            assert (await running.ask("POST", path_of(asked), data=body, headers=headers))[0] == 202
+            await running.until(lambda: running.published["in_time"] == 2)
+            assert neighbours.reads["/feed.xml"] == reads + 1 and neighbours.reads["/fresh.html"] == 1
+            assert running.single.websub.told() == {"topics": 1, "active": 1, "delivered": 1, "unsigned": 0}
+
+
+async def test_what_is_not_signed_right_is_ignored_but_acknowledged(tmp_path):
+    neighbours = Neighbours()
+    async with neighbours.serving():
+        body = with_feed(neighbours)
+        async with crawling(tmp_path / "d", neighbours, publish__websub=True) as running:
+            asked, _ = await verified(running, neighbours)
+            right = sign(asked["hub.secret"], body)
+            wrong = ["", "sha256=", right[:-1] + "0" * (right[-1] != "0") + "1" * (right[-1] == "0"), "md5=" + "0" * 32]
+            wrong += [sign("another secret", body), right.replace("sha256", "sha512"), "sha256=\u00e9"]
+            for header in wrong:
+                headers = {"X-Hub-Signature": header, "Content-Type": "application/atom+xml"}
+                assert (await running.ask("POST", path_of(asked), data=body, headers=headers))[0] == 202
+            assert running.single.websub.told()["unsigned"] == len(wrong)
+            assert running.published["published"] == 0
+            assert (await running.ask("POST", "/websub/nobody", data=body))[0] == 404
+
+
+async def test_verification_is_for_what_we_asked_only(tmp_path):
+    neighbours = Neighbours()
+    async with neighbours.serving():
+        with_feed(neighbours)
+        async with crawling(tmp_path / "d", neighbours, publish__websub=True) as running:
+            await running.until(lambda: neighbours.asked)
+            asked = neighbours.asked[0]
+            good = {"hub.mode": "subscribe", "hub.topic": asked["hub.topic"], "hub.challenge": "c"}
+            path = path_of(asked)
+            for change in (
+                {"hub.topic": "http://127.0.0.1/other"},
+                {"hub.mode": "unsubscribe"},
+                {"hub.challenge": ""},
+                {"hub.challenge": "x" * 2_000},
+            ):
+                assert (await running.ask("GET", path, params={**good, **change}))[0] == 404
+            assert (await running.ask("GET", path + "x", params=good))[0] == 404
+            assert (await running.ask("POST", path, data=b"early"))[0] == 404  # not verified yet
+            assert running.single.websub.told()["active"] == 0
+            assert (await running.ask("GET", path, params={**good, "hub.mode": "denied"}))[0] == 200
+            assert (await running.ask("GET", path, params=good))[0] == 404
+
+
+async def test_a_lease_is_renewed_and_all_of_it_survives_a_restart(tmp_path):
+    neighbours = Neighbours()
+    async with neighbours.serving():
+        with_feed(neighbours)
+        async with crawling(tmp_path / "d", neighbours, publish__websub=True) as running:
+            asked, _ = await verified(running, neighbours, lease="60")
+        async with crawling(tmp_path / "d", neighbours, publish__websub=True) as running:
+            websub = running.single.websub
+            assert websub.told()["active"] == 1 and len(neighbours.asked) == 1
+            number, row = next(iter(websub._rows.items()))
+            assert row.secret == asked["hub.secret"] and row.until - row.begun == 60.0
+            import msgspec
+
+            websub._hold(number, msgspec.structs.replace(row, begun=row.begun - 50.0, until=row.until - 50.0))
+            await running.until(lambda: len(neighbours.asked) == 2)  # 0.8 of the lease have passed
+            again = neighbours.asked[1]
+            assert again["hub.secret"] == asked["hub.secret"] and path_of(again) == path_of(asked)
+            await asyncio.sleep(0)
+            assert websub.is_ours(path_of(asked).rpartition("/")[2])  # meanwhile the old lease holds
+
+
+@pytest.mark.parametrize("method", ["sha1", "sha256", "sha384", "sha512"])
+def test_signatures_of_all_methods(method):
+    assert signed("s", b"body", sign("s", b"body", method))
+    assert signed("s", b"body", sign("s", b"body", method).upper().replace(method.upper(), method))
+    assert not signed("s", b"body!", sign("s", b"body", method))
+
+
+def test_settings_that_cannot_work_are_refused_before_anything_starts():
+    for overrides in ({"publish.websub": True}, {"publish.websub": True, "publish.callback": "https://c.example"}):
+        with pytest.raises(InputError, match="websub needs"):
+            _public(load(overrides=overrides))
