@@ -63,6 +63,8 @@ def _refresh(options: list[str]) -> int:
 
 _passed_on("web", "Serve a computed web on loopback.", _web)
 _passed_on("speed", "Measure what a crawl costs: ram, latency, pages.", _speed)
+
+
 def _daemon(options: list[str]) -> int:
     from crawl.daemon_lab import main as live
 

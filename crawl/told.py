@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from metadata.hosts import Hosts
+from metadata.rows import RefreshRow
 from refresh.periodic import unpack
 from refresh.trust import Source, Trust
 
 if TYPE_CHECKING:
     from crawl.page_node import PageNode
-    from crawl.views import View
 
 COLUMNS: dict[str, type] = {"claims": int, "last_modified": str, "trust": str}
 """what `export hosts` says of a host's claims"""
@@ -32,15 +32,14 @@ def doubted(nodes: Sequence[PageNode]) -> int:
     return sum(Trust.load(data).doubted for node in nodes for data in node.partition.hosts.trust.values())
 
 
-def evidence(view: View, page: int, stamp: Callable[[float], str | None]) -> list[str]:
+def evidence(row: RefreshRow, hosts: Hosts, host: int, stamp: Callable[[float], str | None]) -> list[str]:
     """Sentences for `why`: the page's habit, its host's Last-Modified, and claims that wait for its next read."""
-    row, said = view.row(page), []
+    said: list[str] = []
     if (habit := unpack(row.diary).habit) is not None:
         said.append(
             f"It changes {habit}, as its last changes show: it is read just after, as far as its interval allows."
         )
-    hosts = view.partition.hosts
-    if Trust.load(hosts.trust.get(int(view.host[page]), b"")).doubted:
+    if Trust.load(hosts.trust.get(host, b"")).doubted:
         said.append("Its host's Last-Modified is not used: too many were shown to be wrong.")
     for claim in row.said:
         trust = Trust.load(hosts.trust.get(claim.host, b"")).of(Source(claim.source))

@@ -22,7 +22,7 @@ def why(views: Views, url: str, now: float) -> dict[str, Any]:
     view = views.views[number >> 32]
     page = number & 0xFFFF_FFFF
     said = view.describe(page, views.mean)
-    because = [*_because(view, page, now), *evidence(view, page, stamp), *why_it_waits(views, view, page)]
+    because = [*_because(view, page, now), *_told(view, page), *why_it_waits(views, view, page)]
     return {**said, "because": [*because, *sentences(said)]}
 
 
@@ -49,6 +49,10 @@ _RULES = {
     "blocked-address": "its address is never contacted (private or reserved)",
     "blocked-port": "its port is not among those that may be contacted",
 }
+
+
+def _told(view: View, page: int) -> list[str]:
+    return evidence(view.row(page), view.partition.hosts, int(view.host[page]), stamp)
 
 
 def _because(view: View, page: int, now: float) -> list[str]:

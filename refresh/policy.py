@@ -76,7 +76,7 @@ class Policy:
             found *= 0.5 * alpha
             return found
         x = rate * age
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             found = importance / rate * (0.5 * alpha * x * x + beta * lost_freshness(x))
         return np.where(rate > 0.0, found, np.zeros_like(found))
 

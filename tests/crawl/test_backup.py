@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from crawl import backup
+from crawl.run_file import Remote
 from crawl.stopped import nodes_of
 from crawl.views import Views
 from lab.child import running
@@ -50,6 +51,9 @@ def test_of_a_crawl_at_work_it_is_one_commit_boundary_and_goes_on(web, tmp_path)
     polite = ("--only-net", "127.0.0.0/8", "--scope", "any", "--delay", "0.02")
     with started("crawl", web.entry, *polite, "--partitions", 2, "--json", data=data) as crawl:
         until(lambda: said("status", "--data", data)["reads_this_run"] > 30)
+        for unfit in ("relative", "/a\0b", 7, None, str(data / "p0000" / "copy")):
+            with pytest.raises(InputError):
+                Remote.find(data).post("/backup", {"to": unfit})
         told = json.loads(xyro("backup", copy, "--data", data, "--json").stdout)
         taken = said("status", "--data", copy)
         later = said("status", "--data", data)["reads_this_run"]
@@ -147,6 +151,6 @@ def test_given_up_it_leaves_nothing(crawled, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_interface_wants_an_absolute_path(tmp_path):
+def test_a_place_inside_is_seen_through_its_spelling(tmp_path):
     with pytest.raises(InputError, match="lies in the data directory"):
         backup._refuse_inside(tmp_path, tmp_path / "a" / ".." / "b")

@@ -60,8 +60,8 @@ def test_at_its_interval_every_page_has_the_index_of_the_multiplier(policy):
 @settings(deadline=None)
 @given(
     st.sampled_from(POLICIES),
-    st.floats(0.0, 1e4),
-    st.floats(0.0, 1e5),
+    st.just(0.0) | st.floats(1e-9, 1e4),
+    st.just(0.0) | st.floats(1e-9, 1e5),
     st.floats(1e-9, 1e9),
 )
 def test_one_page_and_many_agree(policy, r, lam, mu):
