@@ -115,7 +115,10 @@ class Shape:
         _require(min(self.rate_median, self.rate_sigma, self.crawl_delay) >= 0.0, "rates and delays are >= 0")
         _require(self.catalogue >= 0 and self.birth_days > 0.0, "catalogue >= 0, birth_days > 0")
         _require(self.births == 0.0 or self.catalogue > 0, "births: documents are born below a catalogue page")
-        _require(self.archives > 0.0 and self.xml <= 0.5 * self.archives, "archives: room for all documents")
+        _require(
+            self.archives > 0.0 and (self.archives >= 1.0 or self.xml <= 0.5 * self.archives),
+            "archives: room for all documents",
+        )
         _require(0.0 <= self.slow <= 3_600.0, "slow: 0..3600 seconds")
         _require(self.speed > 0.0 and 500 <= self.size <= 30_000, "speed > 0, size 500..30000")
 
