@@ -164,4 +164,4 @@ def test_site_weight_puts_pages_of_linked_sites_first():
     assert none.tolist() == cash.tolist()
     assert crawl.node.planner.discovery._urgency(np.array([0, 1]), cash).tolist() == whole.tolist()
     plain = Crawl.in_memory(settings=PLAIN)
-    assert plain.node.planner._urgency(np.array([0, 1]), cash) is cash
+    assert plain.node.planner.discovery._urgency(np.array([0, 1]), cash) is cash
