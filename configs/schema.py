@@ -139,9 +139,7 @@ class Fetch(Section, frozen=True):
     name_servers: tuple[Server, ...] = ()
     only_net: tuple[Network, ...] = ()
     allow_private: tuple[Network, ...] = ()
-    signature: Annotated[
-        Literal["bytes", "text", "links"], Meta(description='"bytes", "text" or "links"')
-    ] = "bytes"
+    signature: Annotated[Literal["bytes", "text", "links"], Meta(description='"bytes", "text" or "links"')] = "bytes"
 
 
 class Opic(Section, frozen=True):

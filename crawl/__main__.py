@@ -1,5 +1,5 @@
 """`python -m crawl` is `xyro`."""
 
-from crawl.cli import main
+from crawl.cli.main import main
 
 main()

@@ -5,8 +5,8 @@
     GET  /export/TABLE                JSON lines, one commit boundary, streamed: pages, documents, links, hosts
     GET  /plan?target=&bandwidth=&policies=   what a bandwidth gives, what a freshness takes
     GET  /rank?links=0|1              what `xyro rank` computes from: MessagePack, likewise
-    GET  /xml/...                     the repository of documents: crawl/xml_api.py
-    ...  /publish  /subscriptions     what sites and subscribers ask: crawl/promise_api.py
+    GET  /xml/...                     the repository of documents: crawl/warehouse/api.py
+    ...  /publish  /subscriptions     what sites and subscribers ask: crawl/publish/api.py
     POST /submit   {"urls": [...], "priority": "ordered"}   -> {"accepted": n, "refused": [{"url", "why"}]}
     POST /backup   {"to": "/absolute/path"}   -> {"to", "partitions", "bytes", "seconds"}
     POST /hosts    {"host": "...", "action": "pause|resume|block"}   -> {"host", "known"}
@@ -31,18 +31,18 @@ from typing import Any
 from aiohttp import web
 
 from crawl import backup
-from crawl.forecast import Question, told, whole
-from crawl.givers import givers, targets_of
 from crawl.health import Health
-from crawl.long_looks import LongLooks
-from crawl.output import COLUMNS
-from crawl.promise_api import promise_routes
+from crawl.looks.forecast import Question, told, whole
+from crawl.looks.givers import givers, targets_of
+from crawl.looks.long_looks import LongLooks
+from crawl.looks.output import COLUMNS
+from crawl.looks.sites import Sites, top_sites
+from crawl.looks.status import running
+from crawl.looks.why import why, with_givers
+from crawl.publish.api import promise_routes
 from crawl.seeds import sort_seeds
 from crawl.single import Single
-from crawl.sites import Sites, top_sites
-from crawl.status import running
-from crawl.why import why, with_givers
-from crawl.xml_api import xml_routes
+from crawl.warehouse.api import xml_routes
 from wire.errors import InputError, XyroError
 from wire.urls import canonical
 

@@ -27,15 +27,16 @@ from pathlib import Path
 from typing import Any
 
 from configs.schema import Settings
-from crawl import given, publish, run_file
+from crawl import given, run_file
 from crawl.api import Api, listen
 from crawl.data_dir import DataDir
 from crawl.guarding import check_contact, guard_of
 from crawl.progress import show
+from crawl.publish import listener as publish
+from crawl.publish.websub import callback_of
 from crawl.reload import reload
 from crawl.seeds import why_refused
 from crawl.single import Bounds, Single
-from crawl.websub import callback_of
 from wire.errors import InputError
 from wire.urls import canonical
 from xyro.guard import Guard

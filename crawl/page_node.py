@@ -31,7 +31,7 @@ from crawl.loads import Loads
 from crawl.meter import Meter
 from crawl.planner import Planner
 from crawl.post import Post
-from crawl.promises import Promises
+from crawl.publish.promises import Promises
 from crawl.purse import NO_PAGES, Purse
 from crawl.scope import Scope
 from crawl.site_flow import SiteFlow

@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from crawl.looks.status import running
 from crawl.single import Single
-from crawl.status import running
 
 LIVE, PLAIN = 0.25, 10.0
 """seconds between two lines"""

@@ -16,23 +16,23 @@ from typing import Any
 
 from configs.schema import Settings
 from crawl.closing import Closing
-from crawl.clustered import Clustered
 from crawl.data_dir import DataDir
 from crawl.fetch_node import FetchNode
 from crawl.library import Library
 from crawl.load_node import LoadNode
 from crawl.loading import intake_of
+from crawl.looks.views import Views
 from crawl.page_loop import PageLoop, inbox
 from crawl.page_node import PageNode
-from crawl.publishing import Publishing
+from crawl.publish.clustered import Clustered
+from crawl.publish.publishing import Publishing
+from crawl.publish.rows import stored
+from crawl.publish.subscribed import Subscribed
+from crawl.publish.websub import WebSub
 from crawl.reading import fetcher_of, pool_of
 from crawl.scope import Scope
 from crawl.side_reads import SideReads
-from crawl.subscribed import Subscribed
-from crawl.subscription_rows import stored
-from crawl.views import Views
 from crawl.watch import Watch, scan
-from crawl.websub import WebSub
 from metadata.states import NAMED, State
 from refresh.ahead import Ahead
 from wire.bus import LocalBus

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from crawl.looks.views import View, Views, stamp
 from crawl.page_node import PageNode
-from crawl.views import View, Views, stamp
 from metadata import keys, rows
 from metadata.states import LEASED, NAMES, WANTED, State
 from wire.urls import host_of, partition_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawl.views import View, stamp
+from crawl.looks.views import View, stamp
 
 
 def of_promises(view: View, page: int, now: float) -> list[str]:

@@ -1,6 +1,6 @@
 """Tools of the benchmarks: what a process costs (memory, CPU by thread, CPU by part), how late its event loop is.
 
-The benchmarks themselves drive the whole crawler, so they live in crawl/speed.py: `xyro lab speed NAME`.
+The benchmarks themselves drive the whole crawler, so they live in crawl/bench/speed.py: `xyro lab speed NAME`.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def test_no_module_imports_itself_by_a_detour() -> None:
         ("opic/cash.py", "from refresh.plan import plan"),
         ("refresh/plan.py", "import opic"),
         ("wire/urls.py", "from configs.schema import Settings"),
-        ("wire/urls.py", "import crawl.cli as cli"),
+        ("wire/urls.py", "import crawl.cli.main as cli"),
         ("configs/load.py", "from wire import urls"),
         ("configs/load.py", "from wire.messages import FetchOrder"),
         ("lab/server.py", "from crawl import single"),
@@ -87,7 +87,7 @@ def test_imports_with_the_direction_pass() -> None:
         "wire/errors.py": "",
         "metadata/manager.py": "from opic.cash import CashTable\nimport refresh.change\nfrom wire import messages",
         "lab/speed.py": "import metadata.manager, xyro.pool, loader.intake, opic.cash",
-        "crawl/cli.py": "from configs import load\nfrom lab import server",
+        "crawl/cli/main.py": "from configs import load\nfrom lab import server",
         "xyro/pool.py": "from .client import Client\nfrom wire.clock import Clock\nimport aiohttp",
     }
     assert layers.direction(sources) == []

@@ -85,7 +85,7 @@ class Fetcher:
             return ""
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
-        """POST to `url` past the guard; the status of the answer, whose body is dropped. TheirError as `Client.post`."""
+        """POST to `url` past the guard; the answer's status, its body is dropped. TheirError as `Client.post`."""
         reply = await self._client.post(url, body, headers)
         await reply.drop()
         return reply.status

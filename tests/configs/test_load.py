@@ -149,14 +149,14 @@ def test_a_mistake_in_a_file_is_told_with_its_place_and_mend(toml, text, told):
 def test_the_layer_at_fault_is_named(toml):
     good = toml("[opic]\nwindow = 2\n")
     assert refusal([good], {"XYRO_OPIC__WINDOW": "wide"}) == (
-        'environment: XYRO_OPIC__WINDOW: expected a number of turnovers, 0.1 to 1000, or "auto", got \'wide\''
+        "environment: XYRO_OPIC__WINDOW: expected a number of turnovers, 0.1 to 1000, or \"auto\", got 'wide'"
     )
     assert (
         refusal([], {"XYRO_OPIC__WINDO": "2"}) == "environment: XYRO_OPIC__WINDO: windo: unknown; did you mean window?"
     )
     assert "section opc: unknown; did you mean opic?" in refusal([], {"XYRO_OPC__WINDOW": "2"})
     assert refusal([], {}, {"opic.window": 0}) == (
-        "command line: [opic] window: expected a number of turnovers, 0.1 to 1000, or \"auto\", got 0"
+        'command line: [opic] window: expected a number of turnovers, 0.1 to 1000, or "auto", got 0'
     )
     assert "command line: [opic] windw: unknown" in refusal([], {}, {"opic.windw": 1})
 

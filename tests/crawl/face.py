@@ -40,7 +40,7 @@ def process(*arguments, cwd=ROOT, given="", **environment):
 
 def xyro(*arguments, cwd=ROOT, given="", **environment):
     """The same in this process, which saves half a second: for whatever does not crawl."""
-    from crawl.cli import main
+    from crawl.cli.main import main
 
     words = [str(word) for word in arguments]
     standard_input = io.TextIOWrapper(io.BytesIO(given.encode()))

@@ -10,9 +10,9 @@ from collections import Counter
 from aiohttp import ClientSession, web
 
 from configs.load import load
-from crawl import publish
 from crawl.data_dir import DataDir
 from crawl.guarding import guard_of
+from crawl.publish import listener as publish
 from crawl.single import Bounds, Single
 
 KEY = "0123456789abcdef"

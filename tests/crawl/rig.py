@@ -19,11 +19,11 @@ import msgpack
 import numpy as np
 
 from configs.schema import Settings
-from crawl.audit import audit
 from crawl.data_dir import DataDir
+from crawl.looks.audit import audit
+from crawl.looks.views import Views
 from crawl.page_node import PageNode, Turn, Work
 from crawl.scope import Scope
-from crawl.views import Views
 from loader.intake import Resumed
 from metadata import keys
 from metadata.manager import Partition

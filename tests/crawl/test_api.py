@@ -13,10 +13,10 @@ import pytest
 from aiohttp import ClientError, ClientSession
 
 from configs.load import load
-from crawl import long_looks
 from crawl.api import BODY, Api, listen
 from crawl.data_dir import DataDir
 from crawl.guarding import guard_of
+from crawl.looks import long_looks
 from crawl.single import Bounds, Single
 from lab.child import running
 from metadata.store import Store

@@ -10,7 +10,7 @@ import pytest
 
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Settings
-from crawl import audit as module
+from crawl.looks import audit as module
 from metadata import keys, links, rows
 from metadata.states import LEASED, WANTED, State
 from tests.crawl.rig import Crawl, report, url

@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from crawl import backup
+from crawl.looks.views import Views
 from crawl.run_file import Remote
 from crawl.stopped import nodes_of
-from crawl.views import Views
 from lab.child import running
 from tests.crawl.face import LOOPBACK, process, rows, said, started, until, xyro
 from wire.errors import InputError, MachineError

@@ -16,8 +16,8 @@ from configs.schema import Crawl as CrawlSettings
 from crawl.budgets import Limits, fits
 from crawl.closing import Closing
 from crawl.hours import closed_until, next_begin, windows_of
-from crawl.views import Views
-from crawl.why import why
+from crawl.looks.views import Views
+from crawl.looks.why import why
 from metadata.hosts import Hosts
 from tests.crawl.rig import START, Crawl, url
 from wire.errors import InputError

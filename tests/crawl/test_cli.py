@@ -46,7 +46,7 @@ def crawled(web, tmp_path_factory):
 @pytest.mark.parametrize("words", [["--help"], ["crawl", "--help"], ["--version"], []])
 def test_help_imports_nothing_heavy(words):
     script = (
-        "import sys; from crawl.cli import main\n"
+        "import sys; from crawl.cli.main import main\n"
         f"try: main({words})\n"
         "except SystemExit as end: print(end.code, *sys.modules, file=sys.stderr)"
     )
@@ -58,7 +58,7 @@ def test_help_imports_nothing_heavy(words):
 
 def test_submit_imports_nothing_that_crawls(tmp_path):
     script = (
-        "import sys; from crawl.cli import main\n"
+        "import sys; from crawl.cli.main import main\n"
         f"try: main(['submit', 'http://a/', '--data', {str(tmp_path / 'none')!r}])\n"
         "except SystemExit as end: print(*sys.modules)"
     )

@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from crawl.cli_publish import publish, subscribe, subscriptions, unsubscribe
+from crawl.cli.publish import publish, subscribe, subscriptions, unsubscribe
 from crawl.data_dir import DataDir
 from crawl.durations import seconds
 from wire.errors import InputError

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from crawl.xml_diff import Version, difference
+from crawl.warehouse.diff import Version, difference
 from tests.crawl.face import process, started, xyro
 from tests.crawl.rig import Crawl
 from tests.crawl.warehouse import ANY, BOOK, BOOKS, COPY, DOCUMENTS, DTD, FEED, FEEDS, MODULE, NOTE, NOTES, filled, read

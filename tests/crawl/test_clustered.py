@@ -4,7 +4,7 @@ import pytest
 
 from configs.schema import Cluster, Refresh, Settings
 from configs.schema import Crawl as Scope
-from crawl.clustered import Clustered
+from crawl.publish.clustered import Clustered
 from crawl.watch import Watch
 from tests.crawl.rig import Crawl, url
 from wire.errors import InputError

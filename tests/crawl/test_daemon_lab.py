@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawl.daemon_lab import Checks, run
+from crawl.bench.daemon import Checks, run
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from configs.schema import Refresh, Settings
-from crawl.told import doubted
-from crawl.why import why
+from crawl.looks.told import doubted
+from crawl.looks.why import why
 from metadata import keys, rows
 from metadata.rows import RefreshRow
 from metadata.states import HASTENED, HINTED

@@ -12,8 +12,8 @@ import pytest
 
 from configs.load import TABLES
 from configs.schema import Settings
-from crawl.cli import main
-from crawl.output import COLUMNS
+from crawl.cli.main import main
+from crawl.looks.output import COLUMNS
 from tests.crawl.face import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -32,8 +32,8 @@ CONTRACT = {
     "block": {"--data"},
     "export": {"--data", "--format", "-o"},
     "audit": {"--data", "--json"},
-    "rank": {"--data", "--method", "--damping", "--focus", "--edges", "--reading", "--weighted", "--epsilon", "--memory",
-             "--iterations", "--workers", "--asynchronous", "--keep", "-n", "--format", "-o", "--json"},
+    "rank": {"--data", "--method", "--damping", "--focus", "--edges", "--reading", "--weighted", "--epsilon",
+             "--memory", "--iterations", "--workers", "--asynchronous", "--keep", "-n", "--format", "-o", "--json"},
     "xml get": {"--data", "--version", "--at", "-o"},
     "xml versions": {"--data", "--json"},
     "xml query": {"--data", "--host", "--root", "--namespace", "--by", "-n", "--json"},
@@ -180,11 +180,11 @@ def test_variables_of_readme_are_settings():
 
 
 def test_packages_tell_their_story():
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    told = (ROOT / "crawl" / "__init__.py").read_text()
-    assert "crawl" in declared
-    missing = [path.name for path in sorted((ROOT / "crawl").glob("*.py")) if not _named(path, told)]
-    assert missing == []
+    """Each room of crawl names its files, and crawl its rooms."""
+    for room in [ROOT / "crawl", *(path.parent for path in sorted((ROOT / "crawl").glob("*/__init__.py")))]:
+        told = (room / "__init__.py").read_text()
+        assert [path.name for path in sorted(room.glob("*.py")) if not _named(path, told)] == []
+        assert [path.parent.name for path in sorted(room.glob("*/__init__.py")) if f"{path.parent.name}/" not in told] == []
 
 
 def _named(path: Path, told: str) -> bool:

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 from configs.schema import Refresh, Settings
 from crawl.audits import OWED
-from crawl.cli_plan import POLICIES, plan, shown
-from crawl.forecast import USUAL, Question, answer, per_day, whole
+from crawl.cli.plan import POLICIES, plan, shown
 from crawl.freshness import fresh_now
+from crawl.looks.forecast import USUAL, Question, answer, per_day, whole
 from lab.child import running
 from metadata.states import LEASED, State
 from refresh.policy import NAMES

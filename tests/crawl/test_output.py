@@ -10,9 +10,9 @@ import threading
 import pytest
 
 from crawl.log import set_up
-from crawl.output import COLUMNS, check, write_rows
+from crawl.looks.output import COLUMNS, check, write_rows
+from crawl.looks.table import fields, table
 from crawl.progress import line
-from crawl.table import fields, table
 from wire.errors import InputError, MachineError
 
 PAGE = dict.fromkeys(COLUMNS["pages"]) | {"id": 1, "url": "http://a/?q=1,2", "importance": 1.5, "cash": 7}

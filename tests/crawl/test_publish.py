@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from crawl import indexnow
 from crawl.data_dir import DataDir
-from crawl.promises import Said
-from crawl.publish import BODY, listen
+from crawl.publish import indexnow
+from crawl.publish.listener import BODY, listen
+from crawl.publish.promises import Said
 from metadata import keys, rows
 from metadata.rows import KeyedRow, PublishedRow
 from tests.crawl.neighbours import KEY, TOKEN, Neighbours, crawling

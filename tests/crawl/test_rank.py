@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Settings, Store
-from crawl import rank_data, rank_files
-from crawl.rank import Ask, rank
-from crawl.rank_compare import compare, spearman
-from crawl.rank_data import pieces, unpacked
-from crawl.rank_files import Files
-from crawl.rank_told import rows, sentences, summary, table
+from crawl.rank import data as rank_data
+from crawl.rank import files as rank_files
+from crawl.rank.compare import compare, spearman
+from crawl.rank.compute import Ask, rank
+from crawl.rank.data import pieces, unpacked
+from crawl.rank.files import Files
+from crawl.rank.told import rows, sentences, summary, table
 from tests.crawl.rig import Crawl, failed, report, url
 from wire.errors import InputError, MachineError
 from wire.messages import Kind

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from crawl import rank_watch
-from crawl.rank_watch import line, share, watched
+from crawl.rank import watch as rank_watch
+from crawl.rank.watch import line, share, watched
 from opic.offline import Step
 
 STEPS = [Step(1, 0.5, None), Step(2, 0.05, 2), Step(3, 1e-4, 0)]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crawl.rank_workers import distributed
+from crawl.rank.workers import distributed
 from opic.graph import cycle, from_lists, standard, star, tiny
 from opic.matrix import from_rows, of_graph
 from opic.offline import Effort, pageranks

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from crawl import soak
-from crawl.soak import Sample, _judged, main
+from crawl.bench import soak
+from crawl.bench.soak import Sample, _judged, main
 from wire.errors import MachineError
 
 SOUND = {"ok": True, "pages": 5, "violations": []}

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from crawl.speed_crawl import PARTS, REST, part_of
-from crawl.speed_ram import MadeUpWeb
+from crawl.bench.speed_crawl import PARTS, REST, part_of
+from crawl.bench.speed_ram import MadeUpWeb
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def speed(*arguments):
-    command = [sys.executable, "-m", "crawl.speed", *map(str, arguments)]
+    command = [sys.executable, "-m", "crawl.bench.speed", *map(str, arguments)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
 
 
@@ -83,14 +83,14 @@ def frames(*modules):
 @pytest.mark.parametrize(
     ("stack", "part"),
     [
-        (("msgpack", "metadata.rows", "crawl.page_node", "crawl.page_loop", "crawl.speed_crawl"), "metadata"),
-        (("wire.urls", "xyro.links", "aiohttp.client_proto", "crawl.speed"), "fetch + parse"),
+        (("msgpack", "metadata.rows", "crawl.page_node", "crawl.page_loop", "crawl.bench.speed_crawl"), "metadata"),
+        (("wire.urls", "xyro.links", "aiohttp.client_proto", "crawl.bench.speed"), "fetch + parse"),
         (("opic.cash", "crawl.purse", "crawl.page_node"), "opic"),
         (("numpy", "crawl.purse", "crawl.page_node"), "opic"),
         (("refresh.plan", "crawl.planner"), "plan"),
         (("refresh.interval", "crawl.planner"), "refresh"),
         (("wire.bus", "crawl.page_loop"), "crawl's glue"),
-        (("uvloop", "crawl.speed_crawl", "crawl.speed"), REST),
+        (("uvloop", "crawl.bench.speed_crawl", "crawl.bench.speed"), REST),
         (("asyncio.runners",), REST),
         ((), REST),
     ],

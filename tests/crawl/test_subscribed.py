@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from crawl import notices
+from crawl.publish import notices
 from crawl.watch import Watch, is_pattern
 from tests.crawl.neighbours import Neighbours, crawling
 from wire.errors import InputError

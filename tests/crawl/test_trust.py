@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from crawl.dates import marked
-from crawl.output import COLUMNS
-from crawl.table import table
-from crawl.why import why
+from crawl.looks.output import COLUMNS
+from crawl.looks.table import table
+from crawl.looks.why import why
 from metadata import keys, rows
 from metadata.rows import Mark, RefreshRow
 from opic.graph import from_lists

@@ -7,8 +7,8 @@ import pytest
 
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Settings
-from crawl.views import View, stamp
-from crawl.why import why
+from crawl.looks.views import View, stamp
+from crawl.looks.why import why
 from tests.crawl.rig import START, Crawl, pages, report, url
 from wire.messages import Kind
 

@@ -8,7 +8,7 @@ import pytest
 
 from configs.load import load
 from crawl.lifespan import _public
-from crawl.websub import signed
+from crawl.publish.websub import signed
 from tests.crawl.neighbours import Neighbours, crawling
 from wire.errors import InputError
 

@@ -7,10 +7,10 @@ import pytest
 
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Refresh, Settings
-from crawl import givers as module
-from crawl.givers import givers, targets_of, told
-from crawl.views import Views
-from crawl.why import why, with_givers
+from crawl.looks import givers as module
+from crawl.looks.givers import givers, targets_of, told
+from crawl.looks.views import Views
+from crawl.looks.why import why, with_givers
 from tests.crawl.rig import Crawl, url
 from wire.clock import SystemClock
 

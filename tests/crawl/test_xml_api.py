@@ -9,7 +9,7 @@ import zlib
 import pytest
 
 from crawl.run_file import Remote
-from crawl.xml_api import MOST_PAGES
+from crawl.warehouse.api import MOST_PAGES
 from tests.crawl.face import started, xyro
 from tests.crawl.rig import Crawl
 from tests.crawl.warehouse import ANY, BOOK, BOOKS, DOCUMENTS, DTD, MODULE, filled, read

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawl.xml_lab import NEVER, delays, found, ways, web_of
+from crawl.bench.xml_lab import NEVER, delays, found, ways, web_of
 from lab.places import Doc
 
 

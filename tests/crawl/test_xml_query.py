@@ -8,9 +8,9 @@ import zlib
 
 import pytest
 
-from crawl import xml_query
-from crawl.xml_query import Query, namespaces_of, root_of
-from crawl.xml_worker import Worker
+from crawl.warehouse import query as xml_query
+from crawl.warehouse.query import Query, namespaces_of, root_of
+from crawl.warehouse.worker import Worker
 from wire.errors import InputError, MachineError
 
 

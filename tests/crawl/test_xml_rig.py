@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawl.xml_rig import docbook
+from crawl.bench.xml_rig import docbook
 from lab.xml_rig import GRAMMARS, build, truth
 
 DTD = """<!ENTITY % pool SYSTEM "pool.mod"><!ENTITY % hier SYSTEM "hier.mod">%pool;%hier;

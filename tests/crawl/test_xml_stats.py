@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawl.xml_stats import Spread, nesting, stats, told
+from crawl.warehouse.stats import Spread, nesting, stats, told
 from tests.crawl.rig import Crawl
 from tests.crawl.warehouse import ANY, BOOKS, DTD, FEED, NOTE, fill
 

@@ -1,0 +1,126 @@
+"""The command `xyro`: options in, one of the other files of this folder does the work.
+
+    cli_crawl.py   crawl, serve
+    cli_ask.py     submit, pause, resume, block: to the running process
+    cli_look.py    status, top, why, export, audit: of a crawl that runs or does not
+    cli_backup.py  backup: a whole copy, of a crawl that runs or does not
+    cli_xml.py     xml get, versions, query, diff, dtds, stats: the repository of documents, likewise
+    cli_plan.py    plan: what a bandwidth gives, what a freshness takes
+    cli_rank.py    rank: the offline reference over a crawl's links
+    cli_lab.py     lab web, demo, speed, opic
+    cli_publish.py publish, subscribe, subscriptions, unsubscribe
+    cli_options.py what several of them share
+
+Heavy modules are imported where they are used, so that `xyro --help` and `xyro submit` start at once. Exit codes:
+0 done; 1 done, but not all is well (a URL was refused, an invariant does not hold); 2 bad input: one line on standard
+error, nothing changed; 3 this machine failed (disk, memory, a process that hangs).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from crawl.cli.ask import block, pause, resume, submit
+from crawl.cli.backup import backup
+from crawl.cli.crawl import crawl, serve
+from crawl.cli.lab import lab
+from crawl.cli.look import audit, export, status, top, why
+from crawl.cli.plan import plan
+from crawl.cli.publish import publish, subscribe, subscriptions, unsubscribe
+from crawl.cli.rank import rank
+from crawl.cli.xml import xml
+from wire.errors import InputError, XyroError
+from wire.text import printable
+
+BAD_INPUT, MACHINE = 2, 3
+COMMANDS = (
+    crawl,
+    serve,
+    submit,
+    status,
+    top,
+    why,
+    plan,
+    export,
+    rank,
+    audit,
+    backup,
+    xml,
+    pause,
+    resume,
+    block,
+    lab,
+    publish,
+    subscribe,
+    subscriptions,
+    unsubscribe,
+)
+
+
+class _Main(click.Group):
+    """Every error is one line that names the place and the mend, and an exit code."""
+
+    def main(self, *args: Any, **options: Any) -> NoReturn:
+        try:
+            code = super().main(*args, **{"prog_name": "xyro", **options, "standalone_mode": False})
+            sys.exit(code if isinstance(code, int) else 0)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message())
+            sys.exit(0)
+        except click.UsageError as error:
+            command = error.ctx.command_path if error.ctx else "xyro"
+            _fail(f"{error.format_message().rstrip('.?')}; `{command} --help` tells what is known", BAD_INPUT)
+        except click.ClickException as error:
+            _fail(error.format_message(), BAD_INPUT)
+        except InputError as error:
+            _fail(str(error), BAD_INPUT)
+        except XyroError as error:
+            _fail(str(error), MACHINE)
+        except (click.Abort, KeyboardInterrupt):
+            sys.exit(130)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # `xyro export pages | head`: it has seen enough (click would exit with 1)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(0)
+
+
+def _fail(text: str, code: int) -> NoReturn:
+    click.echo(f"xyro: {printable(text, 2000)}", err=True)
+    sys.exit(code)
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            click.echo(f"xyro {version('xyro')}")
+        except PackageNotFoundError:
+            click.echo("xyro, from a checkout that is not installed")
+        ctx.exit()
+
+
+@click.group(cls=_Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
+)
+def main() -> None:
+    """A continuous web crawler that knows which pages matter and which have gone stale.
+
+    Begin with `xyro lab demo`, or with `xyro crawl URL --contact YOUR-MAIL`. Every command works on the data directory
+    that --data names, by default ./xyro-data, whether or not a process is crawling there.
+    """
+
+
+for _command in COMMANDS:
+    main.add_command(_command)
+
+if __name__ == "__main__":
+    main()

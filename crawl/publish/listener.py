@@ -1,0 +1,204 @@
+"""The listener for other machines: sites that publish, and WebSub hubs. It tells nothing about the crawl.
+
+    GET  /indexnow?url=&key=[&keyLocation=]     one URL (IndexNow)
+    POST /indexnow   {"host", "key", "keyLocation", "urlList"}                     up to 10,000
+    POST /publish    {"urls": [...], "claim": "changed|new", "every": "7d", "deadline": "1h"}
+                     with `Authorization: Bearer TOKEN` of [publish] tokens: URLs of that host and of those below it
+    GET  /websub/ID  POST /websub/ID            verification and content of a subscription of ours
+
+It is off unless [publish] listen names an address. Everything is bounded: bodies, seconds, requests at once, URLs an
+hour. Errors are {"error": "..."}.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import logging
+import math
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from crawl.machine import Machine
+from crawl.publish.indexnow import IndexNow, Verdict
+from crawl.publish.publishing import MOST_URLS, Publishing
+from crawl.publish.websub import WebSub
+from wire.errors import InputError
+from wire.urls import host_of
+
+BODY = 4 << 20
+AT_ONCE = 64
+"""requests that are answered at once; more get 429"""
+PATIENCE = 20.0
+"""seconds from a request's headers to its answer"""
+SHUTDOWN = 2.0
+HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_log = logging.getLogger("xyro")
+
+
+def listen(where: str) -> socket.socket | None:
+    """A socket for [publish] listen, None where it is empty. InputError: no address of this machine, or taken."""
+    if not where:
+        return None
+    host, _, port = where.rpartition(":")
+    try:
+        if int(port) > 65_535:
+            raise OverflowError("a port is a number up to 65535")
+        family, _, _, _, address = socket.getaddrinfo(
+            host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        return socket.create_server(address[:2], family=family)
+    except (OSError, OverflowError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"[publish] listen: {where}: {reason}; name an address of this machine and a free port") from (
+            error
+        )
+
+
+class Listener:
+    """Serves the publishers of one Single."""
+
+    def __init__(self, single: Machine, publishing: Publishing, websub: WebSub | None) -> None:
+        self.single = single
+        self.publishing = publishing
+        self.indexnow = IndexNow(single, publishing)
+        self.websub = websub
+        self._tokens = [(host, f"Bearer {token}".encode()) for host, token in single.settings.publish.tokens.items()]
+        self._busy = 0
+        self._runner: web.AppRunner | None = None
+
+    async def start(self, listening: socket.socket) -> None:
+        """Answer on a socket of `listen`, which is closed in the end."""
+        app = web.Application(client_max_size=BODY, middlewares=[self._bounded])
+        app.add_routes(
+            [
+                web.get("/indexnow", self._one),
+                web.post("/indexnow", self._many),
+                web.post("/publish", self._site),
+                web.get("/websub/{path}", self._verify),
+                web.post("/websub/{path}", self._content),
+            ]
+        )
+        self.indexnow.recover()
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN, keepalive_timeout=PATIENCE)
+        await self._runner.setup()
+        await web.SockSite(self._runner, listening).start()
+
+    async def close(self) -> None:
+        await self.indexnow.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    @web.middleware
+    async def _bounded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """So many at once, so long each; every failure as JSON."""
+        if self._busy >= AT_ONCE:
+            return _error(429, "busy", again=1.0)
+        self._busy += 1
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await handler(request)
+        except TimeoutError:
+            return _error(408, "too slow")
+        except web.HTTPException as error:
+            return _error(error.status, error.reason)
+        except InputError as error:
+            return _error(400, str(error))
+        except Exception:
+            _log.exception("%s %s failed (a bug)", request.method, request.path)
+            return _error(500, "internal error")
+        finally:
+            self._busy -= 1
+
+    # -- IndexNow ------------------------------------------------------------------------------------------------
+
+    async def _one(self, request: web.Request) -> web.Response:
+        url, key = request.query.get("url", ""), request.query.get("key")
+        host = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+        return _answer(await self.indexnow.publish(host, key, request.query.get("keyLocation"), [url]))
+
+    async def _many(self, request: web.Request) -> web.Response:
+        given = await _body(request)
+        verdict = self.indexnow.publish(
+            given.get("host"), given.get("key"), given.get("keyLocation"), given.get("urlList")
+        )
+        return _answer(await verdict)
+
+    # -- sites with a token --------------------------------------------------------------------------------------
+
+    async def _site(self, request: web.Request) -> web.Response:
+        site = self._site_of(request.headers.get("Authorization", ""))
+        if site is None:
+            return _error(401, "the token is missing or wrong")
+        given = await _body(request)
+        urls = given.get("urls")
+        if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls) or len(urls) > MOST_URLS:
+            raise InputError(f"publish: urls is a list of at most {MOST_URLS:,} URLs")
+        said = self.publishing.said(given)
+        readable, refused = self.publishing.readable(urls)
+        own = [url for url in readable if _belongs(host_of(url), site)]
+        refused += [(url, f"not of {site}, which the token is for") for url in readable if url not in set(own)]
+        if wait := self.publishing.allowance.take(site, len(own), self.single.clock.monotonic()):
+            return _error(429, "too many URLs", again=wait)
+        refused += await self.publishing.publish(own, said)
+        told = [{"url": url, "why": why} for url, why in refused]
+        return _json({"accepted": len(urls) - len(told), "refused": told})
+
+    def _site_of(self, given: str) -> str | None:
+        """Whose token it is. All are compared, each in constant time."""
+        said = given.encode("utf-8", "surrogateescape")
+        found = [host for host, bearer in self._tokens if hmac.compare_digest(said, bearer)]
+        return found[0] if found else None
+
+    # -- WebSub --------------------------------------------------------------------------------------------------
+
+    async def _verify(self, request: web.Request) -> web.Response:
+        challenge = None
+        if self.websub is not None:
+            challenge = await self.websub.verify(request.match_info["path"], request.query)
+        if challenge is None:
+            return _error(404, "nothing of ours")
+        return web.Response(text=challenge, content_type="text/plain", headers=HEADERS)
+
+    async def _content(self, request: web.Request) -> web.Response:
+        if self.websub is None or not self.websub.is_ours(request.match_info["path"]):
+            return _error(404, "nothing of ours")
+        body = await request.read()
+        signature = request.headers.get("X-Hub-Signature", "")
+        await self.websub.content(request.match_info["path"], body, signature, request.content_type)
+        return web.Response(status=202, headers=HEADERS)  # of a wrong signature, too: it learns nothing from us
+
+
+def _belongs(host: str, site: str) -> bool:
+    name = site.rpartition(":")[0] if site.rpartition(":")[2].isdigit() and ":" in site else site
+    return host == name or host.endswith(f".{name}")
+
+
+async def _body(request: web.Request) -> dict[str, Any]:
+    try:
+        given = json.loads(await request.read())
+    except (ValueError, RecursionError):
+        raise InputError("the body is not JSON") from None
+    if not isinstance(given, dict):
+        raise InputError("the body is not a JSON object")
+    return given
+
+
+def _answer(verdict: Verdict) -> web.Response:
+    if verdict.status in (200, 202):
+        return _json({"why": verdict.why} if verdict.why else {}, verdict.status)
+    return _error(verdict.status, verdict.why, verdict.again)
+
+
+def _json(said: object, status: int = 200) -> web.Response:
+    return web.json_response(said, status=status, headers=HEADERS)
+
+
+def _error(status: int, text: str, again: float = 0.0) -> web.Response:
+    headers = {**HEADERS, "Retry-After": str(math.ceil(again))} if again else HEADERS
+    return web.json_response({"error": text}, status=status, headers=headers)

@@ -1,0 +1,204 @@
+"""What one partition has promised: pages that were published, and pages that are refreshed together (clusters).
+
+Its node asks it at the end of each turn, before orders are chosen (`settled`), and tells it of new URLs (`watch`).
+Rows of publications are written with the group that accepts them and removed with the one that settles them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgpack
+import msgspec
+
+from crawl.dates import Settled
+from crawl.publish.clustered import Clustered
+from crawl.seams import Node
+from crawl.watch import Watch
+from metadata import keys, rows
+from metadata.rows import PublishedRow
+from metadata.states import State
+from metadata.visits import Visit
+from refresh.evidence import outcome, weigh_rate
+from refresh.publications import TRUSTED, Publication, Publications, borne_out, hastened
+from refresh.subscriptions import Subscriptions
+from refresh.trust import Source, Trust
+from wire.messages import Links, LoadReport, Priority, Submit
+from wire.urls import authority
+
+DAY = 86_400.0
+AT_ONCE = 4_096
+"""published pages that one turn orders"""
+_GONE = ("http-404", "http-410")
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What a publisher says of its pages. `rate`: changes a day that it claims, 0 = none; `sure`: the owner's word."""
+
+    claim: str
+    at: float
+    deadline: float
+    rate: float = 0.0
+    sure: bool = False
+
+
+class Promises:
+    """Of one page node. `watch`, `clusters` and `readers` are shared by all nodes of the process (crawl/single.py)."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.publications = Publications()
+        self.watch = Watch()
+        self.clusters: Clustered | None = None
+        self.readers: Subscriptions | None = None
+        self.discovered: Callable[[str, tuple[str, ...], Links], None] | None = None
+        """WebSub is on: told of each feed that names hubs"""
+        self.kept: Mapping[str, Any] = {}
+        """as it was stored: clusters and readers take theirs up when they are made"""
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        if self.node.partition.number:
+            return {"publications": self.publications.dump()}
+        clusters = self.clusters.dump() if self.clusters is not None else self.kept.get("clusters", {})
+        readers = self.readers.dump() if self.readers is not None else self.kept.get("readers", {})
+        return {"publications": self.publications.dump(), "clusters": clusters, "readers": readers}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        self.publications.load(state.get("publications", {}))
+        self.kept = state
+
+    def recover(self) -> None:
+        """Take up the publications that were not settled."""
+        for key, value in self.node.partition.scan(keys.PUBLISHED.prefix):
+            row, page = rows.unpack_published(value), keys.PUBLISHED.split(key)
+            said = Publication(page, row.publisher, row.claim, row.at, row.deadline, row.learn, row.ordered)
+            self.publications.accept(said, again=True)
+
+    # -- publications --------------------------------------------------------------------------------------------
+
+    def publish(self, urls: Sequence[str], said: Said) -> list[tuple[str, str]]:
+        """Within a commit group: keep what is said of canonical URLs of this partition. -> (url, why) of those refused.
+
+        A trusted host's pages are ordered (`settled`, in this very turn); of others the next read is hastened.
+        """
+        pages = self.node.resolve(urls, [0] * len(urls)).tolist()
+        return [(url, why) for url, page in zip(urls, pages, strict=True) if (why := self._take(url, page, said))]
+
+    def _take(self, url: str, page: int, said: Said) -> str:
+        """Why a page's publication is refused, empty if it was taken."""
+        state, publisher = self.node.partition.states[page], authority(url)
+        if state in (State.OUT, State.BLOCKED, State.FOREIGN):
+            return "out-of-scope"
+        if not self.publications.room(publisher) and page not in self.publications.pages:
+            return "too-many"
+        trust = self.trust_of(publisher).of(Source.PUBLISHED)
+        ordered = said.sure or trust >= TRUSTED
+        if said.rate > 0.0:
+            self._hear_rate(page, said.rate, 1.0 if said.sure else trust)
+        new = Publication(page, publisher, said.claim, said.at, said.deadline, not said.sure, ordered)
+        kept = self.publications.accept(new)
+        row = PublishedRow(kept.publisher, kept.claim, kept.at, kept.deadline, kept.learn, kept.ordered)
+        self.node.partition.put(keys.PUBLISHED.key(page), rows.pack(row))
+        if not kept.ordered:
+            self._hasten(page, said.at, trust)
+        return ""
+
+    def _hasten(self, page: int, now: float, trust: float) -> None:
+        due = int(self.node.columns["due"][page])
+        if due and self.node.partition.states[page] == State.READ:
+            self.node.planner.put_due(page, int(hastened(float(due), now, trust)))
+
+    def _hear_rate(self, page: int, rate: float, trust: float) -> None:
+        """A claimed rate is evidence of at most one change, once for each time that it is said with a claim."""
+        row = self.node.partition.row(page)
+        if row is None or not row.rate_b or page in self.publications.pages:
+            return
+        a, b = weigh_rate(row.rate_a, row.rate_b, rate, trust)
+        self.node.planner.rewrite(page, row, msgspec.structs.replace(row, rate_a=a, rate_b=b))
+
+    def trust_of(self, host: str) -> Trust:
+        """What a host's own word has been worth so far; asked for when it publishes, so nothing of it is in RAM."""
+        packed = self.node.partition.get(_trust_key(host))
+        return Trust.load(msgpack.unpackb(packed)) if packed else Trust()
+
+    def meet(self, loads: Iterable[LoadReport]) -> None:
+        """Documents that were loaded in this turn: do they name hubs?"""
+        if self.discovered is not None:
+            for load in loads:
+                if load.hubs:
+                    self.discovered(load.url, load.hubs, load.links)
+
+    # -- the end of a turn ---------------------------------------------------------------------------------------
+
+    def settled(self, settled: Sequence[Settled], now: float) -> None:
+        """Orders ended: publications come out true or false, clusters keep together; then what is due is ordered."""
+        if self.publications.pages:
+            for one in settled:
+                if one.page in self.publications.pages:
+                    self._settle(one, now)
+            if self.publications.waiting:
+                self.node.want(self.publications.release(AT_ONCE), Priority.ORDERED)
+        if self.clusters is not None:
+            for one in settled:
+                if one.visit.state is State.READ:
+                    self._keep_together(one, now, self.clusters)
+        if self.readers is not None and self.readers.overdue:
+            for one in settled:
+                self.readers.read(one.page + self.node.partition.base, now)
+
+    def _settle(self, one: Settled, now: float) -> None:
+        visit = one.visit
+        read = visit.answered and (visit.state is State.READ or one.report.error in _GONE)
+        true = self._truth(one, read)
+        outcome = self.publications.settled(one.page, now, read, true, one.report.final)
+        if outcome is None:
+            return
+        self.node.partition.delete(keys.PUBLISHED.key(one.page))
+        if outcome.publication.learn and true is not None:
+            self._learn(one, visit, true)
+
+    def _truth(self, one: Settled, read: bool) -> bool | None:
+        if not read:
+            return None
+        seen = one.row is not None and one.row.reads > 0
+        there = one.row is not None and not one.row.gone_since
+        claim = self.publications.pages[one.page].claim
+        return borne_out(claim, seen, one.visit.changed, one.report.status, there)
+
+    def _learn(self, one: Settled, visit: Visit, true: bool) -> None:
+        """The host's word is worth more, or less; what the page would have done anyway moves little."""
+        row, host = one.row, authority(one.report.url)
+        chance = 0.5
+        if row is not None and row.rate_b and row.last_read:
+            chance = outcome(row.rate_a, row.rate_b, (one.report.ended - row.last_read) / DAY, True)
+        trust = self.trust_of(host)
+        trust.changed(Source.PUBLISHED, true, chance)
+        self.node.partition.put(_trust_key(host), msgpack.packb(trust.dump()))
+
+    def _keep_together(self, one: Settled, now: float, clusters: Clustered) -> None:
+        base, planner = self.node.partition.base, self.node.planner
+        due = int(self.node.columns["due"][one.page])
+        aligned = clusters.read(one.page + base, now, due)
+        if aligned is None:
+            return
+        if aligned.due and aligned.due != due:
+            planner.put_due(one.page, aligned.due)
+        self._call(aligned.call, clusters.url)
+
+    def _call(self, pages: Iterable[int], url: Callable[[int], str]) -> None:
+        """Order pages, wherever they live."""
+        base = self.node.partition.base
+        own = [page - base for page in pages if page >> 32 == base >> 32]
+        self.node.want([page for page in own if self._is_readable(page)], Priority.ORDERED)
+        if others := tuple(url(page) for page in pages if page >> 32 != base >> 32):
+            self.node.order_elsewhere(Submit(others, Priority.ORDERED, seed=False))
+
+    def _is_readable(self, page: int) -> bool:
+        return self.node.partition.states[page] in (State.READ, State.UNREAD)
+
+
+def _trust_key(host: str) -> bytes:
+    return keys.META.key(f"publisher {host}")

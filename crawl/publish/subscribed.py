@@ -1,0 +1,253 @@
+"""Subscriptions of a running crawl: refreshed before their notice is due, then told what changed since the last one.
+
+One heap says what is due (refresh/subscriptions.py); `run` orders pages, WORKERS tell notices. Rows are in partition 0:
+a subscription is on disk before it is acknowledged, and what was told is on disk after it was told: a crash in between
+repeats the notice, with the same number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from crawl.looks.views import stamp
+from crawl.machine import Machine
+from crawl.publish import notices
+from crawl.publish.rows import changes, described, made, present, stored
+from crawl.seeds import why_refused
+from crawl.watch import is_pattern, scan
+from metadata import keys, rows
+from metadata.rows import RefreshRow, SubscriptionRow
+from metadata.states import State
+from refresh.subscriptions import Act, Subscriptions, lead
+from wire.errors import InputError
+from wire.messages import Priority
+from wire.urls import host_of, partition_of
+
+MOST = 100_000
+WORKERS = 8
+TICK = 0.5
+TYPICAL = 0.5
+"""seconds that a page takes, where politeness is switched off"""
+_NOTHING = RefreshRow()
+_READABLE = (State.READ, State.UNREAD, State.ERROR, State.FAILED)
+
+
+class Subscribed:
+    """Of one Single. `subscriptions` is shared with the nodes, which tell it of reads that came too late."""
+
+    def __init__(self, single: Machine, post: notices.Post) -> None:
+        self.single = single
+        self.post = post
+        self.subscriptions = Subscriptions()
+        self.rows: dict[int, SubscriptionRow] = {}
+        self._planned: dict[int, float] = {}
+        """number -> since when its pages are being refreshed"""
+        self._ready: deque[int] = deque()
+        """notices that are due: filled by `run`, emptied by the workers, bounded by the subscriptions"""
+        self._work = asyncio.Semaphore(0)
+        self._next = 1
+
+    def recover(self) -> None:
+        """Take up the subscriptions; their pages are known to the watch already."""
+        for number, row in stored(self.single.nodes[0].partition):
+            if not row.sequence and not row.seen:  # made while nothing ran: it is told what changes from here on
+                row = msgspec.structs.replace(row, seen=self._signatures(row.target))
+            self.rows[number] = row
+            self._next = max(self._next, number + 1)
+            self.subscriptions.add(number, row.every, row.due, self._lead(row.target), row.attempts)
+
+    # -- people --------------------------------------------------------------------------------------------------
+
+    async def subscribe(self, target: str, every: float, notify: str | Sequence[str]) -> int:
+        """A URL or pattern, seconds, and a URL or a command. Its number, when it is on disk. InputError."""
+        row = made(target, every, notify, self.single.clock.time(), self.single.scope.fold_slashes)
+        if len(self.rows) >= MOST:
+            raise InputError(f"subscribe: there are {MOST:,} subscriptions; end some with `xyro unsubscribe`")
+        self._check(row)
+        number, self._next = self._next, self._next + 1
+        await self._follow(row.target)
+        row = msgspec.structs.replace(row, seen=self._signatures(row.target))
+        await self._store(number, row)
+        self.subscriptions.add(number, row.every, row.due, self._lead(row.target))
+        return number
+
+    def _check(self, row: SubscriptionRow) -> None:
+        """Would the crawl read it, and may the notice be told?"""
+        scope = self.single.scope
+        if not is_pattern(row.target) and (reason := scope.why_refused(row.target) or scope.why_out(row.target, 0)):
+            raise InputError(f"{row.target}: {reason}: it would never be read; `xyro submit` widens the scope")
+        if row.url and (reason := why_refused(row.url, scope)):
+            raise InputError(f"--notify {row.url}: {reason}")
+
+    async def _follow(self, target: str) -> None:
+        """Watch a target, and find the pages that are known already."""
+        if not self.single.watch.add(target):
+            return
+        if is_pattern(target):
+            for node in self.single.nodes:
+                found = await asyncio.to_thread(scan, node.partition, self.single.watch.matches(target))
+                for name, page in found:
+                    self.single.watch.take(name, page)
+            return
+        node = self.single.nodes[partition_of(host_of(target), len(self.single.nodes))]
+        page = node.partition.urls.find_one(target)
+        if page >= 0:
+            self.single.watch.take(target, page + node.partition.base)
+        else:
+            await self.single.submit([target], seed=False)
+
+    async def unsubscribe(self, number: int) -> bool:
+        """False: there is none of that number."""
+        row = self.rows.pop(number, None)
+        if row is None:
+            return False
+        self.subscriptions.remove(number)
+        self._planned.pop(number, None)
+        self.single.watch.drop(row.target)
+        partition = self.single.nodes[0].partition
+        await self.single.loops[0].edit(lambda: partition.delete(keys.SUBSCRIPTION.key(number)))
+        return True
+
+    def listed(self) -> list[dict[str, Any]]:
+        """For `xyro subscriptions`."""
+        return [described(number, row, len(self.single.watch.pages(row.target))) for number, row in self.rows.items()]
+
+    def told(self) -> dict[str, Any]:
+        """Counters, for `xyro status`."""
+        counts = self.subscriptions.dump()
+        return {
+            "subscriptions": len(self.rows),
+            **counts,
+            "lateness": round(counts["lateness"], 1),
+            "overdue_pages": len(self.subscriptions.overdue),
+        }
+
+    # -- the plan ------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        known = self.single.watch.pages
+        if unknown := {
+            row.target for row in self.rows.values() if not is_pattern(row.target) and not known(row.target)
+        }:
+            await self.single.submit(unknown, seed=False)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(WORKERS):
+                group.create_task(self._tell_all())
+            while True:
+                now = self.single.clock.time()
+                due = self.subscriptions.pop(now)
+                await self._plan([one.number for one in due if one.act is Act.PLAN], now)
+                for one in due:
+                    if one.act is Act.NOTIFY:
+                        self._ready.append(one.number)
+                        self._work.release()
+                wait = self.subscriptions.next_time() - self.single.clock.time()
+                await self.single.clock.sleep(min(max(wait, 0.0), TICK))
+
+    async def _plan(self, numbers: Sequence[int], now: float) -> None:
+        """Order the pages of subscriptions whose notice comes near, all in one commit group a partition."""
+        wanted: dict[int, dict[int, None]] = {}
+        for number in numbers:
+            row = self.rows[number]
+            self._planned[number] = now
+            for page in self.single.watch.pages(row.target):
+                if self.single.nodes[page >> 32].partition.states[page & 0xFFFF_FFFF] in _READABLE:
+                    wanted.setdefault(page >> 32, {})[page & 0xFFFF_FFFF] = None
+
+        def order(partition: int) -> None:
+            self.single.nodes[partition].want(list(wanted[partition]), Priority.ORDERED)
+
+        await asyncio.gather(*(self.single.loops[q].edit(partial(order, q)) for q in wanted))
+        for number in numbers:
+            if number in self.rows:
+                self.subscriptions.planned(number, now, self._lead(self.rows[number].target))
+
+    def _lead(self, target: str) -> float:
+        """Seconds before the notice that its pages are ordered: by their hosts' politeness."""
+        hosts: Counter[str] = Counter()
+        for page in self.single.watch.pages(target):
+            partition = self.single.nodes[page >> 32].partition
+            hosts[partition.hosts.names[partition.hosts_of[page & 0xFFFF_FFFF]]] += 1
+        polite = self.single.settings.politeness
+        delay = polite.min_delay if polite.delay is None else polite.delay
+        return lead((pages, delay + TYPICAL) for pages in hosts.values())
+
+    # -- notices -------------------------------------------------------------------------------------------------
+
+    async def _tell_all(self) -> None:
+        while True:
+            await self._work.acquire()
+            number = self._ready.popleft()
+            if number in self.rows:
+                await self._tell(number)
+
+    async def _tell(self, number: int) -> None:
+        row, now = self.rows[number], self.single.clock.time()
+        notice, missed, seen = self._notice(number, row, now)
+        send = notices.post(self.post, row.url, notice) if row.url else notices.run(row.command, notice)
+        error = await send
+        if number not in self.rows:  # unsubscribed meanwhile
+            return
+        now = self.single.clock.time()
+        if error:
+            self.subscriptions.failed(number, now, missed)
+            row = msgspec.structs.replace(row, error=error)
+        else:
+            self.subscriptions.sent(number, now, missed)
+            row = msgspec.structs.replace(row, error="", sequence=row.sequence + 1, told_at=now, seen=seen)
+        due, attempts = self.subscriptions.due(number), self.subscriptions.attempts(number)
+        await self._store(number, msgspec.structs.replace(row, due=due, attempts=attempts))
+
+    def _notice(
+        self, number: int, row: SubscriptionRow, now: float
+    ) -> tuple[dict[str, Any], list[int], dict[int, bytes]]:
+        """The JSON of a notice, the pages that were not refreshed for it, and what it says that they are."""
+        since = self._planned.get(number, row.told_at)
+        pages, missed, seen = list[dict[str, Any]](), list[int](), dict[int, bytes]()
+        for page in self.single.watch.pages(row.target):
+            partition = self.single.nodes[page >> 32].partition
+            state = partition.states[page & 0xFFFF_FFFF]
+            known = partition.row(page & 0xFFFF_FFFF) or _NOTHING
+            if state not in _READABLE and page not in row.seen:
+                continue
+            fresh = known.last_read >= int(since)
+            if not fresh and state in _READABLE:
+                missed.append(page)
+            seen[page] = present(known)
+            pages.append({"url": self._url(page), **changes(known, row.seen.get(page)), "refreshed": fresh})
+        notice = {
+            "subscription": number,
+            "notice": row.sequence + 1,
+            "target": row.target,
+            "since": stamp(row.told_at or row.made),
+            "at": stamp(now),
+            "due": stamp(self.subscriptions.due(number)),
+            "in_time": not missed,
+            "changed": sum(page["changed"] for page in pages),
+            "pages": pages,
+        }
+        return notice, missed, seen
+
+    def _url(self, page: int) -> str:
+        return self.single.nodes[page >> 32].partition.url(page & 0xFFFF_FFFF)
+
+    def _signatures(self, target: str) -> dict[int, bytes]:
+        """What its pages are now, as the base of the first notice."""
+        found = {}
+        for page in self.single.watch.pages(target):
+            row = self.single.nodes[page >> 32].partition.row(page & 0xFFFF_FFFF)
+            if row is not None and row.reads:
+                found[page] = present(row)
+        return found
+
+    async def _store(self, number: int, row: SubscriptionRow) -> None:
+        self.rows[number] = row
+        partition = self.single.nodes[0].partition
+        await self.single.loops[0].edit(lambda: partition.put(keys.SUBSCRIPTION.key(number), rows.pack(row)))

@@ -1,0 +1,227 @@
+"""WebSub (W3C Recommendation 2018): hubs tell us when feeds have changed, for feeds that name a hub.
+
+    discovered  a feed was read whose links (or Link header) name a hub       -> its row is stored, the hub asked
+    verify      the hub asks back whether we meant it                         -> its challenge, once for each asking
+    content     the hub sends the changed feed                                -> signature checked, then published:
+                the feed and those of its entries that are new or newer than their last read are ordered
+    run         asks again, and renews each lease before it ends
+
+The callback's path and the secret are random, 128 bits or more, one pair a feed; a signature is required.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from urllib.parse import urlencode
+
+import msgspec
+
+from crawl.machine import Machine
+from crawl.publish.promises import Said
+from crawl.publish.publishing import Publishing
+from loader.intake import Intake
+from metadata import keys, rows
+from metadata.rows import TopicRow
+from refresh.leases import LEASE, lease, next_asking, takes
+from wire.errors import InputError, TheirError
+from wire.messages import LINK_HINT, LINK_KIND_MASK, Kind, LinkKind, Links, LoadReport, XmlPage
+from wire.urls import authority, canonical, host_of, partition_of
+
+Post = Callable[[str, bytes, Mapping[str, str]], Awaitable[int]]
+MOST_TOPICS = 1_000
+MOST_ENTRIES = 1_000
+"""entries of one delivery that are looked at"""
+MOST_BODY = 4 << 20
+AT_ONCE = 8
+"""hubs that are asked at once"""
+TICK = 1.0
+HASHES = ("sha1", "sha256", "sha384", "sha512")
+_FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+_log = logging.getLogger("xyro")
+
+
+class WebSub:
+    """`post`: through the guarded client. Rows are in partition 0; an answer leaves after its row is on disk."""
+
+    def __init__(self, single: Machine, publishing: Publishing, post: Post) -> None:
+        self.single = single
+        self.publishing = publishing
+        self.post = post
+        self.callback = single.settings.publish.callback.rstrip("/") + "/websub/"
+        self.delivered = self.unsigned = 0
+        """deliveries that were taken; those whose signature was missing or wrong"""
+        self._rows: dict[int, TopicRow] = {}
+        self._by_path: dict[str, int] = {}
+        self._by_topic: dict[str, int] = {}
+        self._next = 1
+
+    def recover(self) -> None:
+        """Take up the subscriptions."""
+        for key, value in self.single.nodes[0].partition.scan(keys.TOPIC.prefix):
+            number, row = keys.TOPIC.split(key), rows.unpack_topic(value)
+            self._hold(number, row)
+            self._next = max(self._next, number + 1)
+
+    def _hold(self, number: int, row: TopicRow) -> None:
+        self._rows[number] = row
+        self._by_path[row.path] = self._by_topic[row.topic] = number
+
+    async def _store(self, number: int, row: TopicRow) -> None:
+        """In memory at once, and on disk when this returns."""
+        self._hold(number, row)
+        partition = self.single.nodes[0].partition
+        await self.single.loops[0].edit(lambda: partition.put(keys.TOPIC.key(number), rows.pack(row)))
+
+    # -- discovery -----------------------------------------------------------------------------------------------
+
+    def discovered(self, url: str, hubs: Sequence[str], links: Links) -> None:
+        """A feed was read that names hubs. Stored and asked by the next round of `run`."""
+        topic = _topic(url, links)
+        if topic in self._by_topic or len(self._rows) >= MOST_TOPICS or not self.publishing.readable([topic])[0]:
+            return
+        hub = next((hub for hub in hubs if not self.single.scope.why_refused(hub)), None)
+        if hub is None:
+            return
+        row = TopicRow(topic, hub, secrets.token_urlsafe(24), secrets.token_urlsafe(32))
+        number, self._next = self._next, self._next + 1
+        self._hold(number, row)
+
+    # -- asking --------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until cancelled: ask hubs when it is time."""
+        while True:
+            now = self.single.clock.time()
+            due = [number for number, row in self._rows.items() if self._when(row) <= now][:AT_ONCE]
+            await asyncio.gather(*(self._ask(number) for number in due))
+            await self.single.clock.sleep(0.0 if len(due) == AT_ONCE else TICK)
+
+    def _when(self, row: TopicRow) -> float:
+        return next_asking(row.state, row.asked, row.begun, row.until, row.failures)
+
+    async def _ask(self, number: int) -> None:
+        """One request to a hub. The row is on disk before: the hub may verify before its answer is here."""
+        row = self._rows[number]
+        now = self.single.clock.time()
+        asked = "asked" if row.state == "denied" else row.state
+        await self._store(number, msgspec.structs.replace(row, asked=now, state=asked))
+        form = {
+            "hub.callback": self.callback + row.path,
+            "hub.mode": "subscribe",
+            "hub.topic": row.topic,
+            "hub.lease_seconds": str(int(LEASE)),
+            "hub.secret": row.secret,
+        }
+        try:
+            status = await self.post(row.hub, urlencode(form).encode(), _FORM)
+        except TheirError as error:
+            status = 0
+            _log.info("WebSub: %s: %s", row.hub, error)
+        if not 200 <= status < 300:
+            row = self._rows[number]
+            await self._store(number, msgspec.structs.replace(row, failures=min(row.failures + 1, 32)))
+
+    async def verify(self, path: str, query: Mapping[str, str]) -> str | None:
+        """The hub asks back: its challenge if we meant it, else None."""
+        number = self._by_path.get(path)
+        row = self._rows[number] if number is not None else None
+        if number is None or row is None or query.get("hub.topic") != row.topic:
+            return None
+        now, challenge = self.single.clock.time(), query.get("hub.challenge", "")
+        if query.get("hub.mode") == "denied":
+            await self._store(number, msgspec.structs.replace(row, state="denied", asked=0.0, begun=now))
+            return ""
+        if query.get("hub.mode") != "subscribe" or not row.asked or not 0 < len(challenge) <= 1_024:
+            return None
+        until = now + lease(query.get("hub.lease_seconds", ""))
+        active = msgspec.structs.replace(row, state="active", asked=0.0, begun=now, until=until, failures=0)
+        await self._store(number, active)
+        return challenge
+
+    # -- content -------------------------------------------------------------------------------------------------
+
+    def is_ours(self, path: str) -> bool:
+        """Is it the path of a feed's callback that may still be used?"""
+        row = self._rows.get(self._by_path.get(path, -1))
+        return row is not None and takes(row.state, row.until, self.single.clock.time())
+
+    async def content(self, path: str, body: bytes, signature: str, mime: str) -> None:
+        """A delivery to one of our callbacks: ignored if its signature is not right."""
+        row = self._rows[self._by_path[path]]
+        if len(body) > MOST_BODY or not signed(row.secret, body, signature):
+            self.unsigned += 1
+            return
+        self.delivered += 1
+        now = self.single.clock.time()
+        said = Said("changed", now, now + self.single.settings.publish.deadline)
+        report = await asyncio.to_thread(_read, row.topic, body, mime, now)
+        urls = [row.topic, *(self._fresh(report) if report is not None else ())]
+        readable, _ = self.publishing.readable(urls)
+        if not self.publishing.allowance.take(host_of(row.topic), len(readable), self.single.clock.monotonic()):
+            await self.publishing.publish(readable, said)
+
+    def _fresh(self, report: LoadReport) -> list[str]:
+        """Entries that were never read, or say that they changed since."""
+        dates = dict(report.modified)
+        entries = [
+            url
+            for url, flags in zip(report.links.urls, report.links.flags, strict=True)
+            if flags & LINK_KIND_MASK == LinkKind.FEED
+        ]
+        return [url for url in entries[:MOST_ENTRIES] if self._is_news(url, dates.get(url, 0.0))]
+
+    def _is_news(self, url: str, changed: float) -> bool:
+        node = self.single.nodes[partition_of(host_of(url), len(self.single.nodes))]
+        page = node.partition.urls.find_one(url)
+        row = node.partition.row(page) if page >= 0 else None
+        return row is None or not row.reads or changed > row.last_read
+
+    def told(self) -> dict[str, int]:
+        """For `xyro status`."""
+        states = [row.state for row in self._rows.values()]
+        return {
+            "topics": len(states),
+            "active": states.count("active"),
+            "delivered": self.delivered,
+            "unsigned": self.unsigned,
+        }
+
+
+def signed(secret: str, body: bytes, header: str) -> bool:
+    """Is `header` (X-Hub-Signature: method=hex) the body's? Compared in constant time; unknown methods are not."""
+    method, _, given = header.partition("=")
+    if method not in HASHES:
+        return False
+    right = hmac.new(secret.encode(), body, getattr(hashlib, method)).hexdigest()
+    return hmac.compare_digest(right.encode(), given.strip().lower().encode("utf-8", "surrogateescape"))
+
+
+def _topic(url: str, links: Links) -> str:
+    """rel=self of a feed, if it is of the feed's own host; else the feed's URL."""
+    for target, flags in zip(links.urls, links.flags, strict=True):
+        if flags & LINK_KIND_MASK == LinkKind.CANONICAL and flags & LINK_HINT and authority(target) == authority(url):
+            return target
+    return url
+
+
+def _read(topic: str, body: bytes, mime: str, now: float) -> LoadReport | None:
+    """Links and dates of a feed's body, None where it is none."""
+    intake = Intake(patience_s=0.0, part_cache_bytes=1 << 20, waiting_bytes=1 << 20)
+    try:
+        page = XmlPage(0, topic, 0, now, Kind.XML, mime, "", body)
+        told = [one for one in intake.take(page, now) if isinstance(one, LoadReport)]
+        return told[-1] if told else None
+    finally:
+        intake.close()
+
+
+def callback_of(text: str) -> str:
+    """[publish] callback, checked. InputError: none is given, or it is no URL."""
+    if not text:
+        raise InputError("[publish] websub needs callback: the URL under which hubs reach [publish] listen")
+    return canonical(text)
