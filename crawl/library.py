@@ -18,7 +18,7 @@ from concurrent.futures import Future
 from typing import ParamSpec, TypeVar
 
 from crawl.page_node import PageNode
-from crawl.scope import Scope
+from crawl.turn.scope import Scope
 from loader.library import Known
 from metadata.states import State
 from wire.clock import Clock

@@ -24,18 +24,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from configs.schema import Settings
-from crawl.claims import Claims
-from crawl.dates import Dates, Settled
-from crawl.focus import Classing, Focus
-from crawl.loads import Loads
-from crawl.meter import Meter
-from crawl.planner import Planner
-from crawl.post import Post
 from crawl.publish.promises import Promises
-from crawl.purse import NO_PAGES, Purse
-from crawl.scope import Scope
-from crawl.site_flow import SiteFlow
-from crawl.spending import NO_CHILDREN, Spending, followed
+from crawl.turn.claims import Claims
+from crawl.turn.dates import Dates, Settled
+from crawl.turn.focus import Classing, Focus
+from crawl.turn.loads import Loads
+from crawl.turn.meter import Meter
+from crawl.turn.planner import Planner
+from crawl.turn.post import Post
+from crawl.turn.purse import NO_PAGES, Purse
+from crawl.turn.scope import Scope
+from crawl.turn.site_flow import SiteFlow
+from crawl.turn.spending import NO_CHILDREN, Spending, followed
 from loader.intake import Resumed
 from metadata import keys, links, rows
 from metadata.documents import Documents

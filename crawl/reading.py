@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from configs.schema import Fetch, Settings
-from crawl.focus import Focus
+from crawl.turn.focus import Focus
 from wire.clock import Clock
 from wire.messages import PageReport
 from xyro.answer import Answer

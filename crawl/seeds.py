@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from crawl.scope import Scope
+from crawl.turn.scope import Scope
 from wire.errors import InputError
 from wire.urls import canonical
 

@@ -27,12 +27,12 @@ from crawl.page_node import PageNode
 from crawl.publish.clustered import Clustered
 from crawl.publish.publishing import Publishing
 from crawl.publish.rows import stored
+from crawl.publish.side_reads import SideReads
 from crawl.publish.subscribed import Subscribed
+from crawl.publish.watch import Watch, scan
 from crawl.publish.websub import WebSub
 from crawl.reading import fetcher_of, pool_of
-from crawl.scope import Scope
-from crawl.side_reads import SideReads
-from crawl.watch import Watch, scan
+from crawl.turn.scope import Scope
 from metadata.states import NAMED, State
 from refresh.ahead import Ahead
 from wire.bus import LocalBus

@@ -11,7 +11,7 @@ from crawl import given
 from crawl.data_dir import DataDir
 from crawl.guarding import guard_of
 from crawl.page_node import PageNode
-from crawl.scope import Scope
+from crawl.turn.scope import Scope
 from wire.clock import SystemClock
 
 

@@ -104,7 +104,7 @@ def _kernels(graph: Graph, watch: opic_parts.Watch) -> Found:
 
 
 def _groups(graph: Graph) -> Found:
-    """As crawl/purse.py does it, commit group by commit group."""
+    """As crawl/turn/purse.py does it, commit group by commit group."""
     world, sweep = _Columns(graph), Sweep()
     rounds = max(40, min(400, graph.n // GROUP))
     for _ in range(rounds // 4):

@@ -96,6 +96,6 @@ birth (ticks), host, due (seconds since 1970 of the next read, 0 = none), state,
 is in Map-Data and the change rate in Refresh-Data: who needs them has the row at hand."""
 
 OPTIONAL = frozenset({"slots", "parent"})
-"""Hot columns that a setting turns on. parent: 1 + the page whose links first showed it, uint32 (crawl/interest.py; a
+"""Hot columns that a setting turns on. parent: 1 + the page whose links first showed it, uint32 (turn/interest.py; a
 [[focus]] with leads_to). slots: the last m measures of a page, float32 (2, m), see opic/slots.py; 8 m B a
 page ([opic] history other than interpolation and static)."""

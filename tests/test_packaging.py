@@ -152,7 +152,7 @@ def test_tests_run_with_the_versions_that_users_get() -> None:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
     """The wheel that `pip install .` makes, built from a copy: building leaves files in its folder."""
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in (*PACKAGES, "tests"):
+    for name in (*(name for name in PACKAGES if "." not in name), "tests"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)

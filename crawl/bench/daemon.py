@@ -32,8 +32,8 @@ from typing import Any
 
 from configs.load import load
 from crawl.data_dir import DataDir
-from crawl.freshness import fresh_now
 from crawl.guarding import guard_of
+from crawl.looks.freshness import fresh_now
 from crawl.single import Bounds, Single
 from lab.live import Live
 from lab.refresh_rates import Estimator, Known

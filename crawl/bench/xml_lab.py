@@ -30,7 +30,7 @@ from configs.load import load
 from configs.schema import Crawl, Politeness, Settings, Store
 from crawl.data_dir import DataDir
 from crawl.page_node import PageNode, Work
-from crawl.scope import Scope
+from crawl.turn.scope import Scope
 from lab.places import Doc, host_at
 from lab.shape import DAY
 from lab.speed import say, spread

@@ -53,7 +53,7 @@ def status(data: Path | None, as_json: bool) -> None:
     if remote is not None:
         said = remote.get("/status")
     else:
-        from crawl.freshness import fresh_now
+        from crawl.looks.freshness import fresh_now
         from crawl.looks.summary import summary
         from crawl.stopped import nodes_of
         from wire.clock import SystemClock

@@ -160,7 +160,7 @@ def _keep(directory: Path, ranked: Ranked) -> None:
     """The interest of each partition beside its store, at the weight of the crawl's importance."""
     import numpy as np
 
-    from crawl.guide import values_of, write
+    from crawl.turn.guide import values_of, write
     from wire.messages import Kind
 
     files = ranked.files

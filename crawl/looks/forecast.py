@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from configs.schema import Refresh
-from crawl.pace import DAY, UNITS, rules_of
+from crawl.turn.pace import DAY, UNITS, rules_of
 from refresh.policy import NAMES
 from refresh.population import Population
 from wire.errors import InputError

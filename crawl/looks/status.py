@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 from typing import Any
 
-from crawl.freshness import fresh_now
+from crawl.looks.freshness import fresh_now
 from crawl.looks.summary import summary
 from crawl.single import Single
 from wire.messages import Priority

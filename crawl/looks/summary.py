@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from crawl.looks.told import doubted
+from crawl.looks.waits import waiting_for
 from crawl.page_node import PageNode
-from crawl.waits import waiting_for
 from metadata.documents import Archive
 from metadata.states import NAMES, State
 

@@ -8,9 +8,9 @@ from crawl.looks.givers import told
 from crawl.looks.told import evidence
 from crawl.looks.trust import sentences
 from crawl.looks.views import View, Views, stamp
+from crawl.looks.waits import why_it_waits
 from crawl.looks.why_due import of_host, of_interval, of_next, of_rate
-from crawl.waits import why_it_waits
-from crawl.why_promised import of_promises
+from crawl.looks.why_promised import of_promises
 from metadata.states import LEASED, WANTED, State
 
 

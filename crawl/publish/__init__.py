@@ -5,6 +5,8 @@
     publishing.py  where publications come together          subscribed.py  subscriptions of all partitions
     promises.py    one partition's: deadlines, orders        rows.py        their rows
     notices.py     telling subscribers                       clustered.py   named sets that are read together
+    watch.py       which known pages a target stands for     side_reads.py  key files, through the same pool
+    machine.py     what these need of single.py
 
 The state machines are pure and lie in refresh/ (publications, subscriptions, clusters, leases, allowance). What always
 holds: what was acknowledged is on disk; a claim is evidence weighed by trust, never a command; one publisher cannot

@@ -1,6 +1,6 @@
 """The clusters of the settings, over all partitions of the process: who belongs, and when they are read together.
 
-A page belongs to the first cluster that names it. Which pages those are is found again at each start (crawl/watch.py);
+A page belongs to the first cluster that names it. Which pages those are is found again at each start (watch.py);
 rounds, dates and what was late are stored with partition 0.
 """
 
@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from configs.schema import Cluster as Settings
-from crawl.seams import Node
-from crawl.watch import Watch
+from crawl.publish.watch import Watch
+from crawl.turn.seams import Node
 from refresh.clusters import Aligned, Cluster
 from wire.errors import InputError
 from wire.urls import canonical
 
 
 class Clustered:
-    """`joint` where a page is dated (crawl/dates.py), `read` after it was."""
+    """`joint` where a page is dated (crawl/turn/dates.py), `read` after it was."""
 
     def __init__(self, tables: Sequence[Settings], nodes: Sequence[Node], watch: Watch) -> None:
         """InputError: two of a name, or a URL that is none."""

@@ -20,7 +20,7 @@ import re
 from collections import deque
 from dataclasses import dataclass
 
-from crawl.machine import Machine
+from crawl.publish.machine import Machine
 from crawl.publish.promises import Said
 from crawl.publish.publishing import MOST_URLS, Publishing
 from metadata import keys, rows

@@ -23,8 +23,8 @@ from typing import Any
 
 from aiohttp import web
 
-from crawl.machine import Machine
 from crawl.publish.indexnow import IndexNow, Verdict
+from crawl.publish.machine import Machine
 from crawl.publish.publishing import MOST_URLS, Publishing
 from crawl.publish.websub import WebSub
 from wire.errors import InputError

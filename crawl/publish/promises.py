@@ -12,10 +12,10 @@ from typing import Any
 import msgpack
 import msgspec
 
-from crawl.dates import Settled
 from crawl.publish.clustered import Clustered
-from crawl.seams import Node
-from crawl.watch import Watch
+from crawl.publish.watch import Watch
+from crawl.turn.dates import Settled
+from crawl.turn.seams import Node
 from metadata import keys, rows
 from metadata.rows import PublishedRow
 from metadata.states import State

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from crawl.durations import seconds
-from crawl.machine import Machine
+from crawl.publish.machine import Machine
 from crawl.publish.promises import Said
 from crawl.seeds import sort_seeds
 from refresh.allowance import Allowance

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from crawl.looks.views import stamp
-from crawl.watch import is_pattern
+from crawl.publish.watch import is_pattern
 from metadata import keys, rows
 from metadata.manager import Partition
 from metadata.rows import RefreshRow, SubscriptionRow

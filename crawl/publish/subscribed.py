@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 
 from crawl.looks.views import stamp
-from crawl.machine import Machine
 from crawl.publish import notices
+from crawl.publish.machine import Machine
 from crawl.publish.rows import changes, described, made, present, stored
+from crawl.publish.watch import is_pattern, scan
 from crawl.seeds import why_refused
-from crawl.watch import is_pattern, scan
 from metadata import keys, rows
 from metadata.rows import RefreshRow, SubscriptionRow
 from metadata.states import State

@@ -21,7 +21,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from crawl.machine import Machine
+from crawl.publish.machine import Machine
 from crawl.publish.promises import Said
 from crawl.publish.publishing import Publishing
 from loader.intake import Intake

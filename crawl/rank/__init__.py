@@ -6,5 +6,5 @@
     workers.py   slices of the matrix on workers over the bus (P1 5.4)
 
 In: a stopped directory, or the stream of a running process. Out: rows, a summary, and with --keep the column that
-`[refresh] guide = "interest"` reads (crawl/guide.py). Computing happens in the command's process, never in the daemon.
+`[refresh] guide = "interest"` reads (turn/guide.py). Computing happens in the command's process, never in the daemon.
 """

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from crawl.rank.compare import compare
 from crawl.rank.files import Files, on_files
 from crawl.rank.workers import distributed
-from crawl.scope import globs
+from crawl.turn.scope import globs
 from opic.matrix import Array, Matrix, Reading, from_rows
 from opic.offline import Effort, Step, interest, pageranks
 from opic.rank_both import both

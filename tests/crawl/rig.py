@@ -23,7 +23,7 @@ from crawl.data_dir import DataDir
 from crawl.looks.audit import audit
 from crawl.looks.views import Views
 from crawl.page_node import PageNode, Turn, Work
-from crawl.scope import Scope
+from crawl.turn.scope import Scope
 from loader.intake import Resumed
 from metadata import keys
 from metadata.manager import Partition

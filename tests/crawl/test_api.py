@@ -25,7 +25,12 @@ from wire.errors import InputError, MachineError
 
 TOKEN = "the-token"
 SETTINGS = load(
-    overrides={"crawl.scope": "any", "politeness.delay": 0.0, "fetch.only_net": ("127.0.0.0/8",), "refresh.gamma": 50.0}
+    overrides={
+        "crawl.scope": "any",
+        "politeness.delay": 0.0,
+        "fetch.only_net": ("127.0.0.0/8",),
+        "refresh.gamma": 50.0,
+    }
 )
 
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from configs.load import load
 from configs.schema import Blackout, Budget, Settings
 from configs.schema import Crawl as CrawlSettings
-from crawl.budgets import Limits, fits
 from crawl.closing import Closing
-from crawl.hours import closed_until, next_begin, windows_of
 from crawl.looks.views import Views
 from crawl.looks.why import why
+from crawl.turn.budgets import Limits, fits
+from crawl.turn.hours import closed_until, next_begin, windows_of
 from metadata.hosts import Hosts
 from tests.crawl.rig import START, Crawl, url
 from wire.errors import InputError

@@ -11,7 +11,7 @@ import pytest
 
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Settings
-from crawl.guide import NAME, read
+from crawl.turn.guide import NAME, read
 from lab.child import running
 from tests.crawl.face import LOOPBACK, said, started, until, xyro
 from tests.crawl.rig import Crawl

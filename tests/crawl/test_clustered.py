@@ -5,7 +5,7 @@ import pytest
 from configs.schema import Cluster, Refresh, Settings
 from configs.schema import Crawl as Scope
 from crawl.publish.clustered import Clustered
-from crawl.watch import Watch
+from crawl.publish.watch import Watch
 from tests.crawl.rig import Crawl, url
 from wire.errors import InputError
 from wire.messages import Priority

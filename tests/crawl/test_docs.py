@@ -184,7 +184,9 @@ def test_packages_tell_their_story():
     for room in [ROOT / "crawl", *(path.parent for path in sorted((ROOT / "crawl").glob("*/__init__.py")))]:
         told = (room / "__init__.py").read_text()
         assert [path.name for path in sorted(room.glob("*.py")) if not _named(path, told)] == []
-        assert [path.parent.name for path in sorted(room.glob("*/__init__.py")) if f"{path.parent.name}/" not in told] == []
+        assert [
+            path.parent.name for path in sorted(room.glob("*/__init__.py")) if f"{path.parent.name}/" not in told
+        ] == []
 
 
 def _named(path: Path, told: str) -> bool:

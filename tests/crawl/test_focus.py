@@ -11,7 +11,7 @@ from configs.load import load
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Focus as Table
 from configs.schema import Opic, Refresh, Settings
-from crawl.focus import Focus, focus_words
+from crawl.turn.focus import Focus, focus_words
 from metadata.states import CLASS_MASK, CLASS_SHIFT, QUERY, WORDED, State
 from opic.cash import UNIT, teleport
 from opic.focus import EQUAL, Terms

@@ -10,7 +10,7 @@ import pytest
 
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Refresh, Settings
-from crawl.guide import LEAST, LOOK, NAME, Guide, read, values_of, write
+from crawl.turn.guide import LEAST, LOOK, NAME, Guide, read, values_of, write
 from metadata.states import KIND_SHIFT, LEASED
 from tests.crawl.rig import Crawl, url
 from wire.errors import MachineError

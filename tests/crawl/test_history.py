@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from configs.schema import Opic, Settings
-from crawl.history import SLOTS, History
-from crawl.purse import Purse
+from crawl.turn.history import SLOTS, History
+from crawl.turn.purse import Purse
 from metadata.hot import Columns
 from metadata.states import COLUMNS, OPTIONAL, State
 from opic.adaptive import LADDER

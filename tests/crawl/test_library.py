@@ -10,9 +10,9 @@ import pytest
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Settings
 from crawl.library import LOST, Library
+from crawl.looks.waits import waiting_for
 from crawl.looks.why import why
-from crawl.scope import Scope
-from crawl.waits import waiting_for
+from crawl.turn.scope import Scope
 from loader.library import Known
 from tests.crawl.rig import START, Crawl, failed, url
 from wire.messages import Document, Kind, LoadReport, LoadState, XmlPage

@@ -11,7 +11,7 @@ import pytest
 
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Settings
-from crawl.scope import Scope
+from crawl.turn.scope import Scope
 from loader.intake import Resumed
 from metadata import keys, rows
 from metadata.states import State

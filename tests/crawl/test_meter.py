@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from configs.schema import Refresh, Settings
-from crawl.audits import OWED
 from crawl.cli.plan import POLICIES, plan, shown
-from crawl.freshness import fresh_now
 from crawl.looks.forecast import USUAL, Question, answer, per_day, whole
+from crawl.looks.freshness import fresh_now
+from crawl.turn.audits import OWED
 from lab.child import running
 from metadata.states import LEASED, State
 from refresh.policy import NAMES

@@ -10,9 +10,9 @@ import pytest
 
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Refresh, Settings, Store
-from crawl import recount
-from crawl.pace import DAY, Pace, reads_per_second
-from crawl.sharing import Sharing
+from crawl.turn import recount
+from crawl.turn.pace import DAY, Pace, reads_per_second
+from crawl.turn.sharing import Sharing
 from metadata.rows import RefreshRow
 from metadata.states import State
 from refresh.interval import Spread

@@ -13,7 +13,7 @@ from configs.schema import Settings, Store
 from crawl.data_dir import DataDir
 from crawl.page_loop import PageLoop, inbox
 from crawl.page_node import PageNode
-from crawl.scope import Scope
+from crawl.turn.scope import Scope
 from metadata import keys
 from metadata.snapshot import oldest_snapshot
 from tests.crawl.rig import START, Crawl, report, url

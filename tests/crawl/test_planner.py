@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Refresh, Settings, Store
-from crawl import planner as module
-from crawl import unread
+from crawl.turn import planner as module
+from crawl.turn import unread
 from metadata import keys
 from metadata.states import State
 from refresh.ahead import Ahead

@@ -7,7 +7,7 @@ import pytest
 
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Settings
-from crawl import post as module
+from crawl.turn import post as module
 from metadata import keys
 from metadata.states import State
 from opic.cash import UNIT

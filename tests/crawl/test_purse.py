@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawl.purse import Purse
+from crawl.turn.purse import Purse
 from metadata.hot import Columns
 from metadata.states import COLUMNS, DANGLING, State
 from opic.cash import UNIT

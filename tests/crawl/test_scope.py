@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Fetch, Rule, Settings
-from crawl.scope import Scope
+from crawl.turn.scope import Scope
 from metadata.states import State
 from tests.crawl.rig import Crawl, in_memory_partition, report, url
 from wire.messages import LoadReport, LoadState, Priority

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from configs.schema import Crawl
-from crawl.scope import Scope
 from crawl.seeds import sort_seeds, why_refused
+from crawl.turn.scope import Scope
 
 GUARD = {"http://10.0.0.1/": "blocked-address", "http://a.example:22/": "blocked-port", "http://b.example/": "only-net"}
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from crawl.publish import notices
-from crawl.watch import Watch, is_pattern
+from crawl.publish.watch import Watch, is_pattern
 from tests.crawl.neighbours import Neighbours, crawling
 from wire.errors import InputError
 

@@ -6,10 +6,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from crawl.dates import marked
 from crawl.looks.output import COLUMNS
 from crawl.looks.table import table
 from crawl.looks.why import why
+from crawl.turn.dates import marked
 from metadata import keys, rows
 from metadata.rows import Mark, RefreshRow
 from opic.graph import from_lists

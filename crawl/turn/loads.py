@@ -14,9 +14,9 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from crawl.planner import Lease
-from crawl.purse import Ids
-from crawl.spending import Spending, followed
+from crawl.turn.planner import Lease
+from crawl.turn.purse import Ids
+from crawl.turn.spending import Spending, followed
 from loader.intake import Resumed
 from metadata import keys, rows
 from metadata.documents import Documents

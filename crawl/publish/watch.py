@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from crawl.scope import globs
+from crawl.turn.scope import globs
 from metadata import keys, rows
 from metadata.manager import Partition
 from wire.urls import origin

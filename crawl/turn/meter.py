@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from configs.schema import Refresh
-from crawl.audits import Audits
-from crawl.guide import Guide
-from crawl.pace import Pace
-from crawl.purse import Purse
+from crawl.turn.audits import Audits
+from crawl.turn.guide import Guide
+from crawl.turn.pace import Pace
+from crawl.turn.purse import Purse
 from metadata import keys, rows
 from metadata.manager import Partition
 from metadata.rows import RefreshRow

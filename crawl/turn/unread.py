@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from configs.schema import Settings
-from crawl.budgets import Limits
-from crawl.pace import DAY, Pace
-from crawl.purse import NO_PAGES, Purse
+from crawl.turn.budgets import Limits
+from crawl.turn.pace import DAY, Pace
+from crawl.turn.purse import NO_PAGES, Purse
 from metadata import keys, rows
 from metadata.manager import Partition
 from metadata.states import LEASED, State

@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl.history import History
-from crawl.holdings import Holdings
-from crawl.site_flow import SiteFlow
+from crawl.turn.history import History
+from crawl.turn.holdings import Holdings
+from crawl.turn.site_flow import SiteFlow
 from metadata.hot import Columns
 from metadata.states import CLASS_MASK, CLASS_SHIFT, QUERY, State
 from opic.buckets import Levels

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 
 from configs.schema import Refresh
-from crawl.pace import Pace
+from crawl.turn.pace import Pace
 from refresh.split import Controller, Schedule
 
 EVERY = 5.0
@@ -33,7 +33,7 @@ class Sharing:
         self.margin = 0.0
         """index of the unread pages that are ordered last, as unread.py last saw it; 0 = none was seen"""
         self.measured: Callable[[], float | None] = lambda: None
-        """weighted freshness as it is now, where somebody measures it (crawl/meter.py); else the plan's outlook"""
+        """weighted freshness as it is now, where somebody measures it (crawl/turn/meter.py); else the plan's outlook"""
         self.gamma = 50.0
         self.follow(settings)
 

@@ -8,9 +8,9 @@ from typing import Protocol
 from configs.schema import Settings
 from crawl.page_loop import PageLoop
 from crawl.page_node import PageNode
-from crawl.scope import Scope
-from crawl.side_reads import SideReads
-from crawl.watch import Watch
+from crawl.publish.side_reads import SideReads
+from crawl.publish.watch import Watch
+from crawl.turn.scope import Scope
 from wire.clock import Clock
 from wire.messages import Priority
 

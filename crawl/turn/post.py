@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl.purse import Purse
+from crawl.turn.purse import Purse
 from metadata import keys
 from metadata.manager import Partition
 from metadata.states import State

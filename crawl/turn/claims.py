@@ -1,6 +1,6 @@
 """What sitemaps and feeds say of pages: kept with each page until a read settles it, heard before as far as trusted.
 
-A claim of a page never read shapes the belief that it begins with (crawl/beliefs.py). A claim that a page changed since
+A claim of a page never read shapes the belief that it begins with (beliefs.py). A claim that a page changed since
 its last read draws its next read nearer by the trust its host has earned with such claims (refresh/trust.py): never
 past now, and once a read, for a claim that waits to be settled is not repeated. Nothing is ordered by a claim.
 """
@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from crawl.beliefs import Beliefs, having
-from crawl.planner import Planner
+from crawl.turn.beliefs import Beliefs, having
+from crawl.turn.planner import Planner
 from metadata import keys, rows
 from metadata.manager import Partition
 from metadata.rows import RefreshRow, Said

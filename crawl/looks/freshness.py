@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from crawl.audits import together
 from crawl.page_node import PageNode
+from crawl.turn.audits import together
 from refresh.delays import Delays, told
 from refresh.expected import Expected
 

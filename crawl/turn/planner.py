@@ -27,15 +27,15 @@ import msgspec
 import numpy as np
 
 from configs.schema import Settings
-from crawl.audits import Audits
-from crawl.budgets import Limits
-from crawl.due_pages import DuePages, second
-from crawl.meter import Meter
-from crawl.pace import DAY, Interval, Pace
-from crawl.purse import Purse
-from crawl.recount import Recount
-from crawl.sharing import Sharing
-from crawl.unread import Unread
+from crawl.turn.audits import Audits
+from crawl.turn.budgets import Limits
+from crawl.turn.due_pages import DuePages, second
+from crawl.turn.meter import Meter
+from crawl.turn.pace import DAY, Interval, Pace
+from crawl.turn.purse import Purse
+from crawl.turn.recount import Recount
+from crawl.turn.sharing import Sharing
+from crawl.turn.unread import Unread
 from metadata import keys, rows
 from metadata.manager import Partition
 from metadata.rows import RefreshRow

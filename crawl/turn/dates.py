@@ -9,11 +9,11 @@ import msgspec
 import numpy as np
 
 from configs.schema import Refresh
-from crawl.beliefs import Beliefs, Learnt
-from crawl.guide import Guide
-from crawl.meter import Meter
-from crawl.planner import Planner
-from crawl.purse import Ids, Purse
+from crawl.turn.beliefs import Beliefs, Learnt
+from crawl.turn.guide import Guide
+from crawl.turn.meter import Meter
+from crawl.turn.planner import Planner
+from crawl.turn.purse import Ids, Purse
 from metadata import keys, rows
 from metadata.manager import Partition
 from metadata.rows import Mark, RefreshRow

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from configs.schema import Focus as Table
 from configs.schema import Settings
-from crawl.interest import Interest
-from crawl.purse import NO_PAGES, Purse
-from crawl.scope import globs
+from crawl.turn.interest import Interest
+from crawl.turn.purse import NO_PAGES, Purse
+from crawl.turn.scope import globs
 from metadata import keys, rows
 from metadata.documents import Documents
 from metadata.hot import Columns

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl.pace import DAY, Interval, Pace
-from crawl.purse import Purse
+from crawl.turn.pace import DAY, Interval, Pace
+from crawl.turn.purse import Purse
 from metadata.manager import Partition
 from metadata.rows import RefreshRow
 from metadata.states import HASTENED, State

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl.planner import Planner
+from crawl.turn.planner import Planner
 from metadata.hot import Columns
 from metadata.manager import Partition
 from wire.messages import Priority, Submit

@@ -13,8 +13,8 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from crawl.pace import Counts, Pace
-from crawl.purse import Purse
+from crawl.turn.pace import Counts, Pace
+from crawl.turn.purse import Purse
 from metadata.manager import Partition
 from metadata.rows import RefreshRow
 from metadata.states import HASTENED, State

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from configs.schema import Blackout, Budget
-from crawl.hours import Window, closed_until, next_begin, windows_of
+from crawl.turn.hours import Window, closed_until, next_begin, windows_of
 from metadata.hosts import Hosts
 
 DAY = 86_400.0
