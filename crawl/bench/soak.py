@@ -119,7 +119,7 @@ def soak(seconds: float, pages: int, hosts: int, samples: Path | None = None) ->
 @contextlib.contextmanager
 def _daemon(data: Path, config: Path) -> Iterator[subprocess.Popen[bytes]]:
     """`xyro serve`, from the code of this process; killed at the end if it still runs."""
-    root = str(Path(__file__).resolve().parents[1])
+    root = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     daemon = subprocess.Popen(  # noqa: S603  # our own interpreter, our own module
         [sys.executable, "-m", "crawl", "serve", "--data", str(data), "--config", str(config)],

@@ -15,7 +15,7 @@ from typing import Any
 
 from wire.errors import InputError, MachineError
 
-_ROOT = str(Path(__file__).resolve().parents[1])
+_ROOT = str(Path(__file__).resolve().parents[2])
 
 
 MEMORY = 1 << 30
