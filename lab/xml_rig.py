@@ -202,10 +202,12 @@ class _Served(etree.Resolver):  # type: ignore[misc]  # lxml has no types
 
     def __init__(self, site: Site) -> None:
         self._site = site
+        self.missed = False
 
     def resolve(self, url: str, public_id: str, context: object) -> object:
         body = self._site.body(url)
         if body is None:
+            self.missed = True
             raise OSError(f"not served: {url}")
         return self.resolve_string(body, context, base_url=url)
 
@@ -221,13 +223,14 @@ def _truth(site: Site, url: str) -> str:
         parser = etree.XMLParser(
             dtd_validation=validating, load_dtd=True, resolve_entities=True, no_network=True, huge_tree=True
         )
-        parser.resolvers.add(_Served(site))
+        served = _Served(site)
+        parser.resolvers.add(served)
         try:
             etree.fromstring(site.body(url) or b"", parser, base_url=url)
         except OSError:
             return "broken"
         except etree.XMLSyntaxError:
-            return verdict
+            return "broken" if served.missed else verdict
     return "valid"
 
 
