@@ -119,7 +119,8 @@ class Trust:
         end = _HEAD.size + (len(data) - _HEAD.size) // 8 * 8
         stored = np.frombuffer(data[_HEAD.size : end], "<f4").tolist()
         counts = [*stored, *[0.0] * (2 * len(Source))][: 2 * len(Source)]
-        return cls([min(max(count, 0.0), MEMORY) for count in counts], bool(doubted), claims)
+        sound = [min(count, MEMORY) if count > 0.0 else 0.0 for count in counts]  # NaN, too: damage teaches nothing
+        return cls(sound, bool(doubted), claims)
 
     def words(self) -> dict[str, float]:
         """Kinds of which something was settled -> trust, for people."""

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from refresh.evidence import claimed_outcome, outcome
@@ -132,6 +132,7 @@ def test_trust_stays_a_share_and_what_is_stored_comes_back(settled):
 
 
 @given(st.binary(max_size=80))
+@example(b"\0" * 11 + b"\x81\x7f")  # not a number
 def test_any_bytes_load_as_some_trust(data):
     trust = Trust.load(data)
     assert all(0.0 < trust.of(source) < 1.0 for source in Source)
