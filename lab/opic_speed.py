@@ -34,7 +34,8 @@ GROUP = 2_048
 """pages of a commit group that a busy crawl spends (256 reports and their free spends make some 800)"""
 WINDOW = 16.0
 LINK_NS, SELECTION_NS = 50.0, 200.0
-"""what design.md asks for at 2 M pages"""
+"""what is asked for from LARGE pages on; smaller graphs lie in the cache and are printed beside"""
+LARGE = 2_000_000
 Found = dict[str, Any]
 
 
@@ -169,6 +170,7 @@ def page(results: Found) -> str:
     met = all(
         found["groups"]["link_ns"] <= LINK_NS and found["groups"]["selection_ns"] <= SELECTION_NS
         for found in results.values()
+        if found["pages"] >= LARGE or len(results) == 1
     )
     asked = f"at most {LINK_NS:g} ns a link and {SELECTION_NS:g} ns a selection in the crawler's groups"
-    return "\n".join([*lines, "", f"{asked}: {'met' if met else 'NOT met'} at every size"]) + "\n"
+    return "\n".join([*lines, "", f"{asked}: {'met' if met else 'NOT met'} from {LARGE:,} pages on"]) + "\n"
