@@ -1,9 +1,9 @@
 """`xyro lab opic focus`: what the virtual page and the weights of links do, on the computed web.
 
 Its web is grown page by page as a crawl grows it, with the product's integer cash: known pages without a read wait,
-the richest are read, read ones spend again without a read. Four questions, each a table and a sentence: how soon a
+the richest are read, read ones spend again without a read. Five questions, each a table and a sentence: how soon a
 focus is read, how soon importance is found when unread pages are paid more, whither importance moves, and what it
-changes that links within a host say less.
+changes that links within a host say less, and that pages with a query do.
 """
 
 from __future__ import annotations
@@ -179,6 +179,25 @@ def links(field: Field, watch: Watch) -> dict[str, Any]:
     return {"internal": float(inside.mean()), "pages": float(told.mean()), "runs": runs}
 
 
+def queries(field: Field, watch: Watch) -> dict[str, Any]:
+    """One page in ten as if its URL had a query (the computed web has none): its links weigh 1, 1/2, 1/5, 1/20."""
+    graph, runs = field.graph, {}
+    asking = np.random.default_rng(1).random(graph.n) < 0.1
+    told = np.bincount(graph.indices[asking[graph.sources]], minlength=graph.n) > 0
+    plain = pagerank(graph).rank
+    for number, weight in enumerate(INTERNAL, 1):
+        voices = np.where(asking, round(LINK * weight), LINK)
+        world = FocusWorld(graph, Terms(query=round(LINK * weight)), voices=voices, cash=UNIT << 16)
+        flow = _flow(world)
+        runs[f"{weight:g}"] = {
+            "told": float(flow[told].sum()),
+            "spearman": spearman(flow, plain),
+            "cash_exact": world.total == graph.n * (UNIT << 16),
+        }
+        watch(number / len(INTERNAL))
+    return {"asking": float(asking.mean()), "pages": float(told.mean()), "runs": runs}
+
+
 def _flow(world: FocusWorld) -> Reals:
     n = world.graph.n
     return flows(world, np.array_split(np.arange(n), min(n, 64)), 15, 15)
@@ -186,7 +205,8 @@ def _flow(world: FocusWorld) -> Reals:
 
 def sentences(results: Mapping[str, Any]) -> list[str]:
     """One for each question."""
-    first, unread, moved, said = (results[name] for name in ("focus", "unread", "shift", "links"))
+    names = ("focus", "unread", "shift", "links", "queries")
+    first, unread, moved, said, asked = (results[name] for name in names)
     at = MARKS.index(0.1)
 
     def row(part: Mapping[str, Any], key: str, weights: Sequence[float]) -> list[float]:
@@ -194,6 +214,7 @@ def sentences(results: Mapping[str, Any]) -> list[str]:
         return [100 * (run[at] if isinstance(run, list) else run) for run in runs]
 
     f, i = row(first, "focus", WEIGHTS), row(unread, "importance", WEIGHTS)
+    q = row(asked, "told", INTERNAL)
     s, e, w = row(moved, "focus", WEIGHTS), row(said, "elsewhere", INTERNAL), row(said, "spearman", INTERNAL)
     return [
         f"Focus: the first tenth of the reads holds {f[0]:.0f} % of all XML pages, {f[1]:.0f} % where they are paid 5 "
@@ -205,15 +226,18 @@ def sentences(results: Mapping[str, Any]) -> list[str]:
         f"Links: pages that other hosts link to hold {e[0]:.0f} % of importance, {e[1]:.0f} % where a link within its "
         f"host weighs a half, {e[2]:.0f} % at a fifth, {e[3]:.0f} % at a twentieth (rank correlation "
         f"{w[1] / 100:.2f}, {w[2] / 100:.2f}, {w[3] / 100:.2f}).",
+        f"Queries: pages that some page in ten links to, {100 * asked['pages']:.0f} % of all, hold {q[0]:.1f} % of "
+        f"importance, {q[1]:.1f} % where the links of that tenth weigh a half, {q[2]:.1f} % at a fifth, {q[3]:.1f} % "
+        "at a twentieth.",
     ]
 
 
 def focus_files(out: Path, pages: int, seed: int = 1, show: bool = True) -> dict[str, Any]:
-    """All four on a web of so many pages: OUT/focus.json and OUT/focus.txt."""
+    """All five on a web of so many pages: OUT/focus.json and OUT/focus.txt."""
     field = Field.of(truth(Web(seed=seed, pages=pages, hosts=max(1, pages // 250)), ORIGIN))
-    parts = {"focus": focus_first, "unread": unread_first, "shift": shift, "links": links}
+    parts = {"focus": focus_first, "unread": unread_first, "shift": shift, "links": links, "queries": queries}
     work = {name: (lambda watch, part=part: part(field, watch)) for name, part in parts.items()}
-    results = compute(work, {"focus lab": 1, "pages": pages, "seed": seed}, out, show)
+    results = compute(work, {"focus lab": 2, "pages": pages, "seed": seed}, out, show)
     exact = all(run["cash_exact"] for part in results.values() for run in part["runs"].values())
     last = "Every unit of cash was accounted for in every run." if exact else "CASH WAS NOT EXACT in some run."
     said = [*sentences(results), last]

@@ -47,17 +47,19 @@ def test_a_focus_is_read_sooner(field: Field) -> None:
 def test_the_command_says_what_it_measured_and_measures_once(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["focus", "--pages", str(PAGES), "-o", str(tmp_path), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said["cash_exact"] and said["pages"] == PAGES and len(said["sentences"]) == 5
+    assert said["cash_exact"] and said["pages"] == PAGES and len(said["sentences"]) == 6
     shift, links = said["shift"]["runs"], said["links"]["runs"]
     assert shift["1"]["focus"] < shift["5"]["focus"] < shift["25"]["focus"] < 1
     assert max(run["error"] for run in shift.values()) < 0.1, "per cent beside personalised PageRank"
     assert links["1"]["elsewhere"] < links["0.5"]["elsewhere"] < links["0.05"]["elsewhere"]
     assert links["1"]["spearman"] > 0.999
+    queries = said["queries"]["runs"]
+    assert queries["1"]["told"] > queries["0.5"]["told"] > queries["0.05"]["told"]
     stamps = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "parts").iterdir()}
     assert focus_files(tmp_path, PAGES, show=False) == said
     assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "parts").iterdir()} == stamps
     assert (tmp_path / "focus.txt").read_text().splitlines() == said["sentences"]
-    assert said["sentences"][:-1] == sentences({name: said[name] for name in ("focus", "unread", "shift", "links")})
+    assert said["sentences"][:-1] == sentences(said)
 
 
 def test_sizes_of_no_sense_are_refused(capsys: pytest.CaptureFixture[str], tmp_path) -> None:
