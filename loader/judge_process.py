@@ -1,5 +1,5 @@
 """The judge's process (judge_child.py): started when first asked, ended by the kernel when it takes too much, and
-started again for the next question. It ends by itself with the process that asks.
+started again at once. It ends by itself with the process that asks.
 """
 
 from __future__ import annotations
@@ -86,6 +86,7 @@ class JudgeProcess:
         except subprocess.TimeoutExpired:
             code = 0
         self._end()
+        self._start()  # it imports lxml while we go on: the next question need not wait for that
         if code == -signal.SIGPROF:
             return f"takes more than {self._seconds:g} s of CPU"
         return (
