@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lab import opic_graphs, opic_parts, opic_patterns, opic_plots, opic_residual, opic_strategies, opic_text
-from lab.opic_changes import follow
+from lab.opic_changes import DEFINITION, follow
 from lab.opic_claims import claims
 from lab.opic_parts import Keyed
 from lab.opic_policies import POLICIES, RATES, TABLED, TURN, compare
@@ -76,7 +76,8 @@ def _name(select: str, rate: float, seed: int) -> str:
 
 
 def _changing(n: int, rate: float, select: str, seed: int) -> Keyed:
-    settings = {"pages": n, "rate": rate, "select": select, "seed": seed, "policies": list(POLICIES)}
+    graph = {"pages": n, "change": DEFINITION, "rate": rate, "seed": seed}
+    settings = {**graph, "select": select, "policies": list(POLICIES)}
     return Keyed(settings, lambda watch: changing(n, rate, select, seed, watch))
 
 

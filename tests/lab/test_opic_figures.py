@@ -105,8 +105,27 @@ def test_a_change_halves_or_doubles_the_in_links_of_its_page_only():
     others = np.setdiff1d(np.arange(2000), pages)
     assert (ratio[others] == 1).all()
     doubled = ratio[pages] == 2
-    before, after = graph.in_degree[pages], (ratio * graph.in_degree)[pages]
-    assert 8 < doubled.sum() < 35 and (after[~doubled] == before[~doubled] // 2).all()
+    before, after = graph.in_degree[pages], np.rint(ratio * graph.in_degree)[pages]
+    assert 8 < doubled.sum() < 35 and (after[~doubled] == before[~doubled] - before[~doubled] // 2).all()
+
+
+def test_halved_often_enough_a_page_has_no_links():
+    left = {d: set() for d in (1, 2, 3)}
+    for d, seed in ((d, seed) for d in left for seed in range(20)):
+        graph = from_links(4, np.arange(1, d + 1), np.zeros(d, np.int64))
+        left[d].add(int(opic_changes.change(graph, np.array([0]), np.random.default_rng(seed)).in_degree[0]))
+    assert left == {1: {0, 2}, 2: {1, 4}, 3: {2, 6}}
+
+
+@pytest.mark.parametrize(("n", "rate"), [(1000, 0.1), (1000, 1.0), (37, 0.5), (600, 0.001), (50, 0.0)])
+def test_pages_that_change_are_spread_evenly_and_no_page_twice_per_n_reads(n, rate):
+    steps = opic_changes.drawn(n, rate, np.random.default_rng(1))
+    rounds = [[next(steps) for _ in range(opic_changes.STEPS)] for _ in range(3)]
+    for parts in rounds:
+        pages, sizes = np.concatenate(parts), {part.size for part in parts}
+        assert pages.size == np.unique(pages).size == round(rate * n)
+        assert max(sizes) - min(sizes) <= 1
+    assert n * rate < 10 or not np.array_equal(*(np.concatenate(parts) for parts in rounds[:2]))
 
 
 def test_the_links_that_a_halved_page_keeps_are_drawn_evenly():
