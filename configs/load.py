@@ -193,7 +193,8 @@ def _convert(place: str, value: object, field: Any, strict: bool = True) -> Any:
                 check(item)
     except ValueError as error:  # msgspec.ValidationError is one, too
         wanted = f"a list of {meta.description}" if many else meta.description
-        raise InputError(f"{place}: expected {wanted}, got {value!a:.100}") from error
+        got = "something else" if "token" in place else f"{value!a:.100}"  # a secret has no place in a log
+        raise InputError(f"{place}: expected {wanted}, got {got}") from error
     return converted
 
 

@@ -199,13 +199,15 @@ class Refresh(Section, frozen=True):
     min_importance: Number = 0.0
     hopeless: Say = 0.0
     hopeless_interval: Annotated[float, Meta(ge=1, le=1e9, description="a number of seconds, 1 or more")] = 604_800.0
-    memory: Annotated[float, Meta(ge=2, le=1e9, description="a number of reads, 2 or more")] = 50.0
+    memory: Annotated[float, Meta(ge=2, le=1e9, description="a number of reads, 2 or more")] = 100.0
     estimator: Annotated[
         Literal["gamma", "mle", "last-modified"], Meta(description='"gamma", "mle" or "last-modified"')
     ] = "gamma"
     regular: Switch = True
+    execution: Annotated[Literal["folders", "scan"], Meta(description='"folders" or "scan"')] = "folders"
     time_unit: Annotated[int, Meta(ge=1, le=86_400, description="a whole number of seconds, 1 to 86400")] = 60
     audit: Annotated[float, Meta(ge=0, le=50, description="a percentage, 0 to 50")] = 1.0
+    late_cost: Number = 1.0
     scout_pages: Whole = 1000
     guide: Annotated[Literal["importance", "interest"], Meta(description='"importance" or "interest"')] = "importance"
 

@@ -1,6 +1,9 @@
-"""DIR/crawl.toml: the scope that a crawl was last given, so that resuming and looking at it need no options again.
+"""DIR/crawl.toml: what a crawl was last given that makes it the crawl it is, so that resuming and looking at it need no
+options again: its scope, how it meets sites, what importance means in it ([[focus]], and whom the virtual page pays).
 
 An ordinary settings file, laid below all others: what a later run is given replaces it, and is remembered in its turn.
+Tables are replaced together: `focus = []` in a settings file ends a focus. How things are done (refresh, windows, all
+limits) is each run's own to say.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from configs.schema import Rule, Settings
+from configs.schema import Settings
 from wire.errors import MachineError
 
 NAME = "crawl.toml"
@@ -20,11 +23,18 @@ _KEPT: Mapping[str, tuple[str, ...]] = {
     "crawl": ("scope", "max_depth", "include", "exclude", "skip_suffixes", "fold_slashes"),
     "fetch": ("only_net", "allow_private", "ports", "name_servers", "contact"),
     "politeness": ("delay",),
+    "opic": (
+        *("damping", "virtual", "edge_weight", "ordinary_weight", "unread_weight"),
+        *("internal_weight", "query_weight"),
+    ),
 }
-"""section -> keys that decide which URLs belong to the crawl, which are never contacted, and how sites are met"""
-_HEAD = (
-    "# The scope this crawl was last given (written by xyro). Options and --config files of a later run replace it.\n"
-)
+"""section -> keys that decide which URLs belong to the crawl, which are never contacted, how sites are met, and what
+importance means"""
+_TABLES = ("rules", "focus")
+_HEAD = """\
+# What this crawl was last given (written by xyro). Options and --config files of a later run replace it; rules = [] and
+# focus = [] there end these tables.
+"""
 
 
 def paths(directory: Path) -> list[Path]:
@@ -53,14 +63,11 @@ def _toml(settings: Settings) -> str:
         lines.append(f"\n[{section}]")
         now, before = getattr(settings, section), getattr(defaults, section)
         lines += [_line(key, getattr(now, key)) for key in keys if getattr(now, key) != getattr(before, key)]
-    for rule in settings.rules:
-        lines.append("\n[[rules]]")
-        empty = Rule()
-        lines += [
-            _line(key, getattr(rule, key))
-            for key in rule.__struct_fields__
-            if getattr(rule, key) != getattr(empty, key)
-        ]
+    for name in _TABLES:
+        for table in getattr(settings, name):
+            lines.append(f"\n[[{name}]]")
+            held = ((field, getattr(table, field.name)) for field in msgspec.structs.fields(table))
+            lines += [_line(field.name, value) for field, value in held if value != field.default]
     return "\n".join(lines) + "\n"
 
 

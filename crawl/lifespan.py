@@ -215,9 +215,9 @@ class _Signals:
 
     @contextlib.contextmanager
     def installed(self) -> Iterator[_Signals]:
-        """While the block lasts. A SIGHUP that the caller had ignored (nohup) stays ignored."""
+        """While the block lasts. A SIGHUP that would end us, and that the caller had ignored (nohup), stays ignored."""
         chosen = [signal.SIGINT, signal.SIGTERM]
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        if self.again or signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             chosen.append(signal.SIGHUP)
         before = {number: signal.signal(number, self._came) for number in chosen}
         try:

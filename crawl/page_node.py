@@ -247,7 +247,7 @@ class PageNode:
         reports = self._live(work.visits)
         spending = self._free_spends([report.page - partition.base for report in reports], free)
         self.loads.gather(work.loads.values(), work.bodies, work.documents)
-        self.promises.meet(work.loads.values())
+        self.promises.meet(work.loads.values(), reports)
         settled = [self._visit(report, spending) for report in reports]
         interest = self.classes.interest
         if interest.on:
@@ -497,7 +497,7 @@ class PageNode:
     def _visit(self, report: PageReport, spending: Spending) -> Settled:
         """Apply one report whose order is out."""
         page = report.page - self.partition.base
-        row = self.planner.settle(page).row
+        row = self.planner.settle(page)
         visit = judge(report, row)
         self._remember_host(page, report)
         self.release(page)

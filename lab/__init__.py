@@ -14,7 +14,9 @@ Figures. `opic_lab` is `xyro lab opic`: `opic_figures`, `opic_graphs`, `opic_cha
 papers' experiments and any graph, `opic_rank` the offline rank at scale; `opic_plots` and `opic_text` draw and judge.
 `refresh_lab` is `xyro lab refresh`: `refresh_world` has the collections that change (`refresh_history` reads real
 ones), `refresh_sim` runs a rule of `refresh_rules` on one, with the rates of `refresh_rates`, `refresh_copies` measures
-it; `refresh_figures` and `refresh_replay` say what is run, `refresh_claims`, `refresh_text`, `refresh_plots` judge.
+it; `refresh_figures` and `refresh_replay` say what is run, `refresh_jobs` in several processes, `refresh_claims`,
+`refresh_where`, `refresh_text` and `refresh_plots` judge; REFRESH.md tells others how to use it all.
+`live` holds a daemon's copies against the computed web, `prediction` and `executions` say beforehand what they will be.
 `crash`, `crash_kill` and `crash_check` kill a crawl and compare what became of it; `speed` has the benchmarks' tools.
 
 What always holds: equal Shapes give equal bytes at equal times, in any process; a page's bytes change exactly when its

@@ -43,12 +43,14 @@ class Plan:
     hosts: int = 20
     seed: int = 1
     xml: bool = False
+    slow: float = 0.0
+    """seconds that a slow part takes; 0: longer than a life, so that what needs one waits until the last"""
 
     @property
     def shape(self) -> dict[str, Any]:
-        """The computed web. Slow parts take longer than a life: what needs them waits until the last one."""
+        """The computed web."""
         shape = {"pages": self.pages, "hosts": self.hosts, "seed": self.seed, "rate_median": 0.0}
-        return shape | crash_xml.SHAPE | {"slow": 1.0 + 2 * self.window} if self.xml else shape
+        return shape | crash_xml.SHAPE | {"slow": self.slow or 1.0 + 2 * self.window} if self.xml else shape
 
     @property
     def delay(self) -> float:

@@ -12,19 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.answers import Request
+from lab.places import Doc
+from lab.prediction import Listing, Told
 from lab.refresh_world import Ids, Reals, World, of_events
 from lab.shape import DAY
 from lab.truth import truth
 from lab.web import Web
+from refresh.trust import Source
 
 _ROUNDING = 1e-3
 """seconds: a state at the very moment of a change may still be the old one"""
+_LISTS = {Doc.FEED: Source.FEED, Doc.SITEMAP: Source.SITEMAP, Doc.INDEX: Source.SITEMAP}
 
 
 class Live:
     """Of the pages that a polite crawler refreshes (readable, not dead). `served` for each answer, in order of time.
 
-    Invariant: `_fresh[page]` holds the seconds in which its copy was fresh, from the last `begin` to `_since[page]`.
+    Invariant: `_fresh[page]` holds the seconds in which its copy was fresh, up to `_since[page]`.
     """
 
     def __init__(self, web: Web) -> None:
@@ -43,7 +47,8 @@ class Live:
         """until when the copy is fresh; -inf: never read"""
         self._since: NDArray[np.float64] = np.zeros(n)
         self._fresh: NDArray[np.float64] = np.zeros(n)
-        self._began = 0.0
+        self._began, self._before = 0.0, np.zeros(n)
+        """of `begin`: when, and what was fresh until then"""
         self.reads = 0
         """of these pages, since `begin`"""
         self.read_pages = 0
@@ -61,22 +66,47 @@ class Live:
 
     def begin(self, t: float) -> None:
         """Measure from now on."""
-        self._fresh[:], self._since[:] = 0.0, t
-        self._began, self.reads = t, 0
+        self._began, self._before, self.reads = t, self.fresh_seconds(t).copy(), 0
 
     def _settle(self, places: int | slice, t: float) -> None:
         since = self._since[places]
         self._fresh[places] += np.clip(np.minimum(self._until[places], t) - since, 0.0, None)
         self._since[places] = t
 
+    def fresh_seconds(self, t: float) -> Reals:
+        """float64[pages]: how long each page's copy was fresh, up to t. To be copied where it is kept."""
+        self._settle(slice(None), t)
+        return self._fresh
+
     def freshness(self, t: float) -> float:
         """Share of importance x time since `begin` that was fresh."""
-        self._settle(slice(None), t)
-        return float((self.importance * self._fresh).sum() / (self.importance.sum() * (t - self._began)))
+        fresh = self.fresh_seconds(t) - self._before
+        return float((self.importance * fresh).sum() / (self.importance.sum() * (t - self._began)))
 
-    def fresh_now(self, t: float) -> float:
-        """Share of importance that is fresh at t."""
-        return float(self.importance[t < self._until].sum() / self.importance.sum())
+    def fresh_now(self, t: float, weights: Reals | None = None) -> float:
+        """Share of importance, or of other weights, that is fresh at t."""
+        held = self.importance if weights is None else weights
+        return float(held[t < self._until].sum() / held.sum())
+
+    def told(self, days: float, burn: float, start: Reals | None = None) -> Told:
+        """All that the simulator is told of this web, from its origin on. start: as of Told; else the true one."""
+        begins = self.importance if start is None else start
+        return Told(self.world(days, burn), self._ages(), [*self._listings()], begins)
+
+    def _ages(self) -> Reals:
+        """Days from each page's last change to the origin, as Last-Modified tells; NaN where an answer has none."""
+        origin = self.web.shape.origin
+        dates = [self.web.state(page, origin).modified for page in self.pages.tolist()]
+        dated = [self.web.status(page) == 200 for page in self.pages.tolist()]
+        return np.where(dated, (origin - np.array(dates)) / DAY, np.nan)
+
+    def _listings(self) -> Iterator[Listing]:
+        """The first that a feed lists is its home page, which it gives no date."""
+        for place, page in enumerate(self.pages.tolist()):
+            source = _LISTS.get(self.web.kind(page))
+            if source is not None:
+                items = self._place[self.web.listed(page)[source is Source.FEED :]]
+                yield Listing(place, self.web.host(page), source, items[items >= 0])
 
     def world(self, days: float, burn: float) -> World:
         """The same pages and changes for the simulator, from the web's origin on."""

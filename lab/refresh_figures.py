@@ -3,22 +3,24 @@
 Writes OUT/refresh.json (all numbers), OUT/verdict.txt (what was asked and what was found) and a plot for each world.
 
     known       the crawler knows each page's true mean rate
-    estimated   it learns rates from its own reads (change bits, Gamma by moment matching, M = 50), from a prior that is
-                fitted to the pages, as that of a crawler that runs for long is
+    estimated   it learns rates from its own reads (change bits, Gamma by moment matching, M = 50), from the prior that
+                fits the pages and stays: what algorithms.md F measured
     dated       the same, and every change comes with its true date (Last-Modified)
-    cold        the same as estimated, from the default prior on: a new crawler
+    cold        as a crawler that begins: from the default prior, fitted anew to the pages that were read often, M = 100
+    high, low   the same from a prior whose mean is ten times too high, or too low
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lab import opic_parts, refresh_claims, refresh_plots, refresh_text
+from lab import opic_parts, refresh_claims, refresh_jobs, refresh_plots, refresh_text, refresh_where
 from lab.opic_parts import Keyed, Watch
 from lab.refresh_known import analytic
 from lab.refresh_rates import Estimator, Known, Rates
@@ -26,25 +28,35 @@ from lab.refresh_replay import row_of, rows
 from lab.refresh_rules import BLIND, NAMES, rule
 from lab.refresh_sim import simulate
 from lab.refresh_world import BURN, COMPUTED, DAYS, History, World, of_histories, zipf
-from refresh.change import Prior
+from refresh.change import DEFAULT_PRIOR, Prior
 
-VERSION = 1
+VERSION = 2
 """of what the runs mean; raised by hand when a change of the code makes results on disk wrong"""
 REAL = ("real", "real, zipf")
-REPLAYED = ("uniform", "proportional", "p1", "freshness", "mixed:0.3", "kolobov", "nutch", "stormcrawler")
+REPLAYED = (
+    "uniform", "proportional", "p1", "freshness", "freshness:doubt", "mixed:0.3", "kolobov", "nutch", "stormcrawler",
+)  # fmt: skip
 ESTIMATORS = {
-    "M=50": Estimator(),
+    "M=100": Estimator(),
     "M=10": Estimator(10.0),
-    "M=3": Estimator(3.0),
+    "M=25": Estimator(25.0),
+    "M=50": Estimator(50.0),
+    "M=200": Estimator(200.0),
     "never forget": Estimator(float("inf")),
-    "M=50, dated": Estimator(last_modified=True),
-    "M=10, dated": Estimator(10.0, True),
+    "M=100, dated": Estimator(last_modified=True),
 }
+TABLED_MEMORY = 50.0
+"""reads that count, in algorithms.md F"""
+EVERYWHERE = ("known", "estimated")
+POISSON = ("known", "estimated", "dated", "cold", "high", "low")
+"""what the crawler knows: on every world, and on the Poisson one"""
+WRONG = {"cold": 0.0, "high": 10.0, "low": 0.1}
+"""the mean of the prior as a multiple of the right one; 0: the default prior"""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """pages: of the Poisson world; others: of the other computed ones."""
+    """pages: of what algorithms.md F measured, the Poisson world and the correlated one; others: of the rest."""
 
     pages: int = 100_000
     others: int = 20_000
@@ -52,8 +64,8 @@ class Scale:
     bandwidths: tuple[float, ...] = (0.05, 0.2, 0.5, 1.0)
     replayed: tuple[float, ...] = (0.01, 0.05, 0.2)
 
-    def size(self, world: str) -> int:
-        return self.pages if world == "poisson" else self.others
+    def size(self, world: str, knowledge: str) -> int:
+        return self.pages if world in ("poisson", "correlated") and knowledge not in WRONG else self.others
 
 
 FULL = Scale()
@@ -61,14 +73,15 @@ QUICK = Scale(5_000, 2_000, replayed=(0.05,))
 
 
 def rates_of(knowledge: str, world: World) -> Rates:
-    """What the crawler knows: known, estimated, dated or cold."""
+    """What the crawler knows: one of POISSON."""
     if knowledge == "known":
         return Known(world)
-    if knowledge == "cold":
-        return Estimator().of(world)
     ln = np.log(world.rate)
-    prior = Prior.fit(float(ln.mean()), float(ln.std()))
-    return Estimator(last_modified=knowledge == "dated", prior=prior).of(world)
+    right = Prior.fit(float(ln.mean()), float(ln.std()))
+    if knowledge in WRONG:
+        times = WRONG[knowledge]
+        return Estimator(prior=Prior(right.a, right.b / times) if times else DEFAULT_PRIOR).of(world)
+    return Estimator(TABLED_MEMORY, knowledge == "dated", right, refits=False).of(world)
 
 
 def runs(world: World, knowledge: str, bandwidth: float, seed: int, watch: Watch) -> dict[str, Any]:
@@ -86,11 +99,10 @@ def parts(scale: Scale, histories: Sequence[History]) -> dict[str, Keyed]:
     """Everything that is computed, by name."""
     found = {}
     for name in COMPUTED:
-        for knowledge in ("known", "estimated", "dated", "cold"):
-            if knowledge in ("known", "estimated") or name == "poisson":
-                for bandwidth in scale.bandwidths:
-                    part = _computed(name, scale.size(name), scale.seed, knowledge, bandwidth)
-                    found[f"{name} {knowledge} {bandwidth:g}"] = part
+        for knowledge in POISSON if name == "poisson" else EVERYWHERE:
+            for bandwidth in scale.bandwidths:
+                part = _computed(name, scale.size(name, knowledge), scale.seed, knowledge, bandwidth)
+                found[f"{name} {knowledge} {bandwidth:g}"] = part
     for bandwidth in scale.bandwidths:
         found[f"analytic {bandwidth:g}"] = _analytic(scale, bandwidth)
     for name in REAL if histories else ():
@@ -146,10 +158,16 @@ def _estimators(histories: Sequence[History], scale: Scale) -> Keyed:
     return Keyed({**_key(histories), "bandwidth": bandwidth, "of": VERSION}, run)
 
 
-def figures(out: Path, scale: Scale, histories: Sequence[History] = (), show: bool = True) -> dict[str, Any]:
-    """Compute what is not there yet, and write numbers, text and plots. Returns the numbers."""
-    results = gather(opic_parts.compute(parts(scale, histories), {}, out, show), scale, histories)
+def figures(
+    out: Path, scale: Scale, histories: Sequence[History] = (), show: bool = True, jobs: int = 1
+) -> dict[str, Any]:
+    """Compute what is not there yet, in so many processes, and write numbers, text and plots. Returns the numbers."""
+    every = parts(scale, histories)
+    if jobs > 1:
+        refresh_jobs.ahead(out, partial(parts, scale, histories), every, jobs, show)
+    results = gather(opic_parts.compute(every, {}, out, show), scale, histories)
     results["claims"] = [asdict(claim) for claim in refresh_claims.claims(results)]
+    results["where"] = [asdict(said) for said in refresh_where.statements(results)]
     results["table F"] = [asdict(cell) for cell in refresh_claims.table(results)]
     opic_parts.write(out / "refresh.json", results)
     (out / "verdict.txt").write_text(refresh_text.page(results), encoding="utf-8")
@@ -165,7 +183,7 @@ def gather(found: Mapping[str, Any], scale: Scale, histories: Sequence[History])
             known = found[f"{name} known {bandwidth:g}"]
             best = known["freshness"]["freshness"]
             blind = {policy: known[policy] for policy in BLIND}
-            for knowledge in ("known", "estimated", "dated", "cold"):
+            for knowledge in POISSON:
                 scores = found.get(f"{name} {knowledge} {bandwidth:g}")
                 if scores is not None:
                     shared = {

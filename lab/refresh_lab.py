@@ -1,12 +1,14 @@
 """`xyro lab refresh`: a benchmark of continuous crawling.
 
-    xyro lab refresh [--quick] [--histories FILE...] [-o DIR]      all policies on all worlds; numbers, verdict, plots
+    xyro lab refresh [--quick] [--histories FILE...] [-o DIR] [--jobs N]
+                                                                   all policies on all worlds; numbers, verdict, plots
     xyro lab refresh --changes FILE... --bandwidth 0.05 [--policy NAME]... [--importance zipf] [--json]
                                                                    given change histories replayed, a row per policy
 
 A benchmark to use for other crawlers, too: the worlds are in lab/refresh_world.py (and its files' form in
 lab/refresh_history.py), what is measured in lab/refresh_copies.py (exact integrals over the true change times), what a
-rule may see in lab/refresh_rules.py, where another one is a class of two methods, `choose` and `learn`. A tick is 6 h,
+rule may see in lab/refresh_rules.py, where another one is a class of two methods, `choose` and `learn`; lab/REFRESH.md
+says how to use and how to extend it. A tick is 6 h,
 bandwidth is a share of the pages born so far a day (a deleted page stays one: it may come back, and its end is a change
 to be found), discovery is free: a page is known, and read, at birth.
 
@@ -25,7 +27,7 @@ from pathlib import Path
 from wire.errors import InputError
 
 MOST_BANDWIDTH = 100.0
-COMPARED = ("p1", "freshness", "mixed:0.3", "proportional", "nutch", "stormcrawler")
+COMPARED = ("p1", "freshness", "freshness:doubt", "mixed:0.3", "proportional", "nutch", "stormcrawler")
 """what `--changes` replays by default"""
 
 
@@ -49,11 +51,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="xyro lab refresh",
         description="Who keeps a changing collection freshest: our policies and outside baselines.",
-        epilog="Policies: uniform, proportional, p1, freshness, mixed:ALPHA, kolobov, azar, nutch, nutch-shipped, "
-        "stormcrawler, azar-random, lambdacrawl.",
+        epilog="Policies: uniform, proportional, p1, freshness, mixed:ALPHA, kolobov, azar, freshness:doubt, p1:filed "
+        "(or any :filed), nutch, nutch-shipped, stormcrawler, azar-random, lambdacrawl.",
     )
     parser.add_argument("--quick", action="store_true", help="small worlds: a minute or two of one core")
     parser.add_argument("-o", "--out", type=Path, default=Path("refresh-lab"), help="where results go [refresh-lab]")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes to compute with [1]")
     parser.add_argument("--histories", type=Path, nargs="+", default=[], metavar="FILE",
                         help="real change histories to add to the worlds")  # fmt: skip
     parser.add_argument("--changes", type=Path, nargs="+", default=[], metavar="FILE", action="extend",
@@ -65,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--importance", choices=("uniform", "zipf"), default="uniform",
                         help="--changes: of pages: all 1, or 1 / rank dealt at random [uniform]")  # fmt: skip
-    parser.add_argument("--memory", type=float, default=50.0, help="--changes: reads an estimate remembers [50]")
+    parser.add_argument("--memory", type=float, default=100.0, help="--changes: reads an estimate remembers [100]")
     parser.add_argument("--last-modified", action="store_true", help="--changes: every change comes with its date")
     parser.add_argument("--seed", type=int, default=1, help="of --importance zipf and Poisson reads [1]")
     parser.add_argument("--json", action="store_true", help="results as JSON on standard output")
@@ -125,8 +128,11 @@ def _figures(options: argparse.Namespace) -> int:
     from lab.refresh_figures import FULL, QUICK, figures
     from lab.refresh_history import read
 
+    if options.jobs < 1:
+        raise InputError(f"--jobs {options.jobs}: 1 or more")
     histories = read(options.histories) if options.histories else []
-    results = figures(options.out, QUICK if options.quick else FULL, histories, show=sys.stderr.isatty())
+    scale, show = QUICK if options.quick else FULL, sys.stderr.isatty()
+    results = figures(options.out, scale, histories, show, options.jobs)
     if options.json:
         sys.stdout.write(json.dumps(results, indent=1) + "\n")
     else:

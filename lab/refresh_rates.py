@@ -20,9 +20,14 @@ ENOUGH = 50
 
 
 class Rates(Protocol):
-    """`now`: float32[n], changes a day as the crawler believes."""
+    """`now`: float32[n], changes a day as the crawler believes. `shape`: of beliefs Gamma(shape, shape / now)."""
 
     now: NDArray[np.float32]
+
+    @property
+    def shape(self) -> Reals | None:
+        """None: the rates are known."""
+        ...
 
     def born(self, pages: slice) -> None: ...
 
@@ -31,6 +36,8 @@ class Rates(Protocol):
 
 class Known:
     """The true rates."""
+
+    shape = None
 
     def __init__(self, world: World) -> None:
         self.now = world.rate.astype(np.float32)
@@ -45,12 +52,14 @@ class Known:
 @dataclass(frozen=True, slots=True)
 class Estimator:
     """How rates are learned. memory: reads that count (infinite: all). last_modified: changes come with their date.
-    prior: what a page never read is believed to be; fitted anew to the pages read often, as soon as there are enough.
+    prior: what a page never read is believed to be. refits: it is fitted anew to the pages read often, as soon as there
+    are enough; else it stays as it is.
     """
 
     memory: float = MEMORY
     last_modified: bool = False
     prior: Prior = DEFAULT_PRIOR
+    refits: bool = True
 
     def of(self, world: World) -> Learned:
         return Learned(world.n, self)
@@ -67,6 +76,11 @@ class Learned:
         self._turns = 0
         self.now = (self._a / self._b).astype(np.float32)
 
+    @property
+    def shape(self) -> Reals:
+        """a of all pages."""
+        return self._a
+
     def born(self, pages: slice) -> None:
         """New pages start from the prior of now."""
         self._a[pages], self._b[pages] = self.prior.a, self.prior.b
@@ -81,7 +95,7 @@ class Learned:
         self._a[pages], self._b[pages], self.now[pages] = a, b, a / b
         self._reads[pages] += 1
         self._turns += 1
-        if self._turns % REFIT == 0:
+        if self.estimator.refits and self._turns % REFIT == 0:
             self._refit()
 
     def _refit(self) -> None:

@@ -1,7 +1,9 @@
 """Who decides what is read next: our policies by scan, and four outside baselines.
 
 Ours are the indices of refresh/policy.py, executed by refresh/scan.py itself: uniform, proportional, p1, freshness,
-mixed:A (alpha = A, beta = 1), kolobov, azar. The baselines are written down from their sources' rules, not their code:
+mixed:A (alpha = A, beta = 1), kolobov, azar. NAME:filed is the same policy executed by dates, as P1 6.6's folders are;
+freshness:doubt takes the index's mean over what is believed of a rate instead of the index of the mean rate. The
+baselines are written down from their sources' rules, not their code:
 
 nutch         Apache Nutch's AdaptiveFetchSchedule (org.apache.nutch.crawl, read at commit 0abf975). Interval x 0.8
               after a change, x 1.4 without (db.fetch.schedule.adaptive.dec_rate / inc_rate of nutch-default.xml), 365
@@ -35,13 +37,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.refresh_world import Ids, Reals
-from refresh.policy import Name, Policy, spent, water_level
+from refresh.policy import Name, Policy, Rules, multiplier, spent, water_level
 from refresh.scan import Scan
 
 Bools = NDArray[np.bool_]
 DAY = 86_400.0
 TICK = 21_600
 """seconds from one choice to the next: the 6 h of algorithms.md F"""
+AGAIN = 86_400
+"""seconds after which a multiplier is solved anew"""
+LONGEST = 36_525.0
+"""days: the date of a page that is given up"""
 
 
 @dataclass(slots=True)
@@ -54,6 +60,8 @@ class View:
     """seconds"""
     now: int
     """seconds"""
+    shape: Reals | None = None
+    """of the beliefs Gamma(shape, shape / rate) whose means the rates are; None: they are known"""
 
 
 class Rule(Protocol):
@@ -79,19 +87,66 @@ class Indexed:
         """The index is made of rates, which learn by themselves."""
 
 
+class Doubting:
+    """The greatest index first, as expected over what is believed of the rates (refresh/doubt.py)."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def choose(self, view: View, most: int) -> Ids:
+        age = (view.now - view.read_at.astype(np.float64)) / DAY
+        if view.shape is None:
+            return _least(-self._policy.index(view.importance, view.rate, age).astype(np.float64), most)
+        return _least(
+            -self._policy.index_in_doubt(view.importance, view.rate, age, view.shape).astype(np.float64), most
+        )
+
+    def learn(self, pages: Ids, now: float, changed: Bools) -> None:
+        """The index is made of beliefs, which learn by themselves."""
+
+
+class Filed:
+    """Each page once, at a date: its last read + the policy's interval; the earliest date first (P1 6.6's folders).
+
+    Intervals are a tick at least, and their multiplier such that they spend the bandwidth (water-filled), solved anew
+    each day. What is filed stays where it is until the page is read.
+    """
+
+    def __init__(self, policy: Policy, born: Reals) -> None:
+        self._rules = Rules(policy, floor=TICK / DAY)
+        self._due = np.full(len(born), -1.0)
+        self._multiplier, self._solved = 1.0, -AGAIN
+        self._view: View | None = None
+
+    def choose(self, view: View, most: int) -> Ids:
+        self._view = view
+        if view.now - self._solved >= AGAIN:
+            importance, rate = view.importance.astype(np.float64), view.rate.astype(np.float64)
+            mu = multiplier(importance, rate, most * (DAY / TICK), self._rules)
+            self._multiplier, self._solved = mu if 0.0 < mu < math.inf else self._multiplier, view.now
+        new = np.flatnonzero(self._due[: len(view.rate)] < 0.0)
+        self._due[new] = view.read_at[new] / DAY + self._intervals(new)
+        return _least(self._due[: len(view.rate)], most)
+
+    def learn(self, pages: Ids, now: float, changed: Bools) -> None:
+        self._due[pages] = now + self._intervals(pages)
+
+    def _intervals(self, pages: Ids) -> Reals:
+        assert self._view is not None
+        importance, rate = self._view.importance[pages], self._view.rate[pages]
+        return np.minimum(self._rules.intervals(importance, rate, self._multiplier), LONGEST)
+
+
 class Random:
     """Poisson reads at a policy's rates: the first `most` to ring of independent exponential clocks."""
 
-    AGAIN = 86_400
-    """seconds after which rates are solved anew"""
-
     def __init__(self, policy: Policy, rng: np.random.Generator) -> None:
         self._policy, self._rng = policy, rng
-        self._multiplier, self._solved = 1.0, -self.AGAIN
+        self._multiplier, self._solved = 1.0, -AGAIN
         self._rates: Reals = np.zeros(0)
 
     def choose(self, view: View, most: int) -> Ids:
-        if view.now - self._solved >= self.AGAIN or len(self._rates) != len(view.rate):
+        if view.now - self._solved >= AGAIN or len(self._rates) != len(view.rate):
             self._solve(view, most)
         with np.errstate(divide="ignore"):
             rings = self._rng.exponential(size=len(view.rate)) / self._rates
@@ -185,8 +240,10 @@ POLICIES: Mapping[str, Policy] = {
     "kolobov": _named("kolobov"),
     "azar": _named("azar"),
 }
+OTHERWISE = ("freshness:doubt", "proportional:filed", "p1:filed")
+"""of those, executed in another way"""
 BASELINES = ("nutch", "nutch-shipped", "stormcrawler", "azar-random", "lambdacrawl")
-NAMES = (*POLICIES, *BASELINES)
+NAMES = (*POLICIES, *OTHERWISE, *BASELINES)
 BLIND = ("uniform", "nutch", "nutch-shipped", "stormcrawler")
 """rules that use no rates: the same whether rates are known or not"""
 
@@ -203,6 +260,11 @@ def rule(name: str, born: Reals, seed: int) -> Rule:
     """The rule of that name for pages born then (days). ValueError: no such rule."""
     if name in POLICIES:
         return Indexed(POLICIES[name])
+    policy, _, how = name.rpartition(":")
+    if how == "filed" and policy in POLICIES:
+        return Filed(POLICIES[policy], born)
+    if name == "freshness:doubt":
+        return Doubting(POLICIES["freshness"])
     if name.startswith("mixed:"):
         return Indexed(_mixed(name))
     rng = np.random.default_rng((seed, 6))

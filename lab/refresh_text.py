@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lab import refresh_where
+from lab.refresh_claims import OBSOLESCENCE, TOLERANCE
+
 Results = Mapping[str, Any]
 
 
@@ -15,8 +18,9 @@ def page(results: Results) -> str:
     for claim in results["claims"]:
         lines += [f"{'HOLDS' if claim['holds'] else 'NO   '}  {claim['says']}", f"       {claim['found']}"]
     scale = results["scale"]
-    lines += ["", f"{scale['pages']:,} pages (poisson) or {scale['others']:,}; {results['days']:g} days, of which the "
-              f"first {results['burn_in_days']:g} are not measured; weighted by importance;",
+    lines += refresh_where.page(results)
+    lines += ["", f"{scale['pages']:,} pages (poisson, correlated) or {scale['others']:,}; {results['days']:g} days, "
+              f"of which the first {results['burn_in_days']:g} are not measured; weighted by importance;",
               "of optimum: share of what the freshness index reaches with known rates in the same world"]  # fmt: skip
     for world, knowledge in results["worlds"].items():
         for name, bandwidths in knowledge.items():
@@ -67,11 +71,13 @@ def _row(row: Results) -> str:
 def _section_f(results: Results) -> Iterator[str]:
     if not results["table F"]:
         return
-    yield from ("", "algorithms.md F's simulation (freshness / obsolescence) and ours")
+    yield from ("", "algorithms.md F's simulation, ours, and ours / F's (freshness / changes missed)")
+    yield f"OFF: off by more than {100 * TOLERANCE:g} % in freshness; ~: by {100 * OBSOLESCENCE:g} % in changes missed"
     for cell in results["table F"]:
-        off = cell["found"] / cell["wanted"] - 1.0
+        theirs, ours = cell["wanted_obsolescence"], cell["found_obsolescence"]
+        fresh, missed = cell["found"] / cell["wanted"], ours / theirs
+        mark = ("  OFF" if abs(fresh - 1.0) > TOLERANCE else "") + ("  ~" if abs(missed - 1.0) > OBSOLESCENCE else "")
         yield (
-            f"  {cell['knowledge']:10} {cell['policy']:13} B {cell['bandwidth']:5} {cell['wanted']:.3f} /"
-            f"{cell['wanted_obsolescence']:7.3f}   {cell['found']:.4f} /{cell['found_obsolescence']:7.3f} "
-            f"{100 * off:+6.2f} %{'' if abs(off) <= 0.02 else '  OFF'}"
+            f"  {cell['world']:10} {cell['knowledge']:9} {cell['policy']:12} B {cell['bandwidth']:4} "
+            f"{cell['wanted']:.3f} /{theirs:7.3f}   {cell['found']:.4f} /{ours:7.3f}   {fresh:.3f} / {missed:.2f}{mark}"
         )

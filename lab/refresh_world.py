@@ -69,8 +69,8 @@ class World:
     def span(self) -> float:
         return self.days + 1.0
 
-    def past(self, pages: Ids, now: float) -> Ids:
-        """For each page the place, in `times`, behind its last change up to and including now."""
+    def past(self, pages: Ids, now: Reals | float) -> Ids:
+        """For each page the place, in `times`, behind its last change up to and including now (a day, or one each)."""
         found: Ids = np.searchsorted(self.keys, pages * self.span + now, side="right")
         return found
 

@@ -9,6 +9,7 @@ one a `Document` (the body and its judgement) for the warehouse. In between:
     feeds      the same for RSS and Atom            sitemaps   the same for sitemaps and sitemap indexes
     needs      the external parts a document asks for, answered from memory; stand-ins for well-known DTDs
     parts      where the answers come from: shelf, library (what the warehouse has; library.py), or never
+    modules    parts of documents that are read by themselves: nothing is held against them
     waiting    the documents that wait for parts, as a state table     bodies   their bodies, in memory or the library
     validate   body and parts -> verdict                                keep     both -> Document
     intake     the roof of the package: one page in, its reports out

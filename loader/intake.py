@@ -27,14 +27,15 @@ from loader.feeds import ATOMS, RDF, Atom, Rss
 from loader.json_feed import reader_of
 from loader.keep import Keeper, document_of, pack
 from loader.library import NOTHING, Library
+from loader.modules import is_named_like_a_part, not_alone
 from loader.needs import AS_DTD, AS_ENTITY, STAND_INS, Shelf, Supply
 from loader.parse import Handler, Limits, XmlFault, pieces, read
 from loader.parts import Parts
 from loader.sitemaps import Sitemap
-from loader.validate import Validator
+from loader.validate import Judged, Validator
 from loader.waiting import State, Waiting
 from loader.xlinks import Found, Xhtml, XmlLinks
-from wire.messages import Document, Kind, LinkKind, LoadReport, LoadState, XmlPage
+from wire.messages import Document, Kind, LinkKind, LoadReport, LoadState, Verdict, XmlPage
 
 TROUBLES = {
     "missing-part": "a part could not be read, or not in time",
@@ -197,7 +198,8 @@ class Intake:
     def _load_document(self, page: XmlPage, now: float, named: bool) -> list[Told]:
         told = self._load(page, named, now)
         last = told[-1]
-        if isinstance(last, LoadReport) and last.state is LoadState.FAILED and self.wants(page.url):
+        failed = isinstance(last, LoadReport) and last.state is LoadState.FAILED
+        if failed and (self.wants(page.url) or is_named_like_a_part(page.url)):
             return self._load_part(page, told)
         if isinstance(last, LoadReport) and last.state is LoadState.WAITING:
             self._bodies.put(page.page, page.epoch, pack(page.body))
@@ -267,7 +269,7 @@ class Intake:
         return _report(page, reading, LoadState.FAILED, fault)
 
     def _load_part(self, page: XmlPage, as_document: list[Told]) -> list[Told]:
-        """A wanted part that is no document by itself: an entity (many roots, or none), or declarations."""
+        """A part that is no document by itself: an entity (many roots, or none), or declarations."""
         for wrapper, form in ((AS_ENTITY, "entity"), (AS_DTD, "dtd")):
             told = self._load_wrapped(page, wrapper, form)
             last = told[-1]
@@ -284,9 +286,17 @@ class Intake:
         reading = self._read(page, wrapper, self._parts.shelf, False, own=body)
         for url in reading.supply.asked:
             reading.found.note(url, LinkKind.XLINK)
+        if reading.fault in _SLIPS and form == "dtd" and (why := not_alone(body, reading.supply.needs)):
+            return self._module(page, reading, why)
         state = LoadState.FAILED if reading.fault else LoadState.LOADED
         report = replace(_report(page, reading, state, reading.fault), format=form)
         return [report] if reading.fault else self._with_document(page, reading, report)
+
+    def _module(self, page: XmlPage, reading: _Reading, why: str) -> list[Told]:
+        """A module of a DTD: it need not be well-formed without the DTD that it is a part of."""
+        report = replace(_report(page, reading, LoadState.LOADED), format="dtd")
+        judged = Judged(Verdict.UNVALIDATED, (why,), parts=tuple(reading.supply.asked))
+        return [document_of(page, None, "dtd", judged), report] if self._keeper.keeps("dtd") else [report]
 
     def _read(
         self, page: XmlPage, body: bytes, shelf: Shelf, named: bool, own: bytes | None = None, *, recover: bool = False

@@ -1,7 +1,7 @@
 """What the warehouse is given of a body that was loaded: a Document, with the judgement of the validator.
 
 Kept are the formats asked for (FORMATS: everything but sitemaps, which are lists of URLs and change all the time);
-bodies that are not well-formed never are. `entity`: a wanted part that is no document by itself.
+bodies that are not well-formed never are. `entity`: a part that is no document by itself.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from typing import Any
 
 from loader.catalog import Catalog
 from loader.judge_process import Died, JudgeProcess
+from loader.modules import not_alone
 from loader.needs import AS_DTD, OWN, ShelfPart, Supply
 from loader.outline import Outline
 from loader.parse import Limits, XmlFault, encoding_of, pieces, read
@@ -113,14 +114,22 @@ class Validator:
         return _judged(verdict, problems, outline, supply, plan.grammars)
 
     def judge_dtd(self, body: bytes, charset: str, supply: Supply) -> Judged:
-        """Of a DTD by itself: NO_GRAMMAR where it is one, else UNVALIDATED; tags: declared elements."""
+        """Of a DTD by itself: NO_GRAMMAR where it is one, else UNVALIDATED; tags: declared elements.
+
+        One whose parts could not all be had, or that is itself a part of another, is not judged alone.
+        """
+        asked, module = tuple(supply.asked), not_alone(body, supply.needs)
+        if supply.needs:
+            return Judged(Verdict.UNVALIDATED, (module,), parts=asked)
         given = dict(supply.given)
         given.setdefault((OWN, ""), ShelfPart(supply.url, body))
         request = {"do": "dtd", "key": "", "public": "", "system": OWN, "name": "x", **_named(given)}
         answer = self._asked(request, given.values(), _digest(given, AS_DTD))
         verdict = Verdict.UNVALIDATED if "error" in answer else Verdict.NO_GRAMMAR
         problems = (f"as a DTD: {answer['error']}",) if "error" in answer else ()
-        return Judged(verdict, problems, parts=tuple(supply.asked), tags=answer.get("elements", 0))
+        if not answer.get("elements") and module:
+            verdict, problems = Verdict.UNVALIDATED, (module,)
+        return Judged(verdict, problems, parts=asked, tags=answer.get("elements", 0))
 
     def _outline(self, body: bytes, charset: str, supply: Supply) -> Outline:
         """What the streaming read saw; where it was not told to look, it is done again."""

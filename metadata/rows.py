@@ -54,6 +54,7 @@ class RefreshRow(
     first_read: int = 0
     """first answered order"""
     last_read: int = 0
+    """last time the page itself was seen, or seen to be gone; an answer that says nothing of it (503) is none"""
     last_change: int = 0
     """when a change was last seen (or what Last-Modified says)"""
     signature: bytes = b""

@@ -118,11 +118,11 @@ def next_row(
 def _unread_row(
     report: PageReport, visit: Visit, old: RefreshRow, rates: tuple[float, float], weight: float, gone: bool
 ) -> RefreshRow:
-    """After a failure: what was known of the page's content stays."""
+    """After a failure: what was known of the page's content stays, and when it was seen. One that is gone was seen."""
     ended = int(report.ended)
     return RefreshRow(
         first_read=old.first_read or (ended if visit.answered else 0),
-        last_read=ended if visit.answered else old.last_read,
+        last_read=ended if gone else old.last_read,
         last_change=old.last_change,
         signature=old.signature,
         reads=old.reads + visit.answered,

@@ -9,6 +9,8 @@ the bandwidth B (reads per second), and the time now, always as an argument.
     periodic.py  pages that change by the clock: period, phase, the read just after
     interval.py  S = sum sqrt(r lambda) kept exactly; t_i = K / sqrt(r_i lambda_i), K = S / B; freshness, obsolescence
     policy.py    the law by which reads are shared out: P1's, mixed, freshness ...; floors, ceilings, hopeless pages
+    inverse.py   the age at which a policy's index reaches a value
+    doubt.py     what a read is worth where a rate is in doubt: no page is given up on little evidence
     population.py  all pages as one sketch: the multiplier that spends the bandwidth, what freshness to expect
     expected.py  how fresh all pages are now, by the model     meter.py  the same by reads at random, with its interval
     delays.py    from change to detection, from birth to discovery
@@ -16,6 +18,7 @@ the bandwidth B (reads per second), and the time now, always as an argument.
     subscriptions.py when pages are refreshed for a notice, and when it goes out
     leases.py    when a WebSub hub is asked again
     clusters.py  pages that are refreshed together: joint importance and rate, one date, rounds and their spread
+    lateness.py  what late promises cost, beside missed changes
     allowance.py how much each publisher may say in an hour
     due.py       pages foldered by the time unit of their next read
     scan.py      the pages with the greatest index, out of the columns

@@ -32,6 +32,11 @@ class Folder:
     def __len__(self) -> int:
         return len(self._ids) - self._taken
 
+    @property
+    def first(self) -> int:
+        """The oldest id; there is one."""
+        return self._ids[self._taken]
+
     def put(self, page: int) -> None:
         self._ids.append(page)
 

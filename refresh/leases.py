@@ -2,7 +2,8 @@
 
 state    until                            then
 asked    the hub verifies                 active; a challenge is answered once for each time that we asked
-         no word within PATIENCE          asked again, after a back-off
+         it fails                         asked again, after a back-off that doubles
+         no word within PATIENCE          the same, from a longer one on
 active   RENEW of the lease has passed    asked again, and still active meanwhile
          the lease ends                   what the hub sends is no longer taken
 denied   RETRY_DENIED                     asked again
@@ -15,6 +16,9 @@ PATIENCE = 600.0
 RENEW = 0.8
 """share of the lease after which it is renewed"""
 BACK_OFF, MOST_BACK_OFF = 60.0, 21_600.0
+SILENT = 5
+"""failures that a silent hub counts as: BACK_OFF 2^(SILENT - 1) is the first such back-off above PATIENCE"""
+MOST_FAILURES = 32
 RETRY_DENIED = 7 * 86_400.0
 LEASE = 604_800.0
 """seconds that we ask for"""
@@ -30,6 +34,12 @@ def next_asking(state: str, asked: float, begun: float, until: float, failures: 
     if asked:
         return asked + (min(BACK_OFF * 2.0 ** (failures - 1), MOST_BACK_OFF) if failures else PATIENCE)
     return begun + RENEW * max(until - begun, 0.0)
+
+
+def unheard(failures: int, taken: bool) -> int:
+    """Failures in a row after an asking that was not verified (yet). taken: the hub said that it would; it then has
+    PATIENCE at least, and one that never does is asked as seldom as one that is down."""
+    return min(max(failures + 1, SILENT if taken else 1), MOST_FAILURES)
 
 
 def lease(text: str) -> float:

@@ -238,7 +238,9 @@ def timed(habit: Habit, read_at: float, wait: float, draw: float) -> float:
     """Seconds to the next read of a page with a habit, instead of `wait`: just after one of its points.
 
     Between the point before and the one after read_at + wait, `draw` (0..1, evenly spread over reads) decides, so that
-    the mean stays `wait`; points sooner than half of it or later than twice of it are not waited for.
+    the mean stays `wait`; points sooner than half of it or later than twice of it are not waited for. None is spent on
+    looking elsewhere: one in eight found out sooner that a habit had moved by half a period (.61-.73 -> .79-.81 fresh,
+    read every .35 periods), but cost pages that keep theirs up to 5 points, and few move.
     """
     due = read_at + wait
     before, after = points_around(habit, due)

@@ -21,21 +21,22 @@ Rates are changes per day, ages and intervals days, r has any scale (the same fo
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from refresh import doubt
+from refresh.inverse import lost_freshness, mixed_inverse, one_inverse
 
 Floats = NDArray[np.floating]
 Reals = NDArray[np.float64]
 Name = Literal["obsolescence", "mixed", "freshness", "uniform", "proportional", "kolobov", "azar"]
 NAMES: tuple[Name, ...] = ("obsolescence", "mixed", "freshness", "uniform", "proportional", "kolobov", "azar")
-_SMALL = 0.02
-"""below it V loses digits to cancellation, and its series has enough terms for all of them"""
+_LONGEST = 36_525.0
+"""days that a page in doubt waits at most where there is no ceiling"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,21 @@ class Policy:
         """(alpha, beta) of the policies that are mixed penalties."""
         fixed = {"obsolescence": (1.0, 0.0), "freshness": (0.0, 1.0)}
         return fixed.get(self.name, (self.alpha, self.beta))
+
+    @property
+    def gives_up(self) -> bool:
+        """Does it never read pages that change too fast, for the sake of freshness alone?"""
+        return self.name in ("freshness", "mixed") and self.parts[0] == 0.0
+
+    def index_in_doubt(self, importance: Floats, rate: Floats, age: Floats, shape: Floats) -> Floats:
+        """phi where rates are the means of beliefs Gamma(shape, shape / rate): expected, for policies that give up."""
+        if not self.gives_up:
+            return self.index(importance, rate, age)
+        known = np.asarray(rate) > 0.0
+        gain = doubt.expected_gain(
+            np.asarray(shape, np.float64), np.where(known, rate, 1.0), np.asarray(age, np.float64)
+        )
+        return np.where(known, self.parts[1] * importance * gain, 0.0)
 
     def index(self, importance: Floats, rate: Floats, age: Floats) -> Floats:
         """phi of pages: the greatest first. Arrays of one shape (or numbers); keeps float32."""
@@ -102,7 +118,7 @@ class Policy:
             return np.where(root < 1.0, root / (1.0 - root), math.inf)
         if beta == 0.0:
             return np.sqrt(2.0 * wanted / alpha)
-        return _mixed_inverse(wanted, alpha, beta)
+        return mixed_inverse(wanted, alpha, beta)
 
     def one_interval(self, importance: float, rate: float, multiplier: float) -> float:
         """`interval` of one page, in 1 us where g has a closed inverse, else 4."""
@@ -121,90 +137,7 @@ class Policy:
             return root / (1.0 - root) / rate if root < 1.0 else math.inf
         if beta == 0.0:
             return math.sqrt(2.0 * wanted / alpha) / rate
-        return _one_inverse(wanted, alpha, beta) / rate
-
-
-def lost_freshness(x: Floats) -> Floats:
-    """V(x) = 1 - (1+x) e^-x, x >= 0, to the last digits of x's own type: x^2/2 for tiny x, 1 for huge."""
-    x = np.asarray(x)
-    with np.errstate(under="ignore", over="ignore", invalid="ignore"):
-        small = x * x * (0.5 - x * (1 / 3 - x * (1 / 8 - x * (1 / 30 - x * (1 / 144)))))
-        large = 1.0 - (1.0 + x) * np.exp(-x)
-    return np.where(x < _SMALL, small, np.where(x < 700.0, large, np.ones_like(large)))
-
-
-def _mixed_inverse(wanted: Reals, alpha: float, beta: float) -> Reals:
-    """x with alpha x^2/2 + beta V(x) = wanted: a look into a table, then Newton's steps."""
-    if alpha == 0.0:
-        return _freshness_inverse(wanted / beta)
-    table = _table(alpha, beta)
-    with np.errstate(divide="ignore", over="ignore"):
-        x = np.exp(np.interp(np.log(wanted), table.ln_g, table.ln_x))
-        x = np.where(wanted < table.least, np.sqrt(2.0 * wanted / (alpha + beta)), x)
-        far = wanted > table.most
-        x = np.where(far, np.sqrt(2.0 * np.maximum(wanted - beta, 0.0) / alpha), x)
-    steady = far | ~(x > 0.0)
-    for _ in range(3):
-        value = 0.5 * alpha * x * x + beta * lost_freshness(x)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            x = np.where(steady, x, x - (value - wanted) / (x * (alpha + beta * np.exp(-x))))
-    return x
-
-
-def _freshness_inverse(wanted: Reals) -> Reals:
-    """V(x) = y is x - ln(1+x) = -ln(1-y), which Newton solves from sqrt(2 L) + L in five steps whatever y is."""
-    goal = -np.log1p(-np.where(wanted < 1.0, wanted, 0.0))
-    x = np.sqrt(2.0 * goal) + goal
-    for _ in range(6):
-        value = np.where(x < _SMALL, _grown(x), x - np.log1p(x))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            x = np.where(x > 0.0, x - (value - goal) * (1.0 + x) / x, 0.0)
-    return np.where(wanted < 1.0, x, math.inf)
-
-
-def _grown(x: Reals) -> Reals:
-    """x - ln(1+x) for small x, without cancellation."""
-    return x * x * (0.5 - x * (1 / 3 - x * (1 / 4 - x * (1 / 5 - x * (1 / 6 - x / 7)))))
-
-
-def _one_inverse(wanted: float, alpha: float, beta: float) -> float:
-    """The same of one number."""
-    if alpha == 0.0:
-        return float(_freshness_inverse(np.array([wanted / beta]))[0])
-    table = _table(alpha, beta)
-    if wanted < table.least:
-        return math.sqrt(2.0 * wanted / (alpha + beta))
-    if wanted > table.most:
-        return math.sqrt(2.0 * (wanted - beta) / alpha)
-    goal = math.log(wanted)
-    at = min(max(bisect_right(table.steps, goal), 1), len(table.steps) - 1)
-    part = (goal - table.steps[at - 1]) / (table.steps[at] - table.steps[at - 1])
-    x = math.exp(float(table.ln_x[at - 1]) + part * table.width)
-    for _ in range(3):
-        fading = math.exp(-x)
-        value = -math.expm1(-x) - x * fading if x >= _SMALL else float(lost_freshness(np.array(x)))
-        x -= (0.5 * alpha * x * x + beta * value - wanted) / (x * (alpha + beta * fading))
-    return x
-
-
-class _Table(NamedTuple):
-    ln_g: Reals
-    ln_x: Reals
-    steps: list[float]
-    """ln_g once more: a list is searched faster"""
-    width: float
-    """from one ln_x to the next"""
-    least: float
-    most: float
-
-
-@lru_cache(maxsize=8)
-def _table(alpha: float, beta: float) -> _Table:
-    """g over x from where it is a parabola to where V is 1."""
-    x = np.geomspace(1e-5, 60.0, 1024)
-    g = 0.5 * alpha * x * x + beta * lost_freshness(x)
-    ln_x = np.log(x)
-    return _Table(np.log(g), ln_x, np.log(g).tolist(), float(ln_x[1] - ln_x[0]), float(g[0]), float(g[-1]))
+        return one_inverse(wanted, alpha, beta) / rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +177,14 @@ class Rules:
         found = np.where(np.asarray(rate) >= self.hopeless_rate, self.hopeless_days, found)
         return np.where(np.asarray(importance) < self.least, math.inf, found)
 
-    def one_interval(self, importance: float, rate: float, multiplier: float) -> tuple[float, str]:
-        """(days, what set it: policy | floor | ceiling | hopeless | importance) of one page."""
+    def one_interval(
+        self, importance: float, rate: float, multiplier: float, shape: float = math.inf
+    ) -> tuple[float, str]:
+        """(days, what set it: policy | floor | ceiling | hopeless | importance) of one page.
+
+        shape: of the belief whose mean `rate` is. A page that the policy gives up for a rate in doubt is read again
+        when that has become worth it in expectation (doubt.py); the multiplier knows nothing of these few reads.
+        """
         if importance < self.least:
             return math.inf, "importance"
         if rate >= self.hopeless_rate:
@@ -253,6 +192,9 @@ class Rules:
         wanted = self.policy.one_interval(importance, rate, multiplier)
         if wanted < self.floor:
             return self.floor, "floor"
+        if wanted > self.ceiling and shape < doubt.SURE and self.policy.gives_up and importance > 0.0 and rate > 0.0:
+            goal = multiplier / (importance * self.policy.parts[1])
+            wanted = max(doubt.wait(shape, rate, goal, min(self.ceiling, _LONGEST)), self.floor)
         return (self.ceiling, "ceiling") if wanted > self.ceiling else (wanted, "policy")
 
 

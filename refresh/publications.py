@@ -3,25 +3,31 @@
 A publication is in one of these states, and at most one is kept a page (a later claim joins an earlier one):
 
     waiting   accepted, its publisher has `share` orders out already       release -> out
-    out       ordered                                                      settled  -> kept, or gone
+    out       ordered                                                      settled  -> kept, waiting, or gone
     kept      the order failed for now: it is tried again by its own law   settled  -> kept, or gone
+
+A read that had begun before the page was published does not show what was published: then it waits once more. One
+that had begun between two claims settles the first and leaves the second waiting: who claims without an end is found
+out all the same.
 
 A publisher whose claims proved true is worth an order at once (ORDERED, with a deadline); one that is not trusted
 only hastens the next read, the more the less it was wrong (`hastened`). Each read tells whether the claim was true.
 
-Cost: a page past its deadline comes before all others, then the earliest deadline first (EDF keeps every deadline
-that can be kept on one server); each late read adds its lateness in seconds to `lateness`.
+Cost (lateness.py): a page past its deadline comes before all others, then the earliest deadline first; each late read
+adds its lateness in seconds to `lateness`.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from refresh.lags import Lags
+from refresh.lateness import Late, late
 
 TRUSTED = 0.5
 """least trust of a host whose claims become orders: its claims were true as often as not"""
@@ -30,6 +36,8 @@ SHARE = 64
 MOST_WAITING = 20_000
 """publications of one publisher that are kept at once"""
 MOST_ALL = 200_000
+TELLING = 3_600.0
+"""seconds that a site may take to tell of a change: one that the crawler saw by itself meanwhile bears it out"""
 CLAIMS = ("changed", "new")
 
 
@@ -47,6 +55,8 @@ class Publication:
     """the read teaches how far the host is to be trusted (not where the owner of the crawl ordered)"""
     ordered: bool = True
     """it became an order; else the page is read by the plan, and only then shows whether the claim was true"""
+    latest: float = 0.0
+    """when it was said last, where it was said again; not stored: no read that had begun outlives the process"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +172,14 @@ class Publications:
         """Is something to be released? Never while every publisher has its share out."""
         return any(self._publishers[name].out < self._share for name in self._turns)
 
-    def settled(self, page: int, at: float, read: bool, true: bool | None, final: bool) -> Outcome | None:
+    def settled(
+        self, page: int, at: float, read: bool, true: bool | None, final: bool, begun: float = math.inf
+    ) -> Outcome | None:
         """An order for the page ended. read: the web answered with it; final: it will not be tried again.
 
-        true: whether the read bore the claim out, None where it says nothing. None: nothing was published of it, or
-        it is kept because the page will be tried again.
+        true: whether the read bore the claim out, None where it says nothing; begun: when the read began. None: nothing
+        was published of it, or it is kept because the page will be read again. With an outcome it is kept, too (in
+        `pages`), where it was claimed once more while it was read.
         """
         said = self.pages.get(page)
         if said is None:
@@ -177,10 +190,22 @@ class Publications:
             publisher.out -= 1
         if not read and not final:
             return None
-        self._forget(said, publisher)
+        if read and begun < max(said.at, said.latest):
+            self._repeat(said, publisher)
+            if begun < said.at:
+                return None
+        else:
+            self._forget(said, publisher)
         outcome = Outcome(said, max(at - said.at, 0.0), max(at - said.deadline, 0.0))
         self._count(outcome, read, true)
         return outcome
+
+    def _repeat(self, said: Publication, publisher: _Publisher) -> None:
+        """What was said last is yet to be read, within the time that the claim had."""
+        latest = max(said.at, said.latest)
+        self.pages[said.page] = again = replace(said, at=latest, deadline=said.deadline + latest - said.at)
+        if again.ordered:
+            self._wait(again, publisher)
 
     def _forget(self, said: Publication, publisher: _Publisher) -> None:
         del self.pages[said.page]
@@ -201,10 +226,14 @@ class Publications:
         counts.true += outcome.publication.learn and true is True
         counts.false += outcome.publication.learn and true is False
 
-    def overdue(self, now: float) -> tuple[int, float]:
-        """(pages past their deadline and not read, seconds past them in all): the cost that runs up now."""
-        late = [now - said.deadline for said in self.pages.values() if said.ordered and said.deadline < now]
-        return len(late), sum(late)
+    def overdue(self, now: float) -> Late:
+        """Pages past their deadline and not read: the cost that runs up now."""
+        return late((said.deadline for said in self.pages.values() if said.ordered), now)
+
+    def deadline(self, page: int) -> float:
+        """By when an order of this page is to be read; 0 = none is out, or to go out, for what was published."""
+        said = self.pages.get(page)
+        return said.deadline if said is not None and said.ordered else 0.0
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -228,18 +257,22 @@ def _joined(old: Publication, new: Publication) -> Publication:
     """Two claims of one page: people have waited since the first, and the stricter deadline holds."""
     deadline = min((one.deadline for one in (old, new) if one.ordered), default=new.deadline)
     at = old.at if old.ordered else new.at
-    return replace(old, at=at, deadline=deadline, learn=old.learn and new.learn, ordered=old.ordered or new.ordered)
+    learn, ordered = old.learn and new.learn, old.ordered or new.ordered
+    return replace(old, at=at, deadline=deadline, learn=learn, ordered=ordered, latest=new.at)
 
 
-def borne_out(claim: str, seen_before: bool, changed: bool | None, status: int, was_there: bool) -> bool | None:
+def borne_out(
+    claim: str, seen_before: bool, changed: bool | None, status: int, was_there: bool, news: bool = False
+) -> bool | None:
     """Did the read bear the claim out? None where it says nothing.
 
-    `seen_before`: the page had been read; `was_there`: the last read before had found it. A page that is gone now did
-    change (IndexNow announces removals, too), a "new" one has to be there.
+    `seen_before`: the page had been read; `was_there`: the last read before had found it; `news`: that read, of the
+    time in which the site would tell, showed something new itself. A page that is gone now did change (IndexNow
+    announces removals, too), a "new" one has to be there.
     """
     gone = status in (404, 410)
     if not seen_before:
         return not gone if claim == "new" or gone else None
     if gone or not was_there:
         return gone == was_there
-    return changed
+    return None if news and not changed else changed

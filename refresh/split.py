@@ -6,34 +6,57 @@ import math
 from collections import deque
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 BUCKET = 10.0
 """Seconds counted together: some 60 counters for ten minutes."""
 
 
-class Share:
-    """Credit sharing: of any run of n orders for which both sides had pages waiting, discovery got gamma n / 100 +- 1.
+class Turns:
+    """Whose turn it is at a host where both sides have pages waiting: of any run of its orders discovery gets gamma %,
+    to within one.
 
-    A side that has too few waiting lends its orders for good: no debt is kept, so neither side is shut out later.
-    gamma: percent, 0..100; kept as an exact fraction, so no rounding piles up.
+    Refresh asks for its places one by one; those whose turn is discovery's are kept until discovery takes them. A side
+    that has too few waiting lends its places for good: no debt is kept, so neither side is shut out later. Hosts by
+    number; 12 bytes each, once one is shared.
     """
 
-    def __init__(self, gamma: float) -> None:
-        if not 0.0 <= gamma <= 100.0:
-            raise ValueError(f"Share: gamma is a percentage, 0 to 100, got {gamma}")
-        part, whole = float(gamma).as_integer_ratio()
-        self._part, self._whole = part, 100 * whole
-        self._credit = 0
-        """of discovery, in 1/whole of an order: 0 <= credit < whole between calls"""
+    def __init__(self) -> None:
+        self.kept: NDArray[np.int32] = np.zeros(0, np.int32)
+        """places that wait for discovery, by host"""
+        self._owed: NDArray[np.float64] = np.zeros(0, np.float64)
+        """percent points owed to discovery, 0 <= owed < 100 between calls: at 100 it is discovery's turn"""
 
-    def split(self, room: int, discovery: int, refresh: int) -> tuple[int, int]:
-        """(orders for discovery, orders for refresh) out of `room`, where so many pages wait on each side."""
-        credit = self._credit + room * self._part
-        fair, rest = divmod(credit, self._whole)
-        if fair <= discovery and room - fair <= refresh:
-            self._credit = rest
-            return fair, room - fair
-        first = min(max(fair, room - refresh), discovery)
-        return first, min(room - first, refresh)
+    def refresh(self, host: int, gamma: float, room: int) -> bool:
+        """May refresh have one of the host's `room` free places, those kept among them? It is booked then.
+
+        gamma: percent of the orders for discovery, 0..100, as of now.
+        """
+        self._grow(host)
+        while room > self.kept[host]:
+            self._owed[host] += gamma
+            if self._owed[host] < 100.0:
+                return True
+            self._owed[host] -= 100.0
+            self.kept[host] += 1
+        return False
+
+    def discovery(self, host: int) -> None:
+        """Discovery took a place, one that was kept if there is any."""
+        if host < len(self.kept) and self.kept[host]:
+            self.kept[host] -= 1
+
+    def lend(self, host: int) -> None:
+        """Discovery has no pages waiting there: what was kept for it is refresh's."""
+        if host < len(self.kept):
+            self.kept[host] = 0
+
+    def _grow(self, host: int) -> None:
+        more = max(2 * len(self.kept), host + 1) - len(self.kept) if host >= len(self.kept) else 0
+        if more:
+            self.kept = np.concatenate([self.kept, np.zeros(more, np.int32)])
+            self._owed = np.concatenate([self._owed, np.zeros(more, np.float64)])
 
 
 class BandwidthMeter:
@@ -77,6 +100,30 @@ class BandwidthMeter:
         while self._buckets and self._buckets[0][0] < oldest:
             self._reads -= self._buckets.popleft()[1]
         return oldest
+
+
+class Bursts:
+    """Reads a second that come in bursts (a day's notices at six): a mean that forgets with a memory of MEMORY seconds.
+
+    rate(t) = sum_i exp(-(t - t_i) / MEMORY) / MEMORY. Times are wall clock; one that runs backward counts as the latest.
+    """
+
+    MEMORY = 3 * 86_400.0
+
+    def __init__(self, rate: float = 0.0, at: float = 0.0) -> None:
+        self._rate = rate
+        self._at = at
+
+    def count(self, now: float, reads: int) -> None:
+        self._rate = self.rate(now) + reads / self.MEMORY
+        self._at = max(self._at, now)
+
+    def rate(self, now: float) -> float:
+        return self._rate * math.exp(-max(now - self._at, 0.0) / self.MEMORY) if self._rate else 0.0
+
+    def dump(self) -> list[float]:
+        """What makes it again: `Bursts(*dumped)`."""
+        return [self._rate, self._at]
 
 
 class Capacity:

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
+from refresh.lateness import Late, late
+
 BASE_LEAD = 60.0
 """seconds before the notice that even one page of a quick host gets"""
 SLACK = 1.5
@@ -73,6 +75,8 @@ class Subscriptions:
     told: Told = field(default_factory=Told)
     overdue: dict[int, float] = field(default_factory=dict)
     """pages (ids) not refreshed for a notice -> when it was due"""
+    awaited: dict[int, float] = field(default_factory=dict)
+    """pages (ids) ordered for a notice and not read -> when it is due; at most MOST_OVERDUE"""
     _ones: dict[int, _One] = field(default_factory=dict)
     _heap: list[tuple[float, int, int]] = field(default_factory=list)
     """(when, stamp, number)"""
@@ -112,6 +116,14 @@ class Subscriptions:
             one.stamp = 0
             found.append(Due(Act.NOTIFY if one.planned else Act.PLAN, number))
         return found
+
+    def foresee(self, number: int, lead: float) -> None:
+        """Its pages will need more seconds than it seemed: one whose plan has not begun begins it sooner."""
+        one = self._ones.get(number)
+        lead = min(lead, one.every / 2) if one is not None else 0.0
+        if one is not None and one.stamp and not one.planned and not one.attempts and lead > one.lead:
+            one.lead = lead
+            self._push(number, one, one.due - lead)
 
     def planned(self, number: int, now: float, lead: float) -> float:
         """Its pages are ordered, and need `lead` seconds. -> when the notice goes out.
@@ -156,11 +168,27 @@ class Subscriptions:
     def _miss(self, one: _One, missed: Collection[int]) -> None:
         self.told.missed += len(missed) > 0
         for page in missed:
+            self.awaited.pop(page, None)
             if page in self.overdue or len(self.overdue) < MOST_OVERDUE:
                 self.overdue[page] = min(one.due, self.overdue.get(page, math.inf))
 
+    def promise(self, pages: Iterable[int], due: float) -> None:
+        """Pages are ordered for a notice that is due then."""
+        for page in pages:
+            if page in self.awaited or len(self.awaited) < MOST_OVERDUE:
+                self.awaited[page] = min(due, self.awaited.get(page, math.inf))
+
+    def deadline(self, page: int) -> float:
+        """By when a page (id) is to be read for a notice: one that was missed comes first; 0 = none needs it."""
+        return self.overdue.get(page) or self.awaited.get(page, 0.0)
+
+    def late(self, now: float) -> Late:
+        """Pages whose notice was due before they were read: the cost that runs up now."""
+        return late(self.overdue.values(), now)
+
     def read(self, page: int, now: float) -> None:
         """A page was read: was it overdue?"""
+        self.awaited.pop(page, None)
         due = self.overdue.pop(page, None)
         if due is not None:
             self.told.lateness += max(now - due, 0.0)

@@ -104,6 +104,12 @@ class Trust:
         idle = LUCKY if plausible else 1.0 - LUCKY
         self.settle(Source.LAST_MODIFIED, 1.0 - SLIP if plausible else SLIP, idle)
 
+    def adopt(self, other: Trust, source: Source) -> None:
+        """Claims of this kind that were counted elsewhere."""
+        for at in (2 * source, 2 * source + 1):
+            self.counts[at] = min(self.counts[at] + other.counts[at], MEMORY)
+        self.claims += other.claims
+
     def dump(self) -> bytes:
         """For the host's row: settled claims u32, doubted u8, float32 counts; empty where nothing was ever settled."""
         if not self.claims:

@@ -128,12 +128,16 @@ class FetchOrder:
     """temporary failures in a row so far"""
     not_before: float = 0.0
     """the host may not be read before (politeness kept over a restart)"""
+    deadline: float = 0.0
+    """ORDERED: the page was promised to be read by then; 0 = nobody named a time"""
+    raised: bool = False
+    """an order of this page and epoch is out already: it takes this one's level and deadline, if it still waits"""
 
     def __post_init__(self) -> None:
         _require(0 <= self.page <= MAX_NUMBER, "FetchOrder.page: a page id is 0..2**63-1")
         _require(0 < len(self.url) <= MAX_URL, "FetchOrder.url:", _LENGTH)
         _require(self.epoch >= 0 and self.depth >= 0 and self.attempt >= 0, "FetchOrder: epoch, depth, attempt >= 0")
-        _require(isfinite(self.not_before), "FetchOrder.not_before: a finite time")
+        _require(isfinite(self.not_before) and isfinite(self.deadline), "FetchOrder.not_before, deadline: finite times")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +189,10 @@ class PageReport:
     """Sitemap: lines of the host's robots.txt, told once with the first report after it was read"""
     fresh_for: float = 0.0
     """seconds for which the answer says that it stays as it is (Cache-Control, Expires); 0 = it does not say"""
+    hubs: tuple[str, ...] = ()
+    """WebSub hubs that its Link headers name"""
+    topic: str = ""
+    """with hubs: rel=self of its Link headers, empty where there is none"""
 
     def __post_init__(self) -> None:
         _require(0 <= self.page <= MAX_NUMBER, "PageReport.page: a page id is 0..2**63-1")

@@ -37,6 +37,8 @@ class Answer:
     links: Links = NO_LINKS
     noindex: bool = False
     nofollow: bool = False
+    hubs: tuple[str, ...] = ()
+    topic: str = ""
     address: str = ""
     body: bytes | None = None
     """the whole body, kept only for XML and DTD (it goes on to a loader)"""

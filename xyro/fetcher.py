@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Collection, Mapping
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from wire.clock import Clock
 from wire.errors import TheirError
@@ -28,6 +28,7 @@ from xyro.client import Client, Reply
 from xyro.decode import Caps, Decoder, codings_of
 from xyro.doctype import SNIFF, is_gzip, kind_of, readable
 from xyro.headers import conditions, failure_of, fresh_for, media_type, retry_after, robots_words, validator
+from xyro.hubs import websub
 from xyro.links import HrefCache, LinkExtractor
 
 ROBOTS_REDIRECTS = 5
@@ -38,6 +39,14 @@ _EMPTY: Final = frozenset({204, 205})
 _READABLE: Final = {"truncated": "disconnect", "too-large": "length"}
 """Failures that leave a body worth keeping, and WARC's word for what happened to it."""
 _CUT: Final = {"disconnect": "disconnect", "timeout": "time", "slow-body": "time", **_READABLE}
+
+
+class Posted(NamedTuple):
+    """What was answered to a POST."""
+
+    status: int
+    again: float = 0.0
+    """Retry-After: seconds for which the host wants to be left alone, 0 = it does not say"""
 
 
 class Fetcher:
@@ -84,11 +93,12 @@ class Fetcher:
         except TheirError:
             return ""
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
-        """POST to `url` past the guard; the answer's status, its body is dropped. TheirError as `Client.post`."""
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Posted:
+        """POST to `url` past the guard; the answer's body is dropped. TheirError as `Client.post`."""
         reply = await self._client.post(url, body, headers)
+        again = retry_after(reply.headers.get("Retry-After", ""), self._clock.time())
         await reply.drop()
-        return reply.status
+        return Posted(reply.status, again)
 
     async def close(self) -> None:
         await self._client.close()
@@ -157,6 +167,8 @@ class Fetcher:
             answer.etag = validator(headers, "ETag")
             answer.last_modified = validator(headers, "Last-Modified")
             answer.fresh_for = fresh_for(headers)
+            if "Link" in headers:
+                answer.hubs, answer.topic = websub(headers.getall("Link"), url, self._fold)
             answer.mime, answer.charset = media_type(headers.get("Content-Type", ""))
             if not part and readable(answer.mime, url) is False:
                 answer.kind = Kind.OTHER

@@ -21,12 +21,17 @@ from __future__ import annotations
 
 import heapq
 import math
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
+from operator import attrgetter
 
 from wire.messages import FetchOrder, Priority
 
 _LEVELS = len(Priority)
+_ORDERED = Priority.ORDERED.value
+_DEADLINE = attrgetter("deadline")
 _REFRESH, _DISCOVER, _SCOUT = Priority.REFRESH.value, Priority.DISCOVER.value, Priority.SCOUT.value
 
 
@@ -56,7 +61,8 @@ class OrderQueue:
     """Levels 0 and 1 first, in that order; then `gamma` percent of what remains goes to discovery (3 before 4), the
     rest to refresh (2). Where only one of the two sides has an order that may be read, it takes all, and nothing is
     owed to the other. Within a level ready hosts take turns; a host has at most one order out; a host's orders of one
-    level leave in the order they came.
+    level leave in the order they came, those of level 1 by their deadlines: what is past its own is first, and if any
+    order keeps all deadlines of a host, this one does (earliest deadline first, on one server).
     """
 
     def __init__(self, gamma: float = 50.0) -> None:
@@ -99,6 +105,24 @@ class OrderQueue:
         free."""
         self._add(order, self._host(host), front=True)
         self.release(host, ready_at)
+
+    def lift(self, order: FetchOrder, host: str) -> bool:
+        """An order of this page and epoch that is queued takes the level and deadline of `order`, if those are more
+        urgent. False: it is not queued (it is being read, or was), or as urgent already; then nothing changes."""
+        known = self._hosts.get(host)
+        queued = _queued(known, order) if known is not None else None
+        if known is None or queued is None or urgency(order) >= urgency(queued):
+            return False
+        level = queued.priority.value
+        line = known.lines[level]
+        assert line is not None
+        line.remove(queued)
+        if not line:
+            known.lines[level] = None
+        known.orders -= 1
+        self._counts[level] -= 1
+        self._add(replace(order, raised=False), known, front=False)
+        return True
 
     def pop(self, now: float) -> tuple[str, FetchOrder] | None:
         """The next order to read and its host, which is busy from here on; None if no host may be read at `now`."""
@@ -192,7 +216,10 @@ class OrderQueue:
         line = host.lines[level]
         if line is None:
             line = host.lines[level] = deque()
-        if front:
+        if level == _ORDERED and line:
+            place = (bisect_left if front else bisect_right)(line, order.deadline, key=_DEADLINE)
+            line.insert(place, order)
+        elif front:
             line.appendleft(order)
         else:
             line.append(order)
@@ -272,6 +299,20 @@ class OrderQueue:
             return False
         self._owed -= 100.0
         return True
+
+
+def urgency(order: FetchOrder) -> tuple[int, float]:
+    """The least goes first."""
+    return order.priority.value, order.deadline if order.priority is Priority.ORDERED else 0.0
+
+
+def _queued(host: _Host, wanted: FetchOrder) -> FetchOrder | None:
+    """The host's order of the same page and epoch."""
+    for line in host.lines:
+        for order in line or ():
+            if order.page == wanted.page and order.epoch == wanted.epoch:
+                return order
+    return None
 
 
 def _ripe(heap: _Heap, now: float) -> Iterator[_Host]:

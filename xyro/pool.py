@@ -21,7 +21,7 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from wire.clock import Clock
@@ -30,7 +30,7 @@ from wire.urls import authority
 from wire.urls import origin as origin_of
 from xyro.answer import Answer
 from xyro.failures import POLICIES
-from xyro.orders import OrderQueue
+from xyro.orders import OrderQueue, urgency
 from xyro.politeness import Manners, Politeness
 from xyro.reports import report_of
 from xyro.robots import RobotsState, RobotsTable
@@ -124,14 +124,26 @@ class Pool:
         return None if at is None else max(at - self._clock.monotonic(), 0.0)
 
     def submit(self, orders: Iterable[FetchOrder]) -> None:
-        """Queue orders; they may be read at once. `not_before` (wall clock) holds for the order's whole host."""
+        """Queue orders; they may be read at once. `not_before` (wall clock) holds for the order's whole host; a raised
+        one moves the order that it repeats up, unless that is being read already."""
         wall, now = self._clock.time(), self._clock.monotonic()
         for order in orders:
             host = authority(order.url)
             if order.not_before > wall:
                 self._queue.postpone(host, now + order.not_before - wall)
-            self._queue.put(order, host)
+            if order.raised:
+                self._raise(order, host)
+            else:
+                self._queue.put(order, host)
         self._fill()
+
+    def _raise(self, order: FetchOrder, host: str) -> None:
+        """The order that it repeats goes up, in the queue or while it waits for DNS or robots.txt."""
+        pending = self._unread.get(host)
+        if pending is None or (pending.page, pending.epoch) != (order.page, order.epoch):
+            self._queue.lift(order, host)
+        elif urgency(order) < urgency(pending):
+            self._unread[host] = replace(order, raised=False)
 
     def restore(self, host: str, host_next: float, failures: int) -> None:
         """After a restart: what the last report of `host` (host[:port]) said about it. `host_next` is wall clock."""
@@ -259,14 +271,14 @@ class Pool:
         """The long way: the turn of the host's address first, then robots.txt if it is not known, else the page."""
         address = await self._address(order.url)
         now = self._clock.monotonic()
-        if self._unread.get(host) is not order:  # dropped meanwhile
+        if host not in self._unread:  # dropped meanwhile
             self._queue.release(host, now)
             return False
         turn = self._politeness.claim(address, now)
         if turn <= now and state is None:
             await self._read_robots(host, origin, address)
             return True
-        del self._unread[host]
+        order = self._unread.pop(host)  # it may have been raised
         if turn <= now and state is not None:
             await self._read_page(host, order, address, state)
             return True

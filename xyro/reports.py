@@ -50,4 +50,6 @@ def report_of(
         bytes=answer.bytes,
         sitemaps=sitemaps,
         fresh_for=answer.fresh_for,
+        hubs=answer.hubs,
+        topic=answer.topic,
     )

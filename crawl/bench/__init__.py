@@ -2,7 +2,9 @@
 
     speed.py, speed_*.py   what a page, a known URL, an XML document cost      demo.py     the loop beside the truth
     daemon.py              60 simulated days of the daemon over real HTTP      soak.py     half an hour of it, for leaks
+    jumping.py             its clock that jumps to what is due next     meter_checks.py   is `status` right there?
     xml_lab.py             an XML-focused crawl against others                 xml_rig.py  real DocBook, DTDs elsewhere
+    promises.py    publications under load (published_lab.py), subscriptions over weeks (subscribed_lab.py)
 
 Everything stays on loopback; each prints what it measured and says whether it holds.
 """

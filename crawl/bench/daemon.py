@@ -1,273 +1,235 @@
 """`xyro lab daemon`: months of `xyro serve` in minutes, over real HTTP, on a clock that jumps to what is due next.
 
-Crawler and computed web share one process, one event loop and one clock. Whenever nothing is on its way (no order out,
-no report to commit, no commit group being written), nothing can happen before the planner's next due page or the pool's
-next host: the clock jumps there, and the daemon takes its turn. Sockets, commits and parsing are those of every day.
+Each run reads the web once, then refreshes it with a bandwidth that is a share of its pages a day (jumping.py). What
+is measured after the burn-in, by the server's own truth (lab/live.py), and what must hold:
 
-Each run reads the web once, then refreshes it with a bandwidth that is a share of its pages a day. What is measured
-after the burn-in, by the server's own truth (lab/live.py):
+    freshness   share of importance x time in which the crawler's copies were those of the web: within 2 % of what the
+                simulator predicts for the policy from the same web, bandwidth and knowledge (lab/prediction.py)
+    spending    reads that the server answered: within 1 % of what the bandwidth allowed
+    meter       the interval of `xyro status` covers the truth in 90 % of 50 checks (meter_checks.py)
+    found       every page was read at once
 
-    freshness   share of importance x time in which the crawler's copies were those of the web, beside what the
-                simulator (lab/refresh_sim.py) predicts for the policy with the same changes and bandwidth: with rates
-                learned from reads alone, which the daemon should not fall behind by more than 2 points, and with the
-                true ones (the daemon knows more than it reads: dates of sitemaps and of a page's first read; and it
-                reads all day, where the simulator reads each 6 hours)
-    spending    reads that the server answered, beside what the bandwidth allowed
-    meter       whether the interval of `xyro status` covers the truth, asked 50 times
+Runs go side by side, in processes of their own. Their data directories lie in memory where there is a file system for
+that: every commit is synced as ever, but nobody cuts the power here, and a slow disk would only make it last longer.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import math
+import multiprocessing
+import os
 import sys
 import tempfile
-from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from configs.load import load
+from configs.schema import Settings
+from crawl.bench.jumping import Jumping
+from crawl.bench.meter_checks import Checks
 from crawl.data_dir import DataDir
 from crawl.guarding import guard_of
-from crawl.looks.freshness import fresh_now
 from crawl.single import Bounds, Single
+from crawl.turn.pace import rules_of
 from lab.live import Live
-from lab.refresh_rates import Estimator, Known
-from lab.refresh_rules import rule
-from lab.refresh_sim import simulate
+from lab.prediction import Asked, predicted
 from lab.server import WebServer
 from lab.shape import DAY, ORIGIN
 from lab.web import Web
 from wire.clock import ManualClock, SystemClock
 from wire.errors import MachineError, XyroError
 
-LONGEST = 6 * 3600.0
-"""seconds that one jump takes at most"""
-LOOK = 0.0005
-"""seconds between two looks whether anything is on its way"""
-PATIENCE = 60.0
-"""seconds that anything may be on its way; then it hangs, which is a bug"""
 BURN = 1 / 3
-CHECKS, COVERED = 50, 0.9
-"""how often the meter is asked, and in what share of them its interval must hold the truth"""
+"""of the days: not measured"""
 FRESHNESS, SPENDING = 0.02, 0.01
-"""what measured and predicted freshness, and reads made and allowed, may differ by at most"""
-RULES: Mapping[str, str] = {"obsolescence": "p1", "mixed": "mixed:1"}
-"""policies that the simulator calls by another name"""
+"""parts by which freshness may differ from the prediction, and reads from the bandwidth"""
 HOSTS_PER = 200
 """pages a host"""
 TIME_UNIT = 1200
-"""seconds of a folder of due pages"""
-GRAIN = 1200.0
-"""seconds that one jump takes at least: what falls due meanwhile is read together, ten minutes late on average"""
+"""seconds of a folder of due pages; the least jump, and the simulator's tick"""
+POLICIES = ("obsolescence", "freshness", "mixed", "uniform", "proportional", "kolobov")
+MEMORY = Path("/dev/shm")  # noqa: S108  # a file system in memory, where the machine has one
+STEPS = 20
+"""times that a run tells how far it is"""
+Tell = Callable[[str], None]
 
 
-class Jumping:
-    """A daemon on a clock of its own."""
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run. share: reads a day for each page."""
 
-    def __init__(self, single: Single, clock: ManualClock, seen: Callable[[float], None] = lambda now: None) -> None:
-        """seen: called each time that nothing more is to be done at a moment."""
-        self.single, self.clock, self.seen = single, clock, seen
-        self.jumps = 0
+    pages: int
+    days: float
+    share: float
+    policy: str = "obsolescence"
+    seed: int = 1
+    execution: str = "folders"
 
-    def busy(self) -> bool:
-        """Something is on its way that needs no time to pass."""
-        single = self.single
-        waiting = len(single.queue) and (single.pool.next_ready_in() or 0.0) <= 0.0
-        return bool(
-            single.pool.in_flight
-            or waiting
-            or single.unsynced
-            or not single.loads.quiet
-            or single.bus.waiting("orders")
-            or not all(loop.quiet for loop in single.loops)
-        )
+    def web(self) -> Web:
+        return Web(seed=self.seed, pages=self.pages, hosts=max(8, self.pages // HOSTS_PER), origin=ORIGIN)
 
-    async def rest(self) -> None:
-        """Until nothing is on its way. MachineError: it hangs, or a node failed."""
-        real = SystemClock()
-        deadline = real.monotonic() + PATIENCE
-        await asyncio.sleep(0)
-        while self.busy():
-            await asyncio.sleep(LOOK)
-            self.single.check()
-            if real.monotonic() > deadline:
-                raise MachineError("daemon: something is on its way and does not arrive (a bug)")
+    @property
+    def begin(self) -> float:
+        """Wall clock from which on it is measured."""
+        return ORIGIN + BURN * self.days * DAY
 
-    async def settle(self) -> None:
-        """Until there is nothing to do at this moment: a turn of every page node orders nothing more."""
-        single = self.single
-        while True:
-            await self.rest()
-            before = single.leased
-            for loop in single.loops:
-                await loop.turn()
-            if single.leased <= before:
-                return await self.rest()
+    @property
+    def end(self) -> float:
+        return ORIGIN + self.days * DAY
 
-    async def until(self, t: float) -> None:
-        """Live on to this moment (wall clock)."""
-        while self.clock.time() < t:
-            await self.settle()
-            now = self.clock.time()
-            self.seen(now)
-            self.clock.advance(min(max(self._next() - now, GRAIN), LONGEST, t - now))
-            self.jumps += 1
-        await self.settle()
-
-    def _next(self) -> float:
-        """When something can happen again."""
-        ready = self.single.pool.next_ready_in()
-        due = min(node.planner.next_time() for node in self.single.nodes)
-        return min(due, math.inf if ready is None else self.clock.time() + ready)
+    def settings(self, per_day: float) -> Settings:
+        options = {
+            "crawl.scope": "any",
+            "fetch.only_net": ("127.0.0.0/8",),
+            "politeness.delay": 0.0,
+            "refresh.policy": self.policy,
+            "refresh.bandwidth": per_day / DAY,
+            "refresh.time_unit": TIME_UNIT,
+            "store.commit_seconds": 0.002,
+        }
+        if self.execution != "folders":
+            options["refresh.execution"] = self.execution
+        return load((), {}, options)
 
 
-class Checks:
-    """Does the interval that `xyro status` shows cover the truth? Asked CHECKS times over the measured days.
-
-    The audits' interval is of the mean freshness over their window; the truth is the mean over the same time.
-    """
-
-    def __init__(self, live: Live, begin: float, end: float) -> None:
-        self.live, self.begin, self.every = live, begin, (end - begin) / CHECKS
-        self.single: Single | None = None
-        self.made = self.covered = 0
-        self.error: list[float] = []
-        """of the model's estimate of a moment, at each check"""
-        self._times: list[float] = []
-        self._fresh: list[float] = []
-
-    def seen(self, now: float) -> None:
-        """The crawl has done all there was to do now."""
-        self._times.append(now)
-        self._fresh.append(self.live.fresh_now(now))
-        if self.single is not None and now >= self.begin + (self.made + 1) * self.every - GRAIN:
-            self._check(fresh_now(self.single.nodes, now), now)
-
-    def _check(self, told: Mapping[str, Any], now: float) -> None:
-        audit = told["audit"]
-        self.made += 1
-        self.error.append(told["freshness"] - self._fresh[-1])
-        if audit["audits"]:
-            first = bisect_left(self._times, now - audit["over_s"])
-            self.covered += audit["low"] <= fmean(self._fresh[first:]) <= audit["high"]
-
-    def report(self) -> dict[str, Any]:
-        return {"checks": self.made, "covered": self.covered, "model_error": round(fmean(self.error), 4)}
+FULL = ((20_000, 60.0, 0.2), (20_000, 20.0, 0.5), (20_000, 20.0, 0.05))
+QUICK = ((2_000, 30.0, 0.2),)
+"""(pages, days, reads a day for each page), the longest first: they go side by side"""
 
 
-def run(pages: int, days: float, share: float, policy: str, seed: int) -> dict[str, Any]:
+def run(pages: int, days: float, share: float, policy: str, seed: int, execution: str = "folders") -> dict[str, Any]:
     """One run; its report."""
+    return measure(Trial(pages, days, share, policy, seed, execution))
+
+
+def measure(trial: Trial, on: Path | None = None, tell: Tell = lambda text: None) -> dict[str, Any]:
+    """on: directory in which the data directory is made, for as long as the run lasts."""
     import uvloop
 
-    web = Web(seed=seed, pages=pages, hosts=max(8, pages // HOSTS_PER), origin=ORIGIN)
     began = SystemClock().monotonic()
-    with tempfile.TemporaryDirectory(prefix="xyro-daemon-") as directory:
-        measured = uvloop.run(_live(Path(directory) / "data", web, days, share, policy))
-    wall = SystemClock().monotonic() - began
-    return {**measured, "seconds": round(wall, 1)}
+    live = Live(trial.web())
+    settings = trial.settings(trial.share * len(live.pages))
+    with tempfile.TemporaryDirectory(prefix="xyro-daemon-", dir=on) as directory:
+        checks, jumps = uvloop.run(_live(trial, live, settings, Path(directory) / "data", tell))
+    told = live.told(trial.days, BURN * trial.days, checks.start)
+    asked = Asked(rules_of(settings.refresh).policy, trial.execution, trial.share, TIME_UNIT)
+    expected, known = (predicted(told, asked, exact).freshness for exact in (False, True))
+    found = _report(trial, live, checks, expected, known)
+    return {**found, "jumps": jumps, "seconds": round(SystemClock().monotonic() - began, 1)}
 
 
-async def _live(directory: Path, web: Web, days: float, share: float, policy: str) -> dict[str, Any]:
-    clock = ManualClock(web.shape.origin)
-    live = Live(web)
-    per_day = share * len(live.pages)
-    options = {
-        "crawl.scope": "any",
-        "fetch.only_net": ("127.0.0.0/8",),
-        "politeness.delay": 0.0,
-        "refresh.policy": policy,
-        "refresh.bandwidth": per_day / DAY,
-        "refresh.time_unit": TIME_UNIT,
-        "store.commit_seconds": 0.002,
-    }
-    async with WebServer(web, clock=clock, told=live.served) as server:
+async def _live(trial: Trial, live: Live, settings: Settings, directory: Path, tell: Tell) -> tuple[Checks, int]:
+    """The crawl, from its first read to the last day; the checks it stood, and jumps of the clock."""
+    clock = ManualClock(ORIGIN)
+    checks = Checks(live, trial.begin, trial.end)
+    async with WebServer(live.web, clock=clock, told=live.served) as server:
         live.web = server.web
-        settings = load((), {}, options)
         data = DataDir.open(directory, make=True)
         single = Single(data, settings, guard_of(settings.fetch), Bounds(forever=True), clock)
-        checks = Checks(live, web.shape.origin + BURN * days * DAY, web.shape.origin + days * DAY)
-        checks.single = single
-        daemon = Jumping(single, clock, checks.seen)
+        daemon = Jumping(single, clock, TIME_UNIT, checks.seen)
         try:
             single.start()
             await single.submit([server.entry])
-            return await _measured(daemon, live, days, share, policy, checks)
+            await daemon.settle()
+            checks.watch(single)
+            await _days(daemon, trial, live, tell)
         finally:
             await single.stop()
             data.close()
+    return checks, daemon.jumps
 
 
-async def _measured(
-    daemon: Jumping, live: Live, days: float, share: float, policy: str, checks: Checks
-) -> dict[str, Any]:
-    clock, origin = daemon.clock, live.web.shape.origin
-    await daemon.settle()
-    found = live.read_pages / len(live.pages)
-    await daemon.until(origin + BURN * days * DAY)
-    live.begin(clock.time())
-    await daemon.until(origin + days * DAY)
-    freshness = live.freshness(clock.time())
-    allowed = share * len(live.pages) * (1 - BURN) * days
-    predicted, known = _predictions(live, days, share, policy)
+async def _days(daemon: Jumping, trial: Trial, live: Live, tell: Tell) -> None:
+    """Live on day by day, and begin to measure when the burn-in is over."""
+    real, began = SystemClock(), SystemClock().monotonic()
+    steps = {ORIGIN + step / STEPS * trial.days * DAY for step in range(1, STEPS)}
+    for t in sorted({*steps, trial.begin, trial.end}):
+        await daemon.until(t)
+        if t == trial.begin:
+            live.begin(t)
+        day, lasted = (t - ORIGIN) / DAY, real.monotonic() - began
+        tell(f"{100 * trial.share:g} % a day: day {day:g} of {trial.days:g}, {lasted:.0f} s")
+
+
+def _report(trial: Trial, live: Live, checks: Checks, expected: float, known: float) -> dict[str, Any]:
+    freshness = live.freshness(trial.end)
+    allowed = trial.share * len(live.pages) * (1 - BURN) * trial.days
     held = {
-        "freshness": min(predicted, known) - FRESHNESS <= freshness <= max(predicted, known) + FRESHNESS,
-        "spending": abs(live.reads / allowed - 1) <= SPENDING,
-        "found": found == 1.0,
-        "meter": checks.covered >= COVERED * checks.made,
+        "freshness": abs(freshness / expected - 1.0) <= FRESHNESS,
+        "spending": abs(live.reads / allowed - 1.0) <= SPENDING,
+        "found": live.read_pages == len(live.pages),
+        "meter": checks.hold,
     }
     return {
         "ok": all(held.values()),
         "broken": [name for name, holds in held.items() if not holds],
-        "policy": policy,
-        "bandwidth": share,
-        "days": days,
+        "policy": trial.policy,
+        "execution": trial.execution,
+        "bandwidth": trial.share,
+        "days": trial.days,
         "pages": len(live.pages),
         "freshness": round(freshness, 4),
-        "predicted": round(predicted, 4),
+        "predicted": round(expected, 4),
+        "off": round(freshness / expected - 1.0, 4),
         "predicted_with_known_rates": round(known, 4),
         "reads": live.reads,
         "allowed": round(allowed),
         "spending": round(live.reads / allowed, 4),
         "meter": checks.report(),
-        "jumps": daemon.jumps,
     }
 
 
-def _predictions(live: Live, days: float, share: float, policy: str) -> tuple[float, float]:
-    """Freshness of the simulator: with rates learned as the daemon learns them, and with the true ones."""
-    world = live.world(days, BURN * days)
-    name = RULES.get(policy, policy)
-    learned = simulate(world, rule(name, world.born, 0), Estimator(last_modified=True).of(world), share)
-    known = simulate(world, rule(name, world.born, 0), Known(world), share)
-    return learned.freshness, known.freshness
+# -- the command -------------------------------------------------------------------------------------------------------
 
 
-FULL = ((20_000, 60.0, 0.2), (20_000, 20.0, 0.05), (20_000, 20.0, 0.5))
-QUICK = ((2_000, 30.0, 0.2),)
-"""(pages, days, reads a day for each page)"""
+def _tell(text: str) -> None:
+    sys.stderr.write(f"xyro lab daemon: {text}\n")
+
+
+def _reports(trials: Sequence[Trial], on: Path | None, jobs: int) -> Iterator[dict[str, Any]]:
+    """Of all runs, in their order; at most `jobs` at a time. XyroError: of the first one that failed, or was killed."""
+    one = partial(measure, on=on, tell=_tell)
+    if jobs == 1 or len(trials) == 1:
+        yield from map(one, trials)
+        return
+    with ProcessPoolExecutor(min(jobs, len(trials)), multiprocessing.get_context("spawn")) as pool:
+        try:
+            yield from pool.map(one, trials)
+        except BrokenProcessPool as error:
+            raise MachineError(f"a run was killed: {error}") from error
+
+
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="xyro lab daemon", description="Months of the daemon, on a clock that jumps.")
+    parser.add_argument("--quick", action="store_true", help="2,000 pages, 30 days: a minute")
+    parser.add_argument("--policy", default="obsolescence", choices=POLICIES)
+    parser.add_argument("--execution", default="folders", choices=("folders", "scan"), help="how due pages are found")
+    parser.add_argument("--seed", type=int, default=1, help="of the web [1]")
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="runs side by side [2]")
+    parser.add_argument("--on", type=Path, help="directory of the data directories [memory, where there is /dev/shm]")
+    return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code: 0 all holds, 1 something does not, 2 bad input, 3 the machine failed."""
-    parser = argparse.ArgumentParser(prog="xyro lab daemon", description="Months of the daemon, on a clock that jumps.")
-    parser.add_argument("--quick", action="store_true", help="2,000 pages, 30 days: a minute")
-    parser.add_argument("--policy", default="obsolescence", choices=("obsolescence", "freshness", "mixed", "uniform"))
-    parser.add_argument("--seed", type=int, default=1, help="of the web [1]")
-    options = parser.parse_args(arguments)
+    options = _parsed(arguments)
+    on = options.on or (MEMORY if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) else None)
+    rest = options.policy, options.seed, options.execution
+    trials = [Trial(*what, *rest) for what in (QUICK if options.quick else FULL)]
     ok = True
     try:
-        for pages, days, share in QUICK if options.quick else FULL:
-            said = run(pages, days, share, options.policy, options.seed)
+        for said in _reports(trials, on, max(1, options.jobs)):
             ok &= said["ok"]
             sys.stdout.write(json.dumps(said) + "\n")
             sys.stdout.flush()
     except XyroError as error:
-        sys.stderr.write(f"xyro lab daemon: {error}\n")
+        _tell(str(error))
         return 3 if isinstance(error, MachineError) else 2
     return 0 if ok else 1
 

@@ -1,8 +1,9 @@
-"""The benchmarks: `xyro lab speed ram | latency | pages | xml`. Everything stays on loopback; data is deleted.
+"""The benchmarks: `xyro lab speed ram | latency | pages | plan | xml`. Everything stays on loopback; data is deleted.
 
 ram        bytes of RAM per known URL, links/s into the frontier, us per page (design.md section 3 and 10)
 latency    many slow hosts at once: pages/s, RSS, event-loop lag
 pages      CPU per page and where it goes
+plan       what it costs to choose the pages to refresh out of millions, and to remember when
 xml        XML documents a second, validated and stored; RAM of documents that wait for parts
 """
 
@@ -17,9 +18,9 @@ from wire.errors import XyroError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0, 2 for bad input."""
+    """Exit code 0, 1 where a limit does not hold, 2 for bad input."""
     parser = argparse.ArgumentParser(prog="xyro lab speed", description="What a crawl costs, measured on loopback.")
-    names = parser.add_subparsers(dest="name", required=True, metavar="ram|latency|pages|xml")
+    names = parser.add_subparsers(dest="name", required=True, metavar="ram|latency|pages|plan|xml")
     ram = names.add_parser("ram", help="RAM per known URL, links/s into the frontier, us per page")
     ram.add_argument("--urls", type=_counting, default=2_000_000, help="known URLs at the end [2000000]")
     ram.add_argument("--group", type=_counting, default=50, help="reports a commit group [50]")
@@ -34,6 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     pages.add_argument("--scope", choices=("host", "domain", "any"), default="any", help="[any]")
     pages.add_argument("--max-pages", type=int, default=0, help="[0: all]")
     pages.add_argument("--runs", type=_counting, default=3, help="[3]")
+    plan = names.add_parser("plan", help="choosing what to refresh out of millions of pages; RAM a page for it")
+    plan.add_argument("--pages", type=_counting, default=10_000_000, help="known pages [10000000]")
+    plan.add_argument("--orders", type=_counting, default=10_000, help="pages chosen [10000]")
+    plan.add_argument("--runs", type=_counting, default=5, help="[5]")
     xml = names.add_parser("xml", help="XML documents/s, validated and stored; RAM of documents that wait")
     xml.add_argument("--documents", type=_counting, default=3000, help="[3000]")
     xml.add_argument("--size", type=_counting, default=20_000, help="bytes of each [20000]")
@@ -41,14 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     xml.add_argument("--waiting", type=int, default=100_000, help="documents that wait; 0: not measured [100000]")
     options = vars(parser.parse_args(arguments))
     try:
-        _run(options.pop("name"), options)
+        return _run(options.pop("name"), options)
     except XyroError as error:
         sys.stderr.write(f"xyro lab speed: {error}\n")
         return 2
-    return 0
 
 
-def _run(name: str, options: dict[str, Any]) -> None:
+def _run(name: str, options: dict[str, Any]) -> int:
     """Import what the benchmark needs, no more: RSS is measured."""
     if name == "ram":
         from crawl.bench.speed_ram import ram
@@ -58,10 +62,15 @@ def _run(name: str, options: dict[str, Any]) -> None:
         from crawl.bench.speed_xml import xml
 
         xml(**options)
+    elif name == "plan":
+        from crawl.bench.speed_plan import plan
+
+        return plan(**options)
     else:
         from crawl.bench import speed_crawl
 
         (speed_crawl.latency if name == "latency" else speed_crawl.pages)(**options)
+    return 0
 
 
 def _counting(text: str) -> int:

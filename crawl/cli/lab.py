@@ -72,6 +72,15 @@ def _daemon(options: list[str]) -> int:
 
 
 _passed_on("daemon", "Months of the daemon in minutes, on a clock that jumps.", _daemon)
+
+
+def _promises(options: list[str]) -> int:
+    from crawl.bench.promises import main as keep
+
+    return keep(options)
+
+
+_passed_on("promises", "Publications under full load, subscriptions over weeks.", _promises)
 _passed_on("soak", "Run the daemon at full speed and see whether it leaks.", _soak)
 _passed_on("opic", "Hold OPIC against the papers and exact PageRank.", _opic)
 _passed_on("xml", "Find XML sooner by a focus: measured on a computed web.", _xml)

@@ -54,12 +54,14 @@ def status(data: Path | None, as_json: bool) -> None:
         said = remote.get("/status")
     else:
         from crawl.looks.freshness import fresh_now
+        from crawl.looks.promised import stopped
         from crawl.looks.summary import summary
         from crawl.stopped import nodes_of
         from wire.clock import SystemClock
 
         with nodes_of(directory) as nodes:
-            said = {**summary(nodes), **fresh_now(nodes, SystemClock().time()), "running": False}
+            now = SystemClock().time()
+            said = {**summary(nodes), **fresh_now(nodes, now), "running": False, **stopped(nodes, now)}
     if as_json:
         click.echo(json.dumps(said))
         return

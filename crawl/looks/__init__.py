@@ -3,7 +3,8 @@
     views.py        the crawl at one boundary: rows of pages, links, hosts       output.py      as jsonl, csv, parquet
     status.py, summary.py   the few numbers of `xyro status`                     table.py       rows for people
     why.py, why_due.py, givers.py, told.py   every decision about one URL, in sentences
-    why_promised.py, waits.py   of what was promised, of loads that wait         freshness.py   how fresh it is
+    why_promised.py, promised.py   of what was promised, and what lateness costs freshness.py   how fresh it is
+    waits.py        of loads that wait
     trust.py        how far importances are to be trusted, and their trends      sites.py       sites by importance
     forecast.py     `xyro plan`: bandwidth against freshness                     audit.py       every invariant
     long_looks.py   the long ones over HTTP: streamed, aside from the crawl's own work

@@ -177,7 +177,7 @@ def _refresh(view: View) -> Iterator[str]:
             yield f"Refresh-Data of page {page}, which does not exist"
             continue
         read[page] = row.reads > 0
-        if row.changes > row.reads or row.first_read > row.last_read:
+        if row.changes > row.reads or row.first_read > row.last_read > 0:
             yield (
                 f"page {page}: {row.changes} changes in {row.reads} reads, first {row.first_read}, last {row.last_read}"
             )

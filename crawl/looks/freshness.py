@@ -9,32 +9,49 @@ from crawl.page_node import PageNode
 from crawl.turn.audits import together
 from refresh.delays import Delays, told
 from refresh.expected import Expected
+from refresh.meter import Found, calibrated
 
 
 def fresh_now(nodes: Sequence[PageNode], now: float) -> dict[str, Any]:
-    """`xyro status`: freshness as the model expects it and as audits found it, delays, bandwidth."""
+    """`xyro status`: how fresh all is now (by the model as audits correct it, and by the model alone), how fresh audits
+    found it, delays, bandwidth."""
     whole, detection, discovery = Expected(), Delays(), Delays()
     for meter in (node.meter for node in nodes):
         whole.merge(meter.expected)
         detection.merge(meter.detection.all)
         discovery.merge(meter.discovery.all)
+    seen = together([(node.meter.audits, node.meter.expected.importance) for node in nodes])
+    model = whole.freshness(now)
     return {
-        "freshness": _rounded(whole.freshness(now)),
+        "freshness": _rounded(None if model is None else calibrated(model, seen)),
+        "freshness_model": _rounded(model),
         "missed_changes": _rounded(whole.obsolescence(now)),
-        "audit": _audited(nodes, now),
+        "audit": _audited(nodes, seen, now),
+        "execution": _found_by(nodes),
         "detection_delay": told(detection),
         "discovery_delay": told(discovery),
         "refresh_per_second": {
             "planned": _rounded(sum(node.planner.pace.bandwidth for node in nodes)),
+            "promised": _rounded(sum(node.planner.pace.promised.rate(now) for node in nodes)),
             "spent": _rounded(sum(node.meter.spent.rate(now) for node in nodes)),
         },
     }
 
 
-def _audited(nodes: Sequence[PageNode], now: float) -> dict[str, Any]:
-    """What the audits found: mean freshness over the last `over_s` seconds, its 95 % interval; what the model expected
+def _found_by(nodes: Sequence[PageNode]) -> dict[str, Any]:
+    """How pages whose time has come are found: pages that go by their date, and of a scan those that are ranked and
+    the least index that is chosen (of partitions: the greatest)."""
+    told = [node.planner.due.told() for node in nodes]
+    counts: dict[str, Any] = {name: sum(one[name] for one in told) for name in ("dated", "ranked") if name in told[0]}
+    if "threshold" not in told[0]:
+        return {"by": told[0]["by"], **counts}
+    known = [one["threshold"] for one in told if one["threshold"] is not None]
+    return {"by": told[0]["by"], **counts, "threshold": max(known, default=None)}
+
+
+def _audited(nodes: Sequence[PageNode], seen: Found, now: float) -> dict[str, Any]:
+    """What the audits found: mean freshness over the last `over_s` seconds, its 99 % interval; what the model expected
     of the same pages; audits that count, and those ever whose read failed."""
-    seen = together([(node.meter.audits, node.meter.expected.importance) for node in nodes])
     return {
         "freshness": _rounded(seen.freshness),
         "low": _rounded(seen.low if seen.audits else None),

@@ -6,6 +6,7 @@ import resource
 from typing import Any
 
 from crawl.looks.freshness import fresh_now
+from crawl.looks.promised import costs
 from crawl.looks.summary import summary
 from crawl.single import Single
 from wire.messages import Priority
@@ -23,6 +24,7 @@ def running(single: Single) -> dict[str, Any]:
         "running": True,
         "published": single.publishing.told(),
         "subscribed": single.subscribed.told(),
+        **costs(single.nodes, single.subscribed.subscriptions, single.clock.time()),
         **({"clusters": [one.told() for one in single.clustered.clusters]} if single.clustered is not None else {}),
         **({"websub": single.websub.told()} if single.websub is not None else {}),
         "seconds": round(elapsed, 1),

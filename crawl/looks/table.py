@@ -46,9 +46,11 @@ def fields(said: Mapping[str, Any]) -> str:
 
 def _shown(value: object) -> str:
     if isinstance(value, dict):
-        return "  ".join(f"{name} {count:,}" for name, count in value.items() if count) or "none"
+        return "  ".join(f"{name} {_shown(count)}" for name, count in value.items() if count) or "none"
+    if isinstance(value, list):
+        return "; ".join(map(_shown, value)) or "none"
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int | float) else str(value)

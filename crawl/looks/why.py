@@ -59,7 +59,7 @@ def _because(view: View, page: int, now: float) -> list[str]:
     said = [_state(view, page), *of_host(view, page, now)]
     row = view.row(page)
     if row.reads and view.state[page] == State.READ:
-        said += [of_rate(row), *of_interval(view, page, row)]
+        said += [of_rate(row), *of_interval(view, page, row, now)]
     said += of_next(view, page)
     said += of_promises(view, page, now)
     if (children := view.children(page)) is not None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from crawl.looks.views import View, stamp
+from crawl.turn.scanned import Scanned, Standing
 from metadata.rows import RefreshRow
 from metadata.states import HASTENED, State
 from wire.urls import authority
@@ -27,7 +28,7 @@ def of_rate(row: RefreshRow) -> str:
     return f"{told} (give or take {sure:.0f} %)." if math.isfinite(sure) else f"{told}."
 
 
-def of_interval(view: View, page: int, row: RefreshRow) -> Iterator[str]:
+def of_interval(view: View, page: int, row: RefreshRow, now: float) -> Iterator[str]:
     """Its interval, the term that set it, and its next read."""
     planner, due = view.node.planner, int(view.due[page])
     if not planner.refreshing:
@@ -41,11 +42,24 @@ def of_interval(view: View, page: int, row: RefreshRow) -> Iterator[str]:
         )
         return
     interval = planner.interval(row)
+    if isinstance(planner.due, Scanned) and (standing := planner.due.standing(page, now)) is not None:
+        yield from _of_scan(standing)
+        return
     yield f"{_TERMS[interval.term](view, interval.seconds)} That makes {lasting(interval.seconds)} between two reads."
     if view.flags[page] & HASTENED:
         yield f"What is known beside its rate (a claim, a regular change, a cluster) sets its next read: {stamp(due)}."
     elif due:
         yield f"Its next read is due {stamp(due)}."
+
+
+def _of_scan(standing: Standing) -> Iterator[str]:
+    share = 100.0 * standing.worth / standing.threshold if standing.threshold > 0.0 else math.inf
+    how = f"By scan: its index is {standing.worth:.3g}, {share:.3g} % of the threshold {standing.threshold:.3g}, the "
+    yield how + "least that is read."
+    if share >= 100.0:
+        yield "It is among the next that are read."
+    else:
+        yield f"It gets there {stamp(standing.at)}, if nothing else changes."
 
 
 def _policy(view: View, seconds: float) -> str:
@@ -54,7 +68,7 @@ def _policy(view: View, seconds: float) -> str:
     if pace.rules.policy.name == "obsolescence":
         k = math.sqrt(2.0 * pace.multiplier)
         how += f": t = K / sqrt(importance x change rate), K = {k:.3g} days"
-    spread = f"so that {pace.population.pages:,} pages take {pace.bandwidth * 86_400:,.4g} reads a day"
+    spread = f"so that {pace.population.pages:,} pages take {pace.free(view.node.now) * 86_400:,.4g} reads a day"
     whose = "as set" if refresh.bandwidth else "as many as could be read lately"
     return f"{how}, {spread} ({whose})."
 

@@ -6,7 +6,8 @@
     promises.py    one partition's: deadlines, orders        rows.py        their rows
     notices.py     telling subscribers                       clustered.py   named sets that are read together
     watch.py       which known pages a target stands for     side_reads.py  key files, through the same pool
-    machine.py     what these need of single.py
+    door.py        how many connections the listener holds
+    machine.py     what these need of single.py           demand.py      how long before a notice its pages are read
 
 The state machines are pure and lie in refresh/ (publications, subscriptions, clusters, leases, allowance). What always
 holds: what was acknowledged is on disk; a claim is evidence weighed by trust, never a command; one publisher cannot

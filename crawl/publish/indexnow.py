@@ -35,6 +35,8 @@ WRONG = 600.0
 MOST_KEYS = 10_000
 MOST_WAITING, MOST_OF_HOST = 256, 4
 """publications that wait for their key: of all hosts, of one"""
+MOST_TEXT = 32 << 20
+"""characters of all URLs that wait for their key: anybody can make them wait"""
 CHECKS, ALL_CHECKS = 20, 2_000
 """publications with a key that is not known, an hour: of one host, of all"""
 AT_ONCE = 16
@@ -63,6 +65,8 @@ class IndexNow:
         self._known: dict[tuple[str, str, str], tuple[bool, float]] = {}
         """(host, key, location) -> (right, until when that is believed)"""
         self._waiting: dict[int, KeyedRow] = {}
+        self._text = 0
+        """characters of their URLs"""
         self._queue: deque[int] = deque()
         self._checking: set[str] = set()
         """hosts"""
@@ -73,10 +77,14 @@ class IndexNow:
         """Take up what was accepted with a key that nobody has looked at yet."""
         for key, value in self.single.nodes[0].partition.scan(keys.KEYED.prefix):
             number = keys.KEYED.split(key)
-            self._waiting[number] = rows.unpack_keyed(value)
+            self._hold(number, rows.unpack_keyed(value))
             self._next = max(self._next, number + 1)
             self._queue.append(number)
         self._go_on()
+
+    def _hold(self, number: int, row: KeyedRow) -> None:
+        self._waiting[number] = row
+        self._text += sum(map(len, row.urls))
 
     async def publish(self, host: object, key: object, location: object, urls: object) -> Verdict:
         """One submission; what came from the network is not trusted to be of any type."""
@@ -90,10 +98,11 @@ class IndexNow:
             return Verdict(422, "a key has 8 to 128 letters, digits or -")
         try:
             found = [canonical(url) for url in urls]
+            named = authority(canonical(f"{found[0].partition(':')[0]}://{host}/"))  # as URLs write it
             place = canonical(location) if location else f"{origin(found[0])}/{key}.txt"
         except InputError as error:
             return Verdict(400, str(error))
-        return await self._judge(host.lower(), key, place, list(dict.fromkeys(found)))
+        return await self._judge(named, key, place, list(dict.fromkeys(found)))
 
     async def _judge(self, host: str, key: str, place: str, urls: list[str]) -> Verdict:
         if any(authority(url) != host for url in (place, *urls)):
@@ -127,13 +136,15 @@ class IndexNow:
     async def _later(self, row: KeyedRow) -> Verdict:
         """Keep it until its key has been read."""
         of_host = sum(other.host == row.host for other in self._waiting.values())
-        if len(self._waiting) >= MOST_WAITING or of_host >= MOST_OF_HOST:
+        text = sum(map(len, row.urls))
+        full = len(self._waiting) >= MOST_WAITING or self._text + text > MOST_TEXT
+        if full or of_host >= MOST_OF_HOST:
             return Verdict(429, "too many wait for their key", 60.0)
         wait = self._unknown.take(row.host, 1.0, self.single.clock.monotonic())
         if wait:
             return Verdict(429, "too many keys of this host", wait)
         number, self._next = self._next, self._next + 1
-        self._waiting[number] = row
+        self._hold(number, row)
         partition = self.single.nodes[0].partition
         await self.single.loops[0].edit(lambda: partition.put(keys.KEYED.key(number), rows.pack(row)))
         self._queue.append(number)
@@ -176,7 +187,8 @@ class IndexNow:
             await self.single.loops[0].edit(lambda: partition.delete(keys.KEYED.key(number)))
         finally:
             self._checking.discard(row.host)
-            self._waiting.pop(number, None)
+            if self._waiting.pop(number, None) is not None:
+                self._text -= sum(map(len, row.urls))
 
     async def _read(self, row: KeyedRow) -> bool:
         """Does the key stand at its place?"""

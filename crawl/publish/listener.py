@@ -6,8 +6,9 @@
                      with `Authorization: Bearer TOKEN` of [publish] tokens: URLs of that host and of those below it
     GET  /websub/ID  POST /websub/ID            verification and content of a subscription of ours
 
-It is off unless [publish] listen names an address. Everything is bounded: bodies, seconds, requests at once, URLs an
-hour. Errors are {"error": "..."}.
+It is off unless [publish] listen names an address. Everything is bounded: connections (door.py), heads, bodies,
+requests at once, URLs an hour; each head, and each request, has to be whole within PATIENCE. Bodies are taken as they
+come: a content coding is not undone. Errors are {"error": "..."}.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ import logging
 import math
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Any
+from ipaddress import ip_address
+from typing import Any, cast
 
 from aiohttp import web
 
+from crawl.publish.door import MOST, MOST_OF_ADDRESS, Door
 from crawl.publish.indexnow import IndexNow, Verdict
 from crawl.publish.machine import Machine
 from crawl.publish.publishing import MOST_URLS, Publishing
@@ -35,6 +38,10 @@ AT_ONCE = 64
 """requests that are answered at once; more get 429"""
 PATIENCE = 20.0
 """seconds from a request's headers to its answer"""
+HEAD, HEADS = 8_190, 64
+"""bytes of a request line and of a header, headers"""
+BACKLOG = 128
+"""connections that the system holds until we take them"""
 SHUTDOWN = 2.0
 HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -71,6 +78,9 @@ class Listener:
         self._tokens = [(host, f"Bearer {token}".encode()) for host, token in single.settings.publish.tokens.items()]
         self._busy = 0
         self._runner: web.AppRunner | None = None
+        self._server: asyncio.Server | None = None
+        self.door: Door | None = None
+        self.patience = PATIENCE
 
     async def start(self, listening: socket.socket) -> None:
         """Answer on a socket of `listen`, which is closed in the end."""
@@ -85,12 +95,29 @@ class Listener:
             ]
         )
         self.indexnow.recover()
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN, keepalive_timeout=PATIENCE)
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            shutdown_timeout=SHUTDOWN,
+            keepalive_timeout=self.patience,
+            max_line_size=HEAD,
+            max_field_size=HEAD,
+            max_headers=HEADS,
+            lingering_time=SHUTDOWN,
+            auto_decompress=False,
+        )
         await self._runner.setup()
-        await web.SockSite(self._runner, listening).start()
+        server = self._runner.server
+        assert server is not None
+        local = ip_address(listening.getsockname()[0]).is_loopback
+        self.door = Door(cast(Callable[[], asyncio.Protocol], server), MOST if local else MOST_OF_ADDRESS)
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self.door.enter, sock=listening, backlog=BACKLOG)
 
     async def close(self) -> None:
         await self.indexnow.close()
+        if self._server is not None:
+            self._server.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -101,10 +128,12 @@ class Listener:
             return _error(429, "busy", again=1.0)
         self._busy += 1
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(self.patience):
                 return await handler(request)
         except TimeoutError:
-            return _error(408, "too slow")
+            slow = _error(408, "too slow")
+            slow.force_close()
+            return slow
         except web.HTTPException as error:
             return _error(error.status, error.reason)
         except InputError as error:
@@ -142,7 +171,8 @@ class Listener:
         said = self.publishing.said(given)
         readable, refused = self.publishing.readable(urls)
         own = [url for url in readable if _belongs(host_of(url), site)]
-        refused += [(url, f"not of {site}, which the token is for") for url in readable if url not in set(own)]
+        others = (url for url in readable if not _belongs(host_of(url), site))
+        refused += [(url, f"not of {site}, which the token is for") for url in others]
         if wait := self.publishing.allowance.take(site, len(own), self.single.clock.monotonic()):
             return _error(429, "too many URLs", again=wait)
         refused += await self.publishing.publish(own, said)

@@ -1,5 +1,8 @@
 """How a subscriber is told: a POST of JSON through the guarded client, or a command with the JSON on its input.
 
+A POST goes where a person asked for it, so robots.txt, which speaks to crawlers that read, is not asked; one goes to a
+host at a time (outbox.py), and Retry-After is obeyed.
+
 Commands come from the command line of the machine's owner only, are run without a shell, in a process group of their
 own, for SECONDS at most; what they print is dropped.
 """
@@ -15,22 +18,23 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from wire.errors import TheirError
+from xyro.fetcher import Posted
 
 SECONDS = 60.0
 _JSON = {"Content-Type": "application/json"}
-Post = Callable[[str, bytes, Mapping[str, str]], Awaitable[int]]
+Post = Callable[[str, bytes, Mapping[str, str]], Awaitable[Posted]]
 
 
-async def post(send: Post, url: str, notice: Mapping[str, Any]) -> str:
-    """Empty if it was taken (2xx), else why not."""
+async def post(send: Post, url: str, notice: Mapping[str, Any]) -> tuple[str, float]:
+    """(empty if it was taken (2xx), else why not; seconds for which the host wants to be left alone)"""
     try:
         async with asyncio.timeout(SECONDS):
-            status = await send(url, json.dumps(notice).encode(), _JSON)
+            status, again = await send(url, json.dumps(notice).encode(), _JSON)
     except TimeoutError:
-        return "timeout"
+        return "timeout", 0.0
     except TheirError as error:
-        return error.kind
-    return "" if 200 <= status < 300 else f"http-{status}"
+        return error.kind, 0.0
+    return ("", 0.0) if 200 <= status < 300 else (f"http-{status}", again)
 
 
 async def run(command: Sequence[str], notice: Mapping[str, Any], seconds: float = SECONDS) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import msgpack
 import msgspec
 
 from crawl.publish.clustered import Clustered
@@ -17,14 +16,14 @@ from crawl.publish.watch import Watch
 from crawl.turn.dates import Settled
 from crawl.turn.seams import Node
 from metadata import keys, rows
-from metadata.rows import PublishedRow
-from metadata.states import State
+from metadata.rows import PublishedRow, RefreshRow
+from metadata.states import HINTED, State
 from metadata.visits import Visit
-from refresh.evidence import outcome, weigh_rate
-from refresh.publications import TRUSTED, Publication, Publications, borne_out, hastened
+from refresh.evidence import outcome
+from refresh.publications import TELLING, TRUSTED, Publication, Publications, borne_out, hastened
 from refresh.subscriptions import Subscriptions
 from refresh.trust import Source, Trust
-from wire.messages import Links, LoadReport, Priority, Submit
+from wire.messages import LINK_HINT, LINK_KIND_MASK, LinkKind, LoadReport, PageReport, Priority, Submit
 from wire.urls import authority
 
 DAY = 86_400.0
@@ -52,10 +51,11 @@ class Promises:
         self.watch = Watch()
         self.clusters: Clustered | None = None
         self.readers: Subscriptions | None = None
-        self.discovered: Callable[[str, tuple[str, ...], Links], None] | None = None
-        """WebSub is on: told of each feed that names hubs"""
+        self.discovered: Callable[[str, tuple[str, ...], str], None] | None = None
+        """WebSub is on: told of each page that names hubs, and of its rel=self, empty where it has none"""
         self.kept: Mapping[str, Any] = {}
         """as it was stored: clusters and readers take theirs up when they are made"""
+        node.planner.promised.of = self.deadline
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -97,12 +97,13 @@ class Promises:
         trust = self.trust_of(publisher).of(Source.PUBLISHED)
         ordered = said.sure or trust >= TRUSTED
         if said.rate > 0.0:
-            self._hear_rate(page, said.rate, 1.0 if said.sure else trust)
+            self._hear_rate(page, said.rate, said.sure)
+        first = page not in self.publications.pages
         new = Publication(page, publisher, said.claim, said.at, said.deadline, not said.sure, ordered)
         kept = self.publications.accept(new)
         row = PublishedRow(kept.publisher, kept.claim, kept.at, kept.deadline, kept.learn, kept.ordered)
         self.node.partition.put(keys.PUBLISHED.key(page), rows.pack(row))
-        if not kept.ordered:
+        if first and not kept.ordered:  # what is said again and again is heard once a read
             self._hasten(page, said.at, trust)
         return ""
 
@@ -111,25 +112,35 @@ class Promises:
         if due and self.node.partition.states[page] == State.READ:
             self.node.planner.put_due(page, int(hastened(float(due), now, trust)))
 
-    def _hear_rate(self, page: int, rate: float, trust: float) -> None:
-        """A claimed rate is evidence of at most one change, once for each time that it is said with a claim."""
-        row = self.node.partition.row(page)
-        if row is None or not row.rate_b or page in self.publications.pages:
+    def _hear_rate(self, page: int, rate: float, sure: bool) -> None:
+        """A claimed rate is heard once for each time that it is said with a claim."""
+        if page in self.publications.pages:
             return
-        a, b = weigh_rate(row.rate_a, row.rate_b, rate, trust)
-        self.node.planner.rewrite(page, row, msgspec.structs.replace(row, rate_a=a, rate_b=b))
+        row = self.node.partition.row(page) or RefreshRow()
+        self.node.planner.rewrite(page, row, self.node.dates.beliefs.told(page, row, rate, sure))
+        if not row.reads:
+            self.node.partition.set_flag(page, HINTED)
 
     def trust_of(self, host: str) -> Trust:
-        """What a host's own word has been worth so far; asked for when it publishes, so nothing of it is in RAM."""
-        packed = self.node.partition.get(_trust_key(host))
-        return Trust.load(msgpack.unpackb(packed)) if packed else Trust()
+        """What a host's own word has been worth so far, in this as in all that it says of its pages."""
+        number = self.node.partition.hosts.numbers.get(host)
+        return Trust() if number is None else self.node.dates.beliefs.trust(number)
 
-    def meet(self, loads: Iterable[LoadReport]) -> None:
-        """Documents that were loaded in this turn: do they name hubs?"""
+    def meet(self, loads: Iterable[LoadReport], reports: Iterable[PageReport]) -> None:
+        """What was loaded, or read, in this turn: does it name hubs, in a feed or in its Link headers?"""
         if self.discovered is not None:
+            for report in reports:
+                if report.hubs:
+                    self.discovered(report.url, report.hubs, report.topic)
             for load in loads:
                 if load.hubs:
-                    self.discovered(load.url, load.hubs, load.links)
+                    self.discovered(load.url, load.hubs, topic_of(load))
+
+    def deadline(self, page: int) -> float:
+        """By when a page was promised to be read, to a publisher or to subscribers; 0 = to nobody."""
+        published = self.publications.deadline(page)
+        notice = self.readers.deadline(page + self.node.partition.base) if self.readers is not None else 0.0
+        return min(published, notice) if published and notice else published or notice
 
     # -- the end of a turn ---------------------------------------------------------------------------------------
 
@@ -145,38 +156,41 @@ class Promises:
             for one in settled:
                 if one.visit.state is State.READ:
                     self._keep_together(one, now, self.clusters)
-        if self.readers is not None and self.readers.overdue:
+        readers = self.readers
+        if readers is not None and (readers.awaited or readers.overdue):
             for one in settled:
-                self.readers.read(one.page + self.node.partition.base, now)
+                if one.visit.answered or one.report.final:
+                    readers.read(one.page + self.node.partition.base, now)
+        self.node.dates.beliefs.keep()
 
     def _settle(self, one: Settled, now: float) -> None:
         visit = one.visit
         read = visit.answered and (visit.state is State.READ or one.report.error in _GONE)
         true = self._truth(one, read)
-        outcome = self.publications.settled(one.page, now, read, true, one.report.final)
+        outcome = self.publications.settled(one.page, now, read, true, one.report.final, one.report.started)
         if outcome is None:
             return
-        self.node.partition.delete(keys.PUBLISHED.key(one.page))
+        if one.page not in self.publications.pages:
+            self.node.partition.delete(keys.PUBLISHED.key(one.page))
         if outcome.publication.learn and true is not None:
             self._learn(one, visit, true)
 
     def _truth(self, one: Settled, read: bool) -> bool | None:
         if not read:
             return None
-        seen = one.row is not None and one.row.reads > 0
-        there = one.row is not None and not one.row.gone_since
-        claim = self.publications.pages[one.page].claim
-        return borne_out(claim, seen, one.visit.changed, one.report.status, there)
+        row, said = one.row, self.publications.pages[one.page]
+        seen = row is not None and row.reads > 0
+        there = row is not None and not row.gone_since
+        news = row is not None and row.last_read >= said.at - TELLING and _showed_news(row)
+        return borne_out(said.claim, seen, one.visit.changed, one.report.status, there, news)
 
     def _learn(self, one: Settled, visit: Visit, true: bool) -> None:
         """The host's word is worth more, or less; what the page would have done anyway moves little."""
-        row, host = one.row, authority(one.report.url)
+        row = one.row
         chance = 0.5
         if row is not None and row.rate_b and row.last_read:
             chance = outcome(row.rate_a, row.rate_b, (one.report.ended - row.last_read) / DAY, True)
-        trust = self.trust_of(host)
-        trust.changed(Source.PUBLISHED, true, chance)
-        self.node.partition.put(_trust_key(host), msgpack.packb(trust.dump()))
+        self.node.dates.beliefs.published(self.node.partition.hosts_of[one.page], true, chance)
 
     def _keep_together(self, one: Settled, now: float, clusters: Clustered) -> None:
         base, planner = self.node.partition.base, self.node.planner
@@ -200,5 +214,14 @@ class Promises:
         return self.node.partition.states[page] in (State.READ, State.UNREAD)
 
 
-def _trust_key(host: str) -> bytes:
-    return keys.META.key(f"publisher {host}")
+def _showed_news(row: RefreshRow) -> bool:
+    """Was the last read the first one, or did it find a change?"""
+    return row.reads == 1 or (row.changes > 0 and row.last_change >= row.last_read)
+
+
+def topic_of(load: LoadReport) -> str:
+    """rel=self of a feed, empty where it has none."""
+    for target, flags in zip(load.links.urls, load.links.flags, strict=True):
+        if flags & LINK_KIND_MASK == LinkKind.CANONICAL and flags & LINK_HINT:
+            return target
+    return ""

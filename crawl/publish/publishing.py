@@ -75,7 +75,7 @@ def publications_told(all_of_them: Iterable[Any], now: float) -> dict[str, Any]:
     lags, waiting, overdue = Lags(), 0, 0
     for publications in all_of_them:
         waiting += len(publications)
-        overdue += publications.overdue(now)[0]
+        overdue += publications.overdue(now).pages
         for name in names:
             totals[name] += getattr(publications.counts, name)
         lags.counts = [a + b for a, b in zip(lags.counts, publications.counts.delays.counts, strict=True)]

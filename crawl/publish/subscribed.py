@@ -1,6 +1,6 @@
 """Subscriptions of a running crawl: refreshed before their notice is due, then told what changed since the last one.
 
-One heap says what is due (refresh/subscriptions.py); `run` orders pages, WORKERS tell notices. Rows are in partition 0:
+One heap says what is due (refresh/subscriptions.py); `run` orders pages, WORKERS tell notices, one a host (outbox.py). Rows are in partition 0:
 a subscription is on disk before it is acknowledged, and what was told is on disk after it was told: a crash in between
 repeats the notice, with the same number.
 """
@@ -8,7 +8,6 @@ repeats the notice, with the same number.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -17,23 +16,23 @@ import msgspec
 
 from crawl.looks.views import stamp
 from crawl.publish import notices
+from crawl.publish.demand import Demand
 from crawl.publish.machine import Machine
+from crawl.publish.outbox import NOBODY, Outbox
 from crawl.publish.rows import changes, described, made, present, stored
 from crawl.publish.watch import is_pattern, scan
 from crawl.seeds import why_refused
 from metadata import keys, rows
 from metadata.rows import RefreshRow, SubscriptionRow
 from metadata.states import State
-from refresh.subscriptions import Act, Subscriptions, lead
+from refresh.subscriptions import Act, Subscriptions
 from wire.errors import InputError
 from wire.messages import Priority
-from wire.urls import host_of, partition_of
+from wire.urls import authority, host_of, partition_of
 
 MOST = 100_000
 WORKERS = 8
 TICK = 0.5
-TYPICAL = 0.5
-"""seconds that a page takes, where politeness is switched off"""
 _NOTHING = RefreshRow()
 _READABLE = (State.READ, State.UNREAD, State.ERROR, State.FAILED)
 
@@ -48,10 +47,14 @@ class Subscribed:
         self.rows: dict[int, SubscriptionRow] = {}
         self._planned: dict[int, float] = {}
         """number -> since when its pages are being refreshed"""
-        self._ready: deque[int] = deque()
-        """notices that are due: filled by `run`, emptied by the workers, bounded by the subscriptions"""
-        self._work = asyncio.Semaphore(0)
+        self._outbox = Outbox()
+        """notices that are due: filled by `run`, emptied by `_send`, bounded by the subscriptions"""
+        self._telling = 0
+        """notices on their way, at most WORKERS"""
+        self._doing = 0
+        """of those that were due: neither planned nor told yet"""
         self._next = 1
+        self._demand = Demand(single)
 
     def recover(self) -> None:
         """Take up the subscriptions; their pages are known to the watch already."""
@@ -60,7 +63,7 @@ class Subscribed:
                 row = msgspec.structs.replace(row, seen=self._signatures(row.target))
             self.rows[number] = row
             self._next = max(self._next, number + 1)
-            self.subscriptions.add(number, row.every, row.due, self._lead(row.target), row.attempts)
+            self.subscriptions.add(number, row.every, row.due, self._demand.lead(row.target), row.attempts)
 
     # -- people --------------------------------------------------------------------------------------------------
 
@@ -74,7 +77,8 @@ class Subscribed:
         await self._follow(row.target)
         row = msgspec.structs.replace(row, seen=self._signatures(row.target))
         await self._store(number, row)
-        self.subscriptions.add(number, row.every, row.due, self._lead(row.target))
+        if number in self.rows:  # nobody ended it meanwhile
+            self.subscriptions.add(number, row.every, row.due, self._demand.lead(row.target))
         return number
 
     def _check(self, row: SubscriptionRow) -> None:
@@ -120,13 +124,12 @@ class Subscribed:
 
     def told(self) -> dict[str, Any]:
         """Counters, for `xyro status`."""
-        counts = self.subscriptions.dump()
-        return {
-            "subscriptions": len(self.rows),
-            **counts,
-            "lateness": round(counts["lateness"], 1),
-            "overdue_pages": len(self.subscriptions.overdue),
-        }
+        return subscriptions_told(len(self.rows), self.subscriptions)
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing is due now, no notice is on its way."""
+        return not self._doing and self.subscriptions.next_time() > self.single.clock.time()
 
     # -- the plan ------------------------------------------------------------------------------------------------
 
@@ -138,16 +141,18 @@ class Subscribed:
         }:
             await self.single.submit(unknown, seed=False)
         async with asyncio.TaskGroup() as group:
-            for _ in range(WORKERS):
-                group.create_task(self._tell_all())
             while True:
                 now = self.single.clock.time()
+                self._foresee()
                 due = self.subscriptions.pop(now)
-                await self._plan([one.number for one in due if one.act is Act.PLAN], now)
+                self._doing += len(due)
+                plans = [one.number for one in due if one.act is Act.PLAN]
+                await self._plan(plans, now)
+                self._doing -= len(plans)
                 for one in due:
                     if one.act is Act.NOTIFY:
-                        self._ready.append(one.number)
-                        self._work.release()
+                        self._put(one.number)
+                self._send(group)
                 wait = self.subscriptions.next_time() - self.single.clock.time()
                 await self.single.clock.sleep(min(max(wait, 0.0), TICK))
 
@@ -155,11 +160,11 @@ class Subscribed:
         """Order the pages of subscriptions whose notice comes near, all in one commit group a partition."""
         wanted: dict[int, dict[int, None]] = {}
         for number in numbers:
-            row = self.rows[number]
             self._planned[number] = now
-            for page in self.single.watch.pages(row.target):
-                if self.single.nodes[page >> 32].partition.states[page & 0xFFFF_FFFF] in _READABLE:
-                    wanted.setdefault(page >> 32, {})[page & 0xFFFF_FFFF] = None
+            pages = list(filter(self._is_readable, self.single.watch.pages(self.rows[number].target)))
+            self.subscriptions.promise(pages, self.subscriptions.due(number))
+            for page in pages:
+                wanted.setdefault(page >> 32, {})[page & 0xFFFF_FFFF] = None
 
         def order(partition: int) -> None:
             self.single.nodes[partition].want(list(wanted[partition]), Priority.ORDERED)
@@ -167,34 +172,50 @@ class Subscribed:
         await asyncio.gather(*(self.single.loops[q].edit(partial(order, q)) for q in wanted))
         for number in numbers:
             if number in self.rows:
-                self.subscriptions.planned(number, now, self._lead(self.rows[number].target))
+                self.subscriptions.planned(number, now, self._demand.lead(self.rows[number].target))
 
-    def _lead(self, target: str) -> float:
-        """Seconds before the notice that its pages are ordered: by their hosts' politeness."""
-        hosts: Counter[str] = Counter()
-        for page in self.single.watch.pages(target):
-            partition = self.single.nodes[page >> 32].partition
-            hosts[partition.hosts.names[partition.hosts_of[page & 0xFFFF_FFFF]]] += 1
-        polite = self.single.settings.politeness
-        delay = polite.min_delay if polite.delay is None else polite.delay
-        return lead((pages, delay + TYPICAL) for pages in hosts.values())
+    def _is_readable(self, page: int) -> bool:
+        return self.single.nodes[page >> 32].partition.states[page & 0xFFFF_FFFF] in _READABLE
+
+    def _foresee(self) -> None:
+        """Where more is promised of a host than it seemed, its notices are begun sooner."""
+        if self.rows and self._demand.count(row.target for row in self.rows.values()):
+            for number, row in self.rows.items():
+                self.subscriptions.foresee(number, self._demand.lead(row.target))
 
     # -- notices -------------------------------------------------------------------------------------------------
 
-    async def _tell_all(self) -> None:
-        while True:
-            await self._work.acquire()
-            number = self._ready.popleft()
-            if number in self.rows:
-                await self._tell(number)
+    def _put(self, number: int) -> None:
+        row = self.rows.get(number)
+        if row is None:  # unsubscribed meanwhile
+            self._doing -= 1
+        else:
+            self._outbox.put(number, authority(row.url) if row.url else NOBODY)
 
-    async def _tell(self, number: int) -> None:
+    def _send(self, group: asyncio.TaskGroup) -> None:
+        """Tell what may be told now."""
+        now = self.single.clock.time()
+        while self._telling < WORKERS and (next_one := self._outbox.take(now)) is not None:
+            self._telling += 1
+            group.create_task(self._deliver(group, *next_one))
+
+    async def _deliver(self, group: asyncio.TaskGroup, number: int, host: str) -> None:
+        again = await self._tell(number) if number in self.rows else 0.0
+        self._outbox.done(host, self.single.clock.time() + again if again else 0.0)
+        self._telling -= 1
+        self._doing -= 1
+        self._send(group)
+
+    async def _tell(self, number: int) -> float:
+        """-> seconds for which who was told wants to be left alone."""
         row, now = self.rows[number], self.single.clock.time()
         notice, missed, seen = self._notice(number, row, now)
-        send = notices.post(self.post, row.url, notice) if row.url else notices.run(row.command, notice)
-        error = await send
+        if row.url:
+            error, again = await notices.post(self.post, row.url, notice)
+        else:
+            error, again = await notices.run(row.command, notice), 0.0
         if number not in self.rows:  # unsubscribed meanwhile
-            return
+            return again
         now = self.single.clock.time()
         if error:
             self.subscriptions.failed(number, now, missed)
@@ -204,6 +225,7 @@ class Subscribed:
             row = msgspec.structs.replace(row, error="", sequence=row.sequence + 1, told_at=now, seen=seen)
         due, attempts = self.subscriptions.due(number), self.subscriptions.attempts(number)
         await self._store(number, msgspec.structs.replace(row, due=due, attempts=attempts))
+        return again
 
     def _notice(
         self, number: int, row: SubscriptionRow, now: float
@@ -251,3 +273,14 @@ class Subscribed:
         self.rows[number] = row
         partition = self.single.nodes[0].partition
         await self.single.loops[0].edit(lambda: partition.put(keys.SUBSCRIPTION.key(number), rows.pack(row)))
+
+
+def subscriptions_told(number: int, subscriptions: Subscriptions) -> dict[str, Any]:
+    """Counters of so many subscriptions, for people."""
+    counts = subscriptions.dump()
+    return {
+        "subscriptions": number,
+        **counts,
+        "lateness": round(counts["lateness"], 1),
+        "overdue_pages": len(subscriptions.overdue),
+    }

@@ -1,10 +1,14 @@
 """WebSub (W3C Recommendation 2018): hubs tell us when feeds have changed, for feeds that name a hub.
 
-    discovered  a feed was read whose links (or Link header) name a hub       -> its row is stored, the hub asked
+    discovered  a page was read whose Link headers, or a feed's links, name a hub   -> its row is stored, the hub asked
     verify      the hub asks back whether we meant it                         -> its challenge, once for each asking
     content     the hub sends the changed feed                                -> signature checked, then published:
                 the feed and those of its entries that are new or newer than their last read are ordered
     run         asks again, and renews each lease before it ends
+
+A hub is asked one thing at a time, and left alone as long as it asks for (Retry-After). One that takes what it is asked
+and never verifies is asked ever more seldom. What it sends says something of the feed's own host alone: entries on
+other hosts are found when the feed is read. A host has MOST_OF_HOST feeds at most, or one site could take all places.
 
 The callback's path and the secret are random, 128 bits or more, one pair a feed; a signature is required.
 """
@@ -16,6 +20,7 @@ import hashlib
 import hmac
 import logging
 import secrets
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from urllib.parse import urlencode
 
@@ -27,13 +32,14 @@ from crawl.publish.publishing import Publishing
 from loader.intake import Intake
 from metadata import keys, rows
 from metadata.rows import TopicRow
-from refresh.leases import LEASE, lease, next_asking, takes
+from refresh.leases import LEASE, lease, next_asking, takes, unheard
 from wire.errors import InputError, TheirError
-from wire.messages import LINK_HINT, LINK_KIND_MASK, Kind, LinkKind, Links, LoadReport, XmlPage
+from wire.messages import LINK_KIND_MASK, Kind, LinkKind, LoadReport, XmlPage
 from wire.urls import authority, canonical, host_of, partition_of
+from xyro.fetcher import Posted
 
-Post = Callable[[str, bytes, Mapping[str, str]], Awaitable[int]]
-MOST_TOPICS = 1_000
+Post = Callable[[str, bytes, Mapping[str, str]], Awaitable[Posted]]
+MOST_TOPICS, MOST_OF_HOST = 1_000, 50
 MOST_ENTRIES = 1_000
 """entries of one delivery that are looked at"""
 MOST_BODY = 4 << 20
@@ -58,6 +64,10 @@ class WebSub:
         self._rows: dict[int, TopicRow] = {}
         self._by_path: dict[str, int] = {}
         self._by_topic: dict[str, int] = {}
+        self._of_host: Counter[str] = Counter()
+        """feeds of each host"""
+        self._until: dict[str, float] = {}
+        """hosts of hubs that want to be left alone until then"""
         self._next = 1
 
     def recover(self) -> None:
@@ -68,6 +78,7 @@ class WebSub:
             self._next = max(self._next, number + 1)
 
     def _hold(self, number: int, row: TopicRow) -> None:
+        self._of_host[authority(row.topic)] += number not in self._rows
         self._rows[number] = row
         self._by_path[row.path] = self._by_topic[row.topic] = number
 
@@ -79,10 +90,12 @@ class WebSub:
 
     # -- discovery -----------------------------------------------------------------------------------------------
 
-    def discovered(self, url: str, hubs: Sequence[str], links: Links) -> None:
-        """A feed was read that names hubs. Stored and asked by the next round of `run`."""
-        topic = _topic(url, links)
+    def discovered(self, url: str, hubs: Sequence[str], said: str) -> None:
+        """A page was read that names hubs; `said`: its rel=self. Stored and asked by the next round of `run`."""
+        topic = said if said and authority(said) == authority(url) else url  # for others' pages it cannot speak
         if topic in self._by_topic or len(self._rows) >= MOST_TOPICS or not self.publishing.readable([topic])[0]:
+            return
+        if self._of_host[authority(topic)] >= MOST_OF_HOST:
             return
         hub = next((hub for hub in hubs if not self.single.scope.why_refused(hub)), None)
         if hub is None:
@@ -96,10 +109,18 @@ class WebSub:
     async def run(self) -> None:
         """Until cancelled: ask hubs when it is time."""
         while True:
-            now = self.single.clock.time()
-            due = [number for number, row in self._rows.items() if self._when(row) <= now][:AT_ONCE]
+            due = self._due(self.single.clock.time())
             await asyncio.gather(*(self._ask(number) for number in due))
             await self.single.clock.sleep(0.0 if len(due) == AT_ONCE else TICK)
+
+    def _due(self, now: float) -> list[int]:
+        """Feeds whose hubs are asked now: one of a hub's host, AT_ONCE of all."""
+        self._until = {host: until for host, until in self._until.items() if until > now}
+        of_hub: dict[str, int] = {}
+        for number, row in self._rows.items():
+            if self._when(row) <= now and (host := authority(row.hub)) not in self._until:
+                of_hub.setdefault(host, number)
+        return list(of_hub.values())[:AT_ONCE]
 
     def _when(self, row: TopicRow) -> float:
         return next_asking(row.state, row.asked, row.begun, row.until, row.failures)
@@ -108,8 +129,8 @@ class WebSub:
         """One request to a hub. The row is on disk before: the hub may verify before its answer is here."""
         row = self._rows[number]
         now = self.single.clock.time()
-        asked = "asked" if row.state == "denied" else row.state
-        await self._store(number, msgspec.structs.replace(row, asked=now, state=asked))
+        state = "asked" if row.state == "denied" else row.state
+        await self._store(number, msgspec.structs.replace(row, asked=now, state=state))
         form = {
             "hub.callback": self.callback + row.path,
             "hub.mode": "subscribe",
@@ -118,13 +139,15 @@ class WebSub:
             "hub.secret": row.secret,
         }
         try:
-            status = await self.post(row.hub, urlencode(form).encode(), _FORM)
+            status, again = await self.post(row.hub, urlencode(form).encode(), _FORM)
         except TheirError as error:
-            status = 0
+            status, again = 0, 0.0
             _log.info("WebSub: %s: %s", row.hub, error)
-        if not 200 <= status < 300:
-            row = self._rows[number]
-            await self._store(number, msgspec.structs.replace(row, failures=min(row.failures + 1, 32)))
+        row, taken = self._rows[number], 200 <= status < 300
+        if again and not taken:
+            self._until[authority(row.hub)] = self.single.clock.time() + again
+        if row.asked:  # it has not verified yet
+            await self._store(number, msgspec.structs.replace(row, failures=unheard(row.failures, taken)))
 
     async def verify(self, path: str, query: Mapping[str, str]) -> str | None:
         """The hub asks back: its challenge if we meant it, else None."""
@@ -160,20 +183,25 @@ class WebSub:
         now = self.single.clock.time()
         said = Said("changed", now, now + self.single.settings.publish.deadline)
         report = await asyncio.to_thread(_read, row.topic, body, mime, now)
-        urls = [row.topic, *(self._fresh(report) if report is not None else ())]
+        urls = [row.topic, *(self._fresh(row.topic, report) if report is not None else ())]
         readable, _ = self.publishing.readable(urls)
         if not self.publishing.allowance.take(host_of(row.topic), len(readable), self.single.clock.monotonic()):
             await self.publishing.publish(readable, said)
 
-    def _fresh(self, report: LoadReport) -> list[str]:
-        """Entries that were never read, or say that they changed since."""
+    def _fresh(self, topic: str, report: LoadReport) -> list[str]:
+        """Entries of the feed's own host that were never read, or say that they changed since."""
         dates = dict(report.modified)
         entries = [
             url
             for url, flags in zip(report.links.urls, report.links.flags, strict=True)
             if flags & LINK_KIND_MASK == LinkKind.FEED
         ]
-        return [url for url in entries[:MOST_ENTRIES] if self._is_news(url, dates.get(url, 0.0))]
+        own = authority(topic)
+        return [
+            url
+            for url in entries[:MOST_ENTRIES]
+            if authority(url) == own and self._is_news(url, dates.get(url, 0.0))
+        ]
 
     def _is_news(self, url: str, changed: float) -> bool:
         node = self.single.nodes[partition_of(host_of(url), len(self.single.nodes))]
@@ -199,14 +227,6 @@ def signed(secret: str, body: bytes, header: str) -> bool:
         return False
     right = hmac.new(secret.encode(), body, getattr(hashlib, method)).hexdigest()
     return hmac.compare_digest(right.encode(), given.strip().lower().encode("utf-8", "surrogateescape"))
-
-
-def _topic(url: str, links: Links) -> str:
-    """rel=self of a feed, if it is of the feed's own host; else the feed's URL."""
-    for target, flags in zip(links.urls, links.flags, strict=True):
-        if flags & LINK_KIND_MASK == LinkKind.CANONICAL and flags & LINK_HINT and authority(target) == authority(url):
-            return target
-    return url
 
 
 def _read(topic: str, body: bytes, mime: str, now: float) -> LoadReport | None:

@@ -14,7 +14,10 @@
     meter.py       how fresh all pages are, by the model and by audits.py (reads at random)
     planner.py     what to read next: wanted by people, to be tried again, due, rich
       pace.py        bandwidth, policy, intervals              due_pages.py  pages whose time has come, to the read
+      scanned.py     the same by a scan of all pages, if [refresh] execution says so
+      lines.py       due pages whose host has no room for them yet
       unread.py      pages never read, for hungry hosts        sharing.py    gamma between the two
+      promised.py    pages with a deadline, and what they may take of the bandwidth
       budgets.py     hosts that are shut, by hours.py          recount.py    all pages dated anew after a switch
     seams.py       what some of these need of their page node
 

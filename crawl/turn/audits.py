@@ -44,7 +44,7 @@ class Audits:
         self.partition = partition
         self.importance = importance
         self.share = 0.0
-        """of the reads"""
+        """of the reads of pages that had been read before"""
         self.window = Window()
         self.pending: dict[int, float] = {}
         """pages whose audit is out -> weight"""
@@ -55,7 +55,7 @@ class Audits:
         self._stored = True
 
     def answered(self, reads: int) -> None:
-        """So many reads were made, of any kind."""
+        """So many pages were read again. (First reads owe none: to read a page of just now again would say nothing.)"""
         self._owed = min(self._owed + self.share * reads, OWED)
 
     def choose(self, allowance: int) -> list[int]:

@@ -6,17 +6,24 @@ that priors are learned from. What is learned of hosts lies in their rows, in th
 is learned of kinds of pages in the node's dump.
 
     last_modified   of the report: believed if it is plausible in itself and its host is not doubted
-    said            claims of a page that wait for its next read: dates and rates of sitemaps and feeds, caching headers
+    said            claims of a page that wait for its next read: dates and rates of sitemaps and feeds, caching
+                    headers, rates that its publisher told (`told`)
+    published       what a host itself told of a page came out true or false
     counted         how the page counts in the populations: with this number it was put in, and is taken out again
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import msgpack
+import msgspec
+
 from configs.schema import Refresh
+from metadata import keys
 from metadata.manager import Partition
 from metadata.rows import RefreshRow, Said
 from metadata.visits import Visit, http_date
@@ -34,13 +41,15 @@ from refresh.change import (
     update,
     usable_last_modified,
 )
-from refresh.evidence import claimed_outcome, estimate, outcome, remember, weigh_age, weigh_rate
+from refresh.evidence import claimed_outcome, estimate, heard, outcome, remember, weigh_age, weigh_rate
 from refresh.periodic import Habit
 from refresh.trust import Source, Trust, plausible
 from wire.messages import Kind, PageReport
 
 _NEVER = RefreshRow()
 _BATCH = frozenset({"mle", "last-modified"})
+_PUBLISHERS = keys.META.key("publisher ")
+"""rows of an older version: what publishers' claims were worth, by name"""
 
 
 class Learnt(NamedTuple):
@@ -75,7 +84,7 @@ class Seen:
 
 
 class Beliefs:
-    """`learn` for each settled order of a turn, then `keep` once."""
+    """`learn` for each settled order of a turn, `told` and `published` of what its sites say; `keep` after these."""
 
     def __init__(self, partition: Partition, settings: Refresh, enough: int = 50) -> None:
         self.partition = partition
@@ -89,6 +98,8 @@ class Beliefs:
         self._moved: set[int] = set()
         """hosts of this turn whose row has to be stored"""
         self._priors: dict[tuple[int, Kind], Prior] = {}
+        self._adopted: list[bytes] = []
+        """rows of an older version that are to go with the next group"""
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -99,10 +110,21 @@ class Beliefs:
         """None: a directory from before there was any."""
         if state is not None:
             self.kinds.load(state["kinds"])
+        self._adopt()
+
+    def _adopt(self) -> None:
+        """Trust in publishers lay in rows of its own; it is their host's."""
+        for key, packed in self.partition.scan(_PUBLISHERS):
+            host = self.partition.hosts.numbers.get(keys.META.split(key).removeprefix("publisher "))
+            if host is not None:
+                self._settled(host).adopt(Trust.load(msgpack.unpackb(packed)), Source.PUBLISHED)
+            self._adopted.append(key)
 
     def keep(self) -> None:
-        """The end of a turn: rows of the hosts about which something was learned."""
+        """Rows of the hosts about which something was learned."""
         hosts = self.partition.hosts
+        while self._adopted:
+            self.partition.delete(self._adopted.pop())
         for host in self._moved:
             for kept, data in ((hosts.trust, self.trust(host).dump()), (hosts.rates, self._population(host).pack())):
                 if data:
@@ -120,6 +142,10 @@ class Beliefs:
         if found is None:
             found = self._trust[host] = Trust.load(self.partition.hosts.trust.get(host, b""))
         return found
+
+    def published(self, host: int, true: bool, chance: float) -> None:
+        """A host said that a page of its had changed, or was new; `chance`: that this was so anyway."""
+        self._settled(host).changed(Source.PUBLISHED, true, chance)
 
     def _settled(self, host: int) -> Trust:
         self._moved.add(host)
@@ -236,6 +262,22 @@ class Beliefs:
             return kept
         mark = b"d" if ages else b"b"
         return mark + remember(kept[1:], seen.tau, seen.visit.changed is True, age, ages)
+
+    def told(self, page: int, row: RefreshRow, rate: float, sure: bool) -> RefreshRow:
+        """The page's row when its publisher says that it changes `rate` times a day, evidence of at most one change.
+
+        Of a page never read it shapes the belief that its first read begins with; sure: the word of the crawl's owner,
+        which is not put to the test.
+        """
+        host = self.partition.hosts_of[page]
+        said = row.said if sure else having(row.said, Said(Source.PUBLISHED, host, 0, heard(rate)))
+        if not row.reads or not row.rate:
+            return msgspec.structs.replace(row, said=said)
+        weight = 1.0 if sure else self.trust(host).of(Source.PUBLISHED)
+        a, b = weigh_rate(row.rate_a, row.rate_b, rate, weight)
+        heavy = row.weight * math.sqrt(a / b / row.rate)  # the importance behind the weight stays
+        new = msgspec.structs.replace(row, rate_a=a, rate_b=b, weight=heavy, said=said)
+        return msgspec.structs.replace(new, counted=self.count(page, row, new))
 
     def count(self, page: int, old: RefreshRow | None, row: RefreshRow) -> int:
         """The page's rate goes into the populations that priors are learned from, in place of the one it had there.

@@ -75,7 +75,10 @@ class Dates:
             changes = rate(*learnt.belief)
             weight, pace = (r, changes) if self.joint is None else self.joint(one.page + base, r, changes)
             timing = self._timed(one, learnt)
-            due, heavy = self.planner.date(one.page, one.report, one.visit, one.row, weight, pace, now, timing, changes)
+            alone = weight == importance and pace == changes
+            due, heavy = self.planner.date(
+                one.page, one.report, one.visit, one.row, weight, pace, now, timing, changes, alone, learnt.belief[0]
+            )
             row = next_row(one.report, one.visit, one.row, learnt.belief, heavy)
             marks = one.row.marks if one.row is not None else ()
             if row.reads:

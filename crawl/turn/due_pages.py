@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl.turn.pace import DAY, Interval, Pace
+from crawl.turn.pace import DAY, Pace
 from crawl.turn.purse import Purse
 from metadata.manager import Partition
 from metadata.rows import RefreshRow
@@ -35,7 +36,7 @@ LATEST = 0xFFFF_FFFF
 """the last time that the column `due` can tell"""
 Pages = NDArray[np.uint32]
 _READ = int(State.READ)
-_NOTHING = RefreshRow()
+NOTHING = RefreshRow()
 
 
 class Governor:
@@ -58,7 +59,9 @@ class Governor:
 
 
 class DuePages:
-    """`file` after each read, `ready` each turn. The column `due` decides; what lies in a folder is a hint."""
+    """`dated` after each read, `ready` each turn. The column `due` decides; what lies in a folder is a hint."""
+
+    name = "folders"
 
     def __init__(self, partition: Partition, pace: Pace, purse: Purse, unit: int) -> None:
         self.partition = partition
@@ -80,6 +83,24 @@ class DuePages:
         begins = due.astype(np.int64) + self.folders.unit_seconds - 1
         self.folders.add(pages, np.minimum(begins, LATEST).astype(np.uint32))
 
+    def dated(self, page: int, due: int, rate: float, read_at: float) -> None:
+        """A page was read, or tried, at `read_at`; `due`: its next read, 0 = none.
+
+        rate: changes a day where its own importance and rate say when it is read next, 0 where something else does.
+        """
+        if due:
+            self.file(page, due)
+
+    def redate(self, page: int, due: int) -> None:
+        """Date a page anew by its row, after a switch."""
+        self.put(page, due)
+
+    def leave(self, page: int) -> None:
+        """The page is not to be refreshed now: it failed, or left the scope."""
+
+    def learned(self, page: int, rate: float) -> None:
+        """Its change rate was found to be another without a read of it."""
+
     def put(self, page: int, due: int) -> None:
         """Date a page anew."""
         self.partition.columns["due"][page] = due
@@ -100,24 +121,36 @@ class DuePages:
         self.put(page, second(now + rules.ceiling * DAY))
         return True
 
+    def told(self) -> dict[str, Any]:
+        """For people: `xyro status`."""
+        return {"by": self.name, "dated": len(self.folders)}
+
     # -- what is to be read --------------------------------------------------------------------------------------
 
     def ready(self, now: float, room: int) -> Iterator[tuple[int, RefreshRow]]:
         """Pages to read now and their rows, the longest due first; each yielded page is the caller's to file again."""
+        yield from self._begun(now, room)
+        if self.pace.fixed and not self.behind and now >= self._rest:
+            yield from self._early(now, min(room, EARLY_AT_ONCE))
+
+    def _begun(self, now: float, room: int) -> Iterator[tuple[int, RefreshRow]]:
+        """Pages of folders that have begun, as far as the credit goes."""
         most = min(DUE_AT_ONCE, room)
         if self.pace.fixed:
             self.governor.advance(now, self.pace.bandwidth)
             most = min(most, int(self.governor.credit))
-        for page in self.folders.pop(int(now), most).tolist() if most > 0 else ():
-            if not 0 < self.partition.columns["due"][page] <= now:
-                continue  # stale: it was read since and lies in a later folder
-            row = self.partition.row(page) or _NOTHING
+        for page in self._still_due(self.folders.pop(int(now), most), now) if most > 0 else ():
+            row = self.partition.row(page) or NOTHING
             if not self._deferred(page, row, now):
                 yield page, row
         begun = self.folders.next_due()
         self.behind = begun is not None and begun <= now
-        if self.pace.fixed and not self.behind and now >= self._rest:
-            yield from self._early(now, min(room, EARLY_AT_ONCE))
+
+    def _still_due(self, pages: Pages, now: float) -> list[int]:
+        """Without those that were read since, and lie in a later folder."""
+        due = self.partition.columns["due"][pages]
+        found: list[int] = pages[(due > 0) & (due <= now)].tolist()
+        return found
 
     def _deferred(self, page: int, row: RefreshRow, now: float) -> bool:
         """Is the page, by the multiplier of now, not due before a later unit? It is filed there."""
@@ -133,36 +166,56 @@ class DuePages:
         return True
 
     def _early(self, now: float, room: int) -> Iterator[tuple[int, RefreshRow]]:
-        """What would be next, as far as the credit goes; pages at a bound of their interval keep their time."""
-        kept: list[tuple[int, int]] = []
-        found = 0
-        for _ in range(EARLY_AT_ONCE):
-            if found >= room or self.governor.credit < 1.0:
-                break
-            head = self.folders.next_due()
-            if head is None:
-                break
-            page = int(self.folders.pop(head, 1)[0])
-            due = int(self.partition.columns["due"][page])
-            if not due or self._filed(due) // self.folders.unit_seconds != head // self.folders.unit_seconds:
-                continue  # stale
-            row = self.partition.row(page) or _NOTHING
-            interval = self.pace.of_row(row)
-            if not self._may_come_early(page, row, interval):
-                kept.append((page, due))
-            elif row.last_read + interval.seconds > due + max(SLACK * interval.seconds, self.folders.unit_seconds):
-                self.put(page, second(row.last_read + interval.seconds))
-            else:
-                found += 1
-                yield page, row
-        for page, due in kept:
-            self.file(page, due)
-        if not found:
+        """What would be next, as far as the credit goes; what has a time of its own keeps it."""
+        kept: list[Pages] = []
+        moved = looked = 0
+        while looked < EARLY_AT_ONCE and moved < room and self.affords and (ahead := self._next_few(kept)) is not None:
+            for turn, page in enumerate(ahead.tolist()):
+                if looked >= EARLY_AT_ONCE or moved >= room or not self.affords:
+                    kept.append(ahead[turn:])
+                    break
+                looked += 1
+                row = self.partition.row(page) or NOTHING
+                interval = self.pace.of_row(row)
+                later = row.last_read + interval.seconds
+                if row.weight <= 0.0 or interval.term != "policy":
+                    kept.append(ahead[turn : turn + 1])
+                    continue
+                moved += 1
+                due = int(self.partition.columns["due"][page])
+                if later > due + max(SLACK * interval.seconds, self.folders.unit_seconds):
+                    self.put(page, second(later))
+                else:
+                    yield page, row
+        for pages in kept:
+            self.recover(pages, self.partition.columns["due"][pages])
+        if not moved:  # where pages were only dated anew, those behind them may be next
             self._rest = now + self.folders.unit_seconds
 
-    def _may_come_early(self, page: int, row: RefreshRow, interval: Interval) -> bool:
-        dated = row.weight > 0.0 and not self.partition.flags[page] & HASTENED
-        return dated and interval.term == "policy"
+    def _next_few(self, kept: list[Pages]) -> Pages | None:
+        """Pages from the head of the folders that may be read before their time, as far as the columns tell; others are
+        kept (what failed, or is hastened, comes at its own time). None: nothing is filed, or too much was passed over.
+        """
+        head = self.folders.next_due()
+        if head is None or len(kept) >= EARLY_AT_ONCE:
+            return None
+        columns, unit = self.partition.columns, self.folders.unit_seconds
+        pages = self.folders.pop(head, DUE_AT_ONCE)
+        due = columns["due"][pages].astype(np.int64)
+        pages = pages[(due > 0) & (np.minimum(due + unit - 1, LATEST) // unit == head // unit)]  # others are stale
+        fixed = (columns["state"][pages] != _READ) | (columns["flags"][pages] & HASTENED > 0)
+        kept.append(pages[fixed])
+        free: Pages = pages[~fixed]
+        return free
+
+    @property
+    def affords(self) -> bool:
+        """May a read of the plan be made now, as far as the bandwidth that is set goes?"""
+        return not self.pace.fixed or self.governor.credit >= 1.0
+
+    def next_credit(self, now: float) -> float:
+        """When a read of the plan may be made again; infinite where one may be made now."""
+        return math.inf if self.affords else self.governor.when(now, self.pace.bandwidth)
 
     def spent(self) -> None:
         """A read of the plan was ordered."""

@@ -1,7 +1,7 @@
 """How fresh the collection is: what the model expects, what audit reads find, how long changes and births go unseen.
 
     expected    all refreshed pages by the model (refresh/expected.py); kept up as their rows change
-    audits      a share of the reads at random (audits.py), which need no model
+    audits      a share of the reads at random (audits.py), which need no model; `fresh` is the model as they correct it
     detection   from a change to the read that saw it; discovery: from a page's birth to its first read
     spent       reads of pages that had been read before, of any reason
 
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from configs.schema import Refresh
-from crawl.turn.audits import Audits
+from crawl.turn.audits import Audits, together
 from crawl.turn.guide import Guide
 from crawl.turn.pace import Pace
 from crawl.turn.purse import Purse
@@ -31,6 +31,7 @@ from metadata.visits import Visit, http_date
 from refresh.change import DAY, usable_last_modified
 from refresh.delays import Recent
 from refresh.expected import Expected, Held
+from refresh.meter import calibrated
 from refresh.split import BandwidthMeter
 from wire.messages import PageReport
 
@@ -90,8 +91,9 @@ class Meter:
             self._new.append(after)
 
     def fresh(self) -> float | None:
-        """Weighted freshness by the model, as of the last turn."""
-        return self.expected.freshness(self._now)
+        """Weighted freshness by the model, as the audits correct it, as of the last turn."""
+        model = self.expected.freshness(self._now)
+        return None if model is None else calibrated(model, together([(self.audits, self.expected.importance)]))
 
     def close(self, answered: int, now: float) -> None:
         """The turn ends, within its commit group; so many orders were answered."""
@@ -100,7 +102,7 @@ class Meter:
             self.expected.replace(self._old, self._new, now)
             self._old, self._new = [], []
         if answered:
-            self.audits.answered(answered)
+            self.audits.answered(self._refreshed)
             self.spent.count(now, self._refreshed)
             self._refreshed = 0
         self.audits.store()

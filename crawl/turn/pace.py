@@ -1,6 +1,7 @@
 """How often pages are read: what refresh may spend, the multiplier that spends it, and the interval of a page.
 
-    B            reads a second, set or measured (refresh/split.py Capacity: refresh's part while unread pages wait)
+    B            reads a second, set or measured (refresh/split.py Capacity: refresh's part while unread pages wait),
+                 less what promised pages take of them (promised.py)
     population   all refreshed pages by weight sqrt(r lambda) and change rate (refresh/population.py)
     multiplier   such that the intervals of all of them, bounds included, take B (refresh/policy.py): for P1's law
                  t = K / sqrt(r lambda), K = sqrt(2 mu) (P1 eq. 22)
@@ -25,9 +26,11 @@ from metadata.rows import RefreshRow
 from refresh.interval import Spread, weight
 from refresh.policy import Policy, Rules
 from refresh.population import Outlook, Population
-from refresh.split import BandwidthMeter, Capacity
+from refresh.split import BandwidthMeter, Bursts, Capacity
 
 DAY = 86_400.0
+LEAST_FREE = 0.1
+"""share of the bandwidth that the multiplier spends, however much is promised: dates stay within ten times"""
 DRIFT = 0.05
 """relative change of S, B or the number of pages after which the multiplier is found anew: some 250 times while a crawl
 grows to 100,000 pages, 7 us a page"""
@@ -88,6 +91,9 @@ class Pace:
         self.meter = BandwidthMeter()
         """reads made, of any kind"""
         self.capacity = Capacity()
+        self.paid = 0
+        """reads of promised pages since `renew`"""
+        self.promised = Bursts()
         self.counts = Counts()
         self.counting: Counts | None = None
         """while all pages are counted anew"""
@@ -168,7 +174,10 @@ class Pace:
         """Find the multiplier anew, if what it rests on has moved. True where it was."""
         if not self.known:
             return False
-        at = (self.spread.total, self.bandwidth, self.population.pages)
+        if self.paid:
+            self.promised.count(now, self.paid)
+            self.paid = 0
+        at = (self.spread.total, self.free(now), self.population.pages)
         if self._found is not None and now < self._again and not _moved(self._found, at):
             return False
         if self._found != at:
@@ -178,18 +187,23 @@ class Pace:
         self._found, self._again = at, now + MOST
         return True
 
-    def interval(self, importance: float, rate: float) -> Interval:
-        """Of a page of this importance (as it was measured) and change rate (a day)."""
+    def free(self, now: float) -> float:
+        """What promised pages leave of the bandwidth: they are read ahead of the plan, and it pays for them."""
+        bandwidth = self.bandwidth
+        return max(bandwidth - self.promised.rate(now), LEAST_FREE * bandwidth)
+
+    def interval(self, importance: float, rate: float, shape: float = math.inf) -> Interval:
+        """Of a page of this importance (as it was measured) and change rate (a day, mean of a belief of `shape`)."""
         if not self.known:  # P1's law needs S alone
             bounds = self.rules.floor * DAY, self.rules.ceiling * DAY
             return Interval(self.spread.interval(weight(importance, rate), self.bandwidth, *bounds), "policy")
-        days, term = self.rules.one_interval(importance * self.scale, rate, self.multiplier)
+        days, term = self.rules.one_interval(importance * self.scale, rate, self.multiplier, shape)
         return Interval(days * DAY, term)
 
     def of_row(self, row: RefreshRow) -> Interval:
         """Of a page as its row tells; importance as it was at its last read."""
         rate = row.rate
-        return self.interval(row.weight * row.weight / rate if rate else 0.0, rate)
+        return self.interval(row.weight * row.weight / rate if rate else 0.0, rate, row.rate_a)
 
     def spends_at(self, multiplier: float) -> float:
         """Reads a second that the refreshed pages take at this multiplier."""
@@ -208,6 +222,7 @@ class Pace:
             "scale": self.scale,
             "capacity": self.capacity.rate(),
             "law": self.law,
+            "promised": self.promised.dump(),
         }
 
     def store(self, partition: Partition) -> None:
@@ -225,6 +240,7 @@ class Pace:
         self.counts.population = Population.load(tuple(zip(*held, strict=True)) or ((), ()))
         self.multiplier, self.scale = state["multiplier"], state["scale"]
         self.capacity.held = state["capacity"]
+        self.promised = Bursts(*state.get("promised", ()))
         return bool(state["law"] == self.law)
 
 

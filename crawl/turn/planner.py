@@ -2,15 +2,19 @@
 
     wanted    filled by submits and loads, emptied by every turn; kept in LEASE rows over a restart
     retries   filled by temporary failures, emptied when their time has come
+    promised  filled from `wanted` with what has a deadline and the bandwidth does not allow for (promised.py)
     due       filled by every read while refreshing, emptied when their time has come (due_pages.py)
+    lines     filled from the due ones whose host has no room, emptied as its orders are answered (lines.py)
     unread    not a queue: a scan of the columns for hosts that run low on orders (unread.py)
     parked    filled from the first three with pages of hosts that a person holds, or that [[blackouts]] and [[budgets]]
               shut (budgets.py), emptied when the host opens
 
 At most `leases_per_host` orders a host are out (BLOCKING and ORDERED ones may exceed it), and ORDERS_OUT in all: that
-bounds the fetch queue. A lease is (page, epoch); the epoch carries the number of the process's start, so reports of
-orders of an earlier run are recognised as stale. Only wanted orders are stored: all others are found again from the
-columns. What a queue says is a hint: the columns decide whether the page is still wanted, due or to be tried again.
+bounds the fetch queue. Where due and unread pages of a host both wait they take turns by gamma (refresh/split.py
+Turns): neither side can hold all of a host's places for long. A lease is (page, epoch); the epoch carries the number of
+the process's start, so reports of orders of an earlier run are recognised as stale. Only wanted orders are stored: all
+others are found again from the columns. What a queue says is a hint: the columns decide whether the page is still
+wanted, due or to be tried again.
 
 How often a page is read is pace.py's to say; how discovery and refresh share the orders, sharing.py's.
 """
@@ -21,19 +25,24 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from configs.schema import Settings
 from crawl.turn.audits import Audits
 from crawl.turn.budgets import Limits
 from crawl.turn.due_pages import DuePages, second
+from crawl.turn.lines import Lines
 from crawl.turn.meter import Meter
 from crawl.turn.pace import DAY, Interval, Pace
+from crawl.turn.promised import Promised
 from crawl.turn.purse import Purse
 from crawl.turn.recount import Recount
+from crawl.turn.scanned import Scanned, dropped
 from crawl.turn.sharing import Sharing
 from crawl.turn.unread import Unread
 from metadata import keys, rows
@@ -45,7 +54,7 @@ from opic.choose import Sweep
 from refresh.ahead import MEAN, Ahead
 from refresh.due import DueFolders
 from refresh.interval import Spread, weight
-from refresh.split import BandwidthMeter
+from refresh.split import BandwidthMeter, Turns
 from wire.messages import FetchOrder, PageReport, Priority
 
 ORDERS_OUT = 50_000
@@ -62,7 +71,7 @@ _ERROR, _OUT, _DISALLOWED = int(State.ERROR), int(State.OUT), int(State.DISALLOW
 
 
 class Lease(NamedTuple):
-    """An order that is out. `row`: the page's Refresh-Data when it left."""
+    """An order that is out. `row`: the page's Refresh-Data when it left, None where there was none."""
 
     epoch: int
     row: RefreshRow | None
@@ -89,8 +98,11 @@ class Planner:
         self.limits = Limits(partition.hosts, settings.budgets, settings.blackouts)
         self.pace = Pace(settings.refresh, partition.facts["partitions"])
         self.sharing = Sharing(settings.refresh)
-        self.due = DuePages(partition, self.pace, purse, 1 if settings.crawl.refresh else settings.refresh.time_unit)
-        self.discovery = Unread(partition, purse, settings, self.limits)
+        self.due = self._execution()
+        self.promised = Promised(self.due, settings.publish.deadline, refreshing)
+        self.lines = Lines()
+        self.turns = Turns()
+        self.discovery = Unread(partition, purse, settings, self.limits, self.turns)
         self.recount: Recount | None = None
         """under way after a switch of policy or bounds"""
         self.boot = 1
@@ -98,6 +110,22 @@ class Planner:
         self._now = 0.0
         self._busy = False
         """at the last turn there was more to read than went out"""
+
+    def _execution(self) -> DuePages:
+        """Who finds the pages whose time has come. A bounded `crawl --refresh` reads ahead of it, by no scan."""
+        refresh, bounded = self.settings.refresh, self.settings.crawl.refresh
+        if self.refreshing and refresh.execution == "scan" and not bounded:
+            alone = refresh.guide == "importance"
+            return Scanned(self.partition, self.pace, self.purse, refresh.time_unit, self._shut_hosts, alone)
+        dropped(self.partition.columns)
+        return DuePages(self.partition, self.pace, self.purse, 1 if bounded else refresh.time_unit)
+
+    def _shut_hosts(self) -> NDArray[np.bool_]:
+        """Hosts whose pages could not be ordered now: held, shut, full, or with pages that wait for a place."""
+        hosts, count = self.partition.hosts, len(self.partition.hosts)
+        shut = ~hosts.open[:count] | (hosts.leased[:count] >= self.settings.store.leases_per_host)
+        shut[[*self.limits.until, *self.lines]] = True
+        return shut
 
     def reconfigure(self, settings: Settings) -> None:
         """Other settings (SIGHUP), between two turns: how often and what is read follows from the next turn on."""
@@ -156,6 +184,7 @@ class Planner:
     def dump(self) -> dict[str, Any]:
         return {
             **self.pace.dump(),
+            "execution": self.due.name if self.recount is None else "",
             "finder": self.finder.dump(),
             "boot": self.boot,
             "reads": self.discovery.reads,
@@ -165,7 +194,7 @@ class Planner:
 
     def load(self, state: Mapping[str, Any]) -> None:
         same = self.pace.load(state, self.partition)
-        if not same:
+        if not same or (isinstance(self.due, Scanned) and state.get("execution") != self.due.name):
             self.recount = Recount(self.partition, self.pace, self.purse, self.rewrite)
         self.discovery.finder = Sweep.load(state["finder"])
         self.boot = state["boot"] + 1
@@ -197,10 +226,13 @@ class Planner:
 
     # -- reports -------------------------------------------------------------------------------------------------
 
-    def settle(self, page: int) -> Lease:
-        """The order is answered: its lease ends."""
+    def settle(self, page: int) -> RefreshRow | None:
+        """The order is answered: its lease ends. The page's Refresh-Data as it is stored now, over which the report is
+        laid: while the order was out it may have changed (evidence of its change rate, a switch of policy)."""
         self.partition.unlease(page)
-        return self.leases.pop(page)
+        lease = self.leases.pop(page)
+        stored = lease.row is not None or self.partition.flags[page] & HINTED
+        return self.partition.row(page) if stored else None
 
     def drop(self, page: int, epoch: int) -> None:
         """The order was taken back unread (a person blocked its host): it is to be given out again, later."""
@@ -233,10 +265,14 @@ class Planner:
         now: float,
         timed: Callable[[float], float] | None = None,
         believed: float | None = None,
+        alone: bool = True,
+        shape: float = math.inf,
     ) -> tuple[int, float]:
         """(next read in seconds since 1970, 0 = none; weight of the page in S) after a report.
 
         believed: the change rate that the page's row will tell, if that is not the one by which it is dated.
+        alone: the importance and the rate are the page's own, no cluster's or guide's.
+        shape: of the belief whose mean the rate is, infinite = it is known.
         timed: seconds to the next read instead of the interval, where it is known when the page changes next.
         """
         state = visit.state
@@ -244,6 +280,7 @@ class Planner:
             old = row.weight if row is not None else 0.0
             self.pace.replace(page, row, old, rate if believed is None else believed)
             heapq.heappush(self.retries, (report.retry_at, page))
+            self.due.leave(page)
             return second(report.retry_at), old
         heavy = weight(importance, rate) if state is _GOOD else 0.0
         if importance * self.pace.scale < self.pace.rules.least:
@@ -251,19 +288,19 @@ class Planner:
         self.pace.replace(page, row, heavy, rate if believed is None else believed)
         self.pace.renew(now)
         self._weighted += (heavy > 0.0) - (row is not None and row.weight > 0.0)
-        wait = self._wait(importance, rate) if state is _GOOD else self._look_again(report, visit)
+        wait = self._wait(importance, rate, shape) if state is _GOOD else self._look_again(report, visit)
         moved = timed(wait) if timed is not None and state is _GOOD else wait
         due = second(now + moved) if moved else 0
         if self.ahead is not None and state is _GOOD:
             self.ahead.put(page, heavy, self.spread.total / max(self._weighted, 1))
-        elif due and self.refreshing:
-            self.due.file(page, due)
+        elif self.refreshing:
+            self.due.dated(page, due, rate if alone and heavy and moved == wait else 0.0, report.ended)
         self._hasten(page, moved != wait)
         return due, heavy
 
-    def _wait(self, importance: float, rate: float) -> float:
+    def _wait(self, importance: float, rate: float, shape: float) -> float:
         """Seconds to the next read of a page, or to the next look at one that the policy gives up."""
-        return min(self.pace.interval(importance, rate).seconds, self.pace.rules.ceiling * DAY)
+        return min(self.pace.interval(importance, rate, shape).seconds, self.pace.rules.ceiling * DAY)
 
     def _look_again(self, report: PageReport, visit: Visit) -> float:
         """Seconds to the next try of a page that failed for good, 0 = none is planned."""
@@ -281,7 +318,7 @@ class Planner:
         """Date a page anew. hastened: because something is known of it; else by its interval."""
         self._hasten(page, hastened)
         if self.refreshing:
-            self.due.put(page, due)
+            (self.due.put if hastened else self.due.redate)(page, due)
         else:
             self.partition.columns["due"][page] = due
             self.partition.columns.touch("due", page)
@@ -295,10 +332,8 @@ class Planner:
         if (old.weight, old.rate) != (new.weight, new.rate):
             self.pace.replace(page, old, new.weight, new.rate)
             self._weighted += (new.weight > 0.0) - (old.weight > 0.0)
+            self.due.learned(page, new.rate)
         self.partition.put(keys.REFRESH.key(page), rows.pack(new))
-        lease = self.leases.get(page)
-        if lease is not None:  # what its report finds will be laid over this
-            self.leases[page] = Lease(lease.epoch, new)
         if self.gauge is not None:
             self.gauge.moved(old, new if new.weight else None)
 
@@ -306,6 +341,7 @@ class Planner:
         """The page left the scope: it is read no more, and its weight leaves S. No order for it may be out."""
         self.partition.columns["due"][page] = 0
         self.partition.columns.touch("due", page)
+        self.due.leave(page)
         row = self.partition.row(page)
         if row is not None and row.weight:
             self.rewrite(page, row, msgspec.structs.replace(row, weight=0.0))
@@ -355,11 +391,13 @@ class Planner:
             self._take_retries(found, room, now)
             if self.refreshing and self.gauge is not None:
                 self._take_audits(self.gauge.audits, found, room)
-            crowded = self.refreshing and self._take_due(found, room, now)
+            if self.refreshing:
+                self._take_lined(found, room, now)
+                self._take_due(found, room, now)
             if self.ahead is not None:
                 self._take_early(self.ahead, found, room)
             self._take_unread(found, room, now)
-            self._busy = crowded or self.discovery.ready > 0
+            self._busy = len(self.lines) > 0 or self.due.behind or self.discovery.ready > 0
         self.pace.store(self.partition)
         return found
 
@@ -373,12 +411,24 @@ class Planner:
             self.recount = None
 
     def _take_wanted(self, found: list[FetchOrder], room: int) -> None:
-        flags = self.partition.flags
+        while len(found) < room and (page := self.promised.pop()) is not None:
+            self._take_one(page, Priority.ORDERED, found)
         for priority, queue in self.wanted.items():
             while queue and len(found) < room:
-                page = queue.popleft()
-                if flags[page] & WANTED and not flags[page] & LEASED and not self._park(page):
-                    found.append(self._order(page, priority, self.partition.row(page)))
+                self._take_one(queue.popleft(), priority, found)
+
+    def _take_one(self, page: int, priority: Priority, found: list[FetchOrder]) -> None:
+        """A page that is still wanted; where an order for it is out, that one moves up instead of waiting its turn."""
+        flags = self.partition.flags[page]
+        if not flags & WANTED:
+            return
+        if flags & LEASED:
+            found.append(self._raised(page, priority))
+        elif not self._park(page):
+            row = self.partition.row(page)
+            again = priority is Priority.ORDERED and row is not None and row.reads > 0
+            if not again or self.promised.pay(page):
+                found.append(self._order(page, priority, row))
 
     def _take_retries(self, found: list[FetchOrder], room: int, now: float) -> None:
         due, states, flags = self.partition.columns["due"], self.partition.states, self.partition.flags
@@ -388,28 +438,54 @@ class Planner:
             at, page = heapq.heappop(self.retries)
             if states[page] != _ERROR or flags[page] & LEASED or due[page] > at + 1 or self._park(page):
                 continue
-            if self._has_room(page):
+            if (promised := self.promised.of(page)) or self._has_room(page):
                 row = self.partition.row(page)
-                read_before = row is not None and row.reads > 0
-                found.append(self._order(page, Priority.REFRESH if read_before else Priority.DISCOVER, row))
+                level = Priority.REFRESH if row is not None and row.reads > 0 else Priority.DISCOVER
+                found.append(self._order(page, Priority.ORDERED if promised else level, row))
             else:
                 heapq.heappush(self.retries, (now + 1.0, page))
 
-    def _take_due(self, found: list[FetchOrder], room: int, now: float) -> bool:
-        """True: more was due than could be ordered."""
+    def _take_lined(self, found: list[FetchOrder], room: int, now: float) -> None:
+        """Pages that were due before, and have waited for their host since."""
+        due, now = self.partition.columns["due"], self.lines.latest(now)
+
+        def valid(page: int) -> bool:
+            return bool(0 < due[page] <= now) and self._may_refresh(page)
+
+        def claim(host: int) -> bool:
+            return len(found) < room and self.due.affords and self._claim(host)
+
+        most = self.settings.store.leases_per_host
+        for page in self.lines.take(self.partition.hosts.leased, most, valid, claim) if self.lines else ():
+            self._order_due(found, page, self.partition.row(page))
+
+    def _take_due(self, found: list[FetchOrder], room: int, now: float) -> None:
+        """Pages that become due now; those whose host has no room wait for it."""
         later = second(now + self.folders.unit_seconds)
-        crowded = False
         for page, row in self.due.ready(now, room - len(found)):
             if not self._may_refresh(page):
                 continue
-            if self._has_room(page):
-                if self.partition.states[page] != _DISALLOWED:  # to ask robots.txt again is no read
-                    self.due.spent()
-                found.append(self._order(page, Priority.REFRESH, row))
-            else:
-                crowded = True
+            host = self.partition.hosts_of[page]
+            if host not in self.lines and self._claim(host):
+                self._order_due(found, page, row)
+            elif self.partition.columns["due"][page] <= now:
+                self.lines.put(host, page)
+            else:  # it came before its time
                 self.put_due(page, later, hastened=bool(self.partition.flags[page] & HASTENED))
-        return crowded or self.due.behind
+
+    def _order_due(self, found: list[FetchOrder], page: int, row: RefreshRow | None) -> None:
+        if self.partition.states[page] != _DISALLOWED:  # to ask robots.txt again is no read
+            self.due.spent()
+        found.append(self._order(page, Priority.REFRESH, row))
+
+    def _claim(self, host: int) -> bool:
+        """May refresh take a place of this host? Where unread pages wait for it, too, they take turns."""
+        hosts = self.partition.hosts
+        room = self.settings.store.leases_per_host - int(hosts.leased[host])
+        if hosts.waiting[host]:
+            return self.turns.refresh(host, self.sharing.gamma, room)
+        self.turns.lend(host)
+        return room > 0
 
     def _take_audits(self, audits: Audits, found: list[FetchOrder], room: int) -> None:
         """Pages at random, beside the plan: a full host takes them, too, or what it has to read would be left out."""
@@ -430,7 +506,7 @@ class Planner:
         for page in ahead.pop(most) if most > 0 else ():
             if not self._may_refresh(page):
                 continue
-            if self._has_room(page):
+            if self._claim(self.partition.hosts_of[page]):
                 found.append(self._order(page, Priority.REFRESH, self.partition.row(page)))
             else:
                 ahead.put_after(page, MEAN // 64)
@@ -445,9 +521,11 @@ class Planner:
         return bool(self.partition.hosts.leased[host] < self.settings.store.leases_per_host)
 
     def _take_unread(self, found: list[FetchOrder], room: int, now: float) -> None:
-        for page, priority in self.discovery.take(room - len(found), bool(self.leases)):
-            if self.partition.hosts_of[page] in self.limits.until:
+        for page, priority in self.discovery.take(room - len(found), bool(self.leases), self.sharing.gamma):
+            host = self.partition.hosts_of[page]
+            if host in self.limits.until:
                 continue  # its host's budget ended with an order before it
+            self.turns.discovery(host)
             row = self.partition.row(page) if self.partition.flags[page] & HINTED else None
             found.append(self._order(page, priority, row))
         if self.sharing.seeks(now):
@@ -459,22 +537,30 @@ class Planner:
         epoch = self.boot << 32 | self._count
         partition.lease(page)
         self.leases[page] = Lease(epoch, row)
-        number = partition.hosts_of[page]
-        self.limits.count(number, self._now)
-        host = partition.hosts.clocks.get(number)
-        known = row or _NOTHING
+        self.limits.count(partition.hosts_of[page], self._now)
+        return self._message(page, priority, self.leases[page])
+
+    def _raised(self, page: int, priority: Priority) -> FetchOrder:
+        """The order that is out for the page, again, to take another level in the fetch queue."""
+        return replace(self._message(page, priority, self.leases[page]), raised=True)
+
+    def _message(self, page: int, priority: Priority, lease: Lease) -> FetchOrder:
+        partition = self.partition
+        host = partition.hosts.clocks.get(partition.hosts_of[page])
+        known = lease.row or _NOTHING
         whole = priority is Priority.BLOCKING or not self.settings.store.links
         return FetchOrder(
             page=page + partition.base,
             url=partition.url(page),
             priority=priority,
-            epoch=epoch,
+            epoch=lease.epoch,
             depth=int(partition.columns["depth"][page]),
             etag="" if whole else known.etag,
             last_modified="" if whole else known.last_modified,
             signature=known.signature,
             attempt=known.failures,
             not_before=host.next_at if host else 0.0,
+            deadline=self.promised.deadline(page, self._now) if priority is Priority.ORDERED else 0.0,
         )
 
     # -- rest ----------------------------------------------------------------------------------------------------
@@ -485,5 +571,6 @@ class Planner:
             return 0.0
         retry = self.retries[0][0] if self.retries else math.inf
         due = self.due.next_time(self._now) if self.refreshing else math.inf
+        credit = self.due.next_credit(self._now) if self.lines else math.inf
         opens = min((until for until, _ in self.limits.until.values()), default=math.inf)
-        return min(retry, due, opens)
+        return min(retry, due, credit, opens, self.promised.next_time(self._now))

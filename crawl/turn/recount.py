@@ -69,7 +69,7 @@ class Recount:
             counting.add(row.weight, row.rate)
             return 0.0
         importance = row.weight * row.weight / row.rate if row.weight else self._importance(page)
-        interval = self.pace.interval(importance, row.rate)
+        interval = self.pace.interval(importance, row.rate, row.rate_a)
         heavy = 0.0 if interval.term == "importance" else row.weight or weight(importance, row.rate)
         counting.add(row.weight, row.rate)
         if heavy != row.weight:  # counted as it was, so that both counts hear of it

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl.turn.dates import Dates
 from crawl.turn.planner import Planner
 from metadata.hot import Columns
 from metadata.manager import Partition
@@ -20,6 +21,7 @@ class Node(Protocol):
     partition: Partition
     columns: Columns
     planner: Planner
+    dates: Dates
 
     def resolve(self, urls: Sequence[str], depths: Sequence[int], exempt: bool = False) -> NDArray[np.int64]: ...
 

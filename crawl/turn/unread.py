@@ -22,6 +22,7 @@ from metadata.states import LEASED, State
 from opic.choose import Sweep
 from refresh.change import DEFAULT_PRIOR
 from refresh.plan import choose, crowd
+from refresh.split import Turns
 from wire.messages import Priority
 
 SCAN = 1 << 17
@@ -35,11 +36,12 @@ Ids = NDArray[np.int64]
 class Unread:
     """`take` fills hosts that run low; `reads`: of the crawl so far."""
 
-    def __init__(self, partition: Partition, purse: Purse, settings: Settings, limits: Limits) -> None:
+    def __init__(self, partition: Partition, purse: Purse, settings: Settings, limits: Limits, turns: Turns) -> None:
         self.partition = partition
         self.purse = purse
         self.settings = settings
         self.limits = limits
+        self.turns = turns
         self.finder = Sweep(target=0.1)
         self.reads = 0
         self.chosen: Ids = NO_PAGES
@@ -50,19 +52,16 @@ class Unread:
         """Few pages were read yet: breadth first (P1 section 3)."""
         return self.reads < self.settings.refresh.scout_pages
 
-    def take(self, room: int, busy: bool) -> Iterator[tuple[int, Priority]]:
+    def take(self, room: int, busy: bool, gamma: float = 50.0) -> Iterator[tuple[int, Priority]]:
         """Pages for hosts that run low, each up to its room, in one choice over the pages scanned.
 
-        busy: some order is out; else the scan goes on through all pages.
+        busy: some order is out; else the scan goes on through all pages. gamma: as of now.
         """
-        hosts, most = self.partition.hosts, self.settings.store.leases_per_host
-        count = len(hosts)
-        hungry = hosts.open[:count] & (hosts.waiting[:count] > 0) & (hosts.leased[:count] <= most // 2)
-        if self.limits.until:
-            hungry &= ~self.limits.shut[:count]
+        hosts, count = self.partition.hosts, len(self.partition.hosts)
+        spare = self._spare(gamma)
+        hungry = spare > 0
         if room <= 0 or not hungry.any():
             return
-        spare = np.where(hungry, most - hosts.leased[:count], 0).astype(np.int32)
         pages = self._scan(hungry, busy)
         if not len(pages):
             return
@@ -77,6 +76,22 @@ class Unread:
         self.chosen = pages[best]
         for page, units in zip(self.chosen.tolist(), cash[best].tolist(), strict=True):
             yield page, Priority.DISCOVER if units >= theta else Priority.SCOUT
+
+    def _spare(self, gamma: float) -> NDArray[np.int32]:
+        """Places for unread pages, by host: all that are free where half of them are, else what is kept for discovery
+        once it is a quarter of its part (a scan for every single place would be dear)."""
+        hosts, most = self.partition.hosts, self.settings.store.leases_per_host
+        count = len(hosts)
+        free = most - hosts.leased[:count]
+        spare = np.where(2 * free >= most, free, 0)
+        kept = self.turns.kept[:count]
+        if len(kept):
+            batch = kept >= max(1.0, gamma * most / 400.0)
+            np.maximum(spare[: len(kept)], np.minimum(kept, free[: len(kept)]), out=spare[: len(kept)], where=batch)
+        asked = hosts.open[:count] & (hosts.waiting[:count] > 0)
+        if self.limits.until:
+            asked &= ~self.limits.shut[:count]
+        return np.where(asked, spare, 0).astype(np.int32)
 
     def _urgency(self, pages: Ids, cash: Ids) -> Ids:
         """Breadth first while scouting, then cash, or what reaches the page's site as far as site_weight says."""

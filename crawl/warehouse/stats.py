@@ -119,7 +119,8 @@ class _Documents:
     def latest(self, url: str, row: VersionRow) -> None:
         self.count[row.kind.name] += 1
         if row.kind is Kind.DTD:
-            self.declared.add(row.tags)
+            if not row.problems:  # else it is no DTD, or was not judged alone: a module, or parts were not at hand
+                self.declared.add(row.tags)
             if len(self.parts) < MOST_DTDS:
                 self.parts[url] = set(row.parts)
             return

@@ -34,6 +34,8 @@ class Neighbours:
         self.pages = {f"/p{i}.html": f"<p>{i}</p>" for i in range(5)}
         self.files: dict[str, tuple[str, str]] = {f"/{KEY}.txt": (KEY, "text/plain")}
         self.gone: set[str] = set()
+        self.headers: dict[str, dict[str, str]] = {}
+        """path -> headers of its answers"""
         self.reads: Counter[str] = Counter()
         self.notices: list[dict] = []
         self.refuse = 0
@@ -56,7 +58,7 @@ class Neighbours:
             text, kind = self.files[path]
             return web.Response(text=text, content_type=kind)
         if path in self.pages:
-            return web.Response(text=self.pages[path], content_type="text/html")
+            return web.Response(text=self.pages[path], content_type="text/html", headers=self.headers.get(path))
         return web.Response(status=404)
 
     async def _notice(self, request: web.Request) -> web.Response:

@@ -44,7 +44,8 @@ def test_a_crawl_that_runs_as_fast_as_it_can_loses_at_most_two_groups_a_kill(tmp
 
 def test_documents_that_wait_survive_kills(tmp_path):
     """Small; `python -m lab.crash --xml --kills 200` is the long form."""
-    plan = Plan((Moment.WORK, Moment.SNAPSHOT), seconds=2.0, window=0.8, partitions=2, pages=200, hosts=6, xml=True)
+    shape = {"pages": 240, "hosts": 20, "seed": 1, "xml": True, "slow": 1.5}
+    plan = Plan((Moment.WORK, Moment.SNAPSHOT), seconds=2.0, window=2.0, partitions=2, **shape)
     outcome = ordeal(plan, tmp_path)
     assert outcome.violations == []
     assert not outcome.over

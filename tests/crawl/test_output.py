@@ -124,6 +124,17 @@ def test_fields_leave_out_what_is_nought_and_escape_the_rest():
     assert "read 1,200" in fields(said) and "dead" not in fields(said) and "\x1b" not in fields(said)
 
 
+def test_fields_show_words_fractions_and_tables_within_a_field():
+    said = {
+        "execution": {"by": "folders", "dated": 3_200},
+        "audit": {"freshness": 0.98, "low": None, "audits": 0},
+        "clusters": [{"name": "front", "pages": 2_000, "due": None}, {"name": "rest", "pages": 1}],
+        "empty": [],
+    }
+    shown = [line.split(None, 1)[1] for line in fields(said).splitlines()]
+    assert shown == ["by folders  dated 3,200", "freshness 0.98", "name front  pages 2,000; name rest  pages 1", "none"]
+
+
 def test_the_progress_line_tells_speed_known_queue_and_errors():
     said = {
         "reads_this_run": 1200, "pages_per_second": 99.6, "known": 5000, "states": {"unread": 7}, "in_flight": 4,

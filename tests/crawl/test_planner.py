@@ -16,6 +16,7 @@ from crawl.turn import unread
 from metadata import keys
 from metadata.states import State
 from refresh.ahead import Ahead
+from refresh.change import DAY
 from tests.crawl.rig import START, Crawl, in_memory_partition, report, url
 from wire.messages import Priority
 
@@ -188,8 +189,11 @@ def test_a_wanted_page_that_is_out_is_not_ordered_twice():
     crawl = seeded(url(0, 1))
     crawl.turn()
     crawl.submit(url(0, 1))
-    assert crawl.turn() == []
-    crawl.answer(crawl.order(url(0, 1)))
+    out = crawl.order(url(0, 1))
+    (raised,) = crawl.turn()
+    assert raised.raised and (raised.page, raised.epoch) == (out.page, out.epoch), "the same order, to go up"
+    assert raised.priority is Priority.ORDERED and len(crawl.node.planner.leases) == 1
+    crawl.answer(out)
     assert crawl.turn() == [], "the order that was out answered the wish, too"
     assert not any(crawl.node.planner.wanted.values())
 
@@ -328,13 +332,91 @@ def test_due_pages_share_their_hosts_room():
                    max_interval=100.0)  # fmt: skip
     crawl.run(lambda order: report(order, START))
     crawl.now += 300
-    first = crawl.turn()
-    assert len(first) == 3 and crawl.turn() == []
-    for order in first:
-        crawl.answer(order)
+    seen = []
+    while orders := crawl.turn():
+        assert len(orders) <= 3 and crawl.turn() == [], "they wait for their host, no longer"
+        seen += told(orders)
+        for order in orders:
+            crawl.answer(order)
+    assert sorted(seen) == [url(0), *(url(0, page) for page in range(1, 9))]
+    assert not crawl.node.planner.lines
+
+
+def both_sides(leases, gamma, due=150, new=200, hosts=1):
+    """A crawl whose hosts have `due` pages to be refreshed, all but one at once, and `new` ones never read."""
+    crawl = seeded(*(url(host, page) for host in range(hosts) for page in range(1, due)), leases=leases, scout=0,
+                   refreshing=True, gamma=gamma, audit=0.0, min_interval=DAY, max_interval=DAY)  # fmt: skip
+    crawl.run(lambda order: report(order, crawl.now))
+    shown = [url(host, page) for host in range(hosts) for page in range(due, due + new)]
+    crawl.room = 0
+    crawl.submit(url(0, 1))
     crawl.turn()
-    crawl.now += 121
-    assert len(crawl.turn()) == 3
+    crawl.room = 1
+    (order,) = crawl.turn()
+    crawl.room = 0
+    crawl.answer(order, shown, signature=b"n" * 16)
+    crawl.now += 3 * 86_400
+    crawl.turn()
+    crawl.room = 1 << 30
+    return crawl
+
+
+def sides(orders):
+    return ["refresh" if order.priority is Priority.REFRESH else "discovery" for order in orders]
+
+
+@pytest.mark.parametrize("leases", [1, 4, 64])
+@pytest.mark.parametrize("gamma", [0.0, 10.0, 50.0, 80.0, 100.0])
+def test_due_and_unread_pages_of_a_host_take_turns_by_gamma(leases, gamma):
+    """However few of its orders may be out, neither side keeps the other from them."""
+    crawl = both_sides(leases, gamma)
+    crawl.issued.clear()
+    while len(crawl.issued) < 100:
+        crawl.turn()
+        assert len(crawl.orders) == min(leases, len(crawl.orders) or 1)
+        crawl.answer(next(iter(crawl.orders.values())))  # one at a time, as hosts are read
+    got = sides(crawl.issued)
+    batch = max(1.0, gamma * leases / 400) + 1
+    for start in range(0, 100, 10):
+        for end in range(start + 10, 101, 10):
+            found = got[start:end].count("discovery")
+            assert abs(found - gamma / 100 * (end - start)) <= 2 * batch, (start, end)
+
+
+def test_every_page_gets_its_turn_on_every_host():
+    crawl = both_sides(4, 50.0, due=40, new=40, hosts=3)
+    crawl.issued.clear()
+    for _ in range(60):
+        crawl.turn()
+        for order in list(crawl.orders.values()):
+            crawl.answer(order)
+    pages = {url(host, page) for host in range(3) for page in range(1, 80)} - {url(0, 1)} | {url(0)}
+    assert collections.Counter(told(crawl.issued)) == dict.fromkeys(pages, 1)
+    assert sides(crawl.issued).count("refresh") == 3 * 39
+
+
+def test_where_nothing_else_waits_one_side_takes_all():
+    crawl = both_sides(4, 50.0, due=30, new=5)
+    crawl.issued.clear()
+    for _ in range(40):
+        crawl.turn()
+        for order in list(crawl.orders.values()):
+            crawl.answer(order)
+    assert sides(crawl.issued).count("refresh") == 29 and sides(crawl.issued).count("discovery") == 5
+    assert "discovery" not in sides(crawl.issued)[12:], "both in turn, then what remains"
+
+
+def test_due_pages_before_a_full_host_are_found_again_after_a_restart():
+    crawl = both_sides(4, 50.0, due=30, new=5)
+    crawl.turn()
+    assert crawl.node.planner.lines.pages() > 20
+    again = _reborn(crawl, refreshing=True)
+    seen = set()
+    for _ in range(40):
+        seen |= {order.url for order in again.turn() if order.priority is Priority.REFRESH}
+        for order in list(again.orders.values()):
+            again.answer(order)
+    assert seen == {url(0, page) for page in range(30) if page != 1}
 
 
 def test_intervals_follow_importance_and_change_rate():

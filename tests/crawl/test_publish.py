@@ -92,6 +92,31 @@ async def test_what_indexnow_refuses(tmp_path):
         assert running.published["published"] == 0 and not running.listener.indexnow._waiting
 
 
+async def test_a_host_may_be_written_as_people_write_it(tmp_path):
+    neighbours, serving, crawl = await both(tmp_path, fetch__only_net=(), crawl__scope="any")
+    async with serving, crawl() as running:
+        judge = running.listener.indexnow.publish
+        for host, url in (
+            ("EXAMPLE.org:443", "https://example.org:443/x"),
+            ("b\u00fccher.example", "http://b\u00fccher.example/x"),
+        ):
+            assert (await judge(host, KEY, None, [url])).status == 202
+        assert (await judge("example.org/x", KEY, None, ["https://example.org/y"])).status in (202, 422)
+        assert (await judge("", KEY, None, ["https://example.org/y"])).status == 400
+        assert (await judge("other.example", KEY, None, ["https://example.org/y"])).status == 422
+
+
+async def test_what_waits_for_its_key_is_bounded_in_all(tmp_path, monkeypatch):
+    monkeypatch.setattr(indexnow, "MOST_TEXT", 60)
+    neighbours, serving, crawl = await both(tmp_path)
+    async with serving, crawl() as running:
+        paths = [f"/{'x' * 40}{i}" for i in range(3)]
+        assert (await running.ask("POST", "/indexnow", json=indexed(neighbours, *paths)))[0] == 429
+        assert (await running.ask("POST", "/indexnow", json=indexed(neighbours, "/p1.html")))[0] == 202
+        await running.until(lambda: not running.listener.indexnow._waiting)
+        assert running.listener.indexnow._text == 0
+
+
 async def test_unknown_keys_of_a_host_are_few_an_hour(tmp_path, monkeypatch):
     monkeypatch.setattr(indexnow, "CHECKS", 3)
     neighbours, serving, crawl = await both(tmp_path)

@@ -8,9 +8,11 @@ import pytest
 
 from configs.load import load
 from crawl.lifespan import _public
-from crawl.publish.websub import signed
+from crawl.publish.websub import MOST_OF_HOST, signed
+from refresh.publications import MOST_WAITING
 from tests.crawl.neighbours import Neighbours, crawling
 from wire.errors import InputError
+from xyro.fetcher import Posted
 
 FEED = """<feed xmlns="http://www.w3.org/2005/Atom"><title>t</title><updated>2024-01-01T00:00:00Z</updated>
 <link rel="hub" href="{hub}"/><link rel="self" href="{self}"/><entry><title>e</title><id>i</id>
@@ -64,6 +66,20 @@ async def test_discovery_verification_and_content(tmp_path):
             await running.until(lambda: running.published["in_time"] == 2)
             assert neighbours.reads["/feed.xml"] == reads + 1 and neighbours.reads["/fresh.html"] == 1
             assert running.single.websub.told() == {"topics": 1, "active": 1, "delivered": 1, "unsigned": 0}
+
+
+async def test_a_page_names_its_hub_in_a_header(tmp_path):
+    neighbours = Neighbours()
+    async with neighbours.serving():
+        link = f'<{neighbours.url("/hub")}>; rel="hub", <{neighbours.url("/p3.html")}>; rel="self"'
+        neighbours.headers["/p2.html"] = {"Link": link}
+        neighbours.headers["/p4.html"] = {"Link": f"<{neighbours.url('/hub')}>; rel=preload"}
+        async with crawling(tmp_path / "d", neighbours, publish__websub=True) as running:
+            asked, _ = await verified(running, neighbours)
+            assert asked["hub.topic"] == neighbours.url("/p3.html")
+            assert running.single.websub.told()["topics"] == 1
+        async with crawling(tmp_path / "e", neighbours) as running:  # websub is off
+            assert running.single.websub is None
 
 
 async def test_what_is_not_signed_right_is_ignored_but_acknowledged(tmp_path):
@@ -138,3 +154,49 @@ def test_settings_that_cannot_work_are_refused_before_anything_starts():
     for overrides in ({"publish.websub": True}, {"publish.websub": True, "publish.callback": "https://c.example"}):
         with pytest.raises(InputError, match="websub needs"):
             _public(load(overrides=overrides))
+
+
+async def test_a_delivery_speaks_for_the_feeds_own_host_alone(tmp_path):
+    neighbours = Neighbours()
+    async with neighbours.serving():
+        with_feed(neighbours)
+        async with crawling(tmp_path / "d", neighbours, publish__websub=True, crawl__scope="any") as running:
+            asked, _ = await verified(running, neighbours)
+            body = with_feed(neighbours).replace(neighbours.url("/entry.html").encode(), b"http://127.0.0.9/victim")
+            headers = {"X-Hub-Signature": sign(asked["hub.secret"], body), "Content-Type": "application/atom+xml"}
+            assert (await running.ask("POST", path_of(asked), data=body, headers=headers))[0] == 202
+            await running.until(lambda: running.published["in_time"] == 1)
+            assert running.published["published"] == 1, "the feed; nothing is said of another host's pages"
+            assert running.single.nodes[0].promises.publications.room("127.0.0.9") == MOST_WAITING
+
+
+async def test_a_hub_is_asked_one_thing_at_a_time_and_left_alone_when_it_asks_for_that(tmp_path):
+    neighbours = Neighbours()
+    async with neighbours.serving():
+        async with crawling(tmp_path / "d", neighbours, publish__websub=True) as running:
+            websub, asked = running.single.websub, []
+
+            async def post(url, body, headers):
+                asked.append(url)
+                return Posted(429, 3_600.0) if "/busy" in url else Posted(202)
+
+            websub.post = post
+            hub, other = neighbours.url("/busy"), "http://127.0.0.8/hub"
+            for i in range(3):
+                websub.discovered(neighbours.url(f"/p{i}.html"), [hub], "")
+            websub.discovered(neighbours.url("/p3.html"), [other], "")
+            await running.until(lambda: other in asked and hub in asked)
+            await asyncio.sleep(1.5)
+            assert asked.count(hub) == 1 and asked.count(other) == 1
+            silent = next(row for row in websub._rows.values() if row.hub == other)
+            assert websub._when(silent) >= silent.asked + 600.0 and silent.failures > 0, "it said yes, and nothing more"
+
+
+async def test_one_host_does_not_take_all_places(tmp_path):
+    neighbours = Neighbours()
+    async with neighbours.serving():
+        async with crawling(tmp_path / "d", neighbours, publish__websub=True) as running:
+            websub = running.single.websub
+            for i in range(2 * MOST_OF_HOST):
+                websub.discovered(neighbours.url(f"/many{i}"), [neighbours.url("/hub")], "")
+            assert websub.told()["topics"] == MOST_OF_HOST

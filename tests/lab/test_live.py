@@ -9,6 +9,7 @@ from lab.places import Doc
 from lab.refresh_copies import Copies
 from lab.shape import DAY, ORIGIN
 from lab.web import Web
+from refresh.trust import Source
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,7 @@ def test_freshness_is_the_share_of_time_that_versions_agree(web):
         agree = np.array([have.get(page) == web.version(page, t) for page in live.pages.tolist()])
         fresh.append((agree * live.importance).sum() / live.importance.sum())
         assert live.fresh_now(t) == pytest.approx(fresh[-1])
+        assert live.fresh_now(t, np.ones(len(agree))) == pytest.approx(agree.mean())
     for page, at in pending:
         read(web, live, page, at)
     assert live.freshness(ORIGIN + 10 * DAY) == pytest.approx(np.mean(fresh), abs=0.003)
@@ -74,3 +76,44 @@ def test_the_simulator_sees_the_same_changes(web):
     copies.end(10.0)
     stale = (world.importance * copies.stale).sum() / (world.importance.sum() * 8.0)
     assert live.freshness(ORIGIN + 10 * DAY) == pytest.approx(1 - stale, abs=1e-6)
+
+
+def test_seconds_of_freshness_go_on_through_the_burn_in(web):
+    """Of a page read at once and never again: until its first change, whenever one begins to measure."""
+    live = Live(web)
+    for page in live.pages.tolist():
+        read(web, live, page, ORIGIN)
+    until = np.array([web.state(page, ORIGIN).until for page in live.pages.tolist()])
+    live.begin(ORIGIN + DAY)
+    for days in (1.0, 2.0, 5.0):
+        end = ORIGIN + days * DAY
+        assert np.allclose(live.fresh_seconds(end), np.minimum(until, end) - ORIGIN)
+    left = np.clip(np.minimum(until, ORIGIN + 5 * DAY) - (ORIGIN + DAY), 0.0, None) @ live.importance
+    assert live.freshness(ORIGIN + 5 * DAY) == pytest.approx(left / (live.importance.sum() * 4 * DAY))
+
+
+def test_the_simulator_is_told_what_the_web_dates(web):
+    live = Live(web)
+    told = live.told(4.0, 1.0)
+    for place, page in enumerate(live.pages.tolist()):
+        if web.status(page) == 200:
+            assert told.ages[place] * DAY == pytest.approx(ORIGIN - web.state(page, ORIGIN).modified)
+        else:
+            assert np.isnan(told.ages[place]), "a redirect has no date"
+    assert (told.world.days, told.world.burn, told.world.n) == (4.0, 1.0, len(live.pages))
+
+
+def test_feeds_and_sitemaps_date_what_they_list(web):
+    live = Live(web)
+    lists = {one.page: one for one in live.told(1.0, 0.0).listings}
+    kinds = [web.kind(page) for page in live.pages.tolist()]
+    assert set(lists) == {place for place, kind in enumerate(kinds) if kind in (Doc.FEED, Doc.SITEMAP, Doc.INDEX)}
+    for place, one in lists.items():
+        page = int(live.pages[place])
+        items = live.pages[one.items].tolist()
+        assert one.host == web.host(page)
+        if kinds[place] is Doc.FEED:
+            assert one.source is Source.FEED and web.listed(page)[0] not in items, "the home page has no date in it"
+        else:
+            assert one.source is Source.SITEMAP
+        assert set(items) <= set(web.listed(page)) and len(items) >= 1

@@ -1,15 +1,27 @@
 """`xyro lab refresh`: histories from files, replays, figures and their verdict."""
 
+import functools
 import gzip
 import json
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from lab import opic_parts, refresh_claims, refresh_figures, refresh_history, refresh_lab, refresh_replay
+from lab import (
+    opic_parts,
+    refresh_claims,
+    refresh_figures,
+    refresh_history,
+    refresh_jobs,
+    refresh_lab,
+    refresh_replay,
+    refresh_where,
+)
 from lab.refresh_rates import Estimator
-from lab.refresh_world import COMPUTED, History, of_histories
+from lab.refresh_world import COMPUTED, History, of_events, of_histories
 from wire.errors import InputError
 
 DAY = 86_400
@@ -204,7 +216,19 @@ def test_learning_pays_on_a_real_history(capsys):
 
 # Figures
 
+_parts = functools.partial(refresh_figures.parts, histories=[])
 TINY = refresh_figures.Scale(300, 300, 1, (0.2,), (0.05,))
+
+
+def short(name):
+    """That world, 24 days of it."""
+
+    def made(n, seed):
+        world = COMPUTED[name](n, seed)
+        page = np.repeat(np.arange(n), np.diff(world.indptr))
+        return of_events(world.importance, world.rate, page, world.times, days=24.0, burn=8.0)
+
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -212,14 +236,15 @@ def computed(tmp_path_factory):
     out = tmp_path_factory.mktemp("refresh")
     histories = refresh_history.read([some(out / "a.gz")])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(refresh_figures, "COMPUTED", {name: COMPUTED[name] for name in ("poisson", "bursty")})
+        patch.setattr(refresh_figures, "COMPUTED", {"poisson": short("poisson"), "bursty": short("bursty")})
         yield out, histories, refresh_figures.figures(out, TINY, histories, show=False)
 
 
 def test_figures_have_every_world_policy_and_verdict(computed):
     out, _, results = computed
     assert set(results["worlds"]) == {"poisson", "bursty"}
-    assert set(results["worlds"]["poisson"]) == {"known", "estimated", "dated", "cold"}
+    assert set(results["worlds"]["poisson"]) == {"known", "estimated", "dated", "cold", "high", "low"}
+    assert set(results["worlds"]["bursty"]) == {"known", "estimated"}
     for knowledge in results["worlds"].values():
         for bandwidths in knowledge.values():
             assert set(bandwidths["0.2"]) == set(refresh_figures.NAMES)
@@ -228,9 +253,48 @@ def test_figures_have_every_world_policy_and_verdict(computed):
     assert text.count("HOLDS") + text.count("NO   ") == len(results["claims"])
     assert "bursty, estimated rates" in text
     assert "is freshest" in text
+    assert text.count("% at most (") == len(refresh_where.USUAL)
     for name in ("poisson-known", "bursty-obsolescence", "poisson-cold", "real"):
         assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((out / "refresh.json").read_text())["claims"] == results["claims"]
+
+
+def test_statements_say_where_they_hold(computed):
+    results = json.loads(json.dumps(computed[2]))
+    says = "P1 6: it is fresher than reading all pages equally often"
+    for worse, told in ((0.0, "    bursty           everywhere"), (1.0, "    bursty           nowhere")):
+        results["worlds"]["bursty"]["estimated"]["0.2"]["uniform"]["freshness"] = worse
+        (said,) = (said for said in refresh_where.statements(results) if said.says == says)
+        assert said.where["bursty"] == {"0.2": worse == 0.0}
+        assert set(said.where) == {"poisson", "poisson, cold", "poisson, high", "poisson, low", "bursty"}
+        assert told in list(refresh_where.page({**results, "where": [asdict(said)]}))
+
+
+def test_the_policy_that_loses_least_comes_first(computed):
+    results = json.loads(json.dumps(computed[2]))
+    for knowledge in results["worlds"].values():
+        for rows in knowledge.values():
+            for name in refresh_where.OURS:
+                rows["0.2"][name] = {"freshness": 0.9, "obsolescence": 2.0}
+    scores = results["worlds"]["bursty"]["estimated"]["0.2"]
+    scores["p1"] = {"freshness": 0.45, "obsolescence": 1.0}
+    scores["kolobov"] = {"freshness": 0.96, "obsolescence": 3.0}
+    lines = list(refresh_where.page(results))
+    first, *_, last = lines[lines.index("  B = 20 %") + 1 :]
+    assert first.startswith("    kolobov           0.00 % at most (")
+    assert first.endswith("misses up to 3.00 times the fewest")
+    assert last.startswith("    p1               53.12 % at most (bursty); misses up to 1.00")
+
+
+def test_several_processes_leave_what_one_would(tmp_path):
+    scale = refresh_figures.Scale(200, 200, 1, (0.2, 0.5), ())
+    names = ["analytic 0.2", "analytic 0.5"]
+    refresh_jobs.ahead(tmp_path, partial(refresh_figures.parts, scale, []), names, 2, show=False)
+    every = {name: part for name, part in refresh_figures.parts(scale, []).items() if name in names}
+    here = opic_parts.compute(every, {}, tmp_path / "here", show=False)
+    for name in names:
+        path = tmp_path / "parts" / f"{name.replace(' ', '-')}.json"
+        assert json.loads(path.read_text())["result"] == json.loads(json.dumps(here[name]))
 
 
 def test_a_run_that_was_stopped_goes_on(computed):
@@ -273,14 +337,19 @@ def test_the_table_of_section_f_is_for_its_world_and_counts_what_is_off(computed
     for knowledge, policies in refresh_claims.TABLE.items():
         for policy, cells in policies.items():
             if "0.2" in cells:
-                results["worlds"]["poisson"][knowledge]["0.2"][policy]["freshness"] = cells["0.2"][0]
+                name = refresh_claims.FILED.get(policy, policy)
+                results["worlds"]["poisson"][knowledge]["0.2"][name]["freshness"] = cells["0.2"][0]
     claim = refresh_claims.claims(results)[-1]
     assert claim.holds
     assert claim.found.startswith("14 of 14")
     results["worlds"]["poisson"]["known"]["0.2"]["p1"]["freshness"] *= 0.97
     claim = refresh_claims.claims(results)[-1]
     assert not claim.holds
-    assert claim.found.startswith("13 of 14; furthest: p1, known, B 0.2")
+    assert claim.found.startswith("13 of 14; furthest: p1, poisson, known, B 0.2")
+    results["worlds"]["correlated"] = {"estimated": {"0.2": results["worlds"]["poisson"]["estimated"]["0.2"]}}
+    cells = refresh_claims.table(results)
+    assert [cell.policy for cell in cells if cell.world == "correlated"] == list(refresh_claims.CORRELATED)
+    assert refresh_claims.claims(results)[-1].found.count(" of 20;") == 1
 
 
 def test_at_five_per_cent_design_asks_of_its_own_world_only():

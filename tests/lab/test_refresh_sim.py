@@ -302,3 +302,34 @@ def test_estimates_are_refitted_from_enough_pages_only():
     world = even(refresh_rates.ENOUGH - 1, 3.0)
     simulate(world, Indexed(Policy("uniform")), learned, 1.0)
     assert learned.prior == change.DEFAULT_PRIOR
+
+
+# Other executions
+
+
+def test_filed_pages_are_read_at_the_intervals_of_their_policy():
+    """P1's law on two kinds of pages, known rates: t ~ 1 / sqrt(lambda), spending the bandwidth."""
+    rates = np.repeat([0.01, 0.16], 50)
+    filed, read_at, reads = rule("p1:filed", np.zeros(100), 1), np.zeros(100, np.uint32), np.zeros(100)
+    for tick in range(1, 1200):
+        pages = filed.choose(View(np.ones(100, np.float32), rates.astype(np.float32), read_at, tick * TICK), 2)
+        read_at[pages] = tick * TICK
+        filed.learn(pages, tick * TICK / DAY, np.zeros(len(pages), bool))
+        reads[pages] += 1
+    assert reads[50:].sum() / reads[:50].sum() == pytest.approx(4.0, rel=0.1)
+    assert reads.sum() == 2 * 1199
+
+
+def test_doubt_repairs_what_a_wrong_prior_gives_up():
+    world = COMPUTED["poisson"](1500, 1)
+    fitted = change.Prior.fit(float(np.log(world.rate).mean()), float(np.log(world.rate).std()))
+    wrong = change.Prior(fitted.a, fitted.b / 10.0)
+    fresh = {
+        (name, prior is wrong): simulate(
+            world, rule(name, world.born, 1), Estimator(prior=prior).of(world), 0.05
+        ).freshness
+        for name in ("freshness", "freshness:doubt")
+        for prior in (fitted, wrong)
+    }
+    assert fresh["freshness:doubt", True] > fresh["freshness", True] + 0.03
+    assert fresh["freshness:doubt", False] > 0.995 * fresh["freshness", False]

@@ -262,7 +262,7 @@ def test_a_wanted_part_may_be_a_document_or_declarations(page: Page) -> None:
 
 
 def test_unwanted_fragments_are_faulty_documents(page: Page) -> None:
-    (report,) = Intake().take(page(MORE, D + "more.ent"), 0.0)
+    (report,) = Intake().take(page(MORE, D + "more.xml"), 0.0)
     assert (report.state, report.error) == (LoadState.FAILED, "not-well-formed")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import zlib
 from collections.abc import Callable
@@ -11,6 +12,8 @@ import pytest
 from loader.intake import Intake, Resumed, Told
 from loader.keep import FORMATS, OFF
 from loader.library import Known
+from loader.parse import Limits
+from loader.validate import Validator
 from wire.messages import Document, Kind, LoadReport, LoadState, Verdict, XmlPage
 
 Page = Callable[..., XmlPage]
@@ -169,6 +172,59 @@ def test_a_wanted_entity_is_kept_as_one(page: Page) -> None:
     intake.take(page('<!DOCTYPE r [<!ENTITY e SYSTEM "e">]><r>&e;</r>'), 0.0)
     told = intake.take(page("<a/><b/>", D + "e", page=9), 0.0)
     assert [(one.page, one.format) for one in told if isinstance(one, Document)] == [(9, "entity"), (7, "xml")]
+
+
+# --- parts that are read by themselves -------------------------------------------------------------------------------
+
+DRIVER = '<!ENTITY % pool SYSTEM "pool.mod"> %pool; <!ELEMENT book (%mix;)*>'
+POOL = '<!-- %not; --><!ENTITY % mix "para"><![%pool.more;[<!ELEMENT para (#PCDATA)>]]><!ELEMENT x EMPTY>'
+
+
+def read_alone(page: Page, body: str, url: str, **fields: object) -> tuple[Document | None, LoadReport]:
+    """What is told of a body nobody waits for."""
+    with contextlib.closing(Intake(keep=FORMATS, validator=Validator(Limits()))) as intake:
+        *kept, report = intake.take(page(body, url, **fields), 0.0)
+    assert isinstance(report, LoadReport) and len(kept) <= 1
+    document = kept[0] if kept else None
+    assert document is None or isinstance(document, Document)
+    return document, report
+
+
+@pytest.mark.parametrize(
+    ("body", "url", "kind", "form", "problems"),
+    [
+        ("<a/><b/>", "two.ent", Kind.XML, "entity", ()),
+        ("only text", "text.ENT?v=1", Kind.XML, "entity", ()),
+        ('<!ENTITY mdash "&#8212;">', "iso.pen", Kind.XML, "dtd", ()),
+        ("<!ELEMENT r (s)><!ELEMENT s EMPTY>", "x.dtd", Kind.DTD, "dtd", ()),
+        (DRIVER, "book.dtd", Kind.DTD, "dtd", (f"not judged alone: {D}pool.mod is not at hand",)),
+        (POOL, "pool.mod", Kind.XML, "dtd", ("not judged alone: %pool.more; is declared elsewhere",)),
+        (POOL, "pool.mod", Kind.DTD, "dtd", ("not judged alone: %pool.more; is declared elsewhere",)),
+    ],
+)
+def test_nothing_is_held_against_a_part_that_is_read_by_itself(
+    page: Page, body: str, url: str, kind: Kind, form: str, problems: tuple[str, ...]
+) -> None:
+    document, report = read_alone(page, body, D + url, kind=kind)
+    assert (report.state, report.error, report.format) == (LoadState.LOADED, "", form)
+    assert document is not None and (document.format, document.problems) == (form, problems)
+    assert document.verdict is (Verdict.UNVALIDATED if problems else Verdict.NO_GRAMMAR)
+    assert document.kind is (Kind.DTD if form == "dtd" else Kind.XML)
+    assert document.tags == 2 * (url == "x.dtd")
+
+
+@pytest.mark.parametrize(
+    ("body", "url", "kind"),
+    [
+        ("<a/><b/>", "two.xml", Kind.XML),
+        ("<a><b></a>", "broken.ent", Kind.XML),
+        ("<html><a href='a%20b;c'>404</p></html>", "gone.dtd", Kind.DTD),
+        ("<!ELEMENT", "half.mod", Kind.XML),
+    ],
+)
+def test_what_is_broken_stays_broken_whatever_it_is_called(page: Page, body: str, url: str, kind: Kind) -> None:
+    document, report = read_alone(page, body, D + url, kind=kind)
+    assert (report.state, report.error, document) == (LoadState.FAILED, "not-well-formed", None)
 
 
 # --- extras: parts that a document is read without, and kept with ----------------------------------------------------

@@ -158,6 +158,23 @@ def test_a_page_never_answered_was_never_read():
     assert (row.first_read, row.last_read, row.reads, row.failures) == (0, 0, 0, 1)
 
 
+@pytest.mark.parametrize(
+    ("kind", "status"), [("http-5xx", 503), ("http-4xx", 403), ("http-429", 429), ("encoding", 200)]
+)
+@pytest.mark.parametrize("final", [False, True])
+def test_an_answer_that_says_nothing_of_the_page_is_no_time_at_which_it_was_seen(kind, status, final):
+    later = NOW + 7 * DAY
+    report = PageReport(7, bad(kind).url, 4, Priority.REFRESH, later, later, status=status, error=kind, final=final)
+    assert after(report, READ).last_read == READ.last_read
+    assert after(report, None).last_read == 0 < after(report, None).first_read
+    assert after(report, READ).reads == READ.reads + 1
+
+
+def test_a_page_that_is_gone_was_seen_to_be():
+    assert after(bad("http-404", status=404), READ).last_read == int(NOW)
+    assert after(bad("http-410", status=410), None).last_read == int(NOW)
+
+
 # Dates
 
 

@@ -197,13 +197,22 @@ def test_a_hub_has_no_more_votes_than_others_spent_once_a_horizon():
     assert judged == 20 and policy.contest.weight <= 20 * (40 / 5) / HORIZON
 
 
-def test_a_window_off_the_ladder_stays_until_another_is_better():
+def test_t_is_the_mean_of_the_windows_that_are_best_together():
     contest = Contest(10.0)
     contest.passed(100, 100)
     assert contest.window == 10.0, "nobody was scored"
-    contest.scores, contest.weight = [6.0, 5.0, 4.0, 3.0, 3.0, 3.0], 9.0
+    contest.scores, contest.weight = [6.0, 5.0, 4.0, 3.0, 2.5, 4.0], 9.0
     contest.passed(100, 100)
-    assert contest.window == 10.0, "8 is nearest, and nobody is better by 2 %"
-    contest.scores = [6.0, 5.0, 4.0, 3.0, 2.9, 3.0]
+    assert contest.window == pytest.approx(16.0, rel=1e-6), "one is best by far"
+    contest.scores = [6.0, 3.0, 3.0, 3.0, 5.0, 6.0]
     contest.passed(100, 100)
-    assert contest.window == 16.0
+    assert contest.window == pytest.approx(4.0, rel=1e-6), "the middle of three that are equal"
+    contest.scores = [6.0, 3.0, 3.0, 3.0005, 5.0, 6.0]
+    contest.passed(100, 100)
+    assert contest.window == pytest.approx(4.0, rel=1e-6), "hardly less: T stays"
+    contest.scores = [6.0, 3.0, 3.0 * 1.05, 9.0, 9.0, 9.0]
+    contest.passed(100, 100)
+    assert contest.window == pytest.approx(2.0, rel=0.01), "5 % worse says next to nothing"
+    contest.scores = [0.0] * len(LADDER)
+    contest.passed(100, 100)
+    assert 1.0 < contest.window < 32.0, "all foretold exactly"

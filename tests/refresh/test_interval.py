@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -30,20 +31,24 @@ def test_the_sum_after_any_updates_is_the_sum_over_what_is(updates):
     assert spread.total == pytest.approx(math.fsum(present), abs=10 * 2.0**-32)
 
 
-def test_it_does_not_drift_over_many_updates():
+def test_a_million_random_updates_leave_the_sum_of_what_is_to_the_last_bit():
+    """S kept while pages come, change and go, against S summed anew over all of them (and over exact fractions)."""
     rng = np.random.default_rng(5)
-    pages = rng.lognormal(0.0, 3.0, 1000)
-    spread = Spread.of(pages)
-    old = pages.tolist()
-    for page, new in zip(
-        rng.integers(0, 1000, 200_000).tolist(), rng.lognormal(0.0, 3.0, 200_000).tolist(), strict=True
-    ):
-        spread.replace(old[page], new)
-        old[page] = new
-    assert spread.total == Spread.of(old).total
-    for value in old:
-        spread.replace(value, 0.0)
-    assert spread.total == 0.0
+    pages, updates = 1000, 1_000_000
+    present = rng.lognormal(0.0, 3.0, pages).tolist()
+    spread = Spread.of(present)
+    new = np.where(rng.random(updates) < 0.1, 0.0, rng.lognormal(0.0, 3.0, updates))  # one in ten leaves
+    replace = spread.replace
+    for page, weight_of in zip(rng.integers(0, pages, updates).tolist(), new.tolist(), strict=True):
+        replace(present[page], weight_of)
+        present[page] = weight_of
+    again = Spread.of(present)
+    assert spread.dump() == again.dump()
+    assert spread.total == again.total
+    assert spread.dump() == str(sum(int(Fraction(value) * 2**32) for value in present))
+    for value in present:
+        replace(value, 0.0)
+    assert spread.dump() == "0"
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-9, 0.1, 2.0**30, 1e300, math.inf])
@@ -142,6 +147,15 @@ def test_acceptance_numbers_of_section_h():
     assert freshness(FIVE, 1 / rates).mean() == pytest.approx(0.3482, abs=1e-4)
     assert obsolescence(FIVE, 1 / rates).mean() == pytest.approx(1.4053, abs=1e-4)
     assert omega(np.ones(5), FIVE, 5.0) / 5 == pytest.approx(1.4053, abs=1e-4)
+
+
+def test_sum_of_rates_is_b_with_floors_on_the_pages_of_section_h():
+    """lambda = 1..5, B = 5, no interval below .8: the rates at the bound are 1.25 and the others share what is left."""
+    weights = np.sqrt(FIVE)
+    found = 1.0 / intervals(weights, water_filled(weights, 5.0, 0.8), 0.8)
+    assert found.sum() == pytest.approx(5.0, rel=1e-12)
+    assert found[-1] == pytest.approx(1.25)
+    assert found[:-1].tolist() == pytest.approx((weights[:-1] * 3.75 / weights[:-1].sum()).tolist(), rel=1e-12)
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 100), st.floats(0.001, 10)), min_size=1, max_size=30), st.floats(0.1, 100))

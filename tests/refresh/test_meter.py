@@ -7,16 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh.meter import BLOCK, PARTS, WINDOW, Blocks, Window, found, wilson
+from refresh.meter import BLOCK, NOTHING, PARTS, RUN, WINDOW, Blocks, Found, Window, calibrated, found, wilson
 
 PAGES = 300
-DAYS = 60.0
+DAYS, DAY = 60.0, 86_400.0
+Z95 = 1.959964
 
 
 def test_wilson_as_in_the_textbook():
-    low, high = wilson(0.8, 10)  # R: prop.test(8, 10, correct=FALSE)
+    low, high = wilson(0.8, 10, Z95)  # R: prop.test(8, 10, correct=FALSE)
     assert (low, high) == (pytest.approx(0.4901625, abs=1e-5), pytest.approx(0.9433178, abs=1e-5))
-    assert wilson(0.0, 20)[0] == 0.0 and wilson(1.0, 20)[1] == pytest.approx(1.0) and wilson(1.0, 20)[0] > 0.8
+    assert wilson(0.0, 20)[0] == 0.0 and wilson(1.0, 20)[1] == pytest.approx(1.0) and wilson(1.0, 20)[0] > 0.7
     assert wilson(0.3, 0.0) == (0.0, 1.0)
 
 
@@ -30,12 +31,34 @@ def test_the_window_forgets_by_parts_and_stays_small():
     window = Window()
     for i in range(3 * WINDOW):
         window.add(i >= 2 * WINDOW, 0.5, 1.0, float(i))
-    whole = window.whole
-    assert whole.audits == WINDOW and whole.fresh == WINDOW and whole.since == 2.0 * WINDOW
-    assert len(window.parts) == PARTS and whole.expected == 0.5 * WINDOW
+    whole, seen = window.whole, found([(window, 1.0)])
+    assert whole.audits == WINDOW and whole.since == 2.0 * WINDOW and len(window.parts) == PARTS
+    assert seen.freshness == pytest.approx(1.0) and seen.expected == pytest.approx(0.5)
+    assert whole.weights**2 / whole.squares == pytest.approx(WINDOW, rel=0.02)
     window.add(False, 0.5, 1.0, 3.0 * WINDOW)
-    assert WINDOW - WINDOW // PARTS < window.whole.audits <= WINDOW
+    assert WINDOW - WINDOW // PARTS < window.whole.audits <= WINDOW + RUN
     assert Window.load(window.dump()) == window
+
+
+def test_a_window_of_an_older_version_is_taken_over_with_all_doubt():
+    old = Window.load([[32, 32.0, 32.0, 30.0, 20.0, 100.0], [8, 8.0, 8.0, 4.0, 4.0, 200.0]])
+    seen = found([(old, 1.0)])
+    assert seen.audits == 40 and seen.freshness == pytest.approx(30 / 32, rel=0.01) and seen.since == 100.0
+    assert seen.noise == pytest.approx(0.25 / 32, rel=0.03)
+    for now in (300.0, 400.0):
+        old.add(True, 0.9, 1.0, now)
+    assert found([(old, 1.0)]).freshness == pytest.approx((2 * 30 / 32 + 2 * 4 / 8 + 2) / 6, abs=0.16)
+    assert Window.load(old.dump()) == old and Window.load([]) == Window()
+
+
+def test_audits_at_one_moment_count_alike_and_those_of_a_burst_as_the_time_they_stand_for():
+    window = Window()
+    for _ in range(40):
+        window.add(True, 0.9, 1.0, 0.0)
+    assert found([(window, 1.0)])[:3] == (pytest.approx(1.0), *map(pytest.approx, wilson(1.0, 40)))
+    for hour in range(1, 41):
+        window.add(hour % 2 == 0, 0.9, 1.0, 3600.0 * hour)
+    assert found([(window, 1.0)]).freshness == pytest.approx(0.5, abs=0.06)  # not (40 + 20) / 80
 
 
 def test_nothing_is_said_before_the_first_audit():
@@ -59,7 +82,7 @@ def test_equal_weights_are_so_many_coins_and_unequal_ones_are_fewer():
     for i in range(300):
         even.add(i % 3 > 0, 0.5, 2.0, 0.0)
         uneven.add(i % 3 > 0, 0.5, 5.0 if i % 7 == 0 else 0.5, 0.0)
-    assert found([(even, 1.0)])[1:3] == pytest.approx(wilson(2 / 3, 300))
+    assert found([(even, 1.0)])[1:3] == pytest.approx(wilson(2 / 3, 300), abs=2e-3)
     assert found([(uneven, 1.0)]).high - found([(uneven, 1.0)]).low > 1.2 * (
         wilson(2 / 3, 300)[1] - wilson(2 / 3, 300)[0]
     )
@@ -156,21 +179,112 @@ def world(kind, rng, times):
     return importance, fresh
 
 
-@pytest.mark.parametrize("kind", ["poisson", "periodic", "bursts"])
-def test_the_interval_covers_the_truth_in_nine_of_ten_checks(kind):
+def test_the_interval_covers_the_truth_as_often_as_it_says():
+    """In 120 worlds, each audited 5 times: changes at any time, by the clock, and in bursts."""
     rng = np.random.default_rng(7)
-    covered, errors = 0, []
-    for _ in range(100):
-        audits = int(rng.choice([40, 150, 400]))
-        times = np.sort(rng.uniform(DAYS / 2, DAYS, audits))
-        importance, fresh = world(kind, rng, times)
+    covered, errors = np.zeros(2), []
+    for each in range(120):
+        times = np.sort(rng.uniform(DAYS / 2, DAYS, (40, 150, 300)[each % 3]))
+        importance, fresh = world(("poisson", "periodic", "bursts")[each % 4 % 3], rng, times)
         truth = float((importance @ fresh).mean() / importance.sum())
-        window, blocks = Window(), looked(importance)
-        for i, now in enumerate(times.tolist()):
-            one = draw(blocks, importance, rng)
-            window.add(bool(fresh[one.page, i]), 0.5, one.weight, now)
+        blocks = looked(importance)
+        for _ in range(5):
+            window = Window()
+            for i, now in enumerate(times.tolist()):
+                one = draw(blocks, importance, rng)
+                window.add(bool(fresh[one.page, i]), 0.5, one.weight, now * DAY)
+            seen = found([(window, 1.0)])
+            covered += holds(truth, seen.low, seen.high), holds(truth, *at95(window))
+            errors.append(seen.freshness - truth)
+    assert covered[0] >= 0.98 * 600 and covered[1] >= 0.93 * 600
+    assert abs(np.mean(errors)) < 3 * np.std(errors) / math.sqrt(600)  # no bias
+
+
+def at95(window):
+    """The same with a confidence of 95 %."""
+    whole = window.whole
+    share = whole.fresh / whole.weights
+    coins = share * (1 - share) / whole.spread(share) if 0 < share < 1 else whole.weights**2 / whole.squares
+    return wilson(share, coins, Z95)
+
+
+def holds(truth, low, high):
+    return low <= truth <= high
+
+
+def uneven(rng, audits):
+    """(times of audits, share of importance that is fresh at any time): the more is read, the fresher all is, and the
+    more is audited: a first read of everything, then days that are busy and days that are not."""
+    pace = np.array([4.0, 1.0, 3.0, 0.5, 2.0])
+    day = rng.choice(5, audits, p=pace / pace.sum())
+    times = np.sort(day + rng.random(audits))
+    return times, lambda t: 0.55 + 0.1 * pace[np.minimum(t.astype(int), 4)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_audits_that_come_in_bursts_estimate_the_mean_over_time(seed):
+    """200 crawls of 512 audits: the share of fresh ones is 4 points too high; weighed by time it is not."""
+    rng = np.random.default_rng(seed)
+    covered, errors, plain = np.zeros(2), [], []
+    for _ in range(200):
+        times, share = uneven(rng, 512)
+        bits = rng.random(512) < share(times)
+        window = Window()
+        for now, fresh in zip(times.tolist(), bits.tolist(), strict=True):
+            window.add(fresh, 0.7, 1.0, now * DAY)
+        truth = 0.55 + 0.1 * 10.5 / 5
         seen = found([(window, 1.0)])
-        covered += seen.low <= truth <= seen.high
+        covered += holds(truth, seen.low, seen.high), holds(truth, *at95(window))
         errors.append(seen.freshness - truth)
-    assert covered >= 90
-    assert abs(np.mean(errors)) < 3 * np.std(errors) / 10  # no bias
+        plain.append(bits.mean() - truth)
+    assert np.mean(plain) > 0.03
+    assert abs(np.mean(errors)) < 0.006 and covered[0] >= 0.97 * 200 and covered[1] >= 0.93 * 200
+
+
+def test_who_looks_fifty_times_over_a_few_windows_sees_it_hold_in_forty_five():
+    """Looks share audits, so misses come in bunches: why the interval is one of 99 %, not of 95 %."""
+    rng, kept = np.random.default_rng(11), np.zeros(2)
+    for _ in range(400):
+        ones = np.concatenate(([0], np.cumsum(rng.random(2400) < 0.86)))
+        looks = np.linspace(800, 2400, 51)[1:].astype(int)
+        share = (ones[looks] - ones[looks - WINDOW]) / WINDOW
+        for k, z in enumerate((Z95, 2.575829)):
+            kept[k] += sum(holds(0.86, *wilson(one, WINDOW, z)) for one in share.tolist()) >= 45
+    assert kept[0] < 0.88 * 400 < 0.94 * 400 < kept[1]
+
+
+# -- the model, as audits correct it --------------------------------------------------------------------------------
+
+
+shares = st.floats(0.0, 1.0)
+
+
+@given(shares, shares, shares, shares, st.floats(1e-9, 1.0))
+def test_calibrating_keeps_order_and_bounds(model, other, freshness, expected, noise):
+    seen = Found(freshness, 0.0, 1.0, expected, noise, 9, 0.0)
+    low, high = sorted((model, other))
+    assert 0.0 <= calibrated(low, seen) <= calibrated(high, seen) <= 1.0
+    moved = calibrated(model, seen) - min(max(model, 1e-6), 1 - 1e-6)
+    assert moved * (freshness - expected) >= -1e-12
+    assert calibrated(model, NOTHING) == model
+
+
+@given(st.floats(0.01, 0.99), st.floats(0.01, 0.99))
+def test_where_audits_leave_no_doubt_the_model_is_what_they_found(expected, freshness):
+    assert calibrated(expected, Found(freshness, 0.0, 1.0, expected, 0.0, 9, 0.0)) == pytest.approx(freshness)
+    doubtful = Found(freshness, 0.0, 1.0, expected, 1e6, 9, 0.0)
+    assert calibrated(expected, doubtful) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(("off", "worst"), [(0.0, 0.02), (-0.03, 0.02), (-0.12, 0.04)])
+def test_a_model_that_is_off_is_put_right_and_one_that_is_right_stays(off, worst):
+    """Root mean square error after 512 audits, over 60 crawls."""
+    rng, errors = np.random.default_rng(5), []
+    for _ in range(60):
+        true = rng.beta(4, 0.8, 512)
+        model = np.clip(true + off, 0.01, 1.0)
+        window = Window()
+        for i, (p, m) in enumerate(zip(true.tolist(), model.tolist(), strict=True)):
+            window.add(bool(rng.random() < p), m, 1.0, float(i))
+        errors.append(calibrated(4 / 4.8 + off, found([(window, 1.0)])) - 4 / 4.8)
+    assert math.sqrt(np.mean(np.square(errors))) < worst

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refresh.interval import freshness, omega
-from refresh.policy import NAMES, Policy, Rules, lost_freshness, multiplier, spent, water_level
+from refresh.inverse import lost_freshness
+from refresh.policy import NAMES, Policy, Rules, multiplier, spent, water_level
 
 FIVE = np.arange(1.0, 6.0)
 MIXES = [(0.3, 1.0), (0.01, 1.0), (1.0, 0.5), (1e-4, 1.0)]

@@ -45,7 +45,7 @@ def test_reads_in_time_and_late_are_counted_with_their_cost():
     for page in (1, 2, 3):
         publications.accept(claim(page, at=10.0, deadline=70.0))
     publications.release(9)
-    assert publications.overdue(100.0) == (3, 90.0)
+    assert publications.overdue(100.0) == (3, pytest.approx(90.0 / 3600))
     in_time = publications.settled(1, 40.0, True, True, False)
     late = publications.settled(2, 100.0, True, False, False)
     assert (in_time.delay, in_time.late) == (30.0, 0.0)
@@ -142,3 +142,23 @@ def test_what_a_read_says_of_a_claim(claimed, seen, changed, status, there, true
 def test_hastening_never_reads_later_nor_before_now(due, now, trust):
     at = hastened(due, now, trust)
     assert now <= at <= max(due, now)
+
+
+def test_a_change_that_the_last_read_found_itself_is_no_lie():
+    assert borne_out("changed", True, False, 200, True, news=True) is None
+    assert borne_out("changed", True, True, 200, True, news=True) is True
+    assert borne_out("changed", True, False, 200, True) is False
+
+
+def test_a_read_that_had_begun_before_is_not_the_answer():
+    publications = Publications()
+    publications.accept(claim(1, at=100.0, deadline=160.0))
+    assert publications.release(9) == [1]
+    publications.accept(claim(1, at=130.0, deadline=190.0))  # said again while its order is out
+    first = publications.settled(1, 135.0, True, False, True, begun=120.0)
+    assert first is not None and (first.delay, publications.counts.false, 1 in publications.pages) == (35.0, 1, True)
+    assert publications.release(9) == [1]
+    said = publications.pages[1]
+    assert (said.at, said.deadline) == (130.0, 190.0), "as long as it had at first, from when it was said last"
+    outcome = publications.settled(1, 140.0, True, True, True, begun=130.0)
+    assert outcome is not None and outcome.delay == 10.0 and len(publications) == 0

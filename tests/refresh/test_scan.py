@@ -8,11 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refresh import scan
-from refresh.policy import Policy
-from refresh.scan import Scan
+from refresh.interval import freshness
+from refresh.policy import Policy, Rules, multiplier
+from refresh.scan import LATE, Scan, Shut
 
 NOW = 1_700_000_000
 POLICIES = [Policy(), Policy("mixed", 0.3, 1.0), Policy("freshness"), Policy("uniform"), Policy("kolobov")]
+DAY = 86_400
 
 
 def columns(n, seed=1):
@@ -23,8 +25,9 @@ def columns(n, seed=1):
 
 
 def index_of(policy, r, lam, at):
+    """Of pages that are refreshed at all: of some importance, and some change."""
     age = (NOW - at.astype(np.int64)).astype(np.float32) * np.float32(1 / 86_400)
-    return policy.index(r, lam, age).astype(np.float32)
+    return np.where((r > 0) & (lam > 0), policy.index(r, lam, age), 0).astype(np.float32)
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
@@ -59,10 +62,65 @@ def test_any_columns_in_any_chunks(pages, most, policy, chunk):
     assert index[chosen].tolist() == worth[:most].tolist()
 
 
-def test_pages_that_are_not_refreshed_are_never_chosen():
+@pytest.mark.parametrize("policy", [*POLICIES, Policy("proportional")], ids=str)
+def test_pages_that_are_not_refreshed_are_never_chosen(policy):
+    """Of no rate, never measured (a flow below 0), never read: whatever their age."""
     r, lam, at = columns(1000)
-    lam[::2] = 0.0
-    assert (Scan(Policy()).choose(r, lam, at, NOW, 1000) % 2 == 1).all()
+    lam[::4], at[::4] = 0.0, 0
+    r[2::4] *= -1.0
+    chosen = Scan(policy, ceiling=5.0).choose(r, lam, at, NOW, 1000)
+    assert (chosen % 4 != 0).all()
+    assert len(Scan(policy).choose(r, lam, at, NOW, 1000)) == 500
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_bounds_come_before_the_index(policy):
+    r, lam, at = columns(20_000)
+    age = (NOW - at.astype(np.int64)) / DAY
+    scanner = Scan(policy, floor=3.0, ceiling=29.0)
+    late = np.flatnonzero(age >= 29.0)
+    chosen = scanner.choose(r, lam, at, NOW, len(late) + 500)
+    assert set(chosen[: len(late)].tolist()) == set(late.tolist())
+    assert (age[chosen] >= 3.0).all() and 0.0 < scanner.theta < LATE
+    free = np.where((age >= 3.0) & (age < 29.0), index_of(policy, r, lam, at), 0)
+    assert free[chosen[len(late) :]].tolist() == np.sort(free)[::-1][:500].tolist()
+    assert len(scanner.choose(r, lam, at, NOW, 20_000)) == (age >= 3.0).sum() and scanner.theta == 0.0
+
+
+def test_a_least_index_and_hosts_that_are_shut():
+    r, lam, at = columns(50_000)
+    host_of = (np.arange(50_000) % 10).astype(np.uint32)
+    shut = Shut(np.array([False, True] * 5), host_of)
+    index = index_of(Policy(), r, lam, at)
+    least = float(np.sort(index)[-3000])
+    chosen = Scan(Policy()).choose(r, lam, at, NOW, 50_000, least, shut)
+    assert set(chosen.tolist()) == set(np.flatnonzero((index >= np.float32(least)) & (host_of % 2 == 0)).tolist())
+    assert Scan(Policy()).choose(r, lam, at, NOW, 100, float(LATE)).tolist() == []
+
+
+@pytest.mark.parametrize(
+    "policy", [Policy(), Policy("mixed", 0.3, 1.0), Policy("freshness"), Policy("kolobov")], ids=str
+)
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_both_executions_are_as_fresh(policy, share):
+    """500 pages of known rates: the best at each tick, beside every page at its own water-filled interval."""
+    r, lam, at = columns(500, seed=5)
+    lam = np.clip(lam, 1e-3, 10)
+    at[:] = NOW
+    tick, most = DAY // 10, int(share * 50)
+    rate, fresh, ticks = lam.astype(float), np.zeros(500), 1600
+    scanner = Scan(policy)
+    for turn in range(1, ticks + 1):
+        now = NOW + turn * tick
+        if turn > ticks // 2:
+            age = (now - at.astype(float)) / DAY
+            fresh += (np.exp(-rate * (age - 0.1)) - np.exp(-rate * age)) / rate / 0.1
+        at[scanner.choose(r, lam, at, now, most)] = now
+    scanned = r @ fresh / (ticks // 2) / r.sum()
+    rules = Rules(policy)
+    days = rules.intervals(r, rate, multiplier(r, rate, 10.0 * most, rules))
+    filed = r @ np.where(np.isinf(days), 0.0, freshness(rate, np.where(np.isinf(days), 1.0, days))) / r.sum()
+    assert scanned == pytest.approx(filed, abs=0.015)
 
 
 def test_read_by_scan_the_bandwidth_is_shared_as_by_intervals():

@@ -95,3 +95,21 @@ def test_every_subscription_is_planned_then_told_in_each_period(ones, data):
                 due = subscriptions.due(number)
                 assert subscriptions.sent(number, now) > max(now, due)
                 state[number] = "waiting"
+
+
+def test_a_plan_begins_sooner_where_more_is_promised_of_a_host():
+    subscriptions = Subscriptions()
+    subscriptions.add(1, 86_400.0, 86_400.0, 60.0)
+    assert subscriptions.next_time() == 86_340.0
+    subscriptions.foresee(1, 3_600.0)
+    assert subscriptions.next_time() == 82_800.0
+    subscriptions.foresee(1, 600.0)
+    subscriptions.foresee(7, 600.0)
+    assert subscriptions.next_time() == 82_800.0, "never later; and there is no seventh"
+    subscriptions.foresee(1, 80_000.0)
+    assert subscriptions.next_time() == 43_200.0, "half a period at most"
+    assert [one.act for one in subscriptions.pop(43_200.0)] == [Act.PLAN]
+    subscriptions.foresee(1, 9e9)
+    assert subscriptions.planned(1, 43_200.0, 60.0) == 86_400.0
+    subscriptions.foresee(1, 9e9)
+    assert subscriptions.next_time() == 86_400.0, "what is planned goes out when it is due"

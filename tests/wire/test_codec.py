@@ -162,10 +162,10 @@ def test_the_tags_cover_the_messages() -> None:
 # --- the format is pinned ------------------------------------------------------------------------------------------
 
 SHAPES = {
-    1: "page url priority epoch depth etag last_modified signature attempt not_before",
+    1: "page url priority epoch depth etag last_modified signature attempt not_before deadline raised",
     2: "page url epoch priority started ended status error final retry_at kind mime size truncated signature etag "
     "last_modified location links noindex nofollow loading charset address host_next host_failures bytes sitemaps "
-    "fresh_for",
+    "fresh_for hubs topic",
     3: "page url epoch read_at kind mime charset body",
     4: "page url epoch state format error links modified needs rates hubs",
     5: "source target seq items virtual spent pages weighted focused",
@@ -185,7 +185,10 @@ def test_a_change_of_a_message_is_a_new_version() -> None:
 @pytest.mark.parametrize(
     ("message", "wire"),
     [
-        (FetchOrder(7, "http://h/", Priority.DISCOVER, 3), [1, 1, 7, "http://h/", 3, 3, 0, "", "", b"", 0, 0.0]),
+        (
+            FetchOrder(7, "http://h/", Priority.DISCOVER, 3),
+            [1, 1, 7, "http://h/", 3, 3, 0, "", "", b"", 0, 0.0, 0.0, False],
+        ),
         (
             CashTransfer(0, 2, 1, (Passing("http://h/", 9, 4),), 5, 6, 8, 24, (0,)),
             [1, 5, 0, 2, 1, [["http://h/", 9, 4]], 5, 6, 8, 24, [0]],
@@ -215,7 +218,7 @@ def test_an_outbox_of_before_the_classes_is_read() -> None:
 
 # --- what is no message --------------------------------------------------------------------------------------------
 
-ORDER = [1, 1, 7, "http://h/", 3, 3, 0, "", "", b"", 0, 0.0]
+ORDER = [1, 1, 7, "http://h/", 3, 3, 0, "", "", b"", 0, 0.0, 0.0, False]
 REPORT = msgpack.unpackb(encode(PageReport(7, "http://h/", 1, Priority.SCOUT, 1.0, 2.0, status=200)))
 LINKS_AT = 2 + [field.name for field in fields(PageReport)].index("links")
 TRANSFER = [1, 5, 0, 2, 1, [["http://h/", 9, 4]], 5, 6, 8]
@@ -239,8 +242,8 @@ def put(wire: list[Any], index: int, value: Any) -> list[Any]:
         (put(ORDER, 1, 99), "unknown tag 99"),
         (put(ORDER, 1, [1]), "unknown tag list"),
         (put(ORDER, 1, True), "unknown tag bool"),
-        (ORDER[:-1], "FetchOrder: 9 fields; version 1 has 10"),
-        ([*ORDER, 0], "FetchOrder: 11 fields"),
+        (ORDER[:-1], "FetchOrder: 11 fields; version 1 has 12"),
+        ([*ORDER, 0], "FetchOrder: 13 fields"),
         (put(ORDER, 2, "7"), "FetchOrder.page: expected int, got str"),
         (put(ORDER, 2, 7.0), "FetchOrder.page: expected int, got float"),
         (put(ORDER, 2, True), "FetchOrder.page: expected int, got bool"),
@@ -252,8 +255,8 @@ def put(wire: list[Any], index: int, value: Any) -> list[Any]:
         (put(ORDER, 4, 5), "FetchOrder: 5 is no Priority"),
         (put(ORDER, 9, "text"), "FetchOrder.signature: expected bytes, got str"),
         (put(ORDER, 11, None), "FetchOrder.not_before: expected float, got NoneType"),
-        (put(ORDER, 11, float("nan")), "FetchOrder.not_before: a finite time"),
-        (put(ORDER, 11, float("inf")), "FetchOrder.not_before: a finite time"),
+        (put(ORDER, 11, float("nan")), "FetchOrder.not_before, deadline: finite times"),
+        (put(ORDER, 11, float("inf")), "FetchOrder.not_before, deadline: finite times"),
         (put(REPORT, 6, 3.0), "ended before it started"),
         (put(REPORT, 7, float("inf")), "finite times"),
         (put(REPORT, 8, 0), "no status and no error"),

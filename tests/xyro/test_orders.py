@@ -318,3 +318,68 @@ def check(queue: OrderQueue, model: Model, now: float) -> None:
         assert wake <= now
     else:
         assert wake == min(model.ready_at[h] for h in waiting)
+
+
+def promised(page: int, deadline: float) -> FetchOrder:
+    return FetchOrder(page, f"http://h/{page}", ORDERED, epoch=1, deadline=deadline)
+
+
+@given(st.lists(st.floats(0.0, 1e9), max_size=30))
+def test_promised_orders_of_a_host_leave_by_their_deadlines(deadlines: list[float]) -> None:
+    queue = OrderQueue()
+    for page, deadline in enumerate(deadlines):
+        queue.put(promised(page, deadline), "a")
+    left = [job[1] for job in drain(queue)]
+    assert [(one.deadline, one.page) for one in left] == sorted((deadline, i) for i, deadline in enumerate(deadlines))
+
+
+def test_an_order_given_back_goes_before_its_equals() -> None:
+    queue = OrderQueue()
+    for page in (1, 2):
+        queue.put(promised(page, 5.0), "a")
+    host, first = queue.pop(0.0) or ("", promised(0, 0.0))
+    queue.put(promised(3, 1.0), "a")
+    queue.give_back(first, host, 0.0)
+    assert [job[1].page for job in drain(queue)] == [3, 1, 2]
+
+
+def test_a_queued_order_is_lifted_ahead_of_all_that_is_due() -> None:
+    queue = OrderQueue()
+    for page in range(64):
+        queue.put(order(page, REFRESH), "a")
+    assert queue.lift(promised(63, 9.0), "a")
+    assert queue.lift(promised(62, 8.0), "a")
+    assert queue.lift(promised(63, 7.0), "a"), "an earlier deadline counts, too"
+    assert not queue.lift(promised(62, 99.0), "a") and not queue.lift(order(62, SCOUT), "a")
+    assert queue.counts() == (0, 2, 62, 0, 0) and queue.waiting("a") == 64
+    assert [job[1].page for job in drain(queue)][:3] == [63, 62, 0]
+
+
+def test_what_is_not_queued_is_not_lifted() -> None:
+    queue = OrderQueue()
+    assert not queue.lift(promised(1, 1.0), "nobody")
+    queue.put(order(1, REFRESH), "a")
+    assert queue.pop(0.0) is not None
+    assert not queue.lift(promised(1, 1.0), "a"), "it is being read"
+    queue.put(order(2, REFRESH), "a")
+    assert not queue.lift(FetchOrder(2, "http://h/2", ORDERED, epoch=2), "a"), "an order of another lease"
+    assert len(queue) == 1
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5), st.floats(0, 9)), max_size=20), st.booleans())
+def test_lifting_loses_nothing(lifts: list[tuple[str, int, float]], early: bool) -> None:
+    queue, put = OrderQueue(), []
+    for page in range(6):
+        put.append(("abc"[page % 3], page))
+        queue.put(order(page, (REFRESH, DISCOVER, SCOUT)[page % 2]), "abc"[page % 3])
+    if early:
+        host, _ = queue.pop(0.0) or ("", None)
+        queue.release(host, 3.0)
+        put.remove((host, _.page if _ else -1))
+    for host, page, deadline in lifts:
+        lifted = queue.lift(promised(page, deadline), host)
+        assert not lifted or (host, page) in put
+    left = drain(queue, 5.0)
+    assert sorted((host, one.page) for host, one in left) == sorted(put) and len(queue) == 0
+    levels = [one.priority is ORDERED for _, one in left]
+    assert levels == sorted(levels, reverse=True)

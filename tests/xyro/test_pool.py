@@ -10,6 +10,7 @@ import itertools
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 
 import pytest
 
@@ -566,3 +567,33 @@ async def test_a_host_freed_early_is_not_kept_waiting_by_a_later_alarm() -> None
 def test_concurrency_is_at_least_one() -> None:
     with pytest.raises(ValueError, match="concurrency"):
         Bench(concurrency=0)
+
+
+async def test_an_order_that_waits_for_robots_txt_is_raised_ahead_of_those_of_its_host() -> None:
+    """Its host's first read: the order is out of the queue while robots.txt is being read."""
+    async with Bench().running() as bench:
+        gate = bench.script.gates["http://a/robots.txt"] = asyncio.Event()
+        due = order(1, "http://a/1", Priority.REFRESH)
+        bench.pool.submit([due])
+        await bench.settle()
+        raised = replace(due, priority=Priority.ORDERED, deadline=5.0, raised=True)
+        bench.pool.submit([raised, order(2, "http://a/2", Priority.ORDERED, deadline=9.0)])
+        gate.set()
+        await bench.settle()
+        assert bench.told == [1, 2], "by their deadlines; it would have been last, as it was due"
+        assert bench.script.urls == ["http://a/robots.txt", "http://a/1", "http://a/2"]
+
+
+async def test_a_raised_order_that_waits_for_robots_txt_can_still_be_dropped() -> None:
+    async with Bench().running() as bench:
+        gate = bench.script.gates["http://a/robots.txt"] = asyncio.Event()
+        due = order(1, "http://a/1", Priority.REFRESH)
+        bench.pool.submit([due])
+        await bench.settle()
+        bench.pool.submit([replace(due, priority=Priority.ORDERED, deadline=5.0, raised=True)])
+        bench.pool.submit([replace(due, epoch=9, priority=Priority.BLOCKING, raised=True)])  # of another lease: nothing
+        (dropped,) = bench.pool.drop("a")
+        assert (dropped.page, dropped.epoch, dropped.priority, dropped.raised) == (1, 1, Priority.ORDERED, False)
+        gate.set()
+        await bench.settle()
+        assert bench.told == [] and bench.script.urls == ["http://a/robots.txt"]

@@ -1,0 +1,85 @@
+"""The door of the listener: how many connections it holds, of one address and of all. Before it nothing is parsed.
+
+aiohttp bounds what comes over a connection (its length of lines and heads, seconds without a whole head, bodies), not
+how many there are. A connection beyond the bounds is closed without an answer: who opens hundreds is no publisher.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, cast
+
+MOST, MOST_OF_ADDRESS = 512, 32
+"""connections at once: behind a proxy all have its address, so `listen` on loopback has no bound of its own"""
+
+
+class Door:
+    """`enter` is the protocol factory of a server; `inside` makes the protocol of a connection that is let in."""
+
+    def __init__(self, inside: Callable[[], asyncio.Protocol], of_address: int = MOST_OF_ADDRESS) -> None:
+        self._inside = inside
+        self._of_address = of_address
+        self._held: Counter[str] = Counter()
+        self.refused = 0
+        """connections that were closed at once"""
+
+    def __len__(self) -> int:
+        """Connections now."""
+        return self._held.total()
+
+    def enter(self) -> asyncio.Protocol:
+        return _Guest(self, self._inside)
+
+    def take(self, address: str) -> bool:
+        """A connection came: is there room for it?"""
+        if len(self) >= MOST or self._held[address] >= self._of_address:
+            self.refused += 1
+            return False
+        self._held[address] += 1
+        return True
+
+    def leave(self, address: str) -> None:
+        self._held[address] -= 1
+        if not self._held[address]:
+            del self._held[address]
+
+
+class _Guest(asyncio.Protocol):
+    """One connection: counted, and everything else is passed on."""
+
+    def __init__(self, door: Door, inside: Callable[[], asyncio.Protocol]) -> None:
+        self._door = door
+        self._make = inside
+        self._inside: asyncio.Protocol | None = None
+        self._address = ""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        peer: Any = transport.get_extra_info("peername")
+        self._address = str(peer[0]) if peer else ""
+        if self._door.take(self._address):
+            self._inside = self._make()
+            self._inside.connection_made(transport)
+        else:
+            cast(asyncio.Transport, transport).abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._inside is not None:
+            self._door.leave(self._address)
+            self._inside.connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._inside is not None:
+            self._inside.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._inside.eof_received() if self._inside is not None else None
+
+    def pause_writing(self) -> None:
+        if self._inside is not None:
+            self._inside.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._inside is not None:
+            self._inside.resume_writing()

@@ -1,0 +1,265 @@
+"""When each page is to be read next: its date, its weight in S, and the queues of dated pages.
+
+    retries   filled by temporary failures, emptied when their time has come
+    due       filled by every read while refreshing, emptied when their time has come (due_pages.py, scanned.py)
+    ahead     the same in a bounded crawl that refreshes: in the order of their dates, whatever the time is
+
+Filled by what a turn settles (dates.py), hears (claims.py) and promises (publish/promises.py), emptied by the planner.
+What a queue says is a hint: the column `due` decides whether a page is still due, or to be tried again.
+
+How often a page is read is pace.py's to say.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from configs.schema import Settings
+from crawl.turn.due_pages import DuePages, second
+from crawl.turn.meter import Meter
+from crawl.turn.pace import DAY, Pace
+from crawl.turn.purse import Purse
+from crawl.turn.recount import Recount
+from crawl.turn.scanned import Scanned, dropped
+from metadata import keys, rows
+from metadata.manager import Partition
+from metadata.rows import RefreshRow
+from metadata.states import HASTENED, LEASED, State
+from metadata.visits import Visit
+from refresh.ahead import MEAN, Ahead
+from refresh.interval import weight
+from wire.messages import PageReport
+
+RETRIES_AT_ONCE = 512
+"""most retries that one turn looks at"""
+LOOK_AGAIN = 30 * DAY
+"""a page that failed for good is tried once more after this long (refreshing only)"""
+_GOOD, _FAILED_FOR_NOW = State.READ, State.ERROR
+_ERROR = int(State.ERROR)
+
+
+class Agenda:
+    """Of one partition. refreshing: pages read are read again when due. shut: hosts whose pages cannot be ordered now.
+
+    Invariant: population and S (pace.py) hold every READ page of weight above 0 as its Refresh-Data row tells it.
+    """
+
+    def __init__(
+        self,
+        partition: Partition,
+        purse: Purse,
+        settings: Settings,
+        refreshing: bool,
+        shut: Callable[[], NDArray[np.bool_]],
+    ) -> None:
+        self.partition = partition
+        self.purse = purse
+        self.settings = settings
+        self.refreshing = refreshing
+        self.pace = Pace(settings.refresh, partition.facts["partitions"])
+        self.due = self._execution(shut)
+        self.ahead: Ahead | None = None
+        """a bounded `crawl --refresh` reads the page due next rather than nothing"""
+        self.retries: list[tuple[float, int]] = []
+        """a heap: when, page"""
+        self.recount: Recount | None = None
+        """under way after a switch of policy or bounds"""
+        self.gauge: Meter | None = None
+        """hears of rows that change without a read"""
+        self._weighted = 0
+        """pages with a weight in S"""
+
+    def _execution(self, shut: Callable[[], NDArray[np.bool_]]) -> DuePages:
+        """Who finds the pages whose time has come. A bounded `crawl --refresh` reads ahead of it, by no scan."""
+        refresh, bounded = self.settings.refresh, self.settings.crawl.refresh
+        if self.refreshing and refresh.execution == "scan" and not bounded:
+            alone = refresh.guide == "importance"
+            return Scanned(self.partition, self.pace, self.purse, refresh.time_unit, shut, alone)
+        dropped(self.partition.columns)
+        return DuePages(self.partition, self.pace, self.purse, 1 if bounded else refresh.time_unit)
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Other settings (SIGHUP), between two turns: by another policy all pages are dated anew, in slices."""
+        law = self.pace.law
+        self.settings = settings
+        self.pace.follow(settings.refresh)
+        if self.gauge is not None:
+            self.gauge.follow(settings.refresh)
+        if self.pace.law != law:
+            self.pace.counting = None
+            self._count_anew()
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        return {**self.pace.dump(), "execution": self.due.name if self.recount is None else ""}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        same = self.pace.load(state, self.partition)
+        if not same or (isinstance(self.due, Scanned) and state.get("execution") != self.due.name):
+            self._count_anew()
+
+    def recover(self) -> None:
+        """Rebuild the queues from the columns."""
+        columns, n = self.partition.columns, self.partition.columns.n
+        state, due = columns["state"][:n], columns["due"][:n]
+        failed = np.flatnonzero(state == _ERROR)
+        self.retries = list(zip(due[failed].astype(np.float64).tolist(), failed.tolist(), strict=True))
+        heapq.heapify(self.retries)
+        read = (due > 0) & (state == _GOOD)
+        self._weighted = int(read.sum())
+        if self.ahead is not None:
+            for turn, page in enumerate(np.flatnonzero(read)[np.argsort(due[read], kind="stable")].tolist()):
+                self.ahead.put_after(page, MEAN * turn // self._weighted)
+        if self.refreshing:
+            pages = np.flatnonzero((due > 0) & (state != _ERROR) & (~read | (self.ahead is None))).astype(np.uint32)
+            self.due.recover(pages, due[pages])
+
+    def _count_anew(self) -> None:
+        self.recount = Recount(self.partition, self.pace, self.purse, self.rewrite)
+
+    # -- what is settled -----------------------------------------------------------------------------------------
+
+    def date(
+        self,
+        page: int,
+        report: PageReport,
+        visit: Visit,
+        row: RefreshRow | None,
+        importance: float,
+        rate: float,
+        now: float,
+        timed: Callable[[float], float] | None = None,
+        believed: float | None = None,
+        alone: bool = True,
+        shape: float = math.inf,
+    ) -> tuple[int, float]:
+        """(next read in seconds since 1970, 0 = none; weight of the page in S) after a report.
+
+        believed: the change rate that the page's row will tell, if that is not the one by which it is dated.
+        alone: the importance and the rate are the page's own, no cluster's or guide's.
+        shape: of the belief whose mean the rate is, infinite = it is known.
+        timed: seconds to the next read instead of the interval, where it is known when the page changes next.
+        """
+        state = visit.state
+        if state is _FAILED_FOR_NOW:
+            old = row.weight if row is not None else 0.0
+            self.pace.replace(page, row, old, rate if believed is None else believed)
+            self.retry(page, report.retry_at)
+            self.due.leave(page)
+            return second(report.retry_at), old
+        heavy = weight(importance, rate) if state is _GOOD else 0.0
+        if importance * self.pace.scale < self.pace.rules.least:
+            heavy = 0.0
+        self.pace.replace(page, row, heavy, rate if believed is None else believed)
+        self.pace.renew(now)
+        self._weighted += (heavy > 0.0) - (row is not None and row.weight > 0.0)
+        wait = self._wait(importance, rate, shape) if state is _GOOD else self._look_again(report, visit)
+        moved = timed(wait) if timed is not None and state is _GOOD else wait
+        due = second(now + moved) if moved else 0
+        if self.ahead is not None and state is _GOOD:
+            self.ahead.put(page, heavy, self.pace.spread.total / max(self._weighted, 1))
+        elif self.refreshing:
+            self.due.dated(page, due, rate if alone and heavy and moved == wait else 0.0, report.ended)
+        self._hasten(page, moved != wait)
+        return due, heavy
+
+    def _wait(self, importance: float, rate: float, shape: float) -> float:
+        """Seconds to the next read of a page, or to the next look at one that the policy gives up."""
+        return min(self.pace.interval(importance, rate, shape).seconds, self.pace.rules.ceiling * DAY)
+
+    def _look_again(self, report: PageReport, visit: Visit) -> float:
+        """Seconds to the next try of a page that failed for good, 0 = none is planned."""
+        if visit.state is State.DEAD or visit.state is State.BLOCKED:
+            return 0.0
+        if report.error in ("http-404", "http-410"):
+            return self.settings.crawl.confirm_dead
+        return DAY if visit.state is State.DISALLOWED else LOOK_AGAIN
+
+    # -- what is learned without a read --------------------------------------------------------------------------
+
+    def put_due(self, page: int, due: int, hastened: bool = True) -> None:
+        """Date a page anew. hastened: because something is known of it; else by its interval."""
+        self._hasten(page, hastened)
+        if self.refreshing:
+            (self.due.put if hastened else self.due.redate)(page, due)
+        else:
+            self.partition.columns["due"][page] = due
+            self.partition.columns.touch("due", page)
+
+    def _hasten(self, page: int, hastened: bool) -> None:
+        if bool(self.partition.flags[page] & HASTENED) != hastened:
+            (self.partition.set_flag if hastened else self.partition.clear_flag)(page, HASTENED)
+
+    def rewrite(self, page: int, old: RefreshRow, new: RefreshRow) -> None:
+        """A page's row changes without a read of it (evidence of its change rate, another policy): everyone hears."""
+        if (old.weight, old.rate) != (new.weight, new.rate):
+            self.pace.replace(page, old, new.weight, new.rate)
+            self._weighted += (new.weight > 0.0) - (old.weight > 0.0)
+            self.due.learned(page, new.rate)
+        self.partition.put(keys.REFRESH.key(page), rows.pack(new))
+        if self.gauge is not None:
+            self.gauge.moved(old, new if new.weight else None)
+
+    def retire(self, page: int) -> None:
+        """The page left the scope: it is read no more, and its weight leaves S. No order for it may be out."""
+        self.partition.columns["due"][page] = 0
+        self.partition.columns.touch("due", page)
+        self.due.leave(page)
+        row = self.partition.row(page)
+        if row is not None and row.weight:
+            self.rewrite(page, row, msgspec.structs.replace(row, weight=0.0))
+
+    # -- the queues ----------------------------------------------------------------------------------------------
+
+    def file(self, page: int) -> None:
+        """Queue a page where its columns say that it belongs, if it has a date."""
+        due, state = int(self.partition.columns["due"][page]), self.partition.states[page]
+        if state == _ERROR:
+            self.retry(page, float(due))
+        elif due and self.ahead is not None and state == _GOOD:
+            self.ahead.put_after(page, 0)
+        elif due and self.refreshing:
+            self.due.file(page, due)
+
+    def retry(self, page: int, at: float) -> None:
+        """Look at a page that failed for now no earlier than `at`."""
+        heapq.heappush(self.retries, (at, page))
+
+    def to_retry(self, now: float) -> Iterator[int]:
+        """Pages that failed for now and whose time has come; they leave the queue."""
+        due, states, flags = self.partition.columns["due"], self.partition.states, self.partition.flags
+        for _ in range(RETRIES_AT_ONCE):
+            if self.next_retry > now:
+                return
+            at, page = heapq.heappop(self.retries)
+            if states[page] == _ERROR and not flags[page] & LEASED and due[page] <= at + 1:
+                yield page
+
+    @property
+    def next_retry(self) -> float:
+        """Wall clock; infinite where none waits."""
+        return self.retries[0][0] if self.retries else math.inf
+
+    def go_on_counting(self) -> None:
+        """The next slice of a recount, if one is under way. Within a commit group."""
+        if self.recount is None:
+            return
+        for page, due in self.recount.step():
+            if self.ahead is None:
+                self.put_due(page, second(due), hastened=False)
+        if self.recount.done:
+            self.recount = None
+
+    def next_time(self, now: float) -> float:
+        """When something becomes due that is not yet out (wall clock); infinite if nothing will."""
+        if self.ahead or self.recount is not None:
+            return 0.0
+        return min(self.next_retry, self.due.next_time(now) if self.refreshing else math.inf)

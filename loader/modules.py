@@ -1,0 +1,43 @@
+"""What is no document but a part of some: by its name, or, of declarations, by what it takes from others.
+
+A module of a DTD (DocBook's *.mod) uses parameter entities that its driver declares, so by itself it need not even be
+well-formed; an entity (*.ent) may have many roots, or none. Read by themselves, as a crawl comes upon them, nothing is
+to be held against them. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+SUFFIXES = (".dtd", ".ent", ".mod", ".pen")
+"""of DTDs, of external parsed entities and modules (DocBook, TEI, XHTML 1.1), of ISO's sets of characters"""
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_DECLARATION = re.compile(rb"<!(?:ENTITY|ELEMENT|ATTLIST|NOTATION)\s")
+_DECLARED = re.compile(rb"<!ENTITY\s+%\s+([^\s%;<>\"']{1,200})\s")
+_USED = re.compile(rb"%([^\s%;<>\"']{1,200});")
+
+
+def is_named_like_a_part(url: str) -> bool:
+    """Does the path of a canonical URL end as those of parts do?"""
+    return url.partition("?")[0].lower().endswith(SUFFIXES)
+
+
+def not_alone(body: bytes, needs: Iterable[str]) -> str:
+    """Why declarations (unzipped) cannot be judged by themselves, empty where they can.
+
+    needs: URLs of parts that they name and that are not at hand.
+    """
+    missing, names = next(iter(needs), ""), _borrowed(body)
+    if missing:
+        return f"not judged alone: {missing} is not at hand"
+    return f"not judged alone: %{names[0]}; is declared elsewhere" if names else ""
+
+
+def _borrowed(body: bytes) -> list[str]:
+    """Parameter entities that are used and not declared here, in the order of use; none where nothing is declared."""
+    body = _COMMENT.sub(b"", body)
+    if _DECLARATION.search(body) is None:
+        return []
+    declared = set(_DECLARED.findall(body))
+    return [name.decode("utf-8", "replace") for name in dict.fromkeys(_USED.findall(body)) if name not in declared]

@@ -1,0 +1,109 @@
+"""The listener's bounds, with real clients that are slow, many, or too long."""
+
+import asyncio
+import gzip
+import json
+
+import pytest
+
+from crawl.publish import door
+from crawl.publish.door import Door
+from tests.crawl.neighbours import KEY, TOKEN, Neighbours, crawling
+
+HEAD = b"POST /indexnow HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 4000\r\n"
+
+
+async def connect(running):
+    return await asyncio.open_connection("127.0.0.1", int(running.base.rpartition(":")[2]))
+
+
+async def drip(running, text, at_once=b""):
+    """Send byte after byte, far too slowly; what came before the connection was closed."""
+    reader, writer = await connect(running)
+    writer.write(at_once)
+    try:
+        async with asyncio.timeout(15.0):
+            for byte in text:
+                writer.write(bytes([byte]))
+                try:
+                    async with asyncio.timeout(0.1):
+                        return await reader.read(4096)
+                except TimeoutError:
+                    continue
+            return await reader.read(4096)
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr("crawl.publish.listener.PATIENCE", 0.5)
+    monkeypatch.setattr("crawl.publish.listener.SHUTDOWN", 0.2)
+
+
+async def test_a_head_or_a_body_that_drips_is_not_waited_for(tmp_path, impatient):
+    neighbours = Neighbours()
+    async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
+        assert await drip(running, HEAD) == b"", "half a head: closed without an answer"
+        assert b" 408 " in await drip(running, b"{{{", HEAD + b"\r\n")
+        reader, writer = await connect(running)
+        assert await asyncio.wait_for(reader.read(), 15.0) == b"", "and one that never says anything"
+        writer.close()
+        await running.until(lambda: len(running.listener.door) == 0)
+
+
+async def test_heads_are_short_and_few(tmp_path):
+    neighbours = Neighbours()
+    async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
+        for text in (
+            b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 20_000 + b"\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: x\r\n" + b"".join(b"X%d: y\r\n" % i for i in range(200)) + b"\r\n",
+        ):
+            reader, writer = await connect(running)
+            writer.write(text)
+            assert b" 400 " in (await asyncio.wait_for(reader.read(), 15.0)).partition(b"\r\n")[0]
+            writer.close()
+
+
+async def test_a_packed_body_is_not_unpacked(tmp_path):
+    neighbours = Neighbours()
+    async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
+        bomb = gzip.compress(b"[" + b" " * 50_000_000 + b"]")
+        headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+        assert (await running.ask("POST", "/indexnow", data=bomb, headers=headers))[0] == 400
+
+
+async def test_connections_are_bounded_by_address_and_in_all(tmp_path, monkeypatch):
+    monkeypatch.setattr(door, "MOST", 8)
+    monkeypatch.setattr("crawl.publish.listener.MOST", 4)  # what one address has
+    neighbours = Neighbours()
+    async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
+        held = [await connect(running) for _ in range(4)]
+        await running.until(lambda: len(running.listener.door) == 4)
+        reader, writer = await connect(running)
+        with pytest.raises(ConnectionError):
+            raise ConnectionError if await asyncio.wait_for(reader.read(), 5.0) == b"" else AssertionError
+        writer.close()
+        assert running.listener.door.refused == 1
+        for _, one in held:
+            one.close()
+        await running.until(lambda: len(running.listener.door) == 0)
+        body = {"host": neighbours.host, "key": KEY, "urlList": [neighbours.url("/p1.html")]}
+        assert (await running.ask("POST", "/indexnow", json=body))[0] == 202
+        said = json.dumps({"urls": []})
+        bearer = {"Authorization": f"Bearer {TOKEN}"}
+        assert (await running.ask("POST", "/publish", data=said, headers=bearer))[0] == 200
+
+
+def test_the_door_counts(monkeypatch):
+    monkeypatch.setattr(door, "MOST", 3)
+    made = Door(asyncio.Protocol, of_address=2)
+    assert [made.take(address) for address in "aabaabb"] == [True, True, True, False, False, False, False]
+    made.leave("a")
+    assert made.take("b") and not made.take("b") and len(made) == 3 and made.refused == 5
+    for address in "abb":
+        made.leave(address)
+    assert len(made) == 0
