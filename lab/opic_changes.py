@@ -28,7 +28,7 @@ from opic.windows import History
 
 STEPS = 20
 """times per N reads that the graph takes in the changes due; 20 or 100 give the same errors"""
-DEFINITION = 2
+DEFINITION = 3
 """of what a change is: raised by hand, so that results kept on disk are computed anew"""
 MEASURED = (8, 9, 10)
 """N reads at which errors are taken and then averaged"""

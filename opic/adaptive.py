@@ -2,18 +2,19 @@
 
 On a sample of the pages all windows of LADDER run side by side. When a sampled page is spent, each says what flow X it
 expects; at the first spending HORIZON or more turnovers later, d after, it is held against all the cash C that came in
-between, and scored by |X d - C| / ((C + X d) / 2). Twice per turn of reads T for all pages becomes the geometric mean of
-the windows, each weighing exp(-p / SOFTNESS) when its score is p above the best one's, unless that is within HYSTERESIS
-of the present T; the scores then fade to a half. Only flow is stored, never H, so a new T needs no touch of the store.
+between, and scored by |X d - C| / ((C + X d) / 2). Twice per turn of reads T for all pages becomes the geometric mean
+of the windows, each weighing exp(-p / SOFTNESS) when its score is p above the best one's, unless that is within
+HYSTERESIS of the present T; the scores then fade to a half. Only flow is stored, never H, so a new T needs no touch of
+the store.
 
 Why a mean: neighbours on the ladder often score within 1 % of each other, and the best of them by chance can be at the
 edge of those good ones: T cost up to 1.32 times the best fixed T (10 % change, sweep), by the mean at most 1.12.
 
 Why a horizon: what comes between one spending and the next is noisy itself, by 10-20 %. That hides the noise of short
 windows (errors add as squares), but not the lag of long ones, so change in a few pages made T too short; and a hub,
-spent ten times a turnover, had ten votes. Judged by each page's next
-spending, as section B says, T came out up to 1.9 times as wrong as the best fixed T (1,000 sampled pages of 100,000,
-greedy, 1 % change). A horizon of 4 turnovers sees change too late (1.34 at 3 %, N = 20,000).
+spent ten times a turnover, had ten votes. Judged by each page's next spending, as section B says, T came out up to 1.9
+times as wrong as the best fixed T (1,000 sampled pages of 100,000, greedy, 1 % change). A horizon of 4 turnovers sees
+change too late (1.34 at 3 %, N = 20,000).
 
 `Adaptive` is the laboratory's, on a graph whose pages are known; `Sampled` a crawl's, on a sample that thins out as the
 crawl grows. `Contest` keeps the scores of both.
