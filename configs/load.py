@@ -125,6 +125,16 @@ def _environment(environ: Mapping[str, str]) -> Layer:
     return layer
 
 
+def slips(environ: Mapping[str, str]) -> list[str]:
+    """Variables that are no setting for want of an underscore. Told, not refused: they may be another program's."""
+    meant = {
+        f"{PREFIX}{section}_{key}".upper(): f"{PREFIX}{section}__{key}".upper()
+        for section, fields in _sections().items()
+        for key in _fields(fields)
+    }
+    return [f"environment: {name}: not a setting; did you mean {meant[name]}?" for name in environ if name in meant]
+
+
 def _list(text: str) -> object:
     """A TOML list, or words between commas."""
     with contextlib.suppress(tomllib.TOMLDecodeError):

@@ -12,6 +12,14 @@ MOST = 1e9
 """seconds: about 30 years"""
 
 
+def span(seconds: float) -> str:
+    """As `seconds` reads it, in the largest unit up to days that needs no fraction."""
+    for unit, length in (("d", UNITS["d"]), ("h", UNITS["h"]), ("m", UNITS["m"])):
+        if seconds >= length and seconds % length == 0.0:
+            return f"{seconds / length:.0f}{unit}"
+    return f"{seconds:g}s"
+
+
 def seconds(given: object, name: str) -> float:
     """Seconds of a span, above 0. InputError names it."""
     found = _FORM.fullmatch(str(given).strip()) if isinstance(given, str | int | float) else None

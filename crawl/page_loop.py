@@ -13,7 +13,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from configs.schema import Store
-from crawl.page_node import Edit, PageNode, Turn, Work
+from crawl.page_node import PageNode
+from crawl.turn.work import Edit, Turn, Work
 from metadata.manager import Commit
 from metadata.snapshot import Step
 from wire.bus import Bus
@@ -142,7 +143,7 @@ class PageLoop:
         planner = self.node.planner
         if self._room() <= 0:
             return False
-        if planner.next_time() <= self.clock.time() or any(planner.wanted.values()):
+        if planner.next_time() <= self.clock.time() or planner.wanted:
             return True
         return bool(planner.unread) and self._starving()
 

@@ -14,14 +14,10 @@ Single-threaded and synchronous: time comes in, a Turn goes out; crawl/single.py
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
-import msgpack
 import numpy as np
-from numpy.typing import NDArray
 
 from configs.schema import Settings
 from crawl.publish.promises import Promises
@@ -30,100 +26,23 @@ from crawl.turn.dates import Dates, Settled
 from crawl.turn.focus import Classing, Focus
 from crawl.turn.loads import Loads
 from crawl.turn.meter import Meter
+from crawl.turn.pages import Pages
 from crawl.turn.planner import Planner
 from crawl.turn.post import Post
-from crawl.turn.purse import NO_PAGES, Purse
+from crawl.turn.purse import Purse
 from crawl.turn.scope import Scope
 from crawl.turn.site_flow import SiteFlow
 from crawl.turn.spending import NO_CHILDREN, Spending, followed
+from crawl.turn.work import Turn, Work
 from loader.intake import Resumed
-from metadata import keys, links, rows
+from metadata import keys, links
 from metadata.documents import Documents
-from metadata.manager import Commit, Partition
-from metadata.rows import LeaseRow
-from metadata.states import NAMED, WANTED, State
+from metadata.manager import Partition
+from metadata.states import NAMED, State
 from metadata.visits import Spend, judge
-from wire.errors import MachineError
-from wire.messages import (
-    Ack,
-    CashTransfer,
-    Document,
-    FetchOrder,
-    LoadReport,
-    Message,
-    PageReport,
-    Priority,
-    Submit,
-    XmlPage,
-)
-from wire.urls import authority, host_of, partition_of
+from wire.messages import Ack, CashTransfer, PageReport, Priority, Submit
 
-Ids = NDArray[np.int64]
-_PLACES = keys.META.key("places")
-_UNREAD, _READ, _OUT, _BLOCKED, _FOREIGN = map(int, (State.UNREAD, State.READ, State.OUT, State.BLOCKED, State.FOREIGN))
-"""plain numbers: looking a member up in an enum costs more than all else that a page needs of its state"""
-
-
-@dataclass(slots=True, eq=False)
-class Edit:
-    """A change that somebody outside the loop wants made with a commit group: publications, subscriptions."""
-
-    change: Callable[[], None]
-    """makes its `put`s; must not raise"""
-    done: asyncio.Future[None]
-    """set when the group is on disk"""
-
-
-@dataclass(slots=True)
-class Work:
-    """What came in since the last turn."""
-
-    visits: list[PageReport] = field(default_factory=list)
-    loads: dict[int, LoadReport] = field(default_factory=dict)
-    """by page: what the loader said last"""
-    bodies: dict[int, XmlPage] = field(default_factory=dict)
-    """by page: bodies whose load waits for parts"""
-    documents: dict[int, Document] = field(default_factory=dict)
-    """by page: what the warehouse keeps of a body that was loaded"""
-    submits: list[Submit] = field(default_factory=list)
-    transfers: list[CashTransfer] = field(default_factory=list)
-    acks: list[Ack] = field(default_factory=list)
-    edits: list[Edit] = field(default_factory=list)
-
-    def __bool__(self) -> bool:
-        return bool(self.visits or self.loads or self.submits or self.transfers or self.acks or self.edits)
-
-    def add(self, message: Message) -> None:
-        """Sort a message in. A message that is not for a page node is a bug of the sender."""
-        match message:
-            case PageReport():
-                self.visits.append(message)
-            case LoadReport():
-                self.loads[message.page] = message
-            case XmlPage():
-                self.bodies[message.page] = message
-            case Document():
-                self.documents[message.page] = message
-            case Submit():
-                self.submits.append(message)
-            case CashTransfer():
-                self.transfers.append(message)
-            case Ack():
-                self.acks.append(message)
-            case _:
-                raise MachineError(f"a page node got a {type(message).__name__} (a bug)")
-
-
-@dataclass(slots=True)
-class Turn:
-    """What may leave once `commit` is on disk."""
-
-    commit: Commit
-    orders: list[FetchOrder]
-    transfers: list[CashTransfer]
-    acks: list[Ack]
-    submits: list[Submit]
-    """parts that loads of this partition need and others must order"""
+_FOREIGN = int(State.FOREIGN)
 
 
 class PageNode:
@@ -152,29 +71,23 @@ class PageNode:
         self.classes = Classing(partition, self.purse, focus, documents)
         self.post = Post(partition, self.purse, self.partitions)
         self.planner = Planner(partition, self.purse, settings, refreshing)
-        self.loads = Loads(partition, self.planner.leases, self, documents)
-        self.dates = Dates(partition, self.purse, self.planner, settings.refresh)
+        agenda, self.wanted = self.planner.agenda, self.planner.wanted
+        self.pages = Pages(partition, scope, settings.fetch, self.purse, self.classes, agenda)
+        self.loads = Loads(partition, self.planner.leases, self.pages, self.wanted, documents)
+        self.dates = Dates(partition, self.purse, agenda, settings.refresh)
         self.meter = Meter(partition, self.purse, self.planner.pace, settings.refresh, self.dates.guide)
-        self.dates.meter = self.planner.gauge = self.meter
+        self.dates.meter = agenda.gauge = self.meter
+        self.planner.rereads.audits = self.meter.audits
         self.planner.sharing.measured = self.meter.fresh
-        self.claims = Claims(partition, self.planner, self.dates.beliefs)
+        self.claims = Claims(partition, agenda, self.dates.beliefs)
         self.promises = Promises(self)
         self.reads = 0
         self.read_pages = 0
         """pages that were read at least once"""
         self.stale = 0
         self.errors: dict[str, int] = {}
-        self._touched: list[Ids] = []
-        self._nearer: list[Ids] = []
-        """pages of other partitions to which a shorter way was found in this turn"""
-        self._elsewhere: list[Submit] = []
-        self._blocking: set[int] = set()
-        """pages ordered BLOCKING, until their order is settled; of other partitions, in this turn"""
         self._held: list[int] = []
         self._now = 0.0
-        self._places: set[str] = set()
-        """places of the scope by which the pages here were judged; stored"""
-        self._rejudge = False
 
     # -- recovery ------------------------------------------------------------------------------------------------
 
@@ -188,12 +101,10 @@ class PageNode:
             self.promises.load(state.get("promises", {}))
             self.dates.beliefs.load(state.get("beliefs"))
             self.reads, self.read_pages = state["reads"], state["read_pages"]
-            self._places.update(msgpack.unpackb(self.partition.get(_PLACES) or b"\x90"))
-            self.scope.places.update(self._places)
-            self._rejudge = state["scope"] != self._rules
+            self.pages.recover(state["scope"])
             self.classes.recover(state)
             self.meter.recover(state.get("meter"), now)
-        self.planner.recover(now)
+        self.planner.recover()
         self.promises.recover()
         return self.post.recover(), self.loads.recover()
 
@@ -208,19 +119,13 @@ class PageNode:
             "reads": self.reads,
             "read_pages": self.read_pages,
             "focus": self.classes.dump(),
-            "scope": self._rules,
+            "scope": self.pages.rules,
         }
 
     @property
     def now(self) -> float:
         """Wall clock of the last turn; 0 before the first one."""
         return self._now
-
-    @property
-    def _rules(self) -> str:
-        """What decides, beside the places, which URLs are read: other rules on a resume apply to all known pages."""
-        fetch = self.settings.fetch
-        return self.scope.text + repr((fetch.only_net, fetch.allow_private, fetch.ports))
 
     # -- the turn ------------------------------------------------------------------------------------------------
 
@@ -233,10 +138,9 @@ class PageNode:
         self._now = now
         partition.begin()
         born = self.columns.n
-        self._touched, self._nearer, self._elsewhere = [], [], []
         if self.classes.stale:
             self.classes.renew()
-        self._follow_scope()
+        self.pages.begin(now)
         while self._held:
             partition.put(*partition.hosts.stored(self._held.pop()))
         acks = self._exchange(work)
@@ -263,170 +167,44 @@ class PageNode:
         if self.purse.sites is not None:
             self.purse.sites.keep()
         self.purse.window.grew(self.purse.known + self.read_pages, self.purse.clock.ticks)
+        answered = sum(one.visit.answered for one in settled)
+        if settled:
+            self.planner.answered(answered, now)
         self.dates.date(settled, now)
         self.promises.settled(settled, now)  # before `orders`: what was published or is due together is ordered now
         if self.classes.on:
             self._classify(settled)
-        touched = [*self._touched, *spending.children] if self.partitions > 1 else ()
-        transfers = self.post.collect(touched, self._nearer, born)
+        touched = [*self.pages.touched, *spending.children] if self.partitions > 1 else ()
+        transfers = self.post.collect(touched, self.pages.nearer, born)
         orders = self.planner.orders(now, room)
-        self.meter.close(sum(one.visit.answered for one in settled), now)
-        for submit in self._elsewhere:
-            self._blocking.difference_update(self.partition.urls.find(submit.urls))
+        self.meter.close(answered, now)
+        elsewhere = self.wanted.take_elsewhere()
         commit = partition.seal({"node": self.dump()})
-        return Turn(commit, orders, transfers, acks, self._elsewhere)
+        return Turn(commit, orders, transfers, acks, elsewhere)
 
     def _classify(self, settled: Sequence[Settled]) -> None:
         """What was read, judged or found by its links' words in this turn goes to its class at the virtual page."""
         for one in settled:
             self.classes.moved(one.page, one.report.url)
-        self._nearer.append(self.classes.follow(self.post.shown))
+        self.pages.nearer.append(self.classes.follow(self.post.shown))
         self.post.focused, self.post.shown = self.classes.elsewhere, []
 
     def _exchange(self, work: Work) -> list[Ack]:
         """What other partitions sent: trim the outbox, take their cash."""
         for ack in work.acks:
             self.post.acknowledged(ack)
-        taken = (self.post.take(transfer, self._receive) for transfer in work.transfers)
+        taken = (self.post.take(transfer, self.pages.receive) for transfer in work.transfers)
         return [ack for ack in taken if ack is not None]
-
-    def _receive(self, urls: list[str], depths: list[int]) -> Ids:
-        """Pages that another partition has news or cash of."""
-        pages = self.resolve(urls, depths)
-        if self.scope.by_depth:
-            self._shorten(pages, np.array(depths, np.int64))
-        return pages
 
     def _live(self, reports: Sequence[PageReport]) -> list[PageReport]:
         """The reports whose order is out; those of an older lease, and repeated ones, change nothing."""
         leases, base = self.planner.leases, self.partition.base
         live: dict[int, PageReport] = {}
         for report in reports:
-            lease = leases.get(report.page - base)
-            if lease is not None and lease.epoch == report.epoch:
+            if leases.is_out(report.page - base, report.epoch):
                 live.setdefault(report.page, report)
         self.stale += len(reports) - len(live)
         return list(live.values())
-
-    # -- URLs ----------------------------------------------------------------------------------------------------
-
-    def resolve(self, urls: Sequence[str], depths: Sequence[int] | Ids, exempt: bool = False) -> Ids:
-        """Pages of URLs; unknown ones are minted at the least depth given. exempt: scope does not hold for them."""
-        pages = np.array(self.partition.urls.find(urls), np.int64)
-        unknown = np.flatnonzero(pages < 0)
-        if len(unknown):
-            wanted = [urls[i] for i in unknown.tolist()]
-            new: dict[str, int] = {}
-            for url, depth in zip(wanted, np.asarray(depths, np.int64)[unknown].tolist(), strict=True):
-                new[url] = min(depth, new.get(url, depth))
-            first = self._mint(list(new), list(new.values()), exempt)
-            numbers = dict(zip(new, range(first, first + len(new)), strict=True))
-            pages[unknown] = [numbers[url] for url in wanted]
-        self._touched.append(pages)
-        return pages
-
-    def _mint(self, urls: list[str], depths: list[int], exempt: bool) -> int:
-        judge_url = self.scope.judge
-        own = self.partition.number
-        states = []
-        for url, depth in zip(urls, depths, strict=True):
-            if self.partitions > 1 and partition_of(host_of(url), self.partitions) != own:
-                states.append(State.FOREIGN)
-            elif exempt:
-                states.append(State.UNREAD if not self.scope.why_refused(url) else self.scope.refusal(url))
-            else:
-                states.append(judge_url(url, depth))
-        hosts = [self.partition.host(authority(url)) for url in urls]
-        first = self.partition.mint(urls, hosts, states, depths, int(self._now))
-        if self.classes.on:
-            self.classes.born(first, urls)
-        if self.promises.watch.on:
-            self.promises.watch.born(first + self.partition.base, urls)
-        self.purse.mint(first, np.array(states, np.uint8) == State.FOREIGN)
-        return first
-
-    def _resolve_links(self, spending: Spending) -> None:
-        """Turn the URL runs of this turn's pages into children, store them, lower depths where a way got shorter."""
-        if not spending.open:
-            return
-        parents = self.columns["depth"][[spending.pages[index] for index, _, _ in spending.open]].astype(np.int64)
-        counts, before = [stop - start for _, start, stop in spending.open], self.columns.n
-        depths = np.repeat(parents + 1, counts)
-        found = self.resolve(spending.urls, depths)
-        if self.classes.interest.on:
-            sources = np.array([spending.pages[index] for index, _, _ in spending.open], np.int64)
-            self.classes.interest.introduced(found, np.repeat(sources, counts), before)
-        numbers = found.astype(np.uint32)
-        for index, start, stop in spending.open:
-            children = spending.children[index] = numbers[start:stop]
-            if self.settings.store.links:
-                self.partition.put(keys.LINK.key(spending.pages[index]), links.pack(children, links.NO_FOREIGN))
-        if self.scope.by_depth:
-            self._shorten(found, depths)
-
-    def _shorten(self, pages: Ids, depths: Ids) -> None:
-        """A shorter way to a page: its depth falls, what was too deep may come into scope, and so on down."""
-        column = self.columns["depth"]
-        while len(pages):
-            nearer = depths < column[pages]
-            pages, depths = pages[nearer], depths[nearer]
-            np.minimum.at(column, pages, np.minimum(depths, 255).astype(np.uint8))
-            pages = np.unique(pages)
-            self.columns.touch("depth", pages)
-            states = self.columns["state"][pages]
-            self._nearer.append(pages[states == _FOREIGN])
-            for page in pages[states == _OUT].tolist():
-                self._judge(page)
-            pages, depths = self._below(pages) if self.scope.by_depth else (NO_PAGES, NO_PAGES)
-
-    def _below(self, pages: Ids) -> tuple[Ids, Ids]:
-        """The stored children of pages, and how deep they lie by this way."""
-        found = [(page, children) for page in pages.tolist() if (children := self.partition.children(page)) is not None]
-        if not found:
-            return NO_PAGES, NO_PAGES
-        depths = self.columns["depth"][[page for page, _ in found]].astype(np.int64) + 1
-        below = np.concatenate([children for _, children in found]).astype(np.int64)
-        return below, np.repeat(depths, [len(children) for _, children in found])
-
-    def _follow_scope(self) -> None:
-        """Judge again what a change of scope concerns: all pages after other rules, else those of the places added."""
-        names = self.partition.hosts.names
-        if len(self._places) != len(self.scope.places):
-            added = self.scope.places - self._places
-            self._places |= added
-            self.partition.put(_PLACES, msgpack.packb(sorted(self._places)))
-            if not self._rejudge:
-                self._judge_again(np.array([self.scope.place_of_host(name) in added for name in names], np.bool_))
-        if self._rejudge:
-            self._judge_again(np.ones(len(names), np.bool_))
-            self._rejudge = False
-
-    def _judge_again(self, concerned: NDArray[np.bool_]) -> None:
-        """Pages of the hosts concerned come into scope or leave it; sitemaps that robots.txt names stay exempt."""
-        n = self.columns.n
-        if n:
-            pages = concerned[self.columns["host"][:n]] & (self.columns["state"][:n] != _FOREIGN)
-            pages &= (self.columns["flags"][:n] & NAMED) == 0
-            for page in np.flatnonzero(pages).tolist():
-                self._judge(page)
-
-    def _judge(self, page: int) -> None:
-        """Bring one page's state in line with the scope. What was read before and is in scope again is due at once."""
-        old = self.partition.states[page]
-        outside = old in (_OUT, _BLOCKED)
-        judged = self.scope.judge(self.partition.url(page), int(self.columns["depth"][page]))
-        if judged is State.UNREAD and not outside:
-            return
-        if judged is State.UNREAD:
-            row = self.partition.row(page)
-            if row is not None and row.reads:
-                judged = State.READ
-                self.planner.put_due(page, int(self._now))
-        elif not outside:
-            self.planner.retire(page)
-        self.partition.set_state(page, judged)
-        if self.classes.on:
-            self.classes.moved(page, self.partition.url(page))
 
     # -- people --------------------------------------------------------------------------------------------------
 
@@ -434,41 +212,12 @@ class PageNode:
         if submit.seed:
             for url in submit.urls:
                 self.scope.add_seed(url)
-            self._follow_scope()
+            self.pages.follow_scope()
         blocking = submit.priority is Priority.BLOCKING
-        pages = self.resolve(list(submit.urls), [0] * len(submit.urls), exempt=blocking)
+        pages = self.pages.resolve(list(submit.urls), [0] * len(submit.urls), exempt=blocking)
         if not blocking:
-            self._shorten(pages, np.zeros(len(pages), np.int64))
-        self.want(pages.tolist(), submit.priority)
-
-    def want(self, pages: Sequence[int], priority: Priority) -> None:
-        """Order pages ahead of the plan; kept over a restart until an order for the page is settled."""
-        for page in pages:
-            state = self.partition.states[page]
-            if state == _BLOCKED or (state == _OUT and priority is not Priority.BLOCKING):
-                continue
-            if priority is Priority.BLOCKING and self._is_asked(page):
-                continue
-            if state == _FOREIGN:
-                self._elsewhere.append(Submit((self.partition.url(page),), priority, seed=False))
-                continue
-            self._store_want(page, priority)
-            self.planner.want(page, priority)
-
-    def order_elsewhere(self, submit: Submit) -> None:
-        """Pages of other partitions that are to be ordered when this group is on disk."""
-        self._elsewhere.append(submit)
-
-    def _is_asked(self, page: int) -> bool:
-        """Was it ordered BLOCKING before, and not settled since? Thousands of documents may need the same part."""
-        if page in self._blocking:
-            return self.partition.states[page] == _FOREIGN or bool(self.partition.flags[page] & WANTED)
-        self._blocking.add(page)
-        return False
-
-    def _store_want(self, page: int, priority: Priority) -> None:
-        self.partition.set_flag(page, WANTED)
-        self.partition.put(keys.LEASE.key(page), rows.pack(LeaseRow(epoch=0, priority=priority)))
+            self.pages.shorten(pages, np.zeros(len(pages), np.int64))
+        self.wanted.order(pages.tolist(), submit.priority)
 
     def hold(self, host: int, held: str) -> None:
         """A person pauses, blocks or resumes a host; stored with the next group."""
@@ -497,10 +246,10 @@ class PageNode:
     def _visit(self, report: PageReport, spending: Spending) -> Settled:
         """Apply one report whose order is out."""
         page = report.page - self.partition.base
-        row = self.planner.settle(page)
+        row = self.planner.leases.settle(page)
         visit = judge(report, row)
         self._remember_host(page, report)
-        self.release(page)
+        self.wanted.release(page)
         self.partition.set_state(page, visit.state)
         if visit.answered:
             self.reads += 1
@@ -525,12 +274,12 @@ class PageNode:
                 self._spend_report(page, report, spending)
             else:
                 self.loads.loading[page] = report.epoch
-                self._store_want(page, Priority.ORDERED)  # a crash before its LoadReport: read it again
+                self.wanted.keep(page, Priority.ORDERED)  # a crash before its LoadReport: read it again
         return ""
 
     def _name_sitemaps(self, urls: tuple[str, ...], depth: int) -> None:
         """Sitemaps that the host's robots.txt names: read whatever the scope is, and free to list any URL."""
-        pages = self.resolve(list(urls), [depth] * len(urls), exempt=True)
+        pages = self.pages.resolve(list(urls), [depth] * len(urls), exempt=True)
         pages = pages[self.columns["state"][pages] != _FOREIGN]
         self.columns["flags"][pages] |= NAMED
         self.columns.touch("flags", pages)
@@ -543,6 +292,25 @@ class PageNode:
         else:
             self.classes.show(report.links)
             spending.over_urls(page, followed(report.links.urls, report.links.flags))
+
+    def _resolve_links(self, spending: Spending) -> None:
+        """Turn the URL runs of this turn's pages into children, store them, lower depths where a way got shorter."""
+        if not spending.open:
+            return
+        parents = self.columns["depth"][[spending.pages[index] for index, _, _ in spending.open]].astype(np.int64)
+        counts, before = [stop - start for _, start, stop in spending.open], self.columns.n
+        depths = np.repeat(parents + 1, counts)
+        found = self.pages.resolve(spending.urls, depths)
+        if self.classes.interest.on:
+            sources = np.array([spending.pages[index] for index, _, _ in spending.open], np.int64)
+            self.classes.interest.introduced(found, np.repeat(sources, counts), before)
+        numbers = found.astype(np.uint32)
+        for index, start, stop in spending.open:
+            children = spending.children[index] = numbers[start:stop]
+            if self.settings.store.links:
+                self.partition.put(keys.LINK.key(spending.pages[index]), links.pack(children, links.NO_FOREIGN))
+        if self.scope.by_depth:
+            self.pages.shorten(found, depths)
 
     def _hint(self, spending: Spending, settled: Sequence[Settled], now: float) -> None:
         """What sitemaps and feeds that were loaded in this turn say of other pages."""
@@ -559,9 +327,3 @@ class PageNode:
             host, later, report.host_failures, report.ended
         ):
             self.partition.put(*self.partition.hosts.stored(host))
-
-    def release(self, page: int) -> None:
-        if self.partition.flags[page] & WANTED:
-            self._blocking.discard(page)
-            self.partition.clear_flag(page, WANTED)
-            self.partition.delete(keys.LEASE.key(page))

@@ -86,7 +86,7 @@ class Single:
             PageNode(partition, self.scope, settings, bounds.refresh or bounds.forever) for partition in data.partitions
         ]
         for node in self.nodes:
-            node.planner.ahead = Ahead() if bounds.refresh and not bounds.forever else None
+            node.planner.agenda.ahead = Ahead() if bounds.refresh and not bounds.forever else None
         self.library = Library(self.nodes, self.scope, self.clock, settings.loader.part_age)
         intake = intake_of(settings, self.library)
         again = self.library.again if settings.loader.revalidate else lambda report: None
@@ -295,9 +295,9 @@ class Single:
         soon = self.clock.time() + PATIENCE
         for node in self.nodes:
             planner = node.planner
-            if planner.unread or planner.shut_out or any(planner.wanted.values()) or node.post.unacknowledged:
+            if planner.unread or planner.shut_out or planner.wanted or node.post.unacknowledged:
                 return False
-            if planner.retries and planner.retries[0][0] <= soon:
+            if planner.agenda.next_retry <= soon:
                 return False
             if self.bounds.refresh and planner.next_time() < math.inf:
                 return False

@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Policies: uniform, proportional, p1, freshness, mixed:ALPHA, kolobov, azar, freshness:doubt, p1:filed "
         "(or any :filed), nutch, nutch-shipped, stormcrawler, azar-random, lambdacrawl.",
     )
-    parser.add_argument("--quick", action="store_true", help="small worlds: a minute or two of one core")
+    parser.add_argument("--quick", action="store_true", help="small worlds: three minutes of one core")
     parser.add_argument("-o", "--out", type=Path, default=Path("refresh-lab"), help="where results go [refresh-lab]")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes to compute with [1]")
     parser.add_argument("--histories", type=Path, nargs="+", default=[], metavar="FILE",

@@ -21,7 +21,8 @@ def page(results: Results) -> str:
     lines += refresh_where.page(results)
     lines += ["", f"{scale['pages']:,} pages (poisson, correlated) or {scale['others']:,}; {results['days']:g} days, "
               f"of which the first {results['burn_in_days']:g} are not measured; weighted by importance;",
-              "of optimum: share of what the freshness index reaches with known rates in the same world"]  # fmt: skip
+              "a cell: freshness / changes missed, and the share of what the freshness index reaches with known rates "
+              "in the same world"]  # fmt: skip
     for world, knowledge in results["worlds"].items():
         for name, bandwidths in knowledge.items():
             lines += ["", *_table(world, name, bandwidths)]
@@ -32,16 +33,16 @@ def page(results: Results) -> str:
 def _table(world: str, knowledge: str, bandwidths: Mapping[str, Any]) -> Iterator[str]:
     """A row a policy, freshness / obsolescence and share of the optimum a bandwidth; the freshest named below."""
     yield f"{world}, {knowledge} rates"
-    yield f"  {'policy':14}" + "".join(f"   B = {100 * float(b):g} % a day".ljust(29) for b in bandwidths)
+    yield f"  {'policy':18}" + "".join(f"   B = {100 * float(b):g} % a day".ljust(29) for b in bandwidths)
     for policy in next(iter(bandwidths.values())):
         scores = (scores[policy] for scores in bandwidths.values())
-        yield f"  {policy:14}" + "".join(
+        yield f"  {policy:18}" + "".join(
             f"   {s['freshness']:.4f} /{s['obsolescence']:8.3f} {100 * s['share']:6.2f}%" for s in scores
         )
     best = (max(scores, key=lambda name: scores[name]["freshness"]) for scores in bandwidths.values())
-    yield f"  {'freshest':14}" + "".join(f"   {name}".ljust(29) for name in best)
+    yield f"  {'freshest':18}" + "".join(f"   {name}".ljust(29) for name in best)
     least = (min(scores, key=lambda name: scores[name]["obsolescence"]) for scores in bandwidths.values())
-    yield f"  {'least obsolete':14}" + "".join(f"   {name}".ljust(29) for name in least)
+    yield f"  {'least obsolete':18}" + "".join(f"   {name}".ljust(29) for name in least)
 
 
 def _real(results: Results) -> Iterator[str]:
@@ -65,7 +66,7 @@ def _real(results: Results) -> Iterator[str]:
 
 def _row(row: Results) -> str:
     share = "      -" if row["share"] is None else f"{100 * row['share']:6.2f}%"
-    return f"  {row['policy']:14} {row['freshness']:.4f} /{row['obsolescence']:8.4f} {share} {row['reads']:11,} reads"
+    return f"  {row['policy']:18} {row['freshness']:.4f} /{row['obsolescence']:8.4f} {share} {row['reads']:11,} reads"
 
 
 def _section_f(results: Results) -> Iterator[str]:

@@ -3,7 +3,7 @@
     async with WebServer(Web(pages=2_000, hosts=8)) as server:
         server.entry, server.port, server.truth()
 
-    python -m lab.server --pages 20000 --hosts 40 --port 8080 --truth truth.npz
+    xyro lab web --pages 20000 --hosts 40 --port 8080 --truth truth.npz
 
 Each host listens on its own address (127.1.x.y), so politeness per host and per IP can be seen; nothing ever listens
 beyond loopback. Requests of a connection are answered one after the other, in order.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import errno
+import os
 import signal
 import socket
 import sys
@@ -28,7 +29,7 @@ from lab.access_log import AccessLog, Entry
 from lab.answers import CACHE_BYTES, Answers, Request, Response, refusal, status_line
 from lab.child import running
 from lab.places import address_of
-from lab.shape import SETTINGS, Shape
+from lab.shape import SETTINGS, TOLD, Shape
 from lab.truth import Truth, truth
 from lab.web import Web
 from wire.clock import Clock, SystemClock
@@ -122,7 +123,11 @@ def _listen(hosts: int, port: int) -> list[socket.socket]:
             for sock in sockets:
                 sock.close()
             if port or error.errno != errno.EADDRINUSE or attempt == _PORT_TRIES - 1:
-                raise MachineError(f"lab web: cannot listen on {address_of(len(sockets))}:{port}: {error}") from error
+                where = f"{address_of(len(sockets))}:{port}"
+                why = os.strerror(error.errno) if error.errno else str(error)
+                raise MachineError(
+                    f"lab web: cannot listen on {where}: {why}; leave --port out for any free one"
+                ) from error
         else:
             return sockets
     raise AssertionError("unreachable: the last attempt returns or raises")
@@ -264,17 +269,29 @@ async def serve(
             loop.remove_signal_handler(number)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Command line of `python -m lab.server`: every setting of Shape is an option. Exit code 2 for bad input."""
-    parser = argparse.ArgumentParser(prog="python -m lab.server", description="Serve a computed web on loopback.")
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="xyro lab web",
+        usage="%(prog)s [--pages N] [--hosts N] [--truth FILE] [OPTIONS]",
+        description="Serve a computed web on loopback until Ctrl-C. Prints the URL of its entry page.",
+        epilog="Each host has an address of its own, so crawl it with --scope any --only-net 127.0.0.0/8. "
+        "Shares lie in 0..1.",
+    )
     for name in SETTINGS:
         default = Shape.__dataclass_fields__[name].default
-        parser.add_argument("--" + name.replace("_", "-"), type=type(default), default=default, help=f"{default}")
+        told = TOLD[name] if name in ("port", "origin") else f"{TOLD[name]} [{default:.5g}]"
+        option = "--" + name.replace("_", "-")
+        parser.add_argument(option, type=type(default), default=default, metavar="N", help=told)
     parser.set_defaults(port=0, origin=0.0)
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
-    parser.add_argument("--log", type=Path, help="access log in the rig's format")
-    parser.add_argument("--truth", type=Path, help="write the truth to this .npz or .json file")
-    options = vars(parser.parse_args(arguments))
+    parser.add_argument("--latency", type=float, default=0.0, metavar="N", help="seconds before each answer [0]")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="write an access log here (lab/access_log.py)")
+    parser.add_argument("--truth", type=Path, metavar="FILE", help="write what is true of each page: .npz or .json")
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of `xyro lab web`: every setting of Shape is an option. Exit code 2 for bad input."""
+    options = vars(_parser().parse_args(arguments))
     extra: dict[str, Any] = {name: options.pop(name) for name in ("latency", "log", "truth")}
     options["origin"] = options["origin"] or SystemClock().time()
     try:

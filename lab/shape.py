@@ -124,6 +124,40 @@ class Shape:
 
 
 SETTINGS = tuple(field.name for field in fields(Shape))
+TOLD = {
+    "seed": "another web for each",
+    "pages": "URLs of all kinds",
+    "hosts": "each on an address of its own",
+    "port": "of all hosts [any that is free]",
+    "origin": "when pages begin to change, seconds since 1970 [now]",
+    "xml": "share of pages that are XML documents with a DTD",
+    "catalogue": "documents on a catalogue page, which alone leads to them; 0: any page does",
+    "archives": "share of the hosts that have the documents",
+    "veiled": "share of the documents whose URL does not tell",
+    "births": "share of the documents that come to be later; needs --catalogue",
+    "birth_days": "days within which they do",
+    "parts": "share of the documents that need an entity, too",
+    "slow": "seconds that slow entities take to be answered",
+    "redirects": "share of pages",
+    "dead": "share of pages: 404 and 410",
+    "files": "share of pages: pictures, archives",
+    "private": "on each third host: share of pages that robots.txt disallows",
+    "cross": "share of links that leave their host",
+    "selfs": "share of pages that link to themselves",
+    "duplicates": "links shown twice, per link",
+    "nofollow": "links with rel=nofollow, per link",
+    "outside": "links to names that are not of this web, per link",
+    "listed": "share of pages that sitemaps list",
+    "drift": "share of changes that alter a link, too",
+    "rate_median": "changes a day of the median page",
+    "rate_sigma": "spread of their logarithms",
+    "speed": "times that everything changes faster",
+    "absent": "share of hosts that send neither ETag nor Last-Modified",
+    "lying": "share of hosts where these are always new",
+    "crawl_delay": "seconds in every robots.txt; 0: no such line",
+    "size": "bytes of an average HTML page",
+}
+"""what `xyro lab web --help` says of each"""
 
 
 def _require(ok: bool, what: str) -> None:

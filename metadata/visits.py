@@ -92,9 +92,9 @@ def next_row(
     ended = int(report.ended)
     fresh = report.status != 304
     return RefreshRow(
-        first_read=old.first_read or ended,
+        first_read=min(old.first_read or ended, ended),  # the clock may have been set back
         last_read=ended,
-        last_change=ended if visit.changed or not old.reads else old.last_change,
+        last_change=ended if visit.changed or not old.last_read else old.last_change,
         signature=visit.signature,
         reads=old.reads + 1,
         changes=old.changes + (visit.changed is True),
@@ -121,7 +121,7 @@ def _unread_row(
     """After a failure: what was known of the page's content stays, and when it was seen. One that is gone was seen."""
     ended = int(report.ended)
     return RefreshRow(
-        first_read=old.first_read or (ended if visit.answered else 0),
+        first_read=min(old.first_read or ended, ended) if visit.answered else old.first_read,
         last_read=ended if gone else old.last_read,
         last_change=old.last_change,
         signature=old.signature,

@@ -103,9 +103,9 @@ class BandwidthMeter:
 
 
 class Bursts:
-    """Reads a second that come in bursts (a day's notices at six): a mean that forgets with a memory of MEMORY seconds.
+    """Reads a second that come in bursts (a day's notices at six): a mean with a memory of MEMORY seconds.
 
-    rate(t) = sum_i exp(-(t - t_i) / MEMORY) / MEMORY. Times are wall clock; one that runs backward counts as the latest.
+    rate(t) = sum_i exp(-(t - t_i) / MEMORY) / MEMORY. Wall clock; a time before the latest counts as that.
     """
 
     MEMORY = 3 * 86_400.0

@@ -38,8 +38,13 @@ def _scarce(name: str, size: subscribed_lab.Size, seed: int) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code: 0 all is kept, 1 something is not, 2 bad input, 3 the machine failed."""
-    parser = argparse.ArgumentParser(prog="xyro lab promises", description="Publications and subscriptions, kept.")
-    parser.add_argument("--quick", action="store_true", help="smaller: a minute or two in all")
+    parser = argparse.ArgumentParser(
+        prog="xyro lab promises",
+        description="Publications and subscriptions, kept: a line of JSON for each run; exit code 0 if all are ok.",
+        epilog="`scarce` has too little bandwidth, then too much politeness, for what was promised: there `ok` means "
+        "that every notice came all the same, none said what is wrong, and that what was missed was told.",
+    )
+    parser.add_argument("--quick", action="store_true", help="smaller: two or three minutes in all")
     parser.add_argument("--part", choices=(*PARTS, "all"), default="all", help="only this one [all]")
     parser.add_argument("--seed", type=int, default=1, help="of the web [1]")
     options = parser.parse_args(arguments)

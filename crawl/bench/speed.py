@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     pages.add_argument("--max-pages", type=int, default=0, help="[0: all]")
     pages.add_argument("--runs", type=_counting, default=3, help="[3]")
     plan = names.add_parser("plan", help="choosing what to refresh out of millions of pages; RAM a page for it")
-    plan.add_argument("--pages", type=_counting, default=10_000_000, help="known pages [10000000]")
+    plan.add_argument("--pages", type=_counting, default=10_000_000, help="known pages [10000000: what limits are for]")
     plan.add_argument("--orders", type=_counting, default=10_000, help="pages chosen [10000]")
     plan.add_argument("--runs", type=_counting, default=5, help="[5]")
     xml = names.add_parser("xml", help="XML documents/s, validated and stored; RAM of documents that wait")

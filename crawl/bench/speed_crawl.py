@@ -63,6 +63,10 @@ PARTS = {
     "refresh": "refresh",
     "refresh.plan": "plan",
     "crawl.turn.planner": "plan",
+    "crawl.turn.leases": "plan",
+    "crawl.turn.rereads": "plan",
+    "crawl.turn.wanted": "plan",
+    "crawl.turn.agenda": "plan",
     "crawl": "crawl's glue",
     **dict.fromkeys(("crawl.bench.speed_crawl", "crawl.bench.speed", "crawl.cli.main", "crawl.__main__"), REST),
 }

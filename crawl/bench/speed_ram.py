@@ -23,8 +23,9 @@ from pathlib import Path
 
 from configs.schema import Crawl, Settings
 from crawl.data_dir import DataDir
-from crawl.page_node import PageNode, Work
+from crawl.page_node import PageNode
 from crawl.turn.scope import Scope
+from crawl.turn.work import Work
 from lab.speed import MIB, Memory, cpu_seconds, memory, say, slope, spread
 from wire.clock import SystemClock
 from wire.messages import FetchOrder, Kind, Links, PageReport, Submit

@@ -24,9 +24,10 @@ from crawl.bench.speed_crawl import crawling
 from crawl.data_dir import DataDir
 from crawl.library import Library
 from crawl.loading import intake_of
-from crawl.page_node import PageNode, Work
+from crawl.page_node import PageNode
 from crawl.stopped import nodes_of
 from crawl.turn.scope import Scope
+from crawl.turn.work import Work
 from lab.child import running
 from lab.docbook import document, dtd
 from lab.speed import MIB, cpu_seconds, memory, say, spread

@@ -29,8 +29,9 @@ import configs
 from configs.load import load
 from configs.schema import Crawl, Politeness, Settings, Store
 from crawl.data_dir import DataDir
-from crawl.page_node import PageNode, Work
+from crawl.page_node import PageNode
 from crawl.turn.scope import Scope
+from crawl.turn.work import Work
 from lab.places import Doc, host_at
 from lab.shape import DAY
 from lab.speed import say, spread

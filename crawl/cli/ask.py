@@ -20,7 +20,7 @@ AT_ONCE, BYTES_AT_ONCE = 10_000, 1 << 20
 
 
 @click.command()
-@click.argument("urls", nargs=-1, metavar="URL...")
+@click.argument("urls", nargs=-1, metavar="[URL]...")
 @with_data
 @click.option("--file", type=click.Path(path_type=Path, allow_dash=True), help="URLs, one a line; - is standard input.")
 @click.option("--priority", type=click.Choice(["ordered"]), default="ordered", help="Level of the queue [ordered].")

@@ -13,7 +13,7 @@ from crawl.cli.options import as_json_too, crawling, settings_of, tell_refused
 
 
 @click.command()
-@click.argument("seeds", nargs=-1, metavar="SEED...")
+@click.argument("seeds", nargs=-1, metavar="[SEED]...")
 @crawling
 @click.option("--max-pages", type=int, default=None, help="End after so many reads, refreshes included [0: no bound].")
 @click.option("--max-seconds", type=float, default=None, help="End after so many seconds [0: no bound].")

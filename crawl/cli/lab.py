@@ -1,4 +1,4 @@
-"""The laboratory's commands: `xyro lab web`, `demo`, `speed`, `opic`, `refresh`, `xml`."""
+"""The laboratory's commands: `xyro lab ...`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _refresh(options: list[str]) -> int:
 
 
 _passed_on("web", "Serve a computed web on loopback.", _web)
-_passed_on("speed", "Measure what a crawl costs: ram, latency, pages.", _speed)
+_passed_on("speed", "Measure what a crawl costs: RAM, CPU, latency, plan, XML.", _speed)
 
 
 def _daemon(options: list[str]) -> int:

@@ -45,7 +45,10 @@ def _looking(directory: Path, path: str, local: Callable[[Views], Any], **query:
 @with_data
 @as_json_too
 def status(data: Path | None, as_json: bool) -> None:
-    """How the crawl stands, running or stopped."""
+    """How the crawl stands, running or stopped.
+
+    Lines that have nothing to say are left out; --json has all of them.
+    """
     directory = directory_of(data)
     from crawl.run_file import Remote
 
@@ -65,16 +68,16 @@ def status(data: Path | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(said))
         return
-    from crawl.looks.table import fields
+    from crawl.looks.table import fields, telling
 
-    click.echo(fields(said))
+    click.echo(fields(telling(said)))
 
 
 @click.command()
 @with_data
 @click.option("-n", "count", type=click.IntRange(1, 100_000), default=20, help="How many [20].")
 @click.option("--by", type=click.Choice(["importance", "cash", "stale", "rising", "site"]), default="importance",
-              help="[importance]")  # fmt: skip
+              help="What comes first [importance].")  # fmt: skip
 @click.option("--level", type=click.Choice(["host", "domain"]), default="host", help="What a site is [host].")
 @as_json_too
 def top(data: Path | None, count: int, by: str, level: str, as_json: bool) -> None:
@@ -132,7 +135,7 @@ def why(url: str, data: Path | None, as_json: bool) -> None:
 @click.command()
 @click.argument("table", type=click.Choice(["pages", "documents", "links", "hosts"]))
 @with_data
-@click.option("--format", "form", type=click.Choice(["jsonl", "csv", "parquet"]), default="jsonl", help="[jsonl]")
+@click.option("--format", "form", type=click.Choice(["jsonl", "csv", "parquet"]), default="jsonl", help="Form [jsonl].")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File [stdout].")
 def export(table: str, data: Path | None, form: str, output: Path | None) -> None:
     """Write all known pages, stored XML documents, stored links, or hosts, as of one commit."""

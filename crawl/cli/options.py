@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -57,7 +58,7 @@ def settings_of(data: Path | None, config: tuple[Path, ...], **overrides: Any) -
 
     What the crawl there was last given lies below files, environment and options.
     """
-    from configs.load import load
+    from configs.load import load, slips
     from crawl import given
     from crawl.log import set_up
 
@@ -65,6 +66,8 @@ def settings_of(data: Path | None, config: tuple[Path, ...], **overrides: Any) -
     directory = Path(load(config, os.environ, options).store.data)
     settings = load((*given.paths(directory), *config), os.environ, options)
     set_up(settings.log.level, settings.log.format)
+    for slip in slips(os.environ):
+        logging.getLogger("xyro").warning(slip)
     return directory, settings
 
 

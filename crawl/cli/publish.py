@@ -72,15 +72,18 @@ def subscribe(target: str, every: str, notify: str, data: Path | None) -> None:
 @as_json_too
 def subscriptions(data: Path | None, as_json: bool) -> None:
     """Who is told of which pages, and when next."""
+    from crawl.durations import span
+
     directory = directory_of(data)
     listed = remote.get("/subscriptions")["subscriptions"] if (remote := _find(directory)) else _stopped(directory)
     if as_json:
         click.echo(json.dumps(listed))
         return
     for one in listed:
+        failed = f" (last try: {one['error']})" if one["error"] else ""
         click.echo(
-            f"{one['id']}  {printable(one['target'])}  every {one['every_s']:g} s to {printable(one['notify'])}: "
-            f"{one['notices']:,} notices, next {one['next_notice']}" + (f" ({one['error']})" if one["error"] else "")
+            f"{one['id']}  {printable(one['target'])}  every {span(one['every_s'])} to {printable(one['notify'])}: "
+            f"{one['notices']:,} told, next {one['next_notice']}{failed}"
         )
 
 

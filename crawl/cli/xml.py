@@ -109,7 +109,8 @@ def versions(what: str, data: Path | None, as_json: bool) -> None:
 @click.option("--host", default="", metavar="HOST", help="Documents of this host[:port] only.")
 @click.option("--root", default="", metavar="TAG", help="With this root: name, {namespace}name, or prefix:name.")
 @click.option("--namespace", multiple=True, metavar="P=URI", help="A prefix for XPATH and --root; may be repeated.")
-@click.option("--by", type=click.Choice(["importance", "url", "date"]), default="importance", help="[importance]")
+@click.option("--by", type=click.Choice(["importance", "url", "date"]), default="importance",
+              help="Which documents come first [importance].")  # fmt: skip
 @click.option("-n", "count", type=click.IntRange(1), default=None, help="At most so many matches [all].")
 @click.option("--seconds", type=click.FloatRange(0.01, 600), default=2.0, help="CPU that one document may take [2].")
 @as_json_too

@@ -7,6 +7,11 @@ from typing import Any
 
 from wire.text import printable
 
+FARTHEST = 2.0
+QUIET = ("doubted_hosts", "waiting_loads", "versions", "bodies", "bodies_bytes", "mean_size", "mean_depth",
+         "stale_reports")  # fmt: skip
+"""of `status`: what is told where it is not 0"""
+
 
 def table(rows: Sequence[Mapping[str, Any]], by: str) -> str:
     """`top` for people: aligned columns, URLs last. Cash is counted in pages' worth."""
@@ -22,9 +27,21 @@ def table(rows: Sequence[Mapping[str, Any]], by: str) -> str:
         )
     if rows and by != "cash":
         said = rows[0]
-        bounds = f"convergence {said['convergence']:.3g} (not an error); all importances together are off by"
-        lines.append(f"{bounds} {said['error_bound']:.3g} of their sum at most")
+        lines.append(f"convergence {said['convergence']:.3g} (not an error); {bounded(said['error_bound'])}")
     return "\n".join(lines)
+
+
+def bounded(error: float) -> str:
+    """What an error bound says: L1, of importances of sum 1; any two such are FARTHEST apart at most."""
+    if error >= FARTHEST:
+        return "how far all importances together are off is not bounded yet"
+    return f"all importances together are off by {error:.3g} of their sum at most"
+
+
+def telling(said: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that say something: without None, counts of which none is above 0, and zeros that are no news."""
+    zero = {name for name in QUIET if not said.get(name)}
+    return {name: value for name, value in said.items() if name not in zero and _shown(value) not in ("-", "none")}
 
 
 def sites(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -7,6 +7,7 @@ laboratory's graphs. A trend compares the importance of now with that at a read 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl.looks.table import bounded
 from metadata import keys, rows
 from metadata.rows import Mark
 from opic.confidence import LAWS, LEAST, Trend, condition, convergence, error_bound, interval, trend
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 Reals = NDArray[np.float64]
 DAY = 86_400.0
+MOST_DAILY = 1.0
+"""log growth a day: a page that grew faster was found lately, and what a day of that would make of it says nothing"""
 ROWS_AT_ONCE = 1 << 14
 """rows whose trends are computed together"""
 
@@ -124,13 +128,19 @@ def sentences(said: dict[str, Any]) -> list[str]:
     found = [
         f"Its importance is {said['importance']:.4g}, between {said['importance_low']:.4g} and "
         f"{said['importance_high']:.4g} on 95 of 100 pages; convergence {said['convergence']:.3g} (not an error), "
-        f"all importances together are off by {said['error_bound']:.3g} of their sum at most."
+        f"{bounded(said['error_bound'])}."
     ]
     if said["trend"] is not None:
         sure = said["trend_low"] > 0 or said["trend_high"] < 0
+        daily = f", {_percent(said['trend_day'])} a day" if abs(said["trend_day"]) < MOST_DAILY else ""
         found.append(
-            f"Its importance {'grew' if said['trend'] > 0 else 'fell'} by {abs(said['trend_day']):.2g} (log) a day, "
-            f"{said['trend']:.2g} a turnover ({said['trend_low']:.2g} to {said['trend_high']:.2g}"
-            f"{')' if sure else ': it may be chance)'}."
+            f"Its importance {'grew' if said['trend'] > 0 else 'fell'}: {_percent(said['trend'])} a turnover "
+            f"({_percent(said['trend_low'])} to {_percent(said['trend_high'])}"
+            f"{')' if sure else ': it may be chance)'}{daily}."
         )
     return found
+
+
+def _percent(growth: float) -> str:
+    """A log growth for people."""
+    return f"{100.0 * math.expm1(growth):+.3g} %"

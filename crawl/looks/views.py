@@ -59,7 +59,7 @@ class View:
         self.inflow = node.purse.sites.estimate() if node.purse.sites is not None else None
         self.own: NDArray[np.bool_] = self.state != State.FOREIGN
         self.cash[~self.own] = 0
-        self.spread = node.planner.spread.dump()
+        self.spread = node.planner.pace.spread.dump()
         self.foreign = node.purse.foreign
         self.hosts = len(node.partition.hosts)
         self.waiting: NDArray[np.int32] = node.partition.hosts.waiting[: self.hosts].copy()

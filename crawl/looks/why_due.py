@@ -31,8 +31,9 @@ def of_rate(row: RefreshRow) -> str:
 def of_interval(view: View, page: int, row: RefreshRow, now: float) -> Iterator[str]:
     """Its interval, the term that set it, and its next read."""
     planner, due = view.node.planner, int(view.due[page])
-    if not planner.refreshing:
-        yield "This crawl does not refresh; `xyro serve` or `crawl --refresh` would read it again."
+    if not planner.agenda.refreshing:
+        what = "This crawl does not refresh" if view.node.now else "Nothing runs now"
+        yield f"{what}; `xyro serve` or `crawl --refresh` would read it again{f', {stamp(due)}' if due else ''}."
         return
     pace = planner.pace
     if not row.weight and pace.rules.least:
@@ -41,7 +42,7 @@ def of_interval(view: View, page: int, row: RefreshRow, now: float) -> Iterator[
             f"{stamp(due)}."
         )
         return
-    interval = planner.interval(row)
+    interval = planner.pace.of_row(row)
     if isinstance(planner.due, Scanned) and (standing := planner.due.standing(page, now)) is not None:
         yield from _of_scan(standing)
         return
@@ -68,7 +69,8 @@ def _policy(view: View, seconds: float) -> str:
     if pace.rules.policy.name == "obsolescence":
         k = math.sqrt(2.0 * pace.multiplier)
         how += f": t = K / sqrt(importance x change rate), K = {k:.3g} days"
-    spread = f"so that {pace.population.pages:,} pages take {pace.free(view.node.now) * 86_400:,.4g} reads a day"
+    reads = pace.free(view.node.now) * 86_400
+    spread = f"so that {pace.population.pages:,} pages take {reads:,.{0 if reads >= 100 else 2}f} reads a day"
     whose = "as set" if refresh.bandwidth else "as many as could be read lately"
     return f"{how}, {spread} ({whose})."
 
@@ -108,7 +110,7 @@ def of_host(view: View, page: int, now: float) -> Iterator[str]:
 def of_next(view: View, page: int) -> Iterator[str]:
     """Of pages that are not to be refreshed by a policy: when they are looked at again."""
     state, due = State(int(view.state[page])), int(view.due[page])
-    if state in (State.FAILED, State.DISALLOWED) and due and view.node.planner.refreshing:
+    if state in (State.FAILED, State.DISALLOWED) and due and view.node.planner.agenda.refreshing:
         yield f"It is tried once more {stamp(due)}."
     if state is State.UNREAD and view.node.planner.sharing.auto:
         yield f"Discovery gets {view.node.planner.gamma:.0f} % of the orders now (gamma = auto)."

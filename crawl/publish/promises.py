@@ -56,6 +56,11 @@ class Promises:
         self.kept: Mapping[str, Any] = {}
         """as it was stored: clusters and readers take theirs up when they are made"""
         node.planner.promised.of = self.deadline
+        node.pages.born = self._born
+
+    def _born(self, first: int, urls: Sequence[str]) -> None:
+        if self.watch.on:
+            self.watch.born(first + self.node.partition.base, urls)
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -84,7 +89,7 @@ class Promises:
 
         A trusted host's pages are ordered (`settled`, in this very turn); of others the next read is hastened.
         """
-        pages = self.node.resolve(urls, [0] * len(urls)).tolist()
+        pages = self.node.pages.resolve(urls, [0] * len(urls)).tolist()
         return [(url, why) for url, page in zip(urls, pages, strict=True) if (why := self._take(url, page, said))]
 
     def _take(self, url: str, page: int, said: Said) -> str:
@@ -110,14 +115,14 @@ class Promises:
     def _hasten(self, page: int, now: float, trust: float) -> None:
         due = int(self.node.columns["due"][page])
         if due and self.node.partition.states[page] == State.READ:
-            self.node.planner.put_due(page, int(hastened(float(due), now, trust)))
+            self.node.planner.agenda.put_due(page, int(hastened(float(due), now, trust)))
 
     def _hear_rate(self, page: int, rate: float, sure: bool) -> None:
         """A claimed rate is heard once for each time that it is said with a claim."""
         if page in self.publications.pages:
             return
         row = self.node.partition.row(page) or RefreshRow()
-        self.node.planner.rewrite(page, row, self.node.dates.beliefs.told(page, row, rate, sure))
+        self.node.planner.agenda.rewrite(page, row, self.node.dates.beliefs.told(page, row, rate, sure))
         if not row.reads:
             self.node.partition.set_flag(page, HINTED)
 
@@ -151,7 +156,7 @@ class Promises:
                 if one.page in self.publications.pages:
                     self._settle(one, now)
             if self.publications.waiting:
-                self.node.want(self.publications.release(AT_ONCE), Priority.ORDERED)
+                self.node.wanted.order(self.publications.release(AT_ONCE), Priority.ORDERED)
         if self.clusters is not None:
             for one in settled:
                 if one.visit.state is State.READ:
@@ -193,22 +198,22 @@ class Promises:
         self.node.dates.beliefs.published(self.node.partition.hosts_of[one.page], true, chance)
 
     def _keep_together(self, one: Settled, now: float, clusters: Clustered) -> None:
-        base, planner = self.node.partition.base, self.node.planner
+        base, agenda = self.node.partition.base, self.node.planner.agenda
         due = int(self.node.columns["due"][one.page])
         aligned = clusters.read(one.page + base, now, due)
         if aligned is None:
             return
         if aligned.due and aligned.due != due:
-            planner.put_due(one.page, aligned.due)
+            agenda.put_due(one.page, aligned.due)
         self._call(aligned.call, clusters.url)
 
     def _call(self, pages: Iterable[int], url: Callable[[int], str]) -> None:
         """Order pages, wherever they live."""
         base = self.node.partition.base
         own = [page - base for page in pages if page >> 32 == base >> 32]
-        self.node.want([page for page in own if self._is_readable(page)], Priority.ORDERED)
+        self.node.wanted.order([page for page in own if self._is_readable(page)], Priority.ORDERED)
         if others := tuple(url(page) for page in pages if page >> 32 != base >> 32):
-            self.node.order_elsewhere(Submit(others, Priority.ORDERED, seed=False))
+            self.node.wanted.order_elsewhere(Submit(others, Priority.ORDERED, seed=False))
 
     def _is_readable(self, page: int) -> bool:
         return self.node.partition.states[page] in (State.READ, State.UNREAD)

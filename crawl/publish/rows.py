@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -48,6 +49,8 @@ def _notify(notify: str | Sequence[str]) -> tuple[str, tuple[str, ...]]:
         raise InputError(f"--notify: {error}: close the quote") from None
     if not words or not words[0] or len(words) > MOST_COMMAND or any("\0" in word for word in words):
         raise InputError("--notify: a URL, or a command and its arguments")
+    if shutil.which(words[0]) is None:
+        raise InputError(f"--notify: {words[0]!a:.200}: no such command here; give its whole path")
     return "", words
 
 

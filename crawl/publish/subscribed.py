@@ -1,8 +1,8 @@
 """Subscriptions of a running crawl: refreshed before their notice is due, then told what changed since the last one.
 
-One heap says what is due (refresh/subscriptions.py); `run` orders pages, WORKERS tell notices, one a host (outbox.py). Rows are in partition 0:
-a subscription is on disk before it is acknowledged, and what was told is on disk after it was told: a crash in between
-repeats the notice, with the same number.
+One heap says what is due (refresh/subscriptions.py); `run` orders pages and has notices told, WORKERS at once, one a
+host (outbox.py). Rows are in partition 0: a subscription is on disk before it is acknowledged, and what was told is on
+disk after it was told: a crash in between repeats the notice, with the same number.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from crawl.looks.views import stamp
+from crawl.page_node import PageNode
 from crawl.publish import notices
 from crawl.publish.demand import Demand
 from crawl.publish.machine import Machine
@@ -24,7 +25,7 @@ from crawl.publish.watch import is_pattern, scan
 from crawl.seeds import why_refused
 from metadata import keys, rows
 from metadata.rows import RefreshRow, SubscriptionRow
-from metadata.states import State
+from metadata.states import LEASED, WANTED, State
 from refresh.subscriptions import Act, Subscriptions
 from wire.errors import InputError
 from wire.messages import Priority
@@ -167,7 +168,8 @@ class Subscribed:
                 wanted.setdefault(page >> 32, {})[page & 0xFFFF_FFFF] = None
 
         def order(partition: int) -> None:
-            self.single.nodes[partition].want(list(wanted[partition]), Priority.ORDERED)
+            node = self.single.nodes[partition]
+            node.wanted.order([page for page in wanted[partition] if not _waits(node, page)], Priority.ORDERED)
 
         await asyncio.gather(*(self.single.loops[q].edit(partial(order, q)) for q in wanted))
         for number in numbers:
@@ -200,23 +202,27 @@ class Subscribed:
             group.create_task(self._deliver(group, *next_one))
 
     async def _deliver(self, group: asyncio.TaskGroup, number: int, host: str) -> None:
-        again = await self._tell(number) if number in self.rows else 0.0
-        self._outbox.done(host, self.single.clock.time() + again if again else 0.0)
+        if number in self.rows:
+            await self._tell(group, number, host)
+        else:  # unsubscribed meanwhile
+            self._outbox.done(host)
         self._telling -= 1
         self._doing -= 1
         self._send(group)
 
-    async def _tell(self, number: int) -> float:
-        """-> seconds for which who was told wants to be left alone."""
+    async def _tell(self, group: asyncio.TaskGroup, number: int, host: str) -> None:
+        """The next one of its host goes out while what came of this one is put on disk."""
         row, now = self.rows[number], self.single.clock.time()
         notice, missed, seen = self._notice(number, row, now)
         if row.url:
             error, again = await notices.post(self.post, row.url, notice)
         else:
             error, again = await notices.run(row.command, notice), 0.0
-        if number not in self.rows:  # unsubscribed meanwhile
-            return again
         now = self.single.clock.time()
+        self._outbox.done(host, now + again if again else 0.0)
+        self._send(group)
+        if number not in self.rows:  # unsubscribed meanwhile
+            return
         if error:
             self.subscriptions.failed(number, now, missed)
             row = msgspec.structs.replace(row, error=error)
@@ -225,7 +231,6 @@ class Subscribed:
             row = msgspec.structs.replace(row, error="", sequence=row.sequence + 1, told_at=now, seen=seen)
         due, attempts = self.subscriptions.due(number), self.subscriptions.attempts(number)
         await self._store(number, msgspec.structs.replace(row, due=due, attempts=attempts))
-        return again
 
     def _notice(
         self, number: int, row: SubscriptionRow, now: float
@@ -273,6 +278,11 @@ class Subscribed:
         self.rows[number] = row
         partition = self.single.nodes[0].partition
         await self.single.loops[0].edit(lambda: partition.put(keys.SUBSCRIPTION.key(number), rows.pack(row)))
+
+
+def _waits(node: PageNode, page: int) -> bool:
+    """Is it ordered, and no order out? (Its host is paused, or it cannot be paid for.) Another one adds nothing."""
+    return node.partition.flags[page] & (WANTED | LEASED) == WANTED and page not in node.loads.loading
 
 
 def subscriptions_told(number: int, subscriptions: Subscriptions) -> dict[str, Any]:

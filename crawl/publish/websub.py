@@ -198,9 +198,7 @@ class WebSub:
         ]
         own = authority(topic)
         return [
-            url
-            for url in entries[:MOST_ENTRIES]
-            if authority(url) == own and self._is_news(url, dates.get(url, 0.0))
+            url for url in entries[:MOST_ENTRIES] if authority(url) == own and self._is_news(url, dates.get(url, 0.0))
         ]
 
     def _is_news(self, url: str, changed: float) -> bool:

@@ -99,10 +99,12 @@ class Agenda:
     # -- state ---------------------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
-        return {**self.pace.dump(), "execution": self.due.name if self.recount is None else ""}
+        execution = self.due.name if self.recount is None else ""
+        return {**self.pace.dump(), "execution": execution, "debt": self.due.governor.debt}
 
     def load(self, state: Mapping[str, Any]) -> None:
         same = self.pace.load(state, self.partition)
+        self.due.governor.credit = -state.get("debt", 0.0)
         if not same or (isinstance(self.due, Scanned) and state.get("execution") != self.due.name):
             self._count_anew()
 

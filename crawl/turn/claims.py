@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from crawl.turn.agenda import Agenda
 from crawl.turn.beliefs import Beliefs, having
-from crawl.turn.planner import Planner
 from metadata import keys, rows
 from metadata.manager import Partition
 from metadata.rows import RefreshRow, Said
@@ -40,9 +40,9 @@ class Claim(NamedTuple):
 class Claims:
     """Of one partition; `hear` within a turn, between the loads and the dates."""
 
-    def __init__(self, partition: Partition, planner: Planner, beliefs: Beliefs) -> None:
+    def __init__(self, partition: Partition, agenda: Agenda, beliefs: Beliefs) -> None:
         self.partition = partition
-        self.planner = planner
+        self.agenda = agenda
         self.beliefs = beliefs
 
     def hear(self, page: int, report: LoadReport, settled: Container[int], now: float) -> None:
@@ -83,10 +83,10 @@ class Claims:
                 said = having(said, one)
         if said is row.said:
             return
-        self.planner.rewrite(page, row, msgspec.structs.replace(row, said=said))
+        self.agenda.rewrite(page, row, msgspec.structs.replace(row, said=said))
         trust, due = self.beliefs.trust(host).of(dated), int(self.partition.columns["due"][page])
-        if fresh and trust >= WORTH and due > now and self.planner.refreshing:
-            self.planner.put_due(page, round(sooner(due, now, trust)))
+        if fresh and trust >= WORTH and due > now and self.agenda.refreshing:
+            self.agenda.put_due(page, round(sooner(due, now, trust)))
 
 
 def _by_url(report: LoadReport) -> Mapping[str, Claim]:

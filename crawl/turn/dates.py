@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 
 from configs.schema import Refresh
+from crawl.turn.agenda import Agenda
 from crawl.turn.beliefs import Beliefs, Learnt
 from crawl.turn.guide import Guide
 from crawl.turn.meter import Meter
-from crawl.turn.planner import Planner
 from crawl.turn.purse import Ids, Purse
 from metadata import keys, rows
 from metadata.manager import Partition
@@ -47,11 +47,11 @@ def marked(marks: tuple[Mark, ...], mark: Mark, apart: int) -> tuple[Mark, ...]:
 class Dates:
     """`date` at the end of a turn, after the pages have spent."""
 
-    def __init__(self, partition: Partition, purse: Purse, planner: Planner, settings: Refresh) -> None:
+    def __init__(self, partition: Partition, purse: Purse, agenda: Agenda, settings: Refresh) -> None:
         self.partition = partition
         self.columns = partition.columns
         self.purse = purse
-        self.planner = planner
+        self.agenda = agenda
         self.settings = settings
         self.meter: Meter | None = None
         """hears of every read, to tell how fresh all pages are"""
@@ -65,7 +65,6 @@ class Dates:
         if not settled:
             return
         pages = np.array([one.page for one in settled], np.int64)
-        self.planner.answered(sum(one.visit.answered for one in settled), now)
         dues, kinds, base = [], [], self.partition.base
         clock, apart = self.purse.clock.ticks, int(self.purse.remembered * TICKS)
         flow = self._importance(pages)
@@ -76,7 +75,7 @@ class Dates:
             weight, pace = (r, changes) if self.joint is None else self.joint(one.page + base, r, changes)
             timing = self._timed(one, learnt)
             alone = weight == importance and pace == changes
-            due, heavy = self.planner.date(
+            due, heavy = self.agenda.date(
                 one.page, one.report, one.visit, one.row, weight, pace, now, timing, changes, alone, learnt.belief[0]
             )
             row = next_row(one.report, one.visit, one.row, learnt.belief, heavy)

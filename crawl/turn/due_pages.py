@@ -32,15 +32,17 @@ SLACK = 0.02
 BURST = 3_600.0
 LEAST_BURST = 16.0
 """seconds of bandwidth, or reads, that may be made up for at most"""
+DEBT = DAY
+"""seconds of bandwidth that promises may take in advance: they come in bursts, a thousand daily notices at six"""
 LATEST = 0xFFFF_FFFF
 """the last time that the column `due` can tell"""
 Pages = NDArray[np.uint32]
-_READ = int(State.READ)
+_READ, _ERROR = int(State.READ), int(State.ERROR)
 NOTHING = RefreshRow()
 
 
 class Governor:
-    """Reads that may be made by now: a credit that grows with the bandwidth."""
+    """Reads that may be made by now: a credit that grows with the bandwidth; below 0 where promises took more."""
 
     def __init__(self) -> None:
         self.credit = 0.0
@@ -50,6 +52,11 @@ class Governor:
         passed = 0.0 if self._at is None else max(now - self._at, 0.0)
         self._at = now
         self.credit = min(self.credit + passed * reads_per_second, max(LEAST_BURST, BURST * reads_per_second))
+
+    @property
+    def debt(self) -> float:
+        """Reads to be earned back; kept over a restart."""
+        return max(-self.credit, 0.0)
 
     def when(self, now: float, reads_per_second: float) -> float:
         """When the next read may be made."""
@@ -136,8 +143,8 @@ class DuePages:
     def _begun(self, now: float, room: int) -> Iterator[tuple[int, RefreshRow]]:
         """Pages of folders that have begun, as far as the credit goes."""
         most = min(DUE_AT_ONCE, room)
+        self.earn(now)
         if self.pace.fixed:
-            self.governor.advance(now, self.pace.bandwidth)
             most = min(most, int(self.governor.credit))
         for page in self._still_due(self.folders.pop(int(now), most), now) if most > 0 else ():
             row = self.partition.row(page) or NOTHING
@@ -147,9 +154,10 @@ class DuePages:
         self.behind = begun is not None and begun <= now
 
     def _still_due(self, pages: Pages, now: float) -> list[int]:
-        """Without those that were read since, and lie in a later folder."""
-        due = self.partition.columns["due"][pages]
-        found: list[int] = pages[(due > 0) & (due <= now)].tolist()
+        """Without those that were read since, and lie in a later folder, or failed: a retry keeps its own time."""
+        columns = self.partition.columns
+        due = columns["due"][pages]
+        found: list[int] = pages[(due > 0) & (due <= now) & (columns["state"][pages] != _ERROR)].tolist()
         return found
 
     def _deferred(self, page: int, row: RefreshRow, now: float) -> bool:
@@ -216,6 +224,14 @@ class DuePages:
     def next_credit(self, now: float) -> float:
         """When a read of the plan may be made again; infinite where one may be made now."""
         return math.inf if self.affords else self.governor.when(now, self.pace.bandwidth)
+
+    def earn(self, now: float) -> None:
+        """What the bandwidth allows by now: told before anything is read, or what asks first would never get any."""
+        fixed = self.pace.fixed
+        if fixed:
+            self.governor.advance(now, self.pace.bandwidth)
+            # a debt of the time before a lower bandwidth would take months
+            self.governor.credit = max(self.governor.credit, -1.0 - max(LEAST_BURST, DEBT * fixed))
 
     def spent(self) -> None:
         """A read of the plan was ordered."""

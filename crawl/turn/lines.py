@@ -1,6 +1,6 @@
 """Lines of due pages before hosts that have no room: served first come, first served, as places come free.
 
-Filled by the planner with pages that are due and found their host full; emptied by it as orders of the host are
+Filled by rereads.py with pages that are due and found their host full; emptied by it as orders of the host are
 answered, before what becomes due later. What lies in a line is a hint: the columns decide whether the page is still
 due, so nothing of it is stored. 4 to 8 bytes a page.
 """

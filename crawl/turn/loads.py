@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from crawl.turn.planner import Lease
-from crawl.turn.purse import Ids
+from crawl.turn.leases import Leases
+from crawl.turn.pages import Pages
 from crawl.turn.spending import Spending, followed
+from crawl.turn.wanted import Wanted
 from loader.intake import Resumed
 from metadata import keys, rows
 from metadata.documents import Documents
@@ -36,30 +37,17 @@ class Load(NamedTuple):
     document: Document | None = None
 
 
-class Pages(Protocol):
-    """What loads ask of their page node."""
-
-    def resolve(self, urls: Sequence[str], depths: Sequence[int] | Ids, exempt: bool = False) -> Ids:
-        """Pages of URLs, minted where unknown."""
-        ...
-
-    def want(self, pages: Sequence[int], priority: Priority) -> None:
-        """Order pages ahead of the plan."""
-        ...
-
-    def release(self, page: int) -> None:
-        """The order that a person or a loader wanted is settled."""
-        ...
-
-
 class Loads:
     """Applied within a turn: `gather` what came, `apply` one, then `late` those of earlier turns."""
 
-    def __init__(self, partition: Partition, leases: Mapping[int, Lease], pages: Pages, documents: Documents) -> None:
+    def __init__(
+        self, partition: Partition, leases: Leases, pages: Pages, wanted: Wanted, documents: Documents
+    ) -> None:
         self.partition = partition
         self.documents = documents
         self._leases = leases
         self._pages = pages
+        self._wanted = wanted
         self.needed: Counter[int] = Counter()
         """pages that loads wait for -> how many loads"""
         self.waits: dict[int, tuple[int, ...]] = {}
@@ -134,8 +122,7 @@ class Loads:
         early: dict[int, Load] = {}
         for number, load in self.early.items():
             page = number - self.partition.base
-            lease = self._leases.get(page)
-            if lease is not None and lease.epoch == load.report.epoch:
+            if self._leases.is_out(page, load.report.epoch):
                 early[number] = load
             elif self.loading.get(page) == load.report.epoch:
                 error, row = self.apply(page, load, spending), self.partition.row(page)
@@ -149,7 +136,7 @@ class Loads:
         if report.state is LoadState.WAITING:
             self._wait(page, load)
             return ""
-        self._pages.release(page)
+        self._wanted.release(page)
         self.forget(page)
         self.ended[page] = report.format if report.state is not LoadState.FAILED else ""
         if load.document is not None:
@@ -188,7 +175,7 @@ class Loads:
         if needs == self.waits.get(page) and (body is None or old is None or old.epoch == body.epoch):
             if page in self._resumed:
                 self._resumed.discard(page)
-                self._pages.want(needs, Priority.BLOCKING)
+                self._wanted.order(needs, Priority.BLOCKING)
             return
         if body is not None:
             row = WaitRow(
@@ -200,10 +187,10 @@ class Loads:
             row = msgspec.structs.replace(old, needs=needs, readings=old.readings + 1)
         else:
             return
-        self._pages.release(page)
+        self._wanted.release(page)
         self._note(page, needs)
         partition.put(key, rows.pack(row))
-        self._pages.want(needs, Priority.BLOCKING)
+        self._wanted.order(needs, Priority.BLOCKING)
 
 
 def _belonging(found: dict[int, _M], report: LoadReport, before: _M | None = None) -> _M | None:

@@ -216,12 +216,13 @@ class Pace:
     # -- state ---------------------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
+        """A count that is under way is begun anew after a restart: until it ends no law is told, or no population."""
         return {
             "spread": self.spread.dump(),
-            "multiplier": self.multiplier,
+            **({"multiplier": self.multiplier} if self.known else {}),
             "scale": self.scale,
             "capacity": self.capacity.rate(),
-            "law": self.law,
+            "law": self.law if self.counting is None else "",
             "promised": self.promised.dump(),
         }
 

@@ -22,6 +22,9 @@ class Parking:
         """Hosts with pages that were put aside."""
         return len(self._pages)
 
+    def pages(self) -> int:
+        return sum(map(len, self._pages.values()))
+
     def park(self, page: int) -> bool:
         """Put a page of a held or shut host aside. False: its host is open."""
         host = self.partition.hosts_of[page]

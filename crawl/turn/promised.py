@@ -1,8 +1,9 @@
 """Pages that were promised by a deadline, and the bandwidth that pays for them.
 
 They are read at once, ahead of the plan, and the plan pays: its credit (due_pages.py) goes below zero, and it waits
-until it has earned that back; its multiplier spends what promises leave (pace.py). So the reads of all weeks are still those of the bandwidth that was set. At a day's
-bandwidth of debt (or 16 reads) promised pages wait, too: the earliest deadline first, so what is late is first.
+until it has earned that back; its multiplier spends what promises leave (pace.py). So the reads of all weeks are still
+those of the bandwidth that was set. At a day's bandwidth of debt (or 16 reads) promised pages wait, too: the earliest
+deadline first, so what is late is first.
 """
 
 from __future__ import annotations
@@ -11,11 +12,7 @@ import heapq
 import math
 from collections.abc import Callable
 
-from crawl.turn.due_pages import LEAST_BURST, DuePages
-from crawl.turn.pace import DAY
-
-DEBT = DAY
-"""seconds of bandwidth that promises may take in advance: they come in bursts, a thousand daily notices at six"""
+from crawl.turn.due_pages import DEBT, LEAST_BURST, DuePages
 
 
 class Promised:
@@ -28,10 +25,12 @@ class Promised:
         self._usual = usual
         self._refreshing = refreshing
         self._waiting: list[tuple[float, int]] = []
-        """filled with what cannot be paid for, emptied as the debt is"""
+        """filled with what cannot be paid for, emptied as the debt is; entries that `_held` does not tell are stale"""
+        self._held: dict[int, float] = {}
+        """page -> its deadline in `_waiting`: a daily notice orders again and again what cannot be paid for"""
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._held)
 
     def deadline(self, page: int, now: float) -> float:
         """By which its order is sorted among those of its host."""
@@ -43,7 +42,9 @@ class Promised:
         if not deadline:
             return True
         if not self._solvent:
-            heapq.heappush(self._waiting, (deadline, page))
+            if deadline < self._held.get(page, math.inf):
+                self._held[page] = deadline
+                heapq.heappush(self._waiting, (deadline, page))
             return False
         self._due.spent()
         self._due.pace.paid += 1
@@ -51,12 +52,17 @@ class Promised:
 
     def pop(self) -> int | None:
         """A page that waited and can be paid for (`pay`), the one with the earliest deadline."""
-        return heapq.heappop(self._waiting)[1] if self._waiting and self._solvent else None
+        while self._waiting and self._solvent:
+            deadline, page = heapq.heappop(self._waiting)
+            if self._held.get(page) == deadline:
+                del self._held[page]
+                return page
+        return None
 
     def next_time(self, now: float) -> float:
         """When the next one can be paid for; infinite where none waits."""
-        if not self._waiting or self._solvent:
-            return now if self._waiting else math.inf
+        if not self._held or self._solvent:
+            return now if self._held else math.inf
         missing = max(-self._most_debt - self._due.governor.credit, 0.0)
         reads_per_second = self._due.pace.bandwidth
         return now + missing / reads_per_second if reads_per_second > 0.0 else math.inf

@@ -60,11 +60,6 @@ class Rereads:
         self._concurrency = settings.fetch.concurrency
         self._room = 0
 
-    @property
-    def behind(self) -> bool:
-        """Was more due in the last turn than could be read?"""
-        return len(self.lines) > 0 or self.agenda.due.behind
-
     def dropped(self, page: int) -> None:
         """Its order was taken back unread."""
         if self.audits is not None:
@@ -95,6 +90,7 @@ class Rereads:
 
     def _lined(self, now: float) -> Found:
         """Pages that were due before, and have waited for their host since."""
+        self.agenda.due.earn(now)
         due, now = self.partition.columns["due"], self.lines.latest(now)
 
         def valid(page: int) -> bool:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from crawl.turn.dates import Dates
+from crawl.turn.pages import Pages
 from crawl.turn.planner import Planner
+from crawl.turn.wanted import Wanted
 from metadata.hot import Columns
 from metadata.manager import Partition
-from wire.messages import Priority, Submit
 
 
 class Node(Protocol):
@@ -22,9 +19,5 @@ class Node(Protocol):
     columns: Columns
     planner: Planner
     dates: Dates
-
-    def resolve(self, urls: Sequence[str], depths: Sequence[int], exempt: bool = False) -> NDArray[np.int64]: ...
-
-    def want(self, pages: Sequence[int], priority: Priority) -> None: ...
-
-    def order_elsewhere(self, submit: Submit) -> None: ...
+    pages: Pages
+    wanted: Wanted

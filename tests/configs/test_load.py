@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from configs.load import load
+from configs.load import load, slips
 from configs.schema import Politeness, Rule, Settings
 from wire.errors import InputError
 
@@ -198,3 +198,8 @@ def test_settings_are_frozen():
 def test_the_package_alone_imports_nothing_heavy():
     code = "import configs, sys; assert not {'msgspec', 'tomllib', 'configs.schema'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+
+
+def test_a_variable_that_lacks_an_underscore_is_told():
+    said = slips({"XYRO_POLITENESS_MIN_DELAY": "5", "XYRO_POLITENESS__MIN_DELAY": "5", "XYRO_SERVICE_HOST": "10.0.0.1"})
+    assert said == ["environment: XYRO_POLITENESS_MIN_DELAY: not a setting; did you mean XYRO_POLITENESS__MIN_DELAY?"]

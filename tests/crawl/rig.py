@@ -22,8 +22,9 @@ from configs.schema import Settings
 from crawl.data_dir import DataDir
 from crawl.looks.audit import audit
 from crawl.looks.views import Views
-from crawl.page_node import PageNode, Turn, Work
+from crawl.page_node import PageNode
 from crawl.turn.scope import Scope
+from crawl.turn.work import Turn, Work
 from loader.intake import Resumed
 from metadata import keys
 from metadata.manager import Partition

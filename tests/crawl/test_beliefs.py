@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from configs.schema import Refresh, Settings
-from crawl.page_node import Edit, Work
 from crawl.publish.promises import Said
+from crawl.turn.work import Edit, Work
 from metadata import keys, rows
 from refresh.change import SETTLED, Population, PriorLearner
 from refresh.publications import TRUSTED

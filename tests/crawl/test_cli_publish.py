@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from crawl.cli.publish import publish, subscribe, subscriptions, unsubscribe
 from crawl.data_dir import DataDir
-from crawl.durations import seconds
+from crawl.durations import seconds, span
 from wire.errors import InputError
 
 
@@ -30,15 +30,15 @@ def test_subscriptions_of_a_stopped_crawl(data):
     assert run(subscriptions, "--data", data, "--json") == "[]\n"
     span = ("--every", "7d", "--data", data, "--notify")
     assert run(subscribe, "http://a.example", *span, "http://me.example/hook") == "1\n"
-    assert run(subscribe, "http://a.example/news/*", *span, "mail -s 'two words' me") == "2\n"
+    assert run(subscribe, "http://a.example/news/*", *span, "cat -n 'two words' me") == "2\n"
     first, second = json.loads(run(subscriptions, "--data", data, "--json"))
     assert (first["target"], first["every_s"], first["notify"]) == (
         "http://a.example/",
         604_800.0,
         "http://me.example/hook",
     )
-    assert second["notify"] == "mail -s 'two words' me" and second["next_notice"] > "2020"
-    assert "http://a.example/news/*" in run(subscriptions, "--data", data)
+    assert second["notify"] == "cat -n 'two words' me" and second["next_notice"] > "2020"
+    assert "http://a.example/news/*  every 7d to cat" in run(subscriptions, "--data", data)
     assert run(unsubscribe, 1, "--data", data) == "1: ended\n"
     assert [one["id"] for one in json.loads(run(subscriptions, "--data", data, "--json"))] == [2]
     assert "no such subscription" in run(unsubscribe, 1, "--data", data, fails=True)
@@ -49,6 +49,8 @@ def test_what_is_refused(data, tmp_path):
         run(subscribe, target, "--every", every, "--notify", notify, "--data", data, fails=True)
     assert run(subscriptions, "--data", data, "--json") == "[]\n"
     assert "xyro serve" in run(publish, "http://a.example/", "--data", data, fails=True)
+    nobody = ("--every", "7d", "--data", data, "--notify", str(tmp_path / "no such program"))
+    assert "no such command" in run(subscribe, "http://a.example", *nobody, fails=True)
     run(subscriptions, "--data", tmp_path / "nothing", fails=True)
     assert not (tmp_path / "nothing").exists()
 
@@ -57,7 +59,7 @@ def test_what_is_refused(data, tmp_path):
     ("text", "expected"), [("90s", 90.0), ("1.5h", 5_400.0), ("7d", 604_800.0), ("2w", 1_209_600.0), (30, 30.0)]
 )
 def test_spans(text, expected):
-    assert seconds(text, "x") == expected
+    assert seconds(text, "x") == expected == seconds(span(expected), "x")
 
 
 @pytest.mark.parametrize("text", ["", "-1s", "7 days", "1e3", "inf", "nan", None, True, [], "0s", "99999999w", "٣d"])

@@ -51,7 +51,7 @@ def test_pages_with_a_time_of_their_own_do_not_hold_up_those_behind_them():
     read = reads_until(crawl, START + DAY / 2)
     assert not set(read) & set(GONE), "these keep their time"
     assert 10 <= len(read) <= 13
-    assert len(crawl.node.planner.folders) >= len(GONE), "each is filed again"
+    assert len(crawl.node.planner.due.folders) >= len(GONE), "each is filed again"
     assert set(reads_until(crawl, START + 40 * DAY)) >= set(GONE), "and comes in its time"
 
 

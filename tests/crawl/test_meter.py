@@ -253,7 +253,7 @@ def test_a_page_that_leaves_the_scope_leaves_the_model():
     page = next(p for p in range(node.columns.n) if not node.partition.flags[p] & LEASED)
     row = node.partition.row(page)
     node.partition.begin()
-    node.planner.retire(page)
+    node.planner.agenda.retire(page)
     node.partition.set_state(page, State.OUT)
     node.meter.close(0, crawl.now)
     assert node.meter.expected.importance == pytest.approx(before - row.weight**2 / row.rate, abs=1e-6)

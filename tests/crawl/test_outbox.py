@@ -1,4 +1,4 @@
-"""Notices: one request a host at a time, Retry-After, hosts in turn; and what a bad moment to unsubscribe does not do."""
+"""Notices: one request a host at a time, Retry-After, hosts in turn; who unsubscribes at a bad moment."""
 
 import asyncio
 import json

@@ -146,19 +146,19 @@ def test_a_switch_while_running_dates_all_pages_anew_in_slices(monkeypatch, poli
     crawl, planner = web.crawl, web.crawl.node.planner
     chosen = msgspec.structs.replace(crawl.settings.refresh, policy=policy, bandwidth="150/day")
     planner.reconfigure(msgspec.structs.replace(crawl.settings, refresh=chosen))
-    assert planner.recount is not None and planner.next_time() == 0.0
+    assert planner.agenda.recount is not None and planner.next_time() == 0.0
     for _ in range(4):
         for order in crawl.turn():
             web.answer(order)
         assert_exact(crawl)
-    while planner.recount is not None:
+    while planner.agenda.recount is not None:
         crawl.turn()
     assert planner.pace.rules.policy.name == policy
     due = crawl.node.columns["due"]
     for one in PAGES:
         page = crawl.page(one)[1]
         row = crawl.node.partition.row(page)
-        wait = min(planner.interval(row).seconds, 50 * DAY)
+        wait = min(planner.pace.of_row(row).seconds, 50 * DAY)
         assert int(due[page]) - row.last_read == pytest.approx(wait, rel=0.06, abs=2.0)
     assert_exact(crawl)
     assert all(148 <= reads <= 152 for reads in web.run(2)[1:])
@@ -172,7 +172,7 @@ def test_min_importance_takes_pages_out_of_the_plan_and_brings_them_back():
     for least, fewer in ((1.0, True), (0.0, False)):
         chosen = msgspec.structs.replace(crawl.settings.refresh, min_importance=least)
         planner.reconfigure(msgspec.structs.replace(crawl.settings, refresh=chosen))
-        while planner.recount is not None:
+        while planner.agenda.recount is not None:
             crawl.turn()
         assert (planner.pace.population.pages < before) == fewer
         assert_exact(crawl)
@@ -181,14 +181,14 @@ def test_min_importance_takes_pages_out_of_the_plan_and_brings_them_back():
 def test_settings_changed_between_two_runs_date_all_pages_anew_and_others_do_not():
     web = Web(bandwidth="100/day")
     web.run(2)
-    assert reborn(web).node.planner.recount is None
+    assert reborn(web).node.planner.agenda.recount is None
     assert_exact(web.crawl)
     crawl = reborn(web, policy="kolobov")
-    assert crawl.node.planner.recount is not None
-    while crawl.node.planner.recount is not None:
+    assert crawl.node.planner.agenda.recount is not None
+    while crawl.node.planner.agenda.recount is not None:
         crawl.turn()
     assert_exact(crawl)
-    assert reborn(web, policy="kolobov").node.planner.recount is None
+    assert reborn(web, policy="kolobov").node.planner.agenda.recount is None
 
 
 def test_a_directory_from_before_there_was_a_population_counts_it():
@@ -207,10 +207,11 @@ def test_a_directory_from_before_there_was_a_population_counts_it():
     partition.written(commit)
     crawl = reborn(web)
     planner = crawl.node.planner
-    assert not planner.pace.known and planner.recount is not None
+    assert not planner.pace.known and planner.agenda.recount is not None
     row = crawl.node.partition.row(5)
-    assert planner.interval(row).seconds == pytest.approx(planner.spread.total / row.weight / planner.pace.bandwidth)
-    while planner.recount is not None:
+    pace = planner.pace
+    assert pace.of_row(row).seconds == pytest.approx(pace.spread.total / row.weight / pace.bandwidth)
+    while planner.agenda.recount is not None:
         for order in crawl.turn():
             web.answer(order)
     assert planner.pace.known
@@ -229,7 +230,7 @@ def test_a_row_that_changes_while_its_order_is_out_stays_counted_exactly():
     partition, planner = crawl.node.partition, crawl.node.planner
     partition.begin()
     row = partition.row(page)
-    planner.rewrite(page, row, msgspec.structs.replace(row, rate_a=row.rate_a * 9.0))
+    planner.agenda.rewrite(page, row, msgspec.structs.replace(row, rate_a=row.rate_a * 9.0))
     planner.pace.store(partition)
     commit = partition.seal({"node": crawl.node.dump()})
     partition.write(commit)

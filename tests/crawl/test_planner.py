@@ -105,7 +105,7 @@ def test_afterwards_the_richest_come_first():
     crawl = seeded(*(url(0, page) for page in range(1, 30)), leases=4, scout=0)
     for rank, page in enumerate((7, 21, 3)):
         give_cash(crawl, url(0, page), 3 - rank)
-    crawl.node.planner.finder.theta = 1.5 * 65_536
+    crawl.node.planner.discovery.finder.theta = 1.5 * 65_536
     orders = crawl.turn()
     assert told(orders)[:3] == [url(0, 7), url(0, 21), url(0, 3)]
     assert [order.priority for order in orders] == [Priority.DISCOVER] * 3 + [Priority.SCOUT]
@@ -115,7 +115,7 @@ def test_scouting_ends_with_the_reads():
     crawl = seeded(*(url(0, page) for page in range(1, 30)), leases=1, scout=3)
     crawl.turn()
     for read in (1, 2, 3, 4):
-        assert crawl.node.reads == read and crawl.node.planner.scouting == (read < 3)
+        assert crawl.node.reads == read and crawl.node.planner.discovery.scouting == (read < 3)
         (order,) = crawl.orders.values()
         crawl.answer(order)
         crawl.turn()
@@ -195,7 +195,7 @@ def test_a_wanted_page_that_is_out_is_not_ordered_twice():
     assert raised.priority is Priority.ORDERED and len(crawl.node.planner.leases) == 1
     crawl.answer(out)
     assert crawl.turn() == [], "the order that was out answered the wish, too"
-    assert not any(crawl.node.planner.wanted.values())
+    assert not crawl.node.planner.wanted
 
 
 def test_a_wanted_page_is_read_although_it_was_read():
@@ -339,7 +339,7 @@ def test_due_pages_share_their_hosts_room():
         for order in orders:
             crawl.answer(order)
     assert sorted(seen) == [url(0), *(url(0, page) for page in range(1, 9))]
-    assert not crawl.node.planner.lines
+    assert not crawl.node.planner.rereads.lines
 
 
 def both_sides(leases, gamma, due=150, new=200, hosts=1):
@@ -409,7 +409,7 @@ def test_where_nothing_else_waits_one_side_takes_all():
 def test_due_pages_before_a_full_host_are_found_again_after_a_restart():
     crawl = both_sides(4, 50.0, due=30, new=5)
     crawl.turn()
-    assert crawl.node.planner.lines.pages() > 20
+    assert crawl.node.planner.rereads.lines.pages() > 20
     again = _reborn(crawl, refreshing=True)
     seen = set()
     for _ in range(40):
@@ -434,7 +434,7 @@ def test_intervals_follow_importance_and_change_rate():
 def test_a_bounded_crawl_reads_ahead_of_time_rather_than_nothing():
     crawl, _ = refreshed(min_interval=1000.0)
     assert crawl.turn() == []
-    crawl.node.planner.ahead = Ahead()
+    crawl.node.planner.agenda.ahead = Ahead()
     crawl.submit(url(0))
     (order,) = crawl.turn()
     crawl.answer(order)
@@ -468,7 +468,7 @@ def test_no_page_of_a_held_host_is_ordered_and_none_is_forgotten(held):
     seen += [one for _ in range(4) for one in told(crawl.turn())]
     assert set(seen) >= {url(2, page) for page in (1, 2, 3, 4, 9)}
     assert not [one for one in seen if "h1.example" in one]
-    assert crawl.node.planner.next_time() > crawl.now and not any(crawl.node.planner.wanted.values())
+    assert crawl.node.planner.next_time() > crawl.now and not crawl.node.planner.wanted
     hold(crawl, 1, "")
     crawl.turn()
     crawl.now += 120
@@ -520,9 +520,9 @@ def test_nothing_is_kept_of_orders_that_were_answered():
     crawl.submit(url(0))
     crawl.run(lambda order: report(order, crawl.now, [url(k % 9, k) for k in range(60)]))
     planner, node = crawl.node.planner, crawl.node
-    assert planner.leases == {} and planner.parked == {} and planner.retries == []
+    assert not planner.leases and not planner.parking and planner.agenda.retries == []
     assert node.loads.loading == {} and node.loads.early == {} and node.loads.waits == {}
-    assert not any(planner.wanted.values()) and len(planner.folders) == 60
+    assert not planner.wanted and len(planner.due.folders) == 60
     assert not np.any(node.partition.hosts.leased) and not np.any(node.partition.hosts.waiting)
     assert [key for key, _ in node.partition.store.scan(keys.LEASE.prefix)] == []
 

@@ -7,7 +7,7 @@ from configs.load import load
 from configs.schema import Cluster
 from crawl.looks.promised import costs, stopped
 from crawl.publish.promises import Said
-from crawl.turn.promised import DEBT
+from crawl.turn.due_pages import DEBT
 from metadata import keys
 from refresh.publications import TRUSTED
 from refresh.split import Bursts
@@ -67,7 +67,7 @@ def test_orders_carry_the_deadline_that_was_promised():
 def test_a_page_that_is_out_as_due_goes_up_when_it_is_published():
     crawl = crawl_of()
     page = crawl.page(url(0, 1))[1]
-    edit(crawl, lambda node: node.planner.put_due(page, int(crawl.now)))
+    edit(crawl, lambda node: node.planner.agenda.put_due(page, int(crawl.now)))
     crawl.now += 120.0
     (due,) = crawl.turn()
     assert due.priority is Priority.REFRESH
@@ -244,3 +244,17 @@ def test_the_multiplier_spends_what_promises_leave():
     assert Bursts(*told).rate(crawl.now) == pytest.approx(promised, rel=0.1), "and after a restart"
     pace.promised.count(crawl.now, 1_000_000)
     assert pace.free(crawl.now) == pytest.approx(0.1 * whole)
+
+
+def test_what_cannot_be_paid_for_is_kept_once_however_often_it_is_ordered():
+    crawl = crawl_of(60, **{"refresh.bandwidth": 20 / 86_400, "refresh.audit": 0.0})
+    node = crawl.node
+    publish(crawl, *range(60))
+    crawl.turn()
+    planner, waiting = node.planner, len(node.planner.promised)
+    pages = [page for page in range(60) if page not in planner.leases]
+    assert len(pages) == waiting > 0
+    for _ in range(50):
+        edit(crawl, lambda node: node.wanted.order(pages, Priority.ORDERED))
+        assert crawl.turn() == []
+    assert len(planner.promised) == waiting == len(planner.promised._waiting)

@@ -93,7 +93,7 @@ async def test_what_indexnow_refuses(tmp_path):
 
 
 async def test_a_host_may_be_written_as_people_write_it(tmp_path):
-    neighbours, serving, crawl = await both(tmp_path, fetch__only_net=(), crawl__scope="any")
+    _, serving, crawl = await both(tmp_path, fetch__only_net=(), crawl__scope="any")
     async with serving, crawl() as running:
         judge = running.listener.indexnow.publish
         for host, url in (

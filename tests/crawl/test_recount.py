@@ -92,7 +92,7 @@ def evidence(crawl, page, times):
     row = crawl.node.partition.row(page)
     if row is not None and row.rate_b:
         new = msgspec.structs.replace(row, rate_a=row.rate_a * times)
-        in_group(crawl, lambda partition, planner: planner.rewrite(page, row, new))
+        in_group(crawl, lambda partition, planner: planner.agenda.rewrite(page, row, new))
 
 
 @settings(max_examples=15, deadline=None)
@@ -114,7 +114,7 @@ def test_counts_are_those_of_the_rows_after_any_mix(deeds):
                     crawl.now += which
             crawl.turn()
             assert_exact(crawl)
-        while crawl.node.planner.recount is not None:
+        while crawl.node.planner.agenda.recount is not None:
             crawl.turn()
             assert_exact(crawl)
         assert_exact(crawl)

@@ -229,7 +229,7 @@ def test_a_full_host_keeps_nobody_else_waiting():
         free += [order.url for order in crawl.turn()]
         crawl.now += 30.0
     assert len(stuck) == 2 and len(free) >= 20 and all("h1" in target for target in free)
-    assert crawl.node.planner.lines.pages() <= 5
+    assert crawl.node.planner.rereads.lines.pages() <= 5
 
 
 def test_pages_below_the_least_importance_and_hopeless_ones_are_not_ranked():
@@ -261,7 +261,7 @@ def test_a_hastened_page_goes_by_its_date_once_and_is_ranked_again():
     steps(crawl, 3000)
     node, page = crawl.page(url(0, 4))
     node.partition.begin()
-    node.planner.put_due(page, int(crawl.now + 500))
+    node.planner.agenda.put_due(page, int(crawl.now + 500))
     crawl.write(type("Sealed", (), {"commit": node.partition.seal({"node": node.dump()}), "orders": [],
                                     "transfers": [], "acks": [], "submits": []}))  # fmt: skip
     assert node.columns[RATE][page] == 0.0
@@ -275,7 +275,7 @@ def test_a_rate_that_is_learned_without_a_read_counts_at_once():
     node, page = crawl.page(url(0, 4))
     row = node.partition.row(page)
     node.partition.begin()
-    node.planner.rewrite(page, row, msgspec.structs.replace(row, rate_a=row.rate_a * 10))
+    node.planner.agenda.rewrite(page, row, msgspec.structs.replace(row, rate_a=row.rate_a * 10))
     assert node.columns[RATE][page] == pytest.approx(10 * row.rate)
     assert node.columns[LAST_READ][page] == row.last_read
 
@@ -299,12 +299,12 @@ def test_a_crash_changes_nothing_of_what_is_read_next(tmp_path, snapshot_after):
             snapshot(crawl.node)
     crawl.turn()
     again = Crawl.on_disk(copied(tmp_path / "a", tmp_path / "b"), settings=chosen, refreshing=True)
-    assert again.node.planner.recount is None
+    assert again.node.planner.agenda.recount is None
     for name in (RATE, LAST_READ, "due"):
         n = crawl.node.columns.n
         assert again.node.columns[name][:n].tolist() == crawl.node.columns[name][:n].tolist(), name
     out = sorted(crawl.orders)  # the crash loses these; the directory knows that they are due
-    assert set(again.node.planner.folders.pop(int(crawl.now) + 60).tolist()) >= set(out) - {0}
+    assert set(again.node.planner.due.folders.pop(int(crawl.now) + 60).tolist()) >= set(out) - {0}
     crawl.close()
     again.close()
 
@@ -315,10 +315,10 @@ def test_a_directory_goes_from_folders_to_a_scan_and_back():
     assert RATE not in web.crawl.node.columns
     crawl = reborn(web, execution="scan")
     planner = crawl.node.planner
-    assert isinstance(planner.due, Scanned) and planner.recount is not None
+    assert isinstance(planner.due, Scanned) and planner.agenda.recount is not None
     crawl = reborn(web, execution="scan")  # killed before the pages were ranked: they are, this time
-    assert crawl.node.planner.recount is not None
-    while crawl.node.planner.recount is not None:
+    assert crawl.node.planner.agenda.recount is not None
+    while crawl.node.planner.agenda.recount is not None:
         for order in crawl.turn():
             web.answer(order)
     crawl.turn()
@@ -326,7 +326,7 @@ def test_a_directory_goes_from_folders_to_a_scan_and_back():
     assert all(99 <= reads <= 101 for reads in web.run(2)[1:])
     assert_ranked_as_rows_say(crawl)
     crawl = reborn(web, execution="scan")
-    assert crawl.node.planner.recount is None
+    assert crawl.node.planner.agenda.recount is None
     assert_ranked_as_rows_say(crawl)
     crawl = reborn(web, execution="folders")
     assert not isinstance(crawl.node.planner.due, Scanned) and RATE not in crawl.node.columns
@@ -346,7 +346,7 @@ def test_a_switch_of_policy_counts_at_the_next_turn():
     crawl.now += 2.0
     crawl.turn()
     assert planner.due.scan.policy.name == "uniform"
-    while planner.recount is not None:
+    while planner.agenda.recount is not None:
         crawl.turn()
     assert_exact(crawl)
 
@@ -359,7 +359,7 @@ def test_pages_whose_importance_a_guide_says_go_by_their_dates(tmp_path):
     planner.partition.begin()
     planner.due.dated(page, int(web.crawl.now) + 5, 0.0, web.crawl.now)
     assert web.crawl.node.columns[RATE][page] == 0.0
-    apart = Scanned(planner.partition, planner.pace, planner.purse, 60, planner._shut_hosts, ranks=False)
+    apart = Scanned(planner.partition, planner.pace, planner.agenda.purse, 60, planner._shut_hosts, ranks=False)
     apart.dated(page, int(web.crawl.now) + 5, 1.0, web.crawl.now)
     assert web.crawl.node.columns[RATE][page] == 0.0 and len(apart.folders) == 1
 

@@ -273,7 +273,7 @@ def test_other_networks_on_a_resume_apply_to_all_known_pages():
     assert crawl.state(url(1, 1)) is State.BLOCKED
     opened = restarted(crawl, scope="any", fetch=Fetch(ports=(8080,)))
     assert [order.url for order in opened.turn()] == [url(1, 1)]
-    assert restarted(opened, scope="any", fetch=Fetch(ports=(8080,))).node._rejudge is False
+    assert restarted(opened, scope="any", fetch=Fetch(ports=(8080,))).node.pages._rejudge is False
 
 
 def test_sitemaps_named_by_robots_txt_stay_exempt_when_the_rules_change():

@@ -11,7 +11,7 @@ import pytest
 from configs import schema
 from configs.schema import Opic, Refresh, Settings, Store
 from crawl.looks.sites import Sites, top_sites
-from crawl.page_node import Work
+from crawl.turn.work import Work
 from opic.graph import from_lists
 from opic.pagerank import pagerank
 from opic.sites import site_rank

@@ -161,6 +161,21 @@ async def test_a_command_is_told(tmp_path):
         assert json.loads(out.read_text())["target"] == neighbours.url("/p1.html")
 
 
+async def test_notices_of_a_paused_host_pile_up_nothing(tmp_path):
+    neighbours = Neighbours()
+    async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
+        subscribed, planner = running.single.subscribed, running.single.nodes[0].planner
+        number = await subscribed.subscribe(neighbours.url("/p*.html"), EVERY, neighbours.url("/notice"))
+        await running.single.hold(neighbours.host, "paused")
+        for told in range(1, 4):
+            bring_forward(running, number)
+            await running.until(lambda told=told: len(neighbours.notices) == told)
+        await running.until(lambda: subscribed.quiet)
+        assert planner.parking.pages() == 5, "each page once"
+        await running.single.hold(neighbours.host, "")
+        await running.until(lambda: not running.single.subscribed.subscriptions.overdue)
+
+
 def test_the_watch_finds_the_targets_of_a_url_by_its_origin():
     watch = Watch()
     for target in ("http://a.example/x/*", "http://b.example/*", "*/common/*", "http://a.example/q?a=1"):

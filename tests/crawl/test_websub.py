@@ -172,31 +172,29 @@ async def test_a_delivery_speaks_for_the_feeds_own_host_alone(tmp_path):
 
 async def test_a_hub_is_asked_one_thing_at_a_time_and_left_alone_when_it_asks_for_that(tmp_path):
     neighbours = Neighbours()
-    async with neighbours.serving():
-        async with crawling(tmp_path / "d", neighbours, publish__websub=True) as running:
-            websub, asked = running.single.websub, []
+    async with neighbours.serving(), crawling(tmp_path / "d", neighbours, publish__websub=True) as running:
+        websub, asked = running.single.websub, []
 
-            async def post(url, body, headers):
-                asked.append(url)
-                return Posted(429, 3_600.0) if "/busy" in url else Posted(202)
+        async def post(url, body, headers):
+            asked.append(url)
+            return Posted(429, 3_600.0) if "/busy" in url else Posted(202)
 
-            websub.post = post
-            hub, other = neighbours.url("/busy"), "http://127.0.0.8/hub"
-            for i in range(3):
-                websub.discovered(neighbours.url(f"/p{i}.html"), [hub], "")
-            websub.discovered(neighbours.url("/p3.html"), [other], "")
-            await running.until(lambda: other in asked and hub in asked)
-            await asyncio.sleep(1.5)
-            assert asked.count(hub) == 1 and asked.count(other) == 1
-            silent = next(row for row in websub._rows.values() if row.hub == other)
-            assert websub._when(silent) >= silent.asked + 600.0 and silent.failures > 0, "it said yes, and nothing more"
+        websub.post = post
+        hub, other = neighbours.url("/busy"), "http://127.0.0.8/hub"
+        for i in range(3):
+            websub.discovered(neighbours.url(f"/p{i}.html"), [hub], "")
+        websub.discovered(neighbours.url("/p3.html"), [other], "")
+        await running.until(lambda: other in asked and hub in asked)
+        await asyncio.sleep(1.5)
+        assert asked.count(hub) == 1 and asked.count(other) == 1
+        silent = next(row for row in websub._rows.values() if row.hub == other)
+        assert websub._when(silent) >= silent.asked + 600.0 and silent.failures > 0, "it said yes, and nothing more"
 
 
 async def test_one_host_does_not_take_all_places(tmp_path):
     neighbours = Neighbours()
-    async with neighbours.serving():
-        async with crawling(tmp_path / "d", neighbours, publish__websub=True) as running:
-            websub = running.single.websub
-            for i in range(2 * MOST_OF_HOST):
-                websub.discovered(neighbours.url(f"/many{i}"), [neighbours.url("/hub")], "")
-            assert websub.told()["topics"] == MOST_OF_HOST
+    async with neighbours.serving(), crawling(tmp_path / "d", neighbours, publish__websub=True) as running:
+        websub = running.single.websub
+        for i in range(2 * MOST_OF_HOST):
+            websub.discovered(neighbours.url(f"/many{i}"), [neighbours.url("/hub")], "")
+        assert websub.told()["topics"] == MOST_OF_HOST

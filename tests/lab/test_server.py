@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import re
+import socket
 
 import aiohttp
 import pytest
@@ -12,7 +13,7 @@ from lab.child import Running
 from lab.places import Doc, address_of
 from lab.render import render
 from lab.server import WebServer, main, parse, running
-from lab.shape import DAY, ORIGIN
+from lab.shape import DAY, ORIGIN, SETTINGS, TOLD
 from lab.web import Web
 from wire.clock import ManualClock
 from wire.errors import MachineError
@@ -217,3 +218,19 @@ def test_bad_settings_are_one_line_and_exit_2(capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["--pages", "many"])
     assert stopped.value.code == 2
+
+
+def test_help_tells_of_every_setting(capsys):
+    assert TOLD.keys() == set(SETTINGS)
+    with pytest.raises(SystemExit) as stopped:
+        main(["--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert stopped.value.code == 0
+    assert [text for text in TOLD.values() if text not in said] == []
+
+
+def test_a_port_in_use_is_one_line_that_names_the_mend(capsys):
+    with socket.create_server(("127.1.0.1", 0)) as taken:
+        assert main(["--pages", "60", "--hosts", "2", "--port", str(taken.getsockname()[1])]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "Address already in use" in said and "--port" in said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 
+import msgspec
 import pytest
 
 from metadata.rows import RefreshRow
@@ -202,3 +203,14 @@ def test_a_date_without_zone_is_utc_everywhere(monkeypatch, zone, text):
         time.tzset()
         assert http_date(text) == 784_111_777.0
     time.tzset()
+
+
+def test_a_clock_that_was_set_back_leaves_no_page_first_read_after_it_was_read_last():
+    row = after(said(), msgspec.structs.replace(READ, first_read=int(NOW) + 60, last_read=int(NOW) + 60))
+    assert row.first_read == row.last_read == int(NOW)
+
+
+def test_the_first_sight_of_a_page_that_had_been_asked_for_in_vain_is_its_last_change():
+    busy = after(bad("http-5xx", status=503, final=False, retry_at=NOW + 1), None)
+    assert (busy.reads, busy.last_read, busy.last_change) == (1, 0, 0)
+    assert after(said(), busy).last_change == int(NOW)
