@@ -9,7 +9,8 @@ interval: the dates of the beginning stand, and they rest on what importance was
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,6 +25,14 @@ SLACK = 0.02
 """of an interval: so much later than it was dated a page is read as it was dated"""
 AGAIN = 3600
 """seconds after which the multiplier is found anew"""
+
+
+class Recounted(NamedTuple):
+    """All pages were dated anew, read or not."""
+
+    day: float
+    importance: Reals
+    """of each page, by which it was"""
 
 
 class Execution(Protocol):
@@ -66,11 +75,15 @@ class Scanning:
 class Filing:
     """The earliest date first."""
 
-    def __init__(self, policy: Policy, bandwidth: float, unit: int, start: Reals) -> None:
+    def __init__(
+        self, policy: Policy, bandwidth: float, unit: int, start: Reals, recounts: Sequence[Recounted] = ()
+    ) -> None:
         """bandwidth: reads a day for each page; unit: seconds of a folder; start: importance known at the first read,
-        which counts until the second one."""
+        which counts until the next one, or a recount."""
         self._policy, self._bandwidth, self._unit = policy, bandwidth, unit / DAY
-        self._importance = start.copy()
+        self._importance, self._recounts = start.copy(), [*recounts]
+        self._known_at = 0
+        """seconds: when that was the importance of all pages"""
         self.multiplier = 1.0
         self._solved = -AGAIN
         self._dates: Reals = np.zeros(0)
@@ -78,7 +91,9 @@ class Filing:
         """days; when each page is read next, and was read when it was dated"""
 
     def choose(self, view: View, most: int, held: Bools) -> Ids:
-        again = view.read_at > 0
+        while self._recounts and self._recounts[0].day <= view.now / DAY:
+            self._recount(self._recounts.pop(0).importance, view)
+        again = view.read_at > self._known_at
         self._importance[again] = view.importance[again]
         if view.now - self._solved >= AGAIN:
             self._solve(view)
@@ -92,6 +107,11 @@ class Filing:
 
     def planned(self, page: int) -> float:
         return float(self._dates[page])
+
+    def _recount(self, importance: Reals, view: View) -> None:
+        self._importance, self._known_at = importance.copy(), view.now
+        self._read_at = np.full(len(self._read_at), np.nan)  # none is dated
+        self._solved = view.now - AGAIN
 
     def _solve(self, view: View) -> None:
         """The multiplier at which all pages take the bandwidth."""
@@ -132,10 +152,12 @@ def _earliest(dates: Reals, most: int) -> Ids:
     return found
 
 
-def execution_of(name: str, policy: Policy, bandwidth: float, unit: int, start: Reals) -> Execution:
+def execution_of(
+    name: str, policy: Policy, bandwidth: float, unit: int, start: Reals, recounts: Sequence[Recounted] = ()
+) -> Execution:
     """folders | scan. ValueError: no such execution."""
     if name == "folders":
-        return Filing(policy, bandwidth, unit, start)
+        return Filing(policy, bandwidth, unit, start, recounts)
     if name == "scan":
         return Scanning(policy)
     raise ValueError(f"execution {name!r}: folders or scan")

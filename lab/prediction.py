@@ -8,8 +8,9 @@ The daemon knows more of the web than its reads' change bits, and so does this o
 
 It reads at the very tick in which the daemon's folders begin, by the daemon's execution (P1 6.6; lab/executions.py).
 It starts from the importance by which the daemon dated each page when it first read it: in folders that stands until
-the next read, or an audit. What it leaves out: from then on it knows the true importance (the daemon's is within some
-6 %), and learns one prior for all pages, where the daemon learns one a host.
+the next read, an audit, or a recount (crawl/turn/recount.py), whose moments and importance it is told, too. What it
+leaves out: a page that is read is dated by its true importance (the daemon's is within some 6 % in the end), and it
+learns one prior for all pages, where the daemon learns one a host.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lab.executions import Execution, execution_of
+from lab.executions import Execution, Recounted, execution_of
 from lab.refresh_rates import Estimator, Known, Learned, Rates
 from lab.refresh_rules import DAY, Bools, View
 from lab.refresh_sim import Score, Watch, simulate
@@ -55,6 +56,8 @@ class Told(NamedTuple):
     listings: Sequence[Listing]
     start: Reals
     """importance by which pages are dated at their first read, in units of the world's"""
+    recounts: Sequence[Recounted] = ()
+    """in folders: when all pages were dated anew, in the order of time"""
 
 
 class Dated(Learned):
@@ -154,5 +157,5 @@ def predicted(told: Told, asked: Asked, known: bool = False, watch: Watch = lamb
     """known: with the true rates instead of learned ones."""
     world = told.world
     rates: Rates = Known(world) if known else Dated(world.n, told.ages)
-    execution = execution_of(asked.execution, asked.policy, asked.bandwidth, asked.tick, told.start)
+    execution = execution_of(asked.execution, asked.policy, asked.bandwidth, asked.tick, told.start, told.recounts)
     return simulate(world, Hearing(execution, told), rates, asked.bandwidth, watch, asked.tick)

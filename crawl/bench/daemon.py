@@ -117,7 +117,7 @@ def measure(trial: Trial, on: Path | None = None, tell: Tell = lambda text: None
     settings = trial.settings(trial.share * len(live.pages))
     with tempfile.TemporaryDirectory(prefix="xyro-daemon-", dir=on) as directory:
         checks, jumps = uvloop.run(_live(trial, live, settings, Path(directory) / "data", tell))
-    told = live.told(trial.days, BURN * trial.days, checks.start)
+    told = live.told(trial.days, BURN * trial.days, checks.start)._replace(recounts=checks.recounts)
     asked = Asked(rules_of(settings.refresh).policy, trial.execution, trial.share, TIME_UNIT)
     expected, known = (predicted(told, asked, exact).freshness for exact in (False, True))
     found = _report(trial, live, checks, expected, known)

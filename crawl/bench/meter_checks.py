@@ -18,8 +18,10 @@ import numpy as np
 from crawl.looks.freshness import fresh_now
 from crawl.page_node import PageNode
 from crawl.single import Single
+from lab.executions import Recounted
 from lab.live import Live
 from lab.refresh_world import Ids, Reals
+from lab.shape import DAY
 
 CHECKS, COVERED = 50, 0.9
 """how often the meter is asked, and in what share of them its interval must hold the truth"""
@@ -64,6 +66,12 @@ class Checks:
         self._true, self._own = Mean(), Mean()
         self.start = live.importance
         """importance by which each page is dated when the watch begins, in units of the web's"""
+        self.recounts: list[Recounted] = []
+        """since then: when all pages were dated anew, by which importance"""
+        self._counted = 0
+        self._recounts: Callable[[], int] = lambda: 0
+        """moves at each recount of the crawl's own accord"""
+        self._dated: Callable[[], Reals] = lambda: live.importance
         self._learned: Callable[[], Reals] = lambda: live.importance
         self._weights = live.importance
         self._ask: Callable[[float], Mapping[str, Any]] = lambda now: {}
@@ -75,7 +83,9 @@ class Checks:
         pages = np.array(node.partition.urls.find(urls), np.int64)
         self._learned = lambda: node.purse.importance(pages)
         self._weights = self._learned()
-        self.start = _dated_by(node, pages) / float(self._weights.mean())
+        self._dated = lambda: _dated_by(node, pages) / float(self._learned().mean())
+        self._recounts = lambda: _next_doubling(node)
+        self.start, self._counted = self._dated(), self._recounts()
         self._ask = lambda now: fresh_now(single.nodes, now)
 
     def seen(self, now: float) -> None:
@@ -83,6 +93,9 @@ class Checks:
         fresh = self.live.fresh_seconds(now)
         self._true.look(now, fresh, self.live.importance)
         self._own.look(now, fresh, self._weights)
+        if (counted := self._recounts()) != self._counted:
+            self._counted = counted
+            self.recounts.append(Recounted((now - self.live.web.shape.origin) / DAY, self._dated()))
         if now >= self.begin + (self.made + 1) * self.every - _ROUNDING:
             self.check(self._ask(now), now)
             self._weights = self._learned()
@@ -110,6 +123,12 @@ class Checks:
             "mean_width": round(fmean(self.width), 4) if self.width else None,
             "model_error": round(fmean(self.error), 4) if self.error else None,
         }
+
+
+def _next_doubling(node: PageNode) -> int:
+    """Ticks of OPIC's clock at the next recount."""
+    doublings = node.planner.agenda.doublings
+    return 0 if doublings is None else doublings.next
 
 
 def _dated_by(node: PageNode, pages: Ids) -> Reals:

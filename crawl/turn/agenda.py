@@ -26,7 +26,7 @@ from crawl.turn.due_pages import DuePages, second
 from crawl.turn.meter import Meter
 from crawl.turn.pace import DAY, Pace
 from crawl.turn.purse import Purse
-from crawl.turn.recount import Recount
+from crawl.turn.recount import Doublings, Recount
 from crawl.turn.scanned import Scanned, dropped
 from metadata import keys, rows
 from metadata.manager import Partition
@@ -70,7 +70,11 @@ class Agenda:
         self.retries: list[tuple[float, int]] = []
         """a heap: when, page"""
         self.recount: Recount | None = None
-        """under way after a switch of policy or bounds"""
+        """under way after a switch of policy or bounds, and while importance settles"""
+        alone = settings.refresh.guide == "importance" and not settings.clusters
+        follows = refreshing and alone and not settings.crawl.refresh
+        self.doublings = Doublings(purse) if follows and not isinstance(self.due, Scanned) else None
+        """where dates that were given should follow importance"""
         self.gauge: Meter | None = None
         """hears of rows that change without a read"""
         self._weighted = 0
@@ -100,11 +104,14 @@ class Agenda:
 
     def dump(self) -> dict[str, Any]:
         execution = self.due.name if self.recount is None else ""
-        return {**self.pace.dump(), "execution": execution, "debt": self.due.governor.debt}
+        doublings = {} if self.doublings is None else {"doublings": self.doublings.dump()}
+        return {**self.pace.dump(), "execution": execution, "debt": self.due.governor.debt, **doublings}
 
     def load(self, state: Mapping[str, Any]) -> None:
         same = self.pace.load(state, self.partition)
         self.due.governor.credit = -state.get("debt", 0.0)
+        if self.doublings is not None:
+            self.doublings.load(state.get("doublings"))
         if not same or (isinstance(self.due, Scanned) and state.get("execution") != self.due.name):
             self._count_anew()
 
@@ -125,7 +132,7 @@ class Agenda:
             self.due.recover(pages, due[pages])
 
     def _count_anew(self) -> None:
-        self.recount = Recount(self.partition, self.pace, self.purse, self.rewrite)
+        self.recount = Recount(self.partition, self.pace, self.purse, self.rewrite, self.doublings is not None)
 
     # -- what is settled -----------------------------------------------------------------------------------------
 
@@ -252,6 +259,8 @@ class Agenda:
 
     def go_on_counting(self) -> None:
         """The next slice of a recount, if one is under way. Within a commit group."""
+        if self.doublings is not None and self.doublings.passed() and self.recount is None:
+            self._count_anew()
         if self.recount is None:
             return
         for page, due in self.recount.step():

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from lab.executions import LONGEST, Filing, execution_of
+from lab.executions import LONGEST, Filing, Recounted, execution_of
 from lab.live import Live
 from lab.prediction import Asked, Dated, Hearing, Listing, Told, predicted
 from lab.refresh_rules import View
@@ -114,6 +114,28 @@ def test_in_folders_the_importance_of_the_first_read_stands_until_the_second(une
         asked = Asked(P1, name, 0.1, 7200)
         knowing, unknowing = predicted(told(uneven), asked).freshness, predicted(blind, asked).freshness
         assert unknowing < knowing if name == "folders" else unknowing == knowing
+
+
+def test_a_recount_dates_all_pages_by_the_importance_it_found_and_a_read_by_the_true_one():
+    """Pages of importance 1 that are dated as if the last two had 100 times that, then as if the first two had."""
+    wrong, right = np.array([1.0, 1.0, 100.0, 100.0]), np.array([100.0, 100.0, 1.0, 1.0])
+    filing = Filing(P1, 0.2, 1200, wrong, [Recounted(1.0, right)])
+    importance, rate, nobody = np.ones(4), np.full(4, 0.1), np.zeros(4, bool)
+    filing.choose(view_of(importance, rate, np.zeros(4), 0), 0, nobody)
+    assert (filing._dates[2:] * 9 < filing._dates[:2]).all()
+    filing.choose(view_of(importance, rate, np.zeros(4), DAY), 0, nobody)
+    assert (filing._dates[:2] * 9 < filing._dates[2:]).all() and filing._importance.tolist() == right.tolist()
+    filing.choose(view_of(importance, rate, np.array([0.0, 1.5, 0.0, 0.0]), 2 * DAY), 0, nobody)
+    assert filing._importance.tolist() == [100.0, 1.0, 1.0, 1.0]
+
+
+def test_recounts_repair_a_start_that_is_all_wrong(uneven):
+    rising = np.sort(uneven.importance)
+    blind = told(uneven)._replace(start=rising[::-1][np.argsort(np.argsort(uneven.importance))])
+    mended = blind._replace(recounts=[Recounted(2.0, uneven.importance)])
+    asked = Asked(P1, "folders", 0.1, 7200)
+    never, once, knowing = (predicted(one, asked).freshness for one in (blind, mended, told(uneven)))
+    assert never < once < knowing + 0.02
 
 
 def test_no_such_execution():
