@@ -260,8 +260,8 @@ class PageNode:
             self._name_sitemaps(report.sitemaps, int(self.columns["depth"][page]) + 1)
         return Settled(page, report, visit, row, self._share(page, report, visit.spend, spending))
 
-    def _share(self, page: int, report: PageReport, spend: Spend, spending: Spending) -> str:
-        """Let the page spend over what the read showed, now or when its load has ended. -> the load's error class"""
+    def _share(self, page: int, report: PageReport, spend: Spend, spending: Spending) -> str | None:
+        """Let the page spend over what the read showed, now or when its load has ended. -> `Settled.fault`"""
         load = self.loads.take_early(report.page, report.epoch)
         if load is not None:
             return self.loads.apply(page, load, spending)
@@ -275,7 +275,7 @@ class PageNode:
             else:
                 self.loads.loading[page] = report.epoch
                 self.wanted.keep(page, Priority.ORDERED)  # a crash before its LoadReport: read it again
-        return ""
+        return None
 
     def _name_sitemaps(self, urls: tuple[str, ...], depth: int) -> None:
         """Sitemaps that the host's robots.txt names: read whatever the scope is, and free to list any URL."""

@@ -27,7 +27,7 @@ from loader.feeds import ATOMS, RDF, Atom, Rss
 from loader.json_feed import reader_of
 from loader.keep import Keeper, document_of, pack
 from loader.library import NOTHING, Library
-from loader.modules import is_named_like_a_part, not_alone
+from loader.modules import is_named_like_a_part, may_be_content, not_alone
 from loader.needs import AS_DTD, AS_ENTITY, STAND_INS, Shelf, Supply
 from loader.parse import Handler, Limits, XmlFault, pieces, read
 from loader.parts import Parts
@@ -148,7 +148,7 @@ class Intake:
             return []
         self._release(page.page)
         if page.kind is Kind.DTD:
-            told = self._load_wrapped(page, AS_DTD, "dtd")
+            told = self._load_declarations(page)
         else:
             told = self._load_document(page, now, named)
         if page.kind is Kind.DTD or self.wants(page.url):
@@ -198,8 +198,7 @@ class Intake:
     def _load_document(self, page: XmlPage, now: float, named: bool) -> list[Told]:
         told = self._load(page, named, now)
         last = told[-1]
-        failed = isinstance(last, LoadReport) and last.state is LoadState.FAILED
-        if failed and (self.wants(page.url) or is_named_like_a_part(page.url)):
+        if _has_failed(told) and (self.wants(page.url) or is_named_like_a_part(page.url)):
             return self._load_part(page, told)
         if isinstance(last, LoadReport) and last.state is LoadState.WAITING:
             self._bodies.put(page.page, page.epoch, pack(page.body))
@@ -223,8 +222,7 @@ class Intake:
             waits = needs and not (final or any(self._parts.is_lost(url, now) for url in needs))
             if reading.fault:  # a module of a DTD that is there may miss what one that is not there yet declares
                 alone = self._load_alone(page, named)
-                fails = isinstance(alone[-1], LoadReport) and alone[-1].state is LoadState.FAILED
-                return [_waits(page, reading, needs)] if waits and not fails else alone
+                return [_waits(page, reading, needs)] if waits and not _has_failed(alone) else alone
             if waits:
                 return [_waits(page, reading, needs)]
             state = LoadState.INCOMPLETE if needs or refused else LoadState.LOADED
@@ -272,10 +270,17 @@ class Intake:
         """A part that is no document by itself: an entity (many roots, or none), or declarations."""
         for wrapper, form in ((AS_ENTITY, "entity"), (AS_DTD, "dtd")):
             told = self._load_wrapped(page, wrapper, form)
-            last = told[-1]
-            if isinstance(last, LoadReport) and last.state is LoadState.LOADED:
+            if not _has_failed(told):
                 return told
         return as_document
+
+    def _load_declarations(self, page: XmlPage) -> list[Told]:
+        """A DTD; or content, under a type or name that stands for both: chapter.ent has text, iso-lat1.ent has none."""
+        told = self._load_wrapped(page, AS_DTD, "dtd")
+        if _has_failed(told) and may_be_content(page.mime, page.url):
+            content = self._load_wrapped(page, AS_ENTITY, "entity")
+            return told if _has_failed(content) else content
+        return told
 
     def _load_wrapped(self, page: XmlPage, wrapper: bytes, form: str) -> list[Told]:
         """A DTD or an entity by itself. The parts it names are its links; who waits for them are the documents."""
@@ -419,6 +424,12 @@ def _report(page: XmlPage, reading: _Reading, state: LoadState, error: str = "")
         rates=reading.found.rates,
         hubs=reading.found.hubs,
     )
+
+
+def _has_failed(told: list[Told]) -> bool:
+    """Does it end in a report of a failure?"""
+    last = told[-1]
+    return isinstance(last, LoadReport) and last.state is LoadState.FAILED
 
 
 def _waits(page: XmlPage, reading: _Reading, needs: Iterable[str]) -> LoadReport:

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 
 SUFFIXES = (".dtd", ".ent", ".mod", ".pen")
 """of DTDs, of external parsed entities and modules (DocBook, TEI, XHTML 1.1), of ISO's sets of characters"""
+_ENTITIES = frozenset({"application/xml-external-parsed-entity", "text/xml-external-parsed-entity"})
+"""media types of content as well as of declarations (RFC 7303 9.3, 9.4)"""
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _DECLARATION = re.compile(rb"<!(?:ENTITY|ELEMENT|ATTLIST|NOTATION)\s")
 _DECLARED = re.compile(rb"<!ENTITY\s+%\s+([^\s%;<>\"']{1,200})\s")
@@ -21,6 +23,11 @@ _USED = re.compile(rb"%([^\s%;<>\"']{1,200});")
 def is_named_like_a_part(url: str) -> bool:
     """Does the path of a canonical URL end as those of parts do?"""
     return url.partition("?")[0].lower().endswith(SUFFIXES)
+
+
+def may_be_content(mime: str, url: str) -> bool:
+    """May a part hold elements and text, by its media type or its name? A DTD or a module of one may not."""
+    return mime in _ENTITIES or url.partition("?")[0].lower().endswith(".ent")
 
 
 def not_alone(body: bytes, needs: Iterable[str]) -> str:

@@ -74,7 +74,7 @@ class RefreshRow(
     status: int = 0
     """HTTP status of the last answer"""
     error: str = ""
-    """failure class of the last order, empty if it was answered well"""
+    """failure class of the last order; if it was answered well, `fault`"""
     failures: int = 0
     """temporary failures in a row"""
     gone_since: float = 0.0
@@ -98,6 +98,8 @@ class RefreshRow(
     """its last changes and its habit, at most 40 bytes, of pages with changes (refresh/periodic.py)"""
     visits: bytes = b""
     """its last 64 visits, 4 or 8 bytes each, where [refresh] estimator asks for them (refresh/evidence.py)"""
+    fault: str = ""
+    """what the loader said against the body that was read last; it stands as long as that body does"""
 
     @property
     def rate(self) -> float:

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
+import msgspec
+
 from metadata.rows import RefreshRow
 from metadata.states import State
 from wire.messages import Kind, PageReport
@@ -82,13 +84,23 @@ def _failed(report: PageReport, old: RefreshRow) -> State:
 
 
 def next_row(
-    report: PageReport, visit: Visit, row: RefreshRow | None, rates: tuple[float, float], weight: float
+    report: PageReport,
+    visit: Visit,
+    row: RefreshRow | None,
+    rates: tuple[float, float],
+    weight: float,
+    fault: str | None = None,
 ) -> RefreshRow:
-    """Refresh-Data after the report. `rates`: Gamma(a, b) after it; `weight`: as it now stands in S."""
+    """Refresh-Data after the report. `rates`: Gamma(a, b) after it; `weight`: as it now stands in S.
+
+    fault: what the loader said against the body; None: nothing yet, or it was not asked since the stored one stands.
+    """
     old = row or _NEVER
     gone = report.error in ("http-404", "http-410")
     if not visit.answered or visit.state is not State.READ:
-        return _unread_row(report, visit, old, rates, weight, gone)
+        return _unread_row(report, visit, old, rates, weight, gone, fault)
+    if fault is None:
+        fault = old.fault if visit.spend is Spend.STORED else ""
     ended = int(report.ended)
     fresh = report.status != 304
     return RefreshRow(
@@ -105,18 +117,30 @@ def next_row(
         weight=weight,
         kind=report.kind if fresh else old.kind,
         status=report.status,
-        error=report.error,
+        error=fault,
         mime=report.mime if fresh else old.mime,
         size=report.size if fresh else old.size,
         charset=report.charset if fresh else old.charset,
         location=report.location,
         noindex=report.noindex if fresh else old.noindex,
         epoch=report.epoch,
+        fault=fault,
     )
 
 
+def with_fault(row: RefreshRow, fault: str) -> RefreshRow:
+    """The row of a page whose load has ended after its read was reported; a failed order since then stays told."""
+    return msgspec.structs.replace(row, fault=fault, error=fault or ("" if row.error == row.fault else row.error))
+
+
 def _unread_row(
-    report: PageReport, visit: Visit, old: RefreshRow, rates: tuple[float, float], weight: float, gone: bool
+    report: PageReport,
+    visit: Visit,
+    old: RefreshRow,
+    rates: tuple[float, float],
+    weight: float,
+    gone: bool,
+    fault: str | None,
 ) -> RefreshRow:
     """After a failure: what was known of the page's content stays, and when it was seen. One that is gone was seen."""
     ended = int(report.ended)
@@ -134,7 +158,7 @@ def _unread_row(
         weight=weight,
         kind=old.kind if old.kind is not Kind.UNKNOWN else report.kind,
         status=report.status or old.status,
-        error=report.error,
+        error=fault or report.error,
         failures=0 if report.final else old.failures + 1,
         gone_since=(old.gone_since or report.ended) if gone else 0.0,
         mime=old.mime or report.mime,
@@ -143,6 +167,7 @@ def _unread_row(
         location=old.location,
         noindex=old.noindex,
         epoch=report.epoch,
+        fault=old.fault,
     )
 
 

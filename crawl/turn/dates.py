@@ -36,7 +36,8 @@ class Settled:
     report: PageReport
     visit: Visit
     row: RefreshRow | None
-    error: str = ""
+    fault: str | None = None
+    """what the loader said of the body in this turn, empty where nothing is wrong; None: nothing (yet)"""
 
 
 def marked(marks: tuple[Mark, ...], mark: Mark, apart: int) -> tuple[Mark, ...]:
@@ -78,14 +79,13 @@ class Dates:
             due, heavy = self.agenda.date(
                 one.page, one.report, one.visit, one.row, weight, pace, now, timing, changes, alone, learnt.belief[0]
             )
-            row = next_row(one.report, one.visit, one.row, learnt.belief, heavy)
+            row = next_row(one.report, one.visit, one.row, learnt.belief, heavy, one.fault)
             marks = one.row.marks if one.row is not None else ()
             if row.reads:
                 marks = marked(marks, Mark(importance, backed, clock, int(now)), apart)
             row = msgspec.structs.replace(
                 row,
                 marks=marks,
-                error=one.error or row.error,
                 said=learnt.said,
                 counted=self.beliefs.count(one.page, one.row, row),
                 diary=learnt.diary,

@@ -24,6 +24,7 @@ from metadata.documents import Documents
 from metadata.manager import Partition
 from metadata.rows import WaitRow
 from metadata.states import NAMED
+from metadata.visits import with_fault
 from wire.messages import Document, LoadReport, LoadState, Priority, XmlPage
 
 _M = TypeVar("_M", XmlPage, Document)
@@ -125,17 +126,20 @@ class Loads:
             if self._leases.is_out(page, load.report.epoch):
                 early[number] = load
             elif self.loading.get(page) == load.report.epoch:
-                error, row = self.apply(page, load, spending), self.partition.row(page)
-                if error and row is not None:
-                    self.partition.put(keys.REFRESH.key(page), rows.pack(msgspec.structs.replace(row, error=error)))
+                fault, row = self.apply(page, load, spending), self.partition.row(page)
+                if fault is not None and row is not None and fault != row.fault:
+                    self.partition.put(keys.REFRESH.key(page), rows.pack(with_fault(row, fault)))
         self.early = early
 
-    def apply(self, page: int, load: Load, spending: Spending) -> str:
-        """Apply a LoadReport: a WAITING one goes to Status-Data, a final one spends the page's cash. -> error class"""
+    def apply(self, page: int, load: Load, spending: Spending) -> str | None:
+        """Apply a LoadReport: a WAITING one goes to Status-Data, a final one spends the page's cash.
+
+        Returns what it says against the body, empty where nothing is wrong; None: the load goes on.
+        """
         report = load.report
         if report.state is LoadState.WAITING:
             self._wait(page, load)
-            return ""
+            return None
         self._wanted.release(page)
         self.forget(page)
         self.ended[page] = report.format if report.state is not LoadState.FAILED else ""

@@ -237,6 +237,80 @@ def test_the_loaders_error_is_stored_with_the_page_whenever_it_comes():
         assert crawl.audit()["ok"]
 
 
+FAULT = "not-well-formed"
+
+
+def faulty():
+    """A page whose body was loaded, and is at fault."""
+    crawl, order = begun(refreshing=True)
+    crawl.load(over(order, state=LoadState.FAILED, error=FAULT))
+    read(crawl, order, signature=signature(1))
+    crawl.turn()
+    assert error_of(crawl) == FAULT
+    return crawl
+
+
+def error_of(crawl):
+    return crawl.node.partition.row(0).error
+
+
+def reread(crawl):
+    crawl.submit(url(0))
+    crawl.turn()
+    return crawl.order(url(0))
+
+
+@pytest.mark.parametrize("status", [200, 304])
+@pytest.mark.parametrize("failed_between", [False, True])
+def test_the_loaders_error_stands_as_long_as_the_body(status, failed_between):
+    """A body that is known is not loaded again: what was said against it is as true as its links."""
+    crawl = faulty()
+    if failed_between:
+        crawl.fail(reread(crawl), "http-5xx", status=503, retry_in=1.0)
+        crawl.turn()
+        assert error_of(crawl) == "http-5xx"
+    crawl.answer(reread(crawl), status=status, kind=Kind.XML, signature=signature(1) if status == 200 else b"")
+    crawl.turn()
+    assert (error_of(crawl), crawl.state(url(0))) == (FAULT, State.READ)
+    assert crawl.audit()["ok"]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("body", [1, 2])
+def test_the_loaders_error_ends_when_a_load_goes_well(at_once, body):
+    """Of another body, or of the same one with parts that have changed."""
+    crawl = faulty()
+    order = reread(crawl)
+    if at_once:
+        crawl.load(over(order))
+    else:
+        crawl.load(waiting(order, DTD), body_of(order, crawl))
+    read(crawl, order, signature=signature(body))
+    crawl.turn()
+    if not at_once:
+        assert error_of(crawl) == ("" if body == 2 else FAULT)
+        crawl.load(over(order))
+        crawl.turn()
+    assert (error_of(crawl), crawl.node.partition.row(0).reads) == ("", 2)
+
+
+def test_the_loaders_error_ends_with_its_body():
+    crawl = faulty()
+    crawl.answer(reread(crawl), [url(0, 3)], signature=signature(2))  # an HTML page now
+    crawl.turn()
+    assert error_of(crawl) == ""
+
+
+def test_an_order_that_failed_while_the_load_went_on_stays_told():
+    crawl, order = begun(refreshing=True)
+    wait_for(crawl, order, DTD)
+    crawl.fail(reread(crawl), "http-5xx", status=503, retry_in=1.0)
+    crawl.turn()
+    crawl.load(over(order))
+    crawl.turn()
+    assert error_of(crawl) == "http-5xx"
+
+
 def test_a_page_whose_load_waits_is_dated_by_the_cash_it_holds():
     crawl, order = begun(refreshing=True)
     wait_for(crawl, order, DTD)

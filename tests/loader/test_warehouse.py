@@ -195,6 +195,9 @@ def read_alone(page: Page, body: str, url: str, **fields: object) -> tuple[Docum
     [
         ("<a/><b/>", "two.ent", Kind.XML, "entity", ()),
         ("only text", "text.ENT?v=1", Kind.XML, "entity", ()),
+        ('<?xml version="1.0" encoding="UTF-8"?><para>x</para>\n', "chapter.ent", Kind.DTD, "entity", ()),
+        ("text, &mdash; and <a/>", "text.ENT?v=1", Kind.DTD, "entity", ()),
+        ('<!ENTITY mdash "&#8212;">', "iso.ent", Kind.DTD, "dtd", ()),
         ('<!ENTITY mdash "&#8212;">', "iso.pen", Kind.XML, "dtd", ()),
         ("<!ELEMENT r (s)><!ELEMENT s EMPTY>", "x.dtd", Kind.DTD, "dtd", ()),
         (DRIVER, "book.dtd", Kind.DTD, "dtd", (f"not judged alone: {D}pool.mod is not at hand",)),
@@ -220,11 +223,30 @@ def test_nothing_is_held_against_a_part_that_is_read_by_itself(
         ("<a><b></a>", "broken.ent", Kind.XML),
         ("<html><a href='a%20b;c'>404</p></html>", "gone.dtd", Kind.DTD),
         ("<!ELEMENT", "half.mod", Kind.XML),
+        ("<a><b></a>", "broken.ent", Kind.DTD),
+        ("<html><p>404</p></html>", "gone.dtd", Kind.DTD),
+        ("<html><p>404</p></html>", "gone.mod", Kind.DTD),
     ],
 )
 def test_what_is_broken_stays_broken_whatever_it_is_called(page: Page, body: str, url: str, kind: Kind) -> None:
     document, report = read_alone(page, body, D + url, kind=kind)
     assert (report.state, report.error, document) == (LoadState.FAILED, "not-well-formed", None)
+
+
+def test_the_media_type_of_entities_stands_for_content_too(page: Page) -> None:
+    """RFC 7303: application/xml-external-parsed-entity; a DTD's own type is for declarations only."""
+    for mime, form, error in (
+        ("application/xml-external-parsed-entity", "entity", ""),
+        ("application/xml-dtd", "dtd", "not-well-formed"),
+    ):
+        document, report = read_alone(page, "<p/>text", D + "chapter", kind=Kind.DTD, mime=mime)
+        assert (report.format, report.error, document is None) == (form, error, bool(error))
+
+
+def test_the_links_of_an_entity_are_found(page: Page) -> None:
+    body = '<p xmlns:l="http://www.w3.org/1999/xlink" l:href="next.xml"/>&more;'
+    _, report = read_alone(page, body, D + "chapter.ent", kind=Kind.DTD)
+    assert report.links.urls == (D + "next.xml",)
 
 
 # --- extras: parts that a document is read without, and kept with ----------------------------------------------------

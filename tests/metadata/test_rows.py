@@ -62,7 +62,7 @@ def test_pinned_bytes():
     assert rows.pack(rows.HostRow("a")) == b"\x98\x01\xa1a\xcb" + bytes(8) + b"\x00\xa0\x00\xc4\x00\xc4\x00"
     assert " ".join(field.name for field in msgspec.structs.fields(rows.RefreshRow)) == (
         "first_read last_read last_change signature reads changes last_modified etag rate_a rate_b weight kind status "
-        "error failures gone_since mime size charset location noindex epoch marks said counted diary visits"
+        "error failures gone_since mime size charset location noindex epoch marks said counted diary visits fault"
     )
 
 

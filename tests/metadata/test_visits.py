@@ -10,7 +10,7 @@ import pytest
 
 from metadata.rows import RefreshRow
 from metadata.states import State
-from metadata.visits import DAY, Spend, http_date, judge, next_row
+from metadata.visits import DAY, Spend, http_date, judge, next_row, with_fault
 from wire.messages import Kind, PageReport, Priority
 from xyro.failures import POLICIES
 
@@ -34,6 +34,40 @@ def bad(error, **fields):
 
 def after(report, row):
     return next_row(report, judge(report, row), row, (3.0, 4.0), 0.25)
+
+
+# What the loader said against a body
+
+FAULTY = msgspec.structs.replace(READ, fault="not-well-formed", error="not-well-formed")
+
+
+@pytest.mark.parametrize(
+    ("report", "now", "error", "fault"),
+    [
+        (said(status=304, signature=b""), None, "not-well-formed", "not-well-formed"),
+        (said(signature=OLD), None, "not-well-formed", "not-well-formed"),
+        (said(signature=OLD), "", "", ""),
+        (said(signature=OLD), "missing-part", "missing-part", "missing-part"),
+        (said(), None, "", ""),
+        (said(), "missing-part", "missing-part", "missing-part"),
+        (said(status=301, location="http://h.example/2", signature=b""), None, "", ""),
+        (bad("timeout", final=False), None, "timeout", "not-well-formed"),
+        (bad("http-404", status=404), None, "http-404", "not-well-formed"),
+        (bad("truncated", status=200), "empty", "empty", "not-well-formed"),
+    ],
+)
+def test_what_the_loader_said_stands_as_long_as_the_body(report, now, error, fault):
+    row = next_row(report, judge(report, FAULTY), FAULTY, (3.0, 4.0), 0.25, now)
+    assert (row.error, row.fault) == (error, fault)
+
+
+def test_a_load_that_ends_later_changes_what_it_has_said_and_nothing_else():
+    failed = msgspec.structs.replace(FAULTY, error="timeout")
+    assert with_fault(READ, "") == READ
+    assert with_fault(FAULTY, "") == READ
+    assert with_fault(READ, "not-well-formed") == FAULTY
+    assert with_fault(failed, "").error == "timeout"
+    assert with_fault(failed, "missing-part").error == "missing-part"
 
 
 # The table
