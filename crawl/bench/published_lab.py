@@ -18,7 +18,7 @@ import asyncio
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median, quantiles
@@ -51,6 +51,8 @@ DEADLINE = 10.0
 """seconds that publications ask for; the crawler itself counts those that are later"""
 MACHINE = 1.0
 LIAR = 0
+SEEN = 1.0
+"""seconds for which a liar waits whether it is found out"""
 LIES = 20
 """how often it lies, each time of another page; the second half of it has to be of no use"""
 OVERBOOKED = 10.0
@@ -297,9 +299,19 @@ async def _at(clock: Any, when: float, sites: Sites, page: int) -> None:
 
 
 async def _lie(single: Single, sites: Sites, pages: list[int]) -> None:
+    """Each lie is told once those before it were found out, as far as they were believed; SEEN seconds at most."""
+    clock = SystemClock()
     for page in pages:
         await sites.lie(page, lambda: int(single.publishing.told()["hastened"]))
         await asyncio.sleep(sites.size.seconds / LIES)
+        end = clock.monotonic() + SEEN
+        while _believed(single.publishing.told(), len(sites.lies)) and clock.monotonic() < end:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+def _believed(counts: Mapping[str, Any], lies: int) -> bool:
+    """Was one of so many lies believed, and not yet found out?"""
+    return bool(counts["false"] + counts["hastened"] < lies)
 
 
 async def _arrived(seen: Seen, end: float) -> None:
