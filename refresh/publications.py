@@ -250,7 +250,8 @@ class Publications:
 
 def hastened(due: float, now: float, trust: float) -> float:
     """When a page is read whose publisher is not (quite) trusted: its wait is shorter by the trust, never longer."""
-    return now + max(due - now, 0.0) * (1.0 - min(max(trust, 0.0), 1.0))
+    latest = max(due, now)
+    return min(now + (latest - now) * (1.0 - min(max(trust, 0.0), 1.0)), latest)
 
 
 def _joined(old: Publication, new: Publication) -> Publication:

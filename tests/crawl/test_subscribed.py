@@ -45,6 +45,7 @@ async def test_a_page_is_refreshed_then_told_with_what_changed(tmp_path):
         bring_forward(running, number)
         await running.until(lambda: len(neighbours.notices) == 2)
         assert neighbours.notices[1]["changed"] == 0 and neighbours.notices[1]["notice"] == 2
+        await running.until(lambda: subscribed.told()["notices"] == 2)
         told = subscribed.told()
         assert (told["notices"], told["missed"], told["lateness"]) == (2, 0, 0.0)
 

@@ -1,7 +1,7 @@
 """Claims, their orders and deadlines: who waits, who is counted late, and that nobody can starve the others."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from refresh.publications import MOST_WAITING, Publication, Publications, borne_out, hastened
@@ -139,6 +139,7 @@ def test_what_a_read_says_of_a_claim(claimed, seen, changed, status, there, true
 
 
 @given(st.floats(0, 1e9), st.floats(0, 1e9), st.floats(-1, 2))
+@example(67108865.7094691, 1.3581905290484428, 0.0)
 def test_hastening_never_reads_later_nor_before_now(due, now, trust):
     at = hastened(due, now, trust)
     assert now <= at <= max(due, now)
