@@ -21,16 +21,14 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
-import json
 import logging
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 from aiohttp import web
 
-from crawl import backup
+from crawl import backup, http_json
 from crawl.health import Health
 from crawl.looks.forecast import Question, told, whole
 from crawl.looks.givers import givers, targets_of
@@ -53,7 +51,6 @@ ORDERS = ("importance", "cash", "stale", "rising", "site")
 SHUTDOWN = 2.0
 """seconds that requests under way have to end when the process stops"""
 ACTIONS = {"pause": "paused", "resume": "", "block": "blocked"}
-HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _log = logging.getLogger("xyro")
 
@@ -132,32 +129,32 @@ class Api:
         try:
             return self._refusal(request) or await handler(request)
         except web.HTTPException as error:  # aiohttp's own: no such path, no such method, too large
-            return _error(error.status, error.reason)
+            return http_json.error(error.status, error.reason)
         except InputError as error:
-            return _error(400, str(error))
+            return http_json.error(400, str(error))
         except XyroError as error:
-            return _error(500, str(error))
+            return http_json.error(500, str(error))
         except Exception:
             _log.exception("%s %s failed (a bug)", request.method, request.path)
-            return _error(500, "internal error; the log has more")
+            return http_json.error(500, "internal error; the log has more")
 
     def _refusal(self, request: web.Request) -> web.Response | None:
         name, _, port = request.host.rpartition(":")
         if (name if name and port.isdigit() else request.host) not in self._names:
-            return _error(403, "this interface answers to its own address only")
+            return http_json.error(403, "this interface answers to its own address only")
         given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         if request.path != "/health" and not hmac.compare_digest(given, self._bearer):
-            return _error(401, "the token is missing or wrong; it is in the data directory's file `run`")
+            return http_json.error(401, "the token is missing or wrong; it is in the data directory's file `run`")
         return None
 
     # -- looks -----------------------------------------------------------------------------------------------------
 
     async def _health(self, _: web.Request) -> web.Response:
         said = self.health.look()
-        return _json(said, 200 if said["ok"] else 503)
+        return http_json.answer(said, 200 if said["ok"] else 503)
 
     async def _status(self, _: web.Request) -> web.Response:
-        return _json(running(self.single))
+        return http_json.answer(running(self.single))
 
     async def _top(self, request: web.Request) -> web.Response:
         count, by = request.query.get("n", "20"), request.query.get("by", "importance")
@@ -165,11 +162,11 @@ class Api:
             raise InputError(f"top: n is a whole number, by is one of {', '.join(ORDERS)}")
         most, now, level = min(int(count), MOST_ROWS), self.single.clock.time(), request.query.get("level", "host")
         if by == "site":
-            return _json(await self._looks.look(lambda views: top_sites(views, most, level)))
+            return http_json.answer(await self._looks.look(lambda views: top_sites(views, most, level)))
         if by == "rising":
-            return _json(await self._looks.look(lambda views: views.top(most, by, now)))
+            return http_json.answer(await self._looks.look(lambda views: views.top(most, by, now)))
         with await self.single.views() as views:
-            return _json(views.top(most, by, now))
+            return http_json.answer(views.top(most, by, now))
 
     async def _why(self, request: web.Request) -> web.Response:
         url = canonical(request.query.get("url", ""), fold_slashes=self.single.scope.fold_slashes)
@@ -177,7 +174,7 @@ class Api:
             said, targets = why(views, url, self.single.clock.time()), targets_of(views, url)
         if targets:
             said = with_givers(said, await self._looks.look(lambda views: givers(views, targets, self.single.clock)))
-        return _json(said)
+        return http_json.answer(said)
 
     async def _plan(self, request: web.Request) -> web.Response:
         target, policies = request.query.get("target"), request.query.get("policies", "")
@@ -187,10 +184,10 @@ class Api:
             raise InputError("plan: target is a number above 0 and below 1") from None
         question = Question(wanted, request.query.get("bandwidth"), tuple(filter(None, policies.split(","))))
         pages, settings = whole(self.single.nodes), self.single.nodes[0].planner.settings.refresh
-        return _json(await asyncio.to_thread(told, pages, settings, question))
+        return http_json.answer(await asyncio.to_thread(told, pages, settings, question))
 
     async def _audit(self, _: web.Request) -> web.Response:
-        return _json(await self._looks.audit())
+        return http_json.answer(await self._looks.audit())
 
     async def _export(self, request: web.Request) -> web.StreamResponse:
         table = request.match_info["table"]
@@ -206,7 +203,7 @@ class Api:
     # -- orders ----------------------------------------------------------------------------------------------------
 
     async def _submit(self, request: web.Request) -> web.Response:
-        given = await _body(request)
+        given = await http_json.body_of(request)
         urls = given.get("urls")
         if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls) or len(urls) > MOST_URLS:
             raise InputError(f"submit: urls is a list of at most {MOST_URLS:,} URLs")
@@ -218,39 +215,19 @@ class Api:
             await self.single.submit(wanted)
         outside = [(url, f"{reason}: known, but not to be read") for url in wanted if (reason := scope.why_out(url, 0))]
         told = [{"url": url, "why": reason} for url, reason in (*refused, *outside)]
-        return _json({"accepted": len(wanted) - len(outside), "refused": told})
+        return http_json.answer({"accepted": len(wanted) - len(outside), "refused": told})
 
     async def _hosts(self, request: web.Request) -> web.Response:
-        given = await _body(request)
+        given = await http_json.body_of(request)
         host, action = given.get("host"), given.get("action")
         if not isinstance(host, str) or not isinstance(action, str) or action not in ACTIONS:
             raise InputError("hosts: host is a host[:port] as URLs write it, action is pause, resume or block")
-        return _json({"host": host, "known": await self.single.hold(host, ACTIONS[action])})
+        return http_json.answer({"host": host, "known": await self.single.hold(host, ACTIONS[action])})
 
     async def _backup(self, request: web.Request) -> web.Response:
         """Of the data directory, as of this commit, by this process and its rights."""
-        to = (await _body(request)).get("to")
+        to = (await http_json.body_of(request)).get("to")
         if not isinstance(to, str) or "\0" in to or not Path(to).is_absolute():
             raise InputError("backup: to is an absolute path")
         async with self._backing_up:
-            return _json(await backup.running(self.single, Path(to)))
-
-
-async def _body(request: web.Request) -> dict[str, Any]:
-    try:
-        given = await request.json()
-    except (ValueError, RecursionError):
-        raise InputError("the body is not JSON") from None
-    if not isinstance(given, dict):
-        raise InputError("the body is not a JSON object")
-    return given
-
-
-def _json(said: object, status: int = 200) -> web.Response:
-    return web.json_response(said, status=status, headers=HEADERS)
-
-
-def _error(status: int, text: str) -> web.Response:
-    return web.Response(
-        text=json.dumps({"error": text}), status=status, content_type="application/json", headers=HEADERS
-    )
+            return http_json.answer(await backup.running(self.single, Path(to)))

@@ -15,7 +15,7 @@ papers' experiments and any graph, `opic_rank` the offline rank at scale; `opic_
 `refresh_lab` is `xyro lab refresh`: `refresh_world` has the collections that change (`refresh_history` reads real
 ones), `refresh_sim` runs a rule of `refresh_rules` on one, with the rates of `refresh_rates`, `refresh_copies` measures
 it; `refresh_figures` and `refresh_replay` say what is run, `refresh_jobs` in several processes, `refresh_claims`,
-`refresh_where`, `refresh_text` and `refresh_plots` judge; REFRESH.md tells others how to use it all.
+`refresh_where`, `refresh_text` and `refresh_plots` judge; REFRESH.md tells others how to use it. `resumed` ends both.
 `live` holds a daemon's copies against the computed web, `prediction` and `executions` say beforehand what they will be.
 `crash`, `crash_kill` and `crash_check` kill a crawl and compare what became of it; `speed` has the benchmarks' tools.
 

@@ -21,6 +21,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from lab.resumed import exit_code
 from wire.errors import InputError
 
 MOST_READS = 10_000.0
@@ -31,28 +32,19 @@ SPEED_SIZES = [200_000, 2_000_000, 20_000_000]
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
     options = _parser().parse_args(arguments)
-    try:
-        if options.graph is not None and options.what not in ("real", "confidence"):
-            return _graph(options)
-        return {
-            "figures": _figures,
-            "patterns": _patterns,
-            "focus": _focus,
-            "real": _real,
-            "sharded": _sharded,
-            "confidence": _confidence,
-            "rank": _rank,
-            "speed": _speed,
-        }[options.what](options)
-    except InputError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    except KeyboardInterrupt:
-        sys.stderr.write("stopped; the same command goes on from here\n")
-        return 130
-    except ImportError as error:
-        sys.stderr.write(f"{error.name or error}: not installed; `pip install 'xyro[lab]'` brings it\n")
-        return 2
+    if options.graph is not None and options.what not in ("real", "confidence"):
+        return exit_code(lambda: _graph(options))
+    command = {
+        "figures": _figures,
+        "patterns": _patterns,
+        "focus": _focus,
+        "real": _real,
+        "sharded": _sharded,
+        "confidence": _confidence,
+        "rank": _rank,
+        "speed": _speed,
+    }[options.what]
+    return exit_code(lambda: command(options))
 
 
 def _parser() -> argparse.ArgumentParser:

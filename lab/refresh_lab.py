@@ -24,6 +24,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from lab.resumed import exit_code
 from wire.errors import InputError
 
 MOST_BANDWIDTH = 100.0
@@ -34,17 +35,7 @@ COMPARED = ("p1", "freshness", "freshness:doubt", "mixed:0.3", "proportional", "
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
     options = _parser().parse_args(arguments)
-    try:
-        return _replay(options) if options.changes else _figures(options)
-    except InputError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    except KeyboardInterrupt:
-        sys.stderr.write("stopped; the same command goes on from here\n")
-        return 130
-    except ImportError as error:
-        sys.stderr.write(f"{error.name or error}: not installed; `pip install 'xyro[lab]'` brings it\n")
-        return 2
+    return exit_code(lambda: _replay(options) if options.changes else _figures(options))
 
 
 def _parser() -> argparse.ArgumentParser:

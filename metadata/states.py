@@ -4,7 +4,8 @@
     UNREAD        known, in scope, never settled by an order        an order is answered, or scope changes
     READ          an order was answered with a page, a redirect     it answers 404/410, is disallowed ...
                   or a 304
-    ERROR         the last order failed for now; `due` = next try   the next order is answered
+    ERROR         the last order failed temporarily; `due` is the   the next order is answered
+                  next try
     FAILED        the last order failed for good (error class in    a later order (refresh, a person) is answered
                   Refresh-Data), 404/410 included
     DEAD          404 or 410 twice, a day or more apart             a person orders it and it answers

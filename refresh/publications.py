@@ -4,7 +4,7 @@ A publication is in one of these states, and at most one is kept a page (a later
 
     waiting   accepted, its publisher has `share` orders out already       release -> out
     out       ordered                                                      settled  -> kept, waiting, or gone
-    kept      the order failed for now: it is tried again by its own law   settled  -> kept, or gone
+    kept      the order failed temporarily: its own law tries it again     settled  -> kept, or gone
 
 A read that had begun before the page was published does not show what was published: then it waits once more. One
 that had begun between two claims settles the first and leaves the second waiting: who claims without an end is found

@@ -81,7 +81,8 @@ def _state(view: View, page: int) -> str:
         case State.READ:
             return f"It was read last at {stamp(row.last_read)} (HTTP {row.status})."
         case State.ERROR:
-            return f"Its last order failed for now ({row.error}); it is tried again at {stamp(int(view.due[page]))}."
+            again = stamp(int(view.due[page]))
+            return f"Its last order failed temporarily ({row.error}); it is tried again at {again}."
         case State.FAILED:
             return f"Its last order failed for good ({row.error})."
         case State.DEAD:

@@ -10,26 +10,24 @@ Only who can read DIR/run has the token: a subscription may name a command that 
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from crawl.durations import seconds
+from crawl.http_json import answer, body_of
 from crawl.publish.publishing import MOST_URLS
 from wire.errors import InputError
 
 if TYPE_CHECKING:
     from crawl.single import Single
 
-HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
-
 
 def promise_routes(single: Single) -> list[web.RouteDef]:
     """Routes of an Api, which checks the token and turns errors into JSON."""
 
     async def publish(request: web.Request) -> web.Response:
-        given = await _body(request)
+        given = await body_of(request)
         urls = given.get("urls")
         if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls) or len(urls) > MOST_URLS:
             raise InputError(f"publish: urls is a list of at most {MOST_URLS:,} URLs")
@@ -37,24 +35,24 @@ def promise_routes(single: Single) -> list[web.RouteDef]:
         readable, refused = single.publishing.readable(urls)
         refused += await single.publishing.publish(readable, said)
         told = [{"url": url, "why": why} for url, why in refused]
-        return _json({"accepted": len(urls) - len(told), "refused": told})
+        return answer({"accepted": len(urls) - len(told), "refused": told})
 
     async def subscriptions(_: web.Request) -> web.Response:
-        return _json({"subscriptions": single.subscribed.listed()})
+        return answer({"subscriptions": single.subscribed.listed()})
 
     async def subscribe(request: web.Request) -> web.Response:
-        given = await _body(request)
+        given = await body_of(request)
         target, notify = given.get("target"), given.get("notify")
         if not isinstance(target, str) or not isinstance(notify, str):
             raise InputError("subscribe: target is a URL or a pattern, notify a URL or a command")
         every = seconds(given.get("every"), "--every")
-        return _json({"id": await single.subscribed.subscribe(target, every, notify)})
+        return answer({"id": await single.subscribed.subscribe(target, every, notify)})
 
     async def unsubscribe(request: web.Request) -> web.Response:
-        number = (await _body(request)).get("id")
+        number = (await body_of(request)).get("id")
         if type(number) is not int:
             raise InputError("unsubscribe: id is a number of `xyro subscriptions`")
-        return _json({"known": await single.subscribed.unsubscribe(number)})
+        return answer({"known": await single.subscribed.unsubscribe(number)})
 
     return [
         web.post("/publish", publish),
@@ -62,17 +60,3 @@ def promise_routes(single: Single) -> list[web.RouteDef]:
         web.post("/subscriptions", subscribe),
         web.post("/unsubscribe", unsubscribe),
     ]
-
-
-async def _body(request: web.Request) -> dict[str, Any]:
-    try:
-        given = json.loads(await request.read())
-    except (ValueError, RecursionError):
-        raise InputError("the body is not JSON") from None
-    if not isinstance(given, dict):
-        raise InputError("the body is not a JSON object")
-    return given
-
-
-def _json(said: object) -> web.Response:
-    return web.json_response(said, headers=HEADERS)

@@ -15,16 +15,15 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import logging
-import math
 import socket
 from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
-from typing import Any, cast
+from typing import cast
 
 from aiohttp import web
 
+from crawl import http_json
 from crawl.publish.door import MOST, MOST_OF_ADDRESS, Door
 from crawl.publish.indexnow import IndexNow, Verdict
 from crawl.publish.machine import Machine
@@ -43,7 +42,6 @@ HEAD, HEADS = 8_190, 64
 BACKLOG = 128
 """connections that the system holds until we take them"""
 SHUTDOWN = 2.0
-HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _log = logging.getLogger("xyro")
 
@@ -125,22 +123,22 @@ class Listener:
     async def _bounded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """So many at once, so long each; every failure as JSON."""
         if self._busy >= AT_ONCE:
-            return _error(429, "busy", again=1.0)
+            return http_json.error(429, "busy", again=1.0)
         self._busy += 1
         try:
             async with asyncio.timeout(self.patience):
                 return await handler(request)
         except TimeoutError:
-            slow = _error(408, "too slow")
+            slow = http_json.error(408, "too slow")
             slow.force_close()
             return slow
         except web.HTTPException as error:
-            return _error(error.status, error.reason)
+            return http_json.error(error.status, error.reason)
         except InputError as error:
-            return _error(400, str(error))
+            return http_json.error(400, str(error))
         except Exception:
             _log.exception("%s %s failed (a bug)", request.method, request.path)
-            return _error(500, "internal error")
+            return http_json.error(500, "internal error")
         finally:
             self._busy -= 1
 
@@ -152,7 +150,7 @@ class Listener:
         return _answer(await self.indexnow.publish(host, key, request.query.get("keyLocation"), [url]))
 
     async def _many(self, request: web.Request) -> web.Response:
-        given = await _body(request)
+        given = await http_json.body_of(request)
         verdict = self.indexnow.publish(
             given.get("host"), given.get("key"), given.get("keyLocation"), given.get("urlList")
         )
@@ -163,8 +161,8 @@ class Listener:
     async def _site(self, request: web.Request) -> web.Response:
         site = self._site_of(request.headers.get("Authorization", ""))
         if site is None:
-            return _error(401, "the token is missing or wrong")
-        given = await _body(request)
+            return http_json.error(401, "the token is missing or wrong")
+        given = await http_json.body_of(request)
         urls = given.get("urls")
         if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls) or len(urls) > MOST_URLS:
             raise InputError(f"publish: urls is a list of at most {MOST_URLS:,} URLs")
@@ -174,10 +172,10 @@ class Listener:
         others = (url for url in readable if not _belongs(host_of(url), site))
         refused += [(url, f"not of {site}, which the token is for") for url in others]
         if wait := self.publishing.allowance.take(site, len(own), self.single.clock.monotonic()):
-            return _error(429, "too many URLs", again=wait)
+            return http_json.error(429, "too many URLs", again=wait)
         refused += await self.publishing.publish(own, said)
         told = [{"url": url, "why": why} for url, why in refused]
-        return _json({"accepted": len(urls) - len(told), "refused": told})
+        return http_json.answer({"accepted": len(urls) - len(told), "refused": told})
 
     def _site_of(self, given: str) -> str | None:
         """Whose token it is. All are compared, each in constant time."""
@@ -192,16 +190,17 @@ class Listener:
         if self.websub is not None:
             challenge = await self.websub.verify(request.match_info["path"], request.query)
         if challenge is None:
-            return _error(404, "nothing of ours")
-        return web.Response(text=challenge, content_type="text/plain", headers=HEADERS)
+            return http_json.error(404, "nothing of ours")
+        return web.Response(text=challenge, content_type="text/plain", headers=http_json.HEADERS)
 
     async def _content(self, request: web.Request) -> web.Response:
         if self.websub is None or not self.websub.is_ours(request.match_info["path"]):
-            return _error(404, "nothing of ours")
+            return http_json.error(404, "nothing of ours")
         body = await request.read()
         signature = request.headers.get("X-Hub-Signature", "")
         await self.websub.content(request.match_info["path"], body, signature, request.content_type)
-        return web.Response(status=202, headers=HEADERS)  # of a wrong signature, too: it learns nothing from us
+        # also of a wrong signature: it learns nothing from us
+        return web.Response(status=202, headers=http_json.HEADERS)
 
 
 def _belongs(host: str, site: str) -> bool:
@@ -209,26 +208,7 @@ def _belongs(host: str, site: str) -> bool:
     return host == name or host.endswith(f".{name}")
 
 
-async def _body(request: web.Request) -> dict[str, Any]:
-    try:
-        given = json.loads(await request.read())
-    except (ValueError, RecursionError):
-        raise InputError("the body is not JSON") from None
-    if not isinstance(given, dict):
-        raise InputError("the body is not a JSON object")
-    return given
-
-
 def _answer(verdict: Verdict) -> web.Response:
     if verdict.status in (200, 202):
-        return _json({"why": verdict.why} if verdict.why else {}, verdict.status)
-    return _error(verdict.status, verdict.why, verdict.again)
-
-
-def _json(said: object, status: int = 200) -> web.Response:
-    return web.json_response(said, status=status, headers=HEADERS)
-
-
-def _error(status: int, text: str, again: float = 0.0) -> web.Response:
-    headers = {**HEADERS, "Retry-After": str(math.ceil(again))} if again else HEADERS
-    return web.json_response({"error": text}, status=status, headers=headers)
+        return http_json.answer({"why": verdict.why} if verdict.why else {}, verdict.status)
+    return http_json.error(verdict.status, verdict.why, verdict.again)

@@ -239,11 +239,11 @@ class Agenda:
             self.due.file(page, due)
 
     def retry(self, page: int, at: float) -> None:
-        """Look at a page that failed for now no earlier than `at`."""
+        """Look at a page that failed temporarily no earlier than `at`."""
         heapq.heappush(self.retries, (at, page))
 
     def to_retry(self, now: float) -> Iterator[int]:
-        """Pages that failed for now and whose time has come; they leave the queue."""
+        """Pages that failed temporarily and whose time has come; they leave the queue."""
         due, states, flags = self.partition.columns["due"], self.partition.states, self.partition.flags
         for _ in range(RETRIES_AT_ONCE):
             if self.next_retry > now:

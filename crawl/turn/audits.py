@@ -5,7 +5,7 @@
     lost      the order was taken back, or could not be given: the audit counts for nothing
 
 A page that is out already when it is chosen is not ordered again: the read that is under way becomes the audit. To pass
-it over would favour pages that the plan thinks fresh. An audit whose read failed for now says nothing, and is counted
+it over would favour pages that the plan thinks fresh. An audit whose read failed temporarily says nothing, and counts
 as missed; one that found the page gone found it changed.
 """
 

@@ -37,7 +37,7 @@ CLOSE = 0.02
 """a weight that moved by less is left as it is: the interval would, too"""
 _READ = int(State.READ)
 _COUNTED = (_READ, int(State.ERROR))
-"""a page that failed for now keeps its place in S"""
+"""a page that failed temporarily keeps its place in S"""
 Rewrite = Callable[[int, RefreshRow, RefreshRow], None]
 
 

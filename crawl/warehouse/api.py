@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
+from crawl import http_json
 from crawl.looks.long_looks import LongLooks
 from crawl.looks.views import Views
 from crawl.single import Single
@@ -47,7 +48,7 @@ class _XmlApi:
 
     async def versions(self, request: web.Request) -> web.Response:
         with await self.single.views() as views:
-            return web.json_response(versions(views, _what(request)))
+            return http_json.answer(versions(views, _what(request)))
 
     async def body(self, request: web.Request) -> web.Response:
         query = request.query
@@ -55,7 +56,7 @@ class _XmlApi:
             number, row, found = body(views, _what(request), query.get("version", ""), query.get("at", ""))
         told = {"Version": str(number), "Elements": str(row.elements), "Charset": quote(row.charset)}
         headers = {f"X-Xyro-{name}": value for name, value in told.items()}
-        headers |= {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+        headers |= http_json.HEADERS
         return web.Response(body=found, content_type="application/octet-stream", headers=headers)
 
     async def chosen(self, request: web.Request) -> web.StreamResponse:
@@ -75,7 +76,7 @@ class _XmlApi:
                 documents += found
                 size += sum(len(document["packed"]) for document in found)
                 taken += 1
-        return web.json_response({"taken": taken, "documents": documents})
+        return http_json.answer({"taken": taken, "documents": documents})
 
     async def dtds(self, request: web.Request) -> web.StreamResponse:
         most = request.query.get("most", str(LISTED))
@@ -84,7 +85,7 @@ class _XmlApi:
         return await self._looks.documents(lambda views: dtds(views, int(most)), lambda _, rows: rows, request)
 
     async def stats(self, _: web.Request) -> web.Response:
-        return web.json_response(await self._looks.look(stats))
+        return http_json.answer(await self._looks.look(stats))
 
 
 def _in_rows(_: Views, pages: list[Chosen]) -> Iterator[dict[str, Any]]:

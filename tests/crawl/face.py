@@ -90,7 +90,7 @@ def started(*arguments, data, **popen) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def until(true, seconds=30.0):
+def until(true, seconds=60.0):
     """Wait for it; an error after `seconds`, which a slow machine never needs."""
     clock = SystemClock()
     deadline = clock.monotonic() + seconds

@@ -99,7 +99,7 @@ class Running:
         async with self.http.request(method, self.base + path, **options) as response:
             return response.status, await response.text()
 
-    async def until(self, done, seconds: float = 10.0) -> None:
+    async def until(self, done, seconds: float = 60.0) -> None:
         async with asyncio.timeout(seconds):
             while not done():
                 self.single.check()

@@ -302,7 +302,7 @@ def test_a_daemon_takes_urls_answers_and_ends_in_order(web, tmp_path):
         _hold(web, data)
         _refuse_a_second_process(web, data, daemon)
         daemon.terminate()
-        _, told = daemon.communicate(timeout=30)
+        _, told = daemon.communicate(timeout=60)
         assert daemon.returncode == 0 and "(stopped)" in told
     assert not (data / "run").exists()
     assert said("audit", "--data", data)["ok"] and said("status", "--data", data)["running"] is False

@@ -22,7 +22,7 @@ async def drip(running, text, at_once=b""):
     reader, writer = await connect(running)
     writer.write(at_once)
     try:
-        async with asyncio.timeout(15.0):
+        async with asyncio.timeout(60):
             for byte in text:
                 writer.write(bytes([byte]))
                 try:

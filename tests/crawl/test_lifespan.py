@@ -45,7 +45,7 @@ def test_one_signal_stops_in_order_with_the_closing_report(web, tmp_path, number
     with started("crawl", web.entry, *POLITE, "--json", data=data) as crawl:
         until(lambda: reads(data) > 20)
         crawl.send_signal(number)
-        out, told = crawl.communicate(timeout=30)
+        out, told = crawl.communicate(timeout=60)
     report = json.loads(out)
     assert crawl.returncode == 0 and report["ended"] == "stopped" and "a second signal stops at once" in told
     assert not (data / "run").exists() and said("audit", "--data", data)["ok"]
@@ -72,7 +72,7 @@ def test_a_signal_before_the_first_read_stops_too(web, tmp_path):
     data = tmp_path / "data"
     with started("crawl", web.entry, *POLITE, "--json", data=data) as crawl:
         crawl.send_signal(signal.SIGINT)
-        out, _ = crawl.communicate(timeout=30)
+        out, _ = crawl.communicate(timeout=60)
     assert crawl.returncode == 0 and json.loads(out)["ended"] in ("stopped", "complete")
     assert said("audit", "--data", data)["ok"]
 
@@ -82,7 +82,7 @@ def test_reads_under_way_are_finished_before_it_stops(slow, tmp_path):
     with started("crawl", slow.entry, *LOOPBACK, "--json", data=data) as crawl:
         until(lambda: said("status", "--data", data)["in_flight"])
         crawl.terminate()
-        out, _ = crawl.communicate(timeout=30)
+        out, _ = crawl.communicate(timeout=60)
     report = json.loads(out)
     assert crawl.returncode == 0 and report["errors"] == {}
 
@@ -96,7 +96,7 @@ def test_a_second_signal_stops_at_once_and_loses_nothing_committed(slow, tmp_pat
         while "a second signal stops at once" not in crawl.stderr.readline():
             assert crawl.poll() is None
         crawl.send_signal(second)
-        out, _ = crawl.communicate(timeout=30)
+        out, _ = crawl.communicate(timeout=60)
     assert crawl.returncode == 128 + second and out == ""
     assert said("audit", "--data", data)["ok"]
 
@@ -169,7 +169,7 @@ def test_a_terminal_shows_one_live_line_with_log_lines_above_and_is_left_clean(w
     with on_terminal("crawl", web.entry, *POLITE, data=data) as (crawl, look):
         until(lambda: len(re.findall(line, look())) > 2)
         os.kill(crawl.pid, signal.SIGINT)
-        out, _ = crawl.communicate(timeout=30)
+        out, _ = crawl.communicate(timeout=60)
         screen = look()
     assert crawl.returncode == 0 and "(stopped)" in out and "\x1b" not in out
     assert re.search("scout|discover", screen) and "warning stopping" in screen

@@ -45,7 +45,7 @@ class Rig:
 
     async def all_synced(self, reports):
         """So many reports are on disk."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while self.synced < reports:
                 self.news.clear()
                 await self.news.wait()
@@ -54,7 +54,7 @@ class Rig:
         self.bus.post(inbox(0), message)
 
     async def orders(self, most=100):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             return await self.bus.receive("orders", most)
 
     @contextlib.asynccontextmanager
@@ -148,7 +148,7 @@ async def test_after_a_failed_write_nothing_is_written_and_nothing_leaves(rig):
         await asyncio.sleep(0.05)
         disk.may.set()
         rig.post(Submit((url(2),)))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await asyncio.wait([task])
         disk.fails = False
     assert isinstance(rig.loop.failed, MachineError) and "full" in str(rig.loop.failed)
@@ -169,7 +169,7 @@ async def test_a_crawl_whose_disk_failed_can_be_closed(rig):
         disk.may.set()
         rig.loop._snapshot = rig.partition.snapshot()
         rig.post(Submit((url(1),)))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await asyncio.wait([task])
     Crawl.on_disk(rig.path, settings=SETTINGS).close()
 
@@ -177,7 +177,7 @@ async def test_a_crawl_whose_disk_failed_can_be_closed(rig):
 async def test_a_closed_bus_ends_the_loop(rig):
     async with rig.running() as task:
         await rig.bus.close()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await task
 
 
@@ -189,7 +189,7 @@ async def test_a_submit_is_acknowledged_when_it_is_on_disk(rig):
         await asyncio.sleep(0.1)
         assert not future.done()
         disk.may.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await future
         assert rig.loop.accepted == {}
 

@@ -75,5 +75,5 @@ def test_a_daemon_reads_its_settings_on_sighup_and_goes_on(web, tmp_path):
         assert daemon.stderr.readline().endswith("need a restart, and stay as they were: fetch.concurrency\n")
         until(lambda: (data / "run").exists())
         daemon.terminate()
-        daemon.communicate(timeout=30)
+        daemon.communicate(timeout=60)
     assert daemon.returncode == 0

@@ -213,7 +213,7 @@ def test_a_crawl_without_pages_has_views():
     [
         (url(0), "It was read last at 2023-11-14T22:13:20Z (HTTP 200)."),
         (url(0, 1), "An order to read it is out."),
-        (url(0, 2), "Its last order failed for now (timeout); it is tried again at 2023-11-14T22:13:29Z."),
+        (url(0, 2), "Its last order failed temporarily (timeout); it is tried again at 2023-11-14T22:13:29Z."),
         (url(0, 3), "Its last order failed for good (http-404)."),
         (url(0, 4), "robots.txt of its host forbids it."),
         (url(9, 9), "It is never read: its host is not among the seeds' (scope)."),

@@ -98,7 +98,7 @@ async def crawling(
 
 
 async def until(done: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not done():  # noqa: ASYNC110  (what is waited for is a count in a log)
             await asyncio.sleep(0.005)
 
