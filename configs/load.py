@@ -59,7 +59,7 @@ def _file(path: Path) -> Layer:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
+        reason = error.strerror if isinstance(error, OSError) else f"not TOML: {error}"
         raise InputError(f"{path}: {reason}") from error
     layer: Layer = {}
     for name, table in document.items():
@@ -193,6 +193,10 @@ def _known(name: str, names: Collection[str], place: str) -> None:
         )
 
 
+class _Mend(ValueError):
+    """What to write instead."""
+
+
 def _convert(place: str, value: object, field: Any, strict: bool = True) -> Any:
     meta, many = _meta(field), get_origin(field) is tuple
     try:
@@ -203,8 +207,10 @@ def _convert(place: str, value: object, field: Any, strict: bool = True) -> Any:
                 check(item)
     except ValueError as error:  # msgspec.ValidationError is one, too
         wanted = f"a list of {meta.description}" if many else meta.description
-        got = "something else" if "token" in place else f"{value!a:.100}"  # a secret has no place in a log
-        raise InputError(f"{place}: expected {wanted}, got {got}") from error
+        shown = list(value) if isinstance(value, tuple) else value
+        got = "something else" if "token" in place else f"{shown!a:.100}"  # a secret has no place in a log
+        mend = f"; {error}" if isinstance(error, _Mend) else ""
+        raise InputError(f"{place}: expected {wanted}, got {got}{mend}") from error
     return converted
 
 
@@ -224,7 +230,10 @@ def _shown(name: str) -> str:
 def _network(text: str) -> None:
     import ipaddress
 
-    ipaddress.ip_network(text)
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        raise _Mend(f"write {ipaddress.ip_network(text, strict=False)}") from None  # an address and a prefix, at least
 
 
 def _server(text: str) -> None:

@@ -126,7 +126,11 @@ class Fetch(Section, frozen=True):
     ] = "Xyro"
     contact: Annotated[
         str,
-        Meta(pattern=r"^[!-'*-~]*$", max_length=256, description="a mail address or URL, without blanks or brackets"),
+        Meta(
+            pattern=r"^([!-'*-~]+@[!-'*-~]+|https?://[!-'*-~]+)?$",
+            max_length=256,
+            description="a mail address or URL, without blanks or brackets",
+        ),
     ] = ""
     connect_timeout: Timeout = 10.0
     first_byte_timeout: Timeout = 15.0

@@ -21,6 +21,7 @@ A process's life:
     backup.py       a whole copy as of one commit
     stopped.py      a crawl that does not run, to look at               seeds.py     what people hand in
     progress.py, log.py   what a person sees meanwhile                  durations.py 7d, 1h
+    unhurried.py    long work on the event loop, some at a time
 
 Rooms beside it:
 

@@ -163,10 +163,7 @@ class Api:
         most, now, level = min(int(count), MOST_ROWS), self.single.clock.time(), request.query.get("level", "host")
         if by == "site":
             return http_json.answer(await self._looks.look(lambda views: top_sites(views, most, level)))
-        if by == "rising":
-            return http_json.answer(await self._looks.look(lambda views: views.top(most, by, now)))
-        with await self.single.views() as views:
-            return http_json.answer(views.top(most, by, now))
+        return await http_json.listing(await self._looks.look(lambda views: views.top(most, by, now)))
 
     async def _why(self, request: web.Request) -> web.Response:
         url = canonical(request.query.get("url", ""), fold_slashes=self.single.scope.fold_slashes)

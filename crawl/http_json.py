@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from aiohttp import web
 
+from crawl.unhurried import unhurried
 from wire.errors import InputError
 
 HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
@@ -30,6 +32,14 @@ async def body_of(request: web.Request) -> dict[str, Any]:
 
 def answer(said: object, status: int = 200) -> web.Response:
     return web.json_response(said, status=status, headers=HEADERS)
+
+
+async def listing(rows: Iterable[object], name: str = "") -> web.Response:
+    """[rows], or {name: [rows]}, made and encoded some at a time: other work goes on meanwhile."""
+    text = f"[{', '.join([json.dumps(row) async for row in unhurried(rows)])}]"
+    if name:
+        text = f'{{"{name}": {text}}}'
+    return web.Response(text=text, content_type="application/json", headers=HEADERS)
 
 
 def error(status: int, text: str, again: float = 0.0) -> web.Response:

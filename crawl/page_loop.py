@@ -106,6 +106,13 @@ class PageLoop:
         """Keep the first failure: what follows it is its consequence."""
         self.failed = self.failed or error
 
+    def _lost(self, work: Work, error: BaseException) -> None:
+        """This group will never be on disk: the crawl ends, and whoever waits for an edit is told."""
+        self._fail(error)
+        for edit in work.edits:
+            if not edit.done.done():
+                edit.done.set_exception(MachineError(f"it could not be written: {error}"))
+
     async def _gather(self) -> bool:
         """Wait for something to do; then for a group's worth of it, the commit window, or a hungry fetcher.
 
@@ -140,10 +147,10 @@ class PageLoop:
             self._work.add(message)
 
     def _due(self) -> bool:
-        planner = self.node.planner
+        planner, now = self.node.planner, self.clock.time()
         if self._room() <= 0:
             return False
-        if planner.next_time() <= self.clock.time() or planner.wanted:
+        if planner.next_time() <= now or now < self.node.now or planner.wanted:  # a clock set back: all times moved
             return True
         return bool(planner.unread) and self._starving()
 
@@ -158,7 +165,8 @@ class PageLoop:
         self._work.edits.append(edit)
         async with self._gate:
             if self._work.edits:  # else a group that somebody else began has taken it along
-                await self._turn()
+                with contextlib.suppress(Exception):  # `done` tells it
+                    await self._turn()
         await edit.done
 
     @contextlib.asynccontextmanager
@@ -185,10 +193,15 @@ class PageLoop:
 
     async def _turn(self, free: int = 0) -> None:
         await self._slots.acquire()
-        if self.failed is not None:
-            raise self.failed
         work, self._work = self._work, Work()
-        turn = self.node.turn(work, self.clock.time(), self._room(), free)
+        try:
+            if self.failed is not None:
+                raise self.failed
+            turn = self.node.turn(work, self.clock.time(), self._room(), free)
+        except BaseException as error:  # half of the group is in memory: only what is on disk can go on from here
+            self._slots.release()
+            self._lost(work, error)
+            raise
         self.turns += 1
         task = asyncio.create_task(self._write(turn, work))
         self._writes.add(task)
@@ -205,10 +218,7 @@ class PageLoop:
             self._leave(turn)
             self._synced(len(work.visits))
         except Exception as error:  # `failed` tells: the loop ends, and whoever runs it asks
-            self._fail(error)
-            for edit in work.edits:
-                if not edit.done.done():
-                    edit.done.set_exception(MachineError(f"it could not be written: {error}"))
+            self._lost(work, error)
             return
         finally:
             self._since.pop(turn.commit.number, None)

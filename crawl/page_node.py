@@ -87,6 +87,7 @@ class PageNode:
         self.stale = 0
         self.errors: dict[str, int] = {}
         self._held: list[int] = []
+        self._switched = False
         self._now = 0.0
 
     # -- recovery ------------------------------------------------------------------------------------------------
@@ -122,6 +123,18 @@ class PageNode:
             "scope": self.pages.rules,
         }
 
+    def follow(self, settings: Settings) -> None:
+        """Other settings (SIGHUP), between two turns."""
+        self.settings, self._switched = settings, True
+        self.dates.follow(settings.refresh)
+        self.planner.reconfigure(settings)
+
+    def _switch(self) -> None:
+        """What may have columns that come or go waits for a commit group."""
+        opic, self._switched = self.settings.opic, False
+        self.purse.follow(opic.window, opic.sweep_target, opic.select, opic.history, opic.measures)
+        self.planner.agenda.switch()
+
     @property
     def now(self) -> float:
         """Wall clock of the last turn; 0 before the first one."""
@@ -137,6 +150,8 @@ class PageNode:
         partition = self.partition
         self._now = now
         partition.begin()
+        if self._switched:
+            self._switch()
         born = self.columns.n
         if self.classes.stale:
             self.classes.renew()

@@ -12,6 +12,7 @@ from typing import Any
 
 from crawl.looks.status import running
 from crawl.single import Single
+from wire.text import counted
 
 LIVE, PLAIN = 0.25, 10.0
 """seconds between two lines"""
@@ -31,7 +32,7 @@ def line(said: Mapping[str, Any]) -> str:
             f"{said['states']['unread']:,} unread",
             f"queue: {queued or 'empty'}",
             f"{said['in_flight']:,} being read",
-            f"{errors:,} error{'' if errors == 1 else 's'}",
+            counted(errors, "error"),
         ]
     )
 

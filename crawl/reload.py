@@ -23,14 +23,12 @@ LIVE: Mapping[str, tuple[str, ...]] = {
     "refresh": ALL,
     "politeness": ALL,
     "log": ALL,
-    "opic": ("spend_ratio",),
+    "opic": ("history", "measures", "select", "spend_ratio", "sweep_target", "window"),
     "crawl": ("confirm_dead",),
     "budgets": ALL,
     "blackouts": ALL,
 }
 """section -> keys that can change while it runs"""
-FIXED: Mapping[str, tuple[str, ...]] = {"refresh": ("execution", "time_unit", "guide")}
-"""except these, which decide how the planner's queues are built"""
 _log = logging.getLogger("xyro")
 
 
@@ -57,7 +55,7 @@ def merged(now: Settings, wanted: Settings) -> tuple[Settings, list[str], list[s
 
 def _is_live(section: str, key: str) -> bool:
     live = LIVE.get(section, ())
-    return (live == ALL or key in live) and key not in FIXED.get(section, ())
+    return live == ALL or key in live
 
 
 def _sort(name: str, live: bool, changed: list[str], left: list[str]) -> None:
@@ -85,7 +83,5 @@ def _apply(single: Single, settings: Settings) -> None:
     set_up(settings.log.level, settings.log.format)
     single.pool.follow(manners_of(settings))
     for node in single.nodes:
-        node.settings = settings
-        node.dates.settings = node.dates.beliefs.settings = settings.refresh
-        node.planner.reconfigure(settings)
+        node.follow(settings)
     single.closing.follow(single.clock.time(), anew=True)

@@ -101,7 +101,8 @@ class Single:
         self.watch = Watch()
         self.publishing = Publishing(self)
         self.subscribed = Subscribed(self, self.fetcher.post)
-        self.clustered = Clustered(settings.clusters, self.nodes, self.watch) if settings.clusters else None
+        fold, tables = settings.crawl.fold_slashes, settings.clusters
+        self.clustered = Clustered(tables, self.nodes, self.watch, fold) if tables else None
         self.websub = WebSub(self, self.publishing, self.fetcher.post) if settings.publish.websub else None
         self._share_promises()
         self.closing = Closing(self.nodes, self.pool)

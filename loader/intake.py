@@ -291,7 +291,7 @@ class Intake:
         reading = self._read(page, wrapper, self._parts.shelf, False, own=body)
         for url in reading.supply.asked:
             reading.found.note(url, LinkKind.XLINK)
-        if reading.fault in _SLIPS and form == "dtd" and (why := not_alone(body, reading.supply.needs)):
+        if reading.fault in _SLIPS and form == "dtd" and (why := not_alone(body, reading.supply.needs, True)):
             return self._module(page, reading, why)
         state = LoadState.FAILED if reading.fault else LoadState.LOADED
         report = replace(_report(page, reading, state, reading.fault), format=form)

@@ -14,10 +14,14 @@ SUFFIXES = (".dtd", ".ent", ".mod", ".pen")
 """of DTDs, of external parsed entities and modules (DocBook, TEI, XHTML 1.1), of ISO's sets of characters"""
 _ENTITIES = frozenset({"application/xml-external-parsed-entity", "text/xml-external-parsed-entity"})
 """media types of content as well as of declarations (RFC 7303 9.3, 9.4)"""
-_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
+"""one that does not end takes all that follows: else each of many would be looked for to the end"""
 _DECLARATION = re.compile(rb"<!(?:ENTITY|ELEMENT|ATTLIST|NOTATION)\s")
 _DECLARED = re.compile(rb"<!ENTITY\s+%\s+([^\s%;<>\"']{1,200})\s")
 _USED = re.compile(rb"%([^\s%;<>\"']{1,200});")
+_EXTERNAL = re.compile(rb"<!ENTITY\s+%\s+([^\s%;<>\"']{1,200})\s+(?:SYSTEM|PUBLIC)\s")
+_WITHIN = re.compile(rb"<![^<>]*")
+"""a declaration, as far as references in it are concerned"""
 
 
 def is_named_like_a_part(url: str) -> bool:
@@ -30,21 +34,28 @@ def may_be_content(mime: str, url: str) -> bool:
     return mime in _ENTITIES or url.partition("?")[0].lower().endswith(".ent")
 
 
-def not_alone(body: bytes, needs: Iterable[str]) -> str:
+def not_alone(body: bytes, needs: Iterable[str], broken: bool = False) -> str:
     """Why declarations (unzipped) cannot be judged by themselves, empty where they can.
 
-    needs: URLs of parts that they name and that are not at hand.
+    needs: URLs of parts that they name and that are not at hand; broken: they are not well-formed, which these parts
+    excuse only where something of them is used within a declaration.
     """
+    body = _COMMENT.sub(b"", body)
     missing, names = next(iter(needs), ""), _borrowed(body)
-    if missing:
+    if missing and (names or not broken or _uses_parts(body)):
         return f"not judged alone: {missing} is not at hand"
     return f"not judged alone: %{names[0]}; is declared elsewhere" if names else ""
 
 
 def _borrowed(body: bytes) -> list[str]:
     """Parameter entities that are used and not declared here, in the order of use; none where nothing is declared."""
-    body = _COMMENT.sub(b"", body)
     if _DECLARATION.search(body) is None:
         return []
     declared = set(_DECLARED.findall(body))
     return [name.decode("utf-8", "replace") for name in dict.fromkeys(_USED.findall(body)) if name not in declared]
+
+
+def _uses_parts(body: bytes) -> bool:
+    """Is an external part put into the middle of a declaration, not between two?"""
+    external = set(_EXTERNAL.findall(body))
+    return any(not external.isdisjoint(_USED.findall(one)) for one in _WITHIN.findall(body)) if external else False

@@ -10,7 +10,8 @@ _XSI = "{http://www.w3.org/2001/XMLSchema-instance}"
 WITH_NAMESPACES = _XSI + "schemaLocation"
 WITHOUT_NAMESPACE = _XSI + "noNamespaceSchemaLocation"
 SCHEMA_LOCATIONS = (WITH_NAMESPACES, WITHOUT_NAMESPACE)
-_PSEUDO = re.compile(r"""([\w.:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_PSEUDO = re.compile(r"""(?<![\w.:-])([\w.:-]++)\s*+=\s*+(?:"([^"]*)"|'([^']*)')""")
+"""begins where a name does, and never goes back: megabytes of one name are looked at once"""
 _REFERENCES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
 _REFERENCE = re.compile("|".join(_REFERENCES))
 _DOCTYPE = re.compile(

@@ -99,7 +99,7 @@ class RefreshRow(
     visits: bytes = b""
     """its last 64 visits, 4 or 8 bytes each, where [refresh] estimator asks for them (refresh/evidence.py)"""
     fault: str = ""
-    """what the loader said against the body that was read last; it stands as long as that body does"""
+    """what is wrong with the body that was read last (cut, or what the loader said); it stands as long as that body"""
 
     @property
     def rate(self) -> float:

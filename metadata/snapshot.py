@@ -166,11 +166,12 @@ def _sync_directory(directory: Path) -> None:
 
 def _frames(seq: int, columns: Columns, table: FingerprintTable, extra: bytes) -> Iterator[_Frame]:
     n = columns.n
+    held = [columns[name][:n] for name in columns.spec]  # optional ones may go meanwhile: the journal tells
     head = _Head(seq, n, _layout(columns.spec), table.bits)
     yield _Frame(b"HEAD", 0, 0, msgspec.msgpack.encode(head))
     yield _Frame(b"EXTR", 0, 0, extra)
-    for what, name in enumerate(columns.spec):
-        yield from _column_frames(what, columns[name][:n])
+    for what, column in enumerate(held):
+        yield from _column_frames(what, column)
     yield from _table_frames(table, n)
 
 

@@ -29,6 +29,8 @@ from metadata.states import State
 from wire.messages import Kind, PageReport
 
 DAY = 86_400.0
+CUT = {"length": "too-large", "disconnect": "truncated", "time": "truncated"}
+"""failure class of a body that was kept though it is not whole, by WARC's word for it (PageReport.truncated)"""
 _NEVER = RefreshRow()
 
 
@@ -99,8 +101,9 @@ def next_row(
     gone = report.error in ("http-404", "http-410")
     if not visit.answered or visit.state is not State.READ:
         return _unread_row(report, visit, old, rates, weight, gone, fault)
-    if fault is None:
-        fault = old.fault if visit.spend is Spend.STORED else ""
+    if fault is None and visit.spend is Spend.STORED:
+        fault = old.fault
+    fault = fault or CUT.get(report.truncated, "")
     ended = int(report.ended)
     fresh = report.status != 304
     return RefreshRow(
@@ -129,7 +132,11 @@ def next_row(
 
 
 def with_fault(row: RefreshRow, fault: str) -> RefreshRow:
-    """The row of a page whose load has ended after its read was reported; a failed order since then stays told."""
+    """The row of a page whose load has ended after its read was reported; a failed order since then stays told.
+
+    A body that was cut stays so, whatever its loader could make of the rest.
+    """
+    fault = fault or (row.fault if row.fault in CUT.values() else "")
     return msgspec.structs.replace(row, fault=fault, error=fault or ("" if row.error == row.fault else row.error))
 
 

@@ -153,6 +153,8 @@ class Publications:
                 found.append(page)
             if publisher.waiting:
                 self._turns.append(name)
+            elif not publisher.held:  # what waited had been read by the plan
+                del self._publishers[name]
         return found
 
     def _next(self, publisher: _Publisher) -> int | None:

@@ -60,43 +60,43 @@ class Turns:
 
 
 class BandwidthMeter:
-    """B: reads per second over the last ten minutes, or a set value.
+    """B: reads per second over the last ten minutes.
 
-    Before ten minutes have passed: over the time since the first read, but at least one bucket's. Times are given
-    (seconds, monotonic); one that runs backward counts as the latest seen.
+    Before ten minutes have passed: over the time since the first read, but at least one bucket's. Times are wall clock;
+    while it is set back no time passes, and from there on it does.
     """
 
-    def __init__(self, fixed: float = 0.0, window: float = 600.0) -> None:
-        self.fixed = fixed
+    def __init__(self, window: float = 600.0) -> None:
         self.window = window
         self._buckets: deque[tuple[float, int]] = deque()
         self._reads = 0
         self._started: float | None = None
-        self._latest = -math.inf
+        self._time = 0.0
+        """seconds that have passed, from the first time told on"""
+        self._last: float | None = None
 
     def count(self, now: float, reads: int = 1) -> None:
         """`reads` pages were read by now."""
         self._advance(now)
         if self._started is None:
-            self._started = self._latest
-        bucket = self._latest // BUCKET
+            self._started = self._time
+        bucket = self._time // BUCKET
         before = self._buckets.pop()[1] if self._buckets and self._buckets[-1][0] == bucket else 0
         self._buckets.append((bucket, before + reads))
         self._reads += reads
 
     def rate(self, now: float) -> float:
-        """Reads per second; 0 before the first read, unless a value is set."""
-        if self.fixed > 0.0:
-            return self.fixed
+        """Reads per second; 0 before the first read."""
         if self._started is None:
             return 0.0
         oldest = self._advance(now)
-        return self._reads / max(self._latest - max(self._started, oldest * BUCKET), BUCKET)
+        return self._reads / max(self._time - max(self._started, oldest * BUCKET), BUCKET)
 
     def _advance(self, now: float) -> float:
         """Forget the buckets that lie wholly before the window; the number of the oldest that does not."""
-        self._latest = max(self._latest, now)
-        oldest = (self._latest - self.window) // BUCKET
+        self._time = now if self._last is None else self._time + max(now - self._last, 0.0)
+        self._last = now
+        oldest = (self._time - self.window) // BUCKET
         while self._buckets and self._buckets[0][0] < oldest:
             self._reads -= self._buckets.popleft()[1]
         return oldest
@@ -105,7 +105,7 @@ class BandwidthMeter:
 class Bursts:
     """Reads a second that come in bursts (a day's notices at six): a mean with a memory of MEMORY seconds.
 
-    rate(t) = sum_i exp(-(t - t_i) / MEMORY) / MEMORY. Wall clock; a time before the latest counts as that.
+    rate(t) = sum_i exp(-(t - t_i) / MEMORY) / MEMORY. Wall clock; where it is set back no time passes.
     """
 
     MEMORY = 3 * 86_400.0
@@ -116,7 +116,7 @@ class Bursts:
 
     def count(self, now: float, reads: int) -> None:
         self._rate = self.rate(now) + reads / self.MEMORY
-        self._at = max(self._at, now)
+        self._at = now
 
     def rate(self, now: float) -> float:
         return self._rate * math.exp(-max(now - self._at, 0.0) / self.MEMORY) if self._rate else 0.0
@@ -132,7 +132,7 @@ class Capacity:
     What was read while nothing waited says how much there was to read, not how much could be: where floors bind, or all
     pages are fresh, such a measure decays, and intervals with it. So time counts only while `busy`; until ten minutes
     were, the best rate seen stands in. LULL: longest time without any read that counts (a network that is down is no
-    lack of capacity). Times are wall clock; one that runs backward counts as the latest seen.
+    lack of capacity). Times are wall clock; where it is set back no time passes.
     """
 
     LULL = 300.0
@@ -140,8 +140,7 @@ class Capacity:
     def __init__(self, window: float = 600.0) -> None:
         self.held = 0.0
         """what stands in while nothing was measured: of the run before, or the best of the time when nothing waited"""
-        self._busy = BandwidthMeter(0.0, window)
-        self._idle = BandwidthMeter(0.0, window)
+        self._busy, self._idle = BandwidthMeter(window), BandwidthMeter(window)
         self._clock = 0.0
         """seconds in which there was more to read"""
         self._last: float | None = None
@@ -150,12 +149,12 @@ class Capacity:
     def count(self, now: float, reads: int, busy: bool) -> None:
         """So many reads since the last call, in a time in which there was more to read, or not."""
         last = now if self._last is None else self._last
-        self._last = max(last, now)
+        self._last = now
         if not busy:
-            self._idle.count(self._last, reads)
-            self.held = max(self.held, self._idle.rate(self._last))
+            self._idle.count(now, reads)
+            self.held = max(self.held, self._idle.rate(now))
             return
-        passed = min(self._last - last, self.LULL - self._lull)
+        passed = min(max(now - last, 0.0), self.LULL - self._lull)
         self._lull = 0.0 if reads else self._lull + passed
         self._clock += passed
         if reads:

@@ -190,9 +190,9 @@ class PageReport:
     fresh_for: float = 0.0
     """seconds for which the answer says that it stays as it is (Cache-Control, Expires); 0 = it does not say"""
     hubs: tuple[str, ...] = ()
-    """WebSub hubs that its Link headers name"""
+    """WebSub hubs that its Link headers or its <link> elements name"""
     topic: str = ""
-    """with hubs: rel=self of its Link headers, empty where there is none"""
+    """with hubs: its rel=self, empty where there is none"""
 
     def __post_init__(self) -> None:
         _require(0 <= self.page <= MAX_NUMBER, "PageReport.page: a page id is 0..2**63-1")

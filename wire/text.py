@@ -1,4 +1,4 @@
-"""Strings of strangers made safe to show: in a log line, on a terminal, in an error message."""
+"""Strings of strangers made safe to show: in a log line, on a terminal, in an error message. Counts, in words."""
 
 from __future__ import annotations
 
@@ -25,3 +25,8 @@ def printable(text: str, limit: int = 200) -> str:
     while room < 1:  # one place is the ellipsis's own
         room += len(pieces.pop())
     return "".join(pieces) + ELLIPSIS
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 page`, `2,000 pages`: a noun whose plural has an s."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -46,7 +46,7 @@ _PLAIN = re.compile(
 Possessive throughout: it never goes back, so no text can make it slow."""
 _LOWER_ESCAPE = re.compile(r"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f])")
 _SLASHES = re.compile(r"/{2,}")
-_USERINFO = re.compile(r"\A((?:[^/\\?#@:]*:(?=[/\\\s]))?[/\\\s]*)[^/\\?#]*@")
+_USERINFO = re.compile(r"\A((?:[^/\\?#@:]*:(?=[/\\\s]))?[/\\\s]*+)[^/\\?#]*@")
 _HOST_AND_PORT = re.compile(r"[\w.-]+:\d{1,5}(?:[/?#]|$)")
 
 

@@ -17,7 +17,7 @@ An order's life:
     decode.py, doctype.py, charset.py, scan.py, links.py, maintext.py
                    its body is read while it arrives: coding undone, kind, encoding, links, signature
     failures.py    what went wrong has a name, and the name a policy: wait, retries, whole host or not, final or not
-    hubs.py        WebSub hubs that its headers name
+    hubs.py        WebSub hubs that its headers, or its <link> elements, name
     reports.py     the answer and the policy become the report
 
 What always holds: no page is read before its origin's robots.txt, nor while that forbids it; at most one read per host

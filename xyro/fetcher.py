@@ -234,6 +234,8 @@ class Fetcher:
         answer.links, answer.charset = found.links, found.charset
         answer.noindex |= found.noindex
         answer.nofollow |= found.nofollow
+        if not answer.hubs:  # Link headers come first (WebSub section 4)
+            answer.hubs, answer.topic = found.hubs, found.topic
         if self._linked:
             answer.signature = _of_links(found.links.urls)
             return

@@ -18,7 +18,7 @@ YEAR = 365 * DAY
 MAX_VALIDATOR = 1024
 """Longest ETag or Last-Modified (characters) that is stored and sent back."""
 
-_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';,]+)", re.IGNORECASE)
+_CHARSET = re.compile(r"charset\s*+=\s*+[\"']?\s*+([^\s\"';,]++)", re.IGNORECASE)
 _WITH_VALUE: Final = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 """Words of X-Robots-Tag that a colon follows, which otherwise ends an agent's name."""
 _DIRECTIVE = re.compile(r"(?:^|,)\s*(no-cache|no-store|max-age|s-maxage)\s*(?:=\s*\"?(\d{1,12})\"?)?\s*(?=,|$)")

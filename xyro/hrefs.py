@@ -13,6 +13,7 @@ from typing import Final
 
 from wire.messages import LINK_EXTERNAL, LINK_HINT, LINK_KIND_MASK, LINK_NOFOLLOW, MAX_LINKS, NO_LINKS, LinkKind, Links
 from wire.urls import authority, resolve
+from xyro.hubs import named
 
 LONGEST_KEPT = 512
 """Longest tag (bytes) or href (characters) worth remembering."""
@@ -25,6 +26,9 @@ _ROBOTS = frozenset({"robots", "xyro"})
 _REFRESH = re.compile(
     r"[ \t\n\r\f]*[\d.]*[ \t\n\r\f]*[;,]?[ \t\n\r\f]*(?:url[ \t\n\r\f]*=)?[ \t\n\r\f]*(.*)", re.I | re.S
 )
+MOST_RELATED = 16
+"""<link rel=hub> and <link rel=self> of a page that are looked at"""
+_RELATED = frozenset({"hub", "self"})
 _FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json"})
 
 Reference = tuple[str, int]
@@ -35,7 +39,8 @@ Mark = tuple[str, int] | str | None
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What `LinkExtractor.close` tells. `canonical`, `base`, `refresh`: canonical URLs, empty where there is none."""
+    """What `LinkExtractor.close` tells. `canonical`, `base`, `refresh`: canonical URLs, empty where there is none;
+    `hubs`, `topic`: WebSub hubs that the page names, and with them its rel=self."""
 
     links: Links = NO_LINKS
     noindex: bool = False
@@ -45,6 +50,8 @@ class Found:
     refresh: str = ""
     charset: str = ""
     """Python's name of the encoding the page was read in"""
+    hubs: tuple[str, ...] = ()
+    topic: str = ""
 
 
 class HrefCache:
@@ -110,6 +117,7 @@ class PageLinks:
         self.links: dict[str, int] = {}
         self.dropped: set[str] = set()
         self.more: set[int] = set()
+        self._related: list[tuple[str, frozenset[str]]] = []
         self._based = False
         self._folder: Folder | None = None
 
@@ -135,6 +143,13 @@ class PageLinks:
             return None
         target = refresh_target(content)
         return (target, LinkKind.REDIRECT) if target else None
+
+    def relate(self, attrs: dict[str, str]) -> bool:
+        """A <link>: does it name a hub, or what the hub calls this page? Noted; the page's base may still change."""
+        relations = _RELATED.intersection(attrs.get("rel", "").lower().split())
+        if relations and "href" in attrs and len(self._related) < MOST_RELATED:
+            self._related.append((attrs["href"], relations))
+        return bool(relations)
 
     def robots(self, content: str) -> None:
         words = {word.strip(BLANK) for word in content.lower().split(",")}
@@ -193,7 +208,8 @@ class PageLinks:
     def found(self, charset: str) -> Found:
         links = Links(tuple(self.links), bytes(self.links.values()), len(self.more), len(self.dropped))
         base = self.base if self._based else ""
-        return Found(links, self.noindex, self.nofollow, self.canonical, base, self.refresh, charset)
+        hubs, topic = named(self._related, self.base, self.fold_slashes) if self._related else ((), "")
+        return Found(links, self.noindex, self.nofollow, self.canonical, base, self.refresh, charset, hubs, topic)
 
 
 def _weight(flags: int) -> int:

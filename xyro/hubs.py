@@ -1,4 +1,5 @@
-"""WebSub discovery in the headers of an answer: `Link: <https://hub.example/>; rel="hub"` (RFC 8288; WebSub section 4).
+"""WebSub discovery (WebSub section 4) in the headers of an answer, `Link: <https://hub.example/>; rel="hub"` (RFC
+8288), and in the <link> elements of an HTML page (hrefs.py). Feeds are the loader's.
 
 A Link header is a list of `<target>` and parameters; `rel` is a token or a quoted list of relations, its first one
 counts (RFC 8288 3.3), and commas and semicolons within quotes or angle brackets separate nothing.
@@ -23,11 +24,16 @@ def websub(headers: Iterable[str], url: str, fold_slashes: bool = True) -> tuple
     """(hubs, topic) that the Link headers of `url` name: canonical URLs, distinct; the topic (rel=self) only with a
     hub. Empty where they name none."""
     text = ", ".join(headers)[:LONGEST]
-    if "hub" not in text.lower():
-        return (), ""
+    return named(links(text), url, fold_slashes) if "hub" in text.lower() else ((), "")
+
+
+def named(
+    said: Iterable[tuple[str, frozenset[str]]], url: str, fold_slashes: bool = True
+) -> tuple[tuple[str, ...], str]:
+    """The same from (target relative to `url`, relations) of links."""
     hubs: dict[str, None] = {}
     topic = ""
-    for target, relations in links(text):
+    for target, relations in said:
         found = resolve(url, target, fold_slashes=fold_slashes) if relations & {"hub", "self"} else None
         if found is not None and "hub" in relations and len(hubs) < MOST_HUBS:
             hubs[found] = None

@@ -6,9 +6,9 @@ linear on hostile markup (reliability.md 0.2), a fresh parser per page. Both see
 make links of them.
 
 Elements: a, area (href), frame, iframe (src), link rel=alternate, next, canonical, base (the first valid one), meta
-refresh, meta name=robots or xyro. A link to the page itself is a link; a fragment of the page ("#top", an empty href)
-is not. Where a URL is shown twice the first kind counts, but a plain link outweighs nofollow, and both outweigh a
-hint.
+refresh, meta name=robots or xyro; link rel=hub names a WebSub hub. A link to the page itself is a link; a fragment of
+the page ("#top", an empty href) is not. Where a URL is shown twice the first kind counts, but a plain link outweighs
+nofollow, and both outweigh a hint.
 
 Given words to look for, a page that shows one goes through the parser, which then tells text, too (nearby.py).
 """
@@ -139,8 +139,10 @@ def _learnt(page: PageLinks, known: dict[bytes, Mark], tag: bytes, codec: str) -
         return page.mark(reference) if reference else None
     reference = reference_of(name, attrs)
     mark = page.mark(reference) if reference else None
+    said = name == "link" and page.relate(attrs)
     if (
-        len(tag) <= LONGEST_KEPT
+        not said
+        and len(tag) <= LONGEST_KEPT
         and len(known) < FOLDER_KEPT
         and not (reference and reference[0].strip(BLANK)[:1] == "?")
     ):
@@ -187,6 +189,8 @@ class _Stream:
         if tag == "base":
             self._page.settle(attrs)
             return
+        if tag == "link":
+            self._page.relate(attrs)
         reference = self._page.meta(attrs) if tag == "meta" else reference_of(tag, attrs)
         if reference is not None:
             self._pending[reference] = None

@@ -14,7 +14,6 @@ Then the bytes that a page costs because it is refreshed: columns, folders, queu
 
 from __future__ import annotations
 
-import gc
 import math
 import tempfile
 import tracemalloc
@@ -26,6 +25,7 @@ import numpy as np
 
 from configs.schema import Refresh
 from crawl.data_dir import DataDir
+from crawl.lifespan import tune_collector
 from crawl.turn import due_pages
 from crawl.turn.due_pages import DuePages, Pages
 from crawl.turn.pace import DAY, Pace
@@ -139,8 +139,7 @@ def _scans(known: Known, orders: int, runs: int) -> bool:
 def _folders(partition: Partition, known: Known, orders: int, runs: int) -> bool:
     """All pages filed by the date that P1's law gives them; those that are due now have their rows on disk."""
     due, filed, first = _filed(partition, known, orders)
-    gc.collect()
-    gc.freeze()  # as a crawl does (lifespan.py)
+    tune_collector()
 
     def asked() -> None:
         found: list[int] = []

@@ -11,7 +11,6 @@ of three kinds, because they cost differently:
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import random
 import statistics
@@ -23,6 +22,7 @@ from pathlib import Path
 
 from configs.schema import Crawl, Settings
 from crawl.data_dir import DataDir
+from crawl.lifespan import tune_collector
 from crawl.page_node import PageNode
 from crawl.turn.scope import Scope
 from crawl.turn.work import Work
@@ -150,9 +150,7 @@ def ram(urls: int, group: int, per_host: int) -> None:
     """Grow to `urls` known URLs; memory from the half on, rates at the end."""
     with tempfile.TemporaryDirectory(prefix="xyro-speed-") as directory:
         frontier = Frontier(Path(directory) / "data", MadeUpWeb(per_host), group)
-        gc.collect()
-        gc.freeze()  # as a crawl does (lifespan.py)
-        gc.set_threshold(50_000, 20, 50)
+        tune_collector()
         _grow(frontier, urls // 2)
         half = memory(), frontier.known
         points, cost = _grow(frontier, urls, watched=True)

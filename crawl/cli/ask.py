@@ -79,8 +79,8 @@ def _daemon(directory: Path) -> Remote:
     return remote
 
 
-def _host_command(name: str, doc: str) -> click.Command:
-    @click.command(name, help=doc)
+def _host_command(name: str, doc: str, short: str | None = None) -> click.Command:
+    @click.command(name, help=doc, short_help=short)
     @click.argument("host")
     @with_data
     def command(host: str, data: Path | None) -> None:
@@ -102,4 +102,6 @@ def _authority(host: str) -> str:
 
 pause = _host_command("pause", "Start no read of HOST until it is resumed.")
 resume = _host_command("resume", "Read HOST again, after pause or block.")
-block = _host_command("block", "Take back all orders of HOST; read nothing of it until resumed.")
+block = _host_command(
+    "block", "Take back all orders of HOST; read nothing of it until resumed.", "As pause, and take back all orders."
+)

@@ -52,6 +52,9 @@ def crawl(
     bounds = Bounds(limits.max_pages, limits.max_seconds, limits.refresh)
     ended = run(Job(directory, settings, bounds, seeds, partitions))
     tell_refused(ended.refused, "not read")
+    if ended.report["errors"] and not ended.report["pages_read"]:
+        ask = f"`xyro why URL --data {directory}`"
+        click.echo(f"nothing could be read; {ask} says why, and when it is tried again", err=True)
     if as_json:
         click.echo(json.dumps(ended.report))
     else:

@@ -44,7 +44,12 @@ def _xml(options: list[str]) -> int:
 
 
 def _opic(options: list[str]) -> int:
+    from importlib.util import find_spec
+
     from lab.opic_lab import main as compare
+
+    if find_spec("numba") is None:
+        click.echo("without numba this takes many times longer; install it with `pip install 'xyro[lab]'`", err=True)
 
     return compare(options)
 

@@ -47,7 +47,9 @@ def _looking(directory: Path, path: str, local: Callable[[Views], Any], **query:
 def status(data: Path | None, as_json: bool) -> None:
     """How the crawl stands, running or stopped.
 
-    Lines that have nothing to say are left out; --json has all of them.
+    Lines that have nothing to say are left out; --json has all of them. known: URLs met; turnovers: times that all cash
+    was passed on, spends: pages that passed theirs on; freshness: share of importance that is up to date, as the model
+    says that audits correct (freshness model: alone); missed changes: those not seen yet, weighed by importance.
     """
     directory = directory_of(data)
     from crawl.run_file import Remote
@@ -73,7 +75,7 @@ def status(data: Path | None, as_json: bool) -> None:
     click.echo(fields(telling(said)))
 
 
-@click.command()
+@click.command(short_help="The first pages or sites: by importance, staleness ...")
 @with_data
 @click.option("-n", "count", type=click.IntRange(1, 100_000), default=20, help="How many [20].")
 @click.option("--by", type=click.Choice(["importance", "cash", "stale", "rising", "site"]), default="importance",
@@ -132,17 +134,18 @@ def why(url: str, data: Path | None, as_json: bool) -> None:
     click.echo("\n".join([*(printable(sentence, 1000) for sentence in because), fields(said)]))
 
 
-@click.command()
+@click.command(short_help="Write all pages, XML documents, links or hosts.")
 @click.argument("table", type=click.Choice(["pages", "documents", "links", "hosts"]))
 @with_data
-@click.option("--format", "form", type=click.Choice(["jsonl", "csv", "parquet"]), default="jsonl", help="Form [jsonl].")
+@click.option("--format", "form", type=click.Choice(["jsonl", "csv", "parquet"]), help="Form [as FILE ends, or jsonl].")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File [stdout].")
-def export(table: str, data: Path | None, form: str, output: Path | None) -> None:
+def export(table: str, data: Path | None, form: str | None, output: Path | None) -> None:
     """Write all known pages, stored XML documents, stored links, or hosts, as of one commit."""
-    from crawl.looks.output import check, write_rows
+    from crawl.looks.output import check, form_of, write_rows
     from crawl.run_file import Remote
 
     out = None if output == Path("-") else output
+    form = form_of(form, out)
     check(form, out)
     directory = directory_of(data)
     remote = Remote.find(directory)

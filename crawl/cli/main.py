@@ -1,15 +1,15 @@
 """The command `xyro`: options in, one of the other files of this folder does the work.
 
-    cli_crawl.py   crawl, serve
-    cli_ask.py     submit, pause, resume, block: to the running process
-    cli_look.py    status, top, why, export, audit: of a crawl that runs or does not
-    cli_backup.py  backup: a whole copy, of a crawl that runs or does not
-    cli_xml.py     xml get, versions, query, diff, dtds, stats: the repository of documents, likewise
-    cli_plan.py    plan: what a bandwidth gives, what a freshness takes
-    cli_rank.py    rank: the offline reference over a crawl's links
-    cli_lab.py     lab web, demo, speed, opic
-    cli_publish.py publish, subscribe, subscriptions, unsubscribe
-    cli_options.py what several of them share
+    crawl.py    crawl, serve
+    ask.py      submit, pause, resume, block: to the running process
+    look.py     status, top, why, export, audit: of a crawl that runs or does not
+    backup.py   backup: a whole copy, of a crawl that runs or does not
+    xml.py      xml get, versions, query, diff, dtds, stats: the repository of documents, likewise
+    plan.py     plan: what a bandwidth gives, what a freshness takes
+    rank.py     rank: the offline reference over a crawl's links
+    lab.py      lab web, demo, and the studies
+    publish.py  publish, subscribe, subscriptions, unsubscribe
+    options.py  what several of them share
 
 Heavy modules are imported where they are used, so that `xyro --help` and `xyro submit` start at once. Exit codes:
 0 done; 1 done, but not all is well (a URL was refused, an invariant does not hold); 2 bad input: one line on standard
@@ -73,7 +73,9 @@ class _Main(click.Group):
             sys.exit(0)
         except click.UsageError as error:
             command = error.ctx.command_path if error.ctx else "xyro"
-            _fail(f"{error.format_message().rstrip('.?')}; `{command} --help` tells what is known", BAD_INPUT)
+            told = error.format_message().rstrip(".")
+            mark = "" if told.endswith("?") else ";"
+            _fail(f"{told}{mark} `{command} --help` tells what is known", BAD_INPUT)
         except click.ClickException as error:
             _fail(error.format_message(), BAD_INPUT)
         except InputError as error:

@@ -13,7 +13,7 @@ from crawl.cli.options import as_json_too, directory_of, with_data
 POLICIES = ("obsolescence", "mixed", "freshness", "uniform", "proportional", "kolobov", "azar", "all")
 
 
-@click.command()
+@click.command(short_help="What bandwidth a freshness takes, or the reverse.")
 @with_data
 @click.option("--target", type=float, help="A freshness, such as 0.9: say what bandwidth it takes.")
 @click.option("--bandwidth", help="Reads a second, or such as 4000/day: say how fresh that keeps the collection.")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from metadata.manager import Partition
 
 AT_ONCE = 10_000
+MENDS = {"out-of-scope": "out-of-scope: `xyro submit` widens the scope"}
+"""why a publication is refused -> what to do"""
 
 
 @click.command()
@@ -41,12 +43,12 @@ def publish(urls: tuple[str, ...], data: Path | None, claim: str, every: str | N
         answer = remote.post("/publish", {"urls": list(urls[first : first + AT_ONCE]), **said})
         accepted += answer["accepted"]
         refused += len(answer["refused"])
-        tell_refused(((one["url"], one["why"]) for one in answer["refused"]), "refused")
+        tell_refused(((one["url"], MENDS.get(one["why"], one["why"])) for one in answer["refused"]), "refused")
     click.echo(f"{accepted:,} published, {refused:,} refused")
     sys.exit(1 if refused else 0)
 
 
-@click.command()
+@click.command(short_help="Be told at intervals what has changed.")
 @click.argument("target", metavar="URL|PATTERN")
 @click.option("--every", required=True, metavar="SPAN", help="Time between two notices: 15m, 1h, 7d.")
 @click.option("--notify", required=True, metavar="URL|COMMAND", help="POST JSON there, or run this with it on stdin.")
@@ -79,6 +81,8 @@ def subscriptions(data: Path | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(listed))
         return
+    if not listed:
+        click.echo("nobody is told of anything; `xyro subscribe` begins it", err=True)
     for one in listed:
         failed = f" (last try: {one['error']})" if one["error"] else ""
         click.echo(
@@ -130,12 +134,15 @@ def _write(partition: Partition, key: bytes, row: bytes | None) -> None:
 
 
 def _subscribe_stopped(directory: Path, target: str, every: float, notify: str) -> int:
+    from configs.load import load
+    from crawl import given
     from crawl.publish.rows import made, stored
     from metadata import keys, rows
     from wire.clock import SystemClock
 
     with _opened(directory) as partition:
-        row = made(target, every, notify, SystemClock().time(), True)
+        fold_slashes = load(given.paths(directory)).crawl.fold_slashes
+        row = made(target, every, notify, SystemClock().time(), fold_slashes)
         number = max((number for number, _ in stored(partition)), default=0) + 1
         _write(partition, keys.SUBSCRIPTION.key(number), rows.pack(row))
     return number

@@ -68,7 +68,12 @@ class Size(click.ParamType[int]):
 @click.option("--asynchronous", is_flag=True, help="Workers do not wait for each other.")
 @click.option("--keep", is_flag=True, help='Keep the interest for [refresh] guide = "interest".')
 @click.option("-n", "count", type=click.IntRange(1, 100_000), default=20, help="How many pages are shown [20].")
-@click.option("--format", "form", type=click.Choice(["jsonl", "csv", "parquet"]), help="Write all rows so [jsonl].")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["jsonl", "csv", "parquet"]),
+    help="Write all rows so [as FILE ends, or jsonl].",
+)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File of all rows."
 )
@@ -86,12 +91,13 @@ def rank(
 
     Of a crawl that runs or does not, as of one commit. Says how near the importance is that the crawl computed itself.
     """
+    from crawl.looks.output import form_of
     from crawl.rank.compute import Ask, rank
 
     out = None if output == Path("-") else output
-    writing = form is not None or output is not None
+    writing, form = form is not None or output is not None, form_of(form, out)
     ask = Ask(**asked)
-    _check(ask, keep, writing, form or "jsonl", out, as_json)
+    _check(ask, keep, writing, form, out, as_json)
     directory = directory_of(data)
     from crawl.rank.watch import watched
 
@@ -101,7 +107,7 @@ def rank(
             ranked = rank(ask, files, folder, tell)
         if keep:
             _keep(directory, ranked)
-        _tell(ask, ranked, count, as_json, (form or "jsonl", out) if writing else None)
+        _tell(ask, ranked, count, as_json, (form, out) if writing else None)
 
 
 def _check(ask: Ask, keep: bool, writing: bool, form: str, out: Path | None, as_json: bool) -> None:

@@ -14,7 +14,7 @@ import click
 
 from crawl.cli.options import as_json_too, directory_of, with_data
 from wire.errors import InputError, MachineError
-from wire.text import printable
+from wire.text import counted, printable
 
 if TYPE_CHECKING:
     from crawl.looks.views import Views
@@ -25,7 +25,7 @@ WIDE = 2_000
 """most characters of a line for people"""
 
 
-@click.group()
+@click.group(short_help="The XML documents that were read, every version.")
 def xml() -> None:
     """The repository of XML documents: every version that was read, and what they say."""
 
@@ -140,6 +140,9 @@ def query(
         with contextlib.closing(asked.matches(documents)) as matches:
             for row in islice(matches, count):
                 click.echo(json.dumps(row) if as_json else f"{row['url']}\t{printable(row['match'], WIDE)}")
+    if not asked.asked:
+        among = " with this --host and --root" if host or root else ""
+        click.echo(f"no document{among} is stored; `xyro xml stats` tells what is", err=True)
     for why, times in asked.skipped.items():
         click.echo(f"{times:,} of {asked.asked:,} documents: {printable(why, 500)}", err=True)
     sys.exit(1 if asked.skipped else 0)
@@ -192,7 +195,7 @@ def diff(what: str, data: Path | None, old: int | None, new: int | None, as_json
         click.echo(f"only the first {len(told['lines']):,} are told", err=True)
 
 
-@xml.command()
+@xml.command(short_help="List DTDs and schemas, and who uses them.")
 @with_data
 @click.option("-n", "most", type=click.IntRange(0), default=10, help="Documents that are named of each; 0 = all [10].")
 @as_json_too
@@ -207,13 +210,17 @@ def dtds(data: Path | None, most: int, as_json: bool) -> None:
             if as_json:
                 click.echo(json.dumps(row))
                 continue
-            stored = f"{row['versions']} versions, {row['size']:,} bytes" if row["id"] is not None else "not stored"
+            stored = (
+                f"{counted(row['versions'], 'version')}, {row['size']:,} bytes"
+                if row["id"] is not None
+                else "not stored"
+            )
             click.echo(f"{row['documents']:8,}  {printable(row['url'], WIDE)}  ({stored})")
             for user in row["used_by"]:
                 click.echo(f"          {user}")
 
 
-@xml.command()
+@xml.command(short_help="Sizes, tags, depth, DTDs, changes of what was found.")
 @with_data
 @click.option(
     "--plot", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Draw it: FILE.png, .svg, .pdf."

@@ -107,6 +107,12 @@ def _columns(table: str) -> dict[str, type]:
     return COLUMNS[table] if table in COLUMNS else ANSWERS[table]
 
 
+def form_of(form: str | None, out: Path | None) -> str:
+    """The form that was asked for; without one, what the file's name ends in, else JSON lines."""
+    ending = out.suffix.removeprefix(".").lower() if out is not None else ""
+    return form or (ending if ending in _WRITERS else "jsonl")
+
+
 def check(form: str, out: Path | None) -> None:
     """InputError where `write_rows` would fail before its first row; nothing is made."""
     if form == "parquet":

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from crawl.publish.clustered import Clustered
 from crawl.publish.publishing import publications_told
 from crawl.publish.rows import stored
 from crawl.publish.subscribed import subscriptions_told
-from crawl.publish.watch import Watch, is_pattern, scan
 from metadata import keys, rows
+from refresh.clusters import Cluster
 from refresh.expected import Expected
 from refresh.lateness import ON_TIME, cost
 from refresh.subscriptions import Subscriptions
@@ -42,8 +41,7 @@ def costs(nodes: Sequence[PageNode], readers: Subscriptions, now: float) -> dict
 def stopped(nodes: Sequence[PageNode], now: float) -> dict[str, Any]:
     """`published`, `subscribed`, `cost`, `clusters`, `websub` as a running crawl tells them.
 
-    Which pages are overdue for a notice is not stored: a start finds it out. Clusters with patterns take a scan of all
-    URLs, 1-2 us each.
+    Which pages are overdue for a notice is not stored: a start finds it out.
     """
     partition, kept = nodes[0].partition, nodes[0].promises.kept
     readers = Subscriptions()
@@ -52,27 +50,20 @@ def stopped(nodes: Sequence[PageNode], now: float) -> dict[str, Any]:
         "published": publications_told([node.promises.publications for node in nodes], now),
         "subscribed": subscriptions_told(sum(1 for _ in stored(partition)), readers),
         **costs(nodes, readers, now),
-        **_clusters(nodes, kept.get("clusters", {})),
+        **_clusters(kept.get("clusters", {})),
         **_websub(rows.unpack_topic(value).state for _, value in partition.scan(keys.TOPIC.prefix)),
     }
 
 
-def _clusters(nodes: Sequence[PageNode], state: dict[str, list[float]]) -> dict[str, Any]:
-    tables = nodes[0].settings.clusters
-    if not tables:
-        return {}
-    watch = Watch()
-    clustered = Clustered(tables, nodes, watch)
-    watch.told = clustered.join
-    for node in nodes:
-        if watch.patterns:
-            for target, page in scan(node.partition, watch.targets):
-                watch.take(target, page)
-        for url in (url for table in tables for url in table.urls if not is_pattern(url)):
-            if (page := node.partition.urls.find_one(url)) >= 0:
-                watch.take(url, page + node.partition.base)
-    clustered.load(state)
-    return {"clusters": [cluster.told() for cluster in clustered.clusters]}
+def _clusters(state: Mapping[str, list[float]]) -> dict[str, Any]:
+    """What is stored of them; who belongs to them is each run's to say, and found again at its start."""
+    told = []
+    for name, kept in state.items():
+        cluster = Cluster(name, 0.0)
+        cluster.load(kept, {})
+        said = cluster.told()
+        told.append({field: said[field] for field in ("name", "due", "spread_s", "late_rounds", "worst_spread_s")})
+    return {"clusters": told} if told else {}
 
 
 def _websub(states: Iterable[str]) -> dict[str, Any]:

@@ -17,19 +17,13 @@ from metadata.states import NAMES, State
 
 def summary(nodes: Sequence[PageNode]) -> dict[str, Any]:
     """What columns and counters say; times of a running crawl are added by `running`."""
-    states = np.zeros(len(State), np.int64)
-    for node in nodes:
-        n = node.columns.n
-        states += np.bincount(node.columns["state"][:n], minlength=len(State))[: len(State)]
-    named: dict[str, int] = {}
-    for state, name in NAMES.items():
-        named[name] = named.get(name, 0) + int(states[state])
     return {
         "known": sum(node.purse.known for node in nodes),
         "reads": sum(node.reads for node in nodes),
-        "states": named,
+        "states": states(nodes),
         "hosts": len({name for node in nodes for name in node.partition.hosts.names}),
         "doubted_hosts": doubted(nodes),
+        "held_hosts": _held(nodes),
         "partitions": len(nodes),
         "waiting_loads": sum(len(node.loads.waits) for node in nodes),
         "waiting_for": waiting_for(nodes),
@@ -38,6 +32,24 @@ def summary(nodes: Sequence[PageNode]) -> dict[str, Any]:
         "spends": sum(node.purse.spends for node in nodes),
         "scope": nodes[0].scope.mode,
     }
+
+
+def states(nodes: Sequence[PageNode]) -> dict[str, int]:
+    """Name of a state -> pages in it."""
+    counts = np.zeros(len(State), np.int64)
+    for node in nodes:
+        n = node.columns.n
+        counts += np.bincount(node.columns["state"][:n], minlength=len(State))[: len(State)]
+    named: dict[str, int] = {}
+    for state, name in NAMES.items():
+        named[name] = named.get(name, 0) + int(counts[state])
+    return named
+
+
+def _held(nodes: Sequence[PageNode]) -> dict[str, int]:
+    """Hosts that a person paused or blocked: how many of each."""
+    held = {row.name: row.held for node in nodes for row in node.partition.hosts.clocks.values() if row.held}
+    return dict(sorted(Counter(held.values()).items()))
 
 
 def _documents(nodes: Sequence[PageNode]) -> dict[str, Any]:

@@ -14,16 +14,17 @@ QUIET = ("doubted_hosts", "waiting_loads", "versions", "bodies", "bodies_bytes",
 
 
 def table(rows: Sequence[Mapping[str, Any]], by: str) -> str:
-    """`top` for people: aligned columns, URLs last. Cash is counted in pages' worth."""
+    """`top` for people: aligned columns, URLs last. Cash is counted in pages' worth, and told beside importance."""
     if by == "site":
         return sites(rows)
-    lines = [f"{by:>10}  {'cash':>7}  {'reads':>5}  {'changes/day':>11}  {'next read':20}  url"]
+    beside, wide, digits = ("cash", 7, 3) if by == "importance" else ("importance", 10, 4)
+    lines = [f"{by:>10}  {beside:>{wide}}  {'reads':>5}  {'changes/day':>11}  {'next read':20}  url"]
     for row in rows:
-        cash = row["cash"] / 65_536
-        first = cash if by == "cash" else row["score"]
+        shown = {"importance": row["importance"], "cash": row["cash"] / 65_536}
         rate = "-" if row["change_rate"] is None else f"{row['change_rate']:.3g}"
         lines.append(
-            f"{first:10.4g}  {cash:7.3g}  {row['reads']:5d}  {rate:>11}  {row['next_read'] or '-':20}  {row['url']}"
+            f"{shown.get(by, row['score']):10.4g}  {shown[beside]:{wide}.{digits}g}  {row['reads']:5d}  {rate:>11}  "
+            f"{row['next_read'] or '-':20}  {row['url']}"
         )
     if rows and by != "cash":
         said = rows[0]
@@ -58,7 +59,10 @@ def sites(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def fields(said: Mapping[str, Any]) -> str:
     """A name and a value a line; of counts, those that are not 0."""
-    return "\n".join(f"{name.replace('_', ' '):>17}  {printable(_shown(value), 4000)}" for name, value in said.items())
+    wide = max(map(len, said), default=0)
+    return "\n".join(
+        f"{name.replace('_', ' '):>{wide}}  {printable(_shown(value), 4000)}" for name, value in said.items()
+    )
 
 
 def _shown(value: object) -> str:

@@ -25,6 +25,9 @@ from wire.messages import Kind, Verdict
 from wire.urls import authority
 
 _NOTHING = RefreshRow()
+_REGULAR = (State.READ, State.ERROR)
+_AGAIN = (*_REGULAR, State.FAILED, State.DISALLOWED)
+"""states in which `due` is the next read"""
 NO_SITE: dict[str, None] = dict.fromkeys(("site_rank", "external_inflow", "measured_inflow", "internal_share"))
 
 
@@ -111,7 +114,7 @@ class View:
         kind = Kind((int(self.flags[page]) & KIND_MASK) >> KIND_SHIFT)
         children = self.children(page)
         due = int(self.due[page])
-        dated = self.state[page] in (State.READ, State.ERROR) and due
+        regular = self.state[page] in _REGULAR and due
         return {
             "id": page + self.partition.base,
             "url": url,
@@ -125,12 +128,12 @@ class View:
             **self.trust.fields(page, mean, row.marks, row.last_read),
             "cash": int(self.cash[page]),
             "change_rate": round(row.rate, 6) if row.reads else None,
-            "interval_s": max(0, due - row.last_read) if dated and row.last_read else None,
+            "interval_s": max(0, due - row.last_read) if regular and row.last_read else None,
             "first_seen": stamp(rows.first_seen(self.store.get(keys.MAP.key(page)) or b"")),
             "first_read": stamp(row.first_read),
             "last_read": stamp(row.last_read),
             "last_change": stamp(row.last_change if row.reads else 0),
-            "next_read": stamp(due) if dated else None,
+            "next_read": stamp(due) if self.state[page] in _AGAIN else None,
             "reads": row.reads,
             "changes": row.changes,
             "out_links": None if children is None else len(children),

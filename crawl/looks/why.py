@@ -79,7 +79,7 @@ def _state(view: View, page: int) -> str:
             rich = "rich" if view.cash[page] >= theta else "poor"
             return f"It is in scope and waits to be read: {rich} in cash ({view.cash[page] / 65_536:.3g} pages' worth)."
         case State.READ:
-            return f"It was read last at {stamp(row.last_read)} (HTTP {row.status})."
+            return f"It was read last at {stamp(row.last_read)} (HTTP {row.status}).{_fault(row.fault)}"
         case State.ERROR:
             again = stamp(int(view.due[page]))
             return f"Its last order failed temporarily ({row.error}); it is tried again at {again}."
@@ -92,3 +92,15 @@ def _state(view: View, page: int) -> str:
         case _:
             reason = view.why_out(page, view.url(page)) or "out-of-scope"
             return f"It is never read: {_RULES.get(reason, reason)}."
+
+
+def _fault(fault: str) -> str:
+    match fault:
+        case "":
+            return ""
+        case "too-large":
+            return " Its body was cut at [fetch] max_body: links behind it are not known."
+        case "truncated":
+            return " Its body ended early: links behind it are not known."
+        case _:
+            return f" Its body as the loader found it: {fault}."

@@ -7,7 +7,7 @@
     notices.py     telling subscribers                       clustered.py   named sets that are read together
     watch.py       which known pages a target stands for     side_reads.py  key files, through the same pool
     door.py        how many connections the listener holds
-    outbox.py      which notice goes out next: one a host
+    compose.py     what a notice says                     outbox.py      which notice goes out next: one a host
     machine.py     what these need of single.py           demand.py      how long before a notice its pages are read
 
 The state machines are pure and lie in refresh/ (publications, subscriptions, clusters, leases, allowance). What always

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from crawl.durations import seconds
-from crawl.http_json import answer, body_of
+from crawl.http_json import answer, body_of, listing
 from crawl.publish.publishing import MOST_URLS
 from wire.errors import InputError
 
@@ -32,13 +32,13 @@ def promise_routes(single: Single) -> list[web.RouteDef]:
         if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls) or len(urls) > MOST_URLS:
             raise InputError(f"publish: urls is a list of at most {MOST_URLS:,} URLs")
         said = single.publishing.said(given, sure=True)
-        readable, refused = single.publishing.readable(urls)
+        readable, refused = await single.publishing.sift(urls)
         refused += await single.publishing.publish(readable, said)
         told = [{"url": url, "why": why} for url, why in refused]
         return answer({"accepted": len(urls) - len(told), "refused": told})
 
     async def subscriptions(_: web.Request) -> web.Response:
-        return answer({"subscriptions": single.subscribed.listed()})
+        return await listing(single.subscribed.listed(), "subscriptions")
 
     async def subscribe(request: web.Request) -> web.Response:
         given = await body_of(request)

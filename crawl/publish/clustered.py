@@ -19,7 +19,9 @@ from wire.urls import canonical
 class Clustered:
     """`joint` where a page is dated (crawl/turn/dates.py), `read` after it was."""
 
-    def __init__(self, tables: Sequence[Settings], nodes: Sequence[Node], watch: Watch) -> None:
+    def __init__(
+        self, tables: Sequence[Settings], nodes: Sequence[Node], watch: Watch, fold_slashes: bool = True
+    ) -> None:
         """InputError: two of a name, or a URL that is none."""
         self.clusters = [Cluster(table.name, table.window) for table in tables]
         if len({cluster.name for cluster in self.clusters}) < len(self.clusters):
@@ -28,7 +30,7 @@ class Clustered:
         self._of_target: dict[str, Cluster] = {}
         self._of_page: dict[int, Cluster] = {}
         for table, cluster in zip(tables, self.clusters, strict=True):
-            for target in (*(canonical(url) for url in table.urls), *table.patterns):
+            for target in (*(canonical(url, fold_slashes=fold_slashes) for url in table.urls), *table.patterns):
                 if self._of_target.setdefault(target, cluster) is cluster:
                     watch.add(target)
 

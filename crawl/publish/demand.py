@@ -7,9 +7,10 @@ for all of them within the lead, so the lead is that of all pages of the host th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from crawl.publish.machine import Machine
+from crawl.unhurried import unhurried
 from refresh.subscriptions import lead
 
 TYPICAL = 0.5
@@ -27,14 +28,19 @@ class Demand:
         self._hosts: Counter[tuple[int, int]] = Counter()
         self._at = -AGAIN
 
-    def count(self, targets: Iterable[str]) -> bool:
-        """Count the pages of all targets anew, if that was long ago. True: a host has many more than before."""
+    async def count(self, targets: Collection[str]) -> bool:
+        """Count the pages of distinct targets anew, if that was long ago. True: a host has many more than before."""
         now = self.single.clock.monotonic()
         if now < self._at + AGAIN:
             return False
-        pages = {page for target in set(targets) for page in self.single.watch.pages(target)}
-        before, self._hosts, self._at = self._hosts, Counter(map(self._host, pages)), now
-        return any(count > GROWN * before[host] for host, count in self._hosts.items())
+        self._at = now
+        known, hosts = set[int](), Counter[tuple[int, int]]()
+        async for target in unhurried(targets, 1):
+            pages = [page for page in self.single.watch.pages(target) if page not in known]
+            known.update(pages)
+            hosts.update(map(self._host, pages))
+        before, self._hosts = self._hosts, hosts
+        return any(count > GROWN * before[host] for host, count in hosts.items())
 
     def lead(self, target: str) -> float:
         """Seconds before the notice that its pages are ordered: by what is promised of their hosts, and politeness."""

@@ -7,7 +7,8 @@
     429   too many: of this host, or of all; Retry-After says when to come back
 
 The key file is read as any page is: guard, robots.txt, politeness. One check a host is under way at a time; a key that
-was right is believed for `key_age`, a wrong one is refused for WRONG seconds.
+was right is believed for `key_age`, a wrong one is refused for WRONG seconds. Unknown keys are few an hour: of a host,
+and of one who sends, so that nobody uses up a host's share alone; one that was right is looked up again in any case.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from dataclasses import dataclass
 from crawl.publish.machine import Machine
 from crawl.publish.promises import Said
 from crawl.publish.publishing import MOST_URLS, Publishing
+from crawl.unhurried import unhurried
 from metadata import keys, rows
 from metadata.rows import KeyedRow
-from refresh.allowance import Allowance
+from refresh.allowance import HOUR, Allowance
 from wire.errors import InputError
 from wire.urls import authority, canonical, origin
 from xyro.answer import Answer
@@ -37,8 +39,8 @@ MOST_WAITING, MOST_OF_HOST = 256, 4
 """publications that wait for their key: of all hosts, of one"""
 MOST_TEXT = 32 << 20
 """characters of all URLs that wait for their key: anybody can make them wait"""
-CHECKS, ALL_CHECKS = 20, 2_000
-"""publications with a key that is not known, an hour: of one host, of all"""
+CHECKS, ALL_CHECKS, SENDER_CHECKS = 20, 2_000, 5
+"""publications with a key that is not known, an hour: of one host, of all, of one sender for one host"""
 AT_ONCE = 16
 """keys that are being read at once"""
 KEY = re.compile(r"[A-Za-z0-9-]{8,128}", re.ASCII)
@@ -55,6 +57,9 @@ class Verdict:
     """429: seconds until it may work"""
 
 
+_FULL = Verdict(429, "too many wait for their key", 60.0)
+
+
 class IndexNow:
     """`publish` answers; keys are checked in tasks of its own, which `close` ends."""
 
@@ -62,6 +67,7 @@ class IndexNow:
         self.single = single
         self.publishing = publishing
         self._unknown = Allowance(CHECKS, ALL_CHECKS)
+        self._senders = Allowance(SENDER_CHECKS, ALL_CHECKS)
         self._known: dict[tuple[str, str, str], tuple[bool, float]] = {}
         """(host, key, location) -> (right, until when that is believed)"""
         self._waiting: dict[int, KeyedRow] = {}
@@ -71,6 +77,7 @@ class IndexNow:
         self._checking: set[str] = set()
         """hosts"""
         self._tasks: set[asyncio.Task[None]] = set()
+        """one for each check, and for what is right and has to wait"""
         self._next = 1
 
     def recover(self) -> None:
@@ -86,8 +93,9 @@ class IndexNow:
         self._waiting[number] = row
         self._text += sum(map(len, row.urls))
 
-    async def publish(self, host: object, key: object, location: object, urls: object) -> Verdict:
-        """One submission; what came from the network is not trusted to be of any type."""
+    async def publish(self, host: object, key: object, location: object, urls: object, sender: str = "") -> Verdict:
+        """One submission; what came from the network is not trusted to be of any type. sender: its address, empty where
+        that says nothing (a proxy's)."""
         if not isinstance(host, str) or not isinstance(key, str) or not isinstance(location, str | None):
             return Verdict(400, "host, key and keyLocation are text")
         if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls) or not urls:
@@ -97,26 +105,33 @@ class IndexNow:
         if not KEY.fullmatch(key):
             return Verdict(422, "a key has 8 to 128 letters, digits or -")
         try:
-            found = [canonical(url) for url in urls]
-            named = authority(canonical(f"{found[0].partition(':')[0]}://{host}/"))  # as URLs write it
-            place = canonical(location) if location else f"{origin(found[0])}/{key}.txt"
+            return await self._judge(host, key, location, urls, sender)
         except InputError as error:
             return Verdict(400, str(error))
-        return await self._judge(named, key, place, list(dict.fromkeys(found)))
 
-    async def _judge(self, host: str, key: str, place: str, urls: list[str]) -> Verdict:
-        if any(authority(url) != host for url in (place, *urls)):
+    async def _judge(self, host: str, key: str, location: str | None, urls: list[str], sender: str) -> Verdict:
+        """Anybody may send this: what takes no look at all the URLs comes first. InputError: one is none."""
+        fold = self.single.scope.fold_slashes
+        first = canonical(urls[0], fold_slashes=fold)
+        named = authority(canonical(f"{first.partition(':')[0]}://{host}/"))  # as URLs write it
+        place = canonical(location, fold_slashes=fold) if location else f"{origin(first)}/{key}.txt"
+        if named != authority(first):
             return Verdict(422, "all URLs, and the key's, belong to the host")
-        below = place[: place.rindex("/") + 1].partition("://")[2]
-        if not all(url.partition("://")[2].startswith(below) for url in urls):
-            return Verdict(422, "a key below a folder speaks for the URLs below that folder")
-        readable, refused = self.publishing.readable(urls)
+        right = self._status((named, key, place))
+        if right is False:
+            return Verdict(403, "the key is not at its place")
+        if right is None and self._is_full(named, sum(map(len, urls))):
+            return _FULL
+        found = {canonical(url, fold_slashes=fold): None async for url in unhurried(urls)}
+        below = place[: place.rindex("/") + 1].partition("://")[2]  # begins with its host: all are of one
+        if not all(url.partition("://")[2].startswith(below) for url in found):
+            return Verdict(422, "a key speaks for URLs of its host and below its folder")
+        readable, refused = await self.publishing.sift(list(found))
         if not readable:
             return Verdict(422, f"this crawler does not read them ({refused[0][1]})")
-        right = self._status((host, key, place))
-        if right is None:
-            return await self._later(KeyedRow(host, key, place, tuple(readable), self.single.clock.time()))
-        return await self._publish(host, readable) if right else Verdict(403, "the key is not at its place")
+        if right:
+            return await self._publish(named, readable)
+        return await self._later(KeyedRow(named, key, place, tuple(readable), self.single.clock.time()), sender)
 
     def _status(self, name: tuple[str, str, str]) -> bool | None:
         right, until = self._known.get(name, (False, -math.inf))
@@ -129,34 +144,51 @@ class IndexNow:
         now = self.single.clock.time()
         said = Said("changed", at or now, (at or now) + self.single.settings.publish.deadline)
         refused = await self.publishing.publish(urls, said)
-        if refused and len(refused) == len(urls):
+        if len(refused) < len(urls):
+            return Verdict(200)
+        if all(why == "too-many" for _, why in refused):
             return Verdict(429, "too many of this host wait to be read", WRONG)
-        return Verdict(200)
+        return Verdict(422, f"this crawler does not read them ({refused[0][1]})")
 
-    async def _later(self, row: KeyedRow) -> Verdict:
-        """Keep it until its key has been read."""
-        of_host = sum(other.host == row.host for other in self._waiting.values())
-        text = sum(map(len, row.urls))
-        full = len(self._waiting) >= MOST_WAITING or self._text + text > MOST_TEXT
-        if full or of_host >= MOST_OF_HOST:
-            return Verdict(429, "too many wait for their key", 60.0)
-        wait = self._unknown.take(row.host, 1.0, self.single.clock.monotonic())
+    async def _later(self, row: KeyedRow, sender: str) -> Verdict:
+        """Keep it until its key has been read. What could never be published then is refused now."""
+        if self._is_full(row.host, sum(map(len, row.urls))):
+            return _FULL
+        if len(row.urls) > self.publishing.most:
+            return Verdict(429, "too many URLs", HOUR)
+        wait = self._take_check(row, sender)
         if wait:
             return Verdict(429, "too many keys of this host", wait)
         number, self._next = self._next, self._next + 1
         self._hold(number, row)
+        self._queue.append(number)  # at once: who asked may go away while it is written
         partition = self.single.nodes[0].partition
-        await self.single.loops[0].edit(lambda: partition.put(keys.KEYED.key(number), rows.pack(row)))
-        self._queue.append(number)
-        self._go_on()
+        try:
+            await self.single.loops[0].edit(lambda: partition.put(keys.KEYED.key(number), rows.pack(row)))
+        finally:
+            self._go_on()
         return Verdict(202, "the key is read first")
+
+    def _is_full(self, host: str, text: int) -> bool:
+        """Is there no room for one more that waits, with so many characters?"""
+        if len(self._waiting) >= MOST_WAITING or self._text + text > MOST_TEXT:
+            return True
+        return sum(other.host == host for other in self._waiting.values()) >= MOST_OF_HOST
+
+    def _take_check(self, row: KeyedRow, sender: str) -> float:
+        """Seconds until this key may be looked up, 0.0 if now."""
+        if self._known.get((row.host, row.key, row.location), (False, 0.0))[0]:
+            return 0.0  # it was right when it was looked up last
+        now = self.single.clock.monotonic()
+        own = self._senders.take(f"{sender} {row.host}", 1.0, now) if sender else 0.0
+        return own or self._unknown.take(row.host, 1.0, now)
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
     def _go_on(self) -> None:
         """Check what waits: one of a host, AT_ONCE of all."""
         for number in list(self._queue):
-            if len(self._tasks) >= AT_ONCE:
+            if len(self._checking) >= AT_ONCE:
                 return
             host = self._waiting[number].host
             if host not in self._checking:
@@ -174,21 +206,31 @@ class IndexNow:
             self._go_on()
 
     async def _check(self, number: int) -> None:
-        row = self._waiting[number]
+        """Read its key, then publish it; what was accepted waits as long as its host may publish no more."""
+        row, wait = self._waiting[number], 0.0
         try:
-            name = row.host, row.key, row.location
-            right = self._status(name)
-            if right is None:
-                right = await self._read(row)
-                self._remember(name, right)
-            if right:
-                await self._publish(row.host, list(row.urls), row.at)
-            partition = self.single.nodes[0].partition
-            await self.single.loops[0].edit(lambda: partition.delete(keys.KEYED.key(number)))
+            if await self._is_right(row):
+                wait = (await self._publish(row.host, list(row.urls), row.at)).again
+            if not wait:
+                partition = self.single.nodes[0].partition
+                await self.single.loops[0].edit(lambda: partition.delete(keys.KEYED.key(number)))
         finally:
             self._checking.discard(row.host)
-            if self._waiting.pop(number, None) is not None:
+            if not wait:
+                del self._waiting[number]
                 self._text -= sum(map(len, row.urls))
+        if wait:
+            self._go_on()
+            await self.single.clock.sleep(wait)
+            self._queue.append(number)
+
+    async def _is_right(self, row: KeyedRow) -> bool:
+        name = row.host, row.key, row.location
+        right = self._status(name)
+        if right is None:
+            right = await self._read(row)
+            self._remember(name, right)
+        return right
 
     async def _read(self, row: KeyedRow) -> bool:
         """Does the key stand at its place?"""

@@ -18,7 +18,7 @@ import hmac
 import logging
 import socket
 from collections.abc import Awaitable, Callable
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import cast
 
 from aiohttp import web
@@ -79,6 +79,8 @@ class Listener:
         self._server: asyncio.Server | None = None
         self.door: Door | None = None
         self.patience = PATIENCE
+        self._local = False
+        """it listens on loopback only"""
 
     async def start(self, listening: socket.socket) -> None:
         """Answer on a socket of `listen`, which is closed in the end."""
@@ -107,8 +109,8 @@ class Listener:
         await self._runner.setup()
         server = self._runner.server
         assert server is not None
-        local = ip_address(listening.getsockname()[0]).is_loopback
-        self.door = Door(cast(Callable[[], asyncio.Protocol], server), MOST if local else MOST_OF_ADDRESS)
+        self._local = ip_address(listening.getsockname()[0]).is_loopback
+        self.door = Door(cast(Callable[[], asyncio.Protocol], server), MOST if self._local else MOST_OF_ADDRESS)
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self.door.enter, sock=listening, backlog=BACKLOG)
 
@@ -147,14 +149,17 @@ class Listener:
     async def _one(self, request: web.Request) -> web.Response:
         url, key = request.query.get("url", ""), request.query.get("key")
         host = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
-        return _answer(await self.indexnow.publish(host, key, request.query.get("keyLocation"), [url]))
+        location = request.query.get("keyLocation")
+        return _answer(await self.indexnow.publish(host, key, location, [url], self._sender(request)))
 
     async def _many(self, request: web.Request) -> web.Response:
         given = await http_json.body_of(request)
-        verdict = self.indexnow.publish(
-            given.get("host"), given.get("key"), given.get("keyLocation"), given.get("urlList")
-        )
-        return _answer(await verdict)
+        host, key, location, urls = map(given.get, ("host", "key", "keyLocation", "urlList"))
+        return _answer(await self.indexnow.publish(host, key, location, urls, self._sender(request)))
+
+    def _sender(self, request: web.Request) -> str:
+        """Of whom it is, empty behind a proxy on this machine: all have its address."""
+        return sender_of(request.remote) if request.remote and not self._local else ""
 
     # -- sites with a token --------------------------------------------------------------------------------------
 
@@ -167,7 +172,7 @@ class Listener:
         if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls) or len(urls) > MOST_URLS:
             raise InputError(f"publish: urls is a list of at most {MOST_URLS:,} URLs")
         said = self.publishing.said(given)
-        readable, refused = self.publishing.readable(urls)
+        readable, refused = await self.publishing.sift(urls)
         own = [url for url in readable if _belongs(host_of(url), site)]
         others = (url for url in readable if not _belongs(host_of(url), site))
         refused += [(url, f"not of {site}, which the token is for") for url in others]
@@ -201,6 +206,14 @@ class Listener:
         await self.websub.content(request.match_info["path"], body, signature, request.content_type)
         # also of a wrong signature: it learns nothing from us
         return web.Response(status=202, headers=http_json.HEADERS)
+
+
+def sender_of(remote: str) -> str:
+    """Who has this address: of IPv6 everybody has a whole network."""
+    address = ip_address(remote)
+    if isinstance(address, IPv4Address):
+        return str(address)
+    return str(address.ipv4_mapped or IPv6Network((int(address), 64), strict=False))
 
 
 def _belongs(host: str, site: str) -> bool:

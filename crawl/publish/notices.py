@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
 
 from wire.errors import TheirError
 from xyro.fetcher import Posted
@@ -25,11 +23,11 @@ _JSON = {"Content-Type": "application/json"}
 Post = Callable[[str, bytes, Mapping[str, str]], Awaitable[Posted]]
 
 
-async def post(send: Post, url: str, notice: Mapping[str, Any]) -> tuple[str, float]:
+async def post(send: Post, url: str, notice: bytes) -> tuple[str, float]:
     """(empty if it was taken (2xx), else why not; seconds for which the host wants to be left alone)"""
     try:
         async with asyncio.timeout(SECONDS):
-            status, again = await send(url, json.dumps(notice).encode(), _JSON)
+            status, again = await send(url, notice, _JSON)
     except TimeoutError:
         return "timeout", 0.0
     except TheirError as error:
@@ -37,7 +35,7 @@ async def post(send: Post, url: str, notice: Mapping[str, Any]) -> tuple[str, fl
     return ("", 0.0) if 200 <= status < 300 else (f"http-{status}", again)
 
 
-async def run(command: Sequence[str], notice: Mapping[str, Any], seconds: float = SECONDS) -> str:
+async def run(command: Sequence[str], notice: bytes, seconds: float = SECONDS) -> str:
     """Empty if it ended with 0, else why not."""
     try:
         process = await asyncio.create_subprocess_exec(
@@ -51,7 +49,7 @@ async def run(command: Sequence[str], notice: Mapping[str, Any], seconds: float 
         return f"cannot be run: {getattr(error, 'strerror', None) or error}"
     try:
         async with asyncio.timeout(seconds):
-            await process.communicate(json.dumps(notice).encode())
+            await process.communicate(notice)
     except TimeoutError:
         return "timeout"
     finally:

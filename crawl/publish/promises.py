@@ -59,8 +59,12 @@ class Promises:
         node.pages.born = self._born
 
     def _born(self, first: int, urls: Sequence[str]) -> None:
-        if self.watch.on:
-            self.watch.born(first + self.node.partition.base, urls)
+        if not self.watch.on:
+            return
+        states, base = self.node.partition.states, self.node.partition.base
+        for page, url in enumerate(urls, first):
+            if states[page] != State.FOREIGN:  # its own partition tells of it
+                self.watch.born(page + base, url)
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -132,7 +136,7 @@ class Promises:
         return Trust() if number is None else self.node.dates.beliefs.trust(number)
 
     def meet(self, loads: Iterable[LoadReport], reports: Iterable[PageReport]) -> None:
-        """What was loaded, or read, in this turn: does it name hubs, in a feed or in its Link headers?"""
+        """What was loaded, or read, in this turn: does it name hubs (in a feed, in HTML, in Link headers)?"""
         if self.discovered is not None:
             for report in reports:
                 if report.hubs:

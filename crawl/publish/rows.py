@@ -37,6 +37,10 @@ def made(target: str, every: float, notify: str | Sequence[str], now: float, fol
     else:
         target = canonical(target, fold_slashes=fold_slashes)
     url, command = _notify(notify)
+    try:
+        "".join((target, *command)).encode()
+    except UnicodeEncodeError as error:  # bytes of a command line that are no UTF-8: such a row could not be stored
+        raise InputError(f"{error.object!a:.200}: not text (UTF-8)") from None
     return SubscriptionRow(target, every, url, command, made=now, due=now + every)
 
 

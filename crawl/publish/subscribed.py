@@ -8,24 +8,25 @@ disk after it was told: a crash in between repeats the notice, with the same num
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from crawl.looks.views import stamp
 from crawl.page_node import PageNode
 from crawl.publish import notices
+from crawl.publish.compose import READABLE, compose, signatures
 from crawl.publish.demand import Demand
 from crawl.publish.machine import Machine
 from crawl.publish.outbox import NOBODY, Outbox
-from crawl.publish.rows import changes, described, made, present, stored
+from crawl.publish.rows import described, made, stored
 from crawl.publish.watch import is_pattern, scan
 from crawl.seeds import why_refused
+from crawl.unhurried import unhurried
 from metadata import keys, rows
-from metadata.rows import RefreshRow, SubscriptionRow
-from metadata.states import LEASED, WANTED, State
+from metadata.rows import SubscriptionRow
+from metadata.states import LEASED, WANTED
 from refresh.subscriptions import Act, Subscriptions
 from wire.errors import InputError
 from wire.messages import Priority
@@ -34,8 +35,6 @@ from wire.urls import authority, host_of, partition_of
 MOST = 100_000
 WORKERS = 8
 TICK = 0.5
-_NOTHING = RefreshRow()
-_READABLE = (State.READ, State.UNREAD, State.ERROR, State.FAILED)
 
 
 class Subscribed:
@@ -61,7 +60,7 @@ class Subscribed:
         """Take up the subscriptions; their pages are known to the watch already."""
         for number, row in stored(self.single.nodes[0].partition):
             if not row.sequence and not row.seen:  # made while nothing ran: it is told what changes from here on
-                row = msgspec.structs.replace(row, seen=self._signatures(row.target))
+                row = msgspec.structs.replace(row, seen=dict(signatures(self.single, row.target)))
             self.rows[number] = row
             self._next = max(self._next, number + 1)
             self.subscriptions.add(number, row.every, row.due, self._demand.lead(row.target), row.attempts)
@@ -76,7 +75,8 @@ class Subscribed:
         self._check(row)
         number, self._next = self._next, self._next + 1
         await self._follow(row.target)
-        row = msgspec.structs.replace(row, seen=self._signatures(row.target))
+        seen = {page: what async for page, what in unhurried(signatures(self.single, row.target))}
+        row = msgspec.structs.replace(row, seen=seen)
         await self._store(number, row)
         if number in self.rows:  # nobody ended it meanwhile
             self.subscriptions.add(number, row.every, row.due, self._demand.lead(row.target))
@@ -119,9 +119,10 @@ class Subscribed:
         await self.single.loops[0].edit(lambda: partition.delete(keys.SUBSCRIPTION.key(number)))
         return True
 
-    def listed(self) -> list[dict[str, Any]]:
-        """For `xyro subscriptions`."""
-        return [described(number, row, len(self.single.watch.pages(row.target))) for number, row in self.rows.items()]
+    def listed(self) -> Iterator[dict[str, Any]]:
+        """For `xyro subscriptions`: those of now."""
+        for number, row in list(self.rows.items()):
+            yield described(number, row, self.single.watch.count(row.target))
 
     def told(self) -> dict[str, Any]:
         """Counters, for `xyro status`."""
@@ -143,8 +144,8 @@ class Subscribed:
             await self.single.submit(unknown, seed=False)
         async with asyncio.TaskGroup() as group:
             while True:
+                await self._foresee()
                 now = self.single.clock.time()
-                self._foresee()
                 due = self.subscriptions.pop(now)
                 self._doing += len(due)
                 plans = [one.number for one in due if one.act is Act.PLAN]
@@ -177,12 +178,12 @@ class Subscribed:
                 self.subscriptions.planned(number, now, self._demand.lead(self.rows[number].target))
 
     def _is_readable(self, page: int) -> bool:
-        return self.single.nodes[page >> 32].partition.states[page & 0xFFFF_FFFF] in _READABLE
+        return self.single.nodes[page >> 32].partition.states[page & 0xFFFF_FFFF] in READABLE
 
-    def _foresee(self) -> None:
+    async def _foresee(self) -> None:
         """Where more is promised of a host than it seemed, its notices are begun sooner."""
-        if self.rows and self._demand.count(row.target for row in self.rows.values()):
-            for number, row in self.rows.items():
+        if self.rows and await self._demand.count({row.target for row in self.rows.values()}):
+            async for number, row in unhurried(list(self.rows.items()), 1):
                 self.subscriptions.foresee(number, self._demand.lead(row.target))
 
     # -- notices -------------------------------------------------------------------------------------------------
@@ -212,72 +213,32 @@ class Subscribed:
 
     async def _tell(self, group: asyncio.TaskGroup, number: int, host: str) -> None:
         """The next one of its host goes out while what came of this one is put on disk."""
-        row, now = self.rows[number], self.single.clock.time()
-        notice, missed, seen = self._notice(number, row, now)
+        row = self.rows[number]
+        since = self._planned.get(number, row.told_at)
+        notice = await compose(self.single, number, row, self.subscriptions.due(number), since)
         if row.url:
-            error, again = await notices.post(self.post, row.url, notice)
+            error, again = await notices.post(self.post, row.url, notice.body)
         else:
-            error, again = await notices.run(row.command, notice), 0.0
+            error, again = await notices.run(row.command, notice.body), 0.0
         now = self.single.clock.time()
         self._outbox.done(host, now + again if again else 0.0)
         self._send(group)
         if number not in self.rows:  # unsubscribed meanwhile
             return
         if error:
-            self.subscriptions.failed(number, now, missed)
+            self.subscriptions.failed(number, now, notice.missed)
             row = msgspec.structs.replace(row, error=error)
         else:
-            self.subscriptions.sent(number, now, missed)
-            row = msgspec.structs.replace(row, error="", sequence=row.sequence + 1, told_at=now, seen=seen)
+            self.subscriptions.sent(number, now, notice.missed)
+            row = msgspec.structs.replace(row, error="", sequence=row.sequence + 1, told_at=now, seen=notice.seen)
         due, attempts = self.subscriptions.due(number), self.subscriptions.attempts(number)
         await self._store(number, msgspec.structs.replace(row, due=due, attempts=attempts))
 
-    def _notice(
-        self, number: int, row: SubscriptionRow, now: float
-    ) -> tuple[dict[str, Any], list[int], dict[int, bytes]]:
-        """The JSON of a notice, the pages that were not refreshed for it, and what it says that they are."""
-        since = self._planned.get(number, row.told_at)
-        pages, missed, seen = list[dict[str, Any]](), list[int](), dict[int, bytes]()
-        for page in self.single.watch.pages(row.target):
-            partition = self.single.nodes[page >> 32].partition
-            state = partition.states[page & 0xFFFF_FFFF]
-            known = partition.row(page & 0xFFFF_FFFF) or _NOTHING
-            if state not in _READABLE and page not in row.seen:
-                continue
-            fresh = known.last_read >= int(since)
-            if not fresh and state in _READABLE:
-                missed.append(page)
-            seen[page] = present(known)
-            pages.append({"url": self._url(page), **changes(known, row.seen.get(page)), "refreshed": fresh})
-        notice = {
-            "subscription": number,
-            "notice": row.sequence + 1,
-            "target": row.target,
-            "since": stamp(row.told_at or row.made),
-            "at": stamp(now),
-            "due": stamp(self.subscriptions.due(number)),
-            "in_time": not missed,
-            "changed": sum(page["changed"] for page in pages),
-            "pages": pages,
-        }
-        return notice, missed, seen
-
-    def _url(self, page: int) -> str:
-        return self.single.nodes[page >> 32].partition.url(page & 0xFFFF_FFFF)
-
-    def _signatures(self, target: str) -> dict[int, bytes]:
-        """What its pages are now, as the base of the first notice."""
-        found = {}
-        for page in self.single.watch.pages(target):
-            row = self.single.nodes[page >> 32].partition.row(page & 0xFFFF_FFFF)
-            if row is not None and row.reads:
-                found[page] = present(row)
-        return found
-
     async def _store(self, number: int, row: SubscriptionRow) -> None:
+        packed = rows.pack(row)  # whatever is wrong with it: not within a commit group
         self.rows[number] = row
         partition = self.single.nodes[0].partition
-        await self.single.loops[0].edit(lambda: partition.put(keys.SUBSCRIPTION.key(number), rows.pack(row)))
+        await self.single.loops[0].edit(lambda: partition.put(keys.SUBSCRIPTION.key(number), packed))
 
 
 def _waits(node: PageNode, page: int) -> bool:

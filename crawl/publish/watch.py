@@ -1,4 +1,4 @@
-"""Which known pages the targets of clusters and subscriptions stand for: a URL, or a pattern with * and ?.
+"""Which known pages the targets of clusters and subscriptions stand for: a URL, or a pattern (*, ?, [..]).
 
 One for all partitions of the process: pages are ids (partition << 32 | local). New pages are told by `born` in the turn
 that mints them, those of before are found by `scan`. Patterns are looked up by what stands before their first wildcard,
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from crawl.turn.scope import globs
 from metadata import keys, rows
 from metadata.manager import Partition
+from metadata.states import State
 from wire.urls import origin
 
 MOST_PAGES = 10_000
@@ -20,7 +21,7 @@ Matcher = Callable[[str], object]
 
 
 def is_pattern(target: str) -> bool:
-    """A target with * or [ is a pattern; so is one with a ? that is not the only one (a query has one of them)."""
+    """A target with *, or with [ behind its host, is a pattern. One with ? alone is a URL with a query."""
     return "*" in target or "[" in target.partition("://")[2].partition("/")[2]
 
 
@@ -63,15 +64,18 @@ class Watch:
                 del self._by_origin[place]
         self.on = bool(self._users)
 
+    def count(self, target: str) -> int:
+        """How many pages the target stands for."""
+        return len(self._pages.get(target, ()))
+
     def pages(self, target: str) -> Sequence[int]:
         """Ids of the pages that the target stands for, in the order they were met."""
         return list(self._pages.get(target, ()))
 
-    def born(self, first: int, urls: Sequence[str]) -> None:
-        """New pages, ids from `first` on."""
-        for page, url in enumerate(urls, first):
-            for target in self.targets(url):
-                self.take(target, page)
+    def born(self, page: int, url: str) -> None:
+        """A new page."""
+        for target in self.targets(url):
+            self.take(target, page)
 
     def take(self, target: str, page: int) -> None:
         """A page that the target stands for."""
@@ -104,11 +108,12 @@ class Watch:
 
 
 def scan(partition: Partition, targets: Callable[[str], Iterable[str]]) -> list[tuple[str, int]]:
-    """(target, page id) of all pages on disk: 1-2 us a page. May run in another thread."""
+    """(target, page id) of the partition's pages on disk: 1-2 us a page. May run in another thread."""
     return [
-        (target, keys.MAP.split(key) + partition.base)
+        (target, page + partition.base)
         for key, value in partition.scan(keys.MAP.prefix)
         for target in targets(rows.unpack_map(value))
+        if partition.states[page := keys.MAP.split(key)] != State.FOREIGN
     ]
 
 

@@ -1,6 +1,6 @@
 """WebSub (W3C Recommendation 2018): hubs tell us when feeds have changed, for feeds that name a hub.
 
-    discovered  a page was read whose Link headers, or a feed's links, name a hub   -> its row is stored, the hub asked
+    discovered  a feed, HTML or Link headers that were read name a hub        -> its row is stored, the hub asked
     verify      the hub asks back whether we meant it                         -> its challenge, once for each asking
     content     the hub sends the changed feed                                -> signature checked, then published:
                 the feed and those of its entries that are new or newer than their last read are ordered
@@ -84,9 +84,10 @@ class WebSub:
 
     async def _store(self, number: int, row: TopicRow) -> None:
         """In memory at once, and on disk when this returns."""
+        packed = rows.pack(row)
         self._hold(number, row)
         partition = self.single.nodes[0].partition
-        await self.single.loops[0].edit(lambda: partition.put(keys.TOPIC.key(number), rows.pack(row)))
+        await self.single.loops[0].edit(lambda: partition.put(keys.TOPIC.key(number), packed))
 
     # -- discovery -----------------------------------------------------------------------------------------------
 
@@ -184,7 +185,7 @@ class WebSub:
         said = Said("changed", now, now + self.single.settings.publish.deadline)
         report = await asyncio.to_thread(_read, row.topic, body, mime, now)
         urls = [row.topic, *(self._fresh(row.topic, report) if report is not None else ())]
-        readable, _ = self.publishing.readable(urls)
+        readable, _ = await self.publishing.sift(urls)
         if not self.publishing.allowance.take(host_of(row.topic), len(readable), self.single.clock.monotonic()):
             await self.publishing.publish(readable, said)
 

@@ -19,7 +19,8 @@
       due_pages.py   pages whose time has come, to the read  scanned.py   the same by a scan of all pages
     planner.py     what to read next, most urgent first, as orders
       wanted.py      by people, publishers and loads         promised.py  with a deadline, and what of B they may take
-      rereads.py     at random, due, due next                lines.py     due, but their host has no room for them yet
+      places.py      how many orders may be out              lines.py     pages before hosts that have no room for them
+      rereads.py     at random, due, due next
       unread.py      never read, for hungry hosts            sharing.py   gamma between the two
       parking.py     put aside: held or shut hosts           budgets.py   hosts that are shut, by hours.py
       leases.py      orders that are out                     crowd.py     who limits reads: the machine, a few hosts?

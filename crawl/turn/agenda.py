@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -45,6 +45,28 @@ _GOOD, _FAILED_FOR_NOW = State.READ, State.ERROR
 _ERROR = int(State.ERROR)
 
 
+class Basis(NamedTuple):
+    """What a page is dated by."""
+
+    importance: float
+    rate: float
+    """changes a day"""
+    shape: float
+    """of the belief whose mean the rate is; infinite = it is known"""
+    believed: float
+    """the rate that the page's row will tell: its own, where it is dated by a cluster's"""
+    alone: bool
+    """importance and rate are the page's own, no cluster's or guide's"""
+    timed: Callable[[float], float] | None
+    """seconds to the next read instead of the interval, where it is known when the page changes next"""
+
+
+def _found_by(settings: Settings) -> tuple[str, int, str]:
+    """What decides how pages are found whose time has come."""
+    refresh = settings.refresh
+    return refresh.execution, refresh.time_unit, refresh.guide
+
+
 class Agenda:
     """Of one partition. refreshing: pages read are read again when due. shut: hosts whose pages cannot be ordered now.
 
@@ -64,28 +86,33 @@ class Agenda:
         self.settings = settings
         self.refreshing = refreshing
         self.pace = Pace(settings.refresh, partition.facts["partitions"])
-        self.due = self._execution(shut)
+        self._shut = shut
+        self._found_by = _found_by(settings)
+        self.due = self._execution()
         self.ahead: Ahead | None = None
         """a bounded `crawl --refresh` reads the page due next rather than nothing"""
         self.retries: list[tuple[float, int]] = []
         """a heap: when, page"""
         self.recount: Recount | None = None
         """under way after a switch of policy or bounds, and while importance settles"""
-        alone = settings.refresh.guide == "importance" and not settings.clusters
-        follows = refreshing and alone and not settings.crawl.refresh
-        self.doublings = Doublings(purse) if follows and not isinstance(self.due, Scanned) else None
+        self.doublings: Doublings | None = None
         """where dates that were given should follow importance"""
+        self.doublings = self._followed()
         self.gauge: Meter | None = None
         """hears of rows that change without a read"""
-        self._weighted = 0
-        """pages with a weight in S"""
 
-    def _execution(self, shut: Callable[[], NDArray[np.bool_]]) -> DuePages:
+    def _followed(self) -> Doublings | None:
+        settings = self.settings
+        alone = settings.refresh.guide == "importance" and not settings.clusters
+        follows = self.refreshing and alone and not settings.crawl.refresh and not isinstance(self.due, Scanned)
+        return (self.doublings or Doublings(self.purse)) if follows else None
+
+    def _execution(self) -> DuePages:
         """Who finds the pages whose time has come. A bounded `crawl --refresh` reads ahead of it, by no scan."""
         refresh, bounded = self.settings.refresh, self.settings.crawl.refresh
         if self.refreshing and refresh.execution == "scan" and not bounded:
             alone = refresh.guide == "importance"
-            return Scanned(self.partition, self.pace, self.purse, refresh.time_unit, shut, alone)
+            return Scanned(self.partition, self.pace, self.purse, refresh.time_unit, self._shut, alone)
         dropped(self.partition.columns)
         return DuePages(self.partition, self.pace, self.purse, 1 if bounded else refresh.time_unit)
 
@@ -97,6 +124,20 @@ class Agenda:
         if self.gauge is not None:
             self.gauge.follow(settings.refresh)
         if self.pace.law != law:
+            self.pace.counting = None
+            self._count_anew()
+
+    def switch(self) -> None:
+        """Let pages be found as the settings of now say (execution, time unit, guide); within a commit group, whose
+        record then has the columns. What a scan ranked goes by the dates that it estimated."""
+        if self._found_by == _found_by(self.settings):
+            return
+        self._found_by, before = _found_by(self.settings), self.due
+        self.due = self._execution()
+        self.due.governor = before.governor
+        self.doublings = self._followed()
+        self._file_all()
+        if self.due.name != before.name:
             self.pace.counting = None
             self._count_anew()
 
@@ -122,13 +163,19 @@ class Agenda:
         failed = np.flatnonzero(state == _ERROR)
         self.retries = list(zip(due[failed].astype(np.float64).tolist(), failed.tolist(), strict=True))
         heapq.heapify(self.retries)
-        read = (due > 0) & (state == _GOOD)
-        self._weighted = int(read.sum())
         if self.ahead is not None:
-            for turn, page in enumerate(np.flatnonzero(read)[np.argsort(due[read], kind="stable")].tolist()):
-                self.ahead.put_after(page, MEAN * turn // self._weighted)
+            read = np.flatnonzero((due > 0) & (state == _GOOD))
+            for turn, page in enumerate(read[np.argsort(due[read], kind="stable")].tolist()):
+                self.ahead.put_after(page, MEAN * turn // len(read))
+        self._file_all()
+
+    def _file_all(self) -> None:
+        """Every page with a date into its folder."""
+        columns, n = self.partition.columns, self.partition.columns.n
+        state, due = columns["state"][:n], columns["due"][:n]
         if self.refreshing:
-            pages = np.flatnonzero((due > 0) & (state != _ERROR) & (~read | (self.ahead is None))).astype(np.uint32)
+            dated = (due > 0) & (state != _ERROR) & ((state != _GOOD) | (self.ahead is None))
+            pages = np.flatnonzero(dated).astype(np.uint32)
             self.due.recover(pages, due[pages])
 
     def _count_anew(self) -> None:
@@ -137,48 +184,36 @@ class Agenda:
     # -- what is settled -----------------------------------------------------------------------------------------
 
     def date(
-        self,
-        page: int,
-        report: PageReport,
-        visit: Visit,
-        row: RefreshRow | None,
-        importance: float,
-        rate: float,
-        now: float,
-        timed: Callable[[float], float] | None = None,
-        believed: float | None = None,
-        alone: bool = True,
-        shape: float = math.inf,
+        self, page: int, report: PageReport, visit: Visit, row: RefreshRow | None, by: Basis, now: float
     ) -> tuple[int, float]:
-        """(next read in seconds since 1970, 0 = none; weight of the page in S) after a report.
-
-        believed: the change rate that the page's row will tell, if that is not the one by which it is dated.
-        alone: the importance and the rate are the page's own, no cluster's or guide's.
-        shape: of the belief whose mean the rate is, infinite = it is known.
-        timed: seconds to the next read instead of the interval, where it is known when the page changes next.
-        """
-        state = visit.state
-        if state is _FAILED_FOR_NOW:
-            old = row.weight if row is not None else 0.0
-            self.pace.replace(page, row, old, rate if believed is None else believed)
-            self.retry(page, report.retry_at)
-            self.due.leave(page)
-            return second(report.retry_at), old
-        heavy = weight(importance, rate) if state is _GOOD else 0.0
-        if importance * self.pace.scale < self.pace.rules.least:
-            heavy = 0.0
-        self.pace.replace(page, row, heavy, rate if believed is None else believed)
+        """(next read in seconds since 1970, 0 = none; weight of the page in S) after a report."""
+        good = visit.state is _GOOD
+        if visit.state is _FAILED_FOR_NOW:
+            return self._put_off(page, report, row, by)
+        heavy = self._weight(by) if good else 0.0
+        self.pace.replace(page, row, heavy, by.believed)
         self.pace.renew(now)
-        self._weighted += (heavy > 0.0) - (row is not None and row.weight > 0.0)
-        wait = self._wait(importance, rate, shape) if state is _GOOD else self._look_again(report, visit)
-        moved = timed(wait) if timed is not None and state is _GOOD else wait
+        wait = self._wait(by.importance, by.rate, by.shape) if good else self._look_again(report, visit)
+        moved = by.timed(wait) if by.timed is not None and good else wait
         due = second(now + moved) if moved else 0
-        if self.ahead is not None and state is _GOOD:
-            self.ahead.put(page, heavy, self.pace.spread.total / max(self._weighted, 1))
+        if self.ahead is not None and good:
+            self.ahead.put(page, heavy, self.pace.spread.total / max(self.pace.population.pages, 1))
         elif self.refreshing:
-            self.due.dated(page, due, rate if alone and heavy and moved == wait else 0.0, report.ended)
+            self.due.dated(page, due, by.rate if by.alone and heavy and moved == wait else 0.0, report.ended)
         self._hasten(page, moved != wait)
         return due, heavy
+
+    def _put_off(self, page: int, report: PageReport, row: RefreshRow | None, by: Basis) -> tuple[int, float]:
+        """The same of a page that failed for now: it keeps its place in S, and its time to be tried again."""
+        heavy = row.weight if row is not None else 0.0
+        self.pace.replace(page, row, heavy, by.believed)
+        self.retry(page, report.retry_at)
+        self.due.leave(page)
+        return second(report.retry_at), heavy
+
+    def _weight(self, by: Basis) -> float:
+        """Of a page in S; 0 below the least importance that is read."""
+        return weight(by.importance, by.rate) if by.importance * self.pace.scale >= self.pace.rules.least else 0.0
 
     def _wait(self, importance: float, rate: float, shape: float) -> float:
         """Seconds to the next read of a page, or to the next look at one that the policy gives up."""
@@ -211,7 +246,6 @@ class Agenda:
         """A page's row changes without a read of it (evidence of its change rate, another policy): everyone hears."""
         if (old.weight, old.rate) != (new.weight, new.rate):
             self.pace.replace(page, old, new.weight, new.rate)
-            self._weighted += (new.weight > 0.0) - (old.weight > 0.0)
             self.due.learned(page, new.rate)
         self.partition.put(keys.REFRESH.key(page), rows.pack(new))
         if self.gauge is not None:
@@ -271,6 +305,6 @@ class Agenda:
 
     def next_time(self, now: float) -> float:
         """When something becomes due that is not yet out (wall clock); infinite if nothing will."""
-        if self.ahead or self.recount is not None:
+        if self.ahead or self.recount is not None or self._found_by != _found_by(self.settings):
             return 0.0
         return min(self.next_retry, self.due.next_time(now) if self.refreshing else math.inf)

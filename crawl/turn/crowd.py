@@ -36,10 +36,11 @@ class Crowd:
     def waits(self, lined: Iterable[int], now: float) -> bool:
         """Do half of the hosts wait? lined: those with due pages that found no place."""
         hosts, count = self.partition.hosts, len(self.partition.hosts)
-        waiting = hosts.open[:count] & (hosts.waiting[:count] > 0)
+        waiting = hosts.waiting[:count] > 0
+        waiting[list(lined)] = True
+        waiting &= hosts.open[:count]
         if self.limits.until:
             waiting &= ~self.limits.shut[:count]
-        waiting[list(lined)] = True
         if not waiting.any():
             return False
         refreshed = self._look(now)

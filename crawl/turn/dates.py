@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from configs.schema import Refresh
-from crawl.turn.agenda import Agenda
+from crawl.turn.agenda import Agenda, Basis
 from crawl.turn.beliefs import Beliefs, Learnt
 from crawl.turn.guide import Guide
 from crawl.turn.meter import Meter
@@ -53,13 +53,21 @@ class Dates:
         self.columns = partition.columns
         self.purse = purse
         self.agenda = agenda
-        self.settings = settings
         self.meter: Meter | None = None
         """hears of every read, to tell how fresh all pages are"""
         self.beliefs = Beliefs(partition, settings)
-        self.guide = Guide(partition.directory, partition.number) if settings.guide == "interest" else None
+        self.guide: Guide | None = None
+        self.follow(settings)
         self.joint: Callable[[int, float, float], tuple[float, float]] | None = None
         """[[clusters]]: (page id, importance, change rate) -> those by which a member of a cluster is dated"""
+
+    def follow(self, settings: Refresh) -> None:
+        """Begin with these settings, or go on with others; a page is dated by them at its next read."""
+        self.settings = self.beliefs.settings = settings
+        if (settings.guide == "interest") != (self.guide is not None):
+            self.guide = Guide(self.partition.directory, self.partition.number) if self.guide is None else None
+        if self.meter is not None:
+            self.meter.guide = self.guide
 
     def date(self, settled: list[Settled], now: float) -> None:
         """Change rate, weight in S, interval and next read of the pages settled in this turn; their rows."""
@@ -74,11 +82,9 @@ class Dates:
             learnt = self.beliefs.learn(one.page, one.report, one.visit, one.row)
             changes = rate(*learnt.belief)
             weight, pace = (r, changes) if self.joint is None else self.joint(one.page + base, r, changes)
-            timing = self._timed(one, learnt)
             alone = weight == importance and pace == changes
-            due, heavy = self.agenda.date(
-                one.page, one.report, one.visit, one.row, weight, pace, now, timing, changes, alone, learnt.belief[0]
-            )
+            basis = Basis(weight, pace, learnt.belief[0], changes, alone, self._timed(one, learnt))
+            due, heavy = self.agenda.date(one.page, one.report, one.visit, one.row, basis, now)
             row = next_row(one.report, one.visit, one.row, learnt.belief, heavy, one.fault)
             marks = one.row.marks if one.row is not None else ()
             if row.reads:

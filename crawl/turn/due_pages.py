@@ -10,7 +10,7 @@ the pages that would be next, so that reads spread evenly from the beginning.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -135,23 +135,27 @@ class DuePages:
     # -- what is to be read --------------------------------------------------------------------------------------
 
     def ready(self, now: float, room: int) -> Iterator[tuple[int, RefreshRow]]:
-        """Pages to read now and their rows, the longest due first; each yielded page is the caller's to file again."""
-        yield from self._begun(now, room)
+        """At most `room` pages to read now and their rows, the longest due first; each yielded page is the caller's to
+        file again."""
+        room -= yield from self._begun(now, room)
+        self._rest = min(self._rest, now + self.folders.unit_seconds)  # the clock may have been set back
         if self.pace.fixed and not self.behind and now >= self._rest:
             yield from self._early(now, min(room, EARLY_AT_ONCE))
 
-    def _begun(self, now: float, room: int) -> Iterator[tuple[int, RefreshRow]]:
-        """Pages of folders that have begun, as far as the credit goes."""
-        most = min(DUE_AT_ONCE, room)
+    def _begun(self, now: float, room: int) -> Generator[tuple[int, RefreshRow], None, int]:
+        """Pages of folders that have begun, as far as the credit goes. Returns how many there were."""
+        most, found = min(DUE_AT_ONCE, room), 0
         self.earn(now)
         if self.pace.fixed:
             most = min(most, int(self.governor.credit))
         for page in self._still_due(self.folders.pop(int(now), most), now) if most > 0 else ():
             row = self.partition.row(page) or NOTHING
             if not self._deferred(page, row, now):
+                found += 1
                 yield page, row
         begun = self.folders.next_due()
         self.behind = begun is not None and begun <= now
+        return found
 
     def _still_due(self, pages: Pages, now: float) -> list[int]:
         """Without those that were read since, and lie in a later folder, or failed: a retry keeps its own time."""

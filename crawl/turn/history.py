@@ -1,7 +1,7 @@
 """What a partition remembers of its pages' flow: [opic] history, window and measures (algorithms.md B, C).
 
 `flow` (interpolation) is kept whatever the history is: it stands in where another one has no measures yet, so a
-directory may go from one history to another on any resume. variable, fixed, edge and improved keep a page's last
+crawl may go from one history to another at any moment. variable, fixed, edge and improved keep a page's last
 measures beside it in the optional column `slots` (opic/slots.py); static is interpolation over an infinite window.
 
 With window = "auto" T is chosen by a contest on a sample of the pages (opic/adaptive.py). T applies when flow is
@@ -21,7 +21,7 @@ from metadata.hot import Columns
 from opic import slots
 from opic.adaptive import Sampled
 from opic.arrays import Units
-from opic.importance import TICKS, WINDOW, NewPages, Window, as_if_now, elapsed, measure, received
+from opic.importance import TICKS, NewPages, Window, as_if_now, elapsed, measure, received
 
 Ids = NDArray[np.int64]
 SLOTS = "slots"
@@ -35,15 +35,24 @@ class History:
     def __init__(self, columns: Columns, history: str, window: float | Literal["auto"], measures: int) -> None:
         self.columns = columns
         self.new_pages = NewPages()
-        self.sampled = Sampled() if window == "auto" and history != "static" else None
+        self.sampled: Sampled | None = None
         self.window = Window()
-        self._most = math.inf if history == "static" else WINDOW if window == "auto" else float(window)
+        self.follow(history, window, measures)
+
+    def follow(self, history: str, window: float | Literal["auto"], measures: int) -> None:
+        """Begin with these settings, or go on with others: within a commit group, whose record then has the columns."""
+        if window != "auto" or history == "static":
+            self.sampled = None
+            self._most = math.inf if history == "static" else float(window)
+        else:
+            self.sampled = self.sampled or Sampled()
+            self._most = self.sampled.window
         self._span(self._most)
         self.policy = slots.POLICIES.get(history)
         if self.policy is None:
-            columns.drop(SLOTS)
+            self.columns.drop(SLOTS)
         else:
-            columns.add(SLOTS, np.dtype((np.float32, (2, measures))))
+            self.columns.add(SLOTS, np.dtype((np.float32, (2, measures))))
 
     def _span(self, most: float) -> None:
         """T is `most` once the graph has settled; cumulative means know no short beginning."""

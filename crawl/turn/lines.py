@@ -1,8 +1,9 @@
-"""Lines of due pages before hosts that have no room: served first come, first served, as places come free.
+"""Lines of pages before hosts that have no room: served first come, first served, as places come free.
 
-Filled by rereads.py with pages that are due and found their host full; emptied by it as orders of the host are
-answered, before what becomes due later. What lies in a line is a hint: the columns decide whether the page is still
-due, so nothing of it is stored. 4 to 8 bytes a page.
+Filled by rereads.py with pages that are due and found their host full, and by planner.py with pages that people want of
+a host that has very many orders out; emptied by them as orders of the host are answered, before what comes later. What
+lies in a line is a hint: the columns decide whether the page is still to be read, so nothing of it is stored. 4 to 8
+bytes a page.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class Lines:
     def take(
         self, leased: NDArray[np.int32], most: int, valid: Callable[[int], bool], claim: Callable[[int], bool]
     ) -> Iterator[int]:
-        """Pages whose turn it is, host by host.
+        """Pages whose turn it is, host by host. Hosts that were served go behind those that were not: where places or
+        bandwidth are too few for all, each gets its turn.
 
         leased: orders out, by host number, fewer than `most` where there is room. valid: is the page still to be read?
         Others leave the line. claim: may its host's place be taken now? Else the page stays the first of the line.
@@ -63,6 +65,7 @@ class Lines:
             while line and (not (wanted := valid(line.first)) or claim(host)):
                 (page,) = line.take(1).tolist()
                 if wanted:
+                    self._lines[host] = self._lines.pop(host)
                     yield page
             if not line:
                 del self._lines[host]

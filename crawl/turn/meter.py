@@ -125,11 +125,12 @@ class Meter:
 
     def _discovered(self, report: PageReport, old: RefreshRow | None) -> None:
         """A first read: born when a feed or sitemap said so, or by its Last-Modified, whichever is earlier."""
-        hinted = float(old.last_change) if old is not None and old.last_change else None
-        said = http_date(report.last_modified) if report.last_modified else None
-        born = [when for when in (hinted, said) if usable_last_modified(when, report.ended) is not None]
-        if born and min(when for when in born if when is not None) >= self.since:
-            self.discovery.certain(report.ended - min(when for when in born if when is not None))
+        dates = [float(one.at) for one in old.said if not one.rate] if old is not None else []
+        if report.last_modified and (modified := http_date(report.last_modified)) is not None:
+            dates.append(modified)
+        born = min((when for when in dates if usable_last_modified(when, report.ended) is not None), default=0.0)
+        if born and born >= self.since:
+            self.discovery.certain(report.ended - born)
             self._told = False
 
     def _importance(self, start: int, stop: int) -> NDArray[np.float64]:

@@ -1,6 +1,7 @@
 """What to read next, of one partition: what somebody wants, retries, pages to be read again, pages that are rich.
 
     wanted    filled by people, publishers and loads, emptied by every turn (wanted.py)
+    crowded   filled from `wanted` with pages of hosts that have very many orders out, emptied as these are answered
     promised  filled from `wanted` with what has a deadline and the bandwidth does not allow for (promised.py)
     retries   filled by temporary failures, emptied when their time has come (agenda.py)
     rereads   pages that are due, and those whose host had no room for them (rereads.py, agenda.py, lines.py)
@@ -8,11 +9,9 @@
     parking   filled from all but the last with pages of hosts that a person holds, or that [[blackouts]] and
               [[budgets]] shut (budgets.py), emptied when the host opens (parking.py)
 
-At most `leases_per_host` orders a host are out (BLOCKING and ORDERED ones may exceed it), and ORDERS_OUT in all: that
-bounds the fetch queue. What a queue says is a hint: the columns decide whether the page is still wanted, due or to be
-tried again.
-
-How discovery and refresh share the orders is sharing.py's to say.
+How many orders may be out, of a host and in all, is places.py's to say: that bounds the fetch queue. How discovery and
+refresh share them is sharing.py's. What a queue says is a hint: the columns decide whether the page is still wanted,
+due or to be tried again.
 """
 
 from __future__ import annotations
@@ -28,8 +27,11 @@ from configs.schema import Settings
 from crawl.turn.agenda import Agenda
 from crawl.turn.budgets import Limits
 from crawl.turn.crowd import Crowd
+from crawl.turn.due_pages import DuePages
 from crawl.turn.leases import Leases
+from crawl.turn.lines import Lines
 from crawl.turn.parking import Parking
+from crawl.turn.places import Places
 from crawl.turn.promised import Promised
 from crawl.turn.purse import Purse
 from crawl.turn.rereads import Rereads
@@ -43,9 +45,6 @@ from opic.choose import Sweep
 from refresh.split import Turns
 from wire.messages import FetchOrder, Priority
 
-ORDERS_OUT = 50_000
-"""most orders out at once, of a partition: about 30 MB"""
-
 
 class Planner:
     """`orders` at the end of every turn. refreshing: pages read are read again when due."""
@@ -54,24 +53,32 @@ class Planner:
         self.partition = partition
         self.settings = settings
         self.leases = Leases(partition, whole=not settings.store.links)
+        self.places = Places(self.leases, partition.hosts, settings.store.leases_per_host)
         self.limits = Limits(partition.hosts, settings.budgets, settings.blackouts)
         self.parking = Parking(partition, self.limits)
-        self.wanted = Wanted(partition)
+        self.wanted, self.crowded = Wanted(partition), Lines()
         self.agenda = Agenda(partition, purse, settings, refreshing, self._shut_hosts)
-        self.pace, self.due = self.agenda.pace, self.agenda.due
-        self.promised = Promised(self.due, settings.publish.deadline, refreshing)
+        self.pace = self.agenda.pace
+        self.promised = Promised(self.agenda, settings.publish.deadline, refreshing)
         self.sharing, self.turns = Sharing(settings.refresh), Turns()
-        self.rereads = Rereads(partition, settings, self.agenda, self.leases, self.parking, self.sharing, self.turns)
-        self.discovery = Unread(partition, purse, settings, self.limits, self.turns)
+        self.rereads = Rereads(
+            partition, settings, self.agenda, self.leases, self.places, self.parking, self.sharing, self.turns
+        )
+        self.discovery = Unread(partition, purse, settings, self.limits, self.places, self.turns)
         self.crowd = Crowd(partition, self.limits)
         self._now = 0.0
         self._busy = False
         """at the last turn there was more to read than went out"""
 
+    @property
+    def due(self) -> DuePages:
+        """Who finds the pages whose time has come, as of now: a switch of execution replaces it."""
+        return self.agenda.due
+
     def _shut_hosts(self) -> NDArray[np.bool_]:
         """Hosts whose pages could not be ordered now: held, shut, full, or with pages that wait for a place."""
         hosts, count = self.partition.hosts, len(self.partition.hosts)
-        shut = ~hosts.open[:count] | (hosts.leased[:count] >= self.settings.store.leases_per_host)
+        shut = ~hosts.open[:count] | (hosts.leased[:count] >= self.places.per_host)
         shut[[*self.limits.until, *self.rereads.lines]] = True
         return shut
 
@@ -169,7 +176,7 @@ class Planner:
             self.resume(host)
         self.pace.renew(now)
         self.agenda.go_on_counting()
-        room = min(room, ORDERS_OUT - len(self.leases))
+        room = min(room, self.places.free)
         found: list[FetchOrder] = []
         if room > 0:
             self._take_wanted(found, room)
@@ -177,15 +184,38 @@ class Planner:
             if self.agenda.refreshing:
                 self._take_rereads(found, room, now)
             self._take_unread(found, room, now)
-            self._busy = self.due.behind or self.crowd.waits(self.rereads.lines, now)
+        self._busy = self.due.behind or self.crowd.waits(self.rereads.lines, now)
         self.pace.store(self.partition)
         return found
 
     def _take_wanted(self, found: list[FetchOrder], room: int) -> None:
         while len(found) < room and (page := self.promised.pop()) is not None:
             self._take_one(page, Priority.ORDERED, found)
+        self._take_crowded(found, room)
         while len(found) < room and (wanted := self.wanted.pop()) is not None:
-            self._take_one(*wanted, found)
+            page, priority = wanted
+            if priority is not Priority.BLOCKING and self._is_crowded(page):
+                self.crowded.put(self.partition.hosts_of[page], page)
+            else:
+                self._take_one(page, priority, found)
+
+    def _take_crowded(self, found: list[FetchOrder], room: int) -> None:
+        """What people want of hosts that had too many orders out, as far as places have come free since."""
+        if not self.crowded:
+            return
+        leased = self.partition.hosts.leased
+
+        def claim(host: int) -> bool:
+            return len(found) < room and bool(leased[host] < self.places.wanted_per_host)
+
+        for page in self.crowded.take(leased, self.places.wanted_per_host, lambda page: True, claim):
+            self._take_one(page, Priority.ORDERED, found)
+
+    def _is_crowded(self, page: int) -> bool:
+        """Are so many orders of its host out that a page that nobody was promised has to wait?"""
+        if self.partition.flags[page] & LEASED or self.promised.of(page):
+            return False
+        return bool(self.partition.hosts.leased[self.partition.hosts_of[page]] >= self.places.wanted_per_host)
 
     def _take_one(self, page: int, priority: Priority, found: list[FetchOrder]) -> None:
         """A page that is still wanted; where an order for it is out, that one moves up instead of waiting its turn."""
@@ -194,6 +224,8 @@ class Planner:
             return
         if flags & LEASED:
             found.append(self.leases.raised(page, priority, self._deadline(page, priority)))
+        elif not self.wanted.may_read(page, priority):
+            self.wanted.release(page)  # it was wanted before a restart, by another scope
         elif not self.parking.park(page):
             row = self.partition.row(page)
             again = priority is Priority.ORDERED and row is not None and row.reads > 0
@@ -216,7 +248,10 @@ class Planner:
                 self.agenda.retry(page, now + 1.0)
 
     def _take_rereads(self, found: list[FetchOrder], room: int, now: float) -> None:
-        for page, row in self.rereads.take(now, room - len(found)):
+        room -= len(found)
+        if self.places.scarce and self.discovery.ready:
+            room = self.places.part(room, self.sharing.gamma)
+        for page, row in self.rereads.take(now, room):
             found.append(self._order(page, Priority.REFRESH, row))
 
     def _take_unread(self, found: list[FetchOrder], room: int, now: float) -> None:
@@ -231,8 +266,7 @@ class Planner:
             self.sharing.hear(self.discovery.margin(self.pace, now), now)
 
     def _has_room(self, page: int) -> bool:
-        host = self.partition.hosts_of[page]
-        return bool(self.partition.hosts.leased[host] < self.settings.store.leases_per_host)
+        return self.places.room(self.partition.hosts_of[page]) > 0
 
     def _order(self, page: int, priority: Priority, row: RefreshRow | None) -> FetchOrder:
         self.limits.count(self.partition.hosts_of[page], self._now)

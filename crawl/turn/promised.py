@@ -12,22 +12,28 @@ import heapq
 import math
 from collections.abc import Callable
 
+from crawl.turn.agenda import Agenda
 from crawl.turn.due_pages import DEBT, LEAST_BURST, DuePages
 
 
 class Promised:
     """Of one planner. `of`: the deadline (seconds since 1970) by which a page was promised, 0 = it was not."""
 
-    def __init__(self, due: DuePages, usual: float, refreshing: bool) -> None:
+    def __init__(self, agenda: Agenda, usual: float, refreshing: bool) -> None:
         """usual: seconds that what people order has, where nobody named a deadline; refreshing: there is a plan."""
         self.of: Callable[[int], float] = lambda page: 0.0
-        self._due = due
+        self._agenda = agenda
         self._usual = usual
         self._refreshing = refreshing
         self._waiting: list[tuple[float, int]] = []
         """filled with what cannot be paid for, emptied as the debt is; entries that `_held` does not tell are stale"""
         self._held: dict[int, float] = {}
         """page -> its deadline in `_waiting`: a daily notice orders again and again what cannot be paid for"""
+
+    @property
+    def _due(self) -> DuePages:
+        """Whose credit pays, as of now."""
+        return self._agenda.due
 
     def __len__(self) -> int:
         return len(self._held)

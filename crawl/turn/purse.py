@@ -147,6 +147,13 @@ class Purse:
         read = self.columns["state"][picked] == _READ
         return picked[read], picked[~read]
 
+    def follow(self, window: float | Literal["auto"], target: float, select: str, history: str, measures: int) -> None:
+        """Other settings of who spends and of what is remembered; within a commit group."""
+        self.history.follow(history, window, measures)
+        if (select, target) != (self.strategy, self.target):
+            self.strategy, self.target = select, target
+            self.select = self._selector()
+
     def _selector(self, state: Mapping[str, Any] | None = None) -> Selector:
         """The selector of the settings, new or as `state` says."""
         select = CRAWLED[self.strategy](state)

@@ -34,7 +34,8 @@ ROWS = 1024
 FIRST = 2.0
 """turnovers of settled flow at the first recount of a graph that has stopped growing"""
 CLOSE = 0.02
-"""a weight that moved by less is left as it is: the interval would, too"""
+"""a weight or an interval that moved by less is left as it is: each page dated anew lies in two folders until its old
+date has passed"""
 _READ = int(State.READ)
 _COUNTED = (_READ, int(State.ERROR))
 """a page that failed temporarily keeps its place in S"""
@@ -83,6 +84,8 @@ class Recount:
         self._weighed = 0 if weigh else partition.columns.n
         """pages before it are weighed, those born since the pass began with the importance of now"""
         self._pages = partition.columns.n
+        self._follows = weigh
+        """pages go by their dates; else a scan may have to rank them"""
         pace.counting = Counts()
 
     def step(self) -> list[tuple[int, float]]:
@@ -123,7 +126,7 @@ class Recount:
                 self.rewrite(page, row, msgspec.structs.replace(row, weight=heavy))
 
     def _look(self, page: int, counting: Counts) -> float:
-        """Count a page; its date by the policy of now, 0.0 where it is another's to say."""
+        """Count a page; its date by the policy of now, 0.0 where it has that (nearly), or it is another's to say."""
         row = self.partition.row(page)
         if row is None or not row.rate:
             return 0.0
@@ -138,7 +141,10 @@ class Recount:
             self.rewrite(page, row, msgspec.structs.replace(row, weight=heavy))
         if self.partition.flags[page] & HASTENED:
             return 0.0
-        return row.last_read + min(interval.seconds, self.pace.rules.ceiling * 86_400.0)
+        wait = min(interval.seconds, self.pace.rules.ceiling * 86_400.0)
+        due = row.last_read + wait
+        kept = self._follows and abs(due - self.partition.columns["due"][page]) <= CLOSE * wait
+        return 0.0 if kept else due
 
     def _importance(self, page: int) -> float:
         found = float(self.purse.importance(np.array([page], np.int64))[0])

@@ -20,6 +20,7 @@ from crawl.turn.due_pages import second
 from crawl.turn.leases import Leases
 from crawl.turn.lines import Lines
 from crawl.turn.parking import Parking
+from crawl.turn.places import Places
 from crawl.turn.sharing import Sharing
 from metadata.manager import Partition
 from metadata.rows import RefreshRow
@@ -43,6 +44,7 @@ class Rereads:
         settings: Settings,
         agenda: Agenda,
         leases: Leases,
+        places: Places,
         parking: Parking,
         sharing: Sharing,
         turns: Turns,
@@ -50,13 +52,13 @@ class Rereads:
         self.partition = partition
         self.agenda = agenda
         self.leases = leases
+        self.places = places
         self.parking = parking
         self.sharing = sharing
         self.turns = turns
         self.lines = Lines()
         self.audits: Audits | None = None
         """chooses reads at random"""
-        self._per_host = settings.store.leases_per_host
         self._concurrency = settings.fetch.concurrency
         self._room = 0
 
@@ -100,7 +102,7 @@ class Rereads:
             return self._room > 0 and self.agenda.due.affords and self._claim(host)
 
         leased = self.partition.hosts.leased
-        for page in self.lines.take(leased, self._per_host, valid, claim) if self.lines else ():
+        for page in self.lines.take(leased, self.places.per_host, valid, claim) if self.lines else ():
             self._spend(page)
             yield page, self.partition.row(page)
 
@@ -138,9 +140,8 @@ class Rereads:
 
     def _claim(self, host: int) -> bool:
         """May refresh take a place of this host? Where unread pages wait for it, too, they take turns."""
-        hosts = self.partition.hosts
-        room = self._per_host - int(hosts.leased[host])
-        if hosts.waiting[host]:
+        room = self.places.room(host)
+        if self.partition.hosts.waiting[host]:
             return self.turns.refresh(host, self.sharing.gamma, room)
         self.turns.lend(host)
         return room > 0

@@ -126,8 +126,8 @@ class Scanned(DuePages):
     # -- what is to be read --------------------------------------------------------------------------------------
 
     def ready(self, now: float, room: int) -> Iterator[tuple[int, RefreshRow]]:
-        """Pages to read now and their rows: those whose date has come, then those of the greatest index."""
-        yield from self._begun(now, room)
+        """At most `room` pages to read now and their rows: whose date has come, then those of the greatest index."""
+        room -= yield from self._begun(now, room)
         if not self.behind:
             yield from self._best(now, min(room, DUE_AT_ONCE))
         self.behind = self.behind or (self.affords and bool(self._chosen))

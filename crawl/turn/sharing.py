@@ -45,7 +45,7 @@ class Sharing:
         target = settings.target_freshness
         self.controller = Controller(target, fixed, LEAST, MOST) if target else None
         self.gamma = fixed
-        self._next = self._heard = 0.0
+        self._looked = self._heard = -math.inf
 
     def resume(self, gamma: float) -> None:
         """Go on from where adjusting it had got to."""
@@ -56,7 +56,7 @@ class Sharing:
 
     def seeks(self, now: float) -> bool:
         """Is the margin wanted?"""
-        return self.auto and now >= self._heard + EVERY
+        return self.auto and _is_over(self._heard, EVERY, now)
 
     def hear(self, margin: float, now: float) -> None:
         """The index of the unread pages that are ordered last; 0 = none wait."""
@@ -69,9 +69,9 @@ class Sharing:
 
     def renew(self, now: float, reads: int, pace: Pace) -> None:
         """gamma as of now; `reads`: of the crawl so far."""
-        if now < self._next:
+        if not _is_over(self._looked, CONTROL if self.controller is not None else EVERY, now):
             return
-        self._next = now + (CONTROL if self.controller is not None else EVERY)
+        self._looked = now
         if self.controller is not None:
             if pace.population.pages and pace.bandwidth > 0.0:
                 measured = self.measured()
@@ -87,3 +87,8 @@ class Sharing:
         if whole <= 0.0 or not math.isfinite(self.margin):
             return self.gamma
         return min(max(100.0 * (1.0 - pace.spends_at(self.margin) / whole), LEAST), MOST)
+
+
+def _is_over(since: float, seconds: float, now: float) -> bool:
+    """Have so many seconds passed? A clock that was set back makes nobody wait for its old time."""
+    return not since <= now < since + seconds

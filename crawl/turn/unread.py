@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from configs.schema import Settings
 from crawl.turn.budgets import Limits
 from crawl.turn.pace import DAY, Pace
+from crawl.turn.places import Places
 from crawl.turn.purse import NO_PAGES, Purse
 from metadata import keys, rows
 from metadata.manager import Partition
@@ -36,11 +37,14 @@ Ids = NDArray[np.int64]
 class Unread:
     """`take` fills hosts that run low; `reads`: of the crawl so far."""
 
-    def __init__(self, partition: Partition, purse: Purse, settings: Settings, limits: Limits, turns: Turns) -> None:
+    def __init__(
+        self, partition: Partition, purse: Purse, settings: Settings, limits: Limits, places: Places, turns: Turns
+    ) -> None:
         self.partition = partition
         self.purse = purse
         self.settings = settings
         self.limits = limits
+        self.places = places
         self.turns = turns
         self.finder = Sweep(target=0.1)
         self.reads = 0
@@ -80,7 +84,7 @@ class Unread:
     def _spare(self, gamma: float) -> NDArray[np.int32]:
         """Places for unread pages, by host: all that are free where half of them are, else what is kept for discovery
         once it is a quarter of its part (a scan for every single place would be dear)."""
-        hosts, most = self.partition.hosts, self.settings.store.leases_per_host
+        hosts, most = self.partition.hosts, self.places.per_host
         count = len(hosts)
         free = most - hosts.leased[:count]
         spare = np.where(2 * free >= most, free, 0)

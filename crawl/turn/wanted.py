@@ -44,18 +44,20 @@ class Wanted:
     # -- in ------------------------------------------------------------------------------------------------------
 
     def order(self, pages: Sequence[int], priority: Priority) -> None:
-        """Want pages read, BLOCKING or ORDERED. What is out of scope only BLOCKING reads, what is blocked nothing."""
+        """Want pages read that may be, BLOCKING or ORDERED."""
         for page in pages:
-            state = self.partition.states[page]
-            if state == _BLOCKED or (state == _OUT and priority is not Priority.BLOCKING):
+            if not self.may_read(page, priority) or (priority is Priority.BLOCKING and self._is_asked(page)):
                 continue
-            if priority is Priority.BLOCKING and self._is_asked(page):
-                continue
-            if state == _FOREIGN:
+            if self.partition.states[page] == _FOREIGN:
                 self.order_elsewhere(Submit((self.partition.url(page),), priority, seed=False))
                 continue
             self.keep(page, priority)
             self._queue(page, priority)
+
+    def may_read(self, page: int, priority: Priority) -> bool:
+        """What is out of scope only BLOCKING orders read, what is blocked none."""
+        state = self.partition.states[page]
+        return state != _BLOCKED and (state != _OUT or priority is Priority.BLOCKING)
 
     def order_elsewhere(self, submit: Submit) -> None:
         """Pages of other partitions that are to be ordered when this group is on disk."""

@@ -15,6 +15,8 @@ SECONDS = 2.0
 """CPU that one document may take; an ordinary expression takes some milliseconds of 20 kB"""
 DEATHS = 10
 """documents that may take more before the query ends: each costs a new process"""
+MENDS = {"Undefined namespace prefix": "Undefined namespace prefix; declare it with --namespace PREFIX=URI"}
+"""what libxml2 says of an expression -> what to do"""
 LONGEST = 10_000
 """characters of an expression"""
 
@@ -46,7 +48,7 @@ class Query:
         body = _unpacked(document)
         answer = worker.ask([body], charset=document["charset"])
         if "error" in answer:
-            self.skipped[answer["error"]] += 1
+            self.skipped[MENDS.get(answer["error"], answer["error"])] += 1
             return
         if answer["found"] > len(answer["matches"]):
             self.skipped[f"only the first {len(answer['matches']):,} matches of it are told"] += 1

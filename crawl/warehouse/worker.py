@@ -63,10 +63,10 @@ class Worker:
         )
         answer = self._exchange(self._job, [])
         if answer is None:
-            raise InputError(f"{self._job.get('xpath', '')}: {self._cause()}")
+            raise InputError(f"XPATH {self._job.get('xpath', '')}: {self._cause()}")
         if "error" in answer:
             self._end()
-            raise InputError(f"{self._job.get('xpath', '')}: {answer['error']}")
+            raise InputError(f"XPATH {self._job.get('xpath', '')}: {answer['error']}")
 
     def _exchange(self, request: dict[str, Any], bodies: list[bytes]) -> dict[str, Any] | None:
         """None: the process is gone."""

@@ -108,6 +108,7 @@ def test_variables_that_are_not_settings_are_left_alone():
             "[fetch] only_net: expected a list of networks, such as 10.0.0.0/8, got",
         ),
         ("[fetch]\nonly_net = ['host']", "[fetch] only_net: expected a list of networks"),
+        ("[fetch]\nonly_net = ['127.0.0.1/8']", "got ['127.0.0.1/8']; write 127.0.0.0/8"),
         (
             "[fetch]\nname_servers = ['dns.example']",
             "[fetch] name_servers: expected a list of addresses of name servers",
@@ -123,6 +124,8 @@ def test_variables_that_are_not_settings_are_left_alone():
         ("[fetch]\nports = [70000]", "[fetch] ports: expected a list of port numbers, 1 to 65535, got [70000]"),
         ("[fetch]\nuser_agent = 'Xyro/1.0'", "[fetch] user_agent: expected a product token of letters"),
         ('[fetch]\ncontact = "a@b\\r\\nHost: x"', "[fetch] contact: expected a mail address or URL"),
+        ("[fetch]\ncontact = 'me'", "[fetch] contact: expected a mail address or URL"),
+        ("[fetch]\ncontact = 'example.org/bot'", "[fetch] contact: expected a mail address or URL"),
         ("[politness]\ndelay = 1", "[politness]: unknown; did you mean politeness?"),
         ("[politeness]\nmindelay = 1", "[politeness] mindelay: unknown; did you mean min_delay?"),
         ("[crawl]\nmin_delay = 1", "[crawl] min_delay: no such key here; it belongs to [politeness]"),

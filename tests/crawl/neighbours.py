@@ -118,11 +118,10 @@ class Running:
 @contextlib.asynccontextmanager
 async def crawling(data, neighbours: Neighbours, clock=None, **options):
     """Everything that `/` links to was read."""
-    settings = load(overrides={**OPTIONS, **{name.replace("__", "."): value for name, value in options.items()}})
     listening = publish.listen("127.0.0.1:0")
-    if settings.publish.websub:
-        base = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        settings = load(overrides={**OPTIONS, "publish.websub": True, "publish.callback": base})
+    base = {"publish.callback": f"http://127.0.0.1:{listening.getsockname()[1]}"}
+    chosen = {name.replace("__", "."): value for name, value in options.items()}
+    settings = load(overrides={**OPTIONS, **base, **chosen})
     guard = guard_of(settings.fetch)
     guard.deny(*listening.getsockname()[:2])
     single = Single(DataDir.open(data, make=True), settings, guard, Bounds(forever=True), clock)

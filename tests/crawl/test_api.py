@@ -17,6 +17,7 @@ from crawl.api import BODY, Api, listen
 from crawl.data_dir import DataDir
 from crawl.guarding import guard_of
 from crawl.looks import long_looks
+from crawl.looks.views import View
 from crawl.single import Bounds, Single
 from lab.child import running
 from metadata.store import Store
@@ -98,6 +99,23 @@ async def ask(url, method="GET", *, token=TOKEN, headers=None, **options):
         assert response.content_type in ("application/json", "application/x-ndjson"), await response.text()
         text = await response.text()
         return response.status, json.loads(text) if response.content_type.endswith("/json") else text, response.headers
+
+
+async def test_rows_of_top_are_read_aside_from_the_crawls_own_work(web, tmp_path, monkeypatch):
+    seen = []
+    describe = View.describe
+
+    def noted(view, page, mean):
+        seen.append(threading.current_thread())
+        return describe(view, page, mean)
+
+    monkeypatch.setattr(View, "describe", noted)
+    async with serving(web, tmp_path / "data") as (_, _, port):
+        for by in ("importance", "cash", "stale", "rising"):
+            status, found, _ = await ask(f"http://127.0.0.1:{port}/top?n=250&by={by}")
+            assert status == 200 and (by == "rising" or len(found) > 100)
+            assert [row["score"] for row in found] == sorted((row["score"] for row in found), reverse=True)
+        assert len(seen) > 300 and threading.main_thread() not in seen
 
 
 # Where it listens

@@ -9,7 +9,9 @@ import sys
 
 import msgpack
 import pytest
+from click.testing import CliRunner
 
+from crawl.cli.lab import lab
 from lab.child import running
 from metadata import keys
 from metadata.store import Store
@@ -191,7 +193,8 @@ BAD = {
     "no contact": (["crawl", "http://example.org/"], ["--contact you@example.org"]),
     "contact with blanks": (["crawl", "http://example.org/", "--contact", "a b"], ["contact", "mail address"]),
     "network": (["crawl", SEED, "--only-net", "300.0.0.0/8"], ["only_net", "10.0.0.0/8"]),
-    "host bits": (["crawl", SEED, "--only-net", "10.0.0.1/8"], ["only_net", "10.0.0.1/8"]),
+    "host bits": (["crawl", SEED, "--only-net", "10.0.0.1/8"], ["got ['10.0.0.1/8']; write 10.0.0.0/8"]),
+    "contact that is none": (["crawl", "http://example.org/", "--contact", "me"], ["contact", "mail address"]),
     "delay below 0": (["crawl", SEED, "--delay", "-1"], ["delay", "0 or more"]),
     "delay of nan": (["crawl", SEED, "--delay", "nan"], ["delay", "0 or more"]),
     "depth below 0": (["crawl", SEED, "--max-depth", "-1"], ["max_depth", "0 or more"]),
@@ -200,7 +203,7 @@ BAD = {
     "scope": (["crawl", SEED, "--scope", "galaxy"], ["--scope", "domain", "--help"]),
     "partitions": (["crawl", SEED, "--partitions", "0"], ["--partitions", "1<=x<=4096"]),
     "option": (["crawl", SEED, "--deley", "1"], ["--deley", "xyro crawl --help"]),
-    "command": (["crwal"], ["crwal", "xyro --help"]),
+    "command": (["crwal"], ["crwal", "Did you mean 'crawl'? `xyro --help`"]),
     "file as directory": (["crawl", SEED, "--data", "file"], ["file", "--data"]),
     "not a crawl": (["crawl", SEED, "--only-net", "127.0.0.0/8", "--data", "."], ["no p0000"]),
     "no such config": (["crawl", SEED, "--config", "none.toml"], ["none.toml", "--config"]),
@@ -289,6 +292,16 @@ def test_a_refused_seed_is_told_recorded_and_exits_1(tmp_path):
     assert said("audit", "--data", tmp_path / "d")["ok"]
 
 
+def test_a_crawl_that_read_nothing_says_where_to_ask_why(tmp_path):
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # and never listens
+        seed = f"http://127.0.0.1:{nobody.getsockname()[1]}/"
+        done = process("crawl", seed, *LOOPBACK, "--data", "d", cwd=tmp_path)
+    assert done.returncode == 0 and "0 pages read, 1 known" in done.stdout
+    assert "`xyro why URL --data d` says why" in done.stderr
+    assert "connect-refused" in xyro("why", seed, "--data", tmp_path / "d").stdout
+
+
 # While it runs
 
 
@@ -372,6 +385,12 @@ def test_the_demo_ends_by_itself_beside_the_truth(tmp_path):
     assert table[0].split() == ["importance", "true", "true", "place", "reads", "changes", "url"] and len(table) == 11
     assert all(abs(float(ours) / float(true) - 1) < 0.5 for ours, true in (line.split()[:2] for line in table[1:]))
     assert (tmp_path / "xyro-demo" / "p0000").is_dir() and said("audit", "--data", tmp_path / "xyro-demo")["ok"]
+
+
+def test_the_laboratory_tells_what_makes_it_slow(monkeypatch):
+    assert "numba" not in CliRunner().invoke(lab, ["opic", "--help"]).stderr
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert "pip install 'xyro[lab]'" in CliRunner().invoke(lab, ["opic", "--help"]).stderr
 
 
 def test_lab_web_shows_its_own_help():

@@ -5,9 +5,11 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from configs.schema import Crawl, Settings
 from crawl.cli.publish import publish, subscribe, subscriptions, unsubscribe
 from crawl.data_dir import DataDir
 from crawl.durations import seconds, span
+from crawl.given import remember
 from wire.errors import InputError
 
 
@@ -28,6 +30,7 @@ def data(tmp_path):
 
 def test_subscriptions_of_a_stopped_crawl(data):
     assert run(subscriptions, "--data", data, "--json") == "[]\n"
+    assert "`xyro subscribe`" in run(subscriptions, "--data", data)
     span = ("--every", "7d", "--data", data, "--notify")
     assert run(subscribe, "http://a.example", *span, "http://me.example/hook") == "1\n"
     assert run(subscribe, "http://a.example/news/*", *span, "cat -n 'two words' me") == "2\n"
@@ -42,6 +45,15 @@ def test_subscriptions_of_a_stopped_crawl(data):
     assert run(unsubscribe, 1, "--data", data) == "1: ended\n"
     assert [one["id"] for one in json.loads(run(subscriptions, "--data", data, "--json"))] == [2]
     assert "no such subscription" in run(unsubscribe, 1, "--data", data, fails=True)
+
+
+def test_slashes_of_a_target_stay_where_the_crawl_keeps_them(data):
+    words = ("--every", "7d", "--data", data, "--notify", "cat")
+    run(subscribe, "http://a.example/x//y", *words)
+    remember(data, Settings(crawl=Crawl(fold_slashes=False)))
+    run(subscribe, "http://a.example/x//y", *words)
+    folded, kept = json.loads(run(subscriptions, "--data", data, "--json"))
+    assert (folded["target"], kept["target"]) == ("http://a.example/x/y", "http://a.example/x//y")
 
 
 def test_what_is_refused(data, tmp_path):

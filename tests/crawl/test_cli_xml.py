@@ -163,8 +163,8 @@ def test_a_document_whose_entities_only_its_dtd_has_is_asked_too(data):
 
 def test_query_refuses_what_is_no_xpath(data):
     for words, told in (
-        (("//[",), "Invalid expression"),
-        (("//x:y",), "x"),
+        (("//[",), "XPATH //[: Invalid expression"),
+        (("//x:y",), "declare it with --namespace"),
         (("//a", "--namespace", "x"), "PREFIX=URI"),
     ):
         done = xyro("xml", "query", *words, "--data", data)
@@ -213,7 +213,8 @@ def test_dtds(data):
     assert (module["url"], module["documents"], module["used_by"], module["declared"]) == (MODULE, 1, [BOOK], 1)
     (first, *_) = (json.loads(line) for line in say("xml", "dtds", "--data", data, "--json", "-n", 1).splitlines())
     assert len(first["used_by"]) == 1 and first["documents"] == 2
-    assert BOOK in say("xml", "dtds", "--data", data)
+    told = say("xml", "dtds", "--data", data)
+    assert BOOK in told and "(1 version, " in told
 
 
 def test_status_counts_documents(data, running):
@@ -247,6 +248,7 @@ def test_an_empty_repository_has_answers(tmp_path):
     Crawl.on_disk(tmp_path / "data").close()
     where = ("--data", tmp_path / "data")
     assert say("xml", "query", "//a", *where) == say("xml", "dtds", *where) == say("export", "documents", *where) == ""
+    assert "no document is stored" in xyro("xml", "query", "//a", *where).stderr
     assert json.loads(say("xml", "stats", "--json", *where))["documents"]["count"] == 0
     say("xml", "stats", "--plot", tmp_path / "empty.svg", *where)
 

@@ -5,7 +5,7 @@ import pytest
 from configs.schema import Cluster, Refresh, Settings
 from configs.schema import Crawl as Scope
 from crawl.publish.clustered import Clustered
-from crawl.publish.watch import Watch
+from crawl.publish.watch import Watch, scan
 from tests.crawl.rig import Crawl, url
 from wire.errors import InputError
 from wire.messages import Priority
@@ -92,3 +92,22 @@ def test_two_of_a_name_are_refused():
     tables = (Cluster("a", (url(0),)), Cluster("a", (url(1),)))
     with pytest.raises(InputError, match="same name"):
         Clustered(tables, [], Watch())
+
+
+def test_what_another_partition_links_to_is_one_member():
+    """Its entry there (FOREIGN) is no page: no round would ever be whole; a start finds the same members again."""
+    crawl, cluster = crawl_of(4)
+    members = [url(0, 1), url(1, 2)]
+    start = next(url(host) for host in range(2, 99) if crawl.owner(url(host)) not in map(crawl.owner, members))
+    crawl.submit(start)
+    for links in (members, (), ()):
+        crawl.turn()
+        for order in list(crawl.orders.values()):
+            crawl.answer(order, links if order.url == start else ())
+        crawl.turn()
+        crawl.deliver_all()
+    assert len(cluster.members) == 2 and cluster.whole
+    assert {crawl.nodes[page >> 32].partition.url(page & 0xFFFF_FFFF) for page in cluster.members} == set(members)
+    watch = crawl.node.promises.watch
+    found = [page for node in crawl.nodes for _, page in scan(node.partition, watch.targets)]
+    assert sorted(found) == sorted(cluster.members)

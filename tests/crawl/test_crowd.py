@@ -3,10 +3,13 @@
 import heapq
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Refresh, Settings, Store
+from crawl.turn.crowd import LOOK, Crowd
+from metadata.states import State
 from tests.crawl.rig import START, Crawl, url
 
 SLOW, FAST = 400, 50
@@ -43,3 +46,53 @@ def test_one_slow_host_does_not_slow_the_others():
             crawl.answer(order, LINKS if order.url == url(0) else LINKS[:3], signature=version)
     assert reads[True] == pytest.approx(1.5 * 3600 / SECONDS[True], rel=0.02), "the slow host is read all the time"
     assert reads[False] > 2 * reads[True], "and holds up nobody"
+
+
+class Hosts:
+    """Four hosts; pages of the first two were read. Numbers that a partition, its columns and limits would tell."""
+
+    def __init__(self):
+        self.open, self.waiting = np.ones(4, np.bool_), np.zeros(4, np.int64)
+        self.shut, self.until = np.zeros(4, np.bool_), {}
+        self.columns, self.hosts, self.n = self, self, 2
+        self.of = {"host": np.array([0, 1], np.uint32), "state": np.full(2, State.READ, np.uint8)}
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, name):
+        return self.of[name]
+
+
+def test_half_of_the_hosts_that_have_pages_must_wait():
+    hosts = Hosts()
+    crowd = Crowd(hosts, hosts)
+    assert not crowd.waits([], START)
+    hosts.waiting[2] = 9
+    assert not crowd.waits([], START), "one of three"
+    assert crowd.waits([0], START), "two of three: a host with a line waits, too"
+    hosts.waiting[3] = 9
+    assert crowd.waits([], START), "two of four"
+
+
+@pytest.mark.parametrize("why", ["held", "shut"])
+def test_hosts_that_nobody_may_read_do_not_wait(why):
+    hosts = Hosts()
+    crowd = Crowd(hosts, hosts)
+    hosts.waiting[:] = (0, 0, 9, 9)
+    if why == "held":
+        hosts.open[2:] = False
+    else:
+        hosts.shut[2:], hosts.until = True, {2: (START, "blackout"), 3: (START, "blackout")}
+    assert not crowd.waits([], START)
+    assert not crowd.waits([2, 3], START), "whatever lies in their lines"
+
+
+@pytest.mark.parametrize(("later", "looks"), [(1.0, False), (LOOK, True), (-86_400.0, True)])
+def test_which_hosts_are_refreshed_is_looked_at_now_and_then_whatever_the_clock_does(later, looks):
+    hosts = Hosts()
+    crowd = Crowd(hosts, hosts)
+    hosts.waiting[2] = 9
+    assert not crowd.waits([], START)
+    hosts.of["state"][1] = State.ERROR
+    assert crowd.waits([], START + later) == looks, "one of two"

@@ -139,6 +139,7 @@ def test_a_date_of_a_page_never_read_shapes_the_belief_that_it_begins_with():
     crawl.orders.clear()
     changed_at = crawl.now - 10 * DAY
     told_by_sitemap(crawl, (url(0, 1), changed_at), rates=((url(0, 1), 4.0),))
+    told_by_sitemap(crawl, (url(0, 1), changed_at - 5 * DAY), rates=((url(0, 1), 9.0),))  # the first has said it
     assert node.partition.flags[page] & HINTED
     dated, rate = trust_of(crawl, Source.SITEMAP), trust_of(crawl, Source.RATE)
     visit(crawl, url(0, 1), 1)

@@ -1,5 +1,6 @@
 """Whatever a person can type or set is documented, and whatever is documented can be typed."""
 
+import configparser
 import re
 import shlex
 import subprocess
@@ -172,6 +173,19 @@ def test_example_files_are_in_readme_and_are_toml():
     for path in sorted((ROOT / "configs").glob("*.toml")):
         assert f"(configs/{path.name})" in README
         tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def test_the_service_file_starts_stops_and_reloads_what_there_is():
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str
+    unit.read_string((ROOT / "configs" / "xyro.service").read_text(encoding="utf-8"))
+    service = unit["Service"]
+    program, command, *options = shlex.split(service["ExecStart"])
+    given, left, _ = COMMANDS[command].make_parser(click.Context(COMMANDS[command])).parse_args(options)
+    assert Path(program).name == "xyro" and given["data"] and given["config"] and not left
+    assert service["ExecReload"] == "/bin/kill -HUP $MAINPID" and service["KillSignal"] == "SIGTERM"
+    assert {service["StandardOutput"], service["StandardError"]} == {"journal"}, "the platform rotates the log"
+    assert service["RestartPreventExitStatus"] == "2", "bad input stays bad"
 
 
 def test_variables_of_readme_are_settings():

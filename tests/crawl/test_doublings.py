@@ -135,3 +135,16 @@ def test_bounded_crawls_and_clusters_are_left_alone():
     clustered = msgspec.structs.replace(settings, clusters=(Cluster("news", urls=(PAGES[0],)),))
     for chosen, refreshing in ((settings, False), (ahead, True), (clustered, True)):
         assert agenda_of(Crawl.in_memory(settings=chosen, refreshing=refreshing)).doublings is None
+
+
+def test_counting_again_files_no_page_whose_date_stays():
+    """Each page dated anew lies in two folders until its old date has passed: that must not add up."""
+    web = Web(bandwidth="100/day")
+    web.run(3)
+    agenda, entries = agenda_of(web.crawl), []
+    for _ in range(4):
+        agenda._count_anew()
+        while agenda.recount is not None:
+            web.crawl.turn()
+        entries.append(len(agenda.due.folders))
+    assert entries[3] == entries[2] <= entries[0] + web.crawl.node.columns.n

@@ -55,6 +55,14 @@ def test_pages_with_a_time_of_their_own_do_not_hold_up_those_behind_them():
     assert set(reads_until(crawl, START + 40 * DAY)) >= set(GONE), "and comes in its time"
 
 
+def test_a_bandwidth_that_is_set_is_spent_when_the_clock_was_set_back():
+    crawl = begun(per_day=24)
+    reads_until(crawl, START + DAY / 2)
+    crawl.node.planner.due._rest = crawl.now + UNIT  # as of a moment at which nothing could be read early
+    crawl.now -= 10 * DAY
+    assert 22 <= len(reads_until(crawl, crawl.now + DAY)) <= 26
+
+
 def test_hastened_pages_keep_their_time_too():
     crawl = begun(per_day=24)
     node, soon = crawl.node, round(START + DAY / 4)

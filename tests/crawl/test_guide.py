@@ -91,10 +91,13 @@ def test_a_disk_that_fails_is_told(tmp_path):
         write(tmp_path / "nowhere", 0, VALUES)
 
 
-@pytest.mark.parametrize("guided", [False, True])
-def test_a_crawl_dates_html_pages_by_it_and_s_stays_exact(tmp_path, guided):
-    """Page 1 is given a hundred times page 2's interest: it is read ten times as soon. S adds up all the same."""
-    refresh = Refresh(guide="interest" if guided else "importance", scout_pages=0, bandwidth=1.0)
+@pytest.mark.parametrize(("guided", "before"), [(False, False), (True, True), (True, False), (False, True)])
+def test_a_crawl_dates_html_pages_by_it_and_s_stays_exact(tmp_path, guided, before):
+    """Page 1 is given a hundred times page 2's interest: it is read ten times as soon. S adds up all the same.
+    before: what the setting was until it was changed, while running."""
+    wanted, refresh = (
+        Refresh(guide="interest" if guide else "importance", scout_pages=0, bandwidth=1.0) for guide in (guided, before)
+    )
     settings = Settings(crawl=CrawlSettings(scope="any"), refresh=refresh)
     crawl = Crawl.on_disk(tmp_path / "data", settings=settings, refreshing=True)
     crawl.submit(url(0), url(1), url(2))
@@ -103,6 +106,9 @@ def test_a_crawl_dates_html_pages_by_it_and_s_stays_exact(tmp_path, guided):
             crawl.answer(order, [url(1), url(2)])
         crawl.now += 5
     write(crawl.node.partition.directory, 0, np.array([np.nan, 50.0, 0.5], np.float32))
+    if wanted != refresh:
+        crawl.node.follow(Settings(crawl=CrawlSettings(scope="any"), refresh=wanted))
+    assert (crawl.node.meter.guide is not None) == guided
     crawl.submit(url(1), url(2), seed=False)
     crawl.now += LOOK
     for order in crawl.turn():

@@ -154,6 +154,62 @@ def test_a_resume_may_select_otherwise(tmp_path):
         crawl.close()
 
 
+def followed(crawl, **opic):
+    """The same crawl goes on with other settings, as on SIGHUP."""
+    crawl.node.follow(settings_of(**opic))
+
+
+def test_histories_and_selections_change_while_it_runs_and_a_crash_finds_them_changed(tmp_path):
+    """In groups between, and with a snapshot that has begun; nothing stored but the columns of measures changes."""
+    crawl = crawled(tmp_path / "d", history="variable", window=4.0)
+    rig.snapshot(crawl.node)
+    unfinished = crawl.node.partition.snapshot()
+    next(unfinished)
+    ways = itertools.zip_longest(
+        ("static", "edge", "interpolation", "improved", "variable"), SELECTS, fillvalue="fixed"
+    )
+    for history, select in ways:
+        columns, n = crawl.node.columns, crawl.node.columns.n
+        flow, there = columns["flow"][:n].tolist(), crawl.cash()
+        options = {"history": history, "select": select, "window": 2.0 if select == "random" else "auto"}
+        followed(crawl, **options)
+        assert columns["flow"][:n].tolist() == flow and crawl.cash() == there
+        spend(crawl, 1)
+        assert (SLOTS in columns) == (history in MEASURED) and crawl.node.purse.strategy == select
+        spend(crawl, 6)
+        assert np.mean(look(crawl)) == pytest.approx(1, rel=0.4) and crawl.audit()["ok"]
+        again = reopened(tmp_path / "d", tmp_path / f"after-{history}", **options)
+        assert rig.dump(again.node.partition) == rig.dump(crawl.node.partition) and look(again) == look(crawl)
+        again.close()
+        if history == "static":
+            for _ in unfinished:  # begun with columns that are gone since: copied all the same
+                pass
+    crawl.close()
+
+
+def test_a_window_that_is_set_while_it_runs_is_that_of_a_crawl_begun_with_it():
+    """Flow is stored, not history x T (algorithms.md B): nothing is converted."""
+    one, other = purse_of(60, window=16.0), purse_of(60, window=2.0)
+    turns(one, graph(60), 100)
+    state = {name: one.columns[name][:60].copy() for name in COLUMNS}
+    for name, values in state.items():
+        other.columns[name][:60] = values
+    other.load(one.dump())
+    one.follow(2.0, 0.1, "sweep", "interpolation", 8)
+    assert (one.window.least, one.window.most) == (2.0, 2.0)
+    turns(one, graph(60), 50)
+    turns(other, graph(60), 50)
+    np.testing.assert_array_equal(one.importance(slice(0, 60)), other.importance(slice(0, 60)))
+
+
+def test_a_contest_goes_on_where_the_window_stays_auto():
+    purse = purse_of(60, window="auto")
+    turns(purse, graph(60), 300)
+    chosen, contest = purse.window.most, purse.history.sampled
+    purse.follow("auto", 0.2, "sweep", "interpolation", 8)
+    assert purse.history.sampled is contest and purse.window.most == chosen and purse.select.target == 0.2
+
+
 def test_an_older_directory_knows_no_selection_but_the_sweep():
     purse = purse_of(8)
     state = purse.dump()

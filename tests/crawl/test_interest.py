@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from configs.load import load
+from configs.load import load as read
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Focus as Table
-from configs.schema import Settings
+from configs.schema import Opic, Settings
 from metadata.states import CLASS_MASK, CLASS_SHIFT, LEADS, SOUGHT
 from tests.crawl.rig import Crawl, url
 from tests.crawl.test_focus import _reborn
+from tests.crawl.test_library import load
 from wire.errors import InputError
 from wire.messages import Kind, LoadReport, LoadState
 
@@ -22,9 +24,9 @@ def set_to(*tables):
     return Settings(crawl=CrawlSettings(scope="any"), focus=tables)
 
 
-def begun(*tables):
+def begun(*tables, settings=None):
     """A hub was read; it shows two pages. An ordinary page stands beside it."""
-    crawl = Crawl.in_memory(settings=set_to(*tables))
+    crawl = Crawl.in_memory(settings=settings or set_to(*tables))
     crawl.submit(HUB, OTHER)
     crawl.turn()
     crawl.answer(crawl.order(HUB), [DOCUMENT, BESIDE])
@@ -62,6 +64,16 @@ def test_a_document_found_makes_its_parent_and_what_hangs_beside_it_rich():
     load_it(crawl)
     assert [class_of(crawl, page) for page in (HUB, DOCUMENT, BESIDE, OTHER)] == [2, 0, 3, 0]
     assert flags(crawl, DOCUMENT) & SOUGHT and flags(crawl, HUB) & LEADS and flags(crawl, BESIDE) & LEADS
+    sound(crawl)
+
+
+def test_a_parent_hears_of_it_as_soon_as_it_is_loaded_though_it_does_not_spend():
+    settings = msgspec.structs.replace(set_to(LEADING), opic=Opic(spend_ratio=0.0))
+    crawl = begun(settings=settings)
+    spends = crawl.node.purse.spends
+    load_it(crawl)
+    assert crawl.node.purse.spends == spends + 1, "the document, and nobody else"
+    assert [class_of(crawl, page) for page in (HUB, DOCUMENT, BESIDE, OTHER)] == [2, 0, 3, 0]
     sound(crawl)
 
 
@@ -132,8 +144,42 @@ def test_a_restart_keeps_it_and_a_crawl_without_the_table_drops_its_column():
     sound(plain)
 
 
+def test_a_document_that_has_become_another_kind_of_document_is_no_more_sought():
+    crawl = begun(LEADING)
+    load_it(crawl)
+    crawl.submit(DOCUMENT)
+    crawl.turn()
+    load_it(crawl, form="rss")
+    assert not flags(crawl, DOCUMENT) & SOUGHT
+    sound(crawl)
+
+
+def test_a_document_that_has_become_a_page_of_html_is_no_more_sought():
+    crawl = begun(LEADING)
+    load_it(crawl)
+    crawl.submit(DOCUMENT)
+    crawl.turn()
+    crawl.answer(crawl.order(DOCUMENT), [], kind=Kind.HTML, signature=b"another one 1234")
+    crawl.turn()
+    assert not flags(crawl, DOCUMENT) & SOUGHT
+    sound(crawl)
+
+
+@pytest.mark.parametrize(("form", "found"), [("xml", True), ("rss", False)])
+def test_a_table_that_comes_on_a_resume_counts_for_what_was_found_before(form, found):
+    """By what is stored of documents and links; a page that has no XML below it stays ordinary."""
+    crawl = begun()
+    load(crawl, DOCUMENT, b"<a/>", Kind.XML, format=form)
+    again = Crawl([_reborn(node.partition) for node in crawl.nodes], set_to(LEADING))
+    again.turn()
+    assert bool(flags(again, DOCUMENT) & SOUGHT) is found
+    assert [bool(flags(again, page) & LEADS) for page in (HUB, BESIDE, OTHER)] == [found, found, False]
+    assert [class_of(again, page) for page in (HUB, BESIDE)] == ([2, 3] if found else [0, 1])
+    sound(again)
+
+
 def test_formats_stand_in_one_table(tmp_path):
     path = tmp_path / "a.toml"
     path.write_text('[[focus]]\nweight = 2.0\nleads_to = ["xml"]\n' * 2)
     with pytest.raises(InputError, match="leads_to stand in several tables"):
-        load((path,))
+        read((path,))

@@ -12,6 +12,7 @@ import subprocess
 
 import pytest
 
+from crawl.lifespan import _Signals
 from crawl.run_file import Remote
 from lab.child import running
 from tests.crawl.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, rows, said, started, until, xyro
@@ -188,3 +189,15 @@ def test_logs_can_be_json(web, tmp_path):
     done = process("crawl", web.entry, *LOOPBACK, "--data", tmp_path / "data", XYRO_LOG__FORMAT="json")
     assert done.returncode == 0
     assert all(json.loads(line)["level"] for line in done.stderr.splitlines())
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_daemon_takes_the_hangup_that_nohup_ignores(again):
+    """There it asks for the settings to be read again; elsewhere it would end the crawl, and stays ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with _Signals(again).installed():
+            assert (signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN) is again
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

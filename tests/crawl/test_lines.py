@@ -57,3 +57,19 @@ def test_a_page_that_is_not_wanted_any_more_takes_no_place():
     assert lines.pages() in (3, 4)
     assert taken(lines, [2], valid=lambda page: page % 2 == 1) == [7]
     assert taken(lines, [2], valid=lambda page: False) == [] and not lines
+
+
+@given(st.integers(1, 4), st.integers(1, 12))
+def test_where_places_are_too_few_for_all_hosts_each_gets_its_turn(places, turns):
+    """Each host has room and an endless line, but there are only so many places a turn."""
+    lines, served = Lines(), []
+    for page in range(50):
+        for host in range(5):
+            lines.put(host, 1000 * host + page)
+    for _ in range(turns):
+        left = list(range(places))
+        for page in lines.take(np.zeros(5, np.int32), 1, lambda page: True, lambda host, left=left: bool(left)):
+            left.pop()
+            served.append(page // 1000)
+    counts = [served.count(host) for host in range(5)]
+    assert sum(counts) == turns * places and max(counts) - min(counts) <= places

@@ -16,8 +16,9 @@ from lab.child import running
 from metadata.states import LEASED, State
 from refresh.policy import NAMES
 from tests.crawl.face import LOOPBACK, said, started, until, xyro
-from tests.crawl.rig import START, Crawl, failed, report, signature, snapshot, url
+from tests.crawl.rig import START, Crawl, failed, links_to, report, signature, snapshot, url
 from wire.errors import InputError
+from wire.messages import Kind, LoadReport, LoadState
 
 DAY = 86_400.0
 HOSTS, EACH = 6, 10
@@ -291,6 +292,39 @@ def test_delays_of_changes_and_births():
     read(crawl, third, START + 4 * DAY, signature=signature(98), last_modified=modified(START))  # older than the read
     said = fresh_now(crawl.nodes, crawl.now)["detection_delay"]
     assert said["count"] == 2 and 500 < said["median_s"] < 3600 < said["p90_s"] <= 2 * DAY
+
+
+@pytest.mark.parametrize(
+    ("form", "dated", "modified_ago", "delay"),
+    [
+        ("atom", 7200.0, None, 7200.0),  # what a feed says of a page without Last-Modified
+        ("sitemap", 7200.0, 600.0, 7200.0),  # the earlier of both
+        ("rss", 600.0, 7200.0, 7200.0),
+        ("sitemap", -7200.0, None, None),  # of the future: no date
+        ("sitemap", 30 * DAY, None, None),  # born before there was a crawl
+    ],
+)
+def test_a_page_is_as_old_as_a_feed_or_sitemap_says(form, dated, modified_ago, delay):
+    crawl = Crawl.in_memory(settings=settings())
+    feed, page = url(0), url(0, 1)
+    read(crawl, url(1), START)
+    crawl.now = START + DAY
+    crawl.submit(feed)
+    crawl.turn()
+    order = crawl.order(feed)
+    crawl.give(report(order, crawl.now, [], loading=True, kind=Kind.XML))
+    claims = ((page, crawl.now - dated),)
+    crawl.load(
+        LoadReport(order.page, feed, order.epoch, LoadState.LOADED, form, links=links_to([page]), modified=claims)
+    )
+    given = [*crawl.turn(), *crawl.turn()]
+    (found,) = [one for one in given if one.url == page]
+    fields = {} if modified_ago is None else {"last_modified": modified(crawl.now - modified_ago)}
+    crawl.give(report(found, crawl.now, **fields))
+    crawl.turn()
+    told = fresh_now(crawl.nodes, crawl.now)["discovery_delay"]
+    assert told["count"] == (delay is not None)
+    assert delay is None or told["median_s"] == pytest.approx(delay, rel=0.1)
 
 
 # -- restarts ---------------------------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ async def test_what_is_taken_asks_for_no_time():
     async def send(url, body, headers):
         return Posted(202, 5.0)
 
-    assert await notices.post(send, "http://a.example/", {}) == ("", 0.0)
+    assert await notices.post(send, "http://a.example/", b"{}") == ("", 0.0)
 
 
 async def test_who_ends_a_subscription_at_any_moment_stops_nothing_else(tmp_path):

@@ -6,11 +6,12 @@ import logging
 import os
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
 from crawl.log import set_up
-from crawl.looks.output import COLUMNS, check, write_rows
+from crawl.looks.output import COLUMNS, check, form_of, write_rows
 from crawl.looks.table import fields, table
 from crawl.progress import line
 from wire.errors import InputError, MachineError
@@ -94,6 +95,22 @@ def test_what_cannot_be_written_is_refused_first(tmp_path):
         check("parquet", None)
 
 
+@pytest.mark.parametrize(
+    "asked, name, form",
+    [
+        (None, "pages.csv", "csv"),
+        (None, "a.b.Parquet", "parquet"),
+        (None, "pages.txt", "jsonl"),
+        (None, "csv", "jsonl"),
+        (None, None, "jsonl"),
+        ("jsonl", "pages.csv", "jsonl"),
+        ("csv", None, "csv"),
+    ],
+)
+def test_a_file_is_written_as_its_name_ends(asked, name, form):
+    assert form_of(asked, None if name is None else Path(name)) == form
+
+
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputError, match=r"pip install 'xyro\[parquet\]'"):
@@ -104,10 +121,11 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
 
 
 def test_a_table_has_a_line_a_row_and_lines_up():
-    row = {"url": "http://a/", "score": 131_072.0, "cash": 131_072, "reads": 3, "change_rate": 0.25, "next_read": None}
+    row = {"url": "http://a/", "score": 131_072.0, "cash": 131_072, "importance": 1.5, "reads": 3, "change_rate": 0.25,
+           "next_read": None, "convergence": 2.0, "error_bound": 2.0}  # fmt: skip
     head, first, second = table([row, row | {"change_rate": None}], "cash").splitlines()
-    assert head.split() == ["cash", "cash", "reads", "changes/day", "next", "read", "url"]
-    assert first.split() == ["2", "2", "3", "0.25", "-", "http://a/"] and second.split()[3] == "-"
+    assert head.split() == ["cash", "importance", "reads", "changes/day", "next", "read", "url"]
+    assert first.split() == ["2", "1.5", "3", "0.25", "-", "http://a/"] and second.split()[3] == "-"
     assert head.index("url") == first.index("http") == second.index("http")
 
 

@@ -307,6 +307,19 @@ def test_gamma_follows_a_schedule():
     assert told == [90, 55, 20, 20]
 
 
+@pytest.mark.parametrize("back", [0.0, DAY, 3000 * DAY])
+def test_gamma_goes_on_when_the_clock_is_set_back(back):
+    target = Sharing(Refresh(gamma=50.0, target_freshness=0.8))
+    auto = Sharing(Refresh(gamma="auto"))
+    for sharing in (target, auto):
+        sharing.renew(START, 0, a_pace(0.01, 3))
+        sharing.hear(1.0, START)
+    before = target.gamma
+    target.renew(START - back + 300.0, 0, a_pace(0.01, 3))
+    assert target.gamma != before
+    assert not auto.seeks(START + 1.0) and auto.seeks(START - back + 5.0)
+
+
 def test_gamma_auto_gives_discovery_what_refresh_does_not_want_at_the_margin():
     sharing, pace = Sharing(Refresh(gamma="auto")), a_pace(0.01)
     wanted = {}

@@ -232,3 +232,43 @@ async def test_snapshots_are_taken_while_groups_go_on(tmp_path):
     again = Crawl.on_disk(rig.path, settings=SETTINGS)
     assert again.audit()["ok"] and again.node.partition.recovered_records == 0
     again.close()
+
+
+@pytest.mark.parametrize("back", [0.0, 86_400.0])
+async def test_a_clock_that_was_set_back_is_followed_at_once(tmp_path, back):
+    """All that is to be done next was reckoned from the time before."""
+    rig = Rig(tmp_path / "data")
+    rig.starving = False
+    await rig.loop.turn()
+    assert rig.node.now == START and not rig.loop._due()
+    rig.loop.clock = ManualClock(START - back)
+    assert rig.loop._due() == bool(back)
+    await rig.loop.turn()
+    assert not rig.loop._due() and rig.node.now == START - back
+    await rig.loop.drain()
+    rig.loop.close()
+
+
+async def test_an_edit_that_fails_ends_the_crawl_with_what_is_on_disk(rig):
+    """The group is half applied in memory: nothing may be built on it."""
+
+    def change():
+        rig.node.columns["depth"][0] = 7
+        raise ValueError("a slip of ours")
+
+    with pytest.raises(ValueError, match="a slip of ours"):  # what the loop ends with
+        async with rig.running() as task:
+            rig.post(Submit((url(0),)))
+            assert await rig.orders()
+            asked = [asyncio.create_task(rig.loop.edit(change)) for _ in range(5)]
+            for told in await asyncio.gather(*asked, return_exceptions=True):
+                assert isinstance(told, MachineError) and "a slip of ours" in str(told)
+            with pytest.raises(MachineError, match="a slip of ours"):
+                await rig.loop.edit(lambda: None)
+            rig.post(Submit((url(1),)))  # wakes the loop
+            await asyncio.wait([task], timeout=60)
+    rig.partition.close()
+    again = Rig(rig.path)
+    assert (again.node.columns.n, again.node.columns["depth"][0]) == (1, 0)
+    again.loop.close()
+    again.partition.close()

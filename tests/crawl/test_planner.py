@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Refresh, Settings, Store
-from crawl.turn import planner as module
-from crawl.turn import unread
+from crawl.turn import places, unread
 from metadata import keys
 from metadata.states import State
 from refresh.ahead import Ahead
@@ -166,7 +165,7 @@ def test_the_room_is_never_exceeded(turns):
 
 
 def test_orders_out_are_bounded(monkeypatch):
-    monkeypatch.setattr(module, "ORDERS_OUT", 10)
+    monkeypatch.setattr(places, "ORDERS_OUT", 10)
     crawl = seeded(*(url(host, page) for host in range(5) for page in range(1, 9)))
     assert len(crawl.turn()) == 10 and crawl.turn() == []
 
@@ -206,6 +205,22 @@ def test_a_wanted_page_is_read_although_it_was_read():
 
 
 # Retries
+
+
+def test_what_was_wanted_is_not_read_when_a_restart_has_put_it_out_of_scope():
+    crawl = crawl_of()
+    crawl.room = 0
+    crawl.submit(url(0, 1), url(0, 2))
+    crawl.submit(url(0, 3), priority=Priority.BLOCKING)
+    crawl.turn()
+    crawl.submit(url(0, 3))
+    crawl.turn()
+    chosen = Settings(crawl=CrawlSettings(scope="any", exclude=("*/p1.html", "*/p3.html")))
+    again = Crawl([in_memory_partition(crawl.node.partition.store, 0, 1)], chosen, now=crawl.now)
+    assert sorted(told(again.turn())) == [url(0, 2)]
+    again.answer(again.order(url(0, 2)))
+    assert again.turn() == [] and not list(again.node.partition.scan(keys.LEASE.prefix))
+    assert [again.state(url(0, page)) for page in (1, 2, 3)] == [State.OUT, State.READ, State.OUT]
 
 
 def test_a_page_that_failed_is_tried_again_at_its_time():
@@ -405,6 +420,7 @@ def test_where_nothing_else_waits_one_side_takes_all():
             crawl.answer(order)
     assert sides(crawl.issued).count("refresh") == 29 and sides(crawl.issued).count("discovery") == 5
     assert "discovery" not in sides(crawl.issued)[12:], "both in turn, then what remains"
+    assert not crawl.node.planner.turns.kept.any(), "nothing is owed to pages that are found later"
 
 
 def test_due_pages_before_a_full_host_are_found_again_after_a_restart():

@@ -1,12 +1,15 @@
 """Promised pages: ahead of the plan, by their deadlines, paid for by the plan; and what a read of before is worth."""
 
-import msgspec
 import pytest
 
 from configs.load import load
-from configs.schema import Cluster
+from configs.schema import Cluster, Settings
+from crawl.given import remember
 from crawl.looks.promised import costs, stopped
+from crawl.publish.clustered import Clustered
 from crawl.publish.promises import Said
+from crawl.publish.watch import Watch
+from crawl.stopped import nodes_of
 from crawl.turn.due_pages import DEBT
 from metadata import keys
 from refresh.publications import TRUSTED
@@ -159,19 +162,26 @@ def test_lateness_is_in_the_cost_and_told_of_a_stopped_crawl_too():
     assert said["cost"] == late and "clusters" not in said and "websub" not in said
 
 
-def test_clusters_of_a_stopped_crawl_are_told():
-    crawl = crawl_of(6)
-    tables = (
-        Cluster(name="front", urls=(url(0, 1), url(9, 9))),
-        Cluster(name="rest", patterns=("http://h0.example/*",)),
-    )
-    for node in crawl.nodes:
-        node.settings = msgspec.structs.replace(node.settings, clusters=tables)
-        node.promises.kept = {"clusters": {"rest": [3, 77, 5.0, 9.0, 2, 4.0]}}
-    front, rest = stopped(crawl.nodes, crawl.now)["clusters"]
-    assert (front["name"], front["pages"], front["due"]) == ("front", 1, None)
-    assert (rest["name"], rest["pages"], rest["due"], rest["late_rounds"]) == ("rest", 5, 77, 2)
-    assert rest["importance"] > 0.0 and rest["spread_s"] == 4.0
+def test_clusters_of_a_stopped_crawl_are_told(tmp_path):
+    """By what is stored with it: `xyro status` is given no settings, and a crawl remembers none of its clusters."""
+    settings = Settings(clusters=(Cluster("front", (url(0, 1), url(0, 2))),))
+    crawl = Crawl.on_disk(tmp_path / "d", refreshing=True, settings=settings)
+    clustered = Clustered(settings.clusters, crawl.nodes, watch := Watch())
+    watch.told = clustered.join
+    promises = crawl.node.promises
+    promises.watch, promises.clusters, crawl.node.dates.joint = watch, clustered, clustered.joint
+    crawl.submit(url(0, 1), url(0, 2))
+    for order in crawl.turn():
+        crawl.answer(order)
+        crawl.turn()
+        crawl.now += 5.0
+    crawl.close()
+    remember(tmp_path / "d", settings)
+    with nodes_of(tmp_path / "d") as nodes:
+        (front,) = stopped(nodes, crawl.now)["clusters"]
+    told = clustered.clusters[0].told()
+    assert front == {name: told[name] for name in front}
+    assert (front["name"], front["due"], front["spread_s"]) == ("front", clustered.clusters[0].due, 5.0)
 
 
 def test_saying_it_again_and_again_hastens_an_untrusted_page_no_further():
@@ -258,3 +268,18 @@ def test_what_cannot_be_paid_for_is_kept_once_however_often_it_is_ordered():
         edit(crawl, lambda node: node.wanted.order(pages, Priority.ORDERED))
         assert crawl.turn() == []
     assert len(planner.promised) == waiting == len(planner.promised._waiting)
+
+
+def test_a_page_that_waits_to_be_paid_for_is_named_once_by_its_earliest_deadline():
+    crawl = crawl_of(3, **{"refresh.bandwidth": "10/day"})
+    promised, governor = crawl.node.planner.promised, crawl.node.planner.due.governor
+    deadlines = {0: 300.0, 1: 200.0}
+    promised.of = deadlines.__getitem__
+    governor.credit = -1e9
+    assert not promised.pay(0) and not promised.pay(1)
+    deadlines[0] = 100.0
+    assert not promised.pay(0) and not promised.pay(0)
+    assert len(promised) == 2 and promised.pop() is None
+    governor.credit = 0.0
+    assert [promised.pop() for _ in range(3)] == [0, 1, None]
+    assert len(promised) == 0

@@ -3,17 +3,23 @@
 import asyncio
 import io
 import json
+from types import SimpleNamespace
 
 import pytest
 
+from crawl import http_json
 from crawl.data_dir import DataDir
-from crawl.publish import indexnow
-from crawl.publish.listener import BODY, listen
+from crawl.publish import indexnow, publishing
+from crawl.publish.indexnow import IndexNow
+from crawl.publish.listener import BODY, _belongs, listen, sender_of
 from crawl.publish.promises import Said
 from metadata import keys, rows
 from metadata.rows import KeyedRow, PublishedRow
+from refresh.allowance import Allowance
 from tests.crawl.neighbours import KEY, TOKEN, Neighbours, crawling
+from wire.clock import SystemClock
 from wire.errors import InputError
+from xyro.answer import Answer
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -56,6 +62,29 @@ async def test_a_wrong_key_is_refused_and_nothing_is_read(tmp_path):
             await running.until(lambda: not running.listener.indexnow._waiting)
             assert (await running.ask("POST", "/indexnow", json=body))[0] == 403
         assert running.published["published"] == 0 and neighbours.reads["/p1.html"] == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "body", "right"),
+    [
+        (200, "", KEY, True),
+        (200, "", f"\ufeff {KEY}\r\n", True),
+        (200, "truncated", KEY, False),  # who knows what follows
+        (404, "http-404", KEY, False),
+        (203, "", KEY, False),
+        (200, "", f"{KEY}x", False),
+        (200, "", KEY + " " * 2_000, False),
+        (200, "", f"{KEY}\n{KEY}", False),
+        (200, "too-large", None, False),
+    ],
+)
+async def test_what_a_key_file_says(status, error, body, right):
+    async def read(url):
+        return Answer(0.0, 0.0, status=status, error=error, body=None if body is None else body.encode())
+
+    machine = SimpleNamespace(side=SimpleNamespace(read=read))
+    row = KeyedRow("h.example", KEY, f"http://h.example/{KEY}.txt", ("http://h.example/",), 0.0)
+    assert await IndexNow._read(SimpleNamespace(single=machine), row) is right
 
 
 async def test_a_key_that_robots_txt_forbids_is_not_read(tmp_path):
@@ -130,6 +159,86 @@ async def test_unknown_keys_of_a_host_are_few_an_hour(tmp_path, monkeypatch):
         assert answers == [202, 202, 202, 429]
 
 
+async def test_nobody_uses_up_the_keys_of_a_host_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(indexnow, "SENDER_CHECKS", 2)
+    neighbours, serving, crawl = await both(tmp_path)
+    async with serving, crawl() as running:
+        listener, urls = running.listener.indexnow, [neighbours.url("/p1.html")]
+
+        async def answers(sender, *keys):
+            found = []
+            for key in keys:
+                found.append((await listener.publish(neighbours.host, key, None, urls, sender)).status)
+                await running.until(lambda: not listener._waiting)
+            return found
+
+        assert await answers("192.0.2.1", "unknown-1", "unknown-2", "unknown-3", "unknown-4") == [202, 202, 429, 429]
+        assert await answers("192.0.2.2", KEY) == [202], "others have a share of their own"
+        name = (neighbours.host, KEY, neighbours.url(f"/{KEY}.txt"))
+        listener._known[name] = (True, 0.0)  # long ago
+        assert await answers("192.0.2.1", KEY) == [202] and neighbours.reads[f"/{KEY}.txt"] == 2
+
+
+@pytest.mark.parametrize(("again", "told"), [(0.2, "1"), (1.0, "1"), (59.01, "60"), (0.0, None)])
+def test_who_comes_again_after_what_he_was_told_is_not_too_early(again, told):
+    assert http_json.error(429, "busy", again).headers.get("Retry-After") == told
+
+
+def test_of_ipv6_everybody_has_a_network():
+    assert sender_of("2001:db8::1") == sender_of("2001:db8::ffff:1") == "2001:db8::/64" != sender_of("2001:db8:0:1::1")
+    assert sender_of("::ffff:192.0.2.1") == sender_of("192.0.2.1") == "192.0.2.1"
+    assert sender_of("fe80::1%eth0") == "fe80::/64"
+
+
+class Hasty(SystemClock):
+    """Nobody sleeps long."""
+
+    async def sleep(self, seconds):
+        await super().sleep(min(seconds, 0.02))
+
+
+async def test_what_was_accepted_waits_until_its_host_may_publish_again(tmp_path):
+    neighbours, serving, crawl = await both(tmp_path, publish__host_urls=2, clock=Hasty())
+    async with serving, crawl() as running:
+        listener, publishing = running.listener.indexnow, running.single.publishing
+        partition = running.single.nodes[0].partition
+        assert not publishing.allowance.take(neighbours.host, 2, running.single.clock.monotonic())
+        assert (await running.ask("POST", "/indexnow", json=indexed(neighbours, "/p1.html")))[0] == 202
+        await running.until(lambda: neighbours.reads[f"/{KEY}.txt"] == 1 and not listener._checking)
+        await asyncio.sleep(0.1)
+        assert len(listener._waiting) == len(list(partition.scan(keys.KEYED.prefix))) == 1
+        publishing.allowance = Allowance(2, 2)  # the hour is over
+        await running.until(lambda: running.published["in_time"] == 1 and not listener._waiting)
+        assert not list(partition.scan(keys.KEYED.prefix)) and not listener._text
+        assert neighbours.reads[f"/{KEY}.txt"] == 1
+        more = indexed(neighbours, "/p1.html", "/p2.html", "/p3.html", key="unknown-key")
+        assert (await running.ask("POST", "/indexnow", json=more))[0] == 429, "more than it may ever publish at once"
+
+
+async def test_who_goes_away_while_it_is_written_takes_no_place(tmp_path):
+    neighbours, serving, crawl = await both(tmp_path)
+    async with serving, crawl() as running:
+        listener = running.listener.indexnow
+        asking = asyncio.create_task(listener.publish(neighbours.host, KEY, None, [neighbours.url("/p1.html")]))
+        for _ in range(100):
+            if not listener._waiting:
+                await asyncio.sleep(0)
+        assert listener._waiting
+        asking.cancel()
+        await running.until(lambda: not listener._waiting and running.published["published"] == 1)
+        assert asking.cancelled() and not listener._text
+
+
+async def test_slashes_stay_as_they_are_where_the_crawl_keeps_them(tmp_path):
+    neighbours, serving, crawl = await both(tmp_path, crawl__fold_slashes=False)
+    neighbours.pages["/a//b.html"] = "text"
+    async with serving, crawl() as running:
+        assert neighbours.reads["/a//b.html"] == 1
+        assert (await running.ask("POST", "/indexnow", json=indexed(neighbours, "/a//b.html")))[0] == 202
+        await running.until(lambda: running.published["in_time"] == 1)
+        assert neighbours.reads["/a//b.html"] == 2 and not neighbours.reads["/a/b.html"]
+
+
 async def test_urls_of_a_host_are_so_many_an_hour(tmp_path):
     neighbours, serving, crawl = await both(tmp_path, publish__host_urls=2)
     async with serving, crawl() as running:
@@ -152,6 +261,55 @@ async def test_a_site_publishes_with_its_token_its_own_urls_only(tmp_path):
         assert neighbours.reads["/new.html"] == 1
         for wrong in ({"claim": "x"}, {"every": -1}, {"deadline": "soon"}, {"urls": 7}, {"urls": [7]}):
             assert (await running.ask("POST", "/publish", json={**body, **wrong}, headers=BEARER))[0] == 400
+
+
+async def test_many_urls_are_taken_some_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(publishing, "AT_ONCE", 2)
+    neighbours, serving, crawl = await both(tmp_path)
+    async with serving, crawl() as running:
+        before = running.single.loops[0].turns
+        own = [neighbours.url(f"/p{page}.html") for page in (0, 1, 2, 3, 4, 1)]
+        found, refused = await running.single.publishing.sift(
+            [*own, "no url", "http://10.0.0.1/", "http://other.example/"]
+        )
+        assert found == own[:5] and [url for url, _ in refused] == [
+            "no url",
+            "http://10.0.0.1/",
+            "http://other.example/",
+        ]
+        assert await running.single.publishing.publish(found, running.single.publishing.said({}, sure=True)) == []
+        assert running.published["published"] == 5 and running.single.loops[0].turns >= before + 3
+        await running.until(lambda: running.published["in_time"] == 5)
+        assert all(neighbours.reads[f"/p{page}.html"] == 2 for page in range(5))
+
+
+async def test_a_token_is_worth_nothing_for_another_site_of_the_crawl(tmp_path):
+    neighbours, serving, crawl = await both(tmp_path, crawl__scope="any")
+    async with serving, crawl() as running:
+        other = neighbours.url("/p1.html").replace("127.0.0.1", "127.0.0.2")
+        body = {"urls": [neighbours.url("/p1.html"), other]}
+        status, text = await running.ask("POST", "/publish", json=body, headers=BEARER)
+        (refused,) = json.loads(text)["refused"]
+        assert status == 200 and refused["url"] == other and "which the token is for" in refused["why"]
+        assert running.published["published"] == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "site", "own"),
+    [
+        ("example.org", "example.org", True),
+        ("www.example.org", "example.org", True),
+        ("example.org", "example.org:8080", True),
+        ("notexample.org", "example.org", False),
+        ("example.org", "www.example.org", False),
+        ("org", "example.org", False),
+        ("[::1]", "[::1]", True),
+        ("[::2]", "[::1]", False),
+        ("example.org.evil.example", "example.org", False),
+    ],
+)
+def test_which_hosts_belong_to_a_site(host, site, own):
+    assert _belongs(host, site) is own
 
 
 async def test_a_lying_publisher_loses_its_orders_and_an_honest_one_keeps_them(tmp_path):

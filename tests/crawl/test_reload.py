@@ -11,41 +11,40 @@ from hypothesis import strategies as st
 from configs.schema import Budget, Crawl, Fetch, Log, Opic, Politeness, Refresh, Settings
 from crawl.reload import merged
 from lab.child import running
-from tests.crawl.face import started, until
+from tests.crawl.face import said, started, until
 
 
 def test_what_can_change_does_and_what_cannot_stays():
     wanted = Settings(
         crawl=Crawl(confirm_dead=5.0, scope="any"),
-        refresh=Refresh(gamma=10.0, bandwidth=3.0, time_unit=7),
+        refresh=Refresh(gamma=10.0, bandwidth=3.0, time_unit=7, execution="scan"),
         fetch=Fetch(concurrency=3),
         politeness=Politeness(min_delay=9.0),
-        opic=Opic(spend_ratio=3.5, damping=0.5),
+        opic=Opic(spend_ratio=3.5, damping=0.5, window="auto"),
         log=Log(level="debug"),
         budgets=(Budget("a.example", 5),),
     )
     now, changed, left = merged(Settings(), wanted)
     assert sorted(changed) == [
-        "budgets", "crawl.confirm_dead", "log.level", "opic.spend_ratio", "politeness.min_delay", "refresh.bandwidth",
-        "refresh.gamma",
+        "budgets", "crawl.confirm_dead", "log.level", "opic.spend_ratio", "opic.window", "politeness.min_delay",
+        "refresh.bandwidth", "refresh.execution", "refresh.gamma", "refresh.time_unit",
     ]  # fmt: skip
-    assert sorted(left) == ["crawl.scope", "fetch.concurrency", "opic.damping", "refresh.time_unit"]
-    assert now.refresh == Refresh(gamma=10.0, bandwidth=3.0) and now.budgets == wanted.budgets
-    assert now.crawl == Crawl(confirm_dead=5.0) and now.fetch == Fetch() and now.opic == Opic(spend_ratio=3.5)
+    assert sorted(left) == ["crawl.scope", "fetch.concurrency", "opic.damping"]
+    assert now.refresh == wanted.refresh and now.budgets == wanted.budgets
+    assert now.crawl == Crawl(confirm_dead=5.0) and now.fetch == Fetch()
+    assert now.opic == Opic(spend_ratio=3.5, window="auto")
 
 
 def test_nothing_new_changes_nothing():
     assert merged(Settings(), Settings()) == (Settings(), [], [])
 
 
-@given(gamma=st.floats(0, 100), unit=st.integers(1, 86_400), level=st.sampled_from(["debug", "info", "error"]))
-def test_a_second_reading_has_only_what_stays_to_tell(gamma, unit, level):
-    wanted = Settings(refresh=Refresh(gamma=gamma, time_unit=unit), log=Log(level=level))
+@given(gamma=st.floats(0, 100), damping=st.floats(0.1, 0.9), level=st.sampled_from(["debug", "info", "error"]))
+def test_a_second_reading_has_only_what_stays_to_tell(gamma, damping, level):
+    wanted = Settings(refresh=Refresh(gamma=gamma), opic=Opic(damping=damping, window=3.0), log=Log(level=level))
     now, _, left = merged(Settings(), wanted)
     assert merged(now, wanted) == (now, [], left)
-    assert now == msgspec.structs.replace(
-        wanted, refresh=msgspec.structs.replace(wanted.refresh, time_unit=Refresh().time_unit)
-    )
+    assert now == msgspec.structs.replace(wanted, opic=msgspec.structs.replace(wanted.opic, damping=Opic().damping))
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +65,12 @@ def test_a_daemon_reads_its_settings_on_sighup_and_goes_on(web, tmp_path):
             daemon.send_signal(signal.SIGHUP)
             return daemon.stderr.readline()
 
-        told = hup('[refresh]\ngamma = 20.0\n[log]\nlevel = "warning"\n')
-        assert told.endswith("settings read again: refresh.gamma changed\n")
+        told = hup('[refresh]\ngamma = 20.0\nexecution = "scan"\n[log]\nlevel = "warning"\n')
+        assert told.endswith("settings read again: refresh.execution, refresh.gamma changed\n")
+        until(lambda: said("status", "--data", data)["execution"]["by"] == "scan")
         told = hup("[refresh]\ngamma = 200.0\n")
         assert "nothing changed" in told and "[refresh] gamma: expected a percentage" in told
-        told = hup('[refresh]\ngamma = 20.0\n[log]\nlevel = "warning"\n[fetch]\nconcurrency = 3\n')
+        told = hup('[refresh]\ngamma = 20.0\nexecution = "scan"\n[log]\nlevel = "warning"\n[fetch]\nconcurrency = 3\n')
         assert told.endswith("settings read again: nothing changed\n")
         assert daemon.stderr.readline().endswith("need a restart, and stay as they were: fetch.concurrency\n")
         until(lambda: (data / "run").exists())

@@ -9,8 +9,10 @@ import pytest
 
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Refresh, Settings, Store
-from crawl.turn.due_pages import DEBT, LEAST_BURST, Governor
-from crawl.turn.pace import DAY
+from crawl.turn.due_pages import DEBT, LEAST_BURST, SLACK, Governor
+from crawl.turn.pace import DAY, Interval
+from metadata.states import HASTENED
+from refresh.ahead import Ahead
 from tests.crawl.rig import Crawl, in_memory_partition, url
 from tests.crawl.test_pace import Web, assert_exact, reborn
 from tests.crawl.test_promised import edit
@@ -55,6 +57,18 @@ def test_pages_in_a_line_are_read_before_what_is_due_later_takes_the_bandwidth(e
     assert min(reads[one] for one in SLOW + FAST) >= 4, reads
 
 
+@pytest.mark.parametrize("execution", ["folders", "scan"])
+def test_refresh_keeps_to_the_room_that_is_left(execution):
+    """Some pages are due, others would be next: together they are no more than may be ordered."""
+    crawl = crawl_of(places=64, execution=execution, bandwidth="48/day", max_interval=100 * DAY)
+    for page in SLOW[:5]:
+        date_in_30_seconds(crawl, page, hastened=True)
+    crawl.now += DAY / 3
+    crawl.room = 7
+    given = [len(crawl.turn()) for _ in range(5)]
+    assert max(given) <= 7 < sum(given), "there were more"
+
+
 def test_a_page_stays_in_its_line_when_the_clock_is_set_back():
     crawl = crawl_of(bandwidth="1000/s", min_interval=100 * DAY, max_interval=100 * DAY)
     for page in range(3):
@@ -84,6 +98,48 @@ def test_a_page_that_failed_keeps_the_time_of_its_retry_whatever_lies_in_a_folde
     crawl.turn()
     node.hold(node.partition.hosts_of[page], "")
     assert [one.url for one in crawl.turn()] == [SLOW[0]]
+
+
+def test_what_comes_early_and_finds_its_host_full_keeps_a_date_by_its_interval():
+    crawl = crawl_of(places=1, bandwidth="48/day", max_interval=100 * DAY)
+    crawl.submit(SLOW[0])
+    crawl.turn()
+    flags, due, early = crawl.node.columns["flags"], crawl.node.columns["due"], []
+    slow = [crawl.page(one)[1] for one in SLOW[1:]]
+    for _ in range(6):
+        crawl.now += DAY / 12
+        before = due[slow].copy()
+        crawl.turn()
+        early += [new for old, new in zip(before, due[slow], strict=True) if new < old]
+    assert early, "some came before their time, and are looked at again soon"
+    assert not (flags[slow] & HASTENED).any()
+
+
+def test_ahead_of_time_no_page_of_a_full_host_is_lost():
+    crawl = crawl_of(places=1)
+    agenda = crawl.node.planner.agenda
+    agenda.ahead = Ahead()
+    for page in range(crawl.node.columns.n):
+        agenda.ahead.put_after(page, 0)
+    for _ in range(30):
+        crawl.now += 1.0
+        crawl.turn()
+        assert len(agenda.ahead) + len(crawl.orders) == crawl.node.columns.n
+        for order in list(crawl.orders.values()):
+            crawl.answer(order)
+
+
+@pytest.mark.parametrize(("early", "deferred"), [(-0.1, False), (0.0, False), (SLACK / 2, False), (0.05, True)])
+def test_a_page_that_has_become_due_a_little_later_is_read_as_it_was_filed(early, deferred):
+    """early: share of its interval, as that is by now, before which it comes."""
+    crawl, told = crawl_of(bandwidth="100/day"), []
+    node, page = crawl.page(FAST[0])
+    row, seconds = node.partition.row(page), 10 * DAY
+    node.planner.pace.of_row = lambda row: Interval(seconds, "policy")
+    now = row.last_read + seconds * (1.0 - early)
+    edit(crawl, lambda node: told.append(node.planner.due._deferred(page, row, now)))
+    assert told == [deferred]
+    assert (node.columns["due"][page] == row.last_read + seconds) == deferred
 
 
 # Restarts and switches

@@ -335,6 +335,54 @@ def test_a_directory_goes_from_folders_to_a_scan_and_back():
     assert crawl.audit()["violations"] == []
 
 
+def switched(web, **refresh):
+    """The same crawl goes on with other settings, as on SIGHUP; driven until all pages are dated by them."""
+    crawl = web.crawl
+    chosen = msgspec.structs.replace(crawl.settings.refresh, **refresh)
+    crawl.settings = msgspec.structs.replace(crawl.settings, refresh=chosen)
+    crawl.node.follow(crawl.settings)
+    assert crawl.node.planner.next_time() <= crawl.now, "it is not waited for the next date"
+    for order in crawl.turn():
+        web.answer(order)
+    while crawl.node.planner.agenda.recount is not None:
+        for order in crawl.turn():
+            web.answer(order)
+    for order in crawl.turn():
+        web.answer(order)
+    return crawl.node.planner
+
+
+def test_the_execution_changes_while_it_runs_and_a_crash_finds_it_changed():
+    web = Web(bandwidth="100/day", regular=False)
+    web.run(2)
+    planner = switched(web, execution="scan")
+    assert isinstance(planner.due, Scanned) and isinstance(planner.promised._due, Scanned)
+    assert_ranked_as_rows_say(web.crawl)
+    assert all(99 <= reads <= 101 for reads in web.run(2)[1:])
+    assert_ranked_as_rows_say(web.crawl)
+    reborn(web, execution="scan")
+    assert_ranked_as_rows_say(web.crawl)
+    planner = switched(web, execution="folders", time_unit=60)
+    assert type(planner.due) is DuePages and RATE not in web.crawl.node.columns
+    assert planner.due.folders.unit_seconds == 60
+    assert all(99 <= reads <= 101 for reads in web.run(2)[1:])
+    read = np.flatnonzero(web.crawl.node.columns["state"][: web.crawl.node.columns.n] == State.READ)
+    assert (web.crawl.node.columns["due"][read] > 0).all(), "every page has a date"
+    planner = switched(web, time_unit=3600)
+    assert planner.due.folders.unit_seconds == 3600 and len(planner.due.folders) >= len(read) - len(web.crawl.orders)
+    assert all(98 <= reads <= 102 for reads in web.run(2)[1:])
+    assert_exact(web.crawl)
+    assert web.crawl.audit()["violations"] == []
+
+
+def test_what_promises_took_is_owed_over_a_switch():
+    web = Web(bandwidth="100/day", regular=False)
+    web.run(1)
+    web.crawl.node.planner.due.governor.credit = -40.0
+    planner = switched(web, execution="scan")
+    assert planner.due.governor.debt == pytest.approx(40.0, abs=1.0)
+
+
 def test_a_switch_of_policy_counts_at_the_next_turn():
     web = scanning(bandwidth="100/day", regular=False)
     web.run(2)

@@ -1,14 +1,25 @@
 """Subscriptions of a running crawl: pages are refreshed first, the notice says what changed, nothing is forgotten."""
 
+import asyncio
 import json
 import shlex
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from crawl.publish import notices
-from crawl.publish.watch import Watch, is_pattern
+from crawl.publish.compose import compose
+from crawl.publish.demand import AGAIN, TYPICAL, Demand
+from crawl.publish.rows import made
+from crawl.publish.watch import Watch, is_pattern, scan
+from crawl.unhurried import AT_A_TIME
+from metadata.states import State
+from refresh.subscriptions import lead
 from tests.crawl.neighbours import Neighbours, crawling
+from tests.crawl.rig import Crawl, url
+from wire.clock import ManualClock
 from wire.errors import InputError
 
 EVERY = 60.0
@@ -91,10 +102,10 @@ async def test_they_survive_the_process_and_end_when_told(tmp_path):
             number = await running.single.subscribed.subscribe(
                 neighbours.url("/p1.html"), EVERY, neighbours.url("/notice")
             )
-            before = running.single.subscribed.listed()
+            before = list(running.single.subscribed.listed())
         neighbours.pages["/p1.html"] = "changed while nobody looked"
         async with crawling(tmp_path / "d", neighbours) as running:
-            assert running.single.subscribed.listed() == before
+            assert list(running.single.subscribed.listed()) == before
             bring_forward(running, number)
             await running.until(lambda: neighbours.notices)
             assert neighbours.notices[0]["changed"] == 1
@@ -102,15 +113,13 @@ async def test_they_survive_the_process_and_end_when_told(tmp_path):
             assert not await running.single.subscribed.unsubscribe(number)
             assert not running.single.watch.on
         async with crawling(tmp_path / "d", neighbours) as running:
-            assert running.single.subscribed.listed() == []
+            assert list(running.single.subscribed.listed()) == []
 
 
 async def test_a_thousand_subscriptions_take_one_heap_and_miss_nothing(tmp_path):
     neighbours = Neighbours()
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
         subscribed = running.single.subscribed
-        import asyncio
-
         tasks = len(asyncio.all_tasks())
         made = [
             subscribed.subscribe(neighbours.url(f"/p{i % 5}.html"), 86_400.0, neighbours.url("/notice"))
@@ -138,20 +147,42 @@ async def test_what_cannot_be_subscribed_to(tmp_path):
             (neighbours.url("/"), 3_600.0, "mail 'unclosed", "--notify"),
             ("no url", 3_600.0, neighbours.url("/notice"), "no url"),
             ("p*", 3_600.0, neighbours.url("/notice"), "pattern"),
+            (neighbours.url("/\udcff*"), 3_600.0, neighbours.url("/notice"), "not text"),
+            (neighbours.url("/"), 3_600.0, "cat \udcff", "not text"),
         ):
             with pytest.raises(InputError, match=why):
                 await subscribe(target, every, notify)
-        assert running.single.subscribed.listed() == []
+        assert await subscribe(neighbours.url("/"), 3_600.0, "cat") and list(running.single.subscribed.listed())
+        assert await running.single.subscribed.unsubscribe(next(iter(running.single.subscribed.rows)))
+        assert list(running.single.subscribed.listed()) == []
 
 
 async def test_a_command_gets_json_and_nothing_of_it_is_left(tmp_path):
     out = tmp_path / "got"
     script = f"import sys, pathlib; pathlib.Path({str(out)!r}).write_text(sys.stdin.read())"
-    assert await notices.run([sys.executable, "-c", script], {"a": "é; rm -rf"}) == ""
+    assert await notices.run([sys.executable, "-c", script], '{"a": "é; rm -rf"}'.encode()) == ""
     assert json.loads(out.read_text()) == {"a": "é; rm -rf"}
-    assert await notices.run([sys.executable, "-c", "raise SystemExit(3)"], {}) == "exit code 3"
-    assert "cannot be run" in await notices.run([str(tmp_path / "nothing")], {})
-    assert await notices.run([sys.executable, "-c", "import time; time.sleep(60)"], {}, seconds=0.5) == "timeout"
+    assert await notices.run([sys.executable, "-c", "raise SystemExit(3)"], b"") == "exit code 3"
+    assert "cannot be run" in await notices.run([str(tmp_path / "nothing")], b"")
+    assert await notices.run([sys.executable, "-c", "import time; time.sleep(60)"], b"", seconds=0.5) == "timeout"
+
+
+def is_running(process: str) -> bool:
+    """A zombie that nobody waits for does not."""
+    try:
+        return ") Z " not in Path(f"/proc/{process}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_children_of_a_command_end_with_it(tmp_path):
+    child = tmp_path / "child"
+    command = ["sh", "-c", f"sleep 60 & echo $! > {shlex.quote(str(child))}"]
+    assert asyncio.run(notices.run(command, b"{}")) == ""
+    tries = 0
+    while is_running(child.read_text().strip()):
+        time.sleep(0.01)
+        assert (tries := tries + 1) < 2_000
 
 
 async def test_a_command_is_told(tmp_path):
@@ -182,6 +213,59 @@ async def test_notices_of_a_paused_host_pile_up_nothing(tmp_path):
         await running.until(lambda: not running.single.subscribed.subscriptions.overdue)
 
 
+async def test_a_notice_of_many_pages_leaves_others_their_turn():
+    crawl = Crawl.in_memory(refreshing=True)
+    pages = [url(0, page) for page in range(3 * AT_A_TIME)]
+    crawl.submit(*pages)
+    while orders := crawl.turn() or list(crawl.orders.values()):
+        for order in orders:
+            crawl.answer(order)
+    crawl.watch = Watch()
+    crawl.watch.add("http://h0.example/*")
+    for target, page in scan(crawl.node.partition, crawl.watch.targets):
+        crawl.watch.take(target, page)
+    crawl.clock = ManualClock(crawl.now)
+    hidden, was_there = crawl.page(pages[-1])[1], crawl.page(pages[-2])[1]
+    for page in (hidden, was_there):
+        crawl.node.partition.states[page] = State.DISALLOWED
+    pages.pop()
+    row = made("http://h0.example/*", EVERY, "http://h1.example/", crawl.now, True)
+    row = _replace(row, seen=dict.fromkeys((*range(10), was_there), b"old"))
+    turns = []
+
+    async def others():
+        while True:
+            turns.append(1)
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(others())
+    notice = await compose(crawl, 7, row, crawl.now + 5.0, crawl.now)
+    task.cancel()
+    assert len(turns) >= 3
+    said = json.loads(notice.body)
+    assert [page["url"] for page in said["pages"]] == pages and said["subscription"] == 7 and said["in_time"]
+    assert said["changed"] == len(pages) == len(notice.seen) and not notice.missed
+    assert [page["new"] for page in said["pages"]] == [False] * 10 + [True] * (len(pages) - 11) + [False]
+
+
+async def test_a_notice_is_begun_early_enough_for_all_that_is_promised_of_its_hosts():
+    crawl = Crawl.in_memory(refreshing=True)
+    crawl.submit(*(url(0, page) for page in range(40)), url(1))
+    crawl.turn()
+    crawl.watch, crawl.clock = Watch(), ManualClock(crawl.now)
+    targets = [url(0, page) for page in range(30)] + [url(1)]
+    for target in targets:
+        crawl.watch.add(target)
+        _, page = crawl.page(target)
+        crawl.watch.take(target, page)
+    demand, delay = Demand(crawl), crawl.settings.politeness.min_delay + TYPICAL
+    assert demand.lead(targets[0]) == lead([(1, delay)]), "nobody has counted yet"
+    assert await demand.count(targets) and not await demand.count(targets)
+    assert demand.lead(targets[0]) == lead([(30, delay)]) and demand.lead(targets[-1]) == lead([(1, delay)])
+    crawl.clock.advance(AGAIN)
+    assert not await demand.count(targets), "no host has more than before"
+
+
 def test_the_watch_finds_the_targets_of_a_url_by_its_origin():
     watch = Watch()
     for target in ("http://a.example/x/*", "http://b.example/*", "*/common/*", "http://a.example/q?a=1"):
@@ -189,8 +273,9 @@ def test_the_watch_finds_the_targets_of_a_url_by_its_origin():
     assert set(watch.targets("http://a.example/x/common/1")) == {"http://a.example/x/*", "*/common/*"}
     assert set(watch.targets("http://a.example/q?a=1")) == {"http://a.example/q?a=1"}
     assert not list(watch.targets("http://a.example/qxa=1")) and not is_pattern("http://a.example/q?a=1")
-    watch.born(5, ["http://b.example/1", "http://c.example/"])
-    assert watch.pages("http://b.example/*") == [5]
+    for page, new in enumerate(("http://b.example/1", "http://c.example/"), 5):
+        watch.born(page, new)
+    assert watch.pages("http://b.example/*") == [5] and watch.count("http://b.example/*") == 1
     for target in ("http://a.example/x/*", "http://b.example/*", "*/common/*", "http://a.example/q?a=1") * 2:
         watch.drop(target)
     assert not watch.on and not watch.patterns and not list(watch.targets("http://b.example/1"))

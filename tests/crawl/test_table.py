@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawl.looks.table import FARTHEST, QUIET, bounded, telling
+from crawl.looks.table import FARTHEST, QUIET, bounded, fields, table, telling
 from crawl.looks.trust import MOST_DAILY, sentences
 from opic import confidence
 
@@ -21,6 +21,28 @@ def test_lines_that_say_nothing_are_left_out():
     assert telling(status) == {"known": 0, "running": False}
     news = {"queue": {"scout": 3, "discover": 0}, **dict.fromkeys(QUIET, 2)}
     assert telling(news) == news
+
+
+@pytest.mark.parametrize(
+    "by, names, figures",
+    [
+        ("importance", ["importance", "cash"], ["4", "0.5"]),
+        ("cash", ["cash", "importance"], ["0.5", "4"]),
+        ("stale", ["stale", "importance"], ["3", "4"]),
+    ],
+)
+def test_two_columns_of_top_never_say_the_same(by, names, figures):
+    score = 4.0 if by == "importance" else 3.0
+    page = {"url": "http://a.example/", "importance": 4.0, "cash": 32_768, "reads": 1, "score": score}
+    row = {**page, **dict.fromkeys(("change_rate", "next_read")), "convergence": 2.0, "error_bound": 2.0}
+    head, line, *_ = table([row], by).splitlines()
+    assert head.split()[:2] == names and line.split()[:2] == figures
+    assert head.index(" url") == line.index(" http")
+
+
+def test_names_of_fields_end_in_one_column():
+    lines = fields({"a": 1, "refresh_per_second": 2.5, "state": "read"}).splitlines()
+    assert {line.index("  ", len(line) - len(line.lstrip())) for line in lines} == {len("refresh_per_second")}
 
 
 def test_growth_is_told_in_percent():

@@ -7,6 +7,7 @@ import pytest
 
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Settings
+from crawl.looks.summary import summary
 from crawl.looks.views import View, stamp
 from crawl.looks.why import why
 from tests.crawl.rig import START, Crawl, pages, report, url
@@ -55,6 +56,19 @@ def test_a_page_never_read():
     nothing = ("kind", "http_status", "error", "change_rate", "interval_s", "first_read", "last_read", "last_change",
                "next_read", "out_links", "signature")  # fmt: skip
     assert {said[name] for name in nothing} == {None} and (said["reads"], said["changes"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [("http-404", True), ("robots-disallowed", True), ("blocked-address", False)],
+)
+def test_what_failed_for_good_says_when_it_is_tried_once_more(error, again):
+    crawl = crawl_of(refreshing=True)
+    crawl.fail(crawl.order(url(0)), error, status=404 if error == "http-404" else 0)
+    crawl.turn()
+    said, due = row(crawl, url(0)), int(crawl.node.columns["due"][0])
+    assert said["next_read"] == (stamp(due) if again else None) and bool(due > START) == again
+    assert said["interval_s"] is None
 
 
 def test_every_state_has_its_word():
@@ -124,6 +138,7 @@ def test_hosts_are_counted():
     assert {name: first[name] for name in ("pages", "read", "unread", "errors", "held")} == {
         "pages": 3, "read": 1, "unread": 1, "errors": 1, "held": None,
     }  # fmt: skip
+    assert summary([crawl.node])["held_hosts"] == {"paused": 1}
     assert hosts["h5.example"]["held"] == "paused" and hosts["h5.example"]["pages"] == 1
     assert sum(one["importance"] for one in hosts.values()) == pytest.approx(4, rel=1e-4)
 
@@ -208,14 +223,19 @@ def test_a_crawl_without_pages_has_views():
 # Why
 
 
+READ = "It was read last at 2023-11-14T22:13:20Z (HTTP 200)."
+
+
 @pytest.mark.parametrize(
     ("target", "because"),
     [
-        (url(0), "It was read last at 2023-11-14T22:13:20Z (HTTP 200)."),
+        (url(0), READ),
         (url(0, 1), "An order to read it is out."),
         (url(0, 2), "Its last order failed temporarily (timeout); it is tried again at 2023-11-14T22:13:29Z."),
         (url(0, 3), "Its last order failed for good (http-404)."),
         (url(0, 4), "robots.txt of its host forbids it."),
+        (url(0, 5), f"{READ} Its body was cut at [fetch] max_body: links behind it are not known."),
+        (url(0, 6), f"{READ} Its body ended early: links behind it are not known."),
         (url(9, 9), "It is never read: its host is not among the seeds' (scope)."),
         (url(9, 1), "No page read so far links to it, and nobody submitted it."),
     ],
@@ -227,6 +247,8 @@ def test_why(target, because):
     crawl.fail(crawl.order(url(0, 2)), "timeout", retry_in=9.0)
     crawl.fail(crawl.order(url(0, 3)), "http-404", status=404)
     crawl.fail(crawl.order(url(0, 4)), "robots-disallowed")
+    crawl.answer(crawl.order(url(0, 5)), [], kind=Kind.HTML, signature=b"", truncated="length")
+    crawl.answer(crawl.order(url(0, 6)), [], kind=Kind.HTML, signature=b"", truncated="disconnect")
     crawl.turn()
     with crawl.views() as views:
         said = why(views, target, START)

@@ -82,6 +82,20 @@ async def test_a_page_names_its_hub_in_a_header(tmp_path):
             assert running.single.websub is None
 
 
+async def test_a_page_names_its_hub_in_html_unless_a_header_names_one(tmp_path):
+    neighbours = Neighbours()
+    async with neighbours.serving():
+        said = f'<link rel="hub" href="{neighbours.url("/hub")}"><link rel="self" href="/p3.html">'
+        neighbours.pages["/p2.html"] = neighbours.pages["/p4.html"] = f"<html><head>{said}</head>"
+        header = f'<{neighbours.url("/hub")}>; rel="hub", <{neighbours.url("/p5.html")}>; rel="self"'
+        neighbours.headers["/p4.html"] = {"Link": header}
+        async with crawling(tmp_path / "d", neighbours, publish__websub=True) as running:
+            await running.until(lambda: len(neighbours.asked) >= 2)
+            assert {asked["hub.topic"] for asked in neighbours.asked} == {
+                neighbours.url("/p3.html"), neighbours.url("/p5.html"),
+            }  # fmt: skip
+
+
 async def test_what_is_not_signed_right_is_ignored_but_acknowledged(tmp_path):
     neighbours = Neighbours()
     async with neighbours.serving():
@@ -168,6 +182,16 @@ async def test_a_delivery_speaks_for_the_feeds_own_host_alone(tmp_path):
             await running.until(lambda: running.published["in_time"] == 1)
             assert running.published["published"] == 1, "the feed; nothing is said of another host's pages"
             assert running.single.nodes[0].promises.publications.room("127.0.0.9") == MOST_WAITING
+
+
+async def test_a_page_names_no_topic_of_another_host(tmp_path):
+    neighbours = Neighbours()
+    options = {"publish__websub": True, "crawl__scope": "any"}
+    async with neighbours.serving(), crawling(tmp_path / "d", neighbours, **options) as running:
+        websub, hub = running.single.websub, neighbours.url("/hub")
+        websub.discovered(neighbours.url("/p1.html"), [hub], "http://127.0.0.9/victim")
+        websub.discovered(neighbours.url("/p2.html"), [hub], neighbours.url("/p3.html"))
+        assert {row.topic for row in websub._rows.values()} == {neighbours.url("/p1.html"), neighbours.url("/p3.html")}
 
 
 async def test_a_hub_is_asked_one_thing_at_a_time_and_left_alone_when_it_asks_for_that(tmp_path):

@@ -59,6 +59,41 @@ def test_a_crawl_that_does_not_refresh_says_so():
     assert "This crawl does not refresh" in because(crawl_of(refreshing=False), url(0))
 
 
+def test_it_names_what_holds_a_page_back():
+    """Politeness, a person, death; robots.txt, scope and failures: test_views.py; budgets: test_budgets.py."""
+    crawl = crawl_of(bandwidth=0.001)
+    crawl.submit(url(0), url(1))
+    crawl.turn()
+    crawl.answer(crawl.order(url(0)), [url(1), url(2)], host_next=crawl.now + 90.0, host_failures=3)
+    crawl.fail(crawl.order(url(1)), "http-404", status=404)
+    crawl.turn()
+    assert "is left alone until" in because(crawl, url(0)) and "(3 failures in a row)" in because(crawl, url(0))
+    assert "It is tried once more" in because(crawl, url(1))
+    crawl.now += 91.0
+    assert "left alone" not in because(crawl, url(0)), "its time has come"
+    crawl.now += DAY
+    crawl.submit(url(1))
+    crawl.turn()
+    crawl.fail(crawl.order(url(1)), "http-404", status=404)
+    crawl.turn()
+    assert "It is dead: 404 or 410 twice" in because(crawl, url(1))
+    number = crawl.page(url(2))[0].partition.hosts_of[crawl.page(url(2))[1]]
+    crawl.node.hold(number, "paused")
+    assert "Host h2.example is paused by a person." in because(crawl, url(2))
+
+
+def test_an_unread_page_is_told_how_much_discovery_gets():
+    for gamma, named in (("auto", True), (30.0, False)):
+        crawl = crawl_of(bandwidth=0.001, gamma=gamma)
+        crawl.submit(url(0))
+        crawl.turn()
+        crawl.node.hold(crawl.node.partition.hosts.numbers["h2.example"], "paused")
+        crawl.answer(crawl.order(url(0)), [url(1), url(2), url(2, 5)], signature=bytes(16))
+        crawl.turn()
+        said = because(crawl, url(2, 5))
+        assert "waits to be read" in said and ("of the orders now (gamma = auto)" in said) is named
+
+
 def test_a_date_that_evidence_set_is_told():
     crawl = crawl_of(bandwidth=0.001)
     node = crawl.node

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawl.warehouse.stats import Spread, nesting, stats, told
+from crawl.warehouse.stats import Spread, _Documents, nesting, stats, told
+from metadata.rows import VersionRow
 from tests.crawl.rig import Crawl
-from tests.crawl.warehouse import ANY, BOOKS, DTD, FEED, NOTE, fill
+from tests.crawl.warehouse import ANY, BOOK, BOOKS, DTD, FEED, NOTE, fill
+from wire.messages import Kind
 
 
 @given(st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e9)), min_size=1, max_size=200))
@@ -28,6 +30,13 @@ def test_a_spread_is_exact_but_for_quantiles_and_those_are_near(numbers):
     for end, count in said["histogram"]:
         inside = [number for number in numbers if (end <= number < 2 * end if end else number == 0)]
         assert count == len(inside)
+
+
+def test_what_was_not_judged_alone_declares_nothing_that_is_known():
+    documents = _Documents()
+    for problems, tags in (((), 4), (("not judged alone: %x; is declared elsewhere",), 0), (("as a DTD: broken",), 0)):
+        documents.latest(DTD, VersionRow(b"", 0.0, Kind.DTD, problems=problems, tags=tags))
+    assert (documents.declared.count, documents.declared.most, documents.count["DTD"]) == (1, 4, 3)
 
 
 def test_an_empty_spread():
@@ -69,8 +78,14 @@ def test_the_numbers_of_a_known_crawl(partitions):
     assert found["documents"]["count"] == 4
     assert found["documents"]["validity"] == {"valid": 1, "invalid": 1, "unvalidated": 1, "no-grammar": 1}
     assert found["dtds"]["most_used"] == [(DTD, 2)] and found["dtds"]["nesting"] == {"1": 1, "2": 1}
+    assert (found["dtds"]["declared"]["count"], found["dtds"]["declared"]["mean"]) == (2, 1.0)
     versions = found["versions"]
     assert versions["count"] == 8 and versions["days_between"]["mean"] == 1.0
     assert (versions["changed_bytes"]["count"], versions["changed_bytes"]["least"]) == (2, 3.0)
     assert found["pages"]["XML"]["changed_reads"] == 1.0 and found["pages"]["HTML"]["changed_reads"] is None
     assert "XML pages to an HTML page: 1.333" in told(found)
+    rates = {kind: pages["change_rate"] for kind, pages in found["pages"].items()}
+    assert (rates["XML"]["count"], rates["HTML"]["count"]) == (1, 0), "of pages that were read twice or more"
+    node, page = crawl.page(BOOK)
+    assert rates["XML"]["mean"] == pytest.approx(node.partition.row(page).rate, rel=1e-5) and rates["XML"]["mean"] > 0
+    assert found["pages"]["XML"]["size"]["mean"] == pytest.approx(np.mean(sizes), rel=1e-4)

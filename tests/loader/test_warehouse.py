@@ -233,6 +233,12 @@ def test_what_is_broken_stays_broken_whatever_it_is_called(page: Page, body: str
     assert (report.state, report.error, document) == (LoadState.FAILED, "not-well-formed", None)
 
 
+def test_what_declares_elements_is_a_dtd_though_it_names_what_others_declare(page: Page) -> None:
+    document, report = read_alone(page, "<![IGNORE[ %more; ]]><!ELEMENT r EMPTY>", D + "r.dtd", kind=Kind.DTD)
+    assert report.state is LoadState.LOADED and document is not None
+    assert (document.verdict, document.problems, document.tags) == (Verdict.NO_GRAMMAR, (), 1)
+
+
 def test_the_media_type_of_entities_stands_for_content_too(page: Page) -> None:
     """RFC 7303: application/xml-external-parsed-entity; a DTD's own type is for declarations only."""
     for mime, form, error in (

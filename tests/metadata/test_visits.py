@@ -50,6 +50,9 @@ FAULTY = msgspec.structs.replace(READ, fault="not-well-formed", error="not-well-
         (said(signature=OLD), "missing-part", "missing-part", "missing-part"),
         (said(), None, "", ""),
         (said(), "missing-part", "missing-part", "missing-part"),
+        (said(truncated="length", signature=b""), None, "too-large", "too-large"),
+        (said(truncated="disconnect", signature=b""), "", "truncated", "truncated"),
+        (said(truncated="length", signature=b""), "not-well-formed", "not-well-formed", "not-well-formed"),
         (said(status=301, location="http://h.example/2", signature=b""), None, "", ""),
         (bad("timeout", final=False), None, "timeout", "not-well-formed"),
         (bad("http-404", status=404), None, "http-404", "not-well-formed"),
@@ -66,6 +69,9 @@ def test_a_load_that_ends_later_changes_what_it_has_said_and_nothing_else():
     assert with_fault(READ, "") == READ
     assert with_fault(FAULTY, "") == READ
     assert with_fault(READ, "not-well-formed") == FAULTY
+    cut = msgspec.structs.replace(READ, fault="too-large", error="too-large")
+    assert with_fault(cut, "") == cut, "the loader cannot know what it was not given"
+    assert with_fault(cut, "not-well-formed") == FAULTY
     assert with_fault(failed, "").error == "timeout"
     assert with_fault(failed, "missing-part").error == "missing-part"
 

@@ -33,6 +33,19 @@ def test_a_flood_of_one_publisher_leaves_the_others_their_turns():
     assert publications.release(100) == [4]
 
 
+def test_nothing_is_kept_of_a_publisher_whose_claims_are_settled():
+    """One of them by the plan, while it waited."""
+    publications = Publications(share=1)
+    for page in (1, 2):
+        publications.accept(claim(page))
+    assert publications.release(9) == [1]
+    for page in (2, 1):
+        publications.settled(page, 1.0, True, True, False)
+    assert publications.release(9) == [] and not publications._publishers and not publications._turns
+    publications.accept(claim(3))
+    assert publications.release(9) == [3]
+
+
 def test_one_publisher_is_bounded():
     publications = Publications()
     assert publications.room("a") == MOST_WAITING

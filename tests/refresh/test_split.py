@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh.split import BandwidthMeter, Controller, Schedule, Turns
+from refresh.split import BandwidthMeter, Bursts, Capacity, Controller, Schedule, Turns
 
 
 def orders(turns, gamma, frees, host=0):
@@ -100,21 +100,38 @@ def test_a_changed_rate_is_followed_within_ten_minutes():
 @given(st.lists(st.tuples(st.floats(0, 1e6), st.integers(0, 100)), max_size=100))
 def test_reads_are_neither_lost_nor_counted_twice_whatever_the_clock_does(events):
     meter = BandwidthMeter()
-    latest, kept = 0.0, []
+    time, last, kept = 0.0, None, []
     for now, reads in events:
-        latest = max(latest, now)
+        time = now if last is None else time + max(now - last, 0.0)
+        last = now
         meter.count(now, reads)
-        kept.append((latest // 10, reads))
-    expected = sum(reads for bucket, reads in kept if bucket >= (latest - 600) // 10)
-    span = max(latest - max(kept[0][0] * 10, (latest - 600) // 10 * 10), 10.0) if kept else 1.0
+        kept.append((time // 10, reads))
+    expected = sum(reads for bucket, reads in kept if bucket >= (time - 600) // 10)
+    span = max(time - max(kept[0][0] * 10, (time - 600) // 10 * 10), 10.0) if kept else 1.0
     assert meter.rate(0.0) >= expected / (span + 10.0) * (1 - 1e-9)
     assert meter.rate(0.0) <= expected / max(span - 10.0, 10.0) * (1 + 1e-9)
 
 
-def test_a_set_value_is_taken_as_it_is():
-    meter = BandwidthMeter(fixed=2.5)
-    meter.count(0.0, 10_000)
-    assert meter.rate(0.0) == meter.rate(1e9) == 2.5
+BACK = (0.0, 3600.0, 86_400.0, 10 * 365 * 86_400.0)
+
+
+@pytest.mark.parametrize("back", BACK)
+def test_a_clock_that_is_set_back_changes_no_measure(back):
+    """Ten reads a second, all the time."""
+    meter, bursts, capacity = BandwidthMeter(), Bursts(), {busy: Capacity() for busy in (False, True)}
+    for second in range(7200):
+        now = 1e9 + second - (back if second >= 1000 else 0.0)
+        meter.count(now, 10)
+        bursts.count(now, 10)
+        for busy, one in capacity.items():
+            one.count(now, 10, busy)
+    assert meter.rate(now) == pytest.approx(10.0, rel=0.02)
+    assert [one.rate() for one in capacity.values()] == pytest.approx([10.0, 10.0], rel=0.12)
+    assert bursts.rate(now) == pytest.approx(10.0 * 7200 / Bursts.MEMORY, rel=0.02)
+    for _ in range(7 * 24):
+        now += 3600.0
+        bursts.count(now, 0)
+    assert bursts.rate(now) < 0.1 * 10.0 * 7200 / Bursts.MEMORY, "it forgets, whatever time it is"
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.floats(0, 100)), min_size=1, max_size=6, unique_by=lambda p: p[0]))

@@ -62,6 +62,7 @@ WRONG: list[tuple[type, dict[str, Any]]] = [
     *((kind, {**base, "epoch": -1}) for kind, base in VALID[:5]),
     *((FetchOrder, {**ORDER, name: -1}) for name in ("depth", "attempt")),
     *((FetchOrder, {**ORDER, "not_before": time}) for time in (math.nan, math.inf)),
+    *((FetchOrder, {**ORDER, "deadline": time}) for time in (math.nan, math.inf)),
     *((PageReport, {**REPORT, name: -1}) for name in ("status", "size", "bytes", "host_failures")),
     *((PageReport, {**REPORT, name: math.nan}) for name in ("started", "ended", "retry_at", "host_next")),
     *((PageReport, {**REPORT, name: math.inf}) for name in ("started", "ended", "retry_at", "host_next")),

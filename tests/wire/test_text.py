@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.text import ELLIPSIS, printable
+from wire.text import ELLIPSIS, counted, printable
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
 
@@ -63,3 +63,8 @@ def test_one_safe_line_within_the_limit(text: str, limit: int) -> None:
     assert all(c == " " or unicodedata.category(c)[0] not in "CZ" for c in shown)
     shown.encode()  # no surrogate is left
     assert printable(shown, limit) == shown
+
+
+@pytest.mark.parametrize("number, said", [(0, "0 pages"), (1, "1 page"), (2, "2 pages"), (1234, "1,234 pages")])
+def test_one_alone_is_no_plural(number: int, said: str) -> None:
+    assert counted(number, "page") == said

@@ -130,6 +130,13 @@ def test_the_longest_url() -> None:
     assert resolve("http://h/", url + "/../b") == "http://h/b"
 
 
+def test_a_refusal_is_no_work() -> None:
+    """A second or more each, where every blank is tried as the end of what stands before a user name."""
+    for text in ("x:/" + " " * (MAX_HREF - 3), " " * MAX_HREF, "x:" + " " * (MAX_HREF - 3) + "@") * 100:
+        with pytest.raises(InputError, match="not an absolute"):
+            canonical(text)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -305,6 +305,10 @@ def test_media_types() -> None:
     assert media_type("Text/HTML ; a=b; Charset = 'UTF-8' ; x") == ("text/html", "UTF-8")
     assert media_type("") == ("", "")
     assert media_type(";charset=x") == ("", "x")
+    assert media_type('a/b;charset=;charset="x') == ("a/b", "x")
+    blanks = " " * 1_000_000  # hours, where one place after the other is tried
+    assert media_type(f"a/b;charset={blanks};") == media_type(f"a/b;charset{blanks}") == ("a/b", "")
+    assert media_type(f"a/b;charset={blanks}x") == ("a/b", "x")
     assert media_type("text/html; charset") == ("text/html", "")
 
 

@@ -51,6 +51,29 @@ def urls(body: bytes | str, url: str = PAGE) -> list[str]:
     return [target for target, _ in links(body, url)]
 
 
+def test_hubs_and_the_url_that_they_call_the_page_by() -> None:
+    page = """<head><link rel="HUB nofollow" href=//hub.example/a><link rel=hub href="/b"><link rel=self href=feed>
+    <link rel=hub href=""><link rel=hub><link rel=hub href="javascript:x"><link rel=self href=second>
+    <base href="http://other.example/d/"></head><a rel=hub href=no>"""
+    one = found(page)
+    assert one == parsed(page) == found(page, pieces=7)
+    assert one.hubs == ("http://hub.example/a", "http://other.example/b", "http://other.example/d/")
+    assert one.topic == "http://other.example/d/feed" and one.links.urls == ("http://other.example/d/no",)
+    alone = found("<link rel=self href=feed><link rel=hubs href=x>")
+    assert alone == parsed("<link rel=self href=feed><link rel=hubs href=x>") and not alone.hubs and not alone.topic
+    many = found("".join(f"<link rel=hub href=//h{k}.example/>" for k in range(1000)))
+    assert 1 < len(many.hubs) <= 16
+
+
+def test_a_hub_is_told_on_each_page_of_a_folder() -> None:
+    cache = HrefCache()
+    for number in range(3):
+        assert found("<link rel=hub href=/hub>", f"http://a.example/p{number}", cache=cache).hubs == (
+            "http://a.example/hub",
+        )
+    assert not found("<p>", "http://a.example/p9", cache=cache).hubs
+
+
 def test_elements_and_their_kinds() -> None:
     page = """<!DOCTYPE html><html><head><title>a <a href=no></title>
     <link rel="Next" href=n1><link rel="canonical" href="/canon">

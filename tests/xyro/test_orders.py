@@ -350,6 +350,7 @@ def test_a_queued_order_is_lifted_ahead_of_all_that_is_due() -> None:
     assert queue.lift(promised(63, 9.0), "a")
     assert queue.lift(promised(62, 8.0), "a")
     assert queue.lift(promised(63, 7.0), "a"), "an earlier deadline counts, too"
+    assert not queue.lift(promised(63, 7.0), "a"), "as urgent already"
     assert not queue.lift(promised(62, 99.0), "a") and not queue.lift(order(62, SCOUT), "a")
     assert queue.counts() == (0, 2, 62, 0, 0) and queue.waiting("a") == 64
     assert [job[1].page for job in drain(queue)][:3] == [63, 62, 0]

@@ -597,3 +597,29 @@ async def test_a_raised_order_that_waits_for_robots_txt_can_still_be_dropped() -
         gate.set()
         await bench.settle()
         assert bench.told == [] and bench.script.urls == ["http://a/robots.txt"]
+
+
+@pytest.mark.parametrize("blocked", [False, True])
+async def test_an_order_whose_address_is_looked_up_is_raised_or_taken_back(blocked: bool) -> None:
+    async with Bench(Manners()).running() as bench:
+        await bench.read(order(0, "http://a/0"))  # robots.txt is known from here on
+        await bench.pass_time(40.0)
+        assert [report.page for report in bench.reports] == [0]
+        known = asyncio.Event()
+
+        async def address(url: str) -> str:
+            await known.wait()
+            return "a"
+
+        bench.script.address = address  # type: ignore[method-assign]
+        due = order(1, "http://a/1", Priority.REFRESH)
+        await bench.read(due)
+        bench.pool.submit([replace(due, priority=Priority.ORDERED, deadline=5.0, raised=True)])
+        bench.pool.submit([replace(due, priority=Priority.SCOUT, raised=True)])  # less urgent: nothing
+        dropped = bench.pool.drop("a") if blocked else []
+        assert [(one.page, one.priority) for one in dropped] == [(1, Priority.ORDERED)] * blocked
+        known.set()
+        await bench.read(order(2, "http://a/2", Priority.REFRESH))
+        await bench.pass_time(40.0)
+        told = [(report.page, report.priority) for report in bench.reports]
+        assert told == [(0, Priority.DISCOVER), *[(1, Priority.ORDERED)] * (not blocked), (2, Priority.REFRESH)]
