@@ -22,7 +22,7 @@ JITTER = 0.010
 """seconds by which two times of the log may be wrong (reliability.md I4)"""
 _SAME = ("state", "error", "http_status", "kind", "out_links", "signature")
 """columns of the export that do not depend on when and how often a page was read"""
-_CONTACT = re.compile(r"mailto:([a-z]+-\d+)")
+_CONTACT = re.compile(r"mailto:([a-z]+-\d+)@")
 
 
 class Request(NamedTuple):
@@ -41,7 +41,7 @@ class Request(NamedTuple):
 
 
 def requests_of(log: str, port: int) -> list[Request]:
-    """The requests in an access log (lab/access_log.py) of crawlers whose --contact was life()."""
+    """The requests in an access log (lab/access_log.py) of crawlers whose --contact was contact()."""
     found = []
     for line in log.splitlines():
         time, host, *_, agent, uri = line.split("\t")
@@ -51,8 +51,13 @@ def requests_of(log: str, port: int) -> list[Request]:
 
 
 def life(name: str, number: int) -> str:
-    """The --contact of the number-th process of a crawl."""
+    """The number-th process of a crawl."""
     return f"{name}-{number}"
+
+
+def contact(life: str) -> str:
+    """Its --contact."""
+    return f"{life}@crash.example"
 
 
 def violations(

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from lab.crash_check import life
+from lab.crash_check import contact, life
 from wire.clock import SystemClock
 from wire.errors import MachineError
 
@@ -65,7 +65,7 @@ class Crawl:
         if not self._begun and self.data.exists():
             self.audit()
         more = {} if snapshot_bytes is None else {"XYRO_STORE__SNAPSHOT_BYTES": str(snapshot_bytes)}
-        contact = ("--contact", life(self.name, self.lives))
+        named = ("--contact", contact(life(self.name, self.lives)))
         with self._log.open("ab") as log:
             return subprocess.Popen(  # noqa: S603  # our own interpreter, our own module
                 [
@@ -74,7 +74,7 @@ class Crawl:
                     *([] if self._begun else [self.entry]),
                     "--data",
                     self.data,
-                    *contact,
+                    *named,
                     *self.options,
                 ],
                 stdout=log,

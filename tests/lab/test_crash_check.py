@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.crash_check import LOST_PER_KILL, Request, life, requests_of, shortest_gap, violations
+from lab.crash_check import LOST_PER_KILL, Request, contact, life, requests_of, shortest_gap, violations
 
 DELAY = 0.5
 HOSTS = ("127.1.0.1:80", "127.1.0.2:80")
@@ -108,6 +108,6 @@ def test_reads_of_a_host_that_are_too_close_even_of_two_processes(name):
 
 def test_requests_of_reads_the_access_log_and_leaves_strangers_out():
     line = "12.500\t127.1.0.1\tGET\t200\ttext/html\t99\t1\t1\tXyro/0 (+mailto:{})\t/d1/p7.html\n"
-    log = line.format(life("rough", 7)) + line.format("you@example.org")
+    log = line.format(contact(life("rough", 7))) + line.format("you@example.org")
     assert requests_of(log, 8080) == [Request(12.5, "rough-7", "127.1.0.1:8080", "/d1/p7.html")]
     assert requests_of(log, 8080)[0].url == "http://127.1.0.1:8080/d1/p7.html"
