@@ -41,7 +41,7 @@ RETRIES_AT_ONCE = 512
 """most retries that one turn looks at"""
 LOOK_AGAIN = 30 * DAY
 """a page that failed for good is tried once more after this long (refreshing only)"""
-_GOOD, _FAILED_FOR_NOW = State.READ, State.ERROR
+_GOOD, _FAILED_TEMPORARILY = State.READ, State.ERROR
 _ERROR = int(State.ERROR)
 
 
@@ -188,7 +188,7 @@ class Agenda:
     ) -> tuple[int, float]:
         """(next read in seconds since 1970, 0 = none; weight of the page in S) after a report."""
         good = visit.state is _GOOD
-        if visit.state is _FAILED_FOR_NOW:
+        if visit.state is _FAILED_TEMPORARILY:
             return self._put_off(page, report, row, by)
         heavy = self._weight(by) if good else 0.0
         self.pace.replace(page, row, heavy, by.believed)
@@ -204,7 +204,7 @@ class Agenda:
         return due, heavy
 
     def _put_off(self, page: int, report: PageReport, row: RefreshRow | None, by: Basis) -> tuple[int, float]:
-        """The same of a page that failed for now: it keeps its place in S, and its time to be tried again."""
+        """The same of a page that failed temporarily: it keeps its place in S, and its time to be tried again."""
         heavy = row.weight if row is not None else 0.0
         self.pace.replace(page, row, heavy, by.believed)
         self.retry(page, report.retry_at)
