@@ -14,13 +14,13 @@ The loop, and who does what in it:
 
 A process's life:
 
-    lifespan.py     start, serve, stop; signals; the closing report     reload.py    settings read again on SIGHUP
-    data_dir.py     DIR/p0000 ...                                       given.py     DIR/crawl.toml: scope and focus
-    run_file.py     DIR/run: where the running process answers          api.py       its HTTP interface on loopback
-    http_json.py    JSON, as that and publish/ speak it                 health.py    GET /health
-    backup.py       a whole copy as of one commit
-    stopped.py      a crawl that does not run, to look at               seeds.py     what people hand in
-    progress.py, log.py   what a person sees meanwhile                  durations.py 7d, 1h
+    lifespan.py     start, serve, stop; signals; the closing report     reload.py     settings read again on SIGHUP
+    data_dir.py     DIR/p0000 ...                                       given.py      DIR/crawl.toml: scope and focus
+    run_file.py     DIR/run: where the running process answers          api.py        its HTTP interface on loopback
+    http_json.py    JSON, as that and publish/ speak it                 health.py     GET /health
+    backup.py       a whole copy as of one commit                       seeds.py      what people hand in
+    stopped.py      a crawl that does not run, to look at               durations.py  7d, 1h
+    progress.py, log.py   what a person sees meanwhile                  collector.py  Python's, of garbage
     unhurried.py    long work on the event loop, some at a time
 
 Rooms beside it:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import secrets
@@ -27,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from configs.schema import Settings
-from crawl import given, run_file
+from crawl import collector, given, run_file
 from crawl.api import Api, listen
 from crawl.data_dir import DataDir
 from crawl.guarding import check_contact, guard_of
@@ -94,19 +93,8 @@ def run(job: Job) -> Ended:
         data = _open(job, make=bool(seeds) or job.bounds.forever)
         stack.callback(data.close)
         given.remember(job.data, settings)
-        tune_collector()
+        collector.tune()
         return uvloop.run(_Life(job, seeds, signals, public).run(data, guard, listening))
-
-
-def tune_collector() -> None:
-    """For a process that lives long and makes few cycles: imports are spared, and what is young is looked at seldom.
-
-    Not too seldom: each parser of lxml that has a target is a cycle of some 20 objects and holds a libxml2 context. At
-    50,000 new objects 2,500 of them waited at once, and the heap swung by 13 MB.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 50, 50)
 
 
 def _public(settings: Settings) -> socket.socket | None:

@@ -36,13 +36,16 @@ _REFRESH, _DISCOVER, _SCOUT = Priority.REFRESH.value, Priority.DISCOVER.value, P
 
 
 class _Host:
-    """One host's orders, a first-in-first-out line per level, and its state."""
+    """One host's orders, a first-in-first-out line per level, and its state.
+
+    A line is a list: a deque is 624 bytes if it holds one order, and there are thousands of hosts with few.
+    """
 
     __slots__ = ("busy", "held", "in_rings", "lines", "name", "orders", "ready", "ready_at", "stamp")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.lines: list[deque[FetchOrder] | None] = [None] * _LEVELS
+        self.lines: list[list[FetchOrder] | None] = [None] * _LEVELS
         self.orders = 0
         self.ready_at = -math.inf
         self.ready = False
@@ -139,7 +142,7 @@ class OrderQueue:
         host.busy = True
         line = host.lines[level]
         assert line, "a ready host in a ring has an order of its level"
-        order = line.popleft()
+        order = line.pop(0)
         if not line:
             host.lines[level] = None
         host.orders -= 1
@@ -215,12 +218,12 @@ class OrderQueue:
         level = order.priority.value
         line = host.lines[level]
         if line is None:
-            line = host.lines[level] = deque()
+            line = host.lines[level] = []
         if level == _ORDERED and line:
             place = (bisect_left if front else bisect_right)(line, order.deadline, key=_DEADLINE)
             line.insert(place, order)
         elif front:
-            line.appendleft(order)
+            line.insert(0, order)
         else:
             line.append(order)
         self._counts[level] += 1

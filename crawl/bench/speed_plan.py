@@ -24,8 +24,8 @@ from statistics import median
 import numpy as np
 
 from configs.schema import Refresh
+from crawl import collector
 from crawl.data_dir import DataDir
-from crawl.lifespan import tune_collector
 from crawl.turn import due_pages
 from crawl.turn.due_pages import DuePages, Pages
 from crawl.turn.pace import DAY, Pace
@@ -139,7 +139,7 @@ def _scans(known: Known, orders: int, runs: int) -> bool:
 def _folders(partition: Partition, known: Known, orders: int, runs: int) -> bool:
     """All pages filed by the date that P1's law gives them; those that are due now have their rows on disk."""
     due, filed, first = _filed(partition, known, orders)
-    tune_collector()
+    collector.tune()
 
     def asked() -> None:
         found: list[int] = []

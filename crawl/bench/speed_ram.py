@@ -21,8 +21,8 @@ from itertools import count
 from pathlib import Path
 
 from configs.schema import Crawl, Settings
+from crawl import collector
 from crawl.data_dir import DataDir
-from crawl.lifespan import tune_collector
 from crawl.page_node import PageNode
 from crawl.turn.scope import Scope
 from crawl.turn.work import Work
@@ -150,7 +150,7 @@ def ram(urls: int, group: int, per_host: int) -> None:
     """Grow to `urls` known URLs; memory from the half on, rates at the end."""
     with tempfile.TemporaryDirectory(prefix="xyro-speed-") as directory:
         frontier = Frontier(Path(directory) / "data", MadeUpWeb(per_host), group)
-        tune_collector()
+        collector.tune()
         _grow(frontier, urls // 2)
         half = memory(), frontier.known
         points, cost = _grow(frontier, urls, watched=True)

@@ -1,0 +1,16 @@
+"""Python's cyclic garbage collector, as suits a crawl."""
+
+from __future__ import annotations
+
+import gc
+
+
+def tune() -> None:
+    """For a process that lives long and makes few cycles: imports are spared, and what is young is looked at seldom.
+
+    Not too seldom: each parser of lxml that has a target is a cycle of some 20 objects and holds a libxml2 context. At
+    50,000 new objects 2,500 of them waited at once, and the heap swung by 13 MB.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 50, 50)
