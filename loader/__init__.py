@@ -7,11 +7,14 @@ one a `Document` (the body and its judgement) for the warehouse. In between:
     parse      body -> events: unzipping, encodings, limits, lxml; every fault has a name
     xlinks     events -> links: XHTML, XLink, XInclude; the collector that all formats write into
     feeds      the same for RSS and Atom            sitemaps   the same for sitemaps and sitemap indexes
+    json_feed  what is no XML but read like them    outline    what one read saw of a document as a whole
     needs      the external parts a document asks for, answered from memory; stand-ins for well-known DTDs
+    catalog    well-known identifiers lead to local copies      slim   what a document takes from a DTD that many share
     parts      where the answers come from: shelf, library (what the warehouse has; library.py), or never
     modules    parts of documents that are read by themselves: nothing is held against them
     waiting    the documents that wait for parts, as a state table     bodies   their bodies, in memory or the library
     validate   body and parts -> verdict                                keep     both -> Document
+    schemas    the schemas a document names, made one by flatten        judge_process, judge_child   where they are run
     intake     the roof of the package: one page in, its reports out
 
 What always holds:

@@ -11,6 +11,7 @@ process.
     snapshot            hot state on disk, copied while it changes
     urlmap, hosts       URL -> page, exact; hosts, their counters and what politeness must remember
     manager             Partition: the commit group, recovery, snapshots
+    documents           the repository: every version of XML and DTDs, each body once
 
 What always holds: ids are dense, and only metadata knows the URL of an id; a reader sees its own process's unwritten
 groups; after a crash the directory opens as of the last synced batch.

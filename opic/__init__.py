@@ -5,6 +5,7 @@ that are spent now, a commit group at a time. What goes out: amounts for the chi
 histories, the importance of every page as if it were read now, and the pages worth spending next.
 
     cash        integer cash: how a page's cash is shared, the virtual page with its O(1) payout
+    focus       the virtual page pays classes of pages unlike shares
     importance  history by interpolation, read-time correction, default history of new pages, the OPIC clock
     choose      which pages to spend next: the threshold sweep and its rivals, one protocol for crawl and laboratory
     buckets     nearly the richest page: stacks (laboratory) and levels (crawl) by powers of two
@@ -21,8 +22,9 @@ histories, the importance of every page as if it were read now, and the pages wo
     adaptive    a window T that follows the rate at which the web changes
     names       selectors and history policies by name
     simulate    OPIC on a graph held in memory: reads against error (laboratory)
-    fast        the same in machine code
+    fast        the same in machine code        focus_world     the same under other terms: classes, weighted links
     discovery   a crawl that finds its graph from a seed, as the page node runs it (laboratory, tests)
+    arrays      names for the column types
     jit, spend_kernels, rank_kernels, rank_numpy     inner loops in machine code (numba, an extra), and their twins
 
 What always holds: no file, clock or randomness of its own (seeds and generators are arguments); cash is int64 and

@@ -23,7 +23,7 @@ the bandwidth B (reads per second), and the time now, always as an argument.
     due.py       pages foldered by the time unit of their next read
     scan.py      the pages with the greatest index, out of the columns
     split.py     gamma: how discovery and refresh share the orders, its schedule, its controller; B measured
-    plan.py      what to read next
+    plan.py      what to read next                      ahead.py   the same on a clock that jumps to what is due next
 
 Out: two numbers a page (a, b), an interval in seconds, the ids that are due, how many orders each side gets.
 

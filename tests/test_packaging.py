@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import configparser
 import os
 import re
@@ -12,6 +13,7 @@ import tomllib
 import zipfile
 from collections.abc import Iterator
 from email.parser import Parser
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -85,6 +87,14 @@ def test_all_lists_of_packages_are_one_list() -> None:
     folders = {".".join(room.parts) for room in rooms if room.parts[0] not in ("tests", ".venv")}
     assert set(PACKAGES) == folders
     assert PROJECT["tool"]["mypy"]["files"] == [name for name in PACKAGES if "." not in name]
+
+
+@pytest.mark.parametrize("room", PACKAGES)
+def test_the_map_of_a_package_names_all_its_modules(room: str) -> None:
+    folder = ROOT / room.replace(".", "/")
+    words = re.findall(r"[a-z_0-9]+[*]?", str(ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))))
+    modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "__main__"}
+    assert {name for name in modules if not any(fnmatch(name, word) for word in words)} == set()
 
 
 # What is locked

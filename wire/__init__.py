@@ -1,8 +1,9 @@
 """The floor that every package stands on: what is said between them, and in what words. It imports none of them.
 
 What comes in is the outside world in its raw forms: a URL as a person typed it or a page wrote it (`urls`), bytes from
-another node (`codec`), the time of day (`clock`), strings of strangers that must be shown (`text`). What goes out are
-values that need no second check: canonical URLs, frozen messages (`messages`) on a bus (`bus`), numbers of seconds.
+another node (`codec`), the time of day (`clock`), strings of strangers that must be shown (`text`), and whatever goes
+wrong (`errors` says whose fault it is). What goes out are values that need no second check: canonical URLs, frozen
+messages (`messages`) on a bus (`bus`), numbers of seconds.
 
 What always holds:
 

@@ -14,9 +14,10 @@ An order's life:
     guard.py       which must be ones that we may contact, checked on the address really connected to
     client.py      one connection a host; limits on time, bytes, headers and decompression
     fetcher.py     one request, no redirect followed: a redirect is a link, and the next hop an order of its own
-    decode.py, doctype.py, charset.py, scan.py, links.py, maintext.py
-                   its body is read while it arrives: coding undone, kind, encoding, links, signature
-    failures.py    what went wrong has a name, and the name a policy: wait, retries, whole host or not, final or not
+    decode.py, doctype.py, charset.py, scan.py, links.py, hrefs.py, nearby.py, maintext.py
+                   its body is read while it arrives: coding undone, kind, encoding, links, words near them, signature
+    failures.py    what went wrong has a name (aiohttp's by complaints.py), and the name a policy: wait, retries, whole
+                   host or not, final or not
     hubs.py        WebSub hubs that its headers, or its <link> elements, name
     reports.py     the answer and the policy become the report
 

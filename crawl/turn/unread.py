@@ -143,7 +143,7 @@ class Unread:
 
     @property
     def ready(self) -> int:
-        """The same without those of hosts that are shut for now."""
+        """The same without those of hosts that a blackout or a spent budget shuts."""
         if not self.limits.until:
             return self.waiting
         hosts = self.partition.hosts
