@@ -45,7 +45,7 @@ from wire.errors import MachineError
 KEY, TOKEN, OWNER = "0123456789abcdef", "a-token-of-this-site", "the-owner-of-this-crawl"
 BACKLOG = 5
 """due pages that each host has before anything is published"""
-FULL = 0.95
+LOADED = 0.95
 """share of what politeness allows for that was read, from which on hosts are loaded"""
 PATIENCE = 120.0
 """seconds until the crawl is loaded like that"""
@@ -332,7 +332,7 @@ def _report(single: Single, sites: Sites, load: dict[str, Any]) -> dict[str, Any
         "in the stated time": not late,
         "deadlines": not counts["late"] and not counts["overdue"],
         # a host without due pages at the end had unread ones: what counts is that politeness left no read over
-        "full load": (load["least_backlog_after"] > 0 or load["share_of_politeness"] >= FULL) and load["unread"] > 0,
+        "full load": (load["least_backlog_after"] > 0 or load["share_of_politeness"] >= LOADED) and load["unread"] > 0,
         "the liar's word": half > 0 and sites.lies[-1] - sites.lies[half - 1] == len(sites.lies) - half,
     }
     return {
