@@ -21,6 +21,9 @@ BIG = 200_000
 """bytes of a body from which on it is parsed in the thread: about 10 ms"""
 CROWDED = 2_000
 """reports that wait for a page node while documents whose parts came are held back: their bodies go along, packed"""
+FULL = 64 << 20
+"""bytes of bodies that wait to be parsed, from which on nothing more is read: the network can bring XML faster than one
+thread parses it, and a packed body is 200 times what it cost its server"""
 PAUSE = 0.02
 """seconds until a crowded page node is looked at again"""
 Told = LoadReport | Document | XmlPage
@@ -43,16 +46,22 @@ class LoadNode:
         signature_of: Callable[[int], bytes],
         is_named: Callable[[int], bool],
         stored: Callable[[PageReport], XmlPage | None] = lambda report: None,
+        eased: Callable[[], None] = lambda: None,
     ) -> None:
-        """`stored(report)`: the body of a document that did not change, where it is to be validated again."""
+        """`stored(report)`: the body of a document that did not change, where it is to be validated again.
+
+        `eased`: told whenever there is less to parse."""
         self.bus = bus
         self.clock = clock
         self.intake = intake
         self._signature_of = signature_of
         self._is_named = is_named
         self._stored = stored
+        self._eased = eased
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="loader")
-        self._queue: deque[tuple[Job, Then]] = deque()
+        self._queue: deque[tuple[Job, Then, int]] = deque()
+        self.held = 0
+        """bytes of bodies that wait to be parsed or are being parsed"""
         self._task: asyncio.Task[None] | None = None
         self._going = False
         """`_go_on` is due"""
@@ -64,6 +73,11 @@ class LoadNode:
     def quiet(self) -> bool:
         """Nothing is being parsed, and nothing waits but for parts."""
         return not self._queue and self._task is None and not self.intake.ready
+
+    @property
+    def queued(self) -> int:
+        """Jobs that wait: reports that nobody has seen yet are among them."""
+        return len(self._queue)
 
     def is_known(self, report: PageReport) -> bool:
         """The very body was loaded before and nobody waits for it: the stored links stand."""
@@ -88,7 +102,7 @@ class LoadNode:
             )
             return [page, *told] if waits else [*told]
 
-        self._do(job, then, big=len(page.body) > BIG)
+        self._do(job, then, len(page.body))
 
     def settled(self, report: PageReport, then: Then = _nothing) -> None:
         """An order ended without a body for the loader, then `then`: perhaps a document waited for it."""
@@ -132,12 +146,13 @@ class LoadNode:
             self._going = False
             self.expire()
 
-    def _do(self, job: Job, then: Then, *, big: bool = False) -> None:
-        """In order: at once if nothing is before it and it is small, else by the task."""
-        if not big and self._task is None:
+    def _do(self, job: Job, then: Then, size: int = 0) -> None:
+        """In order: at once if nothing is before it and its body is small, else by the task."""
+        if size <= BIG and self._task is None:
             self._tell(job(), then)
             return
-        self._queue.append((job, then))
+        self._queue.append((job, then, size))
+        self.held += size
         if self._task is None:
             self._task = asyncio.create_task(self._work())
 
@@ -145,8 +160,11 @@ class LoadNode:
         loop = asyncio.get_running_loop()
         try:
             while self._queue:
-                job, then = self._queue.popleft()
-                self._tell(await loop.run_in_executor(self._thread, job), then)
+                job, then, size = self._queue.popleft()
+                told = await loop.run_in_executor(self._thread, job)
+                self.held -= size
+                self._tell(told, then)
+                self._eased()
         finally:
             self._task = None
 
@@ -159,10 +177,14 @@ class LoadNode:
             self._going = True
             asyncio.get_running_loop().call_soon(self._go_on)
 
-    async def close(self) -> None:
-        """Finish what is being parsed, then end the thread."""
+    async def close(self, grace: float) -> None:
+        """Parse what waits for at most `grace` seconds, finish the body that is being parsed, end the thread. What is
+        left was never reported: it is read again."""
         self._closed = True
         if self._task is not None:
-            await asyncio.wait([self._task])
+            _, going = await asyncio.wait([self._task], timeout=grace)
+            if going:
+                self._queue.clear()
+                await asyncio.wait(going)
         self._thread.shutdown()
         self.intake.close()

@@ -19,7 +19,7 @@ from crawl.closing import Closing
 from crawl.data_dir import DataDir
 from crawl.fetch_node import FetchNode
 from crawl.library import Library
-from crawl.load_node import LoadNode
+from crawl.load_node import FULL, LoadNode
 from crawl.loading import intake_of
 from crawl.looks.views import Views
 from crawl.page_loop import PageLoop, inbox
@@ -48,7 +48,10 @@ PATIENCE = 30.0
 LOW_WATER = 0
 HOUSEKEEPING = 5.0
 AT_RISK = 256
-"""reports that may wait to be on disk while reads go on; with the requests under way, a crash loses no more reads"""
+"""reports that may wait to be parsed or to be on disk while reads go on; with the requests under way, a crash loses no
+more reads"""
+LEAST_GRACE = 1.0
+"""seconds for bodies that are here already, even where reads took all the time there was to stop"""
 LONGEST_PAUSE = 30.0
 """seconds: after a restart no host is read before its delay has passed, up to this (its robots.txt may be just read)"""
 SETTLED = 24.0
@@ -90,7 +93,7 @@ class Single:
         self.library = Library(self.nodes, self.scope, self.clock, settings.loader.part_age)
         intake = intake_of(settings, self.library)
         again = self.library.again if settings.loader.revalidate else lambda report: None
-        self.loads = LoadNode(self.bus, self.clock, intake, self._signature_of, self._is_named, again)
+        self.loads = LoadNode(self.bus, self.clock, intake, self._signature_of, self._is_named, again, self._eased)
         self.fetch = FetchNode(self.bus, self.loads, self._posted)
         self.queue = OrderQueue(self._gamma())
         self.fetcher = fetcher_of(settings, guard, self.clock)
@@ -239,9 +242,11 @@ class Single:
                 raise error
 
     async def stop(self, grace: float = 5.0) -> None:
-        """Orderly: no new reads, those under way are finished (at most `grace` seconds), everything is committed."""
+        """Orderly: no new reads, those under way are finished and parsed (in about `grace` seconds; what is not is read
+        again), everything is committed."""
+        began = self.clock.monotonic()
         await self.pool.close(grace)
-        await self.loads.close()
+        await self.loads.close(max(LEAST_GRACE, grace - (self.clock.monotonic() - began)))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -327,7 +332,13 @@ class Single:
         return bool(node.columns["flags"][page & 0xFFFF_FFFF] & NAMED)
 
     def _may_read(self) -> bool:
-        return self.pool.in_flight + self.unsynced < AT_RISK + self.settings.fetch.concurrency
+        loads = self.loads
+        waiting = self.pool.in_flight + loads.queued + self.unsynced
+        return waiting < AT_RISK + self.settings.fetch.concurrency and loads.held < FULL
+
+    def _eased(self) -> None:
+        """The loader has less to parse."""
+        self.pool.wake()
 
     def _synced(self, reports: int) -> None:
         """So many reports are on disk."""

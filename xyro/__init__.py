@@ -14,6 +14,7 @@ An order's life:
     guard.py       which must be ones that we may contact, checked on the address really connected to
     client.py      one connection a host; limits on time, bytes, headers and decompression
     fetcher.py     one request, no redirect followed: a redirect is a link, and the next hop an order of its own
+    body.py        its body piece by piece; of sitemaps more than of others, a few at a time
     decode.py, doctype.py, charset.py, scan.py, links.py, hrefs.py, nearby.py, maintext.py
                    its body is read while it arrives: coding undone, kind, encoding, links, words near them, signature
     failures.py    what went wrong has a name (aiohttp's by complaints.py), and the name a policy: wait, retries, whole

@@ -68,6 +68,8 @@ class Exchange:
 
     connection: Connection
     began: float
+    wire: int
+    """bytes that it may bring"""
     first: float = 0.0
     headed: bool = False
     received: int = 0
@@ -143,7 +145,7 @@ class Connection(ResponseHandler):
 
     def set_response_params(self, **params: Any) -> None:
         """aiohttp's call just before a request is written."""
-        self.exchange = Exchange(self, self._loop.time())
+        self.exchange = Exchange(self, self._loop.time(), self._watch.limits.wire)
         self._watch.add(self.exchange)
         self._params = params
         super().set_response_params(**params)
@@ -169,7 +171,7 @@ class Connection(ResponseHandler):
             self.end(exchange)
         elif isinstance(self._exception, TheirError):  # the parser gave up in a body: it tells only who awaits heads
             self.fail(exchange, self._exception.kind)
-        elif exchange.received > limits.wire:
+        elif exchange.received > exchange.wire:
             self.fail(exchange, "too-large")
 
     def _receive_first(self, exchange: Exchange, data: bytes) -> None:
@@ -276,6 +278,10 @@ class Reply:
         except Exception as error:
             raise TheirError(self._exchange.failure or kind(error), short(error)) from error
         return data
+
+    def widen(self, wire: int) -> None:
+        """So many bytes may come for this answer, if that is more than it was."""
+        self._exchange.wire = max(self._exchange.wire, wire)
 
     async def drop(self, tiny: int = 16 * 1024) -> None:
         """End the answer. A rest of at most `tiny` announced bytes is read, which keeps the connection for the next

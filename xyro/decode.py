@@ -57,7 +57,8 @@ class Decoder:
     """
 
     def __init__(self, codings: tuple[str, ...] = (), caps: Caps = DEFAULT_CAPS) -> None:
-        self._caps = caps
+        self.caps = caps
+        """may grow while bytes are fed"""
         self._layers = [_Layer(coding) for coding in reversed(codings)]
         self.received = self.produced = 0
         self.failure = ""
@@ -94,7 +95,7 @@ class Decoder:
         return b"".join(out)
 
     def _counted(self, data: bytes) -> bytes:
-        caps = self._caps
+        caps = self.caps
         room = caps.size - self.produced
         if self._layers:
             room = min(room, max(caps.free, caps.ratio * self.received) - self.produced)

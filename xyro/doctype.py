@@ -45,6 +45,7 @@ _DOCTYPE = re.compile(
 )
 _ROOT = re.compile(r"<([A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)")
 _FEED_ROOTS = frozenset({"rss", "feed", "RDF", "urlset", "sitemapindex", "opml"})
+_SITEMAP_ROOTS = frozenset({"urlset", "sitemapindex"})
 _HTML_ROOTS = frozenset(
     {
         *("html", "head", "body", "title", "meta", "link", "script", "style"),
@@ -84,6 +85,11 @@ def readable(mime: str, url: str) -> bool | None:
     if mime in _GZIP:
         return None if suffix in ("gz", "") else False
     return None if mime == "text/plain" and (suffix in _TEXT_SUFFIXES or _lists_urls(url)) else False
+
+
+def is_sitemap(url: str, head: bytes) -> bool:
+    """Is this body a sitemap, an index of them, or one of plain text?"""
+    return _opening(head[:SNIFF])[1] in _SITEMAP_ROOTS or _lists_urls(url)
 
 
 def is_gzip(mime: str, url: str, head: bytes) -> bool:

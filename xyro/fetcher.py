@@ -24,9 +24,10 @@ from wire.messages import FetchOrder, Kind, Priority
 from wire.urls import host_of, resolve, suffix_of
 from xyro import maintext
 from xyro.answer import Answer
+from xyro.body import READABLE, Body, Sitemaps
 from xyro.client import Client, Reply
-from xyro.decode import Caps, Decoder, codings_of
-from xyro.doctype import SNIFF, is_gzip, kind_of, readable
+from xyro.decode import Caps
+from xyro.doctype import is_gzip, is_sitemap, kind_of, readable
 from xyro.headers import conditions, failure_of, fresh_for, media_type, retry_after, robots_words, validator
 from xyro.hubs import websub
 from xyro.links import HrefCache, LinkExtractor
@@ -36,9 +37,7 @@ ROBOTS_CAPS = Caps(size=500 * 1024)
 """RFC 9309 2.5: at least 500 KiB of a robots.txt are read."""
 _REDIRECTS: Final = frozenset({300, 301, 302, 303, 307, 308})
 _EMPTY: Final = frozenset({204, 205})
-_READABLE: Final = {"truncated": "disconnect", "too-large": "length"}
-"""Failures that leave a body worth keeping, and WARC's word for what happened to it."""
-_CUT: Final = {"disconnect": "disconnect", "timeout": "time", "slow-body": "time", **_READABLE}
+_CUT: Final = {"disconnect": "disconnect", "timeout": "time", "slow-body": "time", **READABLE}
 
 
 class Posted(NamedTuple):
@@ -72,6 +71,7 @@ class Fetcher:
         self._fold = fold_slashes
         self._cache = HrefCache() if cache is None else cache
         self._words = words
+        self._sitemaps = Sitemaps(client.limits.body.size)
 
     async def fetch(self, order: FetchOrder) -> Answer:
         """One GET of the order's URL. Raises nothing for what the web does; cancellation closes the connection."""
@@ -197,7 +197,7 @@ class Fetcher:
         return target
 
     async def _read(self, reply: Reply, answer: Answer, url: str, part: bool) -> None:
-        body = _Body(reply, self._client.limits.body)
+        body = Body(reply, self._client.limits.body)
         head = await body.head()
         if is_gzip(answer.mime, url, head):
             body.unpack(head)
@@ -209,13 +209,15 @@ class Fetcher:
             await self._read_html(body, head, answer, url)
         elif answer.kind is Kind.OTHER:
             raise TheirError("not-readable", "first bytes of nothing we read")
+        elif is_sitemap(url, head):
+            _keep(await self._sitemaps.read(body, head), answer)
         else:
             await _read_whole(body, head, answer)
         if body.failure:
             answer.signature = b""
             raise TheirError(body.failure)
 
-    async def _read_html(self, body: _Body, piece: bytes, answer: Answer, url: str) -> None:
+    async def _read_html(self, body: Body, piece: bytes, answer: Answer, url: str) -> None:
         extractor = LinkExtractor(
             url, fold_slashes=self._fold, resolver=self._cache, charset=answer.charset, words=self._words
         )
@@ -247,83 +249,20 @@ class Fetcher:
         return retry_after(text, self._clock.time()) if text else 0.0
 
 
-class _Body:
-    """The decoded body in pieces. `failure`: it ended before its end (a key of _READABLE); other failures raise."""
-
-    def __init__(self, reply: Reply, caps: Caps) -> None:
-        coding = reply.headers.get("Content-Encoding", "")
-        self._reply = reply
-        self._caps = caps
-        self._decoders = [Decoder(codings_of(coding) if coding else (), caps)]
-        self._ahead = b""
-        self._over = False
-        self.failure = ""
-
-    async def head(self) -> bytes:
-        """The first SNIFF bytes at least, or all there are: they count as read."""
-        head = await self.piece()
-        while len(head) < SNIFF and (more := await self.piece()):
-            head += more
-        return head
-
-    def unpack(self, head: bytes) -> None:
-        """What was taken for the body is a gzip file, of which `head` was read."""
-        decoder = Decoder(("gzip",), self._caps)
-        self._decoders.append(decoder)
-        self._ahead = decoder.feed(head)
-        if self._over and not self.failure:
-            self._ahead += decoder.finish()
-        self._ended(decoder)
-
-    async def piece(self) -> bytes:
-        """The next bytes, empty at the end."""
-        if self._ahead:
-            ahead, self._ahead = self._ahead, b""
-            return ahead
-        while not self._over:
-            data = self._decoded(await self._received())
-            if data:
-                return data
-        return b""
-
-    async def _received(self) -> bytes:
-        try:
-            return await self._reply.read()
-        except TheirError as error:
-            if error.kind not in _READABLE:
-                raise
-            self.failure, self._over = error.kind, True
-            return b""
-
-    def _decoded(self, data: bytes) -> bytes:
-        """`data` through the decoders; an empty one is the body's end."""
-        last = not data
-        for decoder in self._decoders:
-            data = decoder.feed(data) if data else b""
-            if last and not self.failure:
-                data += decoder.finish()
-            self._ended(decoder)
-        self._over |= last
-        return data
-
-    def _ended(self, decoder: Decoder) -> None:
-        if decoder.failure and not self.failure:
-            if decoder.failure not in _READABLE:
-                raise TheirError(decoder.failure, "the content coding is broken")
-            self.failure, self._over = decoder.failure, True
-
-
 def _of_links(urls: tuple[str, ...]) -> bytes:
     """MD5 of distinct links, whatever their order."""
     return hashlib.md5("\n".join(sorted(urls)).encode("utf-8", "replace"), usedforsecurity=False).digest()
 
 
-async def _read_whole(body: _Body, piece: bytes, answer: Answer) -> None:
+async def _read_whole(body: Body, piece: bytes, answer: Answer) -> None:
     pieces = []
     while piece:
         pieces.append(piece)
         piece = await body.piece()
-    whole = b"".join(pieces)
+    _keep(b"".join(pieces), answer)
+
+
+def _keep(whole: bytes, answer: Answer) -> None:
     answer.body = whole
     answer.size = len(whole)
     answer.signature = hashlib.md5(whole, usedforsecurity=False).digest()
@@ -331,12 +270,12 @@ async def _read_whole(body: _Body, piece: bytes, answer: Answer) -> None:
 
 async def _read_robots(reply: Reply, answer: Answer) -> None:
     """The lines that came are used, whatever became of the rest (RFC 9309 2.3.1.5)."""
-    body = _Body(reply, ROBOTS_CAPS)
+    body = Body(reply, ROBOTS_CAPS)
     answer.mime, answer.charset = media_type(reply.headers.get("Content-Type", ""))
     await _read_whole(body, await body.head(), answer)
     if body.failure:
         answer.signature = b""
-        answer.truncated = _READABLE[body.failure]
+        answer.truncated = READABLE[body.failure]
 
 
 def _note(reply: Reply, answer: Answer) -> None:

@@ -86,7 +86,8 @@ class Pool:
         concurrency: int = 256,
         may_read: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`may_read`: asked before each read; False while too many reports are not yet on disk (`wake` follows)."""
+        """`may_read`: asked before each read; False while too much that was read is not yet on disk or not yet parsed
+        (`wake` follows)."""
         if concurrency < 1:
             raise ValueError(f"concurrency: at least 1, not {concurrency}")
         self.counters = Counters()
@@ -204,16 +205,22 @@ class Pool:
 
     def _fill(self) -> None:
         """Give every free slot an order that may be read now; if slots stay free, set the alarm for the next one."""
-        if not self._running or self._in_flight >= self._concurrency:
-            return
         now = self._clock.monotonic()
-        while (job := self._queue.pop(now)) is not None:
+        while self._has_slot():
+            job = self._queue.pop(now)
+            if job is None:
+                self._set_alarm()
+                return
             self._in_flight += 1
             task = asyncio.create_task(self._work(*job))
             self._workers.add(task)
             task.add_done_callback(self._workers.discard)
-            if self._in_flight >= self._concurrency:
-                return
+
+    def _has_slot(self) -> bool:
+        return self._running and self._in_flight < self._concurrency and self._may_read()
+
+    def _set_alarm(self) -> None:
+        """For the next host that may be read."""
         at = self._queue.wake_at()
         if at is not None and at < self._alarm_at:
             self._silence()

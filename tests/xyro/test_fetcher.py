@@ -15,6 +15,7 @@ import pytest
 
 from tests.xyro.raw_server import QUICK, Talk, fetched, order, page, reading, says, serving
 from wire.messages import LINK_EXTERNAL, LINK_FOCUSED, Kind, LinkKind, Priority
+from xyro.body import LARGE
 from xyro.client import Limits
 from xyro.decode import Caps
 from xyro.failures import POLICIES
@@ -264,6 +265,67 @@ async def test_a_page_of_exactly_the_cap_is_whole() -> None:
     assert (await fetched(says(page(BODY)), limits=limits)).error == ""
     limits = dataclasses.replace(QUICK, body=Caps(size=len(BODY) - 1))
     assert (await fetched(says(page(BODY)), limits=limits)).error == "too-large"
+
+
+SMALL = dataclasses.replace(QUICK, body=Caps(size=20_000), wire=40_000)
+URLSET = b"<?xml version='1.0'?><urlset>" + b"<url><loc>http://x/</loc></url>" * 2_000 + b"</urlset>"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/a.xml", URLSET),
+        ("/a.xml.gz", gzip.compress(URLSET, 0)),
+        ("/b.xml", URLSET.replace(b"urlset", b"sitemapindex")),
+        ("/sitemap.txt", b"http://x/1234567\n" * 4_000),
+    ],
+)
+async def test_a_sitemap_may_be_larger_than_any_other_body(path: str, body: bytes) -> None:
+    mime = b"text/plain" if path.endswith("txt") else b"application/gzip" if path.endswith("gz") else b"text/xml"
+    answer = await fetched(says(page(body, mime=mime)), path, SMALL)
+    assert (answer.error, answer.kind, answer.size > 60_000) == ("", Kind.XML, True)
+    assert answer.signature == hashlib.md5(answer.body or b"").digest()
+
+
+async def test_another_document_is_cut_at_the_cap() -> None:
+    answer = await fetched(says(page(URLSET.replace(b"urlset", b"urls"), mime=b"text/xml")), limits=SMALL)
+    assert (answer.error, answer.size) == ("too-large", 20_000)
+
+
+async def test_a_few_large_sitemaps_at_a_time() -> None:
+    """The others are cut where every body is; and a slow small one takes none of the room."""
+    go_on = asyncio.Event()
+    small = URLSET[:10_000] + b"</urlset>"
+
+    async def script(talk: Talk) -> None:
+        slow = "slow" in talk.path
+        raw, first = page(small if slow else URLSET, mime=b"text/xml"), 1_000 if slow else 30_000
+        await talk.say(raw[:first])
+        await go_on.wait()
+        await talk.say(raw[first:])
+
+    limits = dataclasses.replace(SMALL, total=10.0, slow_window=10.0)
+    async with serving(script) as server, reading(limits) as fetcher:
+        slow = [asyncio.create_task(fetcher.fetch(order(f"{server.url}/slow{n}.xml"))) for n in range(LARGE)]
+        tasks = [asyncio.create_task(fetcher.fetch(order(f"{server.url}/{n}.xml"))) for n in range(LARGE + 2)]
+        ended = asyncio.as_completed(tasks, timeout=9.0)
+        cut = [await next(ended) for _ in range(2)]
+        assert [(answer.error, 20_000 < answer.size <= 30_000) for answer in cut] == [("too-large", True)] * 2
+        go_on.set()
+        assert [(await task).error for task in ended] == [""] * LARGE
+        assert [answer.error for answer in await asyncio.gather(*slow)] == [""] * LARGE
+        assert (await fetcher.fetch(order(f"{server.url}/after.xml"))).error == ""
+
+
+@pytest.mark.parametrize(("sent", "error"), [(15_000, "slow-body"), (40_000, "too-large")])
+async def test_a_sitemap_that_comes_to_a_halt_beyond_the_cap_is_cut(sent: int, error: str) -> None:
+    """What is beyond it is welcome, not needed: what came counts, as it would have if it had been cut."""
+    answer = await fetched(says(page(URLSET, mime=b"text/xml")[:sent], close=False), limits=SMALL)
+    assert (answer.error, answer.signature, (answer.body or b"")[20_000:30_000] != b"") == (
+        error,
+        b"",
+        error == "too-large",
+    )
 
 
 @pytest.mark.parametrize("headers", [(), (b"Content-Encoding: gzip",)])

@@ -87,7 +87,13 @@ class Script:
 class Bench:
     """A pool on a manual clock, and what it reported."""
 
-    def __init__(self, manners: Manners = HASTY, concurrency: int = 100, gamma: float = 50.0) -> None:
+    def __init__(
+        self,
+        manners: Manners = HASTY,
+        concurrency: int = 100,
+        gamma: float = 50.0,
+        may_read: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.clock = ManualClock(EPOCH)
         self.script = Script(self.clock)
         self.reports: list[PageReport] = []
@@ -100,6 +106,7 @@ class Bench:
             robots_token="xyro",
             on_report=lambda report, _: self.reports.append(report),
             concurrency=concurrency,
+            may_read=may_read,
         )
 
     @asynccontextmanager
@@ -166,6 +173,29 @@ async def test_at_most_concurrency_reads_go_on() -> None:
         await bench.read(*[o for host in range(50) for o in pages(f"h{host}", 3, host * 3)])
         assert bench.script.most_reading == 7
         assert sorted(bench.told) == list(range(150))
+
+
+async def test_nothing_is_read_while_it_may_not_be_whatever_frees_a_slot() -> None:
+    """An order, a read that ended, a host that is due again, a resumed host: none of them begins a read."""
+    saved = 0
+
+    def may_read() -> bool:
+        return bench.pool.in_flight + len(bench.reports) - saved < 6
+
+    bench = Bench(Manners.fixed(1), concurrency=4, may_read=may_read)
+    async with bench.running():
+        bench.pool.hold("held")
+        await bench.read(*[o for host in range(20) for o in pages(f"h{host}", 3, host * 3)], *pages("held", 1, 100))
+        await bench.pass_time(10.0)
+        await bench.read(*pages("late", 1, 101))
+        bench.pool.resume("held")
+        await bench.pass_time(10.0)
+        assert len(bench.reports) == 6
+        for saved in range(6, 72, 6):
+            bench.pool.wake()
+            await bench.pass_time(2.0)
+            assert len(bench.reports) == min(saved + 6, 62)
+        assert bench.pool.quiet()
 
 
 async def test_a_slow_host_holds_one_slot_and_no_more() -> None:

@@ -1,0 +1,135 @@
+"""The body of an answer, decoded, in pieces; and sitemaps, which may be larger than anything else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from wire.errors import TheirError
+from xyro.client import Reply
+from xyro.decode import Caps, Decoder, codings_of
+from xyro.doctype import SNIFF
+
+READABLE: Final = {"truncated": "disconnect", "too-large": "length"}
+"""Failures that leave a body worth keeping, and WARC's word for what happened to it."""
+SITEMAP = 52_428_800
+"""sitemaps.org: bytes of a sitemap, unpacked"""
+FIRST = 16 * 1024
+"""bytes as they were sent that are decoded before it is known what they are: at any ratio allowed less than a cap"""
+LARGE = 4
+"""sitemaps at a time that may go past the cap for bodies"""
+
+
+class Body:
+    """The decoded body in pieces. `failure`: it ended before its end (a key of READABLE); other failures raise."""
+
+    def __init__(self, reply: Reply, caps: Caps) -> None:
+        coding = reply.headers.get("Content-Encoding", "")
+        self._reply = reply
+        self._caps = caps
+        self._decoders = [Decoder(codings_of(coding) if coding else (), caps)]
+        self._held: bytes | None = None
+        """what was received with the first bytes; None: nothing was received yet"""
+        self._ahead = b""
+        self._over = False
+        self.failure = ""
+
+    def widen(self, size: int) -> None:
+        """More may come than was thought: `size` bytes of decoded body, twice as many as they are sent."""
+        self._caps = replace(self._caps, size=size)
+        for decoder in self._decoders:
+            decoder.caps = self._caps
+        self._reply.widen(2 * size)
+
+    async def head(self) -> bytes:
+        """The first SNIFF bytes at least, or all there are: they count as read."""
+        head = await self.piece()
+        while len(head) < SNIFF and (more := await self.piece()):
+            head += more
+        return head
+
+    def unpack(self, head: bytes) -> None:
+        """What was taken for the body is a gzip file, of which `head` was read."""
+        decoder = Decoder(("gzip",), self._caps)
+        self._decoders.append(decoder)
+        self._ahead = decoder.feed(head)
+        if self._over and not self.failure:
+            self._ahead += decoder.finish()
+        self._ended(decoder)
+
+    async def piece(self) -> bytes:
+        """The next bytes, empty at the end."""
+        if self._ahead:
+            ahead, self._ahead = self._ahead, b""
+            return ahead
+        while not self._over:
+            data = self._decoded(await self._received())
+            if data:
+                return data
+        return b""
+
+    async def _received(self) -> bytes:
+        if self._held:
+            held, self._held = self._held, b""
+            return held
+        try:
+            data = await self._reply.read()
+            if self._held is None:
+                data, self._held = data[:FIRST], data[FIRST:]
+            return data
+        except TheirError as error:
+            if error.kind not in READABLE:
+                raise
+            self.failure, self._over = error.kind, True
+            return b""
+
+    def _decoded(self, data: bytes) -> bytes:
+        """`data` through the decoders; an empty one is the body's end."""
+        last = not data
+        for decoder in self._decoders:
+            data = decoder.feed(data) if data else b""
+            if last and not self.failure:
+                data += decoder.finish()
+            self._ended(decoder)
+        self._over |= last
+        return data
+
+    def _ended(self, decoder: Decoder) -> None:
+        if decoder.failure and not self.failure:
+            if decoder.failure not in READABLE:
+                raise TheirError(decoder.failure, "the content coding is broken")
+            self.failure, self._over = decoder.failure, True
+
+
+class Sitemaps:
+    """Reads sitemaps whole, of which LARGE at a time may be larger than `cap`, the size of any other body. So their RAM
+    is bounded, and a large one is cut at `cap` only while others are read.
+    """
+
+    def __init__(self, cap: int) -> None:
+        self._cap = cap
+        self._large = 0
+
+    async def read(self, body: Body, piece: bytes) -> bytes:
+        """The rest of a body that begins with `piece`. What is beyond the cap is welcome, not needed: where the body
+        breaks off in it, the failure is `too-large`, as if it had been cut there."""
+        body.widen(max(self._cap, SITEMAP))
+        pieces, size, large = [], 0, False
+        try:
+            while piece:
+                pieces.append(piece)
+                size += len(piece)
+                if size > self._cap and not large:
+                    if self._large >= LARGE:
+                        body.failure = "too-large"
+                        break
+                    large = True
+                    self._large += 1
+                piece = await body.piece()
+        except TheirError:
+            if not large:
+                raise
+            body.failure = "too-large"
+        finally:
+            self._large -= large
+        return b"".join(pieces)
