@@ -1,7 +1,8 @@
 """The load node: bodies to the loader, its reports to the page nodes, and word of parts that cannot be had.
 
 Small bodies are parsed where they arrive (a millisecond), big ones in a thread of their own, so that a sitemap of
-50,000 URLs does not stop the event loop. Either way one at a time and in order: the loader is not made for two threads.
+50,000 URLs does not stop the event loop; and so is what may name a grammar: a hostile one takes 0.4 s. Either way one
+at a time and in order: the loader is not made for two threads.
 """
 
 from __future__ import annotations
@@ -60,8 +61,11 @@ class LoadNode:
         self._eased = eased
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="loader")
         self._queue: deque[tuple[Job, Then, int]] = deque()
+        """the first is being parsed"""
         self.held = 0
         """bytes of bodies that wait to be parsed or are being parsed"""
+        self.failed: Exception | None = None
+        """what parsing in the thread failed of: our mistake, for nothing that the web sends raises"""
         self._task: asyncio.Task[None] | None = None
         self._going = False
         """`_go_on` is due"""
@@ -76,7 +80,7 @@ class LoadNode:
 
     @property
     def queued(self) -> int:
-        """Jobs that wait: reports that nobody has seen yet are among them."""
+        """Jobs that are not done: reports that nobody has seen yet are among them."""
         return len(self._queue)
 
     def is_known(self, report: PageReport) -> bool:
@@ -102,7 +106,8 @@ class LoadNode:
             )
             return [page, *told] if waits else [*told]
 
-        self._do(job, then, len(page.body))
+        size = len(page.body)
+        self._do(job, then, size, slow=size <= BIG and self.intake.may_take_long(page))
 
     def settled(self, report: PageReport, then: Then = _nothing) -> None:
         """An order ended without a body for the loader, then `then`: perhaps a document waited for it."""
@@ -116,14 +121,15 @@ class LoadNode:
                 return [*self.intake.unchanged(report.url, self.clock.time())]
             return [*self.intake.missing(report.url, self.clock.time())]
 
-        if self.intake.waiting:
-            self._do(job, then)
+        if self.intake.wants(report.url):  # else it need not wait for what is being parsed
+            self._do(job, then, slow=self.intake.has_to_read(report.url))
         else:
             then()
 
     def missing(self, url: str) -> None:
         """The part `url` will not be read: a person has blocked its host."""
-        self._do(lambda: [*self.intake.missing(url, self.clock.time())], _nothing)
+        slow = self.intake.has_to_read(url)
+        self._do(lambda: [*self.intake.missing(url, self.clock.time())], _nothing, slow=slow)
 
     def resume(self, waits: Sequence[Resumed]) -> None:
         """What waited when the process before ended."""
@@ -133,7 +139,7 @@ class LoadNode:
     def expire(self) -> None:
         """Nothing waits for ever."""
         if self.intake.waiting:
-            self._do(lambda: [*self.intake.expire(self.clock.time())], _nothing)
+            self._do(lambda: [*self.intake.expire(self.clock.time())], _nothing, slow=True)
 
     def _go_on(self) -> None:
         """Documents whose parts came: some at a time, and no faster than the page nodes take them."""
@@ -146,9 +152,9 @@ class LoadNode:
             self._going = False
             self.expire()
 
-    def _do(self, job: Job, then: Then, size: int = 0) -> None:
-        """In order: at once if nothing is before it and its body is small, else by the task."""
-        if size <= BIG and self._task is None:
+    def _do(self, job: Job, then: Then, size: int = 0, *, slow: bool = False) -> None:
+        """In order: at once if nothing is before it and it is short, else by the task. `slow`: it may not be."""
+        if size <= BIG and not slow and self._task is None:
             self._tell(job(), then)
             return
         self._queue.append((job, then, size))
@@ -160,11 +166,14 @@ class LoadNode:
         loop = asyncio.get_running_loop()
         try:
             while self._queue:
-                job, then, size = self._queue.popleft()
+                job, then, size = self._queue[0]
                 told = await loop.run_in_executor(self._thread, job)
+                self._queue.popleft()
                 self.held -= size
                 self._tell(told, then)
                 self._eased()
+        except Exception as error:  # reports are lost with it: whoever runs the crawl asks, and ends it
+            self.failed = error
         finally:
             self._task = None
 
@@ -184,7 +193,8 @@ class LoadNode:
         if self._task is not None:
             _, going = await asyncio.wait([self._task], timeout=grace)
             if going:
-                self._queue.clear()
+                while len(self._queue) > 1:
+                    self.held -= self._queue.pop()[2]
                 await asyncio.wait(going)
         self._thread.shutdown()
         self.intake.close()

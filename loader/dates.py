@@ -26,6 +26,12 @@ _ZONES = {
 here."""
 
 
+_COLON = re.compile(r"([+-]\d\d):(\d\d)$")
+"""a zone as ISO 8601 writes it, behind an RFC 822 date"""
+_NO_DATE = re.compile(r"\s0001\s")
+"""the year 1 is what .NET makes of no date; RFC 822 would have it stand for 2001"""
+
+
 def w3c_time(text: str) -> float | None:
     """Seconds since 1970 of a W3C Datetime (YYYY, YYYY-MM, ... , fractions of a second); None where it is none.
 
@@ -70,11 +76,11 @@ def _seconds(when: datetime) -> float:
 def feed_time(text: str) -> float | None:
     """Seconds since 1970 of an RFC 822 date or a W3C Datetime; None where it is neither."""
     text = text.strip()
-    if len(text) > _LONGEST:
+    if len(text) > _LONGEST or _NO_DATE.search(text):
         return None
     if text[:4].isdigit():
         return w3c_time(text)
-    parsed = parsedate_tz(text)
+    parsed = parsedate_tz(_COLON.sub(r"\1\2", text))
     if parsed is None:
         return None
     offset = parsed[9]

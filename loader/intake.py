@@ -16,7 +16,6 @@ the load of that page that waits; an older read than the waiting one is answered
 from __future__ import annotations
 
 import gc
-import re
 import zlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
@@ -27,8 +26,10 @@ from loader.feeds import ATOMS, RDF, Atom, Rss
 from loader.json_feed import reader_of
 from loader.keep import Keeper, document_of, pack
 from loader.library import NOTHING, Library
+from loader.mend import may_be_list, mended
 from loader.modules import is_named_like_a_part, may_be_content, not_alone
 from loader.needs import AS_DTD, AS_ENTITY, STAND_INS, Shelf, Supply
+from loader.outline import may_name_grammar
 from loader.parse import Handler, Limits, XmlFault, pieces, read
 from loader.parts import Parts
 from loader.sitemaps import Sitemap
@@ -46,10 +47,10 @@ TROUBLES = {
 """Errors of INCOMPLETE documents; those of FAILED ones are parse.FAULTS."""
 _LISTS = frozenset({"rss", "atom", "sitemap", "sitemapindex"})
 _SLIPS = frozenset({"not-well-formed", "undeclared-entity", "encoding"})
-_BARE_AMPERSAND = re.compile(rb"&(?!#?\w{1,32};)", re.ASCII)
-"""The commonest slip of all: a URL with & in it, as it is. libxml2's recovery would cut the URL there."""
 _SETTLE = 1 << 18
 """Bytes of waiting bodies read again in one call: some 30 ms, so that a part many wait for does not stop the loop."""
+_RATE = _SETTLE / 0.03
+"""bytes a second, as which the validator's time counts: a hostile grammar takes as long as megabytes"""
 _LARGE = 1 << 18
 """Bytes of a body whose parser is collected at once: lxml's parsers are reference cycles that hold up to 10 MB each."""
 Told = LoadReport | Document
@@ -140,6 +141,16 @@ class Intake:
     def wants(self, url: str) -> bool:
         """Does a document wait for this part (a canonical URL)?"""
         return self._table.wants(url)
+
+    def may_take_long(self, page: XmlPage) -> bool:
+        """Whatever the body's size: a grammar may have to be applied (to it, or to those that wait for it)."""
+        return self._validator is not None and (
+            page.kind is Kind.DTD or self.has_to_read(page.url) or may_name_grammar(page.body, page.charset)
+        )
+
+    def has_to_read(self, url: str) -> bool:
+        """May documents be read again when it is told that this part came, or cannot be had?"""
+        return self._validator is not None and (self.ready > 0 or self.wants(url))
 
     def take(self, page: XmlPage, now: float, *, named: bool = False) -> list[Told]:
         """Load one page. `named`: robots.txt names it as a sitemap, so it may list URLs outside its folder."""
@@ -262,7 +273,7 @@ class Intake:
     def _failed(self, page: XmlPage, reading: _Reading, named: bool) -> LoadReport:
         """Feeds and sitemaps are lists of URLs: what is behind a slip in them is worth as much as what is before it."""
         form, fault = reading.handler.format if reading.handler else "", reading.fault
-        if form in _LISTS and fault in _SLIPS:
+        if fault in _SLIPS and (form in _LISTS or _seems_list(page.body, self._limits)):
             reading = self._read(page, page.body, self._empty, named, recover=True)
         return _report(page, reading, LoadState.FAILED, fault)
 
@@ -323,7 +334,8 @@ class Intake:
             charset = page.charset if own is None else ""
             stream = pieces(body, self._limits)
             if recover:
-                stream = iter([_BARE_AMPERSAND.sub(b"&amp;", b"".join(stream))])
+                whole, charset = mended(b"".join(stream), charset)
+                stream = iter([whole])
             first = next(stream, b"")
             plain = reader_of(first) if own is None else None
             if plain is not None:
@@ -373,8 +385,10 @@ class Intake:
                 continue
             page = replace(held.page, body=zlib.decompress(packed))
             size += len(page.body)
+            spent = self._spent
             final = state is State.ENDING or held.readings >= self._limits.parts or held.deadline <= now
             told += self._load(page, held.named, now, final=final, packed=packed)
+            size += int((self._spent - spent) * _RATE)
             last = told[-1]
             if isinstance(last, LoadReport) and last.state is LoadState.WAITING:
                 held.readings += 1
@@ -382,6 +396,10 @@ class Intake:
             else:
                 self._release(key)
         return told
+
+    @property
+    def _spent(self) -> float:
+        return 0.0 if self._validator is None else self._validator.spent
 
     def _hold(self, held: _Held, needs: tuple[str, ...]) -> None:
         key = held.page.page
@@ -430,6 +448,13 @@ def _has_failed(told: list[Told]) -> bool:
     """Does it end in a report of a failure?"""
     last = told[-1]
     return isinstance(last, LoadReport) and last.state is LoadState.FAILED
+
+
+def _seems_list(body: bytes, limits: Limits) -> bool:
+    try:
+        return may_be_list(next(pieces(body, limits), b""))
+    except XmlFault:
+        return False
 
 
 def _waits(page: XmlPage, reading: _Reading, needs: Iterable[str]) -> LoadReport:

@@ -5,6 +5,7 @@ xyro knows them by media type, name and first bytes (xyro/doctype.py) and hands 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -31,10 +32,7 @@ def reader_of(head: bytes) -> Callable[[bytes, Found, bool], XmlLinks] | None:
 
 def read_json(body: bytes, found: Found, named: bool) -> XmlLinks:
     """Links and dates of a JSON Feed. XmlFault: it is no JSON, or another JSON."""
-    try:
-        feed = msgspec.json.decode(body.removeprefix(b"\xef\xbb\xbf"))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise XmlFault("not-well-formed", str(error)) from None
+    feed = _decoded(body.removeprefix(b"\xef\xbb\xbf"))
     if not isinstance(feed, dict) or VERSION not in _text(feed, "version"):
         raise XmlFault("not-well-formed", "JSON, but no JSON Feed")
     handler = XmlLinks(found)
@@ -49,6 +47,18 @@ def read_json(body: bytes, found: Found, named: bool) -> XmlLinks:
     return handler
 
 
+def _decoded(body: bytes) -> Any:
+    """msgspec is quicker; the standard library lets half an emoji or a byte of Latin-1 pass."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        return json.loads(body.decode(errors="replace"))
+    except (ValueError, RecursionError) as error:
+        raise XmlFault("not-well-formed", str(error)) from None
+
+
 def _item(item: dict[str, Any], found: Found) -> None:
     url = found.add(_text(item, "url"), LinkKind.FEED)
     found.add(_text(item, "external_url"), LinkKind.ANCHOR)
@@ -60,7 +70,7 @@ def _item(item: dict[str, Any], found: Found) -> None:
 def _text(row: dict[str, Any], name: str) -> str:
     """A wrong type is one slip of a feed, not its end."""
     value = row.get(name)
-    return value if isinstance(value, str) else ""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else ""
 
 
 def _objects(row: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:

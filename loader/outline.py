@@ -22,6 +22,16 @@ _DOCTYPE = re.compile(
 _MOST = 64
 """schema locations and instructions kept of one document"""
 _ENTITY = re.compile(rb"&(?!#|(?:lt|gt|amp|quot|apos);)")
+_NAMING = (b"<!DOCTYPE", b"chemaLocation", b"<?xml-model")
+_UNLIKE_ASCII = re.compile(rb"\A(?:\x1f\x8b|[\xfe\xff]|\x00|.\x00|[^\xef\s<{h])|\A.{0,200}utf-?7", re.I | re.S)
+"""zipped, UTF-16, UTF-32, UTF-7, EBCDIC"""
+
+
+def may_name_grammar(body: bytes, charset: str) -> bool:
+    """Could this body, as it was read, name a grammar? Where its bytes do not say: yes. 10 us for 20 kB."""
+    if _UNLIKE_ASCII.match(body) or _UNLIKE_ASCII.match(b"<" + charset.encode(errors="replace")):
+        return True
+    return any(name in body for name in _NAMING)
 
 
 @dataclass(slots=True)

@@ -30,6 +30,8 @@ XLINK = "{http://www.w3.org/1999/xlink}"
 _XLINK_HREF = XLINK + "href"
 _GZIP = b"\x1f\x8b\x08"
 BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_WIDEST = {b"\xff\xfe\0\0": "UTF-32LE", b"\0\0\xfe\xff": "UTF-32BE"}
+"""libxml2 takes the first for UTF-16, and has to be told; then it would read the mark as text"""
 _NEWER = re.compile(rb"<\?xml\s+version\s*=\s*[\"']1\.[1-9]")
 
 Attributes = Mapping[str, str]
@@ -209,7 +211,7 @@ def read(
     try:
         parser = _parser(events, encoding_of(first, charset), recover)
         parser.resolvers.add(resolver)
-        parser.feed(first)
+        parser.feed(unmarked(first))
         events.fed(len(first))
         for piece in stream:
             parser.feed(piece)
@@ -249,6 +251,8 @@ def _first(stream: Iterator[bytes]) -> bytes:
 
 def encoding_of(head: bytes, charset: str) -> str | None:
     """What the parser has to be told, None where it finds out by itself (byte order mark, declaration, UTF-8)."""
+    if head[:4] in _WIDEST:
+        return _WIDEST[head[:4]]
     if head.startswith(BOMS):
         return None
     if charset:
@@ -256,6 +260,11 @@ def encoding_of(head: bytes, charset: str) -> str | None:
     if head[0:2] == b"<\0" and head[2:4] != b"\0\0":
         return "UTF-16LE"
     return "UTF-16BE" if head[0:2] == b"\0<" and head[2:3] == b"\0" else None
+
+
+def unmarked(body: bytes) -> bytes:
+    """Without a byte order mark of UTF-32."""
+    return body[4:] if body[:4] in _WIDEST else body
 
 
 def _parser(events: _Events, encoding: str | None, recover: bool) -> Any:

@@ -4,8 +4,9 @@
 
 The streaming read told what the document is and which grammars it names (supply.outline), and asked for the DTD's
 parts. Schemas are asked of the same supply here: those that are not there are its new needs. Compiling and applying
-grammars is done by a process that can be ended (judge_process.py): a grammar that takes more than it may is remembered
-and not tried again. A document that names no grammar costs nothing.
+grammars is done by a process that can be ended (judge_process.py), within its SECONDS of CPU for all grammars of a
+document; a grammar, or a site, whose documents take more is not tried for a while (trust.py). A document that names no
+grammar costs nothing.
 
 Verdicts (wire.messages.Verdict): INVALID if one grammar says so, else UNVALIDATED if one could not be applied, else
 VALID; a DOCTYPE that declares entities only is no grammar.
@@ -25,14 +26,18 @@ from loader.judge_process import Died, JudgeProcess
 from loader.modules import not_alone
 from loader.needs import AS_DTD, OWN, ShelfPart, Supply
 from loader.outline import Outline
-from loader.parse import Limits, XmlFault, encoding_of, pieces, read
+from loader.parse import Limits, XmlFault, encoding_of, pieces, read, unmarked
 from loader.schemas import Reference, Schemas, references
 from loader.slim import Slim, Slims, is_plain
+from loader.trust import Trust
 from loader.xlinks import Found, XmlLinks
 from wire.messages import MAX_PROBLEMS, Verdict
+from wire.urls import host_of, site_of
 
-_STRIKES = 3
-"""documents on which a grammar may take too much before it is given up"""
+_LEAST = 0.01
+"""seconds of CPU below which nothing is begun"""
+_COSTLY = 0.1
+"""seconds of CPU from which on an error (no memory left) is as bad as no answer"""
 _LEGACY = "about:legacy-compat"
 Given = dict[tuple[str, str], ShelfPart]
 
@@ -91,9 +96,17 @@ class Validator:
         self._cache = cache
         self._schemas = Schemas(limits)
         self._process = process or JudgeProcess()
-        self._refused: OrderedDict[str, str] = OrderedDict()
-        self._strikes: OrderedDict[str, int] = OrderedDict()
+        self._until = 0.0
+        """what the process may have spent when the document under way is done"""
+        self._site = ""
+        """registrable domain of the document under way"""
+        self._trust = Trust()
         self._compiled: OrderedDict[str, _Compiled] = OrderedDict()
+
+    @property
+    def spent(self) -> float:
+        """Seconds of CPU that the process took, for all documents."""
+        return self._process.spent
 
     def close(self) -> None:
         """End the process; another judgement starts it again."""
@@ -102,8 +115,9 @@ class Validator:
     def judge(self, body: bytes, charset: str, supply: Supply) -> Judged:
         """Of a well-formed document (`body` unzipped). It never raises for what a document does."""
         outline = self._outline(body, charset, supply)
-        body, charset = body.lstrip(b" \t\r\n"), encoding_of(outline.head, charset) or ""
+        body, charset = unmarked(body.lstrip(b" \t\r\n")), encoding_of(outline.head, charset) or ""
         plan = _Plan()
+        self._begin(supply)
         try:
             self._plan_dtd(outline, supply, plan)
             for reference in references(outline, supply.url):
@@ -124,6 +138,7 @@ class Validator:
         given = dict(supply.given)
         given.setdefault((OWN, ""), ShelfPart(supply.url, body))
         request = {"do": "dtd", "key": "", "public": "", "system": OWN, "name": "x", **_named(given)}
+        self._begin(supply)
         answer = self._asked(request, given.values(), _digest(given, AS_DTD))
         verdict = Verdict.UNVALIDATED if "error" in answer else Verdict.NO_GRAMMAR
         problems = (f"as a DTD: {answer['error']}",) if "error" in answer else ()
@@ -245,19 +260,30 @@ class Validator:
         return self._asked({**request, **_named(given)}, given.values(), key)
 
     def _asked(self, request: dict[str, Any], parts: Iterable[ShelfPart], *keys: str) -> dict[str, Any]:
-        """The answer, or {"error": why}. Compiling kills once, judging _STRIKES times: then the grammar is given up."""
-        for key in keys:
-            if key in self._refused:
-                return {"error": self._refused[key]}
+        """The answer, or {"error": why}. Which of several grammars took too long is not known: they are one here."""
+        key, left = " ".join(keys), self._until - self._process.spent
+        if why := self._trust.refuses(key) or self._trust.refuses(self._site):
+            return {"error": why}
+        if left < _LEAST:
+            return {"error": f"takes more than {self._process.seconds:g} s of CPU"}
         try:
-            return self._process.ask(request, [part.body for part in parts])
+            answer = self._process.ask(request, [part.body for part in parts], left)
+            failed = "error" in answer and self._until - self._process.spent < left - _COSTLY
         except Died as died:
-            for key in keys:
-                strikes = self._strikes.get(key, 0) + (1 if request["do"] == "judge" else _STRIKES)
-                _remember(self._strikes, key, strikes, 1_000)
-                if strikes >= _STRIKES:
-                    _remember(self._refused, key, str(died), 1_000)
-            return {"error": str(died)}
+            answer, failed = {"error": str(died)}, True
+        if failed:
+            if left > self._process.seconds / 2:  # else what came before is to blame
+                self._trust.died(key, answer["error"], wholly=request["do"] != "judge")
+            self._trust.died(self._site, f"other documents of {self._site}: {answer['error']}", wholly=False)
+        elif request["do"] == "judge" and "unknown" not in answer:
+            self._trust.judged(key)
+            self._trust.judged(self._site)
+        return answer
+
+    def _begin(self, supply: Supply) -> None:
+        """Of a document: the process may take its SECONDS again."""
+        self._until = self._process.spent + self._process.seconds
+        self._site = site_of(host_of(supply.url))
 
 
 def _judged(

@@ -3,13 +3,15 @@
 GET  /xml/versions?what=URL|ID                  JSON
 GET  /xml/body?what=URL|ID&version=&at=         the bytes as they were read; X-Xyro-Version, X-Xyro-Elements,
                                                 X-Xyro-Charset tell more of them
-GET  /xml/bodies?host=&root=&by=                JSON lines: every document with its body, packed, in base64
+GET  /xml/chosen?host=&root=&by=                JSON lines: ids and importances of the documents, in order, some a line
+POST /xml/bodies {"pages": one such line}       JSON: the first of them with their bodies, packed, in base64
 GET  /xml/dtds?most=                            JSON lines
 GET  /xml/stats                                 JSON
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -20,8 +22,9 @@ from crawl import http_json
 from crawl.looks.long_looks import LongLooks
 from crawl.looks.views import Views
 from crawl.single import Single
-from crawl.warehouse.looks import LISTED, ORDERS, Chosen, bodies, body, chosen, dtds, versions
+from crawl.warehouse.looks import LISTED, ORDERS, Chosen, bodies, chosen, dtds, packed_body, versions
 from crawl.warehouse.stats import stats
+from metadata.documents import unpacked
 from wire.errors import InputError
 
 MOST_PAGES = 64
@@ -53,7 +56,8 @@ class _XmlApi:
     async def body(self, request: web.Request) -> web.Response:
         query = request.query
         with await self.single.views() as views:
-            number, row, found = body(views, _what(request), query.get("version", ""), query.get("at", ""))
+            number, row, packed = packed_body(views, _what(request), query.get("version", ""), query.get("at", ""))
+        found = await asyncio.to_thread(unpacked, packed, row.size)
         told = {"Version": str(number), "Elements": str(row.elements), "Charset": quote(row.charset)}
         headers = {f"X-Xyro-{name}": value for name, value in told.items()}
         headers |= http_json.HEADERS

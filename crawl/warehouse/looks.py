@@ -85,6 +85,12 @@ def versions(views: Views, what: str) -> list[dict[str, Any]]:
 
 def body(views: Views, what: str, version: str = "", at: str = "") -> tuple[int, VersionRow, bytes]:
     """(number, row, bytes as they were read): of a version, of the one that held at a time, or of the latest."""
+    number, row, packed = packed_body(views, what, version, at)
+    return number, row, unpacked(packed, row.size)
+
+
+def packed_body(views: Views, what: str, version: str = "", at: str = "") -> tuple[int, VersionRow, bytes]:
+    """The same, as it is stored: 50 MB take 0.2 s to unpack."""
     view, page = find(views, what)
     archive = view.archive
     head = archive.head(page)
@@ -99,7 +105,7 @@ def body(views: Views, what: str, version: str = "", at: str = "") -> tuple[int,
     if at:
         number = _held(what, list(archive.versions(page)), at)
     row = archive.there(page, number)
-    return number, row, unpacked(archive.packed(row), row.size)
+    return number, row, archive.packed(row)
 
 
 def _held(what: str, kept: list[tuple[int, VersionRow]], at: str) -> int:

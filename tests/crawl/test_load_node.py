@@ -18,6 +18,7 @@ from crawl.single import Bounds, Single
 from loader.intake import Intake
 from wire.bus import LocalBus
 from wire.clock import SystemClock
+from wire.errors import MachineError
 from wire.messages import Kind, LoadReport, XmlPage
 
 
@@ -59,6 +60,17 @@ async def test_what_waits_is_counted_in_jobs_and_bytes_and_keeps_its_order():
     await loads.node.close(60.0)
     assert await loads.loaded() == loads.settled == [0, 1, 2, 3, 4]
     assert (loads.node.queued, loads.node.held, loads.eased) == (0, 0, 5)
+
+
+async def test_what_parsing_fails_of_is_kept():
+    loads = Loads()
+    loads.node.intake.take = lambda *_, **__: 1 / 0
+    loads.take(pages(1, 2 * BIG)[0])
+    async with asyncio.timeout(10):
+        while not loads.node.failed:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert isinstance(loads.node.failed, ZeroDivisionError) and not loads.settled
+    await loads.node.close(1.0)
 
 
 async def test_a_stop_does_not_wait_for_all_that_is_to_be_parsed():
@@ -125,3 +137,26 @@ async def test_a_crawl_reads_no_more_than_it_can_parse(tmp_path, flood, monkeypa
     assert took < 10.0
     said = await asyncio.to_thread(audit, tmp_path / "data")
     assert (said["violations"], said["pages"]) == ([], 1 + 60 * 20)
+
+
+@pytest.mark.parametrize("big", [BIG, 1 << 40], ids=["in the thread", "on the loop"])
+async def test_a_crawl_whose_loader_fails_ends_with_that_and_does_not_wait_for_ever(tmp_path, flood, monkeypatch, big):
+    monkeypatch.setattr("crawl.load_node.BIG", big)
+    fixed = {"crawl.scope": "any", "politeness.delay": 0.0, "fetch.only_net": ("127.0.0.0/8",)}
+    settings = load(overrides=fixed)
+    single = Single(DataDir.open(tmp_path / "data", make=True), settings, guard_of(settings.fetch), Bounds())
+
+    def take(*_, **__):
+        raise MachineError("no room")
+
+    monkeypatch.setattr(single.loads.intake, "take", take)
+    single.start()
+    try:
+        await single.sow([flood])
+        async with asyncio.timeout(20):
+            with pytest.raises(MachineError, match="no room"):
+                await single.finished()
+    finally:
+        await single.stop(0.5)
+    said = await asyncio.to_thread(audit, tmp_path / "data")
+    assert said["violations"] == []

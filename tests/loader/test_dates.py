@@ -35,6 +35,7 @@ MIDNIGHT = datetime(2023, 7, 3, tzinfo=UTC).timestamp()
         "2023-07-02 12:00:05 UTC",
         "2023-07-02T12:00:05.000+00:00",
         "20230702T120005Z",
+        "Sun, 02 Jul 2023 14:00:05 +02:00",
     ],
 )
 def test_one_moment(text: str) -> None:
@@ -49,7 +50,15 @@ def test_midnight_by_its_other_name(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["2023-13-01", "2023-02-30T00:00:00Z", "2023-07-02T25:00:00Z", "2023-07-02T12:61", "today"]
+    "text",
+    [
+        "2023-13-01",
+        "2023-02-30T00:00:00Z",
+        "2023-07-02T25:00:00Z",
+        "2023-07-02T12:61",
+        "today",
+        "Mon, 01 Jan 0001 00:00:00 GMT",
+    ],
 )
 def test_no_date(text: str) -> None:
     assert feed_time(text) is None

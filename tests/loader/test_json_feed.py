@@ -64,6 +64,14 @@ def test_other_json_has_a_named_fault(body: str, load: Load) -> None:
     assert (report.state, report.error) == (LoadState.FAILED, "not-well-formed")
 
 
+@pytest.mark.parametrize("slip", [b'"\\ud83d"', b'"caf\xe9"', b"1e99999", b"NaN"])
+def test_one_slip_is_not_the_end_of_a_feed(slip: bytes, load: Load) -> None:
+    body = b'{"version":"https://jsonfeed.org/version/1","items":[{"title":%s,"url":"http://h.test/a"},{"url":%s}]}'
+    report = load(body % (slip, slip), "http://h.test/feed.json")
+    assert report.state is LoadState.LOADED
+    assert "http://h.test/a" in report.links.urls
+
+
 @settings(deadline=None)
 @given(st.recursive(LEAVES, lambda value: st.lists(value) | st.dictionaries(NAMES, value)))
 def test_any_json_is_answered(value: Any) -> None:
