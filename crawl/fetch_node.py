@@ -31,11 +31,14 @@ class FetchNode:
         self.posted = posted
 
     async def run(self) -> None:
-        """Until the bus closes, the pool fails, or it is cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._feed())
-            await self.loads.clock.sleep(self.pause)
-            group.create_task(self.pool.run())
+        """Until the bus closes, the pool fails, or it is cancelled. Raises what the pool failed of, not a group."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._feed())
+                await self.loads.clock.sleep(self.pause)
+                group.create_task(self.pool.run())
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
 
     async def _feed(self) -> None:
         while messages := await self.bus.receive("orders", 4096):

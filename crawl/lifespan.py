@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from configs.schema import Settings
-from crawl import collector, given, run_file
+from crawl import collector, given, open_files, run_file
 from crawl.api import Api, listen
 from crawl.data_dir import DataDir
 from crawl.guarding import check_contact, guard_of
@@ -84,6 +84,7 @@ def run(job: Job) -> Ended:
             f"{job.data}: in use by process {remote.pid}; `xyro submit URL --data {job.data}` hands it URLs, "
             f"`xyro status --data {job.data}` shows it, and it ends by Ctrl-C or `kill {remote.pid}`"
         )
+    open_files.make_room(settings, job.partitions or settings.crawl.partitions)
     with contextlib.ExitStack() as stack:
         signals = stack.enter_context(_Signals(job.again is not None and not _has_terminal()).installed())
         listening = stack.enter_context(listen(settings.api.host, settings.api.port))
@@ -187,12 +188,23 @@ class _Life:
             if not ended.done():
                 return "stopped"
             if ended.result() == "complete":
-                await single.settle()
+                await self._settle(single, stopped)
             return ended.result()
         finally:
             for task in (shown, ended, stopped):
                 task.cancel()
             await asyncio.gather(shown, ended, stopped, return_exceptions=True)
+
+    async def _settle(self, single: Single, stopped: asyncio.Task[Any]) -> None:
+        """Importance of a crawl that is complete; of a million pages it takes minutes, so a signal ends that, too."""
+        settling = asyncio.create_task(single.settle())
+        try:
+            await asyncio.wait([settling, stopped], return_when=asyncio.FIRST_COMPLETED)
+            if settling.done():
+                settling.result()
+        finally:
+            settling.cancel()
+            await asyncio.gather(settling, return_exceptions=True)
 
     def _stopped(self) -> None:
         if not self.stop.is_set():

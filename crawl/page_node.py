@@ -105,6 +105,7 @@ class PageNode:
             self.pages.recover(state["scope"])
             self.classes.recover(state)
             self.meter.recover(state.get("meter"), now)
+        self.partition.hosts.rewind(now)
         self.planner.recover()
         self.promises.recover()
         return self.post.recover(), self.loads.recover()
@@ -148,6 +149,8 @@ class PageNode:
         free: spends without a fetch beyond those that the reports of this turn pay for.
         """
         partition = self.partition
+        if now < self._now:
+            partition.hosts.rewind(now)
         self._now = now
         partition.begin()
         if self._switched:

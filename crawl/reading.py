@@ -30,6 +30,7 @@ def fetcher_of(settings: Settings, guard: Guard, clock: Clock) -> Fetcher:
         slow_bytes=fetch.min_throughput,
         body=Caps(size=fetch.max_body, ratio=int(fetch.max_ratio)),
         wire=2 * fetch.max_body,
+        most_idle=fetch.concurrency,
     )
     resolver = Resolver(guard, clock)
     client = Client(guard, resolver, user_agent=_user_agent(fetch), contact=fetch.contact, limits=limits)

@@ -33,6 +33,7 @@ from crawl.publish.watch import Watch, scan
 from crawl.publish.websub import WebSub
 from crawl.reading import fetcher_of, pool_of
 from crawl.turn.scope import Scope
+from crawl.turn.work import weight
 from metadata.states import NAMED, State
 from refresh.ahead import Ahead
 from wire.bus import LocalBus
@@ -48,8 +49,8 @@ PATIENCE = 30.0
 LOW_WATER = 0
 HOUSEKEEPING = 5.0
 AT_RISK = 256
-"""reports that may wait to be parsed or to be on disk while reads go on; with the requests under way, a crash loses no
-more reads"""
+"""reports that may wait to be parsed or to be on disk while reads go on, one of a page with very many links counted as
+several; with the requests under way, a crash loses no more reads"""
 LEAST_GRACE = 1.0
 """seconds for bodies that are here already, even where reads took all the time there was to stop"""
 LONGEST_PAUSE = 30.0
@@ -114,7 +115,7 @@ class Single:
             for node in self.nodes
         ]
         self.unsynced = 0
-        """reports posted and not yet on disk"""
+        """weight of the reports posted and not yet on disk"""
         self.started = 0.0
         self.best: list[dict[str, Any]] = []
         """the most important pages, as they were when it stopped"""
@@ -237,21 +238,23 @@ class Single:
     def check(self) -> None:
         """Raise what any node failed of."""
         self.check_writes()
+        if self.loads.failed is not None:
+            raise self.loads.failed
         for task in self._tasks:
             if task.done() and not task.cancelled() and (error := task.exception()):
                 raise error
 
     async def stop(self, grace: float = 5.0) -> None:
-        """Orderly: no new reads, those under way are finished and parsed (in about `grace` seconds; what is not is read
-        again), everything is committed."""
-        began = self.clock.monotonic()
+        """Orderly: no new reads, those under way are finished, parsed and committed (in about `grace` seconds; what is
+        not is read again)."""
+        end = self.clock.monotonic() + grace
         await self.pool.close(grace)
-        await self.loads.close(max(LEAST_GRACE, grace - (self.clock.monotonic() - began)))
+        await self.loads.close(max(LEAST_GRACE, end - self.clock.monotonic()))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for loop in self.loops:
-            await loop.drain()
+            await loop.drain(max(LEAST_GRACE, end - self.clock.monotonic()))
         with Views(self.nodes) as views:
             self.best = views.top(10, "importance", self.clock.time())
         await self.fetcher.close()
@@ -340,16 +343,16 @@ class Single:
         """The loader has less to parse."""
         self.pool.wake()
 
-    def _synced(self, reports: int) -> None:
-        """So many reports are on disk."""
+    def _synced(self, weighed: int) -> None:
+        """Reports that weigh so much are on disk."""
         throttled = not self._may_read()
-        self.unsynced -= reports
+        self.unsynced -= weighed
         if throttled:
             self.pool.wake()
 
     def _posted(self, report: PageReport) -> None:
         """A report waits for its page node: is it worth a commit group at once?"""
-        self.unsynced += 1
+        self.unsynced += weight(report)
         if self._starving() or self.bus.waiting(inbox(report.page >> 32)) >= self.settings.store.commit_reports:
             self.loops[report.page >> 32].hurry()
 

@@ -2,12 +2,14 @@
 
     python -m lab.crash --kills 50 --seconds 40 --partitions 4
     python -m lab.crash --xml --kills 200
+    python -m lab.crash --kills 20 --seconds 0 --disk 1 --hosts 100
 
 A computed web in a process of its own is crawled twice by the real command: once in peace; once slowed by --delay, so
 that it lasts `--seconds`, and killed at seeded moments. Every life says its number in its User-Agent, so the server's
-log tells who asked for what. After each kill `audit` must hold; at the end see crash_check.py. With --xml most
-pages are documents that wait for DTDs and entities on other hosts, some of them slow, missing, moved or looping: see
-crash_xml.py. Exit code 0 only if all holds.
+log tells who asked for what. After each kill `audit` must hold, and reads that the log knows and the store does not
+are counted: a kill may cost no more than those that may wait for the disk and the requests under way. At the end see
+crash_check.py. With --xml most pages are documents that wait for DTDs and entities on other hosts, some of them slow,
+missing, moved or looping: see crash_xml.py. With --disk reads do wait for the disk. Exit code 0 only if all holds.
 """
 
 from __future__ import annotations
@@ -24,10 +26,23 @@ from typing import Any
 
 from lab import crash_xml
 from lab.child import Running, running
-from lab.crash_check import ROBOTS, life, requests_of, shortest_gap, violations
+from lab.crash_check import (
+    AT_RISK,
+    CONCURRENCY,
+    ROBOTS,
+    Left,
+    life,
+    losses,
+    requests_of,
+    shortest_gap,
+    violations,
+)
 from lab.crash_kill import Crawl, Killer, Moment
 from lab.web import Web
 from wire.clock import SystemClock
+
+WRITES = 8
+"""that a process on a slow disk has time for before it is killed: reads begin after the third"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +60,21 @@ class Plan:
     xml: bool = False
     slow: float = 0.0
     """seconds that a slow part takes; 0: longer than a life, so that what needs one waits until the last"""
+    disk: float = 0.0
+    """seconds that each write of a process to be killed takes longer"""
+    concurrency: int = CONCURRENCY
+    """most requests under way"""
 
     @property
     def shape(self) -> dict[str, Any]:
         """The computed web."""
         shape = {"pages": self.pages, "hosts": self.hosts, "seed": self.seed, "rate_median": 0.0}
         return shape | crash_xml.SHAPE | {"slow": self.slow or 1.0 + 2 * self.window} if self.xml else shape
+
+    @property
+    def most(self) -> int:
+        """Reads that a kill may cost."""
+        return AT_RISK + self.concurrency
 
     @property
     def delay(self) -> float:
@@ -64,7 +88,8 @@ def plan(kills: int, interrupts: int, seconds: float, **shape: Any) -> Plan:
     kinds = chance.choices((Moment.WORK, Moment.RECOVERY, Moment.SNAPSHOT), (70, 15, 15), k=kills)
     moments = [*kinds, *[Moment.INTERRUPT] * interrupts]
     chance.shuffle(moments)
-    return Plan(tuple(moments), seconds, 2.2 * max(seconds, 1.0) / max(1, kinds.count(Moment.WORK)), **shape)
+    window = 2.2 * max(seconds, 1.0) / max(1, kinds.count(Moment.WORK))
+    return Plan(tuple(moments), seconds, max(window, WRITES * shape.get("disk", 0.0)), **shape)
 
 
 @dataclass(slots=True)
@@ -84,6 +109,10 @@ class Outcome:
     reads: int = 0
     last: int = 0
     """page requests before the last kill"""
+    left: list[Left] = field(default_factory=list)
+    """in the store by each end"""
+    cost: int = 0
+    """most reads that one end cost"""
     gap: float = 0.0
     """shortest time between two requests to a host, of one process or of two"""
     waiting: int = 0
@@ -109,8 +138,8 @@ class Outcome:
             f"{verdict}: partitions {self.plan.partitions}, {self.kills} kills "
             f"({hit}; {self.torn} left half a snapshot), {self.pages} pages of {self.known} URLs, "
             f"{waited}{self.requests} page requests ({self.last} before the last kill), {self.reads} reads, "
-            f"{self.requests - self.reads} lost, shortest gap "
-            f"{self.gap:.3f} s (delay {self.plan.delay:.3f} s), {self.seconds:.0f} s"
+            f"{self.requests - self.reads} lost, at most {self.cost} by one kill ({self.plan.most} allowed), "
+            f"shortest gap {self.gap:.3f} s (delay {self.plan.delay:.3f} s), {self.seconds:.0f} s"
         )
 
 
@@ -122,6 +151,7 @@ def ordeal(what: Plan, directory: Path, tell: Callable[[str], None] = lambda _: 
         calm = _crawl("calm", directory, web, 0.0)
         calm.finish(calm.start())
         rough = _crawl("rough", directory, web, what.delay, "--partitions", str(what.partitions))
+        rough.disk, rough.settings["XYRO_FETCH__CONCURRENCY"] = what.disk, str(what.concurrency)
         clock = SystemClock()
         began = clock.monotonic()
         _torment(rough, outcome, tell)
@@ -151,6 +181,13 @@ def _torment(crawl: Crawl, outcome: Outcome, tell: Callable[[str], None]) -> Non
                 outcome.waiting = max(outcome.waiting, crawl.waiting())
             tell(f"life {crawl.lives}: {moment.value}: {holds}, {said['pages']} pages known")
             outcome.violations += [f"life {crawl.lives} ({moment.value}): {each}" for each in said["violations"]]
+            outcome.left.append(_left(crawl, moment, outcome.plan))
+
+
+def _left(crawl: Crawl, moment: Moment, plan: Plan) -> Left:
+    """Ctrl-C costs nothing, but documents that were not parsed in time."""
+    reads = {row["url"]: row["reads"] for row in crawl.pages() if row["reads"]}
+    return Left(crawl.lives, reads, plan.most if moment is not Moment.INTERRUPT or plan.xml else 0)
 
 
 def _judge(outcome: Outcome, calm: Crawl, rough: Crawl, log: str, port: int) -> None:
@@ -158,12 +195,14 @@ def _judge(outcome: Outcome, calm: Crawl, rough: Crawl, log: str, port: int) -> 
     requests = [request for request in requests_of(log, port) if request.life.startswith(rough.name)]
     outcome.known = len(expected)
     outcome.pages = sum(row["reads"] > 0 for row in expected)
-    outcome.requests = sum(request.uri != ROBOTS for request in requests)
+    pages = [request for request in requests if request.uri != ROBOTS]
+    outcome.requests = len(pages)
     outcome.reads = sum(row["reads"] for row in found)
-    outcome.last = sum(request.uri != ROBOTS and request.life != life(rough.name, rough.lives) for request in requests)
+    outcome.last = sum(request.life != life(rough.name, rough.lives) for request in pages)
+    outcome.cost = max(losses(outcome.left, pages), default=0)
     outcome.gap = shortest_gap(requests)
     outcome.violations += [f"at the end: {each}" for each in rough.audit()["violations"]]
-    outcome.violations += violations(expected, found, requests, outcome.kills, outcome.plan.delay)
+    outcome.violations += violations(expected, found, requests, outcome.left, outcome.plan.delay)
     if outcome.plan.xml:
         web = Web(port=port, **outcome.plan.shape)
         outcome.violations += crash_xml.violations(web, found, rough.documents(), rough.waiting())
@@ -183,6 +222,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pages", type=int, help=f"[4000, with --xml {crash_xml.PAGES}]")
     for name, default in (("partitions", 1), ("hosts", 20), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=default, help=f"[{default}]")
+    parser.add_argument("--disk", type=float, default=0.0, help="seconds that each write takes longer [0]")
+    parser.add_argument("--concurrency", type=int, default=CONCURRENCY, help=f"most requests under way [{CONCURRENCY}]")
     parser.add_argument("--xml", action="store_true", help="documents that wait for DTDs and entities")
     options = parser.parse_args(arguments)
     options.pages = options.pages or (crash_xml.PAGES if options.xml else 4000)

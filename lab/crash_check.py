@@ -16,8 +16,11 @@ from lab.places import disallows, host_at
 
 Row = Mapping[str, Any]
 ROBOTS = "/robots.txt"
-LOST_PER_KILL = 512
-"""reports that a crash may cost: two commit groups of 256, one being written while the other is filled"""
+AT_RISK = 256
+"""reads that a crash may cost beside the requests under way: those that wait to be on disk (crawl/single.py)"""
+CONCURRENCY = 256
+"""fetch.concurrency: most requests under way"""
+LOST_PER_KILL = AT_RISK + CONCURRENCY
 JITTER = 0.010
 """seconds by which two times of the log may be wrong (reliability.md I4)"""
 _SAME = ("state", "error", "http_status", "kind", "out_links", "signature")
@@ -50,9 +53,24 @@ def requests_of(log: str, port: int) -> list[Request]:
     return found
 
 
+class Left(NamedTuple):
+    """What the end of a process left in the store."""
+
+    life: int
+    reads: Mapping[str, int]
+    """by URL"""
+    most: int
+    """reads that this end may cost"""
+
+
 def life(name: str, number: int) -> str:
     """The number-th process of a crawl."""
     return f"{name}-{number}"
+
+
+def number(life: str) -> int:
+    """Which process of its crawl this is."""
+    return int(life.rpartition("-")[2])
 
 
 def contact(life: str) -> str:
@@ -61,14 +79,16 @@ def contact(life: str) -> str:
 
 
 def violations(
-    calm: Sequence[Row], rough: Sequence[Row], requests: Sequence[Request], kills: int, delay: float
+    calm: Sequence[Row], rough: Sequence[Row], requests: Sequence[Request], left: Sequence[Left], delay: float
 ) -> list[str]:
-    """calm, rough: export rows of the undisturbed and the killed crawl; requests: those of the killed one, in order."""
+    """calm, rough: export rows of the undisturbed and the killed crawl; requests: those of the killed one, in order;
+    left: what the store knew after each of its ends."""
     pages = [request for request in requests if request.uri != ROBOTS]
     return [
         *_same_pages(calm, rough),
-        *_bounded(sum(row["reads"] > 0 for row in calm), len(pages), kills),
-        *_justified(rough, pages, kills),
+        *_bounded(sum(row["reads"] > 0 for row in calm), len(pages), sum(one.most for one in left)),
+        *_lost(left, pages),
+        *_justified({row["url"]: row["reads"] for row in rough}, pages),
         *_obedient(requests),
         *_one_at_a_time(requests, delay),
     ]
@@ -87,21 +107,35 @@ def _same_pages(calm: Sequence[Row], rough: Sequence[Row]) -> Iterator[str]:
             yield f"{url}: {found[url]['reads']} reads, undisturbed {wanted[url]['reads']}"
 
 
-def _bounded(pages: int, requests: int, kills: int) -> Iterator[str]:
-    most = pages + kills * LOST_PER_KILL
-    if requests > most:
-        yield f"{requests} page requests, {most} are allowed ({pages} pages, {kills} kills)"
+def _bounded(pages: int, requests: int, lost: int) -> Iterator[str]:
+    if requests > pages + lost:
+        yield f"{requests} page requests, {pages + lost} are allowed ({pages} pages, {lost} that may be lost)"
 
 
-def _justified(rows: Sequence[Row], pages: Sequence[Request], kills: int) -> Iterator[str]:
-    """Whatever the export claims to have read, the server answered; what it forgot was lost in a kill."""
+def losses(left: Sequence[Left], pages: Sequence[Request]) -> list[int]:
+    """How many reads each end cost: the server answered them and the store does not know them."""
+    answered = Counter(number(request.life) for request in pages)
+    missing = [
+        sum(count for which, count in answered.items() if which <= one.life) - sum(one.reads.values()) for one in left
+    ]
+    return [after - before for before, after in pairwise([0, *missing])]
+
+
+def _lost(left: Sequence[Left], pages: Sequence[Request]) -> Iterator[str]:
+    """No end cost more than it may, and none left reads in the store that no server knows of."""
+    for one, lost in zip(left, losses(left, pages), strict=True):
+        if lost > one.most:
+            yield f"life {one.life}: its end cost {lost} reads, {one.most} are allowed"
+        so_far = [request for request in pages if number(request.life) <= one.life]
+        yield from (f"life {one.life}: {what}" for what in _justified(one.reads, so_far))
+
+
+def _justified(reads: Mapping[str, int], pages: Sequence[Request]) -> Iterator[str]:
+    """Whatever a store claims to have read, the server answered."""
     answered = Counter(request.url for request in pages)
-    for row in rows:
-        if row["reads"] > answered[row["url"]]:
-            yield f"{row['url']}: {row['reads']} reads, the server answered {answered[row['url']]} times"
-    lost = len(pages) - sum(row["reads"] for row in rows)
-    if lost > kills * LOST_PER_KILL:
-        yield f"{lost} reads were lost in {kills} kills"
+    for url, count in reads.items():
+        if count > answered[url]:
+            yield f"{url}: {count} reads, the server answered {answered[url]} times"
 
 
 def _obedient(requests: Iterable[Request]) -> Iterator[str]:

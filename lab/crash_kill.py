@@ -55,21 +55,27 @@ class Crawl:
         self.data = directory / name
         self.entry = entry
         self.options = options
+        self.disk = 0.0
+        """seconds that each write takes longer in a process that is to be killed"""
+        self.settings: dict[str, str] = {}
+        """in the environment"""
         self.lives = 0
         self._begun = False
         self._log = directory / f"{name}.log"
 
-    def start(self, snapshot_bytes: int | None = None) -> subprocess.Popen[bytes]:
-        """A new process; it resumes the crawl where there is one with pages."""
+    def start(self, snapshot_bytes: int | None = None, disk: float = 0.0) -> subprocess.Popen[bytes]:
+        """A new process; it resumes the crawl where there is one with pages. disk: seconds each write takes longer."""
         self.lives += 1
         if not self._begun and self.data.exists():
             self.audit()
-        more = {} if snapshot_bytes is None else {"XYRO_STORE__SNAPSHOT_BYTES": str(snapshot_bytes)}
+        more = dict(self.settings)
+        if snapshot_bytes is not None:
+            more["XYRO_STORE__SNAPSHOT_BYTES"] = str(snapshot_bytes)
         named = ("--contact", contact(life(self.name, self.lives)))
         with self._log.open("ab") as log:
             return subprocess.Popen(  # noqa: S603  # our own interpreter, our own module
                 [
-                    *_COMMAND,
+                    *(_slowed(disk) if disk else _COMMAND),
                     "crawl",
                     *([] if self._begun else [self.entry]),
                     "--data",
@@ -120,6 +126,10 @@ class Crawl:
 _COMMAND = (sys.executable, "-m", "crawl")
 
 
+def _slowed(seconds: float) -> tuple[str, ...]:
+    return (sys.executable, "-m", "lab.crash_disk", str(seconds))
+
+
 def _environment() -> dict[str, str]:
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     return {**os.environ, "PYTHONPATH": path, "XYRO_LOG__LEVEL": "warning"}
@@ -139,7 +149,7 @@ class Killer:
     def end(self, moment: Moment) -> bool:
         """Start a process and end it at `moment`; False if the crawl was over before."""
         often = moment is Moment.SNAPSHOT or self.chance.random() < 0.5
-        child = self.crawl.start(LEAST_SNAPSHOT if often else None)
+        child = self.crawl.start(LEAST_SNAPSHOT if often else None, self.crawl.disk)
         opened, halves = self._opened(), self._halves()  # as they were: Python itself needs longer to start than this
         try:
             there = self._reach(child, moment, opened, halves)

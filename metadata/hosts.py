@@ -16,6 +16,8 @@ from metadata.rows import HostRow
 
 FEW = 1024
 """rows of politeness that are kept without asking whether they still matter"""
+LONGEST = 86_400.0
+"""seconds: no back-off and no Retry-After leaves a host alone for longer (xyro/politeness.py)"""
 
 
 class Hosts:
@@ -78,6 +80,12 @@ class Hosts:
             number: row for number, row in self.clocks.items() if row.failures or row.held or row.next_at > now
         }
         self._most = max(FEW, 2 * len(self.clocks))
+
+    def rewind(self, now: float) -> None:
+        """The clock may have been set back: what it said of a time that is far ahead holds for LONGEST, no longer."""
+        for number, row in self.clocks.items():
+            if row.next_at > now + LONGEST:
+                self.clocks[number] = msgspec.structs.replace(row, next_at=now + LONGEST)
 
     def hold(self, number: int, held: str) -> None:
         """held: '' | paused | blocked."""

@@ -260,6 +260,12 @@ class SubscriptionRow(
     """page -> signature as last told; empty where the page was not there"""
     error: str = ""
     """why the last try failed"""
+    numbered: int = 0
+    """the last number that a notice had, told or only tried"""
+    tried: bytes = b""
+    """digest of what that one says of its pages; empty once it was told"""
+    based: bool = False
+    """`seen` began with what the pages were when it was made, or when the crawl ran first after that"""
 
 
 class KeyedRow(

@@ -8,9 +8,10 @@ An order's life:
 
     orders.py      waits in the queue: BLOCKING, ORDERED, then discovery and refresh by gamma; hosts take turns
     pool.py        leaves it when a slot is free and its host may be read; is reported, or goes back to wait
-    robots.py      is refused where the origin's robots.txt says so, or cannot be had
+    robots.py      is refused where the origin's robots.txt says so, or cannot be had; one that redirects to another
+                   host is read in the turn of that (hops.py)
     politeness.py  waits for the turn of its host and of its address, counted from the end of their last read
-    resolver.py    its host becomes addresses
+    resolver.py    its host becomes addresses; no more than half of the slots wait for that (lookups.py)
     guard.py       which must be ones that we may contact, checked on the address really connected to
     client.py      one connection a host; limits on time, bytes, headers and decompression
     fetcher.py     one request, no redirect followed: a redirect is a link, and the next hop an order of its own
@@ -24,5 +25,6 @@ An order's life:
 
 What always holds: no page is read before its origin's robots.txt, nor while that forbids it; at most one read per host
 at a time, and the next one no earlier than politeness says; nothing that a site does raises out of here or outlives its
-limits; orders.py, politeness.py, robots.py, failures.py and reports.py never await, read a clock or touch the network.
+limits; orders.py, politeness.py, lookups.py, hops.py, robots.py, failures.py and reports.py never await, read a clock
+or touch the network.
 """

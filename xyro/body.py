@@ -25,6 +25,7 @@ class Body:
 
     def __init__(self, reply: Reply, caps: Caps) -> None:
         coding = reply.headers.get("Content-Encoding", "")
+        self._coded = bool(coding)
         self._reply = reply
         self._caps = caps
         self._decoders = [Decoder(codings_of(coding) if coding else (), caps)]
@@ -50,6 +51,7 @@ class Body:
 
     def unpack(self, head: bytes) -> None:
         """What was taken for the body is a gzip file, of which `head` was read."""
+        self._coded = True
         decoder = Decoder(("gzip",), self._caps)
         self._decoders.append(decoder)
         self._ahead = decoder.feed(head)
@@ -70,18 +72,32 @@ class Body:
 
     async def _received(self) -> bytes:
         if self._held:
-            held, self._held = self._held, b""
-            return held
+            return self._some(self._held)
         try:
             data = await self._reply.read()
-            if self._held is None:
-                data, self._held = data[:FIRST], data[FIRST:]
-            return data
+            return self._some(data) if self._coded or self._held is None else data
         except TheirError as error:
             if error.kind not in READABLE:
                 raise
             self.failure, self._over = error.kind, True
             return b""
+
+    def _some(self, data: bytes) -> bytes:
+        """What is decoded at once: of a coded body little, for each byte may become hundreds."""
+        most = FIRST if self._coded or self._held is None else len(data)
+        self._held = data[most:]
+        return data[:most]
+
+    def at_hand(self) -> bytes:
+        """The next bytes of what was received already, empty where the network has to be asked."""
+        if self._ahead:
+            ahead, self._ahead = self._ahead, b""
+            return ahead
+        while self._held and not self._over:
+            data = self._decoded(self._some(self._held))
+            if data:
+                return data
+        return b""
 
     def _decoded(self, data: bytes) -> bytes:
         """`data` through the decoders; an empty one is the body's end."""

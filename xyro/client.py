@@ -18,6 +18,7 @@ from typing import Any
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import Connection as Lease
 from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
@@ -56,7 +57,9 @@ class Limits:
     header: int = 32_768
     max_headers: int = 256
     idle: float = 15.0
-    """a connection is kept for the next page of its host"""
+    """a connection is kept for the next page of its host ..."""
+    most_idle: int = 256
+    """... and so many are: one a host, those used last"""
 
 
 DEFAULT_LIMITS = Limits()
@@ -246,11 +249,23 @@ class _Response(aiohttp.ClientResponse):
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Makes our protocol instead of aiohttp's."""
+    """Makes our protocol instead of aiohttp's, and bounds the idle connections, each of which is an open file: a crawl
+    meets hundreds of hosts a second."""
 
     def __init__(self, watch: Watch, **options: Any) -> None:
         super().__init__(**options)
+        self._most_idle = watch.limits.most_idle
         self._factory = functools.partial(Connection, self._loop, watch)  # type: ignore[assignment]
+
+    def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
+        """A connection becomes idle, or is closed. Keys stand in the order in which theirs became idle."""
+        super()._release(key, protocol, should_close=should_close)
+        idle = self._conns
+        if len(idle) > self._most_idle:
+            for old, _ in idle.pop(next(iter(idle))):
+                old.close()
+        elif key in idle and len(idle[key]) > 1:
+            idle[key].popleft()[0].close()
 
 
 class Reply:

@@ -14,6 +14,7 @@ pool's and the page node's business.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Collection, Mapping
 from typing import Final, Literal, NamedTuple
@@ -21,7 +22,7 @@ from typing import Final, Literal, NamedTuple
 from wire.clock import Clock
 from wire.errors import TheirError
 from wire.messages import FetchOrder, Kind, Priority
-from wire.urls import host_of, resolve, suffix_of
+from wire.urls import authority, host_of, resolve, suffix_of
 from xyro import maintext
 from xyro.answer import Answer
 from xyro.body import READABLE, Body, Sitemaps
@@ -35,6 +36,8 @@ from xyro.links import HrefCache, LinkExtractor
 ROBOTS_REDIRECTS = 5
 ROBOTS_CAPS = Caps(size=500 * 1024)
 """RFC 9309 2.5: at least 500 KiB of a robots.txt are read."""
+SLICE = 64 * 1024
+"""Bytes of HTML between two turns of the event loop: a packed body comes in one piece of 8 MiB, which takes seconds."""
 _REDIRECTS: Final = frozenset({300, 301, 302, 303, 307, 308})
 _EMPTY: Final = frozenset({204, 205})
 _CUT: Final = {"disconnect": "disconnect", "timeout": "time", "slow-body": "time", **READABLE}
@@ -72,6 +75,8 @@ class Fetcher:
         self._cache = HrefCache() if cache is None else cache
         self._words = words
         self._sitemaps = Sitemaps(client.limits.body.size)
+        self._unpacking = asyncio.Lock()
+        """HTML of which more than a slice is here at once"""
 
     async def fetch(self, order: FetchOrder) -> Answer:
         """One GET of the order's URL. Raises nothing for what the web does; cancellation closes the connection."""
@@ -79,12 +84,17 @@ class Fetcher:
         await self._timed(answer, self._fetch(order, answer))
         return answer
 
-    async def fetch_robots(self, origin: str) -> Answer:
-        """GET `origin`/robots.txt; at most 5 redirects are followed, each past the guard (RFC 9309 2.3.1.2). The first
-        500 KiB are in Answer.body. `redirect-loop`: there were more."""
+    async def fetch_robots(self, url: str) -> Answer:
+        """GET a robots.txt; at most 5 redirects within its host are followed, each past the guard (RFC 9309 2.3.1.2).
+        The first 500 KiB are in Answer.body. `redirect-loop`: there were more. One to another host is told, not
+        followed: that host has its turn."""
         answer = Answer(self._clock.time())
-        await self._timed(answer, self._fetch_robots(f"{origin}/robots.txt", answer))
+        await self._timed(answer, self._fetch_robots(url, answer))
         return answer
+
+    def knows(self, url: str) -> bool:
+        """Does `address` know its answer without asking a name server?"""
+        return self._client.resolver.knows(host_of(url))
 
     async def address(self, url: str) -> str:
         """The address that the URL's host resolves to (cached), empty where it has none."""
@@ -137,6 +147,7 @@ class Fetcher:
             answer.bytes = reply.received
 
     async def _fetch_robots(self, url: str, answer: Answer) -> None:
+        host = authority(url)
         for _ in range(ROBOTS_REDIRECTS + 1):
             self._check(url)
             reply = await self._client.get(url)
@@ -144,6 +155,8 @@ class Fetcher:
                 _note(reply, answer)
                 if reply.status in _REDIRECTS:
                     url = answer.location = self._target(reply, url)
+                    if authority(url) != host:
+                        return
                     continue
                 if failure := failure_of(reply.status):
                     answer.retry_after = self._retry_after(reply.headers)
@@ -224,13 +237,15 @@ class Fetcher:
         digest = hashlib.md5(usedforsecurity=False)
         held: list[bytes] | None = [] if self._text else None
         while piece:
-            answer.size += len(piece)
-            extractor.feed(piece)
-            digest.update(piece)
-            if held is not None:
-                held.append(piece)
-                if answer.size > maintext.MAX_SIZE:
-                    held = None
+            if len(piece) > SLICE:
+                async with self._unpacking:  # one page after the other: each takes RAM, and all together no less time
+                    while piece:
+                        held = _note_piece(piece, answer, digest, held)
+                        await _feed(extractor, piece)
+                        piece = body.at_hand()
+            else:
+                held = _note_piece(piece, answer, digest, held)
+                extractor.feed(piece)
             piece = await body.piece()
         found = extractor.close()
         answer.links, answer.charset = found.links, found.charset
@@ -247,6 +262,23 @@ class Fetcher:
     def _retry_after(self, headers: Mapping[str, str]) -> float:
         text = headers.get("Retry-After", "")
         return retry_after(text, self._clock.time()) if text else 0.0
+
+
+def _note_piece(piece: bytes, answer: Answer, digest: hashlib._Hash, held: list[bytes] | None) -> list[bytes] | None:
+    """For the signature; returns `held`, None once there is too much for a main text."""
+    answer.size += len(piece)
+    digest.update(piece)
+    if held is None or answer.size > maintext.MAX_SIZE:
+        return None
+    held.append(piece)
+    return held
+
+
+async def _feed(extractor: LinkExtractor, piece: bytes) -> None:
+    """Some at a time: others have their turn."""
+    for start in range(0, len(piece), SLICE):
+        extractor.feed(piece[start : start + SLICE])
+        await asyncio.sleep(0)
 
 
 def _of_links(urls: tuple[str, ...]) -> bytes:

@@ -19,6 +19,14 @@ LONGEST_KEPT = 512
 """Longest tag (bytes) or href (characters) worth remembering."""
 FOLDER_KEPT = 20_000
 """Most hrefs, and most tags, remembered of one folder: one hostile page must not fill the cache."""
+CARRIED = 1_000
+"""Entries of a folder that outlive a generation; a larger one is learnt anew, which one of its pages does."""
+ENTRY = 256
+"""Characters that count as one entry: URLs may be longer than all else that is kept."""
+MOST_CHARACTERS = 8 * 1024 * 1024
+"""of all links of a page: a <base> makes 4,096 characters out of each <a href=1>"""
+MOST_MORE = 262_144
+"""links beyond these that are counted"""
 
 BLANK: Final = "".join(map(chr, range(33)))
 """What the URL standard strips from both ends of an href."""
@@ -57,16 +65,16 @@ class Found:
 class HrefCache:
     """What the hrefs of a folder come to: most links of a page stood on its neighbours too (12,103 of 154,013 are new).
 
-    Filled and read by extractors, on one thread. Bounded: two generations of `size` entries (about 400 bytes each);
-    when the young one is full it becomes the old one, and the old one is dropped. Equal URLs are one object, so that
-    the hash of each is computed once.
+    Filled and read by extractors, on one thread. Bounded: two generations of `size` entries (about 400 bytes each; what
+    is long counts as several); when the young one is full it becomes the old one, and the old one is dropped. Equal
+    URLs are one object, so that the hash of each is computed once.
     """
 
     def __init__(self, size: int = 40_000) -> None:
         self._size = size
         self._young: dict[str, Folder] = {}
         self._old: dict[str, Folder] = {}
-        self._room = size
+        self._room = self._urls_room = size
         self._urls: dict[str, str] = {}
 
     def folder(self, base: str, page: str, *, fold_slashes: bool) -> Folder:
@@ -77,28 +85,43 @@ class HrefCache:
             key = f"{key} {authority(page)}"
         found = self._young.get(key)
         if found is None:
-            found = self._young[key] = self._old[key] if key in self._old else Folder(fold_slashes)
-            self.spend(1)
+            found = self._old.get(key)
+            if found is None or found.entries > CARRIED:
+                found = Folder(fold_slashes)
+            self._young[key] = found
+            self._spend(1 + len(key) // ENTRY + found.entries)
         return found
 
-    def spend(self, entries: int) -> None:
-        """`entries` were added to folders."""
-        self._room -= entries
-        if self._room <= 0:
-            self._old, self._young, self._urls, self._room = self._young, {}, {}, self._size
+    def kept(self, folder: Folder, mark: Mark) -> None:
+        """An entry was added to `folder`, with what it comes to."""
+        url = mark[0] if isinstance(mark, tuple) else mark
+        entries = 1 if url is None else 1 + len(url) // ENTRY
+        folder.entries += entries
+        self._spend(entries)
 
     def one(self, url: str) -> str:
         """The one object that stands for `url`."""
-        return self._urls.setdefault(url, url)
+        found = self._urls.setdefault(url, url)
+        if found is url:
+            self._urls_room -= 1 + len(url) // ENTRY
+            if self._urls_room <= 0:
+                self._urls, self._urls_room = {}, self._size
+        return found
+
+    def _spend(self, entries: int) -> None:
+        self._room -= entries
+        if self._room <= 0:
+            self._old, self._young, self._room = self._young, {}, self._size
 
 
 class Folder:
     """What is known of one folder: `tags` by a tag's bytes (and encoding), `urls` by the text of an href."""
 
-    __slots__ = ("fold_slashes", "tags", "urls")
+    __slots__ = ("entries", "fold_slashes", "tags", "urls")
 
     def __init__(self, fold_slashes: bool) -> None:
         self.fold_slashes = fold_slashes
+        self.entries = 0
         self.tags: dict[str, dict[bytes, Mark]] = {}
         self.urls: dict[str, str | None] = {}
 
@@ -116,6 +139,7 @@ class PageLinks:
         self.canonical = self.refresh = ""
         self.links: dict[str, int] = {}
         self.dropped: set[str] = set()
+        self.room = MOST_CHARACTERS
         self.more: set[int] = set()
         self._related: list[tuple[str, frozenset[str]]] = []
         self._based = False
@@ -162,12 +186,24 @@ class PageLinks:
         href = href.strip(BLANK)
         if not href or href[0] == "#":
             return None
+        if (len(self.links) >= MAX_LINKS or self.room <= 0) and not flags & LINK_KIND_MASK:
+            return self._known(href, flags)
         url = self._resolved(href)
         if url is None:
             return href
         if authority(url) != self.authority:
             flags |= LINK_EXTERNAL
         return url, flags
+
+    def _known(self, href: str, flags: int) -> Mark:
+        """A page that has all the links it may: a new href is counted as it is written, resolving it would cost more
+        than all else."""
+        url = self.folder.urls.get(href)
+        if url is not None:
+            return url, flags | (LINK_EXTERNAL if authority(url) != self.authority else 0)
+        if len(self.more) < MOST_MORE:
+            self.more.add(hash(href))
+        return None
 
     def _resolved(self, href: str) -> str | None:
         urls = self.folder.urls
@@ -180,7 +216,7 @@ class PageLinks:
             href[0] != "?" and len(href) <= LONGEST_KEPT and len(urls) < FOLDER_KEPT
         ):  # a bare query hangs on the page, not on its folder
             urls[href] = url
-            self.cache.spend(1)
+            self.cache.kept(self.folder, url)
         return url
 
     def add(self, mark: Mark) -> None:
@@ -195,9 +231,10 @@ class PageLinks:
         if url in links:
             if _weight(flags) > _weight(links[url]):
                 links[url] = flags
-        elif len(links) < MAX_LINKS:
+        elif len(links) < MAX_LINKS and self.room > 0:
             links[url] = flags
-        else:
+            self.room -= len(url)
+        elif len(self.more) < MOST_MORE:
             self.more.add(hash(url))
         kind = flags & LINK_KIND_MASK
         if kind == LinkKind.CANONICAL:

@@ -117,12 +117,13 @@ def _scan(page: PageLinks, body: bytes, codec: str) -> bool:
         if tag[:4] in (b"base", b"BASE"):
             page.settle(scan.attributes(tag, codec)[1])
     known = page.folder.tags.setdefault(codec, {})
-    links = page.links  # no need to count: a body of at most WHOLE bytes cannot show MAX_LINKS
+    links = page.links
+    brief = len(page.base) <= LONGEST_KEPT  # then no need to count: WHOLE bytes cannot show MAX_LINKS
     for tag in distinct:
         mark = known[tag] if tag in known else _learnt(page, known, tag, codec)
         if isinstance(mark, tuple):
             url, flags = mark
-            if flags & LINK_KIND_MASK or links.setdefault(url, flags) != flags:
+            if not brief or flags & LINK_KIND_MASK or links.setdefault(url, flags) != flags:
                 page.add(mark)
         elif mark is not None:
             page.add(mark)
@@ -147,7 +148,7 @@ def _learnt(page: PageLinks, known: dict[bytes, Mark], tag: bytes, codec: str) -
         and not (reference and reference[0].strip(BLANK)[:1] == "?")
     ):
         known[tag] = mark
-        page.cache.spend(1)
+        page.cache.kept(page.folder, mark)
     return mark
 
 

@@ -9,7 +9,10 @@ An order's way through it:
         then back else                                      -> read the page, report
     -> the host is free again at the moment politeness says
 
-A slot is one read that goes on; a host has at most one, so a slow host holds one slot and nothing else. Workers are
+A robots.txt that redirects to another host waits for the turn of that (hops.py).
+
+A slot is one read that goes on; a host has at most one, so a slow host holds one slot and nothing else; half of the
+slots at most wait for name servers (lookups.py). Workers are
 tasks that live as long as there is something ready for them; one alarm sleeps until the earliest moment at which
 something may be read. Nothing polls. robots.txt is consulted when an order is about to be read, not when it was
 queued, so a robots.txt that changes binds the orders already there.
@@ -30,10 +33,13 @@ from wire.urls import authority
 from wire.urls import origin as origin_of
 from xyro.answer import Answer
 from xyro.failures import POLICIES
+from xyro.hops import PAGE as HOP
+from xyro.hops import Hops
+from xyro.lookups import Lookups
 from xyro.orders import OrderQueue, urgency
 from xyro.politeness import Manners, Politeness
 from xyro.reports import report_of
-from xyro.robots import RobotsState, RobotsTable
+from xyro.robots import EVERYTHING, RobotsState, RobotsTable
 
 
 class Reader(Protocol):
@@ -44,8 +50,13 @@ class Reader(Protocol):
         """One GET of the order's URL, no redirects followed."""
         ...
 
-    async def fetch_robots(self, origin: str) -> Answer:
-        """GET origin/robots.txt, at most 5 redirects followed, the body (<= 500 KiB) in Answer.body."""
+    async def fetch_robots(self, url: str) -> Answer:
+        """GET `url`, at most 5 redirects within its host followed, the body (<= 500 KiB) in Answer.body. A redirect to
+        another host is not: it is in Answer.location."""
+        ...
+
+    def knows(self, url: str) -> bool:
+        """Does `address` know its answer without asking a name server?"""
         ...
 
     async def address(self, url: str) -> str:
@@ -96,6 +107,8 @@ class Pool:
         self._fetcher = fetcher
         self._clock = clock
         self._robots = RobotsTable(robots_token)
+        self._lookups = Lookups(concurrency // 2)
+        self._hops = Hops()
         self._on_report = on_report
         self._concurrency = concurrency
         self._may_read = may_read
@@ -175,7 +188,10 @@ class Pool:
     def drop(self, host: str) -> list[FetchOrder]:
         """Block: take back all orders of `host` whose read has not begun; they are not reported."""
         pending = self._unread.pop(host, None)
-        return ([pending] if pending is not None else []) + self._queue.drop(host)
+        dropped = ([pending] if pending is not None else []) + self._queue.drop(host)
+        for hop in (order for order in dropped if order.page == HOP):
+            self._hops.end(self._hops.origin_of(hop))
+        return [order for order in dropped if order.page != HOP]
 
     async def run(self) -> None:
         """Read until `stop`. Raises what `on_report` raised: a report that cannot be taken must not be lost
@@ -260,7 +276,7 @@ class Pool:
         """Take one order one step further; False if no request was made for it."""
         now = self._clock.monotonic()
         origin = origin_of(order.url)
-        state = self._robots.get(origin, now)
+        state = self._robots.get(origin, now) if order.page != HOP else _NO_RULES
         ready_at = self._politeness.host_ready(host)
         if state is not None and (refusal := _refusal(state, order.url)):
             self._refuse(host, order, state, refusal, ready_at)
@@ -268,15 +284,22 @@ class Pool:
         if ready_at > now:
             self._queue.give_back(order, host, ready_at)
             return False
+        if state is None and (wait := self._hops.waits(origin)):
+            self._queue.give_back(order, host, now + wait)
+            return False
         if state is not None and not self._politeness.manners.ip_delay:
             await self._read_page(host, order, "", state)  # the short way of nearly all orders of a fast crawl
             return True
+        asks = not self._fetcher.knows(order.url)
+        if asks and (turn := self._lookups.claim(now)) > now:
+            self._queue.give_back(order, host, turn)
+            return False
         self._unread[host] = order
-        return await self._approach(host, order, origin, state)
+        return await self._approach(host, order, origin, state, asks)
 
-    async def _approach(self, host: str, order: FetchOrder, origin: str, state: RobotsState | None) -> bool:
+    async def _approach(self, host: str, order: FetchOrder, origin: str, state: RobotsState | None, asks: bool) -> bool:
         """The long way: the turn of the host's address first, then robots.txt if it is not known, else the page."""
-        address = await self._address(order.url)
+        address = await self._address(order.url, asks)
         now = self._clock.monotonic()
         if host not in self._unread:  # dropped meanwhile
             self._queue.release(host, now)
@@ -293,13 +316,18 @@ class Pool:
         return False
 
     async def _read_robots(self, host: str, origin: str, address: str) -> None:
-        answer = await self._answer(self._fetcher.fetch_robots(origin))
+        url = f"{origin}/robots.txt"
+        answer = await self._answer(self._fetcher.fetch_robots(url))
         now = self._clock.monotonic()
-        state = self._robots.learn(origin, answer, now)
+        hop = self._hops.follow(answer, url, origin)
+        state = self._robots.learn(origin, answer, now) if hop is None else _NO_RULES
         self.counters.robots_reads += 1
         self.counters.bytes += answer.bytes
         ready_at = self._leave(host, address, answer, state, now, failed=state.failures > 0)
         order = self._unread.pop(host, None)
+        if hop is not None:
+            self._queue.put(hop, authority(hop.url))
+            ready_at = max(ready_at, now + self._hops.waits(origin))
         if order is None:  # dropped meanwhile
             self._queue.release(host, ready_at)
         elif refusal := _refusal(state, order.url):
@@ -307,7 +335,27 @@ class Pool:
         else:
             self._queue.give_back(order, host, ready_at)
 
+    async def _read_hop(self, host: str, order: FetchOrder, address: str) -> None:
+        """The robots.txt of another host, which redirected it here."""
+        answer = await self._answer(self._fetcher.fetch_robots(order.url))
+        now = self._clock.monotonic()
+        failed = bool(answer.error) and POLICIES[answer.error].host_wide
+        self._queue.release(host, self._leave(host, address, answer, _NO_RULES, now, failed))
+        self.counters.robots_reads += 1
+        self.counters.bytes += answer.bytes
+        origin = self._hops.origin_of(order)
+        hop = self._hops.follow(answer, order.url, origin)
+        if hop is not None:
+            self._queue.put(hop, authority(hop.url))
+            return
+        answer.status = answer.status or 302  # the site did answer: it sent us to such a place
+        self._robots.learn(origin, answer, now)
+        self._hops.end(origin)
+
     async def _read_page(self, host: str, order: FetchOrder, address: str, state: RobotsState) -> None:
+        if order.page == HOP:
+            await self._read_hop(host, order, address)
+            return
         answer = await self._answer(self._fetcher.fetch(order))
         now = self._clock.monotonic()
         failed = bool(answer.error) and POLICIES[answer.error].host_wide
@@ -328,14 +376,21 @@ class Pool:
             answer.error, answer.detail = "internal", f"a failure class without policy: {answer.error}"
         return answer
 
-    async def _address(self, url: str) -> str:
-        """The address whose turn has to be waited for; empty where there is none, or no floor for addresses."""
-        if not self._politeness.manners.ip_delay:
+    async def _address(self, url: str, asks: bool) -> str:
+        """The address whose turn has to be waited for; empty where there is none, or no floor for addresses. `asks`: a
+        name server, as `_lookups` allowed."""
+        floor = self._politeness.manners.ip_delay > 0.0
+        if not floor and not asks:
             return ""
+        began = self._clock.monotonic()
         try:
-            return await self._fetcher.address(url)
+            address = await self._fetcher.address(url)
         except Exception:
             return ""
+        finally:
+            if asks:
+                self._lookups.ended(self._clock.monotonic() - began)
+        return address if floor else ""
 
     def _refuse(self, host: str, order: FetchOrder, state: RobotsState, kind: str, ready_at: float) -> None:
         """Report an order that may not be read; where that is temporary, not before robots.txt is asked again."""
@@ -363,6 +418,10 @@ class Pool:
         sitemaps = self._robots.untold(origin_of(order.url))
         report = report_of(order, answer, host_wait=max(host_wait, 0.0), host_failures=failures, sitemaps=sitemaps)
         self._on_report(report, answer)
+
+
+_NO_RULES = RobotsState(EVERYTHING, math.inf)
+"""what holds for a hop: rules are for pages"""
 
 
 def _refusal(state: RobotsState, url: str) -> str:

@@ -64,6 +64,14 @@ class Resolver(AbstractResolver):
         """The first address of a canonical host; TheirError with the failure class if it has none."""
         return (await self.addresses(host))[0]
 
+    def knows(self, host: str) -> bool:
+        """Can `addresses` tell, or refuse, without a query?"""
+        if address_of(host) is not None or not self._guard.looks_up_names:
+            return True
+        name = host.rstrip(".").lower()
+        entry = self._entries.get(name)
+        return is_local_name(name) or (entry is not None and self._clock.monotonic() < entry.fresh_until)
+
     async def addresses(self, host: str) -> tuple[str, ...]:
         """All addresses that count (1..ADDRESSES), IPv4 first. Raises as `address`."""
         literal = address_of(host)

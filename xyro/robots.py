@@ -271,14 +271,17 @@ def _rules(before: RobotsState | None) -> Robots:
 
 
 class RobotsTable:
-    """Origin -> RobotsState. Bounded by weight: the origins heard of longest ago are forgotten first and simply asked
-    again. A sitemap line is handed out once for each time the file was read."""
+    """Origin -> RobotsState. Bounded by weight: what is forgotten is simply asked again. Of the heaviest origins (by
+    powers of two) those heard of longest ago go first: ten files of 500 KiB must not push a hundred thousand usual ones
+    out before these could be used. A sitemap line is handed out once for each time the file was read."""
 
     def __init__(self, token: str, max_weight: int = 64 * 1024 * 1024) -> None:
         self._token = token
         self._max_weight = max_weight
         self._weight = 0
         self._states: dict[str, RobotsState] = {}
+        self._by_weight: tuple[dict[str, None], ...] = tuple({} for _ in range(max_weight.bit_length() + 1))
+        """origins in the order in which they were heard of, by the length of their weight in bits"""
         self._untold: dict[str, tuple[str, ...]] = {}
 
     def __len__(self) -> int:
@@ -291,12 +294,13 @@ class RobotsTable:
 
     def learn(self, origin: str, answer: Answer, now: float) -> RobotsState:
         """Take in what `origin` answered; returns what holds from now on."""
-        before = self._states.pop(origin, None)
+        before = self._states.get(origin)
         state = judge(answer, before, now, self._token)
         if before is not None:
-            self._weight -= _weight(before)
+            self._forget(origin)
         self._states[origin] = state
-        self._weight += _weight(state)
+        self._weight += state.rules.weight
+        self._peers(state)[origin] = None
         named = (resolve(origin + "/robots.txt", line) for line in state.rules.sitemaps if not state.failures)
         found = tuple(dict.fromkeys(url for url in named if url is not None))
         if found and not state.kind:
@@ -309,13 +313,16 @@ class RobotsTable:
         return self._untold.pop(origin, ()) if self._untold else ()
 
     def _shrink(self, newest: str) -> None:
-        while self._weight > self._max_weight:
-            oldest = next(iter(self._states))
-            if oldest == newest:
-                return
-            self._weight -= _weight(self._states.pop(oldest))
-            self._untold.pop(oldest, None)
+        for peers in reversed(self._by_weight):
+            while self._weight > self._max_weight and (oldest := next(iter(peers), newest)) != newest:
+                self._forget(oldest)
+                self._untold.pop(oldest, None)
 
+    def _forget(self, origin: str) -> None:
+        state = self._states.pop(origin)
+        self._weight -= state.rules.weight
+        del self._peers(state)[origin]
 
-def _weight(state: RobotsState) -> int:
-    return state.rules.weight
+    def _peers(self, state: RobotsState) -> dict[str, None]:
+        """Origins about as heavy."""
+        return self._by_weight[min(state.rules.weight.bit_length(), len(self._by_weight) - 1)]

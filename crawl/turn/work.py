@@ -21,6 +21,27 @@ class Edit:
     """set when the group is on disk"""
 
 
+CROWD = 1024
+"""links of a page that weigh as much as a page without any"""
+
+
+def weight(report: PageReport) -> int:
+    """As how many reports it counts where room for reports is bounded: a page may have a thousand links or 65,534."""
+    return 1 + len(report.links.urls) // CROWD
+
+
+def urls_of(message: Message) -> int:
+    """How many URLs a turn has to look up for it, about."""
+    match message:
+        case PageReport() | LoadReport():
+            return len(message.links.urls)
+        case Submit():
+            return len(message.urls)
+        case CashTransfer():
+            return len(message.items)
+    return 0
+
+
 @dataclass(slots=True)
 class Work:
     """What came in since the last turn."""
@@ -36,12 +57,15 @@ class Work:
     transfers: list[CashTransfer] = field(default_factory=list)
     acks: list[Ack] = field(default_factory=list)
     edits: list[Edit] = field(default_factory=list)
+    urls: int = 0
+    """in all these"""
 
     def __bool__(self) -> bool:
         return bool(self.visits or self.loads or self.submits or self.transfers or self.acks or self.edits)
 
     def add(self, message: Message) -> None:
         """Sort a message in. A message that is not for a page node is a bug of the sender."""
+        self.urls += urls_of(message)
         match message:
             case PageReport():
                 self.visits.append(message)

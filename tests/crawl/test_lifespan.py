@@ -1,5 +1,6 @@
 """Start, stop and being killed, with real processes; what a terminal shows meanwhile."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -12,8 +13,10 @@ import subprocess
 
 import pytest
 
-from crawl.lifespan import _Signals
+from configs.load import load
+from crawl.lifespan import Job, _Life, _Signals
 from crawl.run_file import Remote
+from crawl.single import Bounds
 from lab.child import running
 from tests.crawl.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, rows, said, started, until, xyro
 
@@ -201,3 +204,31 @@ def test_a_daemon_takes_the_hangup_that_nohup_ignores(again):
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+class Complete:
+    """A crawl that has read all there is, and whose importance takes for ever to settle."""
+
+    def __init__(self):
+        self.settling, self.left = asyncio.Event(), False
+
+    async def finished(self):
+        return "complete"
+
+    async def settle(self):
+        self.settling.set()
+        try:
+            await asyncio.sleep(10**6)
+        finally:
+            self.left = True
+
+
+async def test_a_signal_ends_the_settling_of_importance_too(tmp_path):
+    life = _Life(Job(tmp_path, load(), Bounds()), [], _Signals())
+    crawl = Complete()
+    serving = asyncio.create_task(life._serve(crawl))
+    await crawl.settling.wait()
+    life._stopped()
+    async with asyncio.timeout(10):
+        assert await serving == "complete"
+    assert crawl.left

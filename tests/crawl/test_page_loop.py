@@ -10,10 +10,12 @@ import pytest
 
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Settings, Store
+from crawl import page_loop
 from crawl.data_dir import DataDir
 from crawl.page_loop import PageLoop, inbox
 from crawl.page_node import PageNode
 from crawl.turn.scope import Scope
+from crawl.turn.work import weight
 from metadata import keys
 from metadata.snapshot import oldest_snapshot
 from tests.crawl.rig import START, Crawl, report, url
@@ -118,6 +120,71 @@ async def test_a_crawl_of_many_groups_is_on_disk_when_it_ends(rig):
     again = Crawl.on_disk(rig.path, settings=SETTINGS)
     assert again.node.reads == 60 and again.audit()["ok"]
     again.close()
+
+
+async def test_a_group_has_no_more_urls_than_may_stop_the_event_loop(rig, monkeypatch):
+    """Four pages of very many links, and what came after them: one group each, in order, none left out."""
+    monkeypatch.setattr(page_loop, "GROUP_URLS", 100)
+    groups, turn = [], rig.node.turn
+
+    def watched(work, *rest):
+        groups.append((work.urls, len(work.visits)))
+        return turn(work, *rest)
+
+    rig.node.turn = watched
+    async with rig.running():
+        rig.post(Submit(tuple(url(host) for host in range(8))))
+        orders = await rig.orders()
+        while len(orders) < 8:
+            orders += await rig.orders()
+        del groups[:]
+        for order in orders[:4]:
+            rig.post(report(order, START, [url(50, 1000 * order.page + i) for i in range(150)]))
+        for order in orders[4:]:
+            rig.post(report(order, START, [url(60, order.page)]))
+        assert not rig.loop.quiet
+        await rig.all_synced(8)
+        assert groups[:5] == [(150, 1)] * 4 + [(4, 4)]
+    assert rig.node.reads == 8
+    assert rig.node.columns.n == 8 + 600 + 4
+
+
+async def test_what_is_left_over_is_committed_at_the_end(rig, monkeypatch):
+    monkeypatch.setattr(page_loop, "GROUP_URLS", 100)
+    for k in range(5):
+        rig.post(Submit(tuple(url(k, page) for page in range(80))))
+    await rig.loop.drain()
+    assert rig.loop.quiet
+    assert rig.loop.turns == 5
+    assert rig.node.columns.n == 400
+    rig.loop.close()
+
+
+async def test_a_stop_does_not_wait_for_all_that_came_in(rig, monkeypatch):
+    """What is left is not on disk, half of nothing is, and the directory opens as of the last group."""
+    monkeypatch.setattr(page_loop, "GROUP_URLS", 100)
+    for k in range(5):
+        rig.post(Submit(tuple(url(k, page) for page in range(80))))
+    await rig.loop.drain(0.0)
+    assert rig.loop.turns == 1
+    rig.loop.close()
+    assert Crawl.on_disk(rig.path, settings=SETTINGS).node.columns.n == 80
+
+
+async def test_what_people_hand_in_goes_in_parts(rig):
+    sent = rig.loop.send(Submit(tuple(url(0, page) for page in range(2 * page_loop.MOST_URLS + 1))))
+    assert [len(part.urls) for part in sent] == [page_loop.MOST_URLS, page_loop.MOST_URLS, 1]
+    await rig.loop.drain()
+    assert rig.node.columns.n == 2 * page_loop.MOST_URLS + 1
+    rig.loop.close()
+
+
+def test_a_report_weighs_more_with_very_many_links():
+    crawl = Crawl.in_memory(settings=SETTINGS)
+    crawl.submit(url(0))
+    (order,) = crawl.turn()
+    pages = [report(order, START, [url(1, i) for i in range(links)]) for links in (0, 1023, 1024, 65_534)]
+    assert [weight(page) for page in pages] == [1, 1, 2, 64]
 
 
 async def test_what_came_in_before_the_end_is_committed(rig):

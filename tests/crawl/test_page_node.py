@@ -10,9 +10,22 @@ from hypothesis import strategies as st
 from configs.schema import Crawl as CrawlSettings
 from configs.schema import Opic, Settings, Store
 from metadata import keys
+from metadata.hosts import LONGEST
 from metadata.states import State
 from opic.cash import UNIT, teleport
-from tests.crawl.rig import START, Crawl, dump, failed, in_memory_partition, links_to, pages, report, signature, url
+from tests.crawl.rig import (
+    PLENTY,
+    START,
+    Crawl,
+    dump,
+    failed,
+    in_memory_partition,
+    links_to,
+    pages,
+    report,
+    signature,
+    url,
+)
 from wire.messages import (
     LINK_HINT,
     LINK_NOFOLLOW,
@@ -475,6 +488,23 @@ def test_politeness_is_kept_for_the_next_start():
     assert (row.name, row.next_at, row.failures) == ("h0.example", crawl.now + 60, 3)
     again.submit(url(0, 1))
     assert again.turn()[0].not_before == crawl.now + 60
+
+
+@pytest.mark.parametrize("restart", [True, False])
+def test_a_clock_set_back_by_a_year_does_not_shut_a_host_for_a_year(restart):
+    crawl, order = one_page(now=START + 365 * LONGEST)
+    crawl.pending[0].append(report(order, crawl.now, [url(0, 1)], host_next=crawl.now + 60, host_failures=3))
+    if restart:
+        crawl.turn()
+        crawl = Crawl([_reborn(crawl.node.partition)], ANY, now=START)
+        crawl.submit(url(0, 1))
+    else:
+        crawl.room = 0
+        crawl.turn()
+        crawl.room = PLENTY
+    crawl.now = START
+    (order,) = crawl.turn()
+    assert order.not_before == START + LONGEST
 
 
 # Sitemaps and hints

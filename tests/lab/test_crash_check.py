@@ -2,7 +2,10 @@
 
 import pytest
 
-from lab.crash_check import LOST_PER_KILL, Request, contact, life, requests_of, shortest_gap, violations
+from configs.schema import Settings
+from crawl import single
+from lab import crash_check
+from lab.crash_check import LOST_PER_KILL, Left, Request, contact, life, losses, requests_of, shortest_gap, violations
 
 DELAY = 0.5
 HOSTS = ("127.1.0.1:80", "127.1.0.2:80")
@@ -25,8 +28,12 @@ def sound():
     return rows, [dict(each) for each in rows], sorted(requests)
 
 
-def found(calm, rough, requests, kills=1):
-    return violations(calm, rough, requests, kills, DELAY)
+def found(calm, rough, requests, *left):
+    return violations(calm, rough, requests, left or [Left(1, {}, LOST_PER_KILL)], DELAY)
+
+
+def test_what_a_kill_may_cost_is_what_the_crawl_says():
+    assert (single.AT_RISK, Settings().fetch.concurrency) == (crash_check.AT_RISK, crash_check.CONCURRENCY)
 
 
 def test_nothing_is_found_where_all_is_well():
@@ -73,13 +80,47 @@ def test_reads_that_the_server_knows_nothing_of():
     assert found(calm, rough, requests) == [f"{rough[0]['url']}: 2 reads, the server answered 1 times"]
 
 
-def test_more_requests_than_the_kills_excuse():
+def twice(first, second):
+    """The sound crawl, where life 1 lost `first` reads of a page and life 2 `second` ones; and who read how often."""
     calm, rough, requests = sound()
-    again = [Request(100.0 + i, "life-1", HOSTS[0], "/a") for i in range(LOST_PER_KILL)]
-    assert found(calm, rough, [*requests, *again], kills=1) == []
-    assert found(calm, rough, [*requests, *again, Request(9_999.0, "life-1", HOSTS[0], "/a")], kills=1) == [
-        "519 page requests, 518 are allowed (6 pages, 1 kills)",
-        "513 reads were lost in 1 kills",
+    for name, start, count in (("life-1", 100.0, first), ("life-2", 9_000.0, second)):
+        requests.append(Request(start, name, HOSTS[0], "/robots.txt"))
+        requests += [Request(start + 1 + i, name, HOSTS[0], "/a") for i in range(count)]
+    return calm, rough, requests, {each["url"]: 1 for each in rough}
+
+
+def test_each_end_is_judged_by_what_it_cost_alone():
+    calm, rough, requests, reads = twice(LOST_PER_KILL, 3)
+    left = [Left(1, reads, LOST_PER_KILL), Left(2, reads, LOST_PER_KILL)]
+    assert found(calm, rough, requests, *left) == []
+    assert losses(left, [each for each in requests if each.uri != "/robots.txt"]) == [LOST_PER_KILL, 3]
+
+
+def test_an_end_that_cost_more_than_it_may():
+    calm, rough, requests, reads = twice(LOST_PER_KILL + 1, 0)
+    left = [Left(1, reads, LOST_PER_KILL), Left(2, reads, LOST_PER_KILL)]
+    assert found(calm, rough, requests, *left) == ["life 1: its end cost 513 reads, 512 are allowed"]
+
+
+def test_an_interrupt_that_cost_a_read():
+    calm, rough, requests, reads = twice(0, 1)
+    left = [Left(1, reads, LOST_PER_KILL), Left(2, reads, 0)]
+    assert found(calm, rough, requests, *left) == ["life 2: its end cost 1 reads, 0 are allowed"]
+
+
+def test_more_requests_than_all_ends_excuse():
+    calm, rough, requests, reads = twice(2, 0)
+    assert found(calm, rough, requests, Left(1, reads, 1)) == [
+        "8 page requests, 7 are allowed (6 pages, 1 that may be lost)",
+        "life 1: its end cost 2 reads, 1 are allowed",
+    ]
+
+
+def test_reads_that_a_store_knew_before_the_server_did():
+    calm, rough, requests, reads = twice(0, 1)
+    early = reads | {f"http://{HOSTS[0]}/a": 2}
+    assert found(calm, rough, requests, Left(1, early, 9), Left(2, reads, 9)) == [
+        f"life 1: http://{HOSTS[0]}/a: 2 reads, the server answered 1 times"
     ]
 
 

@@ -28,6 +28,18 @@ def test_counters_keep_their_values_when_the_columns_grow():
     assert hosts.open.tolist().count(False) == 1 and not hosts.open[3]
 
 
+def test_after_a_clock_was_set_back_no_host_is_left_alone_for_longer_than_a_day():
+    hosts = Hosts()
+    far, near, held = (hosts.number(name) for name in ("far", "near", "held"))
+    hosts.hold(held, "paused")
+    for host, next_at in ((far, 9e6), (near, 5_000.0), (held, 9e6)):
+        hosts.remember(host, next_at, 2, now=1.0)
+    hosts.rewind(1_000.0)
+    assert hosts.row(far) == HostRow("far", 1_000.0 + module.LONGEST, 2)
+    assert hosts.row(near) == HostRow("near", 5_000.0, 2)
+    assert hosts.row(held) == HostRow("held", 1_000.0 + module.LONGEST, 2, "paused")
+
+
 def test_politeness_is_stored_where_it_changes():
     hosts = Hosts()
     host = hosts.number("h")

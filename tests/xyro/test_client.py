@@ -6,6 +6,7 @@ Numbers are those of the hostile zoo (reliability.md section 2, A and B).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import socket
 import ssl
@@ -404,3 +405,25 @@ async def test_a_context_that_does_not_verify_is_refused() -> None:
     context.check_hostname = False
     with pytest.raises(ValueError, match="verify"):
         Client(guard, Resolver(guard, None), user_agent="x", tls=context)  # type: ignore[arg-type]
+
+
+async def test_idle_connections_are_bounded_and_those_used_last_stay() -> None:
+    """Each is an open file, and a crawl meets hundreds of hosts a second."""
+    at_servers: list[asyncio.StreamWriter] = []
+
+    async def script(talk: Talk) -> None:
+        at_servers.append(talk.writer)
+        await talk.say(OK)
+
+    limits = dataclasses.replace(QUICK, most_idle=5)
+    async with contextlib.AsyncExitStack() as stack:
+        servers = [await stack.enter_async_context(serving(script)) for _ in range(20)]
+        fetcher = await stack.enter_async_context(reading(limits))
+        for server in servers:
+            assert (await fetcher.fetch(order(server.url + "/"))).error == ""
+        async with asyncio.timeout(5):
+            while sum(not writer.is_closing() for writer in at_servers) > 5:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        for server in servers[-5:]:
+            assert (await fetcher.fetch(order(server.url + "/again"))).error == ""
+        assert [server.connections for server in servers] == [1] * 20

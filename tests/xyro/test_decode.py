@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wire.errors import TheirError
-from xyro.decode import Caps, Decoder, codings_of
+from xyro.decode import MEMBERS, STEP, Caps, Decoder, codings_of
 
 TEXT = b"<html>" + b"some text, and more of it. " * 40 + b"</html>"
 
@@ -133,3 +133,19 @@ def test_the_header() -> None:
         with pytest.raises(TheirError) as caught:
             codings_of(header)
         assert caught.value.kind == "encoding"
+
+
+def test_a_bomb_between_the_layers_is_met_by_the_caps_too() -> None:
+    empty = gzip.compress(b"") * 500_000  # 10 MB that come to nothing: no cap on what comes out would ever see them
+    decoder = Decoder(("gzip", "gzip"), Caps(size=100_000))
+    assert decoder.feed(gzip.compress(empty)) == b""
+    assert decoder.failure == "too-large"
+    assert decoder._between <= 100_000 + STEP  # and no more than that was made
+
+
+def test_empty_members_are_counted() -> None:
+    decoder = Decoder(("gzip",))
+    decoder.feed(gzip.compress(b"") * MEMBERS)
+    assert decoder.failure == ""
+    assert decoder.feed(gzip.compress(TEXT)) == b""
+    assert decoder.failure == "encoding"

@@ -19,9 +19,10 @@ from xyro.body import LARGE
 from xyro.client import Limits
 from xyro.decode import Caps
 from xyro.failures import POLICIES
-from xyro.fetcher import ROBOTS_CAPS
+from xyro.fetcher import ROBOTS_CAPS, SLICE
 from xyro.guard import Guard
 from xyro.headers import DAY, fresh_for, media_type, retry_after, robots_words
+from xyro.links import LinkExtractor
 
 BODY = b"<html><head><title>t</title></head><body><a href=/one>1</a> <a href='http://127.0.0.9/two'>2</a></body></html>"
 MD5 = hashlib.md5(BODY).digest()
@@ -491,7 +492,7 @@ async def test_nothing_outside_is_contacted(url: str, error: str) -> None:
     async with reading() as fetcher:
         answer = await fetcher.fetch(order(url))
         assert (answer.error, answer.status, answer.bytes) == (error, 0, 0)
-        assert (await fetcher.fetch_robots(url.rstrip("/"))).error == error
+        assert (await fetcher.fetch_robots(url.rstrip("/") + "/robots.txt")).error == error
 
 
 async def test_loopback_is_blocked_unless_a_setting_names_it() -> None:
@@ -531,7 +532,7 @@ async def robots(script_of: dict[str, bytes], limits: Limits = QUICK) -> tuple[o
             talk.writer.close()
 
     async with serving(script) as server, reading(limits) as fetcher:
-        answer = await fetcher.fetch_robots(server.url)
+        answer = await fetcher.fetch_robots(server.url + "/robots.txt")
         return answer, [head.split(" ")[1] for head in server.heads]
 
 
@@ -561,16 +562,22 @@ async def test_robots_follows_five_redirects_but_not_six() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "error"),
+    ("target", "error", "then"),
     [
-        (b"http://169.254.169.254/", "only-net"),
-        (b"http://127.0.0.1:25/", "blocked-port"),
-        (b"ftp://x/", "redirect-bad"),
+        (b"http://169.254.169.254/", "", "only-net"),
+        (b"http://127.0.0.1:25/", "", "blocked-port"),
+        (b"ftp://x/", "redirect-bad", ""),
     ],
 )
-async def test_each_hop_of_robots_goes_past_the_guard(target: bytes, error: str) -> None:
-    answer, _ = await robots({"/robots.txt": moved(target)})
-    assert (answer.error, answer.body) == (error, None)
+async def test_robots_redirected_to_another_host_is_told_and_goes_past_the_guard(
+    target: bytes, error: str, then: str
+) -> None:
+    answer, paths = await robots({"/robots.txt": moved(target)})
+    assert (answer.error, answer.body, paths) == (error, None, ["/robots.txt"])
+    assert answer.location == ("" if error else target.decode())
+    if then:
+        async with reading() as fetcher:
+            assert (await fetcher.fetch_robots(target.decode())).error == then
 
 
 async def test_a_huge_robots_is_cut() -> None:
@@ -604,7 +611,7 @@ async def test_one_connection_serves_a_host() -> None:
     async with serving(says(page(BODY), close=False)) as server, reading() as fetcher:
         for number in range(5):
             assert (await fetcher.fetch(order(f"{server.url}/{number}"))).error == ""
-        await fetcher.fetch_robots(server.url)
+        await fetcher.fetch_robots(server.url + "/robots.txt")
         assert server.connections == 1
 
 
@@ -626,3 +633,27 @@ async def test_a_part_that_a_loader_waits_for_is_read_whatever_it_is_called() ->
         plain = await fetcher.fetch(order(server.url + "/common.mod"))
     assert (answer.error, answer.body) == ("", body) and answer.kind in (Kind.XML, Kind.DTD)
     assert plain.body is None or plain.kind is Kind.DTD
+
+
+async def test_a_large_page_does_not_hold_the_others_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """4 MiB that came as some kB, so in one piece: between any two slices of it others have their turn."""
+    turns, fed = 0, list[tuple[int, int]]()
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    feed = LinkExtractor.feed
+    monkeypatch.setattr(LinkExtractor, "feed", lambda self, data: (fed.append((len(data), turns)), feed(self, data))[1])
+    body = gzip.compress(b"<p>the same again and again</p>" * 135_000)
+    task = asyncio.create_task(others())
+    try:
+        answer = await fetched(says(page(body, b"Content-Encoding: gzip")), limits=Limits(body=Caps(ratio=1_000_000)))
+    finally:
+        task.cancel()
+    assert answer.error == "" and answer.size == 135_000 * 31 == sum(size for size, _ in fed)
+    assert max(size for size, _ in fed) <= SLICE
+    moments = [turn for _, turn in fed]
+    assert len(moments) > 60 and len(set(moments)) == len(moments)

@@ -7,6 +7,7 @@ import gzip
 import random
 import time
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from wire.messages import LINK_EXTERNAL, LINK_HINT, LINK_NOFOLLOW, MAX_LINKS, Li
 from xyro import links as module
 from xyro import scan
 from xyro.charset import codec_for, codec_of
-from xyro.hrefs import refresh_target
+from xyro.hrefs import ENTRY, MOST_CHARACTERS, refresh_target
 from xyro.links import Found, HrefCache, LinkExtractor
 
 PAGE = "http://example.org/docs/page.html"
@@ -208,6 +209,54 @@ def test_equal_urls_are_one_object_and_the_cache_stays_bounded() -> None:
             f"http://h.org/{number}/{number}",
         )
     assert len(cache._young) + len(cache._old) <= 200
+
+
+def kept(cache: HrefCache) -> int:
+    """Characters of all URLs that a cache holds, and of its folders' names."""
+    folders = {**cache._old, **cache._young}
+    urls = {url for folder in folders.values() for url in folder.urls.values() if url}
+    marks = {mark[0] for folder in folders.values() for tags in folder.tags.values() for mark in tags.values() if mark}
+    return sum(map(len, urls | marks | set(cache._urls) | set(folders)))
+
+
+BASE = "<base href='http://example.org/" + "b" * 4000 + "/'>"
+
+
+@pytest.mark.parametrize(
+    ("head", "href"),
+    [
+        ("", "?q={page}-{n}"),  # is never remembered, for it hangs on its page
+        ("", "x" * 600 + "{page}-{n}"),  # too long to be
+        (BASE, "{page}-{n}"),  # a few bytes of the page, 4,000 of the cache
+        ("<base href='http://example.org/" + "b" * 3000 + "{page}/'>", "{n}"),
+    ],
+    ids=["bare queries", "long hrefs", "a long base", "long bases"],
+)
+@pytest.mark.parametrize("reader", [found, parsed])
+def test_no_site_fills_the_cache(head: str, href: str, reader: Callable[..., Found]) -> None:
+    cache = HrefCache(size=1_000)
+    for page in range(40):
+        body = head.format(page=page) + "".join(f"<a href='{href.format(page=page, n=n)}'>" for n in range(100))
+        reader(body, f"http://example.org/docs/{page}", cache=cache)
+        assert len(cache._urls) <= 1_000
+        assert kept(cache) <= 3 * 1_000 * ENTRY + 100 * 4_096, page
+
+
+def test_folders_that_are_always_in_use_do_not_grow_for_ever() -> None:
+    cache = HrefCache(size=10_000)
+    for page in range(300):
+        for folder in range(10):
+            body = "".join(f"<a href='{page}-{n}'>" for n in range(50)) + "<a href=menu>"
+            assert len(found(body, f"http://h.org/{folder}/p", cache=cache).links.urls) == 51
+    entries = sum(len(folder.urls) for folder in {**cache._old, **cache._young}.values())
+    assert entries <= 2 * 10_000
+
+
+@pytest.mark.parametrize("reader", [found, parsed])
+def test_links_of_a_page_are_bounded_in_characters_too(reader: Callable[..., Found]) -> None:
+    got = reader(BASE + "".join(f"<a href={n}>" for n in range(15_000)))
+    assert sum(map(len, got.links.urls)) <= MOST_CHARACTERS + 4_096
+    assert len(got.links.urls) > 2_000 and got.links.truncated == 15_000 - len(got.links.urls)
 
 
 def test_anonymous_references_in_attributes() -> None:

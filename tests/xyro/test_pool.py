@@ -19,9 +19,11 @@ from wire.messages import FetchOrder, PageReport, Priority
 from wire.urls import authority, host_of
 from xyro.answer import Answer
 from xyro.failures import DAY
+from xyro.lookups import LONGEST_LINE, Lookups
 from xyro.orders import OrderQueue
 from xyro.politeness import Manners, Politeness
 from xyro.pool import Pool
+from xyro.robots import RobotsTable
 
 EPOCH = 1_700_000_000.0
 HASTY = Manners.fixed(0)
@@ -48,6 +50,9 @@ class Script:
         self.log: list[tuple[float, str]] = []
         self.reading: Counter[str] = Counter()
         self.most_reading = 0
+        self.silent: set[str] = set()
+        """names whose servers do not answer"""
+        self.looking = self.most_looking = 0
 
     def good(self, status: int = 200, **more: object) -> Answer:
         return Answer(self.clock.time(), self.clock.time(), 0.0, status, **more)  # type: ignore[arg-type]
@@ -55,11 +60,21 @@ class Script:
     async def fetch(self, order: FetchOrder) -> Answer:
         return await self._read(order.url, self.answers.get(order.url))
 
-    async def fetch_robots(self, origin: str) -> Answer:
-        return await self._read(origin + "/robots.txt", self.robots.get(origin) or (lambda: self.good(404)))
+    async def fetch_robots(self, url: str) -> Answer:
+        return await self._read(url, self.robots.get(url.removesuffix("/robots.txt")) or (lambda: self.good(404)))
+
+    def knows(self, url: str) -> bool:
+        return host_of(url) not in self.silent
 
     async def address(self, url: str) -> str:
         await asyncio.sleep(0)
+        if host_of(url) in self.silent:  # as a resolver does: two tries, then the failure is believed for a while
+            self.looking += 1
+            self.most_looking = max(self.most_looking, self.looking)
+            await self.clock.sleep(12.0)
+            self.looking -= 1
+            self.silent.discard(host_of(url))
+            return ""
         return self.addresses.get(host_of(url), host_of(url))
 
     async def _read(self, url: str, answer: Callable[[], Answer] | None) -> Answer:
@@ -653,3 +668,94 @@ async def test_an_order_whose_address_is_looked_up_is_raised_or_taken_back(block
         await bench.pass_time(40.0)
         told = [(report.page, report.priority) for report in bench.reports]
         assert told == [(0, Priority.DISCOVER), *[(1, Priority.ORDERED)] * (not blocked), (2, Priority.REFRESH)]
+
+
+@pytest.mark.parametrize("manners", [HASTY, Manners()], ids=["no delays", "delays"])
+async def test_names_whose_servers_are_silent_leave_half_of_the_slots(manners: Manners) -> None:
+    silent = [f"s{n}" for n in range(40)]
+    bench = Bench(manners, concurrency=10)
+    bench.script.silent.update(silent)
+    async with bench.running():
+        await bench.read(*[order(n, f"http://{host}/{n}") for n, host in enumerate(silent)])
+        await bench.read(*[order(100 + n, f"http://h{n}/") for n in range(5)])
+        await bench.pass_time(11.0)
+        assert sorted(bench.told) == list(range(100, 105))  # all of the others, and no lookup is over yet
+        assert bench.script.most_looking == bench.script.looking == 5
+        await bench.pass_time(500.0, step=1.0)
+        assert bench.script.most_looking == 5 and bench.pool.quiet()
+        assert sorted(bench.told) == [*range(40), *range(100, 105)]
+
+
+def test_who_waits_for_a_lookup_asks_about_when_one_ends() -> None:
+    lookups = Lookups(4)
+    assert [lookups.claim(0.0) for _ in range(4)] == [0.0] * 4
+    for _ in range(500):
+        lookups.ended(2.0)
+        assert lookups.claim(0.0) == 0.0
+    turns = [lookups.claim(0.0) for _ in range(20)]
+    assert turns == pytest.approx([n * 2.0 / 4 for n in range(1, 21)], rel=1e-3)
+    far = [lookups.claim(0.0) for _ in range(10_000)][-1]
+    assert far <= LONGEST_LINE + 2.0  # nobody waits for longer: name servers recover
+
+
+async def test_huge_robots_txts_do_not_keep_others_from_being_read() -> None:
+    """A table of robots.txt is bounded; 30 huge files are more than it holds, and each of them is asked for again."""
+    bench = Bench(Manners.fixed(1.0))
+    bench.pool._robots = RobotsTable("xyro", max_weight=100_000)
+    huge = b"User-agent: *\n" + b"".join(b"Disallow: /%d\n" % n for n in range(200))
+    for n in range(30):
+        bench.script.robots[f"http://big{n}"] = lambda: bench.script.good(200, body=huge)
+    async with bench.running():
+        await bench.read(*[one for n in range(30) for one in pages(f"big{n}", 20, 1_000 + 20 * n)])
+        await bench.read(*[one for n in range(30) for one in pages(f"h{n}", 10, 10 * n)])
+        await bench.pass_time(11.0, step=0.5)
+        assert sorted(page for page in bench.told if page < 1_000) == list(range(300))
+
+
+def moved(bench: Bench, to: str) -> Callable[[], Answer]:
+    return lambda: bench.script.good(302, location=to)
+
+
+async def test_robots_txts_that_redirect_to_one_host_read_it_in_its_turn() -> None:
+    """A hundred hosts, one victim: it is read as politely as if they were pages of its own."""
+    bench = Bench(Manners(min_delay=2.0, ip_delay=0.0))
+    for n in range(100):
+        bench.script.robots[f"http://h{n}"] = moved(bench, f"http://victim/{n}")
+    bench.script.robots["http://victim/3"] = lambda: bench.script.good(200, body=b"User-agent: *\nDisallow: /")
+    async with bench.running():
+        await bench.read(*[order(n, f"http://h{n}/") for n in range(100)])
+        await bench.read(*pages("victim", 10, 1_000))
+        await bench.pass_time(300.0, step=0.5)
+        at_victim = [at for at, url in bench.script.log if authority(url) == "victim"]
+        assert len(at_victim) == 1 + 10 + 100
+        assert all(after - before >= 2.0 for before, after in itertools.pairwise(at_victim))
+        assert sorted(bench.told) == [*range(100), *range(1_000, 1_010)] and bench.pool.quiet()
+        assert {report.page for report in bench.reports if report.error == "robots-disallowed"} == {3}
+        own = [at for at, url in bench.script.log if url == "http://victim/1009"]
+        assert own[0] < 60.0  # those of the others do not keep its own pages from being read
+
+
+async def test_robots_that_goes_from_host_to_host_ends() -> None:
+    bench = Bench()
+    for n in range(20):
+        bench.script.robots[f"http://h{n}"] = moved(bench, f"http://h{n + 1}/robots.txt")
+    async with bench.running():
+        await bench.read(order(1, "http://h0/x"))
+        await bench.pass_time(30.0)
+        hops = [url for url in bench.script.urls if url.endswith("/robots.txt")]
+        assert hops == [f"http://h{n}/robots.txt" for n in range(6)]
+        assert bench.told == [1] and bench.errors == [""]  # no end of redirects: everything is allowed (2.3.1.2)
+        assert not bench.pool._hops._chains and not bench.pool._hops._out
+
+
+async def test_a_hop_whose_host_is_blocked_is_given_up_and_taken_back_by_nobody() -> None:
+    bench = Bench()
+    bench.script.robots["http://a"] = moved(bench, "http://b/robots.txt")
+    bench.pool.hold("b")
+    async with bench.running():
+        await bench.read(order(1, "http://a/x"), order(2, "http://b/y"))
+        assert [one.page for one in bench.pool.drop("b")] == [2]
+        bench.script.robots.pop("http://a")
+        bench.pool.resume("b")
+        await bench.pass_time(10.0)
+        assert bench.told == [1] and bench.pool.quiet()
