@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import math
 import mmap
 import os
 from collections.abc import Iterator
@@ -19,16 +21,32 @@ CHUNK = 1 << 22
 
 
 def on_files(folder: Path) -> Allocate:
-    """Arrays mapped from files of that folder, which are made anew."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Arrays mapped from files of that folder, which are made anew; MachineError where they have no room: before
+    anything is written, for what writes to a map of which the disk is full is killed without a word (SIGBUS)."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: no directory for results: {error.strerror}") from error
 
     def allocate(name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         try:
-            return np.memmap(folder / name, dtype, "w+", shape=shape)
+            with (folder / name).open("wb") as file:
+                _reserve(file.fileno(), math.prod(shape) * np.dtype(dtype).itemsize)
+            return np.memmap(folder / name, dtype, "r+", shape=shape)
         except OSError as error:
-            raise MachineError(f"{folder / name}: {error}") from error
+            raise MachineError(f"{folder / name}: {error.strerror}: free or mend the disk") from error
 
     return allocate
+
+
+def _reserve(file: int, size: int) -> None:
+    """Make an open, empty file `size` zeros long that have their place on the disk. OSError: there is none."""
+    try:
+        os.posix_fallocate(file, 0, size)
+    except (AttributeError, OSError) as error:
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+            raise
+        os.ftruncate(file, size)  # this system or file system cannot promise
 
 
 def random_matrix(folder: Path, n: int, seed: int = 1) -> Matrix:

@@ -5,7 +5,7 @@ What comes in: a graph in CSR form and, if it is known, its PageRank; what goes 
 
 from __future__ import annotations
 
-import zipfile
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -52,12 +52,14 @@ def load(path: Path) -> tuple[Graph, Reals | None]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
             arrays = {name: data[name] for name in ("indptr", "indices", "pagerank085") if name in data}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, TypeError) as error:
-        raise InputError(f"{path}: not an .npz file of arrays: {error}") from error
+    except Exception as error:  # numpy, zipfile and zlib have a dozen kinds for what is damaged, encrypted, too large
+        said = f"{error}".partition("\n")[0] or type(error).__name__
+        raise InputError(f"{path}: not an .npz file of arrays: {said}") from error
     for name in ("indptr", "indices"):
         if name not in arrays:
             raise InputError(f"{path}: no array {name!r}; a graph has `indptr` (N + 1) and `indices` (links)")
-        if arrays[name].ndim != 1 or not np.issubdtype(arrays[name].dtype, np.integer):
+        kind = getattr(arrays[name], "dtype", np.dtype(object))  # numpy gives bytes for what is no array
+        if not np.issubdtype(kind, np.integer) or arrays[name].ndim != 1:
             raise InputError(f"{path}: {name}: expected a row of whole numbers")
     return _graph(path, arrays), _known_rank(path, arrays)
 
@@ -76,9 +78,12 @@ def _known_rank(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> Reals | None
     rank = arrays.get("pagerank085")
     if rank is None:
         return None
-    if rank.shape != (arrays["indptr"].size - 1,) or rank.dtype.kind != "f" or not (rank > 0).all():
-        raise InputError(f"{path}: pagerank085: expected a number above 0 for each page")
-    return rank.astype(np.float64)
+    pages = (arrays["indptr"].size - 1,)
+    if isinstance(rank, np.ndarray) and rank.shape == pages and rank.dtype.kind == "f" and (rank > 0).all():
+        known = rank.astype(np.float64)
+        if float(known.max()) * known.size < math.inf:
+            return known
+    raise InputError(f"{path}: pagerank085: expected a number above 0 for each page, of a sum that is finite")
 
 
 def reference(graph: Graph) -> Reals:

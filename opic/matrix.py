@@ -120,6 +120,12 @@ def _inverse(sums: Array, dtype: Real) -> Array:
     return np.divide(1.0, sums, out=np.zeros(sums.size), where=sums > 0).astype(dtype)
 
 
+def _invert(sums: Array, out: Array) -> None:
+    """The same into `out`, in little memory."""
+    for low in range(0, sums.size, BATCH):
+        out[low : low + BATCH] = _inverse(sums[low : low + BATCH], np.float64)
+
+
 def from_rows(
     n: int,
     scan: Scan,
@@ -157,10 +163,11 @@ def from_rows(
     indptr, share = allocate("indptr", (n + 1,), id_type(m)), allocate("share", (n,), dtype)
     indptr[:] = degree
     if reading != "mean":
-        share[:] = _inverse(sums, dtype)
+        _invert(sums, share)
         return Matrix(indptr, sources, share, kept, np.ones(1, dtype))
     row = allocate("row", (n,), dtype)
-    share[:], row[:] = 1, _inverse(sums, dtype)
+    share[:] = 1
+    _invert(sums, row)
     return Matrix(indptr, sources, share, kept, row, averages=True)
 
 

@@ -48,7 +48,7 @@ WINDOWS: dict[str, Callable[[int, float], History]] = {
 def selector(name: str, keys: Units, rng: np.random.Generator) -> Select:
     """The selector of that name for pages with these keys and scalar 0. ValueError: there is none."""
     if name not in SELECTORS:
-        raise ValueError(f"selector {name!r}: one of {', '.join(SELECTORS)}")
+        raise ValueError(f"select {name!r}: one of {', '.join(SELECTORS)}")
     return SELECTORS[name](keys, rng)
 
 

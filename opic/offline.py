@@ -38,7 +38,8 @@ class Step:
 
     iteration: int
     residual: float
-    """L1 norm of the step over that of the vector, the worst of all vectors; the error is at most residual c/(1-c)"""
+    """L1 norm of the step over that of the vector, the worst of all vectors; the error is at most residual c/(1-c), or
+    twice that where the sum is set right at the end only (slices.py)"""
     left: int | None
     """how many more it will take at the pace of this one; None: it does not get nearer"""
 
@@ -107,7 +108,10 @@ def solve(
     dtype = matrix.share.dtype
     jump = _jumps(jumps, shape, dtype, room)
     y = room("y", shape, dtype)
-    y[...] = start.reshape(shape) if start is not None else jump * dtype.type(1 / (1 - damping))
+    if start is None:
+        np.multiply(jump, dtype.type(1 / (1 - damping)), out=y)
+    else:
+        y[...] = start.reshape(shape)
     share = matrix.share if len(shape) == 1 else matrix.share[:, None]
     before = room("z", shape, dtype)
     np.multiply(y, share, out=before, casting="same_kind")
@@ -137,7 +141,8 @@ class Lift:
             self.jump = self.jump * matrix.n
         self.now = self.used = np.ones(shape)
         total = y.sum(axis=0, dtype=np.float64)
-        self.after(total, y[matrix.share == 0].sum(axis=0, dtype=np.float64))
+        without = (matrix.share == 0).reshape(-1, *(1 for _ in y.shape[1:]))
+        self.after(total, y.sum(axis=0, dtype=np.float64, where=without))
 
     def after(self, total: Reals, lost: Reals) -> None:
         """A sweep (or the start) had these sums."""
@@ -235,7 +240,8 @@ def pageranks(
     The mass of pages without links is spread uniformly whatever the personalisation. ValueError: as of `solve`.
     """
     uniform = np.full(1, (1 - damping) / max(matrix.n, 1))
-    personal = [scaled(p, matrix, 1 - damping) for p in personalizations if p is not None]
+    asked, aside = (p for p in personalizations if p is not None), _aside(effort)
+    personal = [scaled(p, matrix, 1 - damping, aside, f"jump-{k}") for k, p in enumerate(asked)]
     solution = solve(matrix, [uniform, *personal], damping, effort, watch)
     u, *others = solution.vectors.T
     without = matrix.share == 0
@@ -244,12 +250,18 @@ def pageranks(
     return [rank / rank.sum(dtype=np.float64).astype(rank.dtype) for rank in ranks], solution.steps
 
 
+def _aside(effort: Effort | None) -> Allocate:
+    """Where what is asked goes that `place` does not count: with a cap to files, as far as there are any."""
+    return effort.spill if effort and effort.spill and effort.memory is not None else in_ram
+
+
 def _with_dangling(u: Array, v: Array, without: Mask, damping: float) -> Array:
     """The ranking for jumps whose flow is v, where dangling mass flows like u; both are flows of jumps of 1-c."""
     stay = 1 - damping
-    lost_u, lost_v = (float(flow[without].sum(dtype=np.float64)) / stay for flow in (u, v))
+    lost_u, lost_v = (float(flow.sum(dtype=np.float64, where=without)) / stay for flow in (u, v))
     dangling = stay * lost_v / (1 - damping * lost_u)
-    mixed: Array = u * u.dtype.type(damping * dangling / stay) + v
+    mixed: Array = u * u.dtype.type(damping * dangling / stay)
+    mixed += v
     return mixed
 
 
@@ -265,17 +277,18 @@ def interest(
     matrix: `reversed_graph` (reading a: scaled to sum 1) or `mean_of_children` (reading b: the discounted chance
     itself, between 0 and the greatest target). What leads to no target has interest 0: nothing is spread uniformly.
     """
-    aim, chance = scaled(targets, matrix, 1 - damping), matrix.averages
+    aim, chance = scaled(targets, matrix, 1 - damping, _aside(effort), "targets"), matrix.averages
     solution = solve(matrix, [aim], damping, effort, watch)
     found = solution.vectors[:, 0]
     scale = float(np.sum(targets, dtype=np.float64)) if chance else 1 / float(found.sum(dtype=np.float64))
     return found * found.dtype.type(scale), solution.steps
 
 
-def scaled(weights: Array, matrix: Matrix, total: float) -> Array:
+def scaled(weights: Array, matrix: Matrix, total: float, allocate: Allocate = in_ram, name: str = "") -> Array:
     """Weights of pages, as the matrix's rankings are typed and of sum `total`. ValueError: they cannot be."""
     values = np.asarray(weights, matrix.share.dtype)
-    if values.shape != (matrix.n,) or not np.isfinite(values).all() or (values < 0).any() or not values.any():
+    if values.shape != (matrix.n,) or not (values.size and values.min() >= 0 and 0 < values.max() < np.inf):
         raise ValueError(f"weights of pages: {matrix.n} finite numbers >= 0, not all 0")
-    found: Array = values * values.dtype.type(total / float(values.sum(dtype=np.float64)))
+    found = allocate(name, values.shape, values.dtype)
+    np.multiply(values, values.dtype.type(total / float(values.sum(dtype=np.float64))), out=found)
     return found

@@ -8,6 +8,7 @@ two scans take as long as one of twice the work (algorithms.md G), and this one 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -70,11 +71,13 @@ class _State:
         )
         self.flow = room("flow", (n,), np.float64)
         self.jump = np.full(1, (1 - damping) / n, dtype)
-        self.aim[:] = scaled(targets, matrix, 1 - damping)
+        scaled(targets, matrix, 1 - damping, lambda *_: self.aim)
         self.y[:] = 1 / n
         np.multiply(self.y, matrix.share, out=self.z)
-        self.up[:] = self.aim / (1 - damping)
-        self.part[:] = 1 if self.mean else _inverse_of_rows(matrix)
+        np.divide(self.aim, dtype.type(1 - damping), out=self.up)
+        self.part[:] = 1
+        for pages in () if self.mean else chunks(n):
+            self.part[pages] = _inverse_of_rows(matrix, pages)
         np.multiply(self.up, self.part, out=self.handed)
         self.lift = Lift(matrix, self.jump, self.y, damping)
         self.loops = loops(effort.engine)
@@ -85,7 +88,7 @@ class _State:
         fixed = matrix.indptr, matrix.sources, matrix.weights, matrix.share, self.jump, self.y, self.z
         step, total, lost = self.loops.sweep_both(*fixed, self.handed, self.flow, self.damping, lift)
         self.lift.after(np.array([total]), np.array([lost]))
-        moved, held = np.sum([self._settle(slice(low, low + CHUNK)) for low in range(0, matrix.n, CHUNK)], axis=0)
+        moved, held = np.sum([self._settle(pages) for pages in chunks(matrix.n)], axis=0)
         return np.array([[step, moved], [total, held]])
 
     def _settle(self, pages: slice) -> tuple[float, float]:
@@ -108,13 +111,19 @@ class _State:
         return found
 
 
-def _inverse_of_rows(matrix: Matrix) -> Array:
-    """1 / the weight of the links into each page, 0 where there are none."""
-    ends = matrix.indptr.astype(np.int64)
+def chunks(n: int) -> Iterator[slice]:
+    """All pages, CHUNK at a time."""
+    return (slice(low, min(low + CHUNK, n)) for low in range(0, n, CHUNK))
+
+
+def _inverse_of_rows(matrix: Matrix, pages: slice) -> Array:
+    """1 / the weight of the links into each of these pages, 0 where there are none."""
+    ends = matrix.indptr[pages.start : pages.stop + 1].astype(np.int64)
     if matrix.weights.size > 1:
-        totals = np.concatenate((np.zeros(1), np.cumsum(matrix.weights, dtype=np.float64)))
-        sums = totals[ends[1:]] - totals[ends[:-1]]
+        weights = matrix.weights[ends[0] : ends[-1]]
+        totals = np.concatenate((np.zeros(1), np.cumsum(weights, dtype=np.float64)))
+        sums = totals[ends[1:] - ends[0]] - totals[ends[:-1] - ends[0]]
     else:
         sums = np.diff(ends) * float(matrix.weights[0])
-    inverse: Array = np.divide(1.0, sums, out=np.zeros(matrix.n), where=np.diff(ends) > 0)
+    inverse: Array = np.divide(1.0, sums, out=np.zeros(sums.size), where=np.diff(ends) > 0)
     return inverse.astype(matrix.share.dtype)

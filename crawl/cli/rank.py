@@ -65,7 +65,7 @@ class Size(click.ParamType[int]):
 @click.option("--iterations", type=click.IntRange(1, 1_000_000), default=1000, help="Iterations at most [1000].")
 @click.option("--memory", type=Size(), help="RAM for vectors, such as 512M; the rest is mapped from files [any].")
 @click.option("--workers", type=click.IntRange(0, 1024), default=0, help="Compute pagerank by N workers over the bus.")
-@click.option("--asynchronous", is_flag=True, help="Workers do not wait for each other.")
+@click.option("--asynchronous", is_flag=True, help="Workers wait for none that is less than 16 sweeps behind.")
 @click.option("--keep", is_flag=True, help='Keep the interest for [refresh] guide = "interest".')
 @click.option("-n", "count", type=click.IntRange(1, 100_000), default=20, help="How many pages are shown [20].")
 @click.option(

@@ -9,6 +9,9 @@ RAM: with several partitions 16 bytes a page while they are matched; everything 
 
 from __future__ import annotations
 
+import errno
+import math
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import pairwise
@@ -30,15 +33,28 @@ _NEW = -1
 
 
 def on_files(folder: Path) -> Allocate:
-    """Arrays mapped from files of that folder, which are made anew."""
+    """Arrays mapped from files of that folder, which are made anew. OSError: no room, before anything is written (what
+    writes to a map of which the disk is full is killed, SIGBUS, without a word)."""
     folder.mkdir(parents=True, exist_ok=True)
 
     def allocate(name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         if 0 in shape:
             return np.zeros(shape, dtype)
-        return np.memmap(folder / name, dtype, "w+", shape=shape)
+        with (folder / name).open("wb") as file:
+            reserve(file.fileno(), math.prod(shape) * np.dtype(dtype).itemsize)
+        return np.memmap(folder / name, dtype, "r+", shape=shape)
 
     return allocate
+
+
+def reserve(file: int, size: int) -> None:
+    """Make an open, empty file `size` zeros long that have their place on the disk. OSError: there is none."""
+    try:
+        os.posix_fallocate(file, 0, size)
+    except (AttributeError, OSError) as error:
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+            raise
+        os.ftruncate(file, size)  # this system or file system cannot promise
 
 
 class Column:

@@ -19,15 +19,15 @@ def rows(ranked: Ranked, most: int | None = None) -> Iterator[dict[str, Any]]:
         yield _row(ranked, page)
 
 
-def _best(ranked: Ranked, most: int | None) -> list[int]:
+def _best(ranked: Ranked, most: int | None) -> Iterator[int]:
     """Equal ranks stand in the order of their numbers."""
-    pages = np.flatnonzero(ranked.shown)
-    score = -ranked.rank[pages]
-    if most is not None and most < pages.size:
-        bound = np.partition(score, most)[most]
-        pages, score = pages[score <= bound], score[score <= bound]
-    found: list[int] = pages[np.argsort(score, kind="stable")][:most].tolist()
-    return found
+    size = ranked.rank.size
+    step = size if most is None else max(CHUNK, most)
+    best = np.empty(0, np.int64)
+    for low in range(0, size, max(step, 1)):
+        pages = np.concatenate((best, low + np.flatnonzero(ranked.shown[low : low + step])))
+        best = pages[np.argsort(-ranked.rank[pages], kind="stable")[:most]]
+    return map(int, best)
 
 
 def _row(ranked: Ranked, page: int) -> dict[str, Any]:

@@ -4,9 +4,11 @@
     rank.N      the other workers    worker N       values of pages that N asked for, as bytes (opic.slices.pack)
 
 Each worker is a task; its sweeps run in a thread. Together: in each round all sweep, tell, and hear everyone they asked
-before the next. Asynchronously (chaotic): each sweeps on what it has heard so far; the others' values may be of any
-age. It is over when all have been calm on values that were told while all were calm: no news is on its way that could
-wake anyone.
+before the next. Asynchronously (chaotic): each sweeps on what it has heard so far, at most AHEAD sweeps before the
+slowest: more would only burn its iterations, and the CPU of the slow one, on values that nobody renews. It is over when
+all have been calm on values that were told while all were calm: no news is on its way that could wake anyone. The last
+steps of chaotic workers were of different moments and say little of the error; so they end by rounds together, whose
+residual does.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ from wire.messages import Message
 AT_ONCE = 1024
 CALM = 3
 """sweeps in a row that all must have been calm for"""
+AHEAD = 16
+"""sweeps that a chaotic worker does more than the slowest has done; as many of its messages wait for another at most"""
 
 
 class Post:
@@ -77,27 +81,41 @@ class _Run:
         self.steps: list[Step] = []
         self.calm_since: list[int] | None = None
         """every worker's number of sweeps when all became calm; None: they are not"""
+        self._swept = asyncio.Event()
+        """the next sweep of any worker"""
 
     async def together(self) -> None:
         """All sweep, all tell, all hear."""
-        while len(self.steps) < self.most and (not self.steps or self.steps[-1].residual > self.epsilon):
-            await asyncio.gather(*(asyncio.to_thread(worker.sweep) for worker in self.team))
-            for worker in self.team:
-                self.post.tell(worker)
-            await asyncio.gather(*(self._hear_all(worker) for worker in self.team))
-            self._note()
+        while self._slowest() < self.most and (not self.steps or self.steps[-1].residual > self.epsilon):
+            await self._round()
 
-    async def _hear_all(self, worker: Worker) -> None:
-        asked = np.unique(worker.owner)
-        while (worker.heard[asked] < worker.sweeps).any():
-            await self.post.hear(worker)
+    async def _round(self) -> None:
+        await asyncio.gather(*(asyncio.to_thread(worker.sweep) for worker in self.team))
+        for worker in self.team:
+            self.post.tell(worker)
+        await self._hear_all()
+        self._note()
+
+    async def _hear_all(self) -> None:
+        """Everyone hears the newest from all it asked."""
+        sweeps = np.array([worker.sweeps for worker in self.team])
+        for worker in self.team:
+            asked = np.unique(worker.owner)
+            while (worker.heard[asked] < sweeps[asked]).any():
+                await self.post.hear(worker)
 
     async def apart(self) -> None:
-        """Each at its own pace."""
+        """Each at its own pace, then together until a round is calm; a round of that is always left."""
         await asyncio.gather(*(self._alone(worker) for worker in self.team))
+        await self._hear_all()
+        await self._round()
+        await self.together()
 
     async def _alone(self, worker: Worker) -> None:
-        while not self._over() and worker.sweeps < self.most:
+        while not self._over() and worker.sweeps < self.most - 1:
+            if worker.sweeps >= self._slowest() + AHEAD:
+                await self._swept.wait()
+                continue
             while self.post.waiting(worker):
                 await self.post.hear(worker)
             await asyncio.to_thread(worker.sweep)
@@ -105,6 +123,11 @@ class _Run:
             self._judge()
             if worker is self.team[0] and all(one.sweeps for one in self.team):
                 self._note()
+            self._swept.set()
+            self._swept = asyncio.Event()
+
+    def _slowest(self) -> int:
+        return min(worker.sweeps for worker in self.team)
 
     def _judge(self) -> None:
         """After a sweep: are all calm, and since when?"""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tracemalloc
 from itertools import pairwise
 
 import msgpack
@@ -14,11 +16,15 @@ from configs.schema import Crawl as CrawlSettings
 from configs.schema import Settings, Store
 from crawl.rank import data as rank_data
 from crawl.rank import files as rank_files
+from crawl.rank import told
 from crawl.rank.compare import compare, spearman
 from crawl.rank.compute import Ask, rank
 from crawl.rank.data import pieces, unpacked
 from crawl.rank.files import Files
 from crawl.rank.told import rows, sentences, summary, table
+from metadata.states import State
+from opic import matrix as opic_matrix
+from opic import rank_both
 from tests.crawl.rig import Crawl, failed, report, url
 from wire.errors import InputError, MachineError
 from wire.messages import Kind
@@ -306,3 +312,53 @@ def test_errors_are_relative_to_the_truth_whatever_the_scale():
     said = compare(np.array([3.0, 1, 1, 1]), np.array([2.0, 2, 2, 2]))
     assert said == {"error": 50.0, "error_top10": 100.0, "spearman": None}
     assert compare(np.zeros(2), np.zeros(2))["error"] is None
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="this system promises no room on disk")
+def test_a_work_file_has_its_place_on_the_disk_before_it_is_written(tmp_path):
+    """`xyro rank` on a disk that filled up was killed (SIGBUS) without a word; now it says so before it writes."""
+    array = rank_files.on_files(tmp_path)("a", (1000, 500), np.float64)
+    assert (tmp_path / "a").stat().st_blocks * 512 >= array.nbytes == 4_000_000 and not array.any()
+
+
+@pytest.mark.parametrize(
+    ("asked", "most"),
+    [
+        ({"method": "pagerank"}, 12),
+        ({"method": "pagerank", "focus": ("*7*",)}, 20),
+        ({"method": "interest"}, 13),
+        ({"method": "interest", "weighted": True}, 20),
+        ({"method": "interest", "reading": "mean"}, 13),
+        ({"method": "both"}, 20),
+    ],
+    ids=lambda asked: " ".join(map(str, asked.values())) if isinstance(asked, dict) else "",
+)
+def test_a_cap_on_memory_is_kept_but_for_the_result(tmp_path, monkeypatch, asked, most):
+    """Traced bytes a page at the worst moment: there were 30 to 40, temporary arrays, whatever the cap."""
+    size, step = 50_000, 10_000
+    for module, name in ((rank_files, "LINKS_AT_ONCE"), (opic_matrix, "BATCH"), (rank_both, "CHUNK"), (told, "CHUNK")):
+        monkeypatch.setattr(module, name, 1 << 10)
+    files, random = Files(tmp_path / "crawl"), np.random.default_rng(1)
+
+    def stream():
+        head = {"partitions": 1, "sizes": [size], "damping": C, "mean": 1.0, "links": True, "plain": True}
+        yield ["head", head]
+        for low in range(0, size, step):
+            kind = np.where(random.random(step) < 0.1, int(Kind.XML), int(Kind.HTML)).astype(np.uint8)
+            urls = [f"http://a/{page}" for page in range(low, low + step)]
+            yield ["pages", 0, bytes([int(State.READ)]) * step, kind.tobytes(), np.ones(step).tobytes(), urls]
+        for low in range(0, size, 100):
+            children = random.integers(size, size=200).astype("<u4")
+            sources = np.arange(low, low + 100, dtype="<u4")
+            yield ["links", 0, sources.tobytes(), np.full(100, 2, "<u4").tobytes(), children.tobytes()]
+
+    files.take(stream())
+    rank(Ask(iterations=1, **asked), files, tmp_path)  # loads what is compiled
+    tracemalloc.start()
+    try:
+        found = rank(Ask(memory=0, iterations=3, **asked), files, tmp_path)
+        shown = list(rows(found, 20))
+        peak = tracemalloc.get_traced_memory()[1] / size
+    finally:
+        tracemalloc.stop()
+    assert len(shown) == 20 and peak < most, f"{peak:.1f} bytes a page"

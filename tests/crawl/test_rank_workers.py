@@ -1,13 +1,16 @@
 """The distributed form over the bus: in step, out of step and alone, one vector."""
 
+import time
+
 import numpy as np
 import pytest
 
-from crawl.rank.workers import distributed
-from opic.graph import cycle, from_lists, standard, star, tiny
+from crawl.rank.workers import AHEAD, distributed
+from opic.graph import cycle, from_links, from_lists, standard, star, tiny
 from opic.matrix import from_rows, of_graph
 from opic.offline import Effort, pageranks
 from opic.pagerank import pagerank
+from opic.slices import Worker
 
 GRAPHS = {
     "standard": standard(600, np.random.default_rng(1)),
@@ -54,3 +57,28 @@ def test_bytes_are_those_that_the_bus_carried():
 def test_rounds_are_bounded(chaotic):
     found, _ = distributed(of_graph(GRAPHS["standard"]), 3, epsilon=1e-15, most=4, chaotic=chaotic)
     assert found.rounds == 4 and found.residual > 1e-15
+
+
+@pytest.mark.parametrize("who", [0, 3])
+@pytest.mark.parametrize("most", [1, 20, 60])
+def test_a_slow_worker_neither_burns_the_iterations_of_others_nor_hides_an_error(monkeypatch, who, most):
+    """The others used up their sweeps on old values, and stopped; the residual then was 6,000 times too small."""
+    sweep, worst = Worker.sweep, [0]
+    team: dict[int, Worker] = {}
+
+    def slowly(worker: Worker) -> None:
+        team[worker.number] = worker
+        sweeps = [one.sweeps for one in team.values()]
+        worst[0] = max(worst[0], max(sweeps) - min(sweeps) if len(team) == 4 else max(sweeps))
+        time.sleep(0.01 * (worker.number == who))
+        sweep(worker)
+
+    monkeypatch.setattr(Worker, "sweep", slowly)
+    rng = np.random.default_rng(3)
+    sources = np.repeat(np.arange(2000), 4)
+    graph = from_links(2000, sources, (sources + rng.integers(-60, 61, sources.size)) % 2000)
+    (rank,), _ = pageranks(of_graph(graph), effort=Effort(1e-13))
+    found, steps = distributed(of_graph(graph), 4, epsilon=1e-7, most=most, chaotic=True)
+    assert worst[0] <= AHEAD
+    assert steps[-1].residual == found.residual and (found.residual <= 1e-7) == (most == 60)
+    assert np.abs(found.rank - rank).sum() <= 2 * found.residual * 0.85 / 0.15

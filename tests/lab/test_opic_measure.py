@@ -1,6 +1,7 @@
 """OPIC on any graph: the command's contract, its numbers, and what it says about bad input."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -144,3 +145,64 @@ def test_pickles_and_other_files_are_refused(tmp_path):
 def test_bad_choices_get_one_line_and_exit_code_2(tmp_path, capsys, wrong):
     code, out = said(capsys, "--graph", saved(tmp_path / "g.npz", tiny()), *wrong)
     assert code == 2 and out.out == "" and out.err.startswith("--") and out.err.count("\n") == 1
+
+
+def header(shape):
+    text = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({shape},), }}".encode()
+    return b"\x93NUMPY\x01\x00" + (len(text) + 1).to_bytes(2, "little") + text + b"\n"
+
+
+def zipped(path, indptr, name="indptr.npy"):
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr(name, indptr)
+        file.writestr("indices.npy", header(0))
+    return path
+
+
+def marked(path, local, central, value):
+    """The zip with this 16-bit field set in all its headers."""
+    data = bytearray(path.read_bytes())
+    for start, offset in ((b"PK\3\4", local), (b"PK\1\2", central)):
+        at = data.find(start)
+        while at >= 0:
+            data[at + offset : at + offset + 2] = value.to_bytes(2, "little")
+            at = data.find(start, at + 4)
+    path.write_bytes(data)
+
+
+BROKEN = {
+    "more than there is RAM": lambda path: zipped(path, header(10**15)),
+    "more than there are numbers": lambda path: zipped(path, header(10**30)),
+    "an open bracket": lambda path: zipped(path, b"\x93NUMPY\x01\x00\x08\x00{{{{{{{{"),
+    "a long header": lambda path: zipped(path, b"\x93NUMPY\x02\x00\x00\x00\x10\x00" + b"(" * (1 << 20)),
+    "no array": lambda path: zipped(path, b"whatever"),
+    "no array, no suffix": lambda path: zipped(path, b"whatever", "indptr"),
+    "encrypted": lambda path: marked(zipped(path, header(1) + bytes(8)), 6, 8, 1),
+    "packed in an unknown way": lambda path: marked(zipped(path, header(1) + bytes(8)), 8, 10, 99),
+}
+
+
+@pytest.mark.parametrize("make", BROKEN.values(), ids=BROKEN)
+def test_a_file_that_is_broken_on_purpose_is_told_in_a_line(tmp_path, capsys, make):
+    make(tmp_path / "g.npz")
+    code, out = said(capsys, "--graph", tmp_path / "g.npz", "--json")
+    assert code == 2 and out.out == "" and out.err.startswith(f"{tmp_path / 'g.npz'}: ") and out.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("large", [np.inf, 1e308])
+def test_a_known_rank_of_no_finite_sum_is_refused(tmp_path, capsys, large):
+    """It made JSON that is none: NaN and Infinity."""
+    path = saved(tmp_path / "g.npz", tiny(), pagerank085=np.array([1.0, large, large, 1.0, 1.0]))
+    code, out = said(capsys, "--graph", path, "--json")
+    assert code == 2 and out.out == "" and "pagerank085" in out.err
+
+
+def test_what_needs_more_ram_than_there_is_is_told_in_a_line(tmp_path, capsys):
+    path = saved(tmp_path / "g.npz", cycle(10**6))
+    code, out = said(capsys, "--graph", path, "--history", "window:65536", "--json")
+    assert code == 3 and out.out == "" and "more RAM" in out.err and out.err.count("\n") == 1
+
+
+def test_a_wrong_selector_is_told_by_the_name_of_its_option(tmp_path, capsys):
+    code, out = said(capsys, "--graph", saved(tmp_path / "g.npz", tiny()), "--select", "heap")
+    assert code == 2 and out.err.startswith("--select 'heap': one of sweep")

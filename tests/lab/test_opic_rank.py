@@ -1,6 +1,8 @@
 """Table 1 of P1 and the speed of OPIC, on small graphs: every way runs, and says what it measured."""
 
 import json
+import os
+import resource
 
 import numpy as np
 import pytest
@@ -75,3 +77,27 @@ def test_bad_sizes_are_refused(capsys):
     for what in ("rank", "speed"):
         assert opic_lab.main([what, "--pages", "10"]) == 2
         assert "--pages 10" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="this system promises no room on disk")
+def test_a_file_has_its_place_on_the_disk_before_it_is_written(tmp_path):
+    """What writes to a map of which the disk is full is killed (SIGBUS) and cannot say why."""
+    array = opic_matrix.on_files(tmp_path)("a", (1000, 500), np.float64)
+    assert (tmp_path / "a").stat().st_blocks * 512 >= array.nbytes == 4_000_000 and not array.any()
+
+
+def test_a_full_disk_is_told_in_a_line(tmp_path, capsys):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        code = opic_lab.main(["rank", "--pages", "100000", "-o", str(tmp_path)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    said = capsys.readouterr().err
+    assert code == 3 and "free or mend the disk" in said and said.count("\n") == 1
+
+
+def test_a_directory_that_cannot_be_is_told_in_a_line(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert opic_lab.main(["rank", "--pages", "1000", "-o", str(tmp_path / "file")]) == 2
+    assert "no directory for results" in capsys.readouterr().err

@@ -110,7 +110,7 @@ def test_other_names_are_refused(name):
 
 
 def test_other_selectors_are_refused():
-    with pytest.raises(ValueError, match="selector 'heap': one of sweep"):
+    with pytest.raises(ValueError, match="select 'heap': one of sweep"):
         names.selector("heap", np.zeros(3, np.int64), np.random.default_rng(1))
 
 
