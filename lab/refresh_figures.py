@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -124,8 +125,11 @@ def _analytic(scale: Scale, bandwidth: float) -> Keyed:
 
 
 def _key(histories: Sequence[History]) -> dict[str, Any]:
-    events = [len(history.changes) for history in histories]
-    return {"histories": len(events), "events": sum(events), "born": sum(history.born for history in histories)}
+    """How many, and which: every birth and change, in the order of the pages, which deals out importance."""
+    events, told = [len(history.changes) for history in histories], sha256()
+    for history in histories:
+        told.update(np.array((len(history.changes), history.born, *history.changes), "<f8").tobytes())
+    return {"histories": len(events), "events": sum(events), "times": told.hexdigest()}
 
 
 def _real(name: str, histories: Sequence[History], seed: int) -> World:

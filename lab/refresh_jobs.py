@@ -2,13 +2,16 @@
 
 A part is one (world, knowledge, bandwidth) and needs nothing of another. A process is told how the table of parts is
 made (the parts themselves do not travel), makes it anew and computes one by name. What is on disk already is not
-computed again, so a run that was stopped goes on; the longest parts, those of much bandwidth, begin first.
+computed again, so a run that was stopped goes on; the longest parts, those of much bandwidth, begin first. However the
+run ends, its processes end with it.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -30,7 +33,7 @@ def ahead(out: Path, make: Make, names: Iterable[str], jobs: int, show: bool) ->
     """The parts of these names, by so many processes; a line for each that is done where `show` is on."""
     names = sorted(names, key=_bandwidth, reverse=True)
     spawn = multiprocessing.get_context("spawn")  # a fork would share numpy's threads and the terminal
-    with ProcessPoolExecutor(min(jobs, len(names)), mp_context=spawn) as pool:
+    with ProcessPoolExecutor(min(jobs, len(names)), mp_context=spawn, initializer=_end_with_parent) as pool:
         waiting = [pool.submit(compute_one, out, make, name) for name in names]
         try:
             for done, future in enumerate(as_completed(waiting), 1):
@@ -40,6 +43,18 @@ def ahead(out: Path, make: Make, names: Iterable[str], jobs: int, show: bool) ->
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _end_with_parent() -> None:
+    """In a process of the pool: one whose parent was killed would wait for its next part for ever."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _bandwidth(name: str) -> float:

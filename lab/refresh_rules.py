@@ -48,6 +48,8 @@ AGAIN = 86_400
 """seconds after which a multiplier is solved anew"""
 LONGEST = 36_525.0
 """days: the date of a page that is given up"""
+MOST_ALPHA = 10_000.0
+"""as in the settings"""
 
 
 @dataclass(slots=True)
@@ -249,11 +251,14 @@ BLIND = ("uniform", "nutch", "nutch-shipped", "stormcrawler")
 
 
 def _mixed(name: str) -> Policy:
-    """ValueError: alpha is no number, or none that a penalty can have."""
+    """ValueError: alpha is no number, or none that a penalty can have (more, and single precision has no index)."""
     try:
-        return Policy("mixed", float(name.removeprefix("mixed:")), 1.0)
-    except ValueError as error:
-        raise ValueError(f"policy {name!r}: mixed:ALPHA, ALPHA a number, 0 or more") from error
+        alpha = float(name.removeprefix("mixed:"))
+    except ValueError:
+        alpha = math.nan
+    if not 0.0 <= alpha <= MOST_ALPHA:
+        raise ValueError(f"policy {name!r}: mixed:ALPHA, ALPHA a number from 0 to {MOST_ALPHA:,.0f}")
+    return Policy("mixed", alpha, 1.0)
 
 
 def rule(name: str, born: Reals, seed: int) -> Rule:

@@ -28,7 +28,9 @@ the bandwidth B (reads per second), and the time now, always as an argument.
 Out: two numbers a page (a, b), an interval in seconds, the ids that are due, how many orders each side gets.
 
 What always holds: a and b are positive and finite; S equals the sum over all pages to the last bit, however many
-updates came; with neither floor nor ceiling the intervals spend exactly B (sum 1/t_i = B); a page added once is popped
-once; while both sides have pages waiting, discovery's orders are gamma % of any run of orders, to within one.
+updates came; with neither floor nor ceiling the intervals spend exactly B (sum 1/t_i = B; where a policy gives pages
+up, to within the reads of those that are at the limit: they change 37 times an interval, or are never read); a page
+added once is popped once; while both sides have pages waiting, discovery's orders are gamma % of any run of orders, to
+within one.
 Units: rates are changes per day, ages and exposures are days, intervals and due times are seconds.
 """

@@ -14,6 +14,8 @@ MEAN = 4096
 """virtual seconds of the mean interval: a share is exact to a part in so many"""
 LONGEST = 64 * MEAN
 """a page of little weight, or none, still gets its turn"""
+REWIND = 1 << 31
+"""virtual seconds after which the clock starts over: folders hold 32 bits of them, a lone page uses MEAN a read"""
 
 
 class Ahead:
@@ -47,4 +49,13 @@ class Ahead:
                     del self._due[page]
                     found.append(page)
             self.clock = max(self.clock, due)
+        if self.clock >= REWIND:
+            self._rewind()
         return found
+
+    def _rewind(self) -> None:
+        """The clock goes back to 0, and all turns with it."""
+        passed, waiting = self.clock, sorted(self._due.items(), key=lambda entry: entry[1])
+        self.clock, self._folders, self._due = 0, DueFolders(1), {}
+        for page, due in waiting:
+            self.put_after(page, max(due - passed, 0))

@@ -1,7 +1,8 @@
 """Delays: from a change of a page to the read that saw it, from a page's birth to its first read.
 
-Counted in bins a quarter of an octave wide (a quantile is right to 9 %), in whole numbers: those of partitions and of
-days add up exactly. `Recent` forgets: it tells of the last ENOUGH to 2 ENOUGH counts.
+Counted in bins a quarter of an octave wide (a quantile is right to a few percent where delays are spread, to 19 % where
+they are all alike), in whole numbers: those of partitions and of days add up exactly. `Recent` forgets: it tells of the
+last ENOUGH to 2 ENOUGH counts.
 
 A change whose time is known (a trusted Last-Modified) counts once for sure; of any other the model knows the
 distribution, and its quantiles count a quarter each.

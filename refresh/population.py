@@ -1,9 +1,11 @@
 """All refreshed pages as one sketch: how many there are of each weight and change rate (P1 6.6's S, for every policy).
 
 A page is two numbers: its weight w = sqrt(r lambda), as it stands in S, and its change rate lambda; r = w^2 / lambda.
-The sketch counts pages in bins an eighth of an octave wide in either. From the counts it tells, within a thousandth,
-what a scan of all pages would: the multiplier at which a policy spends the bandwidth, floors and ceilings included
-(water-filling), the freshness and the obsolescence to expect, the bandwidth a freshness needs.
+The sketch counts pages in bins an eighth of an octave wide in either. From the counts it tells what a scan of all pages
+would: the multiplier at which a policy spends the bandwidth, floors and ceilings included (water-filling), the
+freshness and the obsolescence to expect, the bandwidth a freshness needs. Freshness within a thousandth, 2 where a few
+pages have most of the importance (measured over 100,000). Pages are given up, or hopeless, by whole bins: there the
+bandwidth is met within 1 %, and missed changes, which are mostly theirs, are told within 10.
 
 Invariant: counts are whole numbers, so the same pages give the same sketch whatever they were in between. A page is
 taken out with the very numbers that it was put in with. Pages below the least importance that is read are not put in

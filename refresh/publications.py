@@ -36,6 +36,8 @@ SHARE = 64
 MOST_WAITING = 20_000
 """publications of one publisher that are kept at once"""
 MOST_ALL = 200_000
+FEW = 64
+"""stale entries of a publisher's heap, beside as many as it has publications"""
 TELLING = 3_600.0
 """seconds that a site may take to tell of a change: one that the crawler saw by itself meanwhile bears it out"""
 CLAIMS = ("changed", "new")
@@ -138,7 +140,14 @@ class Publications:
     def _wait(self, said: Publication, publisher: _Publisher) -> None:
         if not publisher.waiting:
             self._turns.append(said.publisher)
+        if len(publisher.waiting) >= 2 * publisher.held + FEW:
+            publisher.waiting = sorted(set(filter(self._waits, publisher.waiting)))  # which is a heap, too
         heapq.heappush(publisher.waiting, (said.deadline, said.page))
+
+    def _waits(self, entry: tuple[float, int]) -> bool:
+        """Is it of a page that is to be ordered? Else it is stale: read meanwhile, or said again with less time."""
+        said = self.pages.get(entry[1])
+        return said is not None and entry[1] not in self._out and said.deadline == entry[0]
 
     def release(self, most: int) -> list[int]:
         """Pages to order now: publishers take turns, each with at most `share` out, its earliest deadline first."""
@@ -160,10 +169,10 @@ class Publications:
     def _next(self, publisher: _Publisher) -> int | None:
         """Its most urgent page, which is out from here on; None while its share is used up. Stale entries go."""
         while publisher.waiting and publisher.out < self._share:
-            deadline, page = heapq.heappop(publisher.waiting)
-            said = self.pages.get(page)
-            if said is None or page in self._out or said.deadline != deadline:
+            entry = heapq.heappop(publisher.waiting)
+            if not self._waits(entry):
                 continue
+            page = entry[1]
             self._out.add(page)
             publisher.out += 1
             return page

@@ -27,6 +27,7 @@ BACK_OFF = 60.0
 """seconds after the first notice that could not be told; doubles with each further one, up to an hour"""
 MOST_BACK_OFF = 3_600.0
 ATTEMPTS = 8
+FEW = 64
 MOST_OVERDUE = 100_000
 """pages whose lateness is measured at once"""
 
@@ -79,7 +80,7 @@ class Subscriptions:
     """pages (ids) ordered for a notice and not read -> when it is due; at most MOST_OVERDUE"""
     _ones: dict[int, _One] = field(default_factory=dict)
     _heap: list[tuple[float, int, int]] = field(default_factory=list)
-    """(when, stamp, number)"""
+    """(when, stamp, number). Bounded: when one is put, those that hold no more are as many as subscriptions, and FEW"""
     _stamps: int = 0
 
     def __len__(self) -> int:
@@ -203,15 +204,18 @@ class Subscriptions:
     def _push(self, number: int, one: _One, at: float) -> None:
         self._stamps += 1
         one.stamp = self._stamps
+        if len(self._heap) >= 2 * len(self._ones) + FEW:
+            self._heap = [entry for entry in self._heap if self._holds(entry)]
+            heapq.heapify(self._heap)
         heapq.heappush(self._heap, (at, one.stamp, number))
 
     def _clean(self) -> None:
-        while self._heap:
-            _, stamp, number = self._heap[0]
-            one = self._ones.get(number)
-            if one is not None and one.stamp == stamp:
-                return
+        while self._heap and not self._holds(self._heap[0]):
             heapq.heappop(self._heap)
+
+    def _holds(self, entry: tuple[float, int, int]) -> bool:
+        one = self._ones.get(entry[2])
+        return one is not None and one.stamp == entry[1]
 
     def dump(self) -> dict[str, Any]:
         """The counters; subscriptions themselves are rows."""

@@ -1,8 +1,13 @@
 """`xyro lab refresh`: histories from files, replays, figures and their verdict."""
 
+import contextlib
 import functools
 import gzip
 import json
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -297,6 +302,37 @@ def test_several_processes_leave_what_one_would(tmp_path):
         assert json.loads(path.read_text())["result"] == json.loads(json.dumps(here[name]))
 
 
+KILLED = """
+import sys
+from functools import partial
+from pathlib import Path
+from lab import refresh_figures, refresh_jobs
+
+if __name__ == "__main__":
+    make = partial(refresh_figures.parts, refresh_figures.Scale(200, 200, 1, (0.2, 0.5), ()), [])
+    refresh_jobs.ahead(Path(sys.argv[1]), make, list(make()), 2, show=True)
+"""
+
+
+def test_its_processes_end_with_a_run_that_is_killed(tmp_path):
+    """They wait on a pipe that they hold open themselves: without an eye on the parent for ever."""
+    script, root = tmp_path / "run.py", Path(__file__).resolve().parents[2]
+    script.write_text(KILLED)
+    run = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path)],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        start_new_session=True,
+    )
+    try:
+        assert run.stderr is not None and b" of " in run.stderr.readline()  # a part is done: all are at work
+        run.kill()
+        run.communicate(timeout=20.0)  # the pipe is closed when the last of them has ended
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)
+
+
 def test_a_run_that_was_stopped_goes_on(computed):
     out, histories, results = computed
     (out / "parts" / "bursty-known-0.2.json").unlink()
@@ -310,6 +346,18 @@ def test_a_run_that_was_stopped_goes_on(computed):
     # and what was there is taken as it is
     before, after = (found["worlds"]["poisson"]["known"]["0.2"]["p1"]["reads"] for found in (results, again))
     assert after == before + 1
+
+
+def test_histories_that_differ_in_a_date_alone_are_others(tmp_path):
+    """As many pages, born at the same moments, as many changes: results of the ones are none of the others."""
+
+    def told(seed, out):
+        histories = refresh_history.read([some(tmp_path / f"{seed}.gz", 10, seed=seed)])
+        part = {"real 0.05": refresh_figures.parts(TINY, histories)["real 0.05"]}
+        return opic_parts.compute(part, {}, out, show=False)
+
+    one, other = told(1, tmp_path / "both"), told(2, tmp_path / "both")
+    assert one != other == told(2, tmp_path / "anew") and one == told(1, tmp_path / "both")
 
 
 def test_a_claim_that_does_not_hold_says_so(computed):

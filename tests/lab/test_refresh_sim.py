@@ -209,7 +209,7 @@ def test_random_reads_come_at_the_policys_rates():
     assert counts / counts.sum() == pytest.approx(wanted / wanted.sum(), rel=0.06)
 
 
-@pytest.mark.parametrize("name", ["", "best", "mixed", "mixed:", "mixed:-1", "mixed:nan", "mixed:x"])
+@pytest.mark.parametrize("name", ["", "best", "mixed", "mixed:", "mixed:-1", "mixed:nan", "mixed:x", "mixed:1e300"])
 def test_there_is_no_such_rule(name):
     with pytest.raises(ValueError, match=r"policy|alpha"):
         rule(name, np.zeros(1), 1)

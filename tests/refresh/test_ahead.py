@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh.ahead import LONGEST, MEAN, Ahead
+from refresh.ahead import LONGEST, MEAN, REWIND, Ahead
 
 
 def run(weights, reads, at_once):
@@ -54,3 +54,26 @@ def test_pops_come_in_order_of_their_turns(puts, most):
     while found := ahead.pop(most):
         popped += found
     assert sorted(popped) == sorted(due) and [due[page] for page in popped] == sorted(due.values())
+
+
+def test_a_crawl_may_go_on_for_ever():
+    """Turns are 32 bits wide: a lone page without weight used them up in 16,382 reads, one with weight in a million."""
+    ahead = Ahead()
+    ahead.put(7, 0.0, 1.0)
+    for _ in range(20_000):
+        assert ahead.pop(1) == [7]
+        ahead.put(7, 0.0, 1.0)
+
+
+def test_a_clock_that_starts_over_keeps_whose_turn_it_is():
+    ahead = Ahead()
+    waits = {1: 900, 2: 100, 3: 2 * LONGEST, 4: 500, 5: 100}
+    ahead.put_after(0, REWIND)
+    assert ahead.pop(1) == [0] and ahead.clock == 0
+    ahead.put_after(0, REWIND - 1)
+    for page, wait in waits.items():
+        ahead.put_after(page, REWIND - 1 + wait)
+    assert ahead.pop(1) == [0] and ahead.clock == REWIND - 1
+    assert ahead.pop(1) == [2] and ahead.clock == 0  # 5 is due at the same moment
+    assert [ahead.pop(1) for _ in range(4)] == [[5], [4], [1], [3]]
+    assert ahead.clock == 2 * LONGEST - 100 and not len(ahead) and ahead.pop(1) == []

@@ -75,6 +75,17 @@ def test_thirty_thousand_replacements_leave_the_sums_of_the_pages_as_they_are():
     assert seen.obsolescence(now) == again.obsolescence(now) and seen.importance == again.importance
 
 
+@pytest.mark.parametrize("rate", [0.003, 0.03, 0.3])
+def test_time_that_passes_by_a_twentieth_of_a_second_is_all_of_the_time(rate):
+    """A crawler commits 20 times a second; slow pages fade by less than single precision tells at each."""
+    now, page = NOW, Held(1.0, 3.0, 3.0 / rate, NOW)
+    seen = Expected.of([page], now)
+    for _ in range(20_000):
+        now += 0.05
+        seen.replace((), (), now)
+    assert seen.freshness(now) == pytest.approx(Expected.of([page], now).freshness(now), abs=1e-6)
+
+
 def test_pages_that_left_leave_nothing():
     pages = made(np.random.default_rng(3), 100)
     seen = Expected.of(pages, NOW)

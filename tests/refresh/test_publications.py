@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from refresh.publications import MOST_WAITING, Publication, Publications, borne_out, hastened
+from refresh.publications import FEW, MOST_WAITING, Publication, Publications, borne_out, hastened
 
 
 def claim(page, publisher="a", at=0.0, deadline=100.0, **more):
@@ -44,6 +44,20 @@ def test_nothing_is_kept_of_a_publisher_whose_claims_are_settled():
     assert publications.release(9) == [] and not publications._publishers and not publications._turns
     publications.accept(claim(3))
     assert publications.release(9) == [3]
+
+
+def test_claims_that_hold_no_more_take_no_room():
+    """Its share is out; pages are claimed and read by the plan, and one is claimed with less and less time."""
+    publications = Publications(share=1)
+    publications.accept(claim(1))
+    assert publications.release(9) == [1]
+    for step in range(5_000):
+        publications.accept(claim(2, at=step, deadline=step + 100.0))
+        publications.settled(2, step + 0.5, True, True, False)
+        publications.accept(claim(3, at=step, deadline=9_000.0 - step))
+    assert len(publications._publishers["a"].waiting) <= 2 * 3 + FEW
+    publications.settled(1, 5_000.0, True, True, False)
+    assert publications.release(9) == [3] and publications.deadline(3) == 4_001.0
 
 
 def test_one_publisher_is_bounded():

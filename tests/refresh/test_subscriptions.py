@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh.subscriptions import ATTEMPTS, BACK_OFF, BASE_LEAD, SLACK, Act, Due, Subscriptions, lead
+from refresh.subscriptions import ATTEMPTS, BACK_OFF, BASE_LEAD, FEW, SLACK, Act, Due, Subscriptions, lead
 
 DAY = 86_400.0
 
@@ -113,3 +113,17 @@ def test_a_plan_begins_sooner_where_more_is_promised_of_a_host():
     assert subscriptions.planned(1, 43_200.0, 60.0) == 86_400.0
     subscriptions.foresee(1, 9e9)
     assert subscriptions.next_time() == 86_400.0, "what is planned goes out when it is due"
+
+
+def test_what_was_moved_or_removed_takes_no_room():
+    """A host that grows moves the plans of its subscriptions once a second; who subscribes may unsubscribe."""
+    subscriptions = Subscriptions()
+    subscriptions.add(0, DAY, 10.0)
+    subscriptions.add(1, 30 * DAY, 30 * DAY)
+    for step in range(2_000):
+        subscriptions.foresee(1, 100.0 + step)
+        subscriptions.add(2 + step, DAY, 9 * DAY)
+        subscriptions.remove(2 + step)
+    assert len(subscriptions) == 2 and len(subscriptions._heap) <= 2 * 3 + FEW
+    assert [subscriptions.pop(30 * DAY, 1), subscriptions.pop(30 * DAY)] == [[Due(Act.PLAN, 0)], [Due(Act.PLAN, 1)]]
+    assert subscriptions.next_time() == math.inf
