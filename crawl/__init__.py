@@ -21,7 +21,7 @@ A process's life:
     backup.py       a whole copy as of one commit                       seeds.py      what people hand in
     stopped.py      a crawl that does not run, to look at               durations.py  7d, 1h
     progress.py, log.py   what a person sees meanwhile                  collector.py  Python's, of garbage
-    unhurried.py    long work on the event loop, some at a time
+    unhurried.py    long work on the event loop, some at a time         open_files.py    sockets are files
 
 Rooms beside it:
 

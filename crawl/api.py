@@ -23,7 +23,7 @@ import hmac
 import ipaddress
 import logging
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from aiohttp import web
@@ -40,12 +40,15 @@ from crawl.looks.why import why, with_givers
 from crawl.publish.api import promise_routes
 from crawl.seeds import sort_seeds
 from crawl.single import Single
+from crawl.unhurried import unhurried
 from crawl.warehouse.api import xml_routes
 from wire.errors import InputError, XyroError
 from wire.urls import canonical
 
 BODY = 4 << 20
 MOST_URLS = 10_000
+AT_ONCE = 500
+"""URLs that are looked at and submitted between two turns of the event loop: 20 us each, and as much in the group"""
 MOST_ROWS = 100_000
 ORDERS = ("importance", "cash", "stale", "rising", "site")
 SHUTDOWN = 2.0
@@ -110,7 +113,7 @@ class Api:
             ]
         )
         self.health.start()
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN)
+        self._runner = web.AppRunner(app, access_log=None, logger=http_json.LOG, shutdown_timeout=SHUTDOWN)
         await self._runner.setup()
         await web.SockSite(self._runner, listening).start()
 
@@ -206,13 +209,24 @@ class Api:
             raise InputError(f"submit: urls is a list of at most {MOST_URLS:,} URLs")
         if given.get("priority", "ordered") != "ordered":
             raise InputError("submit: the priority is ordered")
-        scope = self.single.scope
-        wanted, refused = sort_seeds(urls, scope)
-        if wanted:
-            await self.single.submit(wanted)
-        outside = [(url, f"{reason}: known, but not to be read") for url in wanted if (reason := scope.why_out(url, 0))]
+        wanted, refused = await self._hand_over(urls)
+        why_out = self.single.scope.why_out
+        reasons = {url: reason async for url in unhurried(wanted) if (reason := why_out(url, 0))}
+        outside = [(url, f"{reason}: known, but not to be read") for url, reason in reasons.items()]
         told = [{"url": url, "why": reason} for url, reason in (*refused, *outside)]
         return http_json.answer({"accepted": len(wanted) - len(outside), "refused": told})
+
+    async def _hand_over(self, urls: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
+        """Submit those that are none to refuse, some in a commit group. -> (canonical, distinct; those refused, why)"""
+        wanted: dict[str, None] = {}
+        refused: list[tuple[str, str]] = []
+        async for first in unhurried(range(0, len(urls), AT_ONCE), 1):
+            some, others = sort_seeds(urls[first : first + AT_ONCE], self.single.scope)
+            refused += others
+            if fresh := [url for url in some if url not in wanted]:
+                await self.single.submit(fresh)
+                wanted.update(dict.fromkeys(fresh))
+        return list(wanted), refused
 
     async def _hosts(self, request: web.Request) -> web.Response:
         given = await http_json.body_of(request)

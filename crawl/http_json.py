@@ -7,27 +7,64 @@ What comes in is one JSON object, what goes out is JSON that no browser guesses 
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
-from aiohttp import web
+import msgspec
+from aiohttp import ClientPayloadError, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from crawl.unhurried import unhurried
 from wire.errors import InputError
 
+T = TypeVar("T")
 HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+_THEIRS = (ConnectionError, HttpProcessingError, ClientPayloadError, web.RequestPayloadError)
+"""what goes wrong because of the client"""
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    return record.exc_info is None or not isinstance(record.exc_info[1], _THEIRS)
+
+
+LOG = logging.getLogger("xyro.http")
+"""For aiohttp's server. A client that speaks no HTTP gets 400 and not a line: anybody could fill the log with it."""
+LOG.addFilter(_is_ours)
+
+
+async def received(request: web.Request) -> bytes:
+    """The body. InputError: it ended early (nobody may be left to hear that)."""
+    try:
+        return await request.read()
+    except _THEIRS:
+        raise InputError("the body ended early") from None
 
 
 async def body_of(request: web.Request) -> dict[str, Any]:
     """The JSON object that a request brings, in UTF-8, -16 or -32. InputError: it brings anything else."""
     try:
-        given = json.loads(await request.read())
+        given = json.loads(await received(request))
     except (ValueError, RecursionError):
         raise InputError("the body is not JSON") from None
     if not isinstance(given, dict):
         raise InputError("the body is not a JSON object")
     return given
+
+
+async def form_of(request: web.Request, form: type[T]) -> T:
+    """The same of a client whom nobody knows, as a msgspec.Struct. What the form has not is skipped, what is of another
+    type ends it: nothing is built of it. (Of 4 MB of `[],` `body_of` makes a million lists, in a second without a turn
+    of the event loop.)
+    """
+    body = await received(request)
+    try:
+        return msgspec.json.decode(body.decode(json.detect_encoding(body)), type=form)
+    except msgspec.ValidationError as error:
+        raise InputError(f"the body is not of the form: {error}") from None
+    except (ValueError, RecursionError):
+        raise InputError("the body is not JSON") from None
 
 
 def answer(said: object, status: int = 200) -> web.Response:

@@ -59,7 +59,7 @@ class Remote:
             return remote if alive(remote.pid) and remote._answers() else None
         except TimeoutError:
             raise MachineError(f"{directory}: process {remote.pid} is busy or hangs: try again, or stop it") from None
-        except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
+        except (OSError, ArithmeticError, ValueError, KeyError, TypeError, http.client.HTTPException):
             return None
 
     def _answers(self) -> bool:

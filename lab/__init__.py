@@ -21,8 +21,8 @@ simulation, `refresh_sim` runs a rule of `refresh_rules` on one, with the rates 
 measures it; `refresh_figures` and `refresh_replay` say what is run, `refresh_jobs` in several processes,
 `refresh_claims`, `refresh_where`, `refresh_text` and `refresh_plots` judge; REFRESH.md tells others how to use it.
 `resumed` ends both. `live` holds a daemon's copies against the computed web, `prediction` and `executions` say
-beforehand what they will be. `crash`, `crash_kill`, `crash_check` and `crash_xml` kill a crawl and compare what became
-of it; `xml_rig` serves real XML; `speed` has the benchmarks' tools.
+beforehand what they will be. `crash`, `crash_kill`, `crash_disk`, `crash_check` and `crash_xml` kill a crawl and
+compare what became of it; `xml_rig` serves real XML; `speed` has the benchmarks' tools.
 
 What always holds: equal Shapes give equal bytes at equal times, in any process; a page's bytes change exactly when its
 version does; every URL can be reached from the entry page by followed links and the Sitemap lines of robots.txt;

@@ -18,6 +18,7 @@ error, nothing changed; 3 this machine failed (disk, memory, a process that hang
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Any, NoReturn
@@ -37,6 +38,8 @@ from wire.errors import InputError, XyroError
 from wire.text import printable
 
 BAD_INPUT, MACHINE = 2, 3
+FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
+"""what a disk fails with"""
 COMMANDS = (
     crawl,
     serve,
@@ -84,13 +87,23 @@ class _Main(click.Group):
             _fail(str(error), MACHINE)
         except (click.Abort, KeyboardInterrupt):
             sys.exit(130)
+        except OSError as error:  # what knows its file has told it by now: this is standard output
+            if error.errno not in FULL:
+                raise
+            _close_output()  # nor may the flush at the exit fail
+            _fail(f"{error.filename or 'standard output'}: {error.strerror}: free or mend the disk", MACHINE)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # `xyro export pages | head`: it has seen enough (click would exit with 1)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _close_output()
             ctx.exit(0)
+
+
+def _close_output() -> None:
+    """What is written to standard output from here on goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(text: str, code: int) -> NoReturn:

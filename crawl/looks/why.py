@@ -72,7 +72,7 @@ def _state(view: View, page: int) -> str:
     if flags & LEASED:
         return "An order to read it is out."
     if flags & WANTED:
-        return "It was ordered and is read next."
+        return "It was ordered: it is read as soon as its host may be."
     match state:
         case State.UNREAD:
             theta = view.node.planner.discovery.finder.theta

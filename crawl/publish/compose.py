@@ -6,9 +6,12 @@ page, and what is kept as told, come from one look at its row.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from typing import NamedTuple
+
+import msgspec
 
 from crawl.looks.views import stamp
 from crawl.publish.machine import Machine
@@ -22,11 +25,17 @@ _NOTHING = RefreshRow()
 
 
 class Notice(NamedTuple):
-    """`body`: JSON; `missed`: pages (ids) that were not refreshed for it; `seen`: what it says that pages are."""
+    """`body`: JSON; `missed`: pages (ids) that were not refreshed for it; `seen`: what it says that pages are.
+
+    `number`: that of the last one only where it could not be told (or nobody knows), and says the same of the pages.
+    """
 
     body: bytes
     missed: list[int]
     seen: dict[int, bytes]
+    number: int
+    digest: bytes
+    """of `seen`"""
 
 
 def signatures(single: Machine, target: str) -> Iterator[tuple[int, bytes]]:
@@ -53,10 +62,13 @@ async def compose(single: Machine, number: int, row: SubscriptionRow, due: float
         became = changes(known, row.seen.get(page))
         changed += became["changed"]
         said.append(json.dumps({"url": partition.url(local), **became, "refreshed": fresh}))
+    digest = hashlib.sha1(msgspec.msgpack.encode(sorted(seen.items())), usedforsecurity=False).digest()
+    last = max(row.numbered, row.sequence)
+    name = last if row.tried == digest else last + 1
     head = json.dumps(
         {
             "subscription": number,
-            "notice": row.sequence + 1,
+            "notice": name,
             "target": row.target,
             "since": stamp(row.told_at or row.made),
             "at": stamp(single.clock.time()),
@@ -65,4 +77,4 @@ async def compose(single: Machine, number: int, row: SubscriptionRow, due: float
             "changed": changed,
         }
     )
-    return Notice(f'{head[:-1]}, "pages": [{", ".join(said)}]}}'.encode(), missed, seen)
+    return Notice(f'{head[:-1]}, "pages": [{", ".join(said)}]}}'.encode(), missed, seen, name, digest)

@@ -1,4 +1,4 @@
-"""The door of the listener: how many connections it holds, of one address and of all. Before it nothing is parsed.
+"""The door of the listener: how many connections it holds, of one sender and of all. Before it nothing is parsed.
 
 aiohttp bounds what comes over a connection (its length of lines and heads, seconds without a whole head, bodies), not
 how many there are. A connection beyond the bounds is closed without an answer: who opens hundreds is no publisher.
@@ -9,18 +9,19 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import Any, cast
 
-MOST, MOST_OF_ADDRESS = 512, 32
-"""connections at once: behind a proxy all have its address, so `listen` on loopback has no bound of its own"""
+MOST, MOST_OF_SENDER = 512, 32
+"""connections at once: behind a proxy all have its address, so there `listen` on loopback knows no senders"""
 
 
 class Door:
     """`enter` is the protocol factory of a server; `inside` makes the protocol of a connection that is let in."""
 
-    def __init__(self, inside: Callable[[], asyncio.Protocol], of_address: int = MOST_OF_ADDRESS) -> None:
+    def __init__(self, inside: Callable[[], asyncio.Protocol], of_sender: int = MOST_OF_SENDER) -> None:
         self._inside = inside
-        self._of_address = of_address
+        self._of_sender = of_sender
         self._held: Counter[str] = Counter()
         self.refused = 0
         """connections that were closed at once"""
@@ -32,18 +33,26 @@ class Door:
     def enter(self) -> asyncio.Protocol:
         return _Guest(self, self._inside)
 
-    def take(self, address: str) -> bool:
+    def take(self, sender: str) -> bool:
         """A connection came: is there room for it?"""
-        if len(self) >= MOST or self._held[address] >= self._of_address:
+        if len(self) >= MOST or self._held[sender] >= self._of_sender:
             self.refused += 1
             return False
-        self._held[address] += 1
+        self._held[sender] += 1
         return True
 
-    def leave(self, address: str) -> None:
-        self._held[address] -= 1
-        if not self._held[address]:
-            del self._held[address]
+    def leave(self, sender: str) -> None:
+        self._held[sender] -= 1
+        if not self._held[sender]:
+            del self._held[sender]
+
+
+def sender_of(remote: str) -> str:
+    """Who has this address: of IPv6 everybody has a whole network."""
+    address = ip_address(remote)
+    if isinstance(address, IPv4Address):
+        return str(address)
+    return str(address.ipv4_mapped or IPv6Network((int(address), 64), strict=False))
 
 
 class _Guest(asyncio.Protocol):
@@ -53,12 +62,12 @@ class _Guest(asyncio.Protocol):
         self._door = door
         self._make = inside
         self._inside: asyncio.Protocol | None = None
-        self._address = ""
+        self._sender = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         peer: Any = transport.get_extra_info("peername")
-        self._address = str(peer[0]) if peer else ""
-        if self._door.take(self._address):
+        self._sender = sender_of(str(peer[0])) if peer else ""
+        if self._door.take(self._sender):
             self._inside = self._make()
             self._inside.connection_made(transport)
         else:
@@ -66,7 +75,7 @@ class _Guest(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._inside is not None:
-            self._door.leave(self._address)
+            self._door.leave(self._sender)
             self._inside.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:

@@ -17,14 +17,16 @@ import asyncio
 import hmac
 import logging
 import socket
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from ipaddress import IPv4Address, IPv6Network, ip_address
+from ipaddress import ip_address
 from typing import cast
 
+import msgspec
 from aiohttp import web
 
 from crawl import http_json
-from crawl.publish.door import MOST, MOST_OF_ADDRESS, Door
+from crawl.publish.door import MOST, MOST_OF_SENDER, Door, sender_of
 from crawl.publish.indexnow import IndexNow, Verdict
 from crawl.publish.machine import Machine
 from crawl.publish.publishing import MOST_URLS, Publishing
@@ -33,8 +35,8 @@ from wire.errors import InputError
 from wire.urls import host_of
 
 BODY = 4 << 20
-AT_ONCE = 64
-"""requests that are answered at once; more get 429"""
+AT_ONCE, SENDER_AT_ONCE = 64, 8
+"""requests that are answered at once, of all and of one sender; more get 429"""
 PATIENCE = 20.0
 """seconds from a request's headers to its answer"""
 HEAD, HEADS = 8_190, 64
@@ -44,6 +46,24 @@ BACKLOG = 128
 SHUTDOWN = 2.0
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _log = logging.getLogger("xyro")
+
+
+class Keyed(msgspec.Struct):
+    """What IndexNow sends."""
+
+    host: str = ""
+    key: str = ""
+    keyLocation: str | None = None
+    urlList: list[str] = []
+
+
+class Told(msgspec.Struct):
+    """What a site with a token sends."""
+
+    urls: list[str]
+    claim: str | msgspec.UnsetType = msgspec.UNSET
+    every: str | float | None = None
+    deadline: str | float | msgspec.UnsetType = msgspec.UNSET
 
 
 def listen(where: str) -> socket.socket | None:
@@ -75,6 +95,8 @@ class Listener:
         self.websub = websub
         self._tokens = [(host, f"Bearer {token}".encode()) for host, token in single.settings.publish.tokens.items()]
         self._busy = 0
+        self._busy_of: Counter[str] = Counter()
+        """sender -> its requests that are being answered"""
         self._runner: web.AppRunner | None = None
         self._server: asyncio.Server | None = None
         self.door: Door | None = None
@@ -98,6 +120,7 @@ class Listener:
         self._runner = web.AppRunner(
             app,
             access_log=None,
+            logger=http_json.LOG,
             shutdown_timeout=SHUTDOWN,
             keepalive_timeout=self.patience,
             max_line_size=HEAD,
@@ -110,7 +133,7 @@ class Listener:
         server = self._runner.server
         assert server is not None
         self._local = ip_address(listening.getsockname()[0]).is_loopback
-        self.door = Door(cast(Callable[[], asyncio.Protocol], server), MOST if self._local else MOST_OF_ADDRESS)
+        self.door = Door(cast(Callable[[], asyncio.Protocol], server), MOST if self._local else MOST_OF_SENDER)
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self.door.enter, sock=listening, backlog=BACKLOG)
 
@@ -124,9 +147,11 @@ class Listener:
     @web.middleware
     async def _bounded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """So many at once, so long each; every failure as JSON."""
-        if self._busy >= AT_ONCE:
+        sender = self._sender(request)
+        if self._busy >= AT_ONCE or (sender and self._busy_of[sender] >= SENDER_AT_ONCE):
             return http_json.error(429, "busy", again=1.0)
         self._busy += 1
+        self._busy_of[sender] += 1
         try:
             async with asyncio.timeout(self.patience):
                 return await handler(request)
@@ -143,6 +168,9 @@ class Listener:
             return http_json.error(500, "internal error")
         finally:
             self._busy -= 1
+            self._busy_of[sender] -= 1
+            if not self._busy_of[sender]:
+                del self._busy_of[sender]
 
     # -- IndexNow ------------------------------------------------------------------------------------------------
 
@@ -153,9 +181,9 @@ class Listener:
         return _answer(await self.indexnow.publish(host, key, location, [url], self._sender(request)))
 
     async def _many(self, request: web.Request) -> web.Response:
-        given = await http_json.body_of(request)
-        host, key, location, urls = map(given.get, ("host", "key", "keyLocation", "urlList"))
-        return _answer(await self.indexnow.publish(host, key, location, urls, self._sender(request)))
+        sent = await http_json.form_of(request, Keyed)
+        told = self.indexnow.publish(sent.host, sent.key, sent.keyLocation, sent.urlList, self._sender(request))
+        return _answer(await told)
 
     def _sender(self, request: web.Request) -> str:
         """Of whom it is, empty behind a proxy on this machine: all have its address."""
@@ -167,11 +195,11 @@ class Listener:
         site = self._site_of(request.headers.get("Authorization", ""))
         if site is None:
             return http_json.error(401, "the token is missing or wrong")
-        given = await http_json.body_of(request)
-        urls = given.get("urls")
-        if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls) or len(urls) > MOST_URLS:
+        given = await http_json.form_of(request, Told)
+        urls = given.urls
+        if len(urls) > MOST_URLS:
             raise InputError(f"publish: urls is a list of at most {MOST_URLS:,} URLs")
-        said = self.publishing.said(given)
+        said = self.publishing.said(msgspec.to_builtins(given))
         readable, refused = await self.publishing.sift(urls)
         own = [url for url in readable if _belongs(host_of(url), site)]
         others = (url for url in readable if not _belongs(host_of(url), site))
@@ -201,19 +229,11 @@ class Listener:
     async def _content(self, request: web.Request) -> web.Response:
         if self.websub is None or not self.websub.is_ours(request.match_info["path"]):
             return http_json.error(404, "nothing of ours")
-        body = await request.read()
+        body = await http_json.received(request)
         signature = request.headers.get("X-Hub-Signature", "")
         await self.websub.content(request.match_info["path"], body, signature, request.content_type)
         # also of a wrong signature: it learns nothing from us
         return web.Response(status=202, headers=http_json.HEADERS)
-
-
-def sender_of(remote: str) -> str:
-    """Who has this address: of IPv6 everybody has a whole network."""
-    address = ip_address(remote)
-    if isinstance(address, IPv4Address):
-        return str(address)
-    return str(address.ipv4_mapped or IPv6Network((int(address), 64), strict=False))
 
 
 def _belongs(host: str, site: str) -> bool:

@@ -4,7 +4,8 @@ A POST goes where a person asked for it, so robots.txt, which speaks to crawlers
 host at a time (outbox.py), and Retry-After is obeyed.
 
 Commands come from the command line of the machine's owner only, are run without a shell, in a process group of their
-own, for SECONDS at most; what they print is dropped.
+own, for SECONDS at most; what they print is dropped. Their input is a file without a name: a pipe breaks when they do
+not read it, which uvloop tells by a RuntimeError, if at all.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from wire.errors import TheirError
@@ -38,18 +40,21 @@ async def post(send: Post, url: str, notice: bytes) -> tuple[str, float]:
 async def run(command: Sequence[str], notice: bytes, seconds: float = SECONDS) -> str:
     """Empty if it ended with 0, else why not."""
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        with tempfile.TemporaryFile() as given:
+            given.write(notice)
+            given.seek(0)
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=given,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+                start_new_session=True,
+            )
     except (OSError, ValueError) as error:
         return f"cannot be run: {getattr(error, 'strerror', None) or error}"
     try:
         async with asyncio.timeout(seconds):
-            await process.communicate(notice)
+            await process.wait()
     except TimeoutError:
         return "timeout"
     finally:
@@ -58,7 +63,7 @@ async def run(command: Sequence[str], notice: bytes, seconds: float = SECONDS) -
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Nothing of it is left running, its children neither."""
+    """Nothing of its group is left running."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()

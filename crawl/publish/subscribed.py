@@ -1,8 +1,9 @@
 """Subscriptions of a running crawl: refreshed before their notice is due, then told what changed since the last one.
 
 One heap says what is due (refresh/subscriptions.py); `run` orders pages and has notices told, WORKERS at once, one a
-host (outbox.py). Rows are in partition 0: a subscription is on disk before it is acknowledged, and what was told is on
-disk after it was told: a crash in between repeats the notice, with the same number.
+host (outbox.py). Rows are in partition 0: a subscription is on disk before it is acknowledged, the number of a notice
+before it is told, and what was told after that. What nobody knows to have arrived is told again: with the same number
+if it says the same of the pages, else with another one, so that who skips a number that he has misses nothing.
 """
 
 from __future__ import annotations
@@ -55,12 +56,15 @@ class Subscribed:
         """of those that were due: neither planned nor told yet"""
         self._next = 1
         self._demand = Demand(single)
+        self._based: list[int] = []
+        """those whose base was found by `recover`: not on disk yet"""
 
     def recover(self) -> None:
         """Take up the subscriptions; their pages are known to the watch already."""
         for number, row in stored(self.single.nodes[0].partition):
-            if not row.sequence and not row.seen:  # made while nothing ran: it is told what changes from here on
-                row = msgspec.structs.replace(row, seen=dict(signatures(self.single, row.target)))
+            if not row.based and not row.sequence and not row.seen:  # made while nothing ran: told of what changes now
+                row = msgspec.structs.replace(row, seen=dict(signatures(self.single, row.target)), based=True)
+                self._based.append(number)
             self.rows[number] = row
             self._next = max(self._next, number + 1)
             self.subscriptions.add(number, row.every, row.due, self._demand.lead(row.target), row.attempts)
@@ -76,7 +80,7 @@ class Subscribed:
         number, self._next = self._next, self._next + 1
         await self._follow(row.target)
         seen = {page: what async for page, what in unhurried(signatures(self.single, row.target))}
-        row = msgspec.structs.replace(row, seen=seen)
+        row = msgspec.structs.replace(row, seen=seen, based=True)
         await self._store(number, row)
         if number in self.rows:  # nobody ended it meanwhile
             self.subscriptions.add(number, row.every, row.due, self._demand.lead(row.target))
@@ -137,6 +141,9 @@ class Subscribed:
 
     async def run(self) -> None:
         """Until cancelled."""
+        for number in self._based:
+            if number in self.rows:
+                await self._store(number, self.rows[number])
         known = self.single.watch.pages
         if unknown := {
             row.target for row in self.rows.values() if not is_pattern(row.target) and not known(row.target)
@@ -216,6 +223,12 @@ class Subscribed:
         row = self.rows[number]
         since = self._planned.get(number, row.told_at)
         notice = await compose(self.single, number, row, self.subscriptions.due(number), since)
+        if notice.digest != row.tried and number in self.rows:
+            row = msgspec.structs.replace(row, numbered=notice.number, tried=notice.digest)
+            await self._store(number, row)
+        if number not in self.rows:  # unsubscribed meanwhile
+            self._outbox.done(host)
+            return
         if row.url:
             error, again = await notices.post(self.post, row.url, notice.body)
         else:
@@ -230,7 +243,8 @@ class Subscribed:
             row = msgspec.structs.replace(row, error=error)
         else:
             self.subscriptions.sent(number, now, notice.missed)
-            row = msgspec.structs.replace(row, error="", sequence=row.sequence + 1, told_at=now, seen=notice.seen)
+            told = {"sequence": row.sequence + 1, "told_at": now, "seen": notice.seen}
+            row = msgspec.structs.replace(row, error="", tried=b"", **told)
         due, attempts = self.subscriptions.due(number), self.subscriptions.attempts(number)
         await self._store(number, msgspec.structs.replace(row, due=due, attempts=attempts))
 

@@ -13,15 +13,18 @@ import pytest
 from aiohttp import ClientError, ClientSession
 
 from configs.load import load
+from crawl import api
 from crawl.api import BODY, Api, listen
 from crawl.data_dir import DataDir
 from crawl.guarding import guard_of
 from crawl.looks import long_looks
 from crawl.looks.views import View
+from crawl.seeds import sort_seeds
 from crawl.single import Bounds, Single
 from lab.child import running
 from metadata.store import Store
 from tests.crawl.face import LOOPBACK, rows, said, started, until
+from tests.crawl.neighbours import Neighbours, crawling
 from wire.errors import InputError, MachineError
 
 TOKEN = "the-token"
@@ -428,3 +431,31 @@ def test_looks_at_a_busy_process_hold_and_it_goes_on(web, tmp_path):
             assert len(rows("pages", data)) > 1
         crawl.wait(60)
     assert crawl.returncode == 0 and said("audit", "--data", data)["ok"]
+
+
+async def test_ten_thousand_urls_are_submitted_some_at_a_time(tmp_path, monkeypatch):
+    """All at once took the event loop for most of a second; each is still accepted once."""
+    neighbours, sizes = Neighbours(), []
+
+    def counting(texts, scope):
+        sizes.append(len(texts))
+        return sort_seeds(texts, scope)
+
+    monkeypatch.setattr(api, "sort_seeds", counting)
+    async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
+        owner, listening = api.Api(running.single, "token"), api.listen("127.0.0.1", 0)
+        await owner.start(listening)
+        try:
+            urls = [neighbours.url(f"/p{i % 5}.html?{i % 2_000}") for i in range(9_998)] + ["nonsense", "ftp://x/"]
+            ask = running.http.post(
+                f"http://127.0.0.1:{listening.getsockname()[1]}/submit",
+                json={"urls": urls},
+                headers={"Authorization": "Bearer token"},
+            )
+            async with ask as response:
+                answer = await response.json()
+        finally:
+            await owner.close()
+        assert answer["accepted"] == 2_000 and [one["url"] for one in answer["refused"]] == ["nonsense", "ftp://x/"]
+        assert max(sizes) == api.AT_ONCE and sum(sizes) == 10_000
+        assert all(running.single.nodes[0].partition.urls.find_one(url) >= 0 for url in urls[:2_000])

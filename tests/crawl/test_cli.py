@@ -71,6 +71,18 @@ def test_submit_imports_nothing_that_crawls(tmp_path):
 # The contract
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+@pytest.mark.parametrize("command", ["--help", "status", "top", "status --json", f"why {SEED}", "export hosts"])
+def test_a_full_disk_behind_standard_output_is_one_line(crawled, command):
+    words = [*command.split(), *(() if command == "--help" else ("--data", crawled[0]))]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*XYRO, *words], cwd=ROOT, env=ENVIRONMENT, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 3
+    assert done.stderr == "xyro: standard output: No space left on device: free or mend the disk\n"
+
+
 def test_crawl_json_is_one_object_on_stdout_and_nothing_else(crawled):
     _, done = crawled
     report = json.loads(done.stdout)
@@ -340,7 +352,8 @@ def _look(web, data):
     assert said("top", "--data", data, "-n", 3)[0]["score"] > 1
     for _ in range(3):
         assert said("audit", "--data", data)["ok"]
-    assert len(rows("pages", data)) == len({page["url"] for page in rows("pages", data)}) > 50
+    pages = [page["url"] for page in rows("pages", data)]
+    assert len(pages) == len(set(pages)) > 50
     assert xyro("export", "hosts", "--data", data, "--format", "csv").stdout.startswith("host,pages,")
     assert "read" in xyro("status", "--data", data).stdout
 

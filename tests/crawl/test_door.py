@@ -3,10 +3,11 @@
 import asyncio
 import gzip
 import json
+import logging
 
 import pytest
 
-from crawl.publish import door
+from crawl.publish import door, listener
 from crawl.publish.door import Door
 from tests.crawl.neighbours import KEY, TOKEN, Neighbours, crawling
 
@@ -98,9 +99,78 @@ async def test_connections_are_bounded_by_address_and_in_all(tmp_path, monkeypat
         assert (await running.ask("POST", "/publish", data=said, headers=bearer))[0] == 200
 
 
+async def test_who_sends_slow_bodies_keeps_nobody_else_out(tmp_path, monkeypatch):
+    """Bodies that drip take all places of their sender, which is a whole network of IPv6, and no more."""
+    monkeypatch.setattr(listener, "SENDER_AT_ONCE", 3)
+    neighbours = Neighbours()
+    async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
+        monkeypatch.setattr(
+            running.listener, "_sender", lambda request: door.sender_of(request.headers.get("X-From", "192.0.2.9"))
+        )
+        slow = [await connect(running) for _ in range(9)]
+        for number, (_, writer) in enumerate(slow):
+            writer.write(HEAD + b"X-From: 2001:db8::%d\r\n\r\n" % number)
+        await running.until(lambda: running.listener._busy == 3)
+        said = json.dumps({"host": neighbours.host, "key": KEY, "urlList": [neighbours.url("/p1.html")]})
+        answers = [
+            (await running.ask("POST", "/indexnow", data=said, headers={"X-From": sender}))[0]
+            for sender in ("2001:db8::ffff", "2001:db8:0:1::", "192.0.2.1")
+        ]
+        assert answers == [429, 202, 202]
+        for _, writer in slow:
+            writer.close()
+        await running.until(lambda: not running.listener._busy and not running.listener._busy_of)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GARBAGE\r\n\r\n",
+        b"GET http://[::1/ HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /%zz?\xff HTTP/1.1\r\nHost: \xff\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 200 + b"\r\n",
+        b"POST /indexnow HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        HEAD + b"\r\n{",
+    ],
+)
+async def test_a_client_that_speaks_no_http_or_hangs_up_writes_nothing_into_the_log(tmp_path, sent, caplog):
+    """Ten lines of traceback for each such request: anybody could fill the disk of whoever keeps the log."""
+    neighbours = Neighbours()
+    async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
+        caplog.clear()
+        reader, writer = await connect(running)
+        writer.write(sent)
+        if sent.startswith(HEAD):
+            await running.until(lambda: running.listener._busy)
+            writer.close()
+            await running.until(lambda: not running.listener._busy)
+        else:
+            assert b" 400 " in await asyncio.wait_for(reader.read(4096), 10.0)
+            writer.close()
+        await running.until(lambda: len(running.listener.door) == 0)
+        assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
+
+
+async def test_a_network_of_ipv6_is_one_sender_at_the_door(monkeypatch):
+    class Transport(asyncio.Transport):
+        def __init__(self, address):
+            super().__init__({"peername": (address, 1, 0, 0)})
+
+        def abort(self):
+            pass
+
+    made = Door(asyncio.Protocol, of_sender=2)
+    for number in range(9):
+        made.enter().connection_made(Transport(f"2001:db8::{number}"))
+    made.enter().connection_made(Transport("2001:db8:0:1::9"))
+    assert (len(made), made.refused) == (3, 7)
+
+
 def test_the_door_counts(monkeypatch):
     monkeypatch.setattr(door, "MOST", 3)
-    made = Door(asyncio.Protocol, of_address=2)
+    made = Door(asyncio.Protocol, of_sender=2)
     assert [made.take(address) for address in "aabaabb"] == [True, True, True, False, False, False, False]
     made.leave("a")
     assert made.take("b") and not made.take("b") and len(made) == 3 and made.refused == 5

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import tracemalloc
 from types import SimpleNamespace
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from crawl import http_json
 from crawl.data_dir import DataDir
 from crawl.publish import indexnow, publishing
+from crawl.publish.door import sender_of
 from crawl.publish.indexnow import IndexNow
-from crawl.publish.listener import BODY, _belongs, listen, sender_of
+from crawl.publish.listener import BODY, _belongs, listen
 from crawl.publish.promises import Said
 from metadata import keys, rows
 from metadata.rows import KeyedRow, PublishedRow
@@ -119,6 +121,45 @@ async def test_what_indexnow_refuses(tmp_path):
         assert (await running.ask("GET", "/indexnow"))[0] == 400
         assert (await running.ask("GET", "/status"))[0] == 404  # nothing about the crawl
         assert running.published["published"] == 0 and not running.listener.indexnow._waiting
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"host": [' + b"[]," * 1_000_000 + b"[]]}",
+        b'{"urlList": [' + b"{}," * 1_000_000 + b"{}]}",
+        b'{"unknown": [' + b"[]," * 1_000_000 + b"[]]}",
+        b"{" + b",".join(b'"k%d":[]' % number for number in range(250_000)) + b"}",
+        ('{"host": [' + "[]," * 600_000 + "[]]}").encode("utf-16"),
+    ],
+)
+async def test_nothing_is_built_of_a_body_that_is_not_of_the_form(tmp_path, body):
+    """A million lists in 4 MB of JSON cost a second of the event loop: whoever sends it, none is made."""
+    _, serving, crawl = await both(tmp_path)
+    async with serving, crawl() as running:
+        for path, headers in (("/indexnow", {}), ("/publish", BEARER)):
+            tracemalloc.start()
+            try:
+                assert (await running.ask("POST", path, data=io.BytesIO(body), headers=headers))[0] == 400
+                assert tracemalloc.get_traced_memory()[1] < 32 << 20
+            finally:
+                tracemalloc.stop()
+
+
+async def test_what_is_refused_anyway_is_refused_before_all_urls_are_looked_at(tmp_path, monkeypatch):
+    """Ten thousand URLs with an unknown key take half a second of CPU, and anybody may send them."""
+    monkeypatch.setattr(indexnow, "SENDER_CHECKS", 1)
+    neighbours, serving, crawl = await both(tmp_path)
+    async with serving, crawl() as running:
+        looked, sift = [], running.single.publishing.sift
+        monkeypatch.setattr(running.single.publishing, "sift", lambda urls: looked.append(len(urls)) or sift(urls))
+        listener, urls = running.listener.indexnow, [neighbours.url(f"/p1.html?{i}") for i in range(10_000)]
+        judged = [await listener.publish(neighbours.host, f"unknown-{i}", None, urls, "192.0.2.1") for i in range(5)]
+        assert [one.status for one in judged] == [202, 429, 429, 429, 429] and looked == [10_000]
+        elsewhere = [f"http://127.0.0.9/{i}" for i in range(10_000)]
+        judged = [await listener.publish("127.0.0.9", f"unknown-{i}", None, elsewhere, "192.0.2.2") for i in range(30)]
+        assert {one.status for one in judged} == {422}, "what is not read here uses nothing up"
+        assert len(listener._unknown) == 1 and looked == [10_000]
 
 
 async def test_a_host_may_be_written_as_people_write_it(tmp_path):

@@ -67,7 +67,10 @@ def test_a_living_process_is_found_without_showing_it_the_token(tmp_path, server
     assert remote is not None and remote.pid == os.getpid() and server.heard == [None]
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"pid": "x"}', "\x00", '{"pid": 1, "host": 2'])
+ENDLESS = f'{{"pid": {"9" * 30}, "host": "127.0.0.1", "port": 1, "token": ""}}'
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"pid": "x"}', "\x00", '{"pid": 1, "host": 2', ENDLESS])
 def test_a_file_that_says_nothing_finds_nobody(tmp_path, text):
     (tmp_path / NAME).write_text(text)
     assert Remote.find(tmp_path) is None

@@ -8,7 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
+import uvloop
+from aiohttp import web
 
+from crawl.cli.publish import _subscribe_stopped
 from crawl.publish import notices
 from crawl.publish.compose import compose
 from crawl.publish.demand import AGAIN, TYPICAL, Demand
@@ -95,6 +98,89 @@ async def test_a_notice_that_fails_is_told_later_with_nothing_lost(tmp_path):
         assert neighbours.notices[0]["changed"] == 1 and subscribed.rows[number].sequence == 1
 
 
+class Forgetful(Neighbours):
+    """A subscriber that takes each notice, and whose answer is lost so many times; or who never answers."""
+
+    lost = 0
+    hangs = False
+
+    async def _notice(self, request):
+        self.notices.append(json.loads(await request.read()))
+        if self.hangs:
+            await asyncio.Event().wait()
+        if self.lost:
+            self.lost -= 1
+            return web.Response(status=503)
+        return web.Response()
+
+
+async def test_who_skips_a_notice_that_he_has_misses_no_change(tmp_path):
+    """Its answer was lost, the page changed again: the next one says more, so it has another number."""
+    neighbours = Forgetful()
+    neighbours.lost = 3
+    async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
+        subscribed, page = running.single.subscribed, neighbours.url("/p1.html")
+        number = await subscribed.subscribe(page, EVERY * 60, neighbours.url("/notice"))
+        for attempt, text in enumerate(("first", "first", "second"), 1):
+            neighbours.pages["/p1.html"] = text
+            bring_forward(running, number)
+            await running.until(lambda attempt=attempt: subscribed.rows[number].attempts == attempt)
+        bring_forward(running, number)
+        await running.until(lambda: subscribed.rows[number].sequence == 1)
+        told = [(one["notice"], one["pages"][0]["signature_new"]) for one in neighbours.notices]
+        first, second = told[0][1], told[2][1]
+        assert told == [(1, first), (1, first), (2, second), (2, second)] and first != second
+        neighbours.pages["/p1.html"] = "third"
+        bring_forward(running, number)
+        await running.until(lambda: subscribed.rows[number].sequence == 2)
+        assert neighbours.notices[-1]["notice"] == 3 and neighbours.notices[-1]["pages"][0]["signature_old"] == second
+
+
+@pytest.mark.parametrize("changes", [False, True])
+async def test_a_notice_that_the_process_died_over_keeps_its_number_if_it_says_the_same(tmp_path, changes):
+    neighbours = Forgetful()
+    neighbours.hangs = True
+    async with neighbours.serving():
+        async with crawling(tmp_path / "d", neighbours) as running:
+            page = neighbours.url("/p1.html")
+            number = await running.single.subscribed.subscribe(page, EVERY * 60, neighbours.url("/notice"))
+            neighbours.pages["/p1.html"] = "changed"
+            bring_forward(running, number)
+            await running.until(lambda: neighbours.notices)
+        neighbours.hangs = False
+        neighbours.pages["/p1.html"] = "changed again" if changes else "changed"
+        async with crawling(tmp_path / "d", neighbours) as running:
+            bring_forward(running, number)
+            await running.until(lambda: running.single.subscribed.rows[number].sequence == 1)
+        before, after = neighbours.notices
+        assert (before["notice"], after["notice"]) == (1, 2 if changes else 1) and after["changed"] == 1
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+async def test_what_is_new_before_the_first_notice_is_told_whatever_starts_anew(tmp_path, stopped):
+    """Nothing of it was known when it was made (while the crawl ran, or while it did not): that is its base."""
+    neighbours = Neighbours()
+    async with neighbours.serving():
+        async with crawling(tmp_path / "d", neighbours) as running:
+            if not stopped:
+                await running.single.subscribed.subscribe(
+                    neighbours.url("/new*"), EVERY * 60, neighbours.url("/notice")
+                )
+        if stopped:
+            assert (
+                _subscribe_stopped(tmp_path / "d", neighbours.url("/new*"), EVERY * 60, neighbours.url("/notice")) == 1
+            )
+        async with crawling(tmp_path / "d", neighbours) as running:
+            neighbours.pages["/new.html"] = "new"
+            await running.single.submit([neighbours.url("/new.html")], seed=False)
+            await running.until(lambda: neighbours.reads["/new.html"] == 1 and running.single._settled())
+        async with crawling(tmp_path / "d", neighbours) as running:
+            bring_forward(running, 1)
+            await running.until(lambda: neighbours.notices)
+            (page,) = neighbours.notices[0]["pages"]
+            assert page["new"] and page["changed"] and neighbours.notices[0]["changed"] == 1
+
+
 async def test_they_survive_the_process_and_end_when_told(tmp_path):
     neighbours = Neighbours()
     async with neighbours.serving():
@@ -165,6 +251,24 @@ async def test_a_command_gets_json_and_nothing_of_it_is_left(tmp_path):
     assert await notices.run([sys.executable, "-c", "raise SystemExit(3)"], b"") == "exit code 3"
     assert "cannot be run" in await notices.run([str(tmp_path / "nothing")], b"")
     assert await notices.run([sys.executable, "-c", "import time; time.sleep(60)"], b"", seconds=0.5) == "timeout"
+
+
+@pytest.mark.parametrize("loop", [asyncio.run, uvloop.run])
+def test_a_command_that_does_not_read_its_input_harms_nobody(tmp_path, loop):
+    """`true` ends before anything is written to it. The daemon's loop is uvloop, where that once ended the daemon."""
+    out = tmp_path / "got"
+
+    async def tell():
+        for size in (2, 3_000_000):
+            found = await asyncio.gather(*(notices.run(("true",), b"x" * size) for _ in range(8)))
+            assert found == [""] * 8
+        assert await notices.run(("false",), b"x" * 3_000_000) == "exit code 1"
+        assert await notices.run(("sh", "-c", f"cat > {shlex.quote(str(out))}"), b"x" * 3_000_000) == ""
+        assert "cannot be run" in await notices.run([str(tmp_path / "nothing")], b"x")
+        assert await notices.run(("sleep", "60"), b"x" * 3_000_000, seconds=0.3) == "timeout"
+
+    loop(tell())
+    assert out.stat().st_size == 3_000_000
 
 
 def is_running(process: str) -> bool:
