@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import math
 import mmap
 import os
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from metadata.room import reserve
 from opic.graph import power_law
 from opic.matrix import Allocate, Array, Matrix, loops
 from wire.errors import InputError, MachineError
@@ -31,22 +31,12 @@ def on_files(folder: Path) -> Allocate:
     def allocate(name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         try:
             with (folder / name).open("wb") as file:
-                _reserve(file.fileno(), math.prod(shape) * np.dtype(dtype).itemsize)
+                reserve(file.fileno(), math.prod(shape) * np.dtype(dtype).itemsize)
             return np.memmap(folder / name, dtype, "r+", shape=shape)
         except OSError as error:
             raise MachineError(f"{folder / name}: {error.strerror}: free or mend the disk") from error
 
     return allocate
-
-
-def _reserve(file: int, size: int) -> None:
-    """Make an open, empty file `size` zeros long that have their place on the disk. OSError: there is none."""
-    try:
-        os.posix_fallocate(file, 0, size)
-    except (AttributeError, OSError) as error:
-        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
-            raise
-        os.ftruncate(file, size)  # this system or file system cannot promise
 
 
 def random_matrix(folder: Path, n: int, seed: int = 1) -> Matrix:

@@ -8,7 +8,7 @@ process.
     states, visits      the page's state machine and its hot columns; what a report means for its page (pure)
     store               LevelDB and its in-memory twin: the only import of plyvel
     hot, table          columns and fingerprint table in memory; after-images for the journal
-    snapshot            hot state on disk, copied while it changes
+    snapshot, room      hot state on disk, copied while it changes; room on the disk for mapped files
     urlmap, hosts       URL -> page, exact; hosts, their counters and what politeness must remember
     manager             Partition: the commit group, recovery, snapshots
     documents           the repository: every version of XML and DTDs, each body once

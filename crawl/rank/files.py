@@ -9,9 +9,7 @@ RAM: with several partitions 16 bytes a page while they are matched; everything 
 
 from __future__ import annotations
 
-import errno
 import math
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import pairwise
@@ -23,6 +21,7 @@ import numpy.typing as npt
 from xxhash import xxh3_64_intdigest
 
 from crawl.rank.data import Piece
+from metadata.room import reserve
 from metadata.states import DANGLING, State
 from opic.matrix import Allocate, Array, Row, id_type
 from wire.errors import MachineError
@@ -45,16 +44,6 @@ def on_files(folder: Path) -> Allocate:
         return np.memmap(folder / name, dtype, "r+", shape=shape)
 
     return allocate
-
-
-def reserve(file: int, size: int) -> None:
-    """Make an open, empty file `size` zeros long that have their place on the disk. OSError: there is none."""
-    try:
-        os.posix_fallocate(file, 0, size)
-    except (AttributeError, OSError) as error:
-        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
-            raise
-        os.ftruncate(file, size)  # this system or file system cannot promise
 
 
 class Column:
