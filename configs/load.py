@@ -16,8 +16,8 @@ from typing import Any, get_args, get_origin
 
 import msgspec
 
-from configs.schema import Blackout, Budget, Cluster, Focus, Rule, Section, Settings
-from wire.errors import InputError
+from xyro.configs.schema import Blackout, Budget, Cluster, Focus, Rule, Section, Settings
+from xyro.wire.errors import InputError
 
 PREFIX = "XYRO_"
 TABLES: dict[str, type[Section]] = {

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from wire.clock import SystemClock
-from wire.errors import MachineError
+from xyro.wire.clock import SystemClock
+from xyro.wire.errors import MachineError
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 10.0
@@ -29,7 +29,7 @@ class Running:
 
 
 @contextmanager
-def running(module: str = "lab.server", **options: object) -> Iterator[Running]:
+def running(module: str = "xyro.lab.web.server", **options: object) -> Iterator[Running]:
     """Runs `python -m MODULE --option value ...` until the block ends: `with running(pages=500, hosts=4) as web:`.
 
     The child is stopped by its own process id, with SIGKILL if SIGTERM does not do within STOP_SECONDS. Raises

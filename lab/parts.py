@@ -14,9 +14,9 @@ from __future__ import annotations
 import enum
 import re
 
-from lab.chance import mix, unit
-from lab.prose import prose
-from lab.web import Web
+from xyro.lab.web.chance import mix, unit
+from xyro.lab.web.prose import prose
+from xyro.lab.web.web import Web
 
 _DRAW, _WAY, _WHICH, _WORDS = 501, 502, 503, 504
 """keys that keep the draws of different purposes apart"""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from loader.library import NOTHING, Library
+from xyro.loader.library import NOTHING, Library
 
 _LOOKS = 8
 """bodies looked for in the library each time one is put; at least as many have been written as were put before"""

@@ -23,8 +23,8 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from lxml import etree
 
-from loader.parse import XML_BASE
-from wire.errors import InputError
+from xyro.loader.parse import XML_BASE
+from xyro.wire.errors import InputError
 
 NAMESPACE = "{urn:oasis:names:tc:entity:xmlns:xml:catalog}"
 MOST_CATALOGS = 1_000

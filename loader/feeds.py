@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from loader.dates import feed_time
-from loader.parse import Attributes
-from loader.xlinks import Found, XmlLinks
-from wire.messages import LINK_HINT, LinkKind
+from xyro.loader.dates import feed_time
+from xyro.loader.parse import Attributes
+from xyro.loader.xlinks import Found, XmlLinks
+from xyro.wire.messages import LINK_HINT, LinkKind
 
 ATOMS = ("{http://www.w3.org/2005/Atom}", "{http://purl.org/atom/ns#}")
 RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}RDF"

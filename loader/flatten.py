@@ -10,7 +10,7 @@ from typing import Any
 
 from lxml import etree
 
-from wire.urls import resolve
+from xyro.wire.urls import resolve
 
 _RNG = "{http://relaxng.org/ns/structure/1.0}"
 _DEEPEST = 32

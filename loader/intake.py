@@ -21,22 +21,22 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from loader.bodies import Bodies
-from loader.feeds import ATOMS, RDF, Atom, Rss
-from loader.json_feed import reader_of
-from loader.keep import Keeper, document_of, pack
-from loader.library import NOTHING, Library
-from loader.mend import may_be_list, mended
-from loader.modules import is_named_like_a_part, may_be_content, not_alone
-from loader.needs import AS_DTD, AS_ENTITY, STAND_INS, Shelf, Supply
-from loader.outline import may_name_grammar
-from loader.parse import Handler, Limits, XmlFault, pieces, read
-from loader.parts import Parts
-from loader.sitemaps import Sitemap
-from loader.validate import Judged, Validator
-from loader.waiting import State, Waiting
-from loader.xlinks import Found, Xhtml, XmlLinks
-from wire.messages import Document, Kind, LinkKind, LoadReport, LoadState, Verdict, XmlPage
+from xyro.loader.bodies import Bodies
+from xyro.loader.feeds import ATOMS, RDF, Atom, Rss
+from xyro.loader.json_feed import reader_of
+from xyro.loader.keep import Keeper, document_of, pack
+from xyro.loader.library import NOTHING, Library
+from xyro.loader.mend import may_be_list, mended
+from xyro.loader.modules import is_named_like_a_part, may_be_content, not_alone
+from xyro.loader.needs import AS_DTD, AS_ENTITY, STAND_INS, Shelf, Supply
+from xyro.loader.outline import may_name_grammar
+from xyro.loader.parse import Handler, Limits, XmlFault, pieces, read
+from xyro.loader.parts import Parts
+from xyro.loader.sitemaps import Sitemap
+from xyro.loader.validate import Judged, Validator
+from xyro.loader.waiting import State, Waiting
+from xyro.loader.xlinks import Found, Xhtml, XmlLinks
+from xyro.wire.messages import Document, Kind, LinkKind, LoadReport, LoadState, Verdict, XmlPage
 
 TROUBLES = {
     "missing-part": "a part could not be read, or not in time",

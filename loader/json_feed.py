@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from loader.dates import feed_time
-from loader.parse import XmlFault
-from loader.sitemaps import MAX_ENTRIES, folder_of
-from loader.xlinks import Found, XmlLinks
-from wire.messages import LINK_HINT, LinkKind
+from xyro.loader.dates import feed_time
+from xyro.loader.parse import XmlFault
+from xyro.loader.sitemaps import MAX_ENTRIES, folder_of
+from xyro.loader.xlinks import Found, XmlLinks
+from xyro.wire.messages import LINK_HINT, LinkKind
 
 VERSION = "jsonfeed.org/version/"
 _BLANK = b" \t\r\n"

@@ -26,11 +26,11 @@ from typing import Any
 
 from lxml import etree
 
-from loader.flatten import flat
-from loader.slim import slim_of
-from wire.messages import MAX_PROBLEMS
-from wire.text import printable
-from wire.urls import resolve
+from xyro.loader.flatten import flat
+from xyro.loader.slim import slim_of
+from xyro.wire.messages import MAX_PROBLEMS
+from xyro.wire.text import printable
+from xyro.wire.urls import resolve
 
 ROOM = 96 << 20
 """bytes of memory beside what the interpreter takes at rest"""

@@ -61,7 +61,7 @@ class JudgeProcess:
         paths = [_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {name: os.environ[name] for name in ("PATH", "HOME", "VIRTUAL_ENV") if name in os.environ}
         self._process = process = subprocess.Popen(  # nothing of it comes from outside
-            [sys.executable, "-P", "-m", "loader.judge_child"],
+            [sys.executable, "-P", "-m", "xyro.loader.judge_child"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

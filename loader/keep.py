@@ -10,10 +10,10 @@ import hashlib
 import zlib
 from collections.abc import Collection
 
-from loader.needs import Supply
-from loader.parse import Limits, pieces
-from loader.validate import Judged, Validator
-from wire.messages import Document, Kind, Verdict, XmlPage
+from xyro.loader.needs import Supply
+from xyro.loader.parse import Limits, pieces
+from xyro.loader.validate import Judged, Validator
+from xyro.wire.messages import Document, Kind, Verdict, XmlPage
 
 FORMATS = ("xml", "xhtml", "dtd", "entity", "rss", "atom", "jsonfeed")
 PLAIN = ("jsonfeed", "sitemap")

@@ -1,6 +1,7 @@
 """What the loader may ask of the warehouse: parts that were read before, and the bodies of documents that wait.
 
-The intake has an answer or none at once; how the warehouse finds it is its own affair (crawl/library.py). Without a
+The intake has an answer or none at once; how the warehouse finds it is its own affair
+(service/node/part_library.py). Without a
 warehouse (NOTHING) every part has to be read, and the bodies of waiting documents stay in memory.
 """
 

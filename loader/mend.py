@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from html.entities import name2codepoint
 
-from loader.parse import BOMS, encoding_of
+from xyro.loader.parse import BOMS, encoding_of
 
 _ROOT = re.compile(rb"(?:<\?xml\s[^<>]{0,200}\?>\s*)?<(?:rss|feed|urlset|sitemapindex|(?:\w{1,20}:)?RDF)[\s>]")
 _BEGINNING = 4_096

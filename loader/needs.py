@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from html.entities import name2codepoint
 
-from loader.catalog import Catalog, Copy
-from loader.outline import Outline
-from loader.parse import Limits, XmlFault
-from loader.slim import Slim, Slims, is_plain
-from wire.urls import resolve
+from xyro.loader.catalog import Catalog, Copy
+from xyro.loader.outline import Outline
+from xyro.loader.parse import Limits, XmlFault
+from xyro.loader.slim import Slim, Slims, is_plain
+from xyro.wire.urls import resolve
 
 _ENTITIES = "".join(
     f'<!ENTITY {name} "&#{code};">' for name, code in name2codepoint.items() if name not in ("lt", "gt", "amp", "quot")

@@ -20,8 +20,8 @@ from typing import Any, Protocol
 
 from lxml import etree
 
-from loader.outline import SCHEMA_LOCATIONS, Outline
-from wire.errors import TheirError
+from xyro.loader.outline import SCHEMA_LOCATIONS, Outline
+from xyro.wire.errors import TheirError
 
 PIECE = 65_536
 """Bytes given to the parser at once."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from loader.library import Library
-from loader.needs import Shelf
-from loader.parse import Limits, XmlFault, pieces
-from wire.messages import XmlPage
+from xyro.loader.library import Library
+from xyro.loader.needs import Shelf
+from xyro.loader.parse import Limits, XmlFault, pieces
+from xyro.wire.messages import XmlPage
 
 _LOST = 10_000
 """lost parts that are remembered: 2 MB"""

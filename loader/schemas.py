@@ -11,11 +11,11 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from loader.needs import NOTHING, ShelfPart, Supply
-from loader.outline import Outline
-from loader.parse import Attributes, Limits, XmlFault, pieces, read
-from loader.xlinks import Found, XmlLinks
-from wire.urls import resolve
+from xyro.loader.needs import NOTHING, ShelfPart, Supply
+from xyro.loader.outline import Outline
+from xyro.loader.parse import Attributes, Limits, XmlFault, pieces, read
+from xyro.loader.xlinks import Found, XmlLinks
+from xyro.wire.urls import resolve
 
 RNG = "http://relaxng.org/ns/structure/1.0"
 XSD = "http://www.w3.org/2001/XMLSchema"

@@ -12,10 +12,10 @@ their own, once each, so indexes that name each other end.
 
 from __future__ import annotations
 
-from loader.dates import w3c_time
-from loader.parse import Attributes, XmlFault
-from loader.xlinks import Found, XmlLinks
-from wire.messages import LINK_HINT, LinkKind
+from xyro.loader.dates import w3c_time
+from xyro.loader.parse import Attributes, XmlFault
+from xyro.loader.xlinks import Found, XmlLinks
+from xyro.wire.messages import LINK_HINT, LinkKind
 
 MAX_ENTRIES = 50_000
 """sitemaps.org: entries of one sitemap, and sitemaps of one index."""

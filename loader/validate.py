@@ -21,18 +21,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from loader.catalog import Catalog
-from loader.judge_process import Died, JudgeProcess
-from loader.modules import not_alone
-from loader.needs import AS_DTD, OWN, ShelfPart, Supply
-from loader.outline import Outline
-from loader.parse import Limits, XmlFault, encoding_of, pieces, read, unmarked
-from loader.schemas import Reference, Schemas, references
-from loader.slim import Slim, Slims, is_plain
-from loader.trust import Trust
-from loader.xlinks import Found, XmlLinks
-from wire.messages import MAX_PROBLEMS, Verdict
-from wire.urls import host_of, site_of
+from xyro.loader.catalog import Catalog
+from xyro.loader.judge_process import Died, JudgeProcess
+from xyro.loader.modules import not_alone
+from xyro.loader.needs import AS_DTD, OWN, ShelfPart, Supply
+from xyro.loader.outline import Outline
+from xyro.loader.parse import Limits, XmlFault, encoding_of, pieces, read, unmarked
+from xyro.loader.schemas import Reference, Schemas, references
+from xyro.loader.slim import Slim, Slims, is_plain
+from xyro.loader.trust import Trust
+from xyro.loader.xlinks import Found, XmlLinks
+from xyro.wire.messages import MAX_PROBLEMS, Verdict
+from xyro.wire.urls import host_of, site_of
 
 _LEAST = 0.01
 """seconds of CPU below which nothing is begun"""

@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 
-from loader.parse import XLINK, Attributes
-from wire.messages import LINK_EXTERNAL, LINK_HINT, LINK_NOFOLLOW, MAX_LINKS, LinkKind, Links
-from wire.urls import authority, origin, resolve
+from xyro.loader.parse import XLINK, Attributes
+from xyro.wire.messages import LINK_EXTERNAL, LINK_HINT, LINK_NOFOLLOW, MAX_LINKS, LinkKind, Links
+from xyro.wire.urls import authority, origin, resolve
 
 XHTML = "{http://www.w3.org/1999/xhtml}"
 XINCLUDE = "{http://www.w3.org/2001/XInclude}"

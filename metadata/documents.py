@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from metadata import keys, rows
-from metadata.manager import Partition
-from metadata.rows import CountsRow, DocumentRow, VersionRow
-from wire.errors import MachineError
-from wire.messages import Document, Kind
+from xyro.metadata import keys, rows
+from xyro.metadata.manager import Partition
+from xyro.metadata.rows import CountsRow, DocumentRow, VersionRow
+from xyro.wire.errors import MachineError
+from xyro.wire.messages import Document, Kind
 
 DAY = 86_400.0
 COMPARED = 4 << 20

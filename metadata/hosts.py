@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from metadata import keys, rows
-from metadata.rows import HostRow
+from xyro.metadata import keys, rows
+from xyro.metadata.rows import HostRow
 
 FEW = 1024
 """rows of politeness that are kept without asking whether they still matter"""

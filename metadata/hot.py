@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from xxhash import xxh3_64_intdigest
 
-from wire.errors import InputError, MachineError
+from xyro.wire.errors import InputError, MachineError
 
 CAPACITY = 2**27
 """pages a partition; addresses only, memory is paid as it is used"""

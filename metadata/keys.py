@@ -31,7 +31,7 @@ ValueError (ours); a stored key that is not of its layout is a MachineError (the
 
 from __future__ import annotations
 
-from wire.errors import MachineError
+from xyro.wire.errors import MachineError
 
 
 class _Layout:

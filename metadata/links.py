@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wire.errors import InputError, MachineError
-from wire.messages import MAX_LINKS
+from xyro.wire.errors import InputError, MachineError
+from xyro.wire.messages import MAX_LINKS
 
 VERSION = 1
 _HEAD = struct.Struct("<BxHI")

@@ -22,16 +22,16 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from metadata import keys, links, rows
-from metadata.hosts import Hosts
-from metadata.hot import Columns
-from metadata.rows import RefreshRow
-from metadata.snapshot import Step, load_snapshot, oldest_snapshot, write_snapshot
-from metadata.states import COLUMNS, LEASED, OPTIONAL, State
-from metadata.store import Batch, KeyValue, Store, create_directory
-from metadata.table import FingerprintTable
-from metadata.urlmap import UrlMap
-from wire.errors import InputError, MachineError
+from xyro.metadata import keys, links, rows
+from xyro.metadata.hosts import Hosts
+from xyro.metadata.hot import Columns
+from xyro.metadata.rows import RefreshRow
+from xyro.metadata.snapshot import Step, load_snapshot, oldest_snapshot, write_snapshot
+from xyro.metadata.states import COLUMNS, LEASED, OPTIONAL, State
+from xyro.metadata.store import Batch, KeyValue, Store, create_directory
+from xyro.metadata.table import FingerprintTable
+from xyro.metadata.urlmap import UrlMap
+from xyro.wire.errors import InputError, MachineError
 
 FORMAT = 1
 _UNREAD = int(State.UNREAD)

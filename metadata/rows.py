@@ -14,8 +14,8 @@ from typing import TypeVar
 
 import msgspec
 
-from wire.errors import InputError, MachineError
-from wire.messages import Kind, Priority, Verdict
+from xyro.wire.errors import InputError, MachineError
+from xyro.wire.messages import Kind, Priority, Verdict
 
 VERSION = 1
 

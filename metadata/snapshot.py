@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from xxhash import xxh3_64
 
-from metadata.hot import CAPACITY, Columns, text_of
-from metadata.table import FingerprintTable
-from wire.errors import InputError, MachineError
+from xyro.metadata.hot import CAPACITY, Columns, text_of
+from xyro.metadata.table import FingerprintTable
+from xyro.wire.errors import InputError, MachineError
 
 VERSION = 1
 CHUNK = 1 << 21

@@ -26,7 +26,7 @@ from typing import Any, Protocol
 
 import plyvel
 
-from wire.errors import InputError, MachineError
+from xyro.wire.errors import InputError, MachineError
 
 OPTIONS: Mapping[str, Any] = {
     "bloom_filter_bits": 10,

@@ -22,8 +22,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from metadata.hot import CAPACITY, reserve
-from wire.errors import MachineError
+from xyro.metadata.hot import CAPACITY, reserve
+from xyro.wire.errors import MachineError
 
 MISSING = 0xFFFF_FFFF
 """what `find` answers for a fingerprint that is not there"""

@@ -18,8 +18,8 @@ from itertools import repeat
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
-from metadata import keys
-from metadata.table import MISSING, FingerprintTable
+from xyro.metadata import keys
+from xyro.metadata.table import MISSING, FingerprintTable
 
 ABSENT = -1
 GENERATION = 60_000

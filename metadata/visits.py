@@ -24,9 +24,9 @@ from email.utils import parsedate_to_datetime
 
 import msgspec
 
-from metadata.rows import RefreshRow
-from metadata.states import State
-from wire.messages import Kind, PageReport
+from xyro.metadata.rows import RefreshRow
+from xyro.metadata.states import State
+from xyro.wire.messages import Kind, PageReport
 
 DAY = 86_400.0
 CUT = {"length": "too-large", "disconnect": "truncated", "time": "truncated"}

@@ -29,10 +29,10 @@ from typing import Any
 
 import numpy as np
 
-from opic.arrays import Flow, Pages, Reals, Ticks, Units
-from opic.cash import UNIT, seeds_of
-from opic.importance import TICKS, WINDOW, measure
-from opic.windows import NO_PRIOR, Interpolation, Times
+from xyro.opic.arrays import Flow, Pages, Reals, Ticks, Units
+from xyro.opic.cash import UNIT, seeds_of
+from xyro.opic.importance import TICKS, WINDOW, measure
+from xyro.opic.windows import NO_PRIOR, Interpolation, Times
 
 LADDER = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """windows that compete, in turnovers: 1/2 to 16 times what a sweep or greedy spends on N reads, roughly"""

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from opic.arrays import Pages, Units
-from opic.choose import Held, afford
+from xyro.opic.arrays import Pages, Units
+from xyro.opic.choose import Held, afford
 
 LEVELS = 64
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opic.arrays import Mask, Pages, Reals, Seeds, Units
+from xyro.opic.arrays import Mask, Pages, Reals, Seeds, Units
 
 UNIT = 65_536
 """units of cash in a page's worth; every known page mints one page's worth (2^12 would still be exact to 0.02 %)"""

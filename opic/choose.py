@@ -19,8 +19,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from opic.arrays import Mask, Pages, Units
-from opic.cash import UNIT, seeds_of
+from xyro.opic.arrays import Mask, Pages, Units
+from xyro.opic.cash import UNIT, seeds_of
 
 SWEEP_TARGET = 0.1
 """share of the scanned pages that should be rich: .05-.1 gave the least error, .2-.5 nears Cycle"""

@@ -19,7 +19,7 @@ shortens these by 1 - f. With s = sum x and the fixpoint x* of sum s (x - x* sum
 sum 1 the residual is that of the whole over s; a measure of flow counts pages only, its sum is 1 as it is.
 
 The interval. |log(estimate / truth)| of the share SURE of pages is less than `Law.width`, a power law in the turnovers
-that back the estimate and in the importance itself, fitted and checked by lab/opic_confidence.py.
+that back the estimate and in the importance itself, fitted and checked by lab/opic/confidence.py.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opic.arrays import Reals
-from opic.cash import DAMPING
-from opic.graph import Graph
-from opic.pagerank import push
+from xyro.opic.arrays import Reals
+from xyro.opic.cash import DAMPING
+from xyro.opic.graph import Graph
+from xyro.opic.pagerank import push
 
 FARTHEST = 2.0
 """L1 distance of two vectors of sum 1 that share nothing: no bound says more"""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from opic.arrays import Mask, Pages, Reals
-from opic.cash import UNIT, VirtualPage, credit, seeds_of, shares
-from opic.choose import Sweep
-from opic.graph import Graph
-from opic.importance import Clock, NewPages, Window, as_if_now, at_birth, measure, normalise
+from xyro.opic.arrays import Mask, Pages, Reals
+from xyro.opic.cash import UNIT, VirtualPage, credit, seeds_of, shares
+from xyro.opic.choose import Sweep
+from xyro.opic.graph import Graph
+from xyro.opic.importance import Clock, NewPages, Window, as_if_now, at_birth, measure, normalise
 
 
 class Discovery:

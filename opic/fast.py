@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from opic import simulate, spend_kernels
-from opic.arrays import Pages, Units
-from opic.buckets import Buckets
-from opic.cash import UNIT, VirtualPage
-from opic.choose import Cycle, Greedy, Random, Select, Sweep
-from opic.simulate import Log, World
+from xyro.opic import simulate, spend_kernels
+from xyro.opic.arrays import Pages, Units
+from xyro.opic.buckets import Buckets
+from xyro.opic.cash import UNIT, VirtualPage
+from xyro.opic.choose import Cycle, Greedy, Random, Select, Sweep
+from xyro.opic.simulate import Log, World
 
 Columns = tuple[Pages, Pages, Units, Pages, Units, int]
 

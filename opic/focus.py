@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from opic.arrays import Pages, Units
-from opic.cash import LINK, VirtualPage
+from xyro.opic.arrays import Pages, Units
+from xyro.opic.cash import LINK, VirtualPage
 
 CLASSES = 16
 EQUAL = (1,) * CLASSES

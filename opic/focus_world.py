@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from opic.arrays import Mask, Pages, Reals, Units
-from opic.cash import DAMPING, UNIT, Tolls, credit, seeds_of, shares
-from opic.focus import FocusedPage, Terms
-from opic.graph import Graph
-from opic.simulate import World
+from xyro.opic.arrays import Mask, Pages, Reals, Units
+from xyro.opic.cash import DAMPING, UNIT, Tolls, credit, seeds_of, shares
+from xyro.opic.focus import FocusedPage, Terms
+from xyro.opic.graph import Graph
+from xyro.opic.simulate import World
 
 
 class FocusWorld(World):

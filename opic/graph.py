@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from opic.arrays import Mask, Pages
+from xyro.opic.arrays import Mask, Pages
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from opic.arrays import Flow, Mask, Reals, Ticks, Units
-from opic.cash import UNIT
+from xyro.opic.arrays import Flow, Mask, Reals, Ticks, Units
+from xyro.opic.cash import UNIT
 
 TICKS = 65_536
 """ticks in a turnover; columns keep uint32 ticks modulo 2^32, so differences are right up to 65,536 turnovers"""

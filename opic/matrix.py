@@ -15,8 +15,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from opic import rank_numpy
-from opic.graph import Graph
+from xyro.opic import rank_numpy
+from xyro.opic.graph import Graph
 
 Array = npt.NDArray[Any]
 Row = tuple[int | Array, Array, Array | None]
@@ -79,7 +79,7 @@ def loops(engine: str = "auto") -> ModuleType:
     if engine == "numpy":
         return rank_numpy
     try:
-        from opic import rank_kernels
+        from xyro.opic import rank_kernels
     except ImportError:
         if engine == "numba":
             raise

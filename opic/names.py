@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from opic.adaptive import Adaptive
-from opic.arrays import Units
-from opic.buckets import Buckets, Levels
-from opic.choose import Cycle, Greedy, Random, Select, Selector, Sweep
-from opic.windows import NO_PRIOR, FixedWindow, History, Interpolation, Static, VariableWindow
+from xyro.opic.adaptive import Adaptive
+from xyro.opic.arrays import Units
+from xyro.opic.buckets import Buckets, Levels
+from xyro.opic.choose import Cycle, Greedy, Random, Select, Selector, Sweep
+from xyro.opic.windows import NO_PRIOR, FixedWindow, History, Interpolation, Static, VariableWindow
 
 SELECTORS: dict[str, Callable[[Units, np.random.Generator], Select]] = {
     "sweep": lambda keys, rng: Sweep(),

@@ -23,9 +23,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from opic.arrays import Mask, Reals
-from opic.cash import DAMPING
-from opic.matrix import Allocate, Array, Matrix, in_ram, loops
+from xyro.opic.arrays import Mask, Reals
+from xyro.opic.cash import DAMPING
+from xyro.opic.matrix import Allocate, Array, Matrix, in_ram, loops
 
 Method = Literal["jacobi", "gauss-seidel"]
 EPSILON = 1e-4
@@ -183,7 +183,7 @@ def _sweeper(
 
 
 def _threads(count: int) -> int:
-    from opic.jit import threads
+    from xyro.opic.jit import threads
 
     return threads(count)
 

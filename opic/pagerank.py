@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opic.arrays import Reals
-from opic.cash import DAMPING
-from opic.graph import Graph
+from xyro.opic.arrays import Reals
+from xyro.opic.cash import DAMPING
+from xyro.opic.graph import Graph
 
 
 @dataclass(frozen=True, slots=True)

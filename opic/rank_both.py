@@ -13,10 +13,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from opic.arrays import Reals
-from opic.cash import DAMPING
-from opic.matrix import Array, Matrix, loops
-from opic.offline import Effort, Lift, Step, Watch, place, scaled, step_of
+from xyro.opic.arrays import Reals
+from xyro.opic.cash import DAMPING
+from xyro.opic.matrix import Array, Matrix, loops
+from xyro.opic.offline import Effort, Lift, Step, Watch, place, scaled, step_of
 
 CHUNK = 1 << 18
 """pages at a time of what is done to vectors alone"""

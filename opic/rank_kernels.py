@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opic.jit import compiled, in_parallel, prange
+from xyro.opic.jit import compiled, in_parallel, prange
 
 Array = npt.NDArray[Any]
 

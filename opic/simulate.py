@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opic.arrays import Pages, Reals, Units
-from opic.cash import DAMPING, UNIT, VirtualPage, credit, seeds_of, shares
-from opic.choose import Held, Select
-from opic.graph import Graph
-from opic.importance import normalise
-from opic.windows import History
+from xyro.opic.arrays import Pages, Reals, Units
+from xyro.opic.cash import DAMPING, UNIT, VirtualPage, credit, seeds_of, shares
+from xyro.opic.choose import Held, Select
+from xyro.opic.graph import Graph
+from xyro.opic.importance import normalise
+from xyro.opic.windows import History
 
 
 @dataclass(frozen=True, slots=True)

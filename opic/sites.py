@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opic.arrays import Mask, Pages, Reals, Ticks, Units
-from opic.cash import DAMPING, UNIT
-from opic.importance import TICKS, elapsed
+from xyro.opic.arrays import Mask, Pages, Reals, Ticks, Units
+from xyro.opic.cash import DAMPING, UNIT
+from xyro.opic.importance import TICKS, elapsed
 
 MOST_SITES = 1 << 31
 """a pair of sites is one int64"""

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opic.cash import DAMPING
-from opic.matrix import Array, Matrix, loops
+from xyro.opic.cash import DAMPING
+from xyro.opic.matrix import Array, Matrix, loops
 
 
 class Values(NamedTuple):

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from opic.arrays import Reals
-from opic.importance import PRIOR_WINDOW
+from xyro.opic.arrays import Reals
+from xyro.opic.importance import PRIOR_WINDOW
 
 Slots = NDArray[Any]
 """float32 or float64 (k, 2, m): cash in page-units and spans in turnovers, newest first; empty slots are zero"""

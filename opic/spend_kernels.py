@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from opic.arrays import Pages, Reals, Units
-from opic.cash import PAYOUT_SHARE, UNIT
-from opic.jit import compiled
+from xyro.opic.arrays import Pages, Reals, Units
+from xyro.opic.cash import PAYOUT_SHARE, UNIT
+from xyro.opic.jit import compiled
 
 SCALAR, POT, ACCOUNT, SPENT = range(4)
 THETA, TARGET = range(2)

@@ -11,10 +11,10 @@ from typing import Protocol
 
 import numpy as np
 
-from opic import importance, slots
-from opic.arrays import Mask, Pages, Reals
-from opic.cash import UNIT
-from opic.importance import TICKS
+from xyro.opic import importance, slots
+from xyro.opic.arrays import Mask, Pages, Reals
+from xyro.opic.cash import UNIT
+from xyro.opic.importance import TICKS
 
 Times = float | Reals
 

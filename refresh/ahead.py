@@ -8,7 +8,7 @@ its share of the reads, in proportion to its weight w = sqrt(r lambda), whatever
 
 from __future__ import annotations
 
-from refresh.due import DueFolders, Ids
+from xyro.refresh.due import DueFolders, Ids
 
 MEAN = 4096
 """virtual seconds of the mean interval: a share is exact to a part in so many"""

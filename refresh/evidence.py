@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from refresh.change import SHORTEST, Prior, mle, mle_last_modified
+from xyro.refresh.change import SHORTEST, Prior, mle, mle_last_modified
 
 VISITS: Final = 64
 """Most visits kept of a page for the batch estimators: 256 bytes a page, 512 with ages."""

@@ -28,8 +28,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from refresh import doubt
-from refresh.inverse import lost_freshness, mixed_inverse, one_inverse
+from xyro.refresh import doubt
+from xyro.refresh.inverse import lost_freshness, mixed_inverse, one_inverse
 
 Floats = NDArray[np.floating]
 Reals = NDArray[np.float64]

@@ -26,8 +26,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from refresh.lags import Lags
-from refresh.lateness import Late, late
+from xyro.refresh.lags import Lags
+from xyro.refresh.lateness import Late, late
 
 TRUSTED = 0.5
 """least trust of a host whose claims become orders: its claims were true as often as not"""

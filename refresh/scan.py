@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from refresh.policy import Policy
+from xyro.refresh.policy import Policy
 
 CHUNK = 1 << 15
 """pages whose columns and intermediate results stay in the cache"""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
-from refresh.lateness import Late, late
+from xyro.refresh.lateness import Late, late
 
 BASE_LEAD = 60.0
 """seconds before the notice that even one page of a quick host gets"""

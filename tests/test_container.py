@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from configs.load import load
-from wire.errors import InputError
+from xyro.configs.load import load
+from xyro.wire.errors import InputError
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -64,14 +64,14 @@ def test_no_module_imports_itself_by_a_detour() -> None:
         ("opic/cash.py", "from refresh.plan import plan"),
         ("refresh/plan.py", "import opic"),
         ("wire/urls.py", "from configs.schema import Settings"),
-        ("wire/urls.py", "import crawl.cli.main as cli"),
+        ("wire/urls.py", "import xyro.service.cli.main as cli"),
         ("configs/load.py", "from wire import urls"),
         ("configs/load.py", "from wire.messages import FetchOrder"),
-        ("lab/server.py", "from crawl import single"),
-        ("lab/server.py", "from configs import load"),
+        ("lab/web/server.py", "from crawl import single"),
+        ("lab/web/server.py", "from configs import load"),
         (
             "metadata/store.py",
-            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from crawl.single import Single",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from xyro.service.node.single import Single",
         ),
     ],
 )
@@ -86,8 +86,8 @@ def test_imports_with_the_direction_pass() -> None:
         "configs/load.py": "from wire.errors import InputError\nfrom wire import errors\nimport configs.schema",
         "wire/errors.py": "",
         "metadata/manager.py": "from opic.cash import CashTable\nimport refresh.change\nfrom wire import messages",
-        "lab/speed.py": "import metadata.manager, xyro.pool, loader.intake, opic.cash",
-        "crawl/cli/main.py": "from configs import load\nfrom lab import server",
+        "lab/speed/measures.py": "import metadata.manager, xyro.pool, loader.intake, opic.cash",
+        "service/cli/main.py": "from configs import load\nfrom lab import server",
         "xyro/pool.py": "from .client import Client\nfrom wire.clock import Clock\nimport aiohttp",
     }
     assert layers.direction(sources) == []
@@ -122,9 +122,9 @@ def test_generators_may_be_arguments_and_other_folders_do_input_and_output() -> 
 
 
 def test_leveldb_elsewhere_is_found() -> None:
-    sources = dict.fromkeys(("metadata/store.py", "metadata/links.py", "lab/speed.py"), "import plyvel")
+    sources = dict.fromkeys(("metadata/store.py", "metadata/links.py", "lab/speed/measures.py"), "import plyvel")
     assert layers.misplaced(sources) == [
-        "lab/speed.py:1: only metadata/store.py imports plyvel",
+        "lab/speed/measures.py:1: only metadata/store.py imports plyvel",
         "metadata/links.py:1: only metadata/store.py imports plyvel",
     ]
 

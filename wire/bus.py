@@ -30,8 +30,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Protocol
 
-from wire.errors import MachineError
-from wire.messages import Message
+from xyro.wire.errors import MachineError
+from xyro.wire.messages import Message
 
 DEFAULT_BOUND = 262_144
 """Messages waiting in one topic that has no bound of its own: 64 leased orders of each of 4,096 hosts."""

@@ -19,8 +19,8 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import msgpack
 
-from wire.errors import CodecError
-from wire.messages import (
+from xyro.wire.errors import CodecError
+from xyro.wire.messages import (
     MAX_URL,
     Ack,
     CashTransfer,

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 from ada_url import URL, join_url
 from xxhash import xxh3_64_intdigest
 
-from wire.errors import InputError
-from wire.messages import MAX_URL
-from wire.text import printable
+from xyro.wire.errors import InputError
+from xyro.wire.messages import MAX_URL
+from xyro.wire.text import printable
 
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList

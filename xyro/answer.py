@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wire.messages import NO_LINKS, Kind, Links
+from xyro.wire.messages import NO_LINKS, Kind, Links
 
 
 @dataclass(slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from wire.errors import TheirError
 from xyro.client import Reply
 from xyro.decode import Caps, Decoder, codings_of
 from xyro.doctype import SNIFF
+from xyro.wire.errors import TheirError
 
 READABLE: Final = {"truncated": "disconnect", "too-large": "length"}
 """Failures that leave a body worth keeping, and WARC's word for what happened to it."""

@@ -23,11 +23,11 @@ from aiohttp.connector import Connection as Lease
 from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
-from wire.errors import TheirError
 from xyro.complaints import first_answer, framing, kind, short
 from xyro.decode import Caps
 from xyro.guard import Guard
 from xyro.resolver import Resolver
+from xyro.wire.errors import TheirError
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.5"
 BUFFER = 128 * 1024

@@ -9,7 +9,7 @@ import ssl
 import aiohttp
 from aiohttp.http_exceptions import BadStatusLine, LineTooLong
 
-from wire.errors import TheirError
+from xyro.wire.errors import TheirError
 
 _LENGTH = re.compile(rb"\r\n[Cc]ontent-[Ll]ength:[ \t]*(\d{1,12})[ \t]*(?:\r\n|$)")
 _HUNG_UP = (None, errno.ECONNRESET, errno.EPIPE)

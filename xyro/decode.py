@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 
-from wire.errors import TheirError
+from xyro.wire.errors import TheirError
 
 MAX_LAYERS = 2
 STEP = 64 * 1024

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import re
 
-from wire.messages import Kind
-from wire.urls import suffix_of
 from xyro.charset import bom_of
 from xyro.decode import GZIP_MAGIC
+from xyro.wire.messages import Kind
+from xyro.wire.urls import suffix_of
 
 SNIFF = 1024
 """First bytes that `kind_of` looks at."""

@@ -19,10 +19,6 @@ import hashlib
 from collections.abc import Awaitable, Collection, Mapping
 from typing import Final, Literal, NamedTuple
 
-from wire.clock import Clock
-from wire.errors import TheirError
-from wire.messages import FetchOrder, Kind, Priority
-from wire.urls import authority, host_of, resolve, suffix_of
 from xyro import maintext
 from xyro.answer import Answer
 from xyro.body import READABLE, Body, Sitemaps
@@ -32,6 +28,10 @@ from xyro.doctype import is_gzip, is_sitemap, kind_of, readable
 from xyro.headers import conditions, failure_of, fresh_for, media_type, retry_after, robots_words, validator
 from xyro.hubs import websub
 from xyro.links import HrefCache, LinkExtractor
+from xyro.wire.clock import Clock
+from xyro.wire.errors import TheirError
+from xyro.wire.messages import FetchOrder, Kind, Priority
+from xyro.wire.urls import authority, host_of, resolve, suffix_of
 
 ROBOTS_REDIRECTS = 5
 ROBOTS_CAPS = Caps(size=500 * 1024)

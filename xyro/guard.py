@@ -17,8 +17,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
-from wire.errors import InputError, TheirError
-from wire.urls import address_of
+from xyro.wire.errors import InputError, TheirError
+from xyro.wire.urls import address_of
 
 Address = IPv4Address | IPv6Address
 AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]]

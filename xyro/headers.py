@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Final
 
-from wire.messages import FetchOrder
+from xyro.wire.messages import FetchOrder
 
 DAY = 86_400.0
 YEAR = 365 * DAY

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wire.messages import MAX_NUMBER, FetchOrder, Priority
-from wire.urls import authority
 from xyro.answer import Answer
+from xyro.wire.messages import MAX_NUMBER, FetchOrder, Priority
+from xyro.wire.urls import authority
 
 MOST = 5
 """hops from host to host that are followed (RFC 9309 2.3.1.2)"""

@@ -11,9 +11,18 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from wire.messages import LINK_EXTERNAL, LINK_HINT, LINK_KIND_MASK, LINK_NOFOLLOW, MAX_LINKS, NO_LINKS, LinkKind, Links
-from wire.urls import authority, resolve
 from xyro.hubs import named
+from xyro.wire.messages import (
+    LINK_EXTERNAL,
+    LINK_HINT,
+    LINK_KIND_MASK,
+    LINK_NOFOLLOW,
+    MAX_LINKS,
+    NO_LINKS,
+    LinkKind,
+    Links,
+)
+from xyro.wire.urls import authority, resolve
 
 LONGEST_KEPT = 512
 """Longest tag (bytes) or href (characters) worth remembering."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from wire.urls import resolve
+from xyro.wire.urls import resolve
 
 LONGEST = 8_192
 """characters of all Link headers of an answer that are looked at"""

@@ -20,7 +20,6 @@ from collections.abc import Callable
 
 from lxml import etree
 
-from wire.messages import LINK_FOCUSED, LINK_KIND_MASK
 from xyro import scan
 from xyro.charset import bom_of, codec_for, is_ascii_based
 from xyro.hrefs import (
@@ -36,6 +35,7 @@ from xyro.hrefs import (
     reference_of,
 )
 from xyro.nearby import Nearby, mentions
+from xyro.wire.messages import LINK_FOCUSED, LINK_KIND_MASK
 
 __all__ = ["Found", "HrefCache", "LinkExtractor"]
 

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from operator import attrgetter
 
-from wire.messages import FetchOrder, Priority
+from xyro.wire.messages import FetchOrder, Priority
 
 _LEVELS = len(Priority)
 _ORDERED = Priority.ORDERED.value

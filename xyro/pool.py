@@ -27,10 +27,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from wire.clock import Clock
-from wire.messages import FetchOrder, PageReport
-from wire.urls import authority
-from wire.urls import origin as origin_of
 from xyro.answer import Answer
 from xyro.failures import POLICIES
 from xyro.hops import PAGE as HOP
@@ -40,6 +36,10 @@ from xyro.orders import OrderQueue, urgency
 from xyro.politeness import Manners, Politeness
 from xyro.reports import report_of
 from xyro.robots import EVERYTHING, RobotsState, RobotsTable
+from xyro.wire.clock import Clock
+from xyro.wire.messages import FetchOrder, PageReport
+from xyro.wire.urls import authority
+from xyro.wire.urls import origin as origin_of
 
 
 class Reader(Protocol):

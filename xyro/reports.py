@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wire.messages import FetchOrder, Kind, PageReport
 from xyro.answer import Answer
 from xyro.failures import policy, settle
+from xyro.wire.messages import FetchOrder, Kind, PageReport
 
 
 def report_of(

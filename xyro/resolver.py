@@ -20,10 +20,10 @@ import aiodns
 import pycares
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from wire.clock import Clock
-from wire.errors import TheirError
-from wire.urls import address_of
 from xyro.guard import Guard, is_local_name
+from xyro.wire.clock import Clock
+from xyro.wire.errors import TheirError
+from xyro.wire.urls import address_of
 
 ADDRESSES = 8
 """Addresses of a name that are used (a host may publish a thousand)."""

@@ -21,9 +21,9 @@ from urllib.parse import quote
 
 from protego import Protego
 
-from wire.urls import resolve
 from xyro.answer import Answer
 from xyro.failures import DAY, policy
+from xyro.wire.urls import resolve
 
 MAX_BODY = 500 * 1024
 """Octets read of a robots.txt (RFC 9309 2.5: at least 500 KiB)."""

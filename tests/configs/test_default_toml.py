@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import configs
-from configs.load import TABLES, load
-from configs.schema import Focus, Rule, Settings
+from xyro import configs
+from xyro.configs.load import TABLES, load
+from xyro.configs.schema import Focus, Rule, Settings
 
 FOLDER = Path(configs.__file__).parent
 DEFAULT = FOLDER / "default.toml"

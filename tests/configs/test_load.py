@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from configs.load import load, slips
-from configs.schema import Politeness, Rule, Settings
-from wire.errors import InputError
+from xyro.configs.load import load, slips
+from xyro.configs.schema import Politeness, Rule, Settings
+from xyro.wire.errors import InputError
 
 
 @pytest.fixture

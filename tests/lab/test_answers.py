@@ -4,11 +4,11 @@ from email.utils import formatdate
 
 import pytest
 
-from lab.answers import OVERHEAD, Answers, Request
-from lab.places import Doc
-from lab.render import render
-from lab.shape import DAY, ORIGIN
-from lab.web import Manner, Web
+from xyro.lab.web.answers import OVERHEAD, Answers, Request
+from xyro.lab.web.places import Doc
+from xyro.lab.web.render import render
+from xyro.lab.web.shape import DAY, ORIGIN
+from xyro.lab.web.web import Manner, Web
 
 T = ORIGIN + 20 * DAY
 

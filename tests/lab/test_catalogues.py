@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lab.places import Doc
-from lab.render import render
-from lab.shape import DAY, ORIGIN
-from lab.truth import truth
-from lab.web import Web
-from wire.errors import InputError
+from xyro.lab.web.places import Doc
+from xyro.lab.web.render import render
+from xyro.lab.web.shape import DAY, ORIGIN
+from xyro.lab.web.truth import truth
+from xyro.lab.web.web import Web
+from xyro.wire.errors import InputError
 
 WEB = Web(seed=3, pages=1_200, hosts=6, xml=0.1, catalogue=10, archives=0.5, births=0.5, birth_days=4.0, veiled=0.5)
 XML = WEB.places.of_kind(Doc.XML).tolist()

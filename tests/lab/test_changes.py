@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.changes import WEB_BEGAN, state_at
-from lab.places import Doc
-from lab.shape import DAY, ORIGIN
-from lab.web import Web
+from xyro.lab.web.changes import WEB_BEGAN, state_at
+from xyro.lab.web.places import Doc
+from xyro.lab.web.shape import DAY, ORIGIN
+from xyro.lab.web.web import Web
 
 rates = st.floats(1e-5, 200)
 days = st.floats(0, 60)

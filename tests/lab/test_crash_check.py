@@ -2,10 +2,20 @@
 
 import pytest
 
-from configs.schema import Settings
-from crawl import single
-from lab import crash_check
-from lab.crash_check import LOST_PER_KILL, Left, Request, contact, life, losses, requests_of, shortest_gap, violations
+from xyro.configs.schema import Settings
+from xyro.lab.crash import check
+from xyro.lab.crash.check import (
+    LOST_PER_KILL,
+    Left,
+    Request,
+    contact,
+    life,
+    losses,
+    requests_of,
+    shortest_gap,
+    violations,
+)
+from xyro.service.node import single
 
 DELAY = 0.5
 HOSTS = ("127.1.0.1:80", "127.1.0.2:80")
@@ -33,7 +43,7 @@ def found(calm, rough, requests, *left):
 
 
 def test_what_a_kill_may_cost_is_what_the_crawl_says():
-    assert (single.AT_RISK, Settings().fetch.concurrency) == (crash_check.AT_RISK, crash_check.CONCURRENCY)
+    assert (single.AT_RISK, Settings().fetch.concurrency) == (check.AT_RISK, check.CONCURRENCY)
 
 
 def test_nothing_is_found_where_all_is_well():

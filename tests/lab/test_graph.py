@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from lab.graph import LEAST_OUT, LIST, MOST_OUT, NOFOLLOW, TREE
-from lab.places import Doc
-from lab.web import Web
+from xyro.lab.web.graph import LEAST_OUT, LIST, MOST_OUT, NOFOLLOW, TREE
+from xyro.lab.web.places import Doc
+from xyro.lab.web.web import Web
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from lab.answers import Request
-from lab.live import Live
-from lab.places import Doc
-from lab.refresh_copies import Copies
-from lab.shape import DAY, ORIGIN
-from lab.web import Web
-from refresh.trust import Source
+from xyro.lab.refresh.copies import Copies
+from xyro.lab.refresh.live import Live
+from xyro.lab.web.answers import Request
+from xyro.lab.web.places import Doc
+from xyro.lab.web.shape import DAY, ORIGIN
+from xyro.lab.web.web import Web
+from xyro.refresh.trust import Source
 
 
 @pytest.fixture(scope="module")

@@ -6,17 +6,20 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from lab import opic_changes, opic_claims, opic_figures, opic_lab, opic_parts, opic_policies, opic_strategies, opic_text
-from lab.opic_measure import reference
-from lab.opic_residual import residual, residuals
-from opic import names
-from opic.adaptive import LADDER, Adaptive
-from opic.choose import Sweep
-from opic.graph import cycle, from_links, standard
-from opic.pagerank import pagerank
-from opic.windows import Interpolation, Static
+from xyro.lab.opic import changes, claims, figures, opic_lab, strategies
+from xyro.lab.opic import parts as opic_parts
+from xyro.lab.opic import policies as opic_policies
+from xyro.lab.opic import text as opic_text
+from xyro.lab.opic.measure import reference
+from xyro.lab.opic.residual import residual, residuals
+from xyro.opic import names
+from xyro.opic.adaptive import LADDER, Adaptive
+from xyro.opic.choose import Sweep
+from xyro.opic.graph import cycle, from_links, standard
+from xyro.opic.pagerank import pagerank
+from xyro.opic.windows import Interpolation, Static
 
-TINY = opic_figures.Scale(1000, (1,), 600, (1, 2), 600, (0.0, 0.1))
+TINY = figures.Scale(1000, (1,), 600, (1, 2), 600, (0.0, 0.1))
 
 
 def deaf(share):
@@ -85,7 +88,7 @@ def test_a_stopped_command_says_how_to_go_on(monkeypatch, capsys):
     def stops(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(opic_figures, "figures", stops)
+    monkeypatch.setattr(figures, "figures", stops)
     assert opic_lab.main(["--quick"]) == 130 and "goes on" in capsys.readouterr().err
 
 
@@ -101,7 +104,7 @@ def test_progress_is_shown_on_standard_error(tmp_path, capsys):
 def test_a_change_halves_or_doubles_the_in_links_of_its_page_only():
     graph, rng = standard(2000, np.random.default_rng(1)), np.random.default_rng(2)
     pages = np.argsort(graph.in_degree)[-60:]
-    ratio = opic_changes.change(graph, pages, rng).in_degree / graph.in_degree
+    ratio = changes.change(graph, pages, rng).in_degree / graph.in_degree
     others = np.setdiff1d(np.arange(2000), pages)
     assert (ratio[others] == 1).all()
     doubled = ratio[pages] == 2
@@ -113,14 +116,14 @@ def test_halved_often_enough_a_page_has_no_links():
     left = {d: set() for d in (1, 2, 3)}
     for d, seed in ((d, seed) for d in left for seed in range(20)):
         graph = from_links(4, np.arange(1, d + 1), np.zeros(d, np.int64))
-        left[d].add(int(opic_changes.change(graph, np.array([0]), np.random.default_rng(seed)).in_degree[0]))
+        left[d].add(int(changes.change(graph, np.array([0]), np.random.default_rng(seed)).in_degree[0]))
     assert left == {1: {0, 2}, 2: {1, 4}, 3: {2, 6}}
 
 
 @pytest.mark.parametrize(("n", "rate"), [(1000, 0.1), (1000, 1.0), (37, 0.5), (600, 0.001), (50, 0.0)])
 def test_pages_that_change_are_spread_evenly_and_no_page_twice_per_n_reads(n, rate):
-    steps = opic_changes.drawn(n, rate, np.random.default_rng(1))
-    rounds = [[next(steps) for _ in range(opic_changes.STEPS)] for _ in range(3)]
+    steps = changes.drawn(n, rate, np.random.default_rng(1))
+    rounds = [[next(steps) for _ in range(changes.STEPS)] for _ in range(3)]
     for parts in rounds:
         pages, sizes = np.concatenate(parts), {part.size for part in parts}
         assert pages.size == np.unique(pages).size == round(rate * n)
@@ -131,7 +134,7 @@ def test_pages_that_change_are_spread_evenly_and_no_page_twice_per_n_reads(n, ra
 def test_the_links_that_a_halved_page_keeps_are_drawn_evenly():
     star, kept = star_into_one(40), np.zeros(40)
     for seed in range(300):
-        after = opic_changes.change(star, np.array([0]), np.random.default_rng(seed))
+        after = changes.change(star, np.array([0]), np.random.default_rng(seed))
         if after.in_degree[0] == 20:
             kept[np.flatnonzero(after.out_degree)] += 1
     assert kept.sum() > 20 * 150 and kept.min() > 0.7 * kept.mean()
@@ -147,7 +150,7 @@ def test_short_windows_follow_a_web_that_changes_and_the_static_history_one_that
     scores = {}
     for rate in (0.0, 0.3):
         policies = [Static(graph.n), Interpolation(graph.n, 4.0)]
-        scores[rate] = opic_changes.follow(graph, Sweep(), policies, rate, np.random.default_rng(3))
+        scores[rate] = changes.follow(graph, Sweep(), policies, rate, np.random.default_rng(3))
     assert scores[0.0][0].all < scores[0.0][1].all and scores[0.3][1].all < 0.5 * scores[0.3][0].all
 
 
@@ -156,7 +159,7 @@ def test_adaptive_t_is_nearly_the_best_fixed_t_at_every_rate_of_change(rate):
     """Issue 3: no worse than 1.25 times the best."""
     graph = standard(10_000, np.random.default_rng(1))
     policies = [Adaptive(graph.n), *(names.history(f"interpolation:{window}", graph.n) for window in LADDER)]
-    adaptive, *fixed = opic_changes.follow(graph, Sweep(), policies, rate, np.random.default_rng(3))
+    adaptive, *fixed = changes.follow(graph, Sweep(), policies, rate, np.random.default_rng(3))
     assert adaptive.all <= 1.25 * min(score.all for score in fixed)
 
 
@@ -200,7 +203,7 @@ def test_section_b_is_met_by_a_graph_a_fifth_as_large(moving, policy):
 @pytest.fixture(scope="module")
 def moving():
     """3 % of 20,000 pages change per N reads: the errors of short windows hardly depend on N."""
-    return opic_figures.changing(20_000, 0.03, "greedy", 1, deaf)
+    return figures.changing(20_000, 0.03, "greedy", 1, deaf)
 
 
 # Residuals
@@ -228,7 +231,7 @@ def test_residuals_are_no_errors():
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     out = tmp_path_factory.mktemp("opic")
-    return out, opic_figures.figures(out, TINY, show=False)
+    return out, figures.figures(out, TINY, show=False)
 
 
 def test_everything_is_written(whole):
@@ -265,8 +268,8 @@ def test_verdicts_follow_the_numbers(whole):
     turned["changes"] = {
         select: {rate: turn_over(row) for rate, row in rates.items()} for select, rates in results["changes"].items()
     }
-    before = {claim.says: claim.holds for claim in opic_claims.claims(results)}
-    changed = {claim.says for claim in opic_claims.claims(turned) if claim.holds != before[claim.says]}
+    before = {claim.says: claim.holds for claim in claims.claims(results)}
+    changed = {claim.says for claim in claims.claims(turned) if claim.holds != before[claim.says]}
     assert len(changed) >= 15
 
 
@@ -287,15 +290,15 @@ def test_a_second_run_computes_nothing(whole, monkeypatch):
         raise AssertionError("computed again")
 
     monkeypatch.setattr(opic_parts.Keyed, "__call__", never)
-    again = opic_figures.figures(out, TINY, show=False)
+    again = figures.figures(out, TINY, show=False)
     assert again == results
 
 
 def test_the_acceptance_table_is_met_at_ten_thousand_pages():
     """Algorithms.md H on one seed; the laboratory's command runs several, and 100,000 pages."""
-    rows = opic_strategies.acceptance(opic_strategies.strategies(10_000, [1], deaf))
+    rows = strategies.acceptance(strategies.strategies(10_000, [1], deaf))
     assert len(rows) == 16 and all(row["met"] for row in rows)
-    assert opic_strategies.acceptance({"n": 77}) == []
+    assert strategies.acceptance({"n": 77}) == []
 
 
 def test_acceptance_tells_better_from_worse():
@@ -330,7 +333,7 @@ def test_without_the_extra_a_line_says_what_to_install(monkeypatch, capsys):
     def missing(*arguments, **options):
         raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
 
-    monkeypatch.setattr(opic_figures, "pattern_files", missing)
+    monkeypatch.setattr(figures, "pattern_files", missing)
     assert (
         opic_lab.main(["patterns"]) == 2
         and "matplotlib: not installed; `pip install 'xyro[lab]'`" in capsys.readouterr().err

@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from lab.opic_focus import MARKS, Crawl, Field, first_reads, focus_files, sentences
-from lab.opic_lab import main
-from lab.shape import ORIGIN
-from lab.truth import truth
-from lab.web import Web
-from opic.focus import Terms, weights_of
+from xyro.lab.opic.focus import MARKS, Crawl, Field, first_reads, focus_files, sentences
+from xyro.lab.opic.opic_lab import main
+from xyro.lab.web.shape import ORIGIN
+from xyro.lab.web.truth import truth
+from xyro.lab.web.web import Web
+from xyro.opic.focus import Terms, weights_of
 
 PAGES = 600
 

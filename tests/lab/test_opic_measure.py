@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lab import opic_lab, opic_measure
-from lab.opic_measure import load, measure, reference, table
-from opic import names, simulate
-from opic.graph import cycle, standard, tiny
-from opic.importance import normalise
-from opic.pagerank import pagerank
-from wire.errors import InputError
+from xyro.lab.opic import measure as opic_measure
+from xyro.lab.opic import opic_lab
+from xyro.lab.opic.measure import load, measure, reference, table
+from xyro.opic import names, simulate
+from xyro.opic.graph import cycle, standard, tiny
+from xyro.opic.importance import normalise
+from xyro.opic.pagerank import pagerank
+from xyro.wire.errors import InputError
 
 CNR = Path(__file__).parents[3] / "shared" / "data" / "cnr-2000.npz"
 FIELDS = ["reads_per_page", "error_all", "error_top10", "spearman", "cash_exact", "select", "history"]

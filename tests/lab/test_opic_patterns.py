@@ -5,16 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from lab import opic_lab, opic_patterns
-from opic.cash import DAMPING
-from opic.importance import normalise
-from opic.pagerank import pagerank
+from xyro.lab.opic import opic_lab, patterns
+from xyro.opic.cash import DAMPING
+from xyro.opic.importance import normalise
+from xyro.opic.pagerank import pagerank
 
 
-@pytest.mark.parametrize("name", opic_patterns.PATTERNS)
+@pytest.mark.parametrize("name", patterns.PATTERNS)
 @pytest.mark.parametrize("n", [10, 31, 200])
 def test_formulas_are_the_offline_reference(name, n):
-    shape = opic_patterns.pattern(name, n)
+    shape = patterns.pattern(name, n)
     truth = normalise(pagerank(shape.graph, tolerance=1e-14, most=5000).rank)
     known = shape.known(truth)
     assert len(known) >= 2
@@ -23,21 +23,21 @@ def test_formulas_are_the_offline_reference(name, n):
 
 
 def test_opic_comes_to_the_formulas():
-    found = opic_patterns.patterns(300, lambda share: None)
-    assert set(found) == set(opic_patterns.PATTERNS)
+    found = patterns.patterns(300, lambda share: None)
+    assert set(found) == set(patterns.PATTERNS)
     assert all(row["OPIC off"] < 5 and row["all"] < 2 and row["offline off"] < 1e-6 for row in found.values())
 
 
 def test_shapes_of_patterns():
-    tree = opic_patterns.tree(3)
+    tree = patterns.tree(3)
     assert tree.n == 15 and tree.children(0).tolist() == [1, 2] and sorted(tree.children(1).tolist()) == [0, 3, 4]
-    bow = opic_patterns.bow_tie(5)
+    bow = patterns.bow_tie(5)
     assert bow.dangling.tolist() == [False] * 10 + [True] * 5 and (bow.in_degree[:5] == 0).all()
     assert sorted(bow.children(9).tolist()) == [5, 14]
 
 
 def test_a_link_farm_moves_importance_and_hardly_makes_any():
-    farm = opic_patterns.farm(1000)
+    farm = patterns.farm(1000)
     assert farm["pages"] == pytest.approx(1 / 11)
     # nothing leads in: the farm as a whole has what it is given, but for dangling pages elsewhere
     assert farm["importance, no link leads in"] == pytest.approx(farm["pages"], rel=0.06)
@@ -51,7 +51,7 @@ def test_a_link_farm_moves_importance_and_hardly_makes_any():
 def test_patterns_by_command(tmp_path, capsys):
     assert opic_lab.main(["patterns", "--pages", "60", "-o", str(tmp_path)]) == 0
     text = capsys.readouterr().out
-    assert all(name in text for name in opic_patterns.PATTERNS) and "personalisation" in text
+    assert all(name in text for name in patterns.PATTERNS) and "personalisation" in text
     assert {path.name for path in tmp_path.iterdir()} == {"parts", "patterns.json", "patterns.txt", "patterns.png"}
     found = json.loads((tmp_path / "patterns.json").read_text())
     assert np.sum(found["ring"]["curve"]) == pytest.approx(60)

@@ -7,10 +7,12 @@ import resource
 import numpy as np
 import pytest
 
-from lab import opic_lab, opic_matrix, opic_rank, opic_speed
-from opic.graph import from_links
-from opic.offline import pageranks
-from opic.pagerank import pagerank
+from xyro.lab.opic import matrix as opic_matrix
+from xyro.lab.opic import opic_lab, speed
+from xyro.lab.opic import rank as opic_rank
+from xyro.opic.graph import from_links
+from xyro.opic.offline import pageranks
+from xyro.opic.pagerank import pagerank
 
 
 @pytest.mark.parametrize("memory", [None, 0])
@@ -69,7 +71,7 @@ def test_speed_says_what_a_link_and_a_selection_cost(tmp_path, capsys):
 
 
 def test_the_graph_of_the_speed_lab_has_ten_links_a_page():
-    graph = opic_speed.random_graph(20_000, np.random.default_rng(2))
+    graph = speed.random_graph(20_000, np.random.default_rng(2))
     assert 8 < graph.m / graph.n < 12 and graph.in_degree.min() >= 2 and graph.in_degree.max() > 200
 
 

@@ -7,26 +7,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab import opic_lab, opic_sharded
-from lab.opic_measure import reference
-from lab.opic_sharded import TEMPERS, Ledger, Network, Temper, owners
-from lab.opic_shards import Letter, Shard
-from opic.cash import UNIT
-from opic.graph import cycle, from_lists, standard, tiny
-from opic.windows import Static
+from xyro.lab.opic import opic_lab, sharded
+from xyro.lab.opic.measure import reference
+from xyro.lab.opic.sharded import TEMPERS, Ledger, Network, Temper, owners
+from xyro.lab.opic.shards import Letter, Shard
+from xyro.opic.cash import UNIT
+from xyro.opic.graph import cycle, from_lists, standard, tiny
+from xyro.opic.windows import Static
 
 
 @pytest.fixture(scope="module")
 def web():
     graph = standard(1000, np.random.default_rng(1))
     truth = reference(graph)
-    return graph, truth, opic_sharded.run(graph, truth, 1, Temper(), 1)
+    return graph, truth, sharded.run(graph, truth, 1, Temper(), 1)
 
 
 @pytest.mark.parametrize("temper", list(TEMPERS.values())[2:], ids=list(TEMPERS)[2:])
 def test_four_partitions_find_what_one_finds(web, temper):
     graph, truth, alone = web
-    found = opic_sharded.run(graph, truth, 4, temper, 2)
+    found = sharded.run(graph, truth, 4, temper, 2)
     assert found.exact and found.cuts > 1000
     assert found.all < alone.all + 0.5 and found.top < alone.top + 0.5 and found.spearman > 0.999
     assert np.abs(found.estimate / alone.estimate - 1).mean() < 0.03
@@ -43,7 +43,7 @@ def test_four_partitions_find_what_one_finds(web, temper):
 )
 def test_no_post_loses_or_makes_a_unit(links, count, temper, seed):
     graph = from_lists(links)
-    assert opic_sharded.run(graph, reference(graph), count, temper, seed, reads=5).exact
+    assert sharded.run(graph, reference(graph), count, temper, seed, reads=5).exact
 
 
 def shards_of(graph, count):
@@ -104,7 +104,7 @@ def test_a_cut_moves_on_until_nobody_has_applied_what_was_not_sent():
 
 
 def test_by_command(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(opic_sharded, "TEMPERS", {"late": Temper(late=5)})
+    monkeypatch.setattr(sharded, "TEMPERS", {"late": Temper(late=5)})
     assert opic_lab.main(["sharded", "--pages", "1000", "-o", str(tmp_path)]) == 0
     text = capsys.readouterr().out
     assert text.count("exact at") == 2 and "NOT" not in text

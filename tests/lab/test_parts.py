@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 import pytest
 from lxml import etree
 
-from lab.answers import Answers, Request
-from lab.crash_xml import violations
-from lab.parts import ERRORS, PARTS, Way, error_of, find, location, name_of, part_url, way_of
-from lab.places import Doc, host_at
-from lab.render import render
-from lab.web import Web
+from xyro.lab.crash.xml import violations
+from xyro.lab.parts import ERRORS, PARTS, Way, error_of, find, location, name_of, part_url, way_of
+from xyro.lab.web.answers import Answers, Request
+from xyro.lab.web.places import Doc, host_at
+from xyro.lab.web.render import render
+from xyro.lab.web.web import Web
 
 WEB = Web(pages=1_500, hosts=12, xml=0.5, parts=0.8, rate_median=0.0, slow=3.0)
 DOCUMENTS = WEB.places.of_kind(Doc.XML).tolist()

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.places import FIXED, Doc, Places, address_of, disallows, host_at
-from lab.shape import Shape
-from lab.web import Web
-from wire.errors import InputError
-from wire.urls import canonical
+from xyro.lab.web.places import FIXED, Doc, Places, address_of, disallows, host_at
+from xyro.lab.web.shape import Shape
+from xyro.lab.web.web import Web
+from xyro.wire.errors import InputError
+from xyro.wire.urls import canonical
 
 WEB = Web(pages=900, hosts=9, outside=0.05)
 

@@ -5,16 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from lab.executions import LONGEST, Filing, Recounted, execution_of
-from lab.live import Live
-from lab.prediction import Asked, Dated, Hearing, Listing, Told, predicted
-from lab.refresh_rules import View
-from lab.refresh_world import of_events
-from lab.shape import ORIGIN
-from lab.web import Web
-from refresh.change import DEFAULT_PRIOR, first_read
-from refresh.policy import Policy, spent
-from refresh.trust import Source
+from xyro.lab.refresh.executions import LONGEST, Filing, Recounted, execution_of
+from xyro.lab.refresh.live import Live
+from xyro.lab.refresh.prediction import Asked, Dated, Hearing, Listing, Told, predicted
+from xyro.lab.refresh.rules import View
+from xyro.lab.refresh.world import of_events
+from xyro.lab.web.shape import ORIGIN
+from xyro.lab.web.web import Web
+from xyro.refresh.change import DEFAULT_PRIOR, first_read
+from xyro.refresh.policy import Policy, spent
+from xyro.refresh.trust import Source
 
 DAY = 86_400
 P1 = Policy("obsolescence")

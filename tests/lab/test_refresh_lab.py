@@ -15,19 +15,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lab import (
-    opic_parts,
-    refresh_claims,
-    refresh_figures,
-    refresh_history,
-    refresh_jobs,
-    refresh_lab,
-    refresh_replay,
-    refresh_where,
-)
-from lab.refresh_rates import Estimator
-from lab.refresh_world import COMPUTED, History, of_events, of_histories
-from wire.errors import InputError
+from xyro.lab.opic import parts as opic_parts
+from xyro.lab.refresh import claims, figures, history, jobs, refresh_lab, where
+from xyro.lab.refresh import replay as refresh_replay
+from xyro.lab.refresh.rates import Estimator
+from xyro.lab.refresh.world import COMPUTED, History, of_events, of_histories
+from xyro.wire.errors import InputError
 
 DAY = 86_400
 START = 1_600_000_000
@@ -67,7 +60,7 @@ def test_a_page_is_born_at_its_first_a_and_all_later_events_are_changes(tmp_path
         "",
         line("first", (0, "A")),
     )
-    late, first = refresh_history.read([file])
+    late, first = history.read([file])
     assert late == History("late", START + 5 * DAY, [START + day * DAY for day in (7, 9, 12)])
     assert first == History("first", START, [])
 
@@ -76,7 +69,7 @@ def test_histories_need_not_be_packed_and_files_are_taken_together(tmp_path):
     plain = tmp_path / "plain.jsonl"
     plain.write_text(line("x", (0, "A"), (4, "M")) + "\n")
     packed = write(tmp_path / "b.gz", line("x", (10, "A"), (20, "M")))
-    world = of_histories(refresh_history.read([plain, packed]), np.ones(2))
+    world = of_histories(history.read([plain, packed]), np.ones(2))
     assert world.days == 20.0
     assert world.burn == pytest.approx(6.0)
     assert world.born.tolist() == [0.0, 10.0]
@@ -103,7 +96,7 @@ def test_histories_need_not_be_packed_and_files_are_taken_together(tmp_path):
 def test_bad_lines_are_named(tmp_path, bad, says):
     file = write(tmp_path / "bad.jsonl.gz", line("good", (0, "A"), (9, "M")), bad)
     with pytest.raises(InputError, match=rf"bad\.jsonl\.gz:2: .*{says}"):
-        refresh_history.read([file])
+        history.read([file])
 
 
 def test_bad_files_are_named(tmp_path):
@@ -112,9 +105,9 @@ def test_bad_files_are_named(tmp_path):
     (tmp_path / "bytes.jsonl").write_bytes(b'{"path": "\xff", "events": []}\n')
     for name, says in (("half.gz", r"half\.gz:\d+: cannot be read"), ("none.gz", "none.gz"), ("bytes.jsonl", ":1: ")):
         with pytest.raises(InputError, match=says):
-            refresh_history.read([tmp_path / name])
+            history.read([tmp_path / name])
     with pytest.raises(InputError, match="cannot be read"):
-        refresh_history.read([tmp_path])
+        history.read([tmp_path])
 
 
 def test_histories_without_a_span_are_refused(tmp_path):
@@ -124,14 +117,14 @@ def test_histories_without_a_span_are_refused(tmp_path):
         ([line("x", (0, "A"), (40_000, "M"))], "hundred years"),
     ):
         with pytest.raises(InputError, match=says):
-            refresh_history.read([write(tmp_path / "x.gz", *lines)])
+            history.read([write(tmp_path / "x.gz", *lines)])
 
 
 def test_a_line_has_an_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(refresh_history, "LONGEST", 100)
+    monkeypatch.setattr(history, "LONGEST", 100)
     file = write(tmp_path / "x.gz", line("x", *((day, "M") for day in range(100))))
     with pytest.raises(InputError, match=r"x\.gz:1: a line of more than"):
-        refresh_history.read([file])
+        history.read([file])
 
 
 # Replays
@@ -186,7 +179,7 @@ def test_an_empty_bandwidth_gives_no_read_and_no_error():
 
 
 def test_nothing_fresh_has_no_share():
-    from lab.refresh_sim import Score
+    from xyro.lab.refresh.sim import Score
 
     row = refresh_replay.row_of("x", Score(0.0, 9.0, 0, 0), 0.0)
     assert row.share is None
@@ -221,8 +214,8 @@ def test_learning_pays_on_a_real_history(capsys):
 
 # Figures
 
-_parts = functools.partial(refresh_figures.parts, histories=[])
-TINY = refresh_figures.Scale(300, 300, 1, (0.2,), (0.05,))
+_parts = functools.partial(figures.parts, histories=[])
+TINY = figures.Scale(300, 300, 1, (0.2,), (0.05,))
 
 
 def short(name):
@@ -239,10 +232,10 @@ def short(name):
 @pytest.fixture(scope="module")
 def computed(tmp_path_factory):
     out = tmp_path_factory.mktemp("refresh")
-    histories = refresh_history.read([some(out / "a.gz")])
+    histories = history.read([some(out / "a.gz")])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(refresh_figures, "COMPUTED", {"poisson": short("poisson"), "bursty": short("bursty")})
-        yield out, histories, refresh_figures.figures(out, TINY, histories, show=False)
+        patch.setattr(figures, "COMPUTED", {"poisson": short("poisson"), "bursty": short("bursty")})
+        yield out, histories, figures.figures(out, TINY, histories, show=False)
 
 
 def test_figures_have_every_world_policy_and_verdict(computed):
@@ -252,13 +245,13 @@ def test_figures_have_every_world_policy_and_verdict(computed):
     assert set(results["worlds"]["bursty"]) == {"known", "estimated"}
     for knowledge in results["worlds"].values():
         for bandwidths in knowledge.values():
-            assert set(bandwidths["0.2"]) == set(refresh_figures.NAMES)
+            assert set(bandwidths["0.2"]) == set(figures.NAMES)
             assert all(0.0 <= score["freshness"] <= 1.0 for score in bandwidths["0.2"].values())
     text = (out / "verdict.txt").read_text()
     assert text.count("HOLDS") + text.count("NO   ") == len(results["claims"])
     assert "bursty, estimated rates" in text
     assert "is freshest" in text
-    assert text.count("% at most (") == len(refresh_where.USUAL)
+    assert text.count("% at most (") == len(where.USUAL)
     for name in ("poisson-known", "bursty-obsolescence", "poisson-cold", "real"):
         assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((out / "refresh.json").read_text())["claims"] == results["claims"]
@@ -269,22 +262,22 @@ def test_statements_say_where_they_hold(computed):
     says = "P1 6: it is fresher than reading all pages equally often"
     for worse, told in ((0.0, "    bursty           everywhere"), (1.0, "    bursty           nowhere")):
         results["worlds"]["bursty"]["estimated"]["0.2"]["uniform"]["freshness"] = worse
-        (said,) = (said for said in refresh_where.statements(results) if said.says == says)
+        (said,) = (said for said in where.statements(results) if said.says == says)
         assert said.where["bursty"] == {"0.2": worse == 0.0}
         assert set(said.where) == {"poisson", "poisson, cold", "poisson, high", "poisson, low", "bursty"}
-        assert told in list(refresh_where.page({**results, "where": [asdict(said)]}))
+        assert told in list(where.page({**results, "where": [asdict(said)]}))
 
 
 def test_the_policy_that_loses_least_comes_first(computed):
     results = json.loads(json.dumps(computed[2]))
     for knowledge in results["worlds"].values():
         for rows in knowledge.values():
-            for name in refresh_where.OURS:
+            for name in where.OURS:
                 rows["0.2"][name] = {"freshness": 0.9, "obsolescence": 2.0}
     scores = results["worlds"]["bursty"]["estimated"]["0.2"]
     scores["p1"] = {"freshness": 0.45, "obsolescence": 1.0}
     scores["kolobov"] = {"freshness": 0.96, "obsolescence": 3.0}
-    lines = list(refresh_where.page(results))
+    lines = list(where.page(results))
     first, *_, last = lines[lines.index("  B = 20 %") + 1 :]
     assert first.startswith("    kolobov           0.00 % at most (")
     assert first.endswith("misses up to 3.00 times the fewest")
@@ -292,10 +285,10 @@ def test_the_policy_that_loses_least_comes_first(computed):
 
 
 def test_several_processes_leave_what_one_would(tmp_path):
-    scale = refresh_figures.Scale(200, 200, 1, (0.2, 0.5), ())
+    scale = figures.Scale(200, 200, 1, (0.2, 0.5), ())
     names = ["analytic 0.2", "analytic 0.5"]
-    refresh_jobs.ahead(tmp_path, partial(refresh_figures.parts, scale, []), names, 2, show=False)
-    every = {name: part for name, part in refresh_figures.parts(scale, []).items() if name in names}
+    jobs.ahead(tmp_path, partial(figures.parts, scale, []), names, 2, show=False)
+    every = {name: part for name, part in figures.parts(scale, []).items() if name in names}
     here = opic_parts.compute(every, {}, tmp_path / "here", show=False)
     for name in names:
         path = tmp_path / "parts" / f"{name.replace(' ', '-')}.json"
@@ -340,8 +333,8 @@ def test_a_run_that_was_stopped_goes_on(computed):
     told = json.loads(other.read_text())
     told["result"]["p1"]["reads"] += 1  # would be mended, were it computed again
     other.write_text(json.dumps(told))
-    parts = opic_parts.compute(refresh_figures.parts(TINY, histories), {}, out, show=False)
-    again = refresh_figures.gather(parts, TINY, histories)
+    parts = opic_parts.compute(figures.parts(TINY, histories), {}, out, show=False)
+    again = figures.gather(parts, TINY, histories)
     assert again["worlds"]["bursty"] == results["worlds"]["bursty"]
     # and what was there is taken as it is
     before, after = (found["worlds"]["poisson"]["known"]["0.2"]["p1"]["reads"] for found in (results, again))
@@ -352,8 +345,8 @@ def test_histories_that_differ_in_a_date_alone_are_others(tmp_path):
     """As many pages, born at the same moments, as many changes: results of the ones are none of the others."""
 
     def told(seed, out):
-        histories = refresh_history.read([some(tmp_path / f"{seed}.gz", 10, seed=seed)])
-        part = {"real 0.05": refresh_figures.parts(TINY, histories)["real 0.05"]}
+        histories = history.read([some(tmp_path / f"{seed}.gz", 10, seed=seed)])
+        part = {"real 0.05": figures.parts(TINY, histories)["real 0.05"]}
         return opic_parts.compute(part, {}, out, show=False)
 
     one, other = told(1, tmp_path / "both"), told(2, tmp_path / "both")
@@ -367,42 +360,40 @@ def test_a_claim_that_does_not_hold_says_so(computed):
         scores = results["worlds"]["poisson"]["known"]["0.2"]
         for name in ("p1", "freshness", "mixed:0.1", "mixed:0.3", "mixed:1"):
             scores[name]["share"] = worse
-        (claim,) = (claim for claim in refresh_claims.claims(results) if claim.says.startswith(asked))
+        (claim,) = (claim for claim in claims.claims(results) if claim.says.startswith(asked))
         assert claim.holds is holds
     results["worlds"]["bursty"]["estimated"]["0.2"]["p1"]["freshness"] = 0.01
-    found = {claim.says: claim for claim in refresh_claims.claims(results)}
+    found = {claim.says: claim for claim in claims.claims(results)}
     assert not found["estimated rates, every world: P1's law is fresher than uniform"].holds
     results["worlds"]["bursty"]["estimated"]["0.2"]["p1"]["reads"] -= 1
-    assert not {claim.says: claim for claim in refresh_claims.claims(results)}[
-        "by scan, the bandwidth is spent exactly"
-    ].holds
+    assert not {claim.says: claim for claim in claims.claims(results)}["by scan, the bandwidth is spent exactly"].holds
 
 
 def test_the_table_of_section_f_is_for_its_world_and_counts_what_is_off(computed):
     results = json.loads(json.dumps(computed[2]))
-    assert refresh_claims.table(results) == []
-    results["scale"]["pages"] = refresh_claims.TABLED_PAGES
-    for knowledge, policies in refresh_claims.TABLE.items():
+    assert claims.table(results) == []
+    results["scale"]["pages"] = claims.TABLED_PAGES
+    for knowledge, policies in claims.TABLE.items():
         for policy, cells in policies.items():
             if "0.2" in cells:
-                name = refresh_claims.FILED.get(policy, policy)
+                name = claims.FILED.get(policy, policy)
                 results["worlds"]["poisson"][knowledge]["0.2"][name]["freshness"] = cells["0.2"][0]
-    claim = refresh_claims.claims(results)[-1]
+    claim = claims.claims(results)[-1]
     assert claim.holds
     assert claim.found.startswith("14 of 14")
     results["worlds"]["poisson"]["known"]["0.2"]["p1"]["freshness"] *= 0.97
-    claim = refresh_claims.claims(results)[-1]
+    claim = claims.claims(results)[-1]
     assert not claim.holds
     assert claim.found.startswith("13 of 14; furthest: p1, poisson, known, B 0.2")
     results["worlds"]["correlated"] = {"estimated": {"0.2": results["worlds"]["poisson"]["estimated"]["0.2"]}}
-    cells = refresh_claims.table(results)
-    assert [cell.policy for cell in cells if cell.world == "correlated"] == list(refresh_claims.CORRELATED)
-    assert refresh_claims.claims(results)[-1].found.count(" of 20;") == 1
+    cells = claims.table(results)
+    assert [cell.policy for cell in cells if cell.world == "correlated"] == list(claims.CORRELATED)
+    assert claims.claims(results)[-1].found.count(" of 20;") == 1
 
 
 def test_at_five_per_cent_design_asks_of_its_own_world_only():
-    pages = refresh_claims.TABLED_PAGES
-    assert refresh_claims.least_share("p1", 0.05, pages) == 0.93
-    assert refresh_claims.least_share("p1", 0.05, 5000) is None
-    assert refresh_claims.least_share("mixed:1", 0.5, 5000) == 0.97
-    assert refresh_claims.least_share("uniform", 0.5, pages) is None
+    pages = claims.TABLED_PAGES
+    assert claims.least_share("p1", 0.05, pages) == 0.93
+    assert claims.least_share("p1", 0.05, 5000) is None
+    assert claims.least_share("mixed:1", 0.5, 5000) == 0.97
+    assert claims.least_share("uniform", 0.5, pages) is None

@@ -8,15 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab import refresh_rates, refresh_rules, refresh_world
-from lab.refresh_copies import Copies, Visit
-from lab.refresh_known import analytic
-from lab.refresh_rates import Estimator, Known
-from lab.refresh_rules import NAMES, TICK, Indexed, Random, Scheduled, View, rule
-from lab.refresh_sim import simulate
-from lab.refresh_world import COMPUTED, DAYS, World, of_events
-from refresh import change
-from refresh.policy import Policy
+from xyro.lab.refresh import rates as refresh_rates
+from xyro.lab.refresh import rules
+from xyro.lab.refresh import world as refresh_world
+from xyro.lab.refresh.copies import Copies, Visit
+from xyro.lab.refresh.known import analytic
+from xyro.lab.refresh.rates import Estimator, Known
+from xyro.lab.refresh.rules import NAMES, TICK, Indexed, Random, Scheduled, View, rule
+from xyro.lab.refresh.sim import simulate
+from xyro.lab.refresh.world import COMPUTED, DAYS, World, of_events
+from xyro.refresh import change
+from xyro.refresh.policy import Policy
 
 DAY = 86_400
 
@@ -163,27 +165,25 @@ def test_every_rule_chooses_pages_once_and_at_most_as_many_as_asked():
 
 
 def test_nutch_shrinks_after_a_change_and_grows_without():
-    interval, early = refresh_rules.nutch(
-        np.array([10.0, 10.0, 360.0, 0.25]), np.zeros(4), np.array([1, 0, 0, 1], bool)
-    )
+    interval, early = rules.nutch(np.array([10.0, 10.0, 360.0, 0.25]), np.zeros(4), np.array([1, 0, 0, 1], bool))
     assert interval.tolist() == pytest.approx([8.0, 14.0, 365.0, TICK / DAY])
     assert not early.any()
 
 
 def test_nutch_as_shipped_waits_as_long_as_the_last_change_is_ago():
     since, changed = np.array([0.0, 100.0]), np.array([True, False])
-    interval, early = refresh_rules.nutch_shipped(np.array([10.0, 10.0]), since, changed)
+    interval, early = rules.nutch_shipped(np.array([10.0, 10.0]), since, changed)
     assert interval.tolist() == pytest.approx([8.0, 100.0])
     assert early.tolist() == pytest.approx([0.0, 30.0])
 
 
 def test_stormcrawler_goes_half_way_to_an_hour():
-    interval, _ = refresh_rules.stormcrawler(np.array([2.0, 2.0, 13.0]), np.zeros(3), np.array([1, 0, 0], bool))
+    interval, _ = rules.stormcrawler(np.array([2.0, 2.0, 13.0]), np.zeros(3), np.array([1, 0, 0], bool))
     assert interval.tolist() == pytest.approx([1.0 + 1.0 / 48.0, 3.0, 14.0])
 
 
 def test_a_schedule_reads_what_is_due_and_the_most_overdue_first():
-    schedule = Scheduled(np.array([0.0, 2.0, 4.0, 40.0]), 30.0, refresh_rules.nutch_shipped)
+    schedule = Scheduled(np.array([0.0, 2.0, 4.0, 40.0]), 30.0, rules.nutch_shipped)
     assert sorted(schedule.choose(view(4, 35.0), 9).tolist()) == [0, 1, 2]
     assert sorted(schedule.choose(view(4, 35.0), 2).tolist()) == [0, 1]
     assert schedule.choose(view(3, 10.0), 9).tolist() == []
@@ -193,7 +193,7 @@ def test_a_schedule_reads_what_is_due_and_the_most_overdue_first():
 
 
 def test_a_relative_schedule_reads_the_latest_for_its_interval_due_or_not():
-    schedule = Scheduled(np.zeros(2), 8.0, refresh_rules.nutch, relative=True)
+    schedule = Scheduled(np.zeros(2), 8.0, rules.nutch, relative=True)
     schedule.learn(np.array([0]), 0.0, np.array([True]))  # 6.4 days; the other 8
     assert schedule.choose(view(2, 1.0), 1).tolist() == [0]
 

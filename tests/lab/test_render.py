@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 from lxml import etree
 
-from lab.places import Doc
-from lab.render import render
-from lab.shape import DAY, ORIGIN
-from lab.web import Web
+from xyro.lab.web.places import Doc
+from xyro.lab.web.render import render
+from xyro.lab.web.shape import DAY, ORIGIN
+from xyro.lab.web.web import Web
 
 T = ORIGIN + 20 * DAY
 DIGEST = """
 import sys
 from hashlib import md5
-from lab.render import render
-from lab.web import Web
+from xyro.lab.web.render import render
+from xyro.lab.web.web import Web
 web = Web(seed=int(sys.argv[1]), pages=200, hosts=2, drift=.5)
 print(md5(b"".join(render(web, p, float(sys.argv[2])).body for p in range(200))).hexdigest())
 """

@@ -9,14 +9,14 @@ import socket
 import aiohttp
 import pytest
 
-from lab.child import Running
-from lab.places import Doc, address_of
-from lab.render import render
-from lab.server import WebServer, main, parse, running
-from lab.shape import DAY, ORIGIN, SETTINGS, TOLD
-from lab.web import Web
-from wire.clock import ManualClock
-from wire.errors import MachineError
+from xyro.lab.child import Running
+from xyro.lab.web.places import Doc, address_of
+from xyro.lab.web.render import render
+from xyro.lab.web.server import WebServer, main, parse, running
+from xyro.lab.web.shape import DAY, ORIGIN, SETTINGS, TOLD
+from xyro.lab.web.web import Web
+from xyro.wire.clock import ManualClock
+from xyro.wire.errors import MachineError
 
 T = ORIGIN + 20 * DAY
 

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 import pytest
 
-from lab.speed import (
+from xyro.lab.speed.measures import (
     Lag,
     Sampler,
     cpu_seconds,
@@ -21,7 +21,7 @@ from lab.speed import (
     spread,
     thread_seconds,
 )
-from wire.clock import SystemClock
+from xyro.wire.clock import SystemClock
 
 
 def burn(seconds):

@@ -10,11 +10,11 @@ import pytest
 from aiohttp.abc import AbstractResolver
 from lxml import etree
 
-from lab.places import Doc
-from lab.server import WebServer
-from lab.shape import DAY, ORIGIN
-from lab.web import Web
-from wire.clock import ManualClock
+from xyro.lab.web.places import Doc
+from xyro.lab.web.server import WebServer
+from xyro.lab.web.shape import DAY, ORIGIN
+from xyro.lab.web.web import Web
+from xyro.wire.clock import ManualClock
 
 T = ORIGIN + 15 * DAY
 SKIP = (".png", ".zip", ".jpg", ".pdf")

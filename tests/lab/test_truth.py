@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from lab.graph import NOFOLLOW
-from lab.places import Doc
-from lab.shape import DAY, ORIGIN
-from lab.truth import distinct, truth
-from lab.web import Web
-from wire.errors import InputError
+from xyro.lab.web.graph import NOFOLLOW
+from xyro.lab.web.places import Doc
+from xyro.lab.web.shape import DAY, ORIGIN
+from xyro.lab.web.truth import distinct, truth
+from xyro.lab.web.web import Web
+from xyro.wire.errors import InputError
 
 T = ORIGIN + 10 * DAY
 

@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lab.server import running
-from lab.zoo import CASES, HUB, Zoo, address_of
-from lab.zoo_bodies import bomb
-from lab.zoo_framing import raw
-from wire.errors import MachineError
 from xyro.failures import POLICIES
+from xyro.lab.web.server import running
+from xyro.lab.zoo.bodies import bomb
+from xyro.lab.zoo.framing import raw
+from xyro.lab.zoo.zoo_server import CASES, HUB, Zoo, address_of
+from xyro.wire.errors import MachineError
 
 CAP = 1_000_000
 """bytes that the tests read of an endless answer"""
@@ -219,7 +219,7 @@ def test_raw_sends_exactly_what_it_is_given():
 
 def test_the_zoo_runs_as_a_child_and_writes_its_table(tmp_path):
     table = tmp_path / "zoo.json"
-    with running("lab.zoo", table=table) as child:
+    with running("xyro.lab.zoo.zoo_server", table=table) as child:
         assert child.entry == f"http://{HUB}:{child.port}/"
         rows = json.loads(table.read_text())
         assert [row["name"] for row in rows] == [case.name for case in CASES]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from loader.intake import Intake
-from wire.messages import Kind, LoadReport, XmlPage
+from xyro.loader.intake import Intake
+from xyro.wire.messages import Kind, LoadReport, XmlPage
 
 NOW = 1_700_000_000.0
 

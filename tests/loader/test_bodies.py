@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from loader.bodies import Bodies
-from loader.library import NOTHING, Known
+from xyro.loader.bodies import Bodies
+from xyro.loader.library import NOTHING, Known
 
 
 class Shelves:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from loader.catalog import Catalog
-from loader.needs import STAND_INS, Shelf, Supply
-from loader.parse import Limits, read
-from loader.validate import Validator
-from loader.xlinks import Found, XmlLinks
-from wire.errors import InputError
-from wire.messages import Verdict
+from xyro.loader.catalog import Catalog
+from xyro.loader.needs import STAND_INS, Shelf, Supply
+from xyro.loader.parse import Limits, read
+from xyro.loader.validate import Validator
+from xyro.loader.xlinks import Found, XmlLinks
+from xyro.wire.errors import InputError
+from xyro.wire.messages import Verdict
 
 HEAD = '<catalog xmlns="urn:oasis:names:tc:entity:xmlns:xml:catalog">'
 URL = "http://h.test/d/doc.xml"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.dates import feed_time, w3c_time
+from xyro.loader.dates import feed_time, w3c_time
 
 NOON = datetime(2023, 7, 2, 12, 0, 5, tzinfo=UTC).timestamp()
 MIDNIGHT = datetime(2023, 7, 3, tzinfo=UTC).timestamp()

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.dates import feed_time
-from wire.messages import LINK_EXTERNAL, LINK_HINT, LinkKind, LoadReport, LoadState
+from xyro.loader.dates import feed_time
+from xyro.wire.messages import LINK_EXTERNAL, LINK_HINT, LinkKind, LoadReport, LoadState
 
 Load = Callable[..., LoadReport]
 T1 = datetime(2023, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp()

@@ -85,8 +85,8 @@ def limit_memory() -> None:
 
 
 def main() -> None:
-    from loader.intake import Intake
-    from wire.messages import Kind, LoadReport, LoadState, XmlPage
+    from xyro.loader.intake import Intake
+    from xyro.wire.messages import Kind, LoadReport, LoadState, XmlPage
 
     def load(
         body: bytes, kind: Kind = Kind.XML, intake: Intake | None = None, name: str = "doc.xml"

@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 
-from loader.catalog import Catalog
-from loader.judge_process import JudgeProcess
-from loader.needs import STAND_INS, Shelf, Supply
-from loader.parse import Limits, XmlFault, pieces, read
-from loader.validate import Judged, Validator
-from loader.xlinks import Found, XmlLinks
-from wire.messages import Verdict
+from xyro.loader.catalog import Catalog
+from xyro.loader.judge_process import JudgeProcess
+from xyro.loader.needs import STAND_INS, Shelf, Supply
+from xyro.loader.parse import Limits, XmlFault, pieces, read
+from xyro.loader.validate import Judged, Validator
+from xyro.loader.xlinks import Found, XmlLinks
+from xyro.wire.messages import Verdict
 
 URL, D = "http://h.test/d/doc.xml", "http://h.test/d/"
 XSD_HEAD = b'<s:schema xmlns:s="http://www.w3.org/2001/XMLSchema">'

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from loader.intake import TROUBLES, Intake
-from loader.parse import FAULTS, Limits
-from wire.messages import Kind, LinkKind, LoadReport, LoadState, XmlPage
+from xyro.loader.intake import TROUBLES, Intake
+from xyro.loader.parse import FAULTS, Limits
+from xyro.wire.messages import Kind, LinkKind, LoadReport, LoadState, XmlPage
 
 Page = Callable[..., XmlPage]
 D = "http://h.test/d/"

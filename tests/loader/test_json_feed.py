@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loader.intake import Intake
-from wire.messages import LINK_EXTERNAL, LINK_HINT, Kind, LinkKind, LoadReport, LoadState, XmlPage
+from xyro.loader.intake import Intake
+from xyro.wire.messages import LINK_EXTERNAL, LINK_HINT, Kind, LinkKind, LoadReport, LoadState, XmlPage
 
 Load = Callable[..., LoadReport]
 H = "http://h.test/"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from loader.judge_child import Judge, _tried
+from xyro.loader.judge_child import Judge, _tried
 
 
 class Narrow(Judge):

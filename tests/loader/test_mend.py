@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.intake import Intake
-from loader.mend import mended
-from wire.messages import Kind, LoadReport, LoadState, XmlPage
+from xyro.loader.intake import Intake
+from xyro.loader.mend import mended
+from xyro.wire.messages import Kind, LoadReport, LoadState, XmlPage
 
 BASE = "http://h.test/blog/"
 SLIP = "<title>a\x0bb</title>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loader.modules import not_alone
+from xyro.loader.modules import not_alone
 
 MISSING = "http://h.test/missing.mod"
 PART = b'<!ENTITY % m SYSTEM "missing.mod">'

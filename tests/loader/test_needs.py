@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.needs import NOTHING, STAND_INS, Shelf, ShelfPart, Supply
-from loader.parse import Limits, XmlFault, pieces, read
-from loader.xlinks import Found, XmlLinks
+from xyro.loader.needs import NOTHING, STAND_INS, Shelf, ShelfPart, Supply
+from xyro.loader.parse import Limits, XmlFault, pieces, read
+from xyro.loader.xlinks import Found, XmlLinks
 
 URL = "http://h.test/d/doc.xml"
 D = "http://h.test/d/"

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from loader.intake import Intake
-from wire.messages import Kind, LoadReport, LoadState, XmlPage
+from xyro.loader.intake import Intake
+from xyro.wire.messages import Kind, LoadReport, LoadState, XmlPage
 
 LEAK = "http://leak.test/"
 SECRET = f'<a xmlns="http://www.w3.org/1999/xhtml" href="{LEAK}"/>'

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.outline import pseudo_attributes
+from xyro.loader.outline import pseudo_attributes
 
 PLAIN = re.compile(r"""([\w.:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 """the same without a care for time"""

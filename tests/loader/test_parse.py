@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.needs import NOTHING, ShelfPart
-from loader.parse import FAULTS, PIECE, Attributes, Limits, XmlFault, pieces, read
+from xyro.loader.needs import NOTHING, ShelfPart
+from xyro.loader.parse import FAULTS, PIECE, Attributes, Limits, XmlFault, pieces, read
 
 XML = '<?xml version="1.0"?><r a="1" xml:base="b/">é&lt;<k b="2">x</k>t<!-- c --> u<e/><![CDATA[<&]]></r>\n'
 EVENTS = [

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.dates import w3c_time
-from loader.sitemaps import MAX_ENTRIES, folder_of
-from wire.messages import LINK_EXTERNAL, LINK_HINT, LinkKind, LoadReport, LoadState
+from xyro.loader.dates import w3c_time
+from xyro.loader.sitemaps import MAX_ENTRIES, folder_of
+from xyro.wire.messages import LINK_EXTERNAL, LINK_HINT, LinkKind, LoadReport, LoadState
 
 Load = Callable[..., LoadReport]
 NS = "http://www.sitemaps.org/schemas/sitemap/0.9"

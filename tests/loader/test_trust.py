@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.trust import Trust
+from xyro.loader.trust import Trust
 
 
 def tried(trust: Trust, key: str, dies: bool) -> bool:

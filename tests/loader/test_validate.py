@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from loader.needs import STAND_INS, Shelf, Supply
-from loader.parse import Limits, pieces, read
-from loader.validate import Judged, Validator
-from loader.xlinks import Found, XmlLinks
-from wire.messages import Verdict
+from xyro.loader.needs import STAND_INS, Shelf, Supply
+from xyro.loader.parse import Limits, pieces, read
+from xyro.loader.validate import Judged, Validator
+from xyro.loader.xlinks import Found, XmlLinks
+from xyro.wire.messages import Verdict
 
 URL, D = "http://h.test/d/doc.xml", "http://h.test/d/"
 DTD = b"""<!ENTITY % more SYSTEM "more.mod"> %more; <!ENTITY copy "&#169;"><!ENTITY both "<b/>">

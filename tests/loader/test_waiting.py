@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from loader.waiting import TABLE, Event, State, Waiting
+from xyro.loader.waiting import TABLE, Event, State, Waiting
 
 PARTS = st.sampled_from("pqrst")
 

@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 import pytest
 
-from loader.intake import Intake, Resumed, Told
-from loader.keep import FORMATS, OFF
-from loader.library import Known
-from loader.parse import Limits
-from loader.validate import Validator
-from wire.messages import Document, Kind, LoadReport, LoadState, Verdict, XmlPage
+from xyro.loader.intake import Intake, Resumed, Told
+from xyro.loader.keep import FORMATS, OFF
+from xyro.loader.library import Known
+from xyro.loader.parse import Limits
+from xyro.loader.validate import Validator
+from xyro.wire.messages import Document, Kind, LoadReport, LoadState, Verdict, XmlPage
 
 Page = Callable[..., XmlPage]
 D = "http://h.test/d/"

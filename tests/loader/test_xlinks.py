@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.xlinks import Found
-from wire.messages import LINK_EXTERNAL, LINK_HINT, LINK_NOFOLLOW, MAX_LINKS, LinkKind, LoadReport, LoadState
+from xyro.loader.xlinks import Found
+from xyro.wire.messages import LINK_EXTERNAL, LINK_HINT, LINK_NOFOLLOW, MAX_LINKS, LinkKind, LoadReport, LoadState
 
 Load = Callable[..., LoadReport]
 XHTML = '<html xmlns="http://www.w3.org/1999/xhtml">{}</html>'

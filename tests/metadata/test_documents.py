@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metadata import keys, rows
-from metadata.documents import COMPARED, DAY, Archive, Documents, changed_bytes, digest_of
-from metadata.manager import Partition, create
-from metadata.store import MemoryStore
-from tests.crawl.rig import in_memory_partition
-from wire.errors import MachineError
-from wire.messages import Document, Kind, Verdict
+from tests.frontier.rig import in_memory_partition
+from xyro.metadata import keys, rows
+from xyro.metadata.documents import COMPARED, DAY, Archive, Documents, changed_bytes, digest_of
+from xyro.metadata.manager import Partition, create
+from xyro.metadata.store import MemoryStore
+from xyro.wire.errors import MachineError
+from xyro.wire.messages import Document, Kind, Verdict
 
 BODIES = [b"", b"<a/>", b"<a>1</a>", b"<a>2</a>"]
 

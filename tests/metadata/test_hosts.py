@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from metadata import hosts as module
-from metadata import keys, rows
-from metadata.hosts import Hosts
-from metadata.rows import HostRow
+from xyro.metadata import hosts as module
+from xyro.metadata import keys, rows
+from xyro.metadata.hosts import Hosts
+from xyro.metadata.rows import HostRow
 
 
 def test_numbers_are_dense_and_stay():

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
-from metadata.hot import Columns, reserve, text_of, type_of
-from wire.errors import InputError, MachineError
+from xyro.metadata.hot import Columns, reserve, text_of, type_of
+from xyro.wire.errors import InputError, MachineError
 
 SPEC = {"cash": "i8", "flow": "f4", "due": ">u4", "state": "u1", "flags": "u2"}
 NAMES = sorted(SPEC)

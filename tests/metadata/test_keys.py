@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metadata import keys
-from wire.errors import MachineError
+from xyro.metadata import keys
+from xyro.wire.errors import MachineError
 
 NUMBERS = [layout for layout in keys.LAYOUTS if isinstance(layout, keys.NumberKey)]
 

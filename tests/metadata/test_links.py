@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from metadata import links
-from wire.errors import InputError, MachineError
-from wire.messages import MAX_LINKS
+from xyro.metadata import links
+from xyro.wire.errors import InputError, MachineError
+from xyro.wire.messages import MAX_LINKS
 
 NONE_HERE = np.empty(0, np.uint32)
 NONE_ELSEWHERE = np.empty(0, np.uint64)

@@ -7,15 +7,15 @@ import shutil
 import numpy as np
 import pytest
 
-from metadata import keys, rows
-from metadata import snapshot as snapshots
-from metadata.manager import Partition, create, new_seed
-from metadata.rows import RefreshRow
-from metadata.snapshot import Step
-from metadata.states import LEASED, NAMED, WANTED, State
-from metadata.store import Store
-from tests.crawl.rig import copied, dump
-from wire.errors import InputError, MachineError
+from tests.frontier.rig import copied, dump
+from xyro.metadata import keys, rows
+from xyro.metadata import snapshot as snapshots
+from xyro.metadata.manager import Partition, create, new_seed
+from xyro.metadata.rows import RefreshRow
+from xyro.metadata.snapshot import Step
+from xyro.metadata.states import LEASED, NAMED, WANTED, State
+from xyro.metadata.store import Store
+from xyro.wire.errors import InputError, MachineError
 
 
 @pytest.fixture

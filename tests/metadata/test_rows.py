@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metadata import rows
-from wire.errors import InputError, MachineError
-from wire.messages import Kind, Priority, Verdict
+from xyro.metadata import rows
+from xyro.wire.errors import InputError, MachineError
+from xyro.wire.messages import Kind, Priority, Verdict
 
 INTS = st.integers(0, 2**63 - 1)
 FLOATS = st.floats(allow_nan=False)

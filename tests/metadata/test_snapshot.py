@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metadata import snapshot
-from metadata.hot import Columns
-from metadata.snapshot import Step, load_snapshot, oldest_snapshot, write_snapshot
-from metadata.table import MISSING, FingerprintTable
-from wire.errors import InputError, MachineError
+from xyro.metadata import snapshot
+from xyro.metadata.hot import Columns
+from xyro.metadata.snapshot import Step, load_snapshot, oldest_snapshot, write_snapshot
+from xyro.metadata.table import MISSING, FingerprintTable
+from xyro.wire.errors import InputError, MachineError
 
 ROOT = Path(__file__).parents[2]
 SPEC = {"cash": "i8", "state": "u1"}

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metadata.store import MemoryStore, Store, create_directory
-from wire.errors import InputError, MachineError
+from xyro.metadata.store import MemoryStore, Store, create_directory
+from xyro.wire.errors import InputError, MachineError
 
 ROOT = Path(__file__).parents[2]
 KEYS = st.binary(max_size=3) | st.sampled_from([b"a", b"ab", b"a\xff", b"a\xff\xff", b"b", b"\xff", b"\xff\xff", b""])

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metadata import keys, urlmap
-from metadata.table import FingerprintTable
-from metadata.urlmap import ABSENT, UrlMap
+from xyro.metadata import keys, urlmap
+from xyro.metadata.table import FingerprintTable
+from xyro.metadata.urlmap import ABSENT, UrlMap
 
 
 class Disk:

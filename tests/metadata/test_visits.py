@@ -8,11 +8,11 @@ import time
 import msgspec
 import pytest
 
-from metadata.rows import RefreshRow
-from metadata.states import State
-from metadata.visits import DAY, Spend, http_date, judge, next_row, with_fault
-from wire.messages import Kind, PageReport, Priority
 from xyro.failures import POLICIES
+from xyro.metadata.rows import RefreshRow
+from xyro.metadata.states import State
+from xyro.metadata.visits import DAY, Spend, http_date, judge, next_row, with_fault
+from xyro.wire.messages import Kind, PageReport, Priority
 
 NOW = 1_700_000_000.0
 OLD, NEW = b"o" * 16, b"n" * 16

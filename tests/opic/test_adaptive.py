@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opic import fast, names, simulate
-from opic.adaptive import HORIZON, LADDER, LIMIT, Adaptive, Contest, Forecasts, Sampled
-from opic.cash import UNIT
-from opic.choose import Sweep
-from opic.graph import standard
-from opic.importance import TICKS, normalise
-from opic.pagerank import pagerank
-from opic.simulate import World, errors, states
-from opic.windows import FixedWindow, Interpolation, Static, VariableWindow
+from xyro.opic import fast, names, simulate
+from xyro.opic.adaptive import HORIZON, LADDER, LIMIT, Adaptive, Contest, Forecasts, Sampled
+from xyro.opic.cash import UNIT
+from xyro.opic.choose import Sweep
+from xyro.opic.graph import standard
+from xyro.opic.importance import TICKS, normalise
+from xyro.opic.pagerank import pagerank
+from xyro.opic.simulate import World, errors, states
+from xyro.opic.windows import FixedWindow, Interpolation, Static, VariableWindow
 
 
 def steady(policy, rates, turns, seed=1):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opic.cash import LINK, UNIT, Tolls, VirtualPage, credit, seeds_of, shares, teleport
+from xyro.opic.cash import LINK, UNIT, Tolls, VirtualPage, credit, seeds_of, shares, teleport
 
 pages = st.lists(st.tuples(st.integers(0, 2**62), st.integers(0, 40), st.integers(0, 2**64 - 1)), max_size=30)
 

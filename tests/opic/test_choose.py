@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opic import fast, names
-from opic.buckets import Buckets, Levels
-from opic.cash import UNIT
-from opic.choose import Cycle, Greedy, Held, Random, Sweep, afford
-from opic.graph import standard
-from opic.names import CRAWLED
-from opic.simulate import World, advance
+from xyro.opic import fast, names
+from xyro.opic.buckets import Buckets, Levels
+from xyro.opic.cash import UNIT
+from xyro.opic.choose import Cycle, Greedy, Held, Random, Sweep, afford
+from xyro.opic.graph import standard
+from xyro.opic.names import CRAWLED
+from xyro.opic.simulate import World, advance
 
 cash_of = st.lists(st.integers(0, 2**40), min_size=1, max_size=80)
 

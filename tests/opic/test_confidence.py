@@ -7,26 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab import opic_confidence as lab
-from opic import simulate
-from opic.cash import UNIT
-from opic.choose import Random
-from opic.confidence import (
-    FARTHEST,
-    LAWS,
-    Law,
-    condition,
-    convergence,
-    error_bound,
-    interval,
-    residual,
-    trend,
-)
-from opic.graph import cycle, from_links, standard, star
-from opic.importance import normalise
-from opic.pagerank import fixpoint, pagerank, push, to_virtual_by_small_edges
-from opic.simulate import World
-from opic.windows import FixedWindow, Interpolation, Static
+from xyro.lab.opic import confidence as lab
+from xyro.opic import simulate
+from xyro.opic.cash import UNIT
+from xyro.opic.choose import Random
+from xyro.opic.confidence import FARTHEST, LAWS, Law, condition, convergence, error_bound, interval, residual, trend
+from xyro.opic.graph import cycle, from_links, standard, star
+from xyro.opic.importance import normalise
+from xyro.opic.pagerank import fixpoint, pagerank, push, to_virtual_by_small_edges
+from xyro.opic.simulate import World
+from xyro.opic.windows import FixedWindow, Interpolation, Static
 
 
 def a_graph(seed: int, n: int = 30):

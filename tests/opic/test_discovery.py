@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opic.cash import UNIT
-from opic.discovery import Discovery
-from opic.graph import from_links, power_law
-from opic.importance import Window, normalise
-from opic.pagerank import pagerank
-from opic.simulate import errors, spearman
+from xyro.opic.cash import UNIT
+from xyro.opic.discovery import Discovery
+from xyro.opic.graph import from_links, power_law
+from xyro.opic.importance import Window, normalise
+from xyro.opic.pagerank import pagerank
+from xyro.opic.simulate import errors, spearman
 
 
 def web(n, seed):

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from opic import fast, simulate
-from opic.buckets import Buckets
-from opic.cash import UNIT
-from opic.choose import Cycle, Greedy, Random, Sweep
-from opic.graph import cycle, from_lists, standard, star, tiny
-from opic.pagerank import pagerank
-from opic.simulate import World, in_rounds, run
-from opic.windows import FixedWindow, Interpolation, Static, VariableWindow
+from xyro.opic import fast, simulate
+from xyro.opic.buckets import Buckets
+from xyro.opic.cash import UNIT
+from xyro.opic.choose import Cycle, Greedy, Random, Sweep
+from xyro.opic.graph import cycle, from_lists, standard, star, tiny
+from xyro.opic.pagerank import pagerank
+from xyro.opic.simulate import World, in_rounds, run
+from xyro.opic.windows import FixedWindow, Interpolation, Static, VariableWindow
 
 GRAPHS = {
     "standard": standard(300, np.random.default_rng(1)),

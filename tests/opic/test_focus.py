@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opic.cash import UNIT, VirtualPage
-from opic.focus import CLASSES, EQUAL, FocusedPage, Terms, weights_of
+from xyro.opic.cash import UNIT, VirtualPage
+from xyro.opic.focus import CLASSES, EQUAL, FocusedPage, Terms, weights_of
 
 WEIGHTS = st.lists(st.integers(0, 12), min_size=CLASSES, max_size=CLASSES).filter(any)
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from opic import fast, simulate
-from opic.cash import LINK, UNIT, Tolls
-from opic.choose import Sweep
-from opic.focus import EQUAL, Terms, weights_of
-from opic.focus_world import FocusWorld, flows, internal_links
-from opic.graph import Graph, from_lists, standard, tiny
-from opic.pagerank import fixpoint, pagerank, to_virtual, to_virtual_by_small_edges
+from xyro.opic import fast, simulate
+from xyro.opic.cash import LINK, UNIT, Tolls
+from xyro.opic.choose import Sweep
+from xyro.opic.focus import EQUAL, Terms, weights_of
+from xyro.opic.focus_world import FocusWorld, flows, internal_links
+from xyro.opic.graph import Graph, from_lists, standard, tiny
+from xyro.opic.pagerank import fixpoint, pagerank, to_virtual, to_virtual_by_small_edges
 
 FINE = UNIT << 24
 """cash of a page where 1e-8 is asked for"""

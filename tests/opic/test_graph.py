@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opic.graph import Graph, complete, cycle, from_links, from_lists, path, power_law, standard, star, tiny
+from xyro.opic.graph import Graph, complete, cycle, from_links, from_lists, path, power_law, standard, star, tiny
 
 links = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=60)
 

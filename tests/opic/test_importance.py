@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opic.cash import UNIT
-from opic.importance import (
+from xyro.opic.cash import UNIT
+from xyro.opic.importance import (
     TICKS,
     Clock,
     NewPages,

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opic import matrix
-from opic.graph import from_links, standard, tiny
-from opic.matrix import Matrix, from_rows, mean_of_children, of_graph, reversed_graph
-from opic.offline import Effort, interest, pageranks
-from opic.pagerank import pagerank
+from xyro.opic import matrix
+from xyro.opic.graph import from_links, standard, tiny
+from xyro.opic.matrix import Matrix, from_rows, mean_of_children, of_graph, reversed_graph
+from xyro.opic.offline import Effort, interest, pageranks
+from xyro.opic.pagerank import pagerank
 
 links = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=60)
 ENGINES = ["numba", "numpy"]

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opic.graph import cycle, from_links, from_lists, standard, star, tiny
-from opic.matrix import mean_of_children, of_graph, reversed_graph
-from opic.offline import Effort, interest, pageranks, solve
-from opic.pagerank import pagerank
+from xyro.opic.graph import cycle, from_links, from_lists, standard, star, tiny
+from xyro.opic.matrix import mean_of_children, of_graph, reversed_graph
+from xyro.opic.offline import Effort, interest, pageranks, solve
+from xyro.opic.pagerank import pagerank
 
 links = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=60)
 ENGINES = [(engine, method) for engine in ("numba", "numpy") for method in ("jacobi", "gauss-seidel")]

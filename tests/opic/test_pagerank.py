@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opic.graph import Graph, complete, cycle, from_lists, standard, star, tiny
-from opic.pagerank import fixpoint, pagerank, to_virtual, to_virtual_by_small_edges
+from xyro.opic.graph import Graph, complete, cycle, from_lists, standard, star, tiny
+from xyro.opic.pagerank import fixpoint, pagerank, to_virtual, to_virtual_by_small_edges
 
 CNR = Path(__file__).parents[3] / "shared" / "data" / "cnr-2000.npz"
 

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opic import rank_both
-from opic.graph import from_links, standard
-from opic.matrix import from_rows, mean_of_children, of_graph, reversed_graph
-from opic.offline import Effort, interest
-from opic.pagerank import pagerank
-from opic.rank_both import both
+from xyro.opic import rank_both
+from xyro.opic.graph import from_links, standard
+from xyro.opic.matrix import from_rows, mean_of_children, of_graph, reversed_graph
+from xyro.opic.offline import Effort, interest
+from xyro.opic.pagerank import pagerank
+from xyro.opic.rank_both import both
 
 links = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=60)
 ENGINES = ["numba", "numpy"]
@@ -43,7 +43,7 @@ def test_any_graph_against_dense_linear_algebra(engine, reading, pairs, target):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("reading", INVERSE)
 def test_weighted_links_in_small_slices(engine, reading, monkeypatch):
-    monkeypatch.setattr("opic.rank_numpy.SLICE", 7)
+    monkeypatch.setattr("xyro.opic.rank_numpy.SLICE", 7)
     monkeypatch.setattr(rank_both, "CHUNK", 5)
     graph, targets = standard(60, np.random.default_rng(3)), np.arange(60.0) % 4
     weights = np.random.default_rng(4).integers(1, 5, graph.m).astype(float)

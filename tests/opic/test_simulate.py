@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opic.buckets import Buckets, Levels
-from opic.cash import DAMPING, UNIT
-from opic.choose import Cycle, Greedy, Random, Sweep
-from opic.graph import complete, cycle, from_links, from_lists, standard, star, tiny
-from opic.importance import normalise
-from opic.pagerank import fixpoint, pagerank, to_virtual
-from opic.simulate import World, errors, run, spearman
-from opic.windows import Interpolation, Static
+from xyro.opic.buckets import Buckets, Levels
+from xyro.opic.cash import DAMPING, UNIT
+from xyro.opic.choose import Cycle, Greedy, Random, Sweep
+from xyro.opic.graph import complete, cycle, from_links, from_lists, standard, star, tiny
+from xyro.opic.importance import normalise
+from xyro.opic.pagerank import fixpoint, pagerank, to_virtual
+from xyro.opic.simulate import World, errors, run, spearman
+from xyro.opic.windows import Interpolation, Static
 
 links = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=40)
 groups = st.lists(st.lists(st.integers(0, 7), min_size=1, max_size=8, unique=True), max_size=30)

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opic.cash import UNIT, seeds_of, shares
-from opic.graph import standard
-from opic.importance import TICKS
-from opic.pagerank import pagerank
-from opic.simulate import World
-from opic.sites import Edges, Inflow, carried, site_rank
+from xyro.opic.cash import UNIT, seeds_of, shares
+from xyro.opic.graph import standard
+from xyro.opic.importance import TICKS
+from xyro.opic.pagerank import pagerank
+from xyro.opic.simulate import World
+from xyro.opic.sites import Edges, Inflow, carried, site_rank
 
 
 def ints(*numbers):

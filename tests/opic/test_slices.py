@@ -5,11 +5,11 @@ import struct
 import numpy as np
 import pytest
 
-from opic.graph import cycle, from_lists, path, standard, star, tiny
-from opic.matrix import of_graph
-from opic.offline import Effort, pageranks
-from opic.pagerank import pagerank
-from opic.slices import Values, chaotic, pack, synchronous, unpack, workers
+from xyro.opic.graph import cycle, from_lists, path, standard, star, tiny
+from xyro.opic.matrix import of_graph
+from xyro.opic.offline import Effort, pageranks
+from xyro.opic.pagerank import pagerank
+from xyro.opic.slices import Values, chaotic, pack, synchronous, unpack, workers
 
 GRAPHS = {
     "standard": standard(400, np.random.default_rng(1)),

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opic import fast, slots
-from opic.choose import Sweep
-from opic.graph import standard
-from opic.importance import TICKS, WINDOW, normalise
-from opic.pagerank import pagerank
-from opic.simulate import World, errors, states
-from opic.slots import POLICIES, Policy, counted, estimate, push
-from opic.windows import FixedWindow, Slotted, VariableWindow
+from xyro.opic import fast, slots
+from xyro.opic.choose import Sweep
+from xyro.opic.graph import standard
+from xyro.opic.importance import TICKS, WINDOW, normalise
+from xyro.opic.pagerank import pagerank
+from xyro.opic.simulate import World, errors, states
+from xyro.opic.slots import POLICIES, Policy, counted, estimate, push
+from xyro.opic.windows import FixedWindow, Slotted, VariableWindow
 
 measures = st.lists(st.tuples(st.integers(0, 2**20), st.integers(0, 2**18)), max_size=40)
 """(units received, ticks waited)"""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from opic.windows import FixedWindow, Interpolation, Static, VariableWindow
+from xyro.opic.windows import FixedWindow, Interpolation, Static, VariableWindow
 
 RATES = np.array([0.5, 1.0, 1.5])
 N = RATES.size

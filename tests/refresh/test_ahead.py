@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh.ahead import LONGEST, MEAN, REWIND, Ahead
+from xyro.refresh.ahead import LONGEST, MEAN, REWIND, Ahead
 
 
 def run(weights, reads, at_once):

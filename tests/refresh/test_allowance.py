@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh import allowance
-from refresh.allowance import HOUR, Allowance
+from xyro.refresh import allowance
+from xyro.refresh.allowance import HOUR, Allowance
 
 
 def test_a_full_bucket_at_once_then_its_refill():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh.change import (
+from xyro.refresh.change import (
     DAY,
     DEFAULT_PRIOR,
     Evidence,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh.clusters import Cluster
+from xyro.refresh.clusters import Cluster
 
 
 def test_sums_and_what_each_member_is_dated_by():

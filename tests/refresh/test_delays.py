@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh.delays import BINS, ENOUGH, WHOLE, Delays, Recent, missed_for, told
+from xyro.refresh.delays import BINS, ENOUGH, WHOLE, Delays, Recent, missed_for, told
 
 Seconds = st.floats(0, 1e12)
 

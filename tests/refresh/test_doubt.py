@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh.doubt import SURE, expected_gain, wait
-from refresh.inverse import lost_freshness
-from refresh.policy import Policy, Rules
+from xyro.refresh.doubt import SURE, expected_gain, wait
+from xyro.refresh.inverse import lost_freshness
+from xyro.refresh.policy import Policy, Rules
 
 shapes = st.floats(0.05, 200.0)
 rates = st.floats(1e-4, 50.0)

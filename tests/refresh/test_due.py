@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from refresh.due import DueFolders
+from xyro.refresh.due import DueFolders
 
 LAST = 2**32 - 1
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh.change import DEFAULT_PRIOR, mle, mle_last_modified, update
-from refresh.evidence import (
+from xyro.refresh.change import DEFAULT_PRIOR, mle, mle_last_modified, update
+from xyro.refresh.evidence import (
     VISITS,
     by_bits,
     by_dates,

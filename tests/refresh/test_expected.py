@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh.expected import DAY, NODES, Expected, Held, belief
+from xyro.refresh.expected import DAY, NODES, Expected, Held, belief
 
 NOW = 1.7e9
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh.lags import LEAST, Lags
+from xyro.refresh.lags import LEAST, Lags
 
 
 @given(st.lists(st.floats(LEAST, 1e7), min_size=1, max_size=200), st.sampled_from([0.1, 0.5, 0.9, 1.0]))

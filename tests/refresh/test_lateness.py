@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh.lateness import HOUR, ON_TIME, Late, cost, late
-from refresh.publications import Publication, Publications
-from refresh.subscriptions import Subscriptions
+from xyro.refresh.lateness import HOUR, ON_TIME, Late, cost, late
+from xyro.refresh.publications import Publication, Publications
+from xyro.refresh.subscriptions import Subscriptions
 
 TIMES = st.lists(st.floats(0, 1e6), max_size=20)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh.meter import BLOCK, NOTHING, PARTS, RUN, WINDOW, Blocks, Found, Window, calibrated, found, wilson
+from xyro.refresh.meter import BLOCK, NOTHING, PARTS, RUN, WINDOW, Blocks, Found, Window, calibrated, found, wilson
 
 PAGES = 300
 DAYS, DAY = 60.0, 86_400.0

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh.periodic import (
+from xyro.refresh.periodic import (
     EMPTY,
     MOST_BYTES,
     PERIODS,

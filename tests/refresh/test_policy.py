@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refresh.interval import freshness, omega
-from refresh.inverse import lost_freshness
-from refresh.policy import NAMES, Policy, Rules, multiplier, spent, water_level
+from xyro.refresh.interval import freshness, omega
+from xyro.refresh.inverse import lost_freshness
+from xyro.refresh.policy import NAMES, Policy, Rules, multiplier, spent, water_level
 
 FIVE = np.arange(1.0, 6.0)
 MIXES = [(0.3, 1.0), (0.01, 1.0), (1.0, 0.5), (1e-4, 1.0)]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refresh.interval import freshness
-from refresh.policy import Policy, Rules, multiplier, spent
-from refresh.population import Population
+from xyro.refresh.interval import freshness
+from xyro.refresh.policy import Policy, Rules, multiplier, spent
+from xyro.refresh.population import Population
 
 POLICIES = [Policy(), Policy("mixed", 0.3, 1.0), Policy("freshness"), Policy("kolobov"), Policy("uniform")]
 NUMBERS = st.floats(1e-9, 1e9)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh.change import DEFAULT_PRIOR, SETTLED, Prior, PriorLearner, update_many
+from xyro.refresh.change import DEFAULT_PRIOR, SETTLED, Prior, PriorLearner, update_many
 
 rates = st.floats(1e-9, 1e6)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from refresh.publications import FEW, MOST_WAITING, Publication, Publications, borne_out, hastened
+from xyro.refresh.publications import FEW, MOST_WAITING, Publication, Publications, borne_out, hastened
 
 
 def claim(page, publisher="a", at=0.0, deadline=100.0, **more):

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refresh import scan
-from refresh.interval import freshness
-from refresh.policy import Policy, Rules, multiplier
-from refresh.scan import LATE, Scan, Shut
+from xyro.refresh import scan
+from xyro.refresh.interval import freshness
+from xyro.refresh.policy import Policy, Rules, multiplier
+from xyro.refresh.scan import LATE, Scan, Shut
 
 NOW = 1_700_000_000
 POLICIES = [Policy(), Policy("mixed", 0.3, 1.0), Policy("freshness"), Policy("uniform"), Policy("kolobov")]

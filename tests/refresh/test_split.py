@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh.split import BandwidthMeter, Bursts, Capacity, Controller, Schedule, Turns
+from xyro.refresh.split import BandwidthMeter, Bursts, Capacity, Controller, Schedule, Turns
 
 
 def orders(turns, gamma, frees, host=0):

@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refresh.subscriptions import ATTEMPTS, BACK_OFF, BASE_LEAD, FEW, SLACK, Act, Due, Subscriptions, lead
+from xyro.refresh.subscriptions import ATTEMPTS, BACK_OFF, BASE_LEAD, FEW, SLACK, Act, Due, Subscriptions, lead
 
 DAY = 86_400.0
 

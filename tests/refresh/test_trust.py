@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from refresh.evidence import claimed_outcome, outcome
-from refresh.trust import MEMORY, PRIORS, Source, Trust, plausible
+from xyro.refresh.evidence import claimed_outcome, outcome
+from xyro.refresh.trust import MEMORY, PRIORS, Source, Trust, plausible
 
 NOW = 1_760_000_000.0
 DAY = 86_400.0

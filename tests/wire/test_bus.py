@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.bus import DEFAULT_BOUND, Bus, LocalBus
-from wire.errors import MachineError
-from wire.messages import Ack
+from xyro.wire.bus import DEFAULT_BOUND, Bus, LocalBus
+from xyro.wire.errors import MachineError
+from xyro.wire.messages import Ack
 
 MakeBus = Callable[[Mapping[str, int] | None], Bus]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.clock import Clock, ManualClock, SystemClock
+from xyro.wire.clock import Clock, ManualClock, SystemClock
 
 START = 1_000_000_000.0
 

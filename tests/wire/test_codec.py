@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from wire.codec import MAX_ITEMS, MAX_MESSAGE, TAGS, VERSION, decode, encode
-from wire.errors import CodecError
-from wire.messages import (
+from xyro.wire.codec import MAX_ITEMS, MAX_MESSAGE, TAGS, VERSION, decode, encode
+from xyro.wire.errors import CodecError
+from xyro.wire.messages import (
     MAX_LINKS,
     MAX_NUMBER,
     MAX_URL,

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xxhash import xxh3_64
 
-from wire.urls import (
+from xyro.wire.urls import (
     address_of,
     authority,
     canonical,

@@ -8,8 +8,8 @@ from typing import Any, get_args
 
 import pytest
 
-from wire.errors import CodecError, InputError, MachineError, TheirError, XyroError
-from wire.messages import (
+from xyro.wire.errors import CodecError, InputError, MachineError, TheirError, XyroError
+from xyro.wire.messages import (
     LINK_EXTERNAL,
     LINK_HINT,
     LINK_KIND_MASK,

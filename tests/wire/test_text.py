@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.text import ELLIPSIS, counted, printable
+from xyro.wire.text import ELLIPSIS, counted, printable
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
 

@@ -9,9 +9,9 @@ from ada_url import URL
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from wire.errors import InputError
-from wire.messages import MAX_URL
-from wire.urls import MAX_HREF, canonical, resolve
+from xyro.wire.errors import InputError
+from xyro.wire.messages import MAX_URL
+from xyro.wire.urls import MAX_HREF, canonical, resolve
 
 # --- canonical -----------------------------------------------------------------------------------------------------
 

@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from wire.clock import SystemClock
-from wire.messages import FetchOrder, Priority
 from xyro.answer import Answer
 from xyro.client import Client, Limits
 from xyro.decode import Caps
 from xyro.fetcher import Fetcher
 from xyro.guard import Guard
 from xyro.resolver import Resolver
+from xyro.wire.clock import SystemClock
+from xyro.wire.messages import FetchOrder, Priority
 
 QUICK = Limits(
     connect=2.0,

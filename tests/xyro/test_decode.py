@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.errors import TheirError
 from xyro.decode import MEMBERS, STEP, Caps, Decoder, codings_of
+from xyro.wire.errors import TheirError
 
 TEXT = b"<html>" + b"some text, and more of it. " * 40 + b"</html>"
 

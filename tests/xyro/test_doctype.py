@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.messages import Kind
 from xyro.doctype import is_gzip, kind_of, readable
+from xyro.wire.messages import Kind
 
 U = "http://h.org/"
 

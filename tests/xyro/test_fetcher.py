@@ -14,7 +14,6 @@ from ipaddress import ip_address
 import pytest
 
 from tests.xyro.raw_server import QUICK, Talk, fetched, order, page, reading, says, serving
-from wire.messages import LINK_EXTERNAL, LINK_FOCUSED, Kind, LinkKind, Priority
 from xyro.body import LARGE
 from xyro.client import Limits
 from xyro.decode import Caps
@@ -23,6 +22,7 @@ from xyro.fetcher import ROBOTS_CAPS, SLICE
 from xyro.guard import Guard
 from xyro.headers import DAY, fresh_for, media_type, retry_after, robots_words
 from xyro.links import LinkExtractor
+from xyro.wire.messages import LINK_EXTERNAL, LINK_FOCUSED, Kind, LinkKind, Priority
 
 BODY = b"<html><head><title>t</title></head><body><a href=/one>1</a> <a href='http://127.0.0.9/two'>2</a></body></html>"
 MD5 = hashlib.md5(BODY).digest()
@@ -236,6 +236,7 @@ async def test_suffixes_to_skip_are_not_asked_for() -> None:
         (b"gzip", gzip.compress(b"\0" * 10_000_000), "too-large"),
         (b"gzip, gzip", gzip.compress(gzip.compress(b"\0" * 50_000_000)), "too-large"),
     ],
+    ids=[f"body{number}" for number in range(13)],
 )
 async def test_codings(coding: bytes, body: bytes, error: str) -> None:
     answer = await fetched(says(page(body, b"Content-Encoding: " + coding)))

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.errors import InputError, TheirError
-from wire.urls import canonical, host_of
 from xyro.guard import Guard, is_local_name
+from xyro.wire.errors import InputError, TheirError
+from xyro.wire.urls import canonical, host_of
 
 DENIED = (
     *(

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wire.messages import LINK_EXTERNAL, LINK_HINT, LINK_NOFOLLOW, MAX_LINKS, LinkKind
 from xyro import links as module
 from xyro import scan
 from xyro.charset import codec_for, codec_of
 from xyro.hrefs import ENTRY, MOST_CHARACTERS, refresh_target
 from xyro.links import Found, HrefCache, LinkExtractor
+from xyro.wire.messages import LINK_EXTERNAL, LINK_HINT, LINK_NOFOLLOW, MAX_LINKS, LinkKind
 
 PAGE = "http://example.org/docs/page.html"
 

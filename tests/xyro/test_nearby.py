@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.xyro.test_links import FRAGMENTS, HARD, PAGE
-from wire.messages import LINK_FOCUSED
 from xyro.links import Found, LinkExtractor
 from xyro.nearby import AROUND
+from xyro.wire.messages import LINK_FOCUSED
 
 WORDS = frozenset({"news", "straße".casefold(), "новости"})
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wire.messages import FetchOrder, Priority
 from xyro.orders import OrderQueue
+from xyro.wire.messages import FetchOrder, Priority
 
 BLOCKING, ORDERED, REFRESH, DISCOVER, SCOUT = Priority
 

@@ -14,9 +14,6 @@ from dataclasses import replace
 
 import pytest
 
-from wire.clock import ManualClock
-from wire.messages import FetchOrder, PageReport, Priority
-from wire.urls import authority, host_of
 from xyro.answer import Answer
 from xyro.failures import DAY
 from xyro.lookups import LONGEST_LINE, Lookups
@@ -24,6 +21,9 @@ from xyro.orders import OrderQueue
 from xyro.politeness import Manners, Politeness
 from xyro.pool import Pool
 from xyro.robots import RobotsTable
+from xyro.wire.clock import ManualClock
+from xyro.wire.messages import FetchOrder, PageReport, Priority
+from xyro.wire.urls import authority, host_of
 
 EPOCH = 1_700_000_000.0
 HASTY = Manners.fixed(0)

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 import pytest
 from aiohttp import web
 
-from wire.clock import SystemClock
-from wire.messages import FetchOrder, PageReport, Priority
 from xyro.client import Client
 from xyro.fetcher import Fetcher
 from xyro.guard import Guard
@@ -21,6 +19,8 @@ from xyro.orders import OrderQueue
 from xyro.politeness import Manners, Politeness
 from xyro.pool import Pool
 from xyro.resolver import Resolver
+from xyro.wire.clock import SystemClock
+from xyro.wire.messages import FetchOrder, PageReport, Priority
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -6,9 +6,9 @@ import dataclasses
 
 import pytest
 
-from wire.messages import FetchOrder, Kind, Links, PageReport, Priority
 from xyro.answer import Answer
 from xyro.reports import report_of
+from xyro.wire.messages import FetchOrder, Kind, Links, PageReport, Priority
 
 ORDER = FetchOrder(7, "http://h/7", Priority.REFRESH, epoch=3, attempt=1)
 

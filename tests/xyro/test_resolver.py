@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from wire.clock import ManualClock
-from wire.errors import TheirError
 from xyro.guard import Guard
 from xyro.resolver import ADDRESSES, Resolver
+from xyro.wire.clock import ManualClock
+from xyro.wire.errors import TheirError
 
 A, CNAME, AAAA = 1, 5, 28
 Answer = tuple[int, list[tuple[int, int, str]]] | None

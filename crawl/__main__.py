@@ -1,5 +1,0 @@
-"""`python -m crawl` is `xyro`."""
-
-from crawl.cli.main import main
-
-main()

@@ -1,0 +1,249 @@
+"""How often pages are read: what refresh may spend, the multiplier that spends it, and the interval of a page.
+
+    B            reads a second, set or measured (refresh/split.py Capacity: refresh's part while unread pages wait),
+                 less what promised pages take of them (promised.py)
+    population   all refreshed pages by weight sqrt(r lambda) and change rate (refresh/population.py)
+    multiplier   such that the intervals of all of them, bounds included, take B (refresh/policy.py): for P1's law
+                 t = K / sqrt(r lambda), K = sqrt(2 mu) (P1 eq. 22)
+
+The multiplier is found anew when B, S or the number of pages has moved by DRIFT since, or MOST seconds after any
+change: 1 to 10 ms each time. Importance is relative to the mean over the refreshed pages; weights hold it as measured.
+
+Invariant: population and S hold every READ page of weight above 0 with the weight and rate of its Refresh-Data row.
+The population is stored bin by bin, in the same groups as the rows (keys.PLAN).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from xyro.configs.schema import Refresh
+from xyro.metadata import keys
+from xyro.metadata.manager import Partition
+from xyro.metadata.rows import RefreshRow
+from xyro.refresh.interval import Spread, weight
+from xyro.refresh.policy import Policy, Rules
+from xyro.refresh.population import Outlook, Population
+from xyro.refresh.split import BandwidthMeter, Bursts, Capacity
+
+DAY = 86_400.0
+LEAST_FREE = 0.1
+"""share of the bandwidth that the multiplier spends, however much is promised: dates stay within ten times"""
+DRIFT = 0.05
+"""relative change of S, B or the number of pages after which the multiplier is found anew: some 250 times while a crawl
+grows to 100,000 pages, 7 us a page"""
+MOST = 300.0
+UNITS = {"s": 1.0, "min": 60.0, "h": 3_600.0, "day": DAY}
+
+
+class Interval(NamedTuple):
+    seconds: float
+    """infinite: the page is not read again by this policy"""
+    term: str
+    """what set it: policy | floor | ceiling | hopeless | importance"""
+
+
+def reads_per_second(bandwidth: float | str) -> float:
+    """`[refresh] bandwidth`: a number, or a text as of the schema, "4000/day". 0 = measured."""
+    number, _, unit = str(bandwidth).partition("/")
+    return float(number) / UNITS[unit.strip() or "s"]
+
+
+def rules_of(settings: Refresh) -> Rules:
+    """The policy within its bounds. The first second is never used: dates are whole seconds."""
+    floor = max(1.0, settings.min_interval)
+    return Rules(
+        Policy(settings.policy, settings.alpha, settings.beta),
+        floor=floor / DAY,
+        ceiling=max(floor, settings.max_interval) / DAY,
+        least=settings.min_importance,
+        hopeless=settings.hopeless if settings.min_interval else 0.0,
+        hopeless_days=settings.hopeless_interval / DAY,
+    )
+
+
+class Counts:
+    """S and population of the pages before `cursor`, while they are counted anew (redating.py)."""
+
+    def __init__(self) -> None:
+        self.cursor = 0
+        self.spread = Spread()
+        self.population = Population()
+
+    def add(self, weight: float, rate: float) -> None:
+        self.spread.replace(0.0, weight)
+        self.population.add(weight, rate)
+
+    def replace(self, row: RefreshRow | None, weight: float, rate: float) -> None:
+        """A page's numbers go from those of its row to these."""
+        old = row.weight if row is not None else 0.0
+        self.spread.replace(old, weight)
+        self.population.replace(old, row.rate if row is not None else 0.0, weight, rate)
+
+
+class Pace:
+    """Of one partition; `partitions` share a bandwidth that is set."""
+
+    def __init__(self, settings: Refresh, partitions: int = 1) -> None:
+        self.partitions = partitions
+        self.meter = BandwidthMeter()
+        """reads made, of any kind"""
+        self.capacity = Capacity()
+        self.paid = 0
+        """reads of promised pages since `renew`"""
+        self.promised = Bursts()
+        self.counts = Counts()
+        self.counting: Counts | None = None
+        """while all pages are counted anew"""
+        self.known = True
+        """False in a directory from before there was a population, until it is counted"""
+        self.multiplier = math.inf
+        self.scale = 1.0
+        """brings importance to mean 1 over the refreshed pages"""
+        self.share = 1.0
+        """refresh's part of the bandwidth; of that, audits take 1 - planned"""
+        self._found: tuple[float, float, int] | None = None
+        """S, B and pages when the multiplier was found"""
+        self._again = 0.0
+        self.follow(settings)
+
+    def follow(self, settings: Refresh) -> None:
+        """Other settings."""
+        self.rules = rules_of(settings)
+        self.fixed = reads_per_second(settings.bandwidth) / self.partitions
+        self.planned = 1.0 - settings.audit / 100.0
+        self._found = None
+
+    @property
+    def law(self) -> str:
+        """What pages are dated by, beside what is measured."""
+        return repr((self.rules, self.fixed))
+
+    # -- bandwidth -----------------------------------------------------------------------------------------------
+
+    def answered(self, reads: int, now: float, busy: bool) -> None:
+        """Reads that came in by now; busy: there was more to read than was read since the last call."""
+        if reads:
+            self.meter.count(now, reads)
+        self.capacity.count(now, reads, busy)
+
+    @property
+    def bandwidth(self) -> float:
+        """Reads a second that refresh plans with; 0 = not known yet."""
+        return self.share * self.planned * self.whole
+
+    @property
+    def whole(self) -> float:
+        """Reads a second that there are to share."""
+        return self.fixed or self.capacity.rate()
+
+    # -- pages ---------------------------------------------------------------------------------------------------
+
+    @property
+    def spread(self) -> Spread:
+        """S."""
+        return self.counts.spread
+
+    @property
+    def population(self) -> Population:
+        return self.counts.population
+
+    def replace(self, page: int, row: RefreshRow | None, weight: float, rate: float) -> None:
+        """A page's numbers go from those of its row to these; weight 0: it is refreshed no more."""
+        self.replace_old(row, weight, rate)
+        if self.counting is not None and page < self.counting.cursor:
+            self.counting.replace(row, weight, rate)
+
+    def replace_old(self, row: RefreshRow | None, weight: float, rate: float | None = None) -> None:
+        """The same in the counts that serve now, only."""
+        rate = rate if rate is not None else row.rate if row is not None else 0.0
+        if self.known:
+            self.counts.replace(row, weight, rate)
+        else:
+            self.spread.replace(row.weight if row is not None else 0.0, weight)
+
+    def counted(self) -> None:
+        """All pages are counted anew: these counts serve from now on."""
+        assert self.counting is not None
+        self.counting.population.supersede(self.population)
+        self.counts, self.counting, self.known, self._found = self.counting, None, True, None
+
+    def renew(self, now: float) -> bool:
+        """Find the multiplier anew, if what it rests on has moved. True where it was."""
+        if not self.known:
+            return False
+        if self.paid:
+            self.promised.count(now, self.paid)
+            self.paid = 0
+        at = (self.spread.total, self.free(now), self.population.pages)
+        if self._found is not None and now < self._again and not _moved(self._found, at):
+            return False
+        if self._found != at:
+            start = self.multiplier if 0.0 < self.multiplier < math.inf else 1.0
+            self.scale = self.population.scale()
+            self.multiplier = self.population.multiplier(at[1] * DAY, self.rules, start) if at[1] else math.inf
+        self._found, self._again = at, now + MOST
+        return True
+
+    def free(self, now: float) -> float:
+        """What promised pages leave of the bandwidth: they are read ahead of the plan, and it pays for them."""
+        bandwidth = self.bandwidth
+        return max(bandwidth - self.promised.rate(now), LEAST_FREE * bandwidth)
+
+    def interval(self, importance: float, rate: float, shape: float = math.inf) -> Interval:
+        """Of a page of this importance (as it was measured) and change rate (a day, mean of a belief of `shape`)."""
+        if not self.known:  # P1's law needs S alone
+            bounds = self.rules.floor * DAY, self.rules.ceiling * DAY
+            return Interval(self.spread.interval(weight(importance, rate), self.bandwidth, *bounds), "policy")
+        days, term = self.rules.one_interval(importance * self.scale, rate, self.multiplier, shape)
+        return Interval(days * DAY, term)
+
+    def of_row(self, row: RefreshRow) -> Interval:
+        """Of a page as its row tells; importance as it was at its last read."""
+        rate = row.rate
+        return self.interval(row.weight * row.weight / rate if rate else 0.0, rate, row.rate_a)
+
+    def spends_at(self, multiplier: float) -> float:
+        """Reads a second that the refreshed pages take at this multiplier."""
+        return self.population.spends(multiplier, self.rules) / DAY
+
+    def outlook(self) -> Outlook:
+        """What the bandwidth of now gives."""
+        return self.population.outlook(self.bandwidth * DAY, self.rules)
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """A count that is under way is begun anew after a restart: until it ends no law is told, or no population."""
+        return {
+            "spread": self.spread.dump(),
+            **({"multiplier": self.multiplier} if self.known else {}),
+            "scale": self.scale,
+            "capacity": self.capacity.rate(),
+            "law": self.law if self.counting is None else "",
+            "promised": self.promised.dump(),
+        }
+
+    def store(self, partition: Partition) -> None:
+        """Put what changed of the population into the open commit group."""
+        for cell, pages in self.population.changed():
+            partition.put(keys.PLAN.key(cell), pages.to_bytes(4, "big"))
+
+    def load(self, state: Mapping[str, Any], partition: Partition) -> bool:
+        """Go on from what `dump` gave. False: by another law, or from before there was a population: count all anew."""
+        self.counts.spread = Spread.load(state["spread"])
+        self.known = "multiplier" in state
+        if not self.known:
+            return False
+        held = [(keys.PLAN.split(key), int.from_bytes(pages)) for key, pages in partition.scan(keys.PLAN.prefix)]
+        self.counts.population = Population.load(tuple(zip(*held, strict=True)) or ((), ()))
+        self.multiplier, self.scale = state["multiplier"], state["scale"]
+        self.capacity.held = state["capacity"]
+        self.promised = Bursts(*state.get("promised", ()))
+        return bool(state["law"] == self.law)
+
+
+def _moved(before: tuple[float, float, int], after: tuple[float, float, int]) -> bool:
+    return any(abs(new - old) > DRIFT * old for old, new in zip(before, after, strict=True))

@@ -1,0 +1,97 @@
+"""What a turn takes in and gives out: messages of one commit group, sorted; and what may leave when it is on disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from xyro.metadata.manager import Commit
+from xyro.wire.errors import MachineError
+from xyro.wire.messages import Ack, CashTransfer, Document, FetchOrder, LoadReport, Message, PageReport, Submit, XmlPage
+
+
+@dataclass(slots=True, eq=False)
+class Edit:
+    """A change that somebody outside the loop wants made with a commit group: publications, subscriptions."""
+
+    change: Callable[[], None]
+    """makes its `put`s; must not raise"""
+    done: asyncio.Future[None]
+    """set when the group is on disk"""
+
+
+CROWD = 1024
+"""links of a page that weigh as much as a page without any"""
+
+
+def weight(report: PageReport) -> int:
+    """As how many reports it counts where room for reports is bounded: a page may have a thousand links or 65,534."""
+    return 1 + len(report.links.urls) // CROWD
+
+
+def urls_of(message: Message) -> int:
+    """How many URLs a turn has to look up for it, about."""
+    match message:
+        case PageReport() | LoadReport():
+            return len(message.links.urls)
+        case Submit():
+            return len(message.urls)
+        case CashTransfer():
+            return len(message.items)
+    return 0
+
+
+@dataclass(slots=True)
+class Work:
+    """What came in since the last turn."""
+
+    visits: list[PageReport] = field(default_factory=list)
+    loads: dict[int, LoadReport] = field(default_factory=dict)
+    """by page: what the loader said last"""
+    bodies: dict[int, XmlPage] = field(default_factory=dict)
+    """by page: bodies whose load waits for parts"""
+    documents: dict[int, Document] = field(default_factory=dict)
+    """by page: what the warehouse keeps of a body that was loaded"""
+    submits: list[Submit] = field(default_factory=list)
+    transfers: list[CashTransfer] = field(default_factory=list)
+    acks: list[Ack] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)
+    urls: int = 0
+    """in all these"""
+
+    def __bool__(self) -> bool:
+        return bool(self.visits or self.loads or self.submits or self.transfers or self.acks or self.edits)
+
+    def add(self, message: Message) -> None:
+        """Sort a message in. A message that is not for a page node is a bug of the sender."""
+        self.urls += urls_of(message)
+        match message:
+            case PageReport():
+                self.visits.append(message)
+            case LoadReport():
+                self.loads[message.page] = message
+            case XmlPage():
+                self.bodies[message.page] = message
+            case Document():
+                self.documents[message.page] = message
+            case Submit():
+                self.submits.append(message)
+            case CashTransfer():
+                self.transfers.append(message)
+            case Ack():
+                self.acks.append(message)
+            case _:
+                raise MachineError(f"a page node got a {type(message).__name__} (a bug)")
+
+
+@dataclass(slots=True)
+class Turn:
+    """What may leave once `commit` is on disk."""
+
+    commit: Commit
+    orders: list[FetchOrder]
+    transfers: list[CashTransfer]
+    acks: list[Ack]
+    submits: list[Submit]
+    """pages that this partition wants and others must order"""

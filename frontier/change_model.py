@@ -1,0 +1,302 @@
+"""What a partition believes of its pages' changes: change rates, the priors behind them, habits, and whom to trust.
+
+After each report `learn` brings up to date what the page's row keeps of it (refresh/change.py, evidence.py,
+periodic.py), settles the claims that its host and others made of it (refresh/trust.py), and counts its rate among those
+that priors are learned from. What is learned of hosts lies in their rows, in the same commit group as the page's; what
+is learned of kinds of pages in the node's dump.
+
+    last_modified   of the report: believed if it is plausible in itself and its host is not doubted
+    said            claims of a page that wait for its next read: dates and rates of sitemaps and feeds, caching
+                    headers, rates that its publisher told (`told`)
+    published       what a host itself told of a page came out true or false
+    counted         how the page counts in the populations: with this number it was put in, and is taken out again
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgpack
+import msgspec
+
+from xyro.configs.schema import Refresh
+from xyro.metadata import keys
+from xyro.metadata.manager import Partition
+from xyro.metadata.rows import RefreshRow, Said
+from xyro.metadata.visits import Visit, http_date
+from xyro.refresh import periodic
+from xyro.refresh.change import (
+    DAY,
+    SETTLED,
+    YOUNGEST,
+    Population,
+    Prior,
+    PriorLearner,
+    code,
+    first_read,
+    shift,
+    update,
+    usable_last_modified,
+)
+from xyro.refresh.evidence import claimed_outcome, estimate, heard, outcome, remember, weigh_age, weigh_rate
+from xyro.refresh.periodic import Habit
+from xyro.refresh.trust import Source, Trust, plausible
+from xyro.wire.messages import Kind, PageReport
+
+_NEVER = RefreshRow()
+_BATCH = frozenset({"mle", "last-modified"})
+_PUBLISHERS = keys.META.key("publisher ")
+"""rows of an older version: what publishers' claims were worth, by name"""
+
+
+class Learnt(NamedTuple):
+    """What a page's row keeps of its changes after a report."""
+
+    belief: tuple[float, float]
+    """Gamma(a, b), b in days"""
+    habit: Habit | None
+    said: tuple[Said, ...]
+    diary: bytes
+    visits: bytes
+
+
+@dataclass(slots=True)
+class Seen:
+    """One report, as far as changes go."""
+
+    page: int
+    host: int
+    report: PageReport
+    visit: Visit
+    row: RefreshRow
+    tau: float
+    """days since the read before; 0 at the first one, or where the visit shows nothing"""
+    modified: float | None
+    """Last-Modified, seconds since 1970"""
+
+    @property
+    def shown(self) -> bool:
+        """The visit says whether the page changed since the read before."""
+        return self.tau > 0.0
+
+
+class Beliefs:
+    """`learn` for each settled order of a turn, `told` and `published` of what its sites say; `keep` after these."""
+
+    def __init__(self, partition: Partition, settings: Refresh, enough: int = 50) -> None:
+        self.partition = partition
+        self.settings = settings
+        self.enough = enough
+        self.kinds = PriorLearner(enough=enough)
+        """by kind of body, and all pages together"""
+        self._trust: dict[int, Trust] = {}
+        """of the hosts of this turn"""
+        self._rates: dict[int, Population] = {}
+        self._moved: set[int] = set()
+        """hosts of this turn whose row has to be stored"""
+        self._priors: dict[tuple[int, Kind], Prior] = {}
+        self._adopted: list[bytes] = []
+        """rows of an older version that are to go with the next group"""
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        return {"kinds": self.kinds.dump()}
+
+    def load(self, state: Mapping[str, Any] | None) -> None:
+        """None: a directory from before there was any."""
+        if state is not None:
+            self.kinds.load(state["kinds"])
+        self._adopt()
+
+    def _adopt(self) -> None:
+        """Trust in publishers lay in rows of its own; it is their host's."""
+        for key, packed in self.partition.scan(_PUBLISHERS):
+            host = self.partition.hosts.numbers.get(keys.META.split(key).removeprefix("publisher "))
+            if host is not None:
+                self._settled(host).adopt(Trust.load(msgpack.unpackb(packed)), Source.PUBLISHED)
+            self._adopted.append(key)
+
+    def keep(self) -> None:
+        """Rows of the hosts about which something was learned."""
+        hosts = self.partition.hosts
+        while self._adopted:
+            self.partition.delete(self._adopted.pop())
+        for host in self._moved:
+            for kept, data in ((hosts.trust, self.trust(host).dump()), (hosts.rates, self._population(host).pack())):
+                if data:
+                    kept[host] = data
+                else:
+                    kept.pop(host, None)
+            self.partition.put(*hosts.stored(host))
+        self._trust, self._rates, self._moved, self._priors = {}, {}, set(), {}
+
+    # -- hosts ---------------------------------------------------------------------------------------------------
+
+    def trust(self, host: int) -> Trust:
+        """What the host's claims are worth, by its number."""
+        found = self._trust.get(host)
+        if found is None:
+            found = self._trust[host] = Trust.load(self.partition.hosts.trust.get(host, b""))
+        return found
+
+    def published(self, host: int, true: bool, chance: float) -> None:
+        """A host said that a page of its had changed, or was new; `chance`: that this was so anyway."""
+        self._settled(host).changed(Source.PUBLISHED, true, chance)
+
+    def _settled(self, host: int) -> Trust:
+        self._moved.add(host)
+        return self.trust(host)
+
+    def _population(self, host: int) -> Population:
+        found = self._rates.get(host)
+        if found is None:
+            found = self._rates[host] = Population.unpack(self.partition.hosts.rates.get(host, b""))
+        return found
+
+    def prior(self, host: int, kind: Kind) -> Prior:
+        """Of the host's pages once enough of them were read often, else of pages of this kind, else of all."""
+        key = host, kind
+        found = self._priors.get(key)
+        if found is None:
+            if host in self.partition.hosts.rates and self._population(host).pages >= self.enough:
+                found = self._population(host).prior()
+            else:
+                found = self.kinds.prior(kind.name)
+            self._priors[key] = found
+        return found
+
+    # -- pages ---------------------------------------------------------------------------------------------------
+
+    def learn(self, page: int, report: PageReport, visit: Visit, row: RefreshRow | None) -> Learnt:
+        """Belief, habit and pending claims of the page after this report."""
+        if row is None and not report.last_modified and not report.fresh_for:  # the common first read
+            start = self.prior(self.partition.hosts_of[page], report.kind)
+            return Learnt((start.a, start.b), None, (), b"", b"")
+        seen = self._seen(page, report, visit, row or _NEVER)
+        old = seen.row
+        prior = self.prior(seen.host, old.kind if old.reads else report.kind)
+        age = self._age(seen)
+        said = old.said
+        if said and seen.shown:
+            said = self._settle(seen, prior)
+        elif visit.answered and not old.reads:
+            said = tuple(claim for claim in said if claim.rate)  # dates of before: they are part of the belief now
+        diary, habit = old.diary, None
+        if self.settings.regular and seen.shown:
+            dated = report.ended - age * DAY if age is not None and visit.changed else None
+            diary, habit = periodic.visited(diary, old.last_read, report.ended, visit.changed is True, dated)
+        elif self.settings.regular and diary:
+            habit = periodic.unpack(diary).habit
+        visits = self._history(seen, age)
+        belief = self._belief(seen, prior, age)
+        if report.fresh_for and visit.answered:
+            said = having(said, Said(Source.CACHE, seen.host, int(report.ended), DAY / report.fresh_for))
+        if self.settings.estimator in _BATCH and visits:
+            belief = estimate(self.settings.estimator, visits[1:], belief, prior)
+        return Learnt(belief, habit, said, diary, visits)
+
+    def _seen(self, page: int, report: PageReport, visit: Visit, row: RefreshRow) -> Seen:
+        shown = visit.changed is not None and row.last_read > 0
+        tau = max((report.ended - row.last_read) / DAY, 1e-9) if shown else 0.0
+        modified = http_date(report.last_modified) if report.last_modified else None
+        return Seen(page, self.partition.hosts_of[page], report, visit, row, tau, modified)
+
+    def _age(self, seen: Seen) -> float | None:
+        """Days since the last change as the answer's Last-Modified proves it; None where it is not to be trusted."""
+        if seen.modified is None or not seen.visit.answered:
+            return None
+        changed = seen.visit.changed if seen.shown else None
+        last_read = float(seen.row.last_read)
+        likely = plausible(seen.modified, seen.report.ended, changed, last_read, YOUNGEST * DAY)
+        if likely is not None and (not likely or seen.host in self.partition.hosts.trust or seen.host in self._moved):
+            self._settled(seen.host).dated(likely)
+        if self.trust(seen.host).doubted:
+            return None
+        return usable_last_modified(seen.modified, seen.report.ended, last_read if changed else None)
+
+    def _settle(self, seen: Seen, prior: Prior) -> tuple[Said, ...]:
+        """This visit shows how the claims about the page came out; dates are done with, rates go on being tested."""
+        changed = seen.visit.changed is True
+        row = seen.row
+        a, b = (row.rate_a, row.rate_b) if row.rate_b else (prior.a, prior.b)
+        for claim in row.said:
+            host = self._settled(claim.host)
+            if claim.rate:
+                alone = outcome(prior.a, prior.b, seen.tau, changed)
+                host.settle(Source(claim.source), claimed_outcome(claim.rate, seen.tau, changed), alone)
+            else:
+                host.changed(Source(claim.source), changed, outcome(a, b, seen.tau, True))
+        return tuple(claim for claim in row.said if claim.rate)
+
+    def _belief(self, seen: Seen, prior: Prior, age: float | None) -> tuple[float, float]:
+        """Gamma(a, b) of the change rate after this report (algorithms.md E)."""
+        row = seen.row
+        if seen.shown:
+            a, b = (row.rate_a, row.rate_b) if row.rate_b else (prior.a, prior.b)
+            return update(a, b, seen.tau, seen.visit.changed is True, age, prior, self.settings.memory)
+        if row.reads and row.rate_b:
+            return row.rate_a, row.rate_b
+        a, b = first_read(prior, age)
+        for claim in row.said:
+            weight = self.trust(claim.host).of(Source(claim.source))
+            if claim.rate:
+                a, b = weigh_rate(a, b, claim.rate, weight)
+            elif age is None:
+                said = usable_last_modified(float(claim.at), seen.report.ended)
+                a, b = (a, b) if said is None else weigh_age(a, b, said, weight)
+        return a, b
+
+    def _history(self, seen: Seen, age: float | None) -> bytes:
+        """The page's last visits, where the estimator asks for them."""
+        kind = self.settings.estimator
+        if kind not in _BATCH:
+            return b""
+        ages, kept = kind == "last-modified", seen.row.visits
+        if kept and (kept[0] == ord("d")) != ages:
+            kept = b""  # it was kept for the other estimator
+        if not seen.shown:
+            return kept
+        mark = b"d" if ages else b"b"
+        return mark + remember(kept[1:], seen.tau, seen.visit.changed is True, age, ages)
+
+    def told(self, page: int, row: RefreshRow, rate: float, sure: bool) -> RefreshRow:
+        """The page's row when its publisher says that it changes `rate` times a day, evidence of at most one change.
+
+        Of a page never read it shapes the belief that its first read begins with; sure: the word of the crawl's owner,
+        which is not put to the test.
+        """
+        host = self.partition.hosts_of[page]
+        said = row.said if sure else having(row.said, Said(Source.PUBLISHED, host, 0, heard(rate)))
+        if not row.reads or not row.rate:
+            return msgspec.structs.replace(row, said=said)
+        weight = 1.0 if sure else self.trust(host).of(Source.PUBLISHED)
+        a, b = weigh_rate(row.rate_a, row.rate_b, rate, weight)
+        heavy = row.weight * math.sqrt(a / b / row.rate)  # the importance behind the weight stays
+        new = msgspec.structs.replace(row, rate_a=a, rate_b=b, weight=heavy, said=said)
+        return msgspec.structs.replace(new, counted=self.count(page, row, new))
+
+    def count(self, page: int, old: RefreshRow | None, row: RefreshRow) -> int:
+        """The page's rate goes into the populations that priors are learned from, in place of the one it had there.
+
+        -> its code, which belongs into `row`, the page's new one.
+        """
+        before, kind = (old.counted, old.kind) if old is not None else (0, row.kind)
+        settled = row.reads >= SETTLED and row.rate_b > 0.0
+        code_now = code(row.rate) if settled else 0
+        if code_now == before and (kind is row.kind or not before):
+            return before
+        self.kinds.recount(kind.name, before, 0)
+        self.kinds.recount(row.kind.name, 0, code_now)
+        host = self.partition.hosts_of[page]
+        shift(self._population(host), before, code_now)
+        self._moved.add(host)
+        return code_now
+
+
+def having(said: tuple[Said, ...], claim: Said) -> tuple[Said, ...]:
+    """The claims with this one, the only one of its kind."""
+    return (*(one for one in said if one.source != claim.source), claim)

@@ -1,0 +1,105 @@
+"""What sitemaps and feeds say of pages: kept with each page until a read settles it, heard before as far as trusted.
+
+A claim of a page never read shapes the belief that it begins with (change_model.py). A claim that a page changed since
+its last read draws its next read nearer by the trust its host has earned with such claims (refresh/trust.py): never
+past now, and once a read, for a claim that waits to be settled is not repeated. Nothing is ordered by a claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from xyro.frontier.change_model import Beliefs, having
+from xyro.frontier.schedule import Agenda
+from xyro.metadata import keys, rows
+from xyro.metadata.manager import Partition
+from xyro.metadata.rows import RefreshRow, Said
+from xyro.metadata.states import HINTED, LEASED, State
+from xyro.refresh.evidence import heard, sooner
+from xyro.refresh.trust import Source
+from xyro.wire.messages import LoadReport
+
+AT_ONCE = 500
+"""Most pages read before whose claims of one document are looked at, newest first: some 10 us each."""
+WORTH = 0.1
+"""Least trust with which a claim moves a read; with less it is only kept, so that it can be proved."""
+LATEST = 0xFFFF_FFFF
+_UNREAD, _READ = int(State.UNREAD), int(State.READ)
+
+
+class Claim(NamedTuple):
+    """What one document says of one URL. `changed_at`: seconds since 1970; `rate`: changes a day; 0 = not said."""
+
+    changed_at: float
+    rate: float
+
+
+class Claims:
+    """Of one partition; `hear` within a turn, between the loads and the dates."""
+
+    def __init__(self, partition: Partition, agenda: Agenda, beliefs: Beliefs) -> None:
+        self.partition = partition
+        self.agenda = agenda
+        self.beliefs = beliefs
+
+    def hear(self, page: int, report: LoadReport, settled: Container[int], now: float) -> None:
+        """What the document `page` said. settled: pages whose rows this turn writes anew."""
+        if not report.modified and not report.rates:
+            return
+        partition, claims = self.partition, _by_url(report)
+        dated = Source.SITEMAP if report.format.startswith("sitemap") else Source.FEED
+        looked = 0
+        host = partition.hosts_of[page]
+        for url, about in zip(claims, partition.urls.find(list(claims)), strict=True):
+            claim = claims[url]
+            if about < 0 or about in settled or partition.flags[about] & LEASED:
+                continue
+            if partition.states[about] == _UNREAD:
+                self._hint(about, host, dated, claim)
+            elif partition.states[about] == _READ and looked < AT_ONCE:
+                looked += 1
+                self._again(about, host, dated, claim, now)
+
+    def _hint(self, page: int, host: int, dated: Source, claim: Claim) -> None:
+        """Evidence for the first read of a page, from the first document that has any."""
+        if self.partition.flags[page] & HINTED:
+            return
+        said = _said(host, dated, claim)
+        self.partition.put(keys.REFRESH.key(page), rows.pack(RefreshRow(said=said)))
+        self.partition.set_flag(page, HINTED)
+
+    def _again(self, page: int, host: int, dated: Source, claim: Claim, now: float) -> None:
+        """Of a page read before: a change since then draws its next read nearer, a rate is kept to be tested."""
+        row = self.partition.row(page)
+        if row is None or not row.reads:
+            return
+        said = row.said
+        fresh = row.last_read < claim.changed_at <= now and not any(one.source == dated for one in said)
+        for one in _said(host, dated, claim):
+            if (one.rate and not any(old.source == one.source for old in said)) or (not one.rate and fresh):
+                said = having(said, one)
+        if said is row.said:
+            return
+        self.agenda.rewrite(page, row, msgspec.structs.replace(row, said=said))
+        trust, due = self.beliefs.trust(host).of(dated), int(self.partition.columns["due"][page])
+        if fresh and trust >= WORTH and due > now and self.agenda.refreshing:
+            self.agenda.put_due(page, round(sooner(due, now, trust)))
+
+
+def _by_url(report: LoadReport) -> Mapping[str, Claim]:
+    """What the document says of each URL, the latest changes first."""
+    changed, rates = dict(report.modified), dict(report.rates)
+    order = sorted(changed, key=changed.__getitem__, reverse=True)
+    return {url: Claim(changed.get(url, 0.0), rates.get(url, 0.0)) for url in (*order, *rates)}
+
+
+def _said(host: int, dated: Source, claim: Claim) -> tuple[Said, ...]:
+    said: list[Said] = []
+    if claim.changed_at > 0.0:
+        said.append(Said(dated, host, min(int(claim.changed_at), LATEST)))
+    if claim.rate > 0.0:
+        said.append(Said(Source.RATE, host, 0, heard(claim.rate)))
+    return tuple(said)

@@ -1,0 +1,135 @@
+"""When pages are read again: change rate, weight in S, interval and next read of what a turn settled; their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from xyro.configs.schema import Refresh
+from xyro.frontier.change_model import Beliefs, Learnt
+from xyro.frontier.freshness import Meter
+from xyro.frontier.guide import Guide
+from xyro.frontier.ledger import Ids, Purse
+from xyro.frontier.schedule import Agenda, Basis
+from xyro.metadata import keys, rows
+from xyro.metadata.manager import Partition
+from xyro.metadata.rows import Mark, RefreshRow
+from xyro.metadata.states import KIND_MASK, KIND_SHIFT, State
+from xyro.metadata.visits import Visit, next_row
+from xyro.opic.importance import TICKS, never_measured
+from xyro.refresh.change import rate
+from xyro.refresh.periodic import timed
+from xyro.wire.messages import PageReport
+
+GOLDEN = 0.618_033_988_749_895
+"""Multiples of it, modulo 1, are spread more evenly than chance: intervals of a page keep their mean."""
+
+
+@dataclass(slots=True)
+class Settled:
+    """An order settled in this turn, until its row is written."""
+
+    page: int
+    report: PageReport
+    visit: Visit
+    row: RefreshRow | None
+    fault: str | None = None
+    """what the loader said of the body in this turn, empty where nothing is wrong; None: nothing (yet)"""
+
+
+def marked(marks: tuple[Mark, ...], mark: Mark, apart: int) -> tuple[Mark, ...]:
+    """The marks with this one, if it is `apart` ticks or more after the last: their evidence then overlaps little."""
+    return marks if marks and mark.clock - marks[-1].clock < apart else (*marks[-1:], mark)
+
+
+class Dates:
+    """`date` at the end of a turn, after the pages have spent."""
+
+    def __init__(self, partition: Partition, purse: Purse, agenda: Agenda, settings: Refresh) -> None:
+        self.partition = partition
+        self.columns = partition.columns
+        self.purse = purse
+        self.agenda = agenda
+        self.meter: Meter | None = None
+        """hears of every read, to tell how fresh all pages are"""
+        self.beliefs = Beliefs(partition, settings)
+        self.guide: Guide | None = None
+        self.follow(settings)
+        self.joint: Callable[[int, float, float], tuple[float, float]] | None = None
+        """[[clusters]]: (page id, importance, change rate) -> those by which a member of a cluster is dated"""
+
+    def follow(self, settings: Refresh) -> None:
+        """Begin with these settings, or go on with others; a page is dated by them at its next read."""
+        self.settings = self.beliefs.settings = settings
+        if (settings.guide == "interest") != (self.guide is not None):
+            self.guide = Guide(self.partition.directory, self.partition.number) if self.guide is None else None
+        if self.meter is not None:
+            self.meter.guide = self.guide
+
+    def date(self, settled: list[Settled], now: float) -> None:
+        """Change rate, weight in S, interval and next read of the pages settled in this turn; their rows."""
+        if not settled:
+            return
+        pages = np.array([one.page for one in settled], np.int64)
+        dues, kinds, base = [], [], self.partition.base
+        clock, apart = self.purse.clock.ticks, int(self.purse.remembered * TICKS)
+        flow = self._importance(pages)
+        guided = flow if self.guide is None else self.guide.weigh(pages, self.columns["flags"][pages], flow, now)
+        for one, importance, r, backed in zip(settled, flow, guided, self._backed(pages), strict=True):
+            learnt = self.beliefs.learn(one.page, one.report, one.visit, one.row)
+            changes = rate(*learnt.belief)
+            weight, pace = (r, changes) if self.joint is None else self.joint(one.page + base, r, changes)
+            alone = weight == importance and pace == changes
+            basis = Basis(weight, pace, learnt.belief[0], changes, alone, self._timed(one, learnt))
+            due, heavy = self.agenda.date(one.page, one.report, one.visit, one.row, basis, now)
+            row = next_row(one.report, one.visit, one.row, learnt.belief, heavy, one.fault)
+            marks = one.row.marks if one.row is not None else ()
+            if row.reads:
+                marks = marked(marks, Mark(importance, backed, clock, int(now)), apart)
+            row = msgspec.structs.replace(
+                row,
+                marks=marks,
+                said=learnt.said,
+                counted=self.beliefs.count(one.page, one.row, row),
+                diary=learnt.diary,
+                visits=learnt.visits,
+            )
+            self.partition.put(keys.REFRESH.key(one.page), rows.pack(row))
+            if self.meter is not None:
+                self.meter.settled(one.page, one.report, one.visit, one.row, row)
+            dues.append(due)
+            kinds.append(int(row.kind) << KIND_SHIFT)
+        self.columns["due"][pages] = dues
+        self.columns["flags"][pages] = (self.columns["flags"][pages] & (~KIND_MASK & 0xFFFF)) | np.array(
+            kinds, np.uint16
+        )
+        for name in ("due", "flags"):
+            self.columns.touch(name, pages)
+        self.beliefs.keep()
+
+    def _importance(self, pages: Ids) -> list[float]:
+        """Flow of pages just read; where a page has not spent yet (its load goes on), the estimate of now."""
+        flow = self.columns["flow"][pages]
+        never = never_measured(flow)
+        if never.any():
+            flow[never] = self.purse.importance(pages[never])
+        found: list[float] = flow.tolist()
+        return found
+
+    def _backed(self, pages: Ids) -> list[int]:
+        """Ticks of evidence behind the importance of pages, at most."""
+        age = np.uint32(self.purse.clock.ticks & 0xFFFF_FFFF) - self.columns["birth"][pages]
+        found: list[int] = np.minimum(age, int(self.purse.span * TICKS)).tolist()
+        return found
+
+    def _timed(self, one: Settled, learnt: Learnt) -> Callable[[float], float] | None:
+        """How the interval of a page that changes by the clock becomes a read just after it has changed."""
+        if learnt.habit is None or one.visit.state is not State.READ:
+            return None
+        habit, ended = learnt.habit, one.report.ended
+        reads = one.row.reads if one.row is not None else 0
+        draw = ((one.page + reads) * GOLDEN) % 1.0
+        return lambda wait: timed(habit, ended, wait, draw)

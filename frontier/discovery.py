@@ -1,0 +1,151 @@
+"""Unread pages: not a queue, a scan of the columns for hosts that run low on orders (refresh/plan.py chooses).
+
+While few pages are read, breadth first; then the richest first (design.md section 6, Scouting). With gamma = "auto" the
+index of the poorest that are chosen is told: how much an unread page is worth beside one that is due (gamma.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xyro.configs.schema import Settings
+from xyro.frontier.bandwidth import DAY, Pace
+from xyro.frontier.host_limits import Limits
+from xyro.frontier.ledger import NO_PAGES, Purse
+from xyro.frontier.order_quota import Places
+from xyro.metadata import keys, rows
+from xyro.metadata.manager import Partition
+from xyro.metadata.states import LEASED, State
+from xyro.opic.choose import Sweep
+from xyro.refresh.change import DEFAULT_PRIOR
+from xyro.refresh.plan import choose, crowd
+from xyro.refresh.split import Turns
+from xyro.wire.messages import Priority
+
+SCAN = 1 << 17
+"""most pages that one turn looks at for unread ones: 0.3 ms"""
+SAMPLE = 16
+"""pages by which the margin is told"""
+_UNREAD = int(State.UNREAD)
+Ids = NDArray[np.int64]
+
+
+class Unread:
+    """`take` fills hosts that run low; `reads`: of the crawl so far."""
+
+    def __init__(
+        self, partition: Partition, purse: Purse, settings: Settings, limits: Limits, places: Places, turns: Turns
+    ) -> None:
+        self.partition = partition
+        self.purse = purse
+        self.settings = settings
+        self.limits = limits
+        self.places = places
+        self.turns = turns
+        self.finder = Sweep(target=0.1)
+        self.reads = 0
+        self.chosen: Ids = NO_PAGES
+        """unread pages of the last choice, richest first"""
+
+    @property
+    def scouting(self) -> bool:
+        """Few pages were read yet: breadth first (P1 section 3)."""
+        return self.reads < self.settings.refresh.scout_pages
+
+    def take(self, room: int, busy: bool, gamma: float = 50.0) -> Iterator[tuple[int, Priority]]:
+        """Pages for hosts that run low, each up to its room, in one choice over the pages scanned.
+
+        busy: some order is out; else the scan goes on through all pages. gamma: as of now.
+        """
+        hosts, count = self.partition.hosts, len(self.partition.hosts)
+        spare = self._spare(gamma)
+        hungry = spare > 0
+        if room <= 0 or not hungry.any():
+            return
+        pages = self._scan(hungry, busy)
+        if not len(pages):
+            return
+        cash = self.purse.effective(pages)
+        urgency = self._urgency(pages, cash)
+        wanted = min(room, int(np.minimum(spare, hosts.waiting[:count]).sum()))
+        if len(pages) > wanted:
+            near = crowd(urgency, wanted)
+            pages, cash, urgency = pages[near], cash[near], urgency[near]
+        best = choose(urgency, self.partition.columns["host"][pages], spare, wanted)
+        theta = math.inf if self.scouting else self.finder.theta
+        self.chosen = pages[best]
+        for page, units in zip(self.chosen.tolist(), cash[best].tolist(), strict=True):
+            yield page, Priority.DISCOVER if units >= theta else Priority.SCOUT
+
+    def _spare(self, gamma: float) -> NDArray[np.int32]:
+        """Places for unread pages, by host: all that are free where half of them are, else what is kept for discovery
+        once it is a quarter of its part (a scan for every single place would be dear)."""
+        hosts, most = self.partition.hosts, self.places.per_host
+        count = len(hosts)
+        free = most - hosts.leased[:count]
+        spare = np.where(2 * free >= most, free, 0)
+        kept = self.turns.kept[:count]
+        if len(kept):
+            batch = kept >= max(1.0, gamma * most / 400.0)
+            np.maximum(spare[: len(kept)], np.minimum(kept, free[: len(kept)]), out=spare[: len(kept)], where=batch)
+        asked = hosts.open[:count] & (hosts.waiting[:count] > 0)
+        if self.limits.until:
+            asked &= ~self.limits.shut[:count]
+        return np.where(asked, spare, 0).astype(np.int32)
+
+    def _urgency(self, pages: Ids, cash: Ids) -> Ids:
+        """Breadth first while scouting, then cash, or what reaches the page's site as far as site_weight says."""
+        if self.scouting:
+            return -self.partition.columns["depth"][pages].astype(np.int64)
+        weight, sites = self.settings.opic.site_weight, self.purse.sites
+        if not weight or sites is None:
+            return cash
+        return sites.mixed(cash, self.partition.columns["host"][pages], weight)
+
+    def _scan(self, hungry: NDArray[np.bool_], busy: bool) -> Ids:
+        """Unread pages of hungry hosts among the next SCAN pages; on through all pages while nothing is out at all."""
+        columns, n = self.partition.columns, self.partition.columns.n
+        scanned = 0
+        while scanned < n:
+            start, stop = self.finder.chunk(n, SCAN)
+            scanned += stop - start
+            unread = columns["state"][start:stop] == _UNREAD
+            unread &= (columns["flags"][start:stop] & LEASED) == 0
+            pages = np.flatnonzero(unread) + start
+            rich = self.purse.effective(pages) >= self.finder.theta
+            self.finder.adapt(len(pages), int(rich.sum()))
+            pages = pages[hungry[columns["host"][pages]]]
+            if len(pages) or busy:
+                return pages
+        return NO_PAGES
+
+    def margin(self, pace: Pace, now: float) -> float:
+        """Index of the poorest pages of the last choice: as pages of the prior's mean rate, as old as their URL."""
+        pages = self.chosen[-SAMPLE:]
+        if not len(pages) or not self.ready:
+            return 0.0
+        met = [rows.first_seen(self.partition.get(keys.MAP.key(page)) or b"") for page in pages.tolist()]
+        age = np.maximum(now - np.array(met, np.float64), 0.0) / DAY
+        rate = np.full(len(pages), DEFAULT_PRIOR.a / DEFAULT_PRIOR.b)
+        index = pace.rules.policy.index(self.purse.importance(pages) * pace.scale, rate, age)
+        return float(np.median(index))
+
+    @property
+    def waiting(self) -> int:
+        """Unread pages in scope that wait for an order, of hosts that no person holds (shut ones are read later)."""
+        hosts = self.partition.hosts
+        count = len(hosts)
+        return int(hosts.waiting[:count][hosts.open[:count]].sum())
+
+    @property
+    def ready(self) -> int:
+        """The same without those of hosts that a blackout or a spent budget shuts."""
+        if not self.limits.until:
+            return self.waiting
+        hosts = self.partition.hosts
+        count = len(hosts)
+        return int(hosts.waiting[:count][hosts.open[:count] & ~self.limits.shut[:count]].sum())

@@ -1,0 +1,260 @@
+"""Pages whose time has come, by folders of a time unit (P1 6.6), spent at the very bandwidth that was set.
+
+A page is filed once, when it is read, under the interval of that moment. When its folder begins it is asked again: if
+the multiplier has grown since, its time has not come, and it is filed anew. So dates follow the collection without ever
+being gone through. Where a bandwidth is set, the governor makes the reads exactly that many: what is due beyond it
+waits, in its order; what falls short of it (all pages were read at once, and the first are due in days) is filled with
+the pages that would be next, so that reads spread evenly from the beginning.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xyro.frontier.bandwidth import DAY, Pace
+from xyro.frontier.ledger import Purse
+from xyro.metadata.manager import Partition
+from xyro.metadata.rows import RefreshRow
+from xyro.metadata.states import HASTENED, State
+from xyro.refresh.due import DueFolders
+
+DUE_AT_ONCE = 512
+"""most due pages that one turn looks at"""
+EARLY_AT_ONCE = 128
+"""most pages that one turn looks at before their time"""
+SLACK = 0.02
+"""of an interval: so much later than it was filed a page is read as it was filed"""
+BURST = 3_600.0
+LEAST_BURST = 16.0
+"""seconds of bandwidth, or reads, that may be made up for at most"""
+DEBT = DAY
+"""seconds of bandwidth that promises may take in advance: they come in bursts, a thousand daily notices at six"""
+LATEST = 0xFFFF_FFFF
+"""the last time that the column `due` can tell"""
+Pages = NDArray[np.uint32]
+_READ, _ERROR = int(State.READ), int(State.ERROR)
+NOTHING = RefreshRow()
+
+
+class Governor:
+    """Reads that may be made by now: a credit that grows with the bandwidth; below 0 where promises took more."""
+
+    def __init__(self) -> None:
+        self.credit = 0.0
+        self._at: float | None = None
+
+    def advance(self, now: float, reads_per_second: float) -> None:
+        passed = 0.0 if self._at is None else max(now - self._at, 0.0)
+        self._at = now
+        self.credit = min(self.credit + passed * reads_per_second, max(LEAST_BURST, BURST * reads_per_second))
+
+    @property
+    def debt(self) -> float:
+        """Reads to be earned back; kept over a restart."""
+        return max(-self.credit, 0.0)
+
+    def when(self, now: float, reads_per_second: float) -> float:
+        """When the next read may be made."""
+        if self.credit >= 1.0:
+            return now
+        return now + (1.0 - self.credit) / reads_per_second if reads_per_second > 0.0 else math.inf
+
+
+class DuePages:
+    """`dated` after each read, `ready` each turn. The column `due` decides; what lies in a folder is a hint."""
+
+    name = "folders"
+
+    def __init__(self, partition: Partition, pace: Pace, purse: Purse, unit: int) -> None:
+        self.partition = partition
+        self.pace = pace
+        self.purse = purse
+        self.folders = DueFolders(unit)
+        self.governor = Governor()
+        self.behind = False
+        """more was due in the last turn than was read"""
+        self._rest = 0.0
+        """nothing can be read early before"""
+
+    def file(self, page: int, due: int) -> None:
+        """Into the folder of the first time unit that begins when the page is due: never read early, a unit late."""
+        self.folders.put(page, self._filed(due))
+
+    def recover(self, pages: Pages, due: Pages) -> None:
+        """File pages after a restart: uint32 arrays of one length."""
+        begins = due.astype(np.int64) + self.folders.unit_seconds - 1
+        self.folders.add(pages, np.minimum(begins, LATEST).astype(np.uint32))
+
+    def dated(self, page: int, due: int, rate: float, read_at: float) -> None:
+        """A page was read, or tried, at `read_at`; `due`: its next read, 0 = none.
+
+        rate: changes a day where its own importance and rate say when it is read next, 0 where something else does.
+        """
+        if due:
+            self.file(page, due)
+
+    def redate(self, page: int, due: int) -> None:
+        """Date a page anew by its row, after a switch."""
+        self.put(page, due)
+
+    def leave(self, page: int) -> None:
+        """The page is not to be refreshed now: it failed, or left the scope."""
+
+    def learned(self, page: int, rate: float) -> None:
+        """Its change rate was found to be another without a read of it."""
+
+    def put(self, page: int, due: int) -> None:
+        """Date a page anew."""
+        self.partition.columns["due"][page] = due
+        self.partition.columns.touch("due", page)
+        self.file(page, due)
+
+    def _filed(self, due: int) -> int:
+        return min(due + self.folders.unit_seconds - 1, LATEST)
+
+    def _below(self, page: int, now: float) -> bool:
+        """Is the page still below min_importance? Then it is looked at again, not read, when its ceiling has passed."""
+        rules = self.pace.rules
+        if not rules.least or self.partition.states[page] != _READ:
+            return False
+        importance = float(self.purse.importance(np.array([page], np.int64))[0])
+        if importance * self.pace.scale >= rules.least:
+            return False
+        self.put(page, second(now + rules.ceiling * DAY))
+        return True
+
+    def told(self) -> dict[str, Any]:
+        """For people: `xyro status`."""
+        return {"by": self.name, "dated": len(self.folders)}
+
+    # -- what is to be read --------------------------------------------------------------------------------------
+
+    def ready(self, now: float, room: int) -> Iterator[tuple[int, RefreshRow]]:
+        """At most `room` pages to read now and their rows, the longest due first; each yielded page is the caller's to
+        file again."""
+        room -= yield from self._begun(now, room)
+        self._rest = min(self._rest, now + self.folders.unit_seconds)  # the clock may have been set back
+        if self.pace.fixed and not self.behind and now >= self._rest:
+            yield from self._early(now, min(room, EARLY_AT_ONCE))
+
+    def _begun(self, now: float, room: int) -> Generator[tuple[int, RefreshRow], None, int]:
+        """Pages of folders that have begun, as far as the credit goes. Returns how many there were."""
+        most, found = min(DUE_AT_ONCE, room), 0
+        self.earn(now)
+        if self.pace.fixed:
+            most = min(most, int(self.governor.credit))
+        for page in self._still_due(self.folders.pop(int(now), most), now) if most > 0 else ():
+            row = self.partition.row(page) or NOTHING
+            if not self._deferred(page, row, now):
+                found += 1
+                yield page, row
+        begun = self.folders.next_due()
+        self.behind = begun is not None and begun <= now
+        return found
+
+    def _still_due(self, pages: Pages, now: float) -> list[int]:
+        """Without those that were read since, and lie in a later folder, or failed: a retry keeps its own time."""
+        columns = self.partition.columns
+        due = columns["due"][pages]
+        found: list[int] = pages[(due > 0) & (due <= now) & (columns["state"][pages] != _ERROR)].tolist()
+        return found
+
+    def _deferred(self, page: int, row: RefreshRow, now: float) -> bool:
+        """Is the page, by the multiplier of now, not due before a later unit? It is filed there."""
+        if not row.weight:
+            return self._below(page, now)
+        if self.partition.flags[page] & HASTENED:
+            return False
+        interval = self.pace.of_row(row)
+        later = row.last_read + interval.seconds
+        if later <= now + max(SLACK * interval.seconds, self.folders.unit_seconds):
+            return False
+        self.put(page, second(later))
+        return True
+
+    def _early(self, now: float, room: int) -> Iterator[tuple[int, RefreshRow]]:
+        """What would be next, as far as the credit goes; what has a time of its own keeps it."""
+        kept: list[Pages] = []
+        moved = looked = 0
+        while looked < EARLY_AT_ONCE and moved < room and self.affords and (ahead := self._next_few(kept)) is not None:
+            for turn, page in enumerate(ahead.tolist()):
+                if looked >= EARLY_AT_ONCE or moved >= room or not self.affords:
+                    kept.append(ahead[turn:])
+                    break
+                looked += 1
+                row = self.partition.row(page) or NOTHING
+                interval = self.pace.of_row(row)
+                later = row.last_read + interval.seconds
+                if row.weight <= 0.0 or interval.term != "policy":
+                    kept.append(ahead[turn : turn + 1])
+                    continue
+                moved += 1
+                due = int(self.partition.columns["due"][page])
+                if later > due + max(SLACK * interval.seconds, self.folders.unit_seconds):
+                    self.put(page, second(later))
+                else:
+                    yield page, row
+        for pages in kept:
+            self.recover(pages, self.partition.columns["due"][pages])
+        if not moved:  # where pages were only dated anew, those behind them may be next
+            self._rest = now + self.folders.unit_seconds
+
+    def _next_few(self, kept: list[Pages]) -> Pages | None:
+        """Pages from the head of the folders that may be read before their time, as far as the columns tell; others are
+        kept (what failed, or is hastened, comes at its own time). None: nothing is filed, or too much was passed over.
+        """
+        head = self.folders.next_due()
+        if head is None or len(kept) >= EARLY_AT_ONCE:
+            return None
+        columns, unit = self.partition.columns, self.folders.unit_seconds
+        pages = self.folders.pop(head, DUE_AT_ONCE)
+        due = columns["due"][pages].astype(np.int64)
+        pages = pages[(due > 0) & (np.minimum(due + unit - 1, LATEST) // unit == head // unit)]  # others are stale
+        fixed = (columns["state"][pages] != _READ) | (columns["flags"][pages] & HASTENED > 0)
+        kept.append(pages[fixed])
+        free: Pages = pages[~fixed]
+        return free
+
+    @property
+    def affords(self) -> bool:
+        """May a read of the plan be made now, as far as the bandwidth that is set goes?"""
+        return not self.pace.fixed or self.governor.credit >= 1.0
+
+    def next_credit(self, now: float) -> float:
+        """When a read of the plan may be made again; infinite where one may be made now."""
+        return math.inf if self.affords else self.governor.when(now, self.pace.bandwidth)
+
+    def earn(self, now: float) -> None:
+        """What the bandwidth allows by now: told before anything is read, or what asks first would never get any."""
+        fixed = self.pace.fixed
+        if fixed:
+            self.governor.advance(now, self.pace.bandwidth)
+            # a debt of the time before a lower bandwidth would take months
+            self.governor.credit = max(self.governor.credit, -1.0 - max(LEAST_BURST, DEBT * fixed))
+
+    def spent(self) -> None:
+        """A read of the plan was ordered."""
+        if self.pace.fixed:
+            self.governor.credit -= 1.0
+
+    def next_time(self, now: float) -> float:
+        """When something may be read that is not yet out (wall clock); infinite where nothing is filed."""
+        head = self.folders.next_due()
+        if head is None:
+            return math.inf
+        if not self.pace.fixed:
+            return float(head)
+        credit = self.governor.when(now, self.pace.bandwidth)
+        unit = self.folders.unit_seconds
+        early = max(credit, self._rest, (now // unit + 1) * unit)
+        return min(max(float(head), credit), early)
+
+
+def second(when: float) -> int:
+    """The first full second from `when` on, as the column `due` holds it."""
+    return min(max(math.ceil(min(when, LATEST)), 0), LATEST)

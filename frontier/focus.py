@@ -1,0 +1,208 @@
+"""Whom the virtual page pays how much: [[focus]] and the weights of [opic], applied to the pages of a partition.
+
+A page's class (opic/focus.py) is twice the number of the [[focus]] table that it fits, 0 for none, and one more while
+it waits to be read for the first time. Patterns and hosts decide when a page is minted, kinds when it is read, words
+when a link with such words is met, `leads_to` when one of its links is found to be such a document (interest.py); the
+class lies in the column `flags`. With default settings nothing here is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xyro.configs.schema import Focus as Table
+from xyro.configs.schema import Settings
+from xyro.frontier.interest import Interest
+from xyro.frontier.ledger import NO_PAGES, Purse
+from xyro.frontier.scope import globs
+from xyro.metadata import keys, rows
+from xyro.metadata.documents import Documents
+from xyro.metadata.hot import Columns
+from xyro.metadata.manager import Partition
+from xyro.metadata.states import CLASS_SHIFT, KIND_MASK, KIND_SHIFT, LEADS, QUERY, WORDED, State
+from xyro.opic.cash import LINK
+from xyro.opic.focus import CLASSES, FocusedPage, Terms, weights_of
+from xyro.wire.messages import LINK_FOCUSED, LINK_HINT, LINK_NOFOLLOW, Kind, Links
+from xyro.wire.urls import host_of
+
+Ids = NDArray[np.int64]
+_UNREAD, _FOREIGN = int(State.UNREAD), int(State.FOREIGN)
+_UNFOLLOWED = LINK_NOFOLLOW | LINK_HINT
+NONE: frozenset[str] = frozenset()
+_NO_QUERY = ~QUERY & 0xFFFF
+_UNASKED = ~(QUERY | WORDED) & 0xFFFF
+
+
+class _Fit:
+    """Which pages a [[focus]] table is for: those that meet all that it names."""
+
+    def __init__(self, table: Table) -> None:
+        self.pattern = globs(table.patterns)
+        self.hosts = frozenset(table.hosts)
+        self.below = tuple(host[1:] for host in table.hosts if host.startswith("*."))
+        self.kinds = frozenset(Kind[kind] for kind in table.kinds)
+        self.words, self.leads = bool(table.words), bool(table.leads_to)
+
+    def __call__(self, url: str, host: str, kind: int, flags: int) -> bool:
+        if (self.words and not flags & WORDED) or (self.leads and not flags & LEADS):
+            return False
+        if self.kinds and kind not in self.kinds and not (self.leads and kind == Kind.UNKNOWN):
+            return False
+        if self.hosts and host not in self.hosts and not host.endswith(self.below):
+            return False
+        return self.pattern is None or bool(self.pattern(url))
+
+
+class Focus:
+    """The settings, made ready. `on`: they ask something of pages; `terms`: what they ask of cash."""
+
+    def __init__(self, settings: Settings) -> None:
+        opic, tables = settings.opic, settings.focus
+        self.terms = Terms(
+            edge=opic.edge_weight if opic.virtual == "edge" else 0.0,
+            weights=weights_of([opic.ordinary_weight, *(table.weight for table in tables)], opic.unread_weight),
+            internal=round(LINK * opic.internal_weight),
+            query=round(LINK * opic.query_weight),
+        )
+        self.tables = [_Fit(table) for table in tables] if self.terms.by_class else []
+        self.words = focus_words(settings) if self.terms.by_class else frozenset()
+        self.formats = frozenset(form for table in tables for form in table.leads_to) if self.terms.by_class else NONE
+        """of documents that pages are to lead to"""
+        self.queries = self.terms.query != LINK
+        self.on = self.terms.by_class or self.queries
+        asked = [(table.patterns, table.hosts, table.kinds, bool(table.words), table.leads_to) for table in tables]
+        self.text = repr((asked, self.terms.by_class, self.queries)) if self.on else ""
+        """what decides classes and flags: another text on a resume applies to all known pages"""
+
+    def slot(self, url: str, kind: int, flags: int) -> int:
+        """Number of the first table that fits, 1 ...; 0: none does. flags: WORDED, LEADS."""
+        if self.tables:
+            host = host_of(url)
+            for number, fits in enumerate(self.tables, 1):
+                if fits(url, host, kind, flags):
+                    return number
+        return 0
+
+
+def focus_words(settings: Settings) -> frozenset[str]:
+    """Words that the link extractor is to look for."""
+    return frozenset(word.casefold() for table in settings.focus for word in table.words)
+
+
+class Classing:
+    """Classes of one partition's pages. Always holds between groups: a page's odd class says that it is UNREAD."""
+
+    def __init__(self, partition: Partition, purse: Purse, focus: Focus, documents: Documents) -> None:
+        self.partition, self.purse, self.focus = partition, purse, focus
+        self.documents = documents
+        self.interest = Interest(partition, focus.formats)
+        self.on = focus.on
+        self.stale = False
+        """other rules made the classes: `renew` before anything else"""
+        self.elsewhere: set[str] = set()
+        """URLs of other partitions that links with words showed in this group"""
+        self._worded: list[str] = []
+        self._moved: dict[int, str] = {}
+        self._other_words = False
+
+    def dump(self) -> list[str]:
+        return [self.focus.text, " ".join(sorted(self.focus.words))]
+
+    def counts(self) -> list[int] | None:
+        """Pages of class 1, 2 ... as the virtual page counts them (all 0 where it pays all alike); None when stale."""
+        if self.stale:
+            return None
+        virtual = self.purse.virtual
+        return virtual.counts[1:] if isinstance(virtual, FocusedPage) else [0] * (CLASSES - 1)
+
+    def recover(self, state: Mapping[str, Any]) -> None:
+        """What the classes were made by, as the page node's dump tells it."""
+        text, words = state.get("focus", ("", ""))
+        now_text, now_words = self.dump()
+        self._other_words = words != now_words
+        self.stale = self._other_words or text != now_text
+
+    def born(self, first: int, urls: Sequence[str]) -> None:
+        """Flags of pages just minted, before the purse knows of them."""
+        states = self.partition.states
+        made = [
+            0 if states[page] == _FOREIGN else self._class(page, url) << CLASS_SHIFT | self._query(url)
+            for page, url in enumerate(urls, first)
+        ]
+        self.partition.columns["flags"][first : first + len(made)] = made
+
+    def moved(self, page: int, url: str) -> None:
+        """The page was read, or another scope judged it: its class may change in this group."""
+        self._moved[page] = url
+
+    def show(self, found: Links) -> None:
+        """Links of a page: those with words make the pages they lead to known for it."""
+        if self.focus.words and max(found.flags, default=0) >= LINK_FOCUSED:
+            pairs = zip(found.urls, found.flags, strict=True)
+            self._worded += [url for url, flag in pairs if flag & LINK_FOCUSED and not flag & _UNFOLLOWED]
+
+    def follow(self, shown: Iterable[Ids]) -> Ids:
+        """At the end of a group: mark what links with words led to, here and from other partitions (`shown`), and put
+        pages into their classes. Returns the marked entries of other partitions, which are to hear of it."""
+        partition = self.partition
+        pages = np.concatenate([partition.urls.find(self._worded), *shown]).astype(np.int64) if self.on else NO_PAGES
+        foreign = partition.columns["state"][pages] == _FOREIGN
+        self.elsewhere = {partition.url(page) for page in np.unique(pages[foreign]).tolist()}
+        for page in np.unique(pages[~foreign]).tolist():
+            if not partition.flags[page] & WORDED:
+                partition.set_flag(page, WORDED)
+                self._moved.setdefault(page, partition.url(page))
+        for page in self.interest.take_changed():
+            self._moved.setdefault(page, partition.url(page))
+        self._settle()
+        self._worded = []
+        return np.unique(pages[foreign])
+
+    def _settle(self) -> None:
+        moved, self._moved = self._moved, {}
+        if self.focus.terms.by_class:
+            classes = [self._class(page, url) for page, url in moved.items()]
+            self.purse.classify(np.array(list(moved), np.int64), np.array(classes, np.int64))
+
+    def renew(self) -> None:
+        """All pages by the rules of now. Nothing of this group may have touched a page."""
+        columns, n = self.partition.columns, self.partition.columns.n
+        own = columns["state"][:n] != _FOREIGN
+        flags: NDArray[np.uint16] = columns["flags"][:n] & np.uint16(_UNASKED if self._other_words else _NO_QUERY)
+        _write(columns, flags)
+        self.interest.renew(self._format)
+        flags = columns["flags"][:n].copy()
+        classes = (
+            np.where(columns["state"][:n] == _UNREAD, 1, 0) if self.focus.terms.by_class else np.zeros(n, np.int64)
+        )
+        if self.focus.tables or self.focus.queries:
+            for key, value in self.partition.scan(keys.MAP.prefix):
+                page, url = keys.MAP.split(key), rows.unpack_map(value)
+                if page < n and own[page]:
+                    classes[page], flags[page] = self._class(page, url), int(flags[page]) | self._query(url)
+            _write(columns, flags)
+        self.purse.classify(np.flatnonzero(own), classes[own])
+        self.stale = self._other_words = False
+
+    def _class(self, page: int, url: str) -> int:
+        flags = self.partition.flags[page]
+        slot = self.focus.slot(url, (flags & KIND_MASK) >> KIND_SHIFT, flags)
+        return 2 * slot + (self.partition.states[page] == _UNREAD) if self.focus.terms.by_class else 0
+
+    def _format(self, page: int) -> str:
+        stored = self.documents.latest(page)
+        return stored.format if stored is not None else ""
+
+    def _query(self, url: str) -> int:
+        return QUERY if self.focus.queries and "?" in url else 0
+
+
+def _write(columns: Columns, flags: NDArray[np.uint16]) -> None:
+    """The flags of all pages; those that differ are marked as changed."""
+    changed = np.flatnonzero(columns["flags"][: len(flags)] != flags)
+    columns["flags"][changed] = flags[changed]
+    columns.touch("flags", changed)

@@ -1,0 +1,175 @@
+"""Hosts that are left alone for a while by the settings: blackout hours, and budgets of pages a day.
+
+The planner asks `shut[host]` as it asks whether a person holds the host: pages of a host that is shut are parked,
+whoever ordered them, and come back when it opens. A promise to a host does not depend on who wants the page; who must
+read it changes the settings (SIGHUP).
+
+A budget counts orders, not answers: what was ordered today is what the host may be asked for. Days are those of UTC;
+orders that are out at midnight are read in the new day, and count for it, too.
+
+Hosts are many ("*.example.org"), tables are few: what a calendar says is asked once for all hosts of the same tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xyro.configs.schema import Blackout, Budget
+from xyro.frontier.blackouts import Window, closed_until, next_begin, windows_of
+from xyro.metadata.hosts import Hosts
+
+DAY = 86_400.0
+
+
+class Limits:
+    """`renew` at the beginning of each plan; costs nothing without [[budgets]] and [[blackouts]]."""
+
+    def __init__(self, hosts: Hosts, budgets: Sequence[Budget], blackouts: Sequence[Blackout]) -> None:
+        self.hosts = hosts
+        self.shut: NDArray[np.bool_] = np.zeros(len(hosts.waiting), np.bool_)
+        """by host number, as long as `hosts.open`"""
+        self.until: dict[int, tuple[float, str]] = {}
+        """hosts that are shut: (when they open, 'blackout' | 'budget')"""
+        self._day = 0
+        self._used: dict[int, int] = {}
+        """orders of this day, of hosts with a budget"""
+        self.follow(budgets, blackouts)
+
+    def follow(self, budgets: Sequence[Budget], blackouts: Sequence[Blackout]) -> None:
+        """Other settings: all hosts are looked at again by the next `renew`."""
+        self._budgets = [(one.host, one.pages_per_day) for one in budgets]
+        self._blackouts = [(one.host, windows_of(one)) for one in blackouts]
+        self._seen = 0
+        self.met = False
+        """hosts with blackouts are new since `closed` was asked"""
+        self._most: dict[int, int] = {}
+        self._calendars: dict[tuple[int, ...], list[Window]] = {}
+        """tables of [[blackouts]], by number, that some host keeps together -> their windows"""
+        self._kept: dict[int, tuple[int, ...]] = {}
+        """hosts with blackouts -> the tables that are theirs"""
+        self._next = -math.inf
+
+    @property
+    def on(self) -> bool:
+        return bool(self._budgets or self._blackouts or self.until)
+
+    def renew(self, now: float) -> list[int]:
+        """The hosts that have opened since the last time; shuts those whose blackout has begun."""
+        if not self.on:
+            return []
+        met = self._meet()
+        if now < self._next:
+            if met:
+                self._shut_new(met, now)
+            return []
+        if now // DAY != self._day:
+            self._day, self._used = int(now // DAY), self._out()
+        before = set(self.until)
+        self.until = self._shut_at(now, self._most, self._kept)
+        opened = sorted(before.difference(self.until))
+        self.shut[opened] = False
+        self.shut[list(self.until)] = True
+        self._next = self._change_after(now, self.until)
+        return opened
+
+    def _shut_new(self, met: Sequence[int], now: float) -> None:
+        """Hosts were met: none of the others changes for it."""
+        found = self._shut_at(now, (), (host for host in met if host in self._kept))
+        self.until |= found
+        self.shut[list(found)] = True
+        self._next = min(self._next, self._change_after(now, found))
+
+    def _out(self) -> dict[int, int]:
+        """Orders that are out as a day begins: they are read in it."""
+        return {host: out for host in self._most if (out := int(self.hosts.leased[host]))}
+
+    def count(self, host: int, now: float) -> None:
+        """An order for a page of this host goes out."""
+        most = self._most.get(host)
+        if most is None:
+            return
+        self._used[host] = used = self._used.get(host, 0) + 1
+        if used >= most and host not in self.until:
+            self.until[host] = ((now // DAY + 1) * DAY, "budget")
+            self.shut[host] = True
+            self._next = min(self._next, self.until[host][0])
+
+    def used(self, host: int) -> tuple[int, int] | None:
+        """(orders of today, its budget); None: it has none."""
+        most = self._most.get(host)
+        return None if most is None else (self._used.get(host, 0), most)
+
+    def closed(self, now: float) -> tuple[set[int], float]:
+        """Hosts in a blackout at this moment, and when that changes (infinite without any)."""
+        self.met = False
+        ends = self._ends(now)
+        moments = [until for until in ends.values() if until]
+        moments += [next_begin(windows, now) for windows in self._calendars.values()]
+        return {host for host, tables in self._kept.items() if ends[tables]}, min(moments, default=math.inf)
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """What was used of budgets today."""
+        return {"day": self._day, "used": [[host, count] for host, count in self._used.items()]} if self._used else {}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        self._day = state.get("day", 0)
+        self._used = dict(state.get("used", ()))
+
+    # -- within --------------------------------------------------------------------------------------------------
+
+    def _meet(self) -> list[int]:
+        """Hosts that are new: which tables are theirs. -> those that have any."""
+        found = []
+        if len(self.shut) < len(self.hosts.open):
+            self.shut = np.concatenate([self.shut, np.zeros(len(self.hosts.open) - len(self.shut), np.bool_)])
+        for host in range(self._seen, len(self.hosts)):
+            name = self.hosts.names[host]
+            most = next((most for pattern, most in self._budgets if fits(name, pattern)), None)
+            if most is not None:
+                self._most[host] = most
+            tables = tuple(at for at, (pattern, _) in enumerate(self._blackouts) if fits(name, pattern))
+            if tables:
+                self._kept[host] = tables
+                self._calendars.setdefault(tables, [one for at in tables for one in self._blackouts[at][1]])
+                self.met = True
+            if tables or most is not None:
+                found.append(host)
+        self._seen = len(self.hosts)
+        return found
+
+    def _ends(self, now: float) -> dict[tuple[int, ...], float]:
+        """When the blackouts of each set of tables that hold now have ended; 0.0: none holds."""
+        return {tables: closed_until(windows, now) for tables, windows in self._calendars.items()}
+
+    def _shut_at(self, now: float, budgeted: Iterable[int], kept: Iterable[int]) -> dict[int, tuple[float, str]]:
+        """Of hosts with a budget, and of hosts with blackouts, those that are shut."""
+        found, midnight, ends = {}, (now // DAY + 1) * DAY, self._ends(now)
+        for host in budgeted:
+            if self._used.get(host, 0) >= self._most[host]:
+                found[host] = midnight, "budget"
+        for host in kept:
+            until = ends[self._kept[host]]
+            if until and until > found.get(host, (0.0, ""))[0]:
+                found[host] = until, "blackout"
+        return found
+
+    def _change_after(self, now: float, shut: Mapping[int, tuple[float, str]]) -> float:
+        """When one of these opens, a blackout begins or a day ends."""
+        moments = [until for until, _ in shut.values()]
+        moments += [next_begin(windows, now) for windows in self._calendars.values()]
+        return min([(now // DAY + 1) * DAY, *moments])
+
+
+def fits(name: str, pattern: str) -> bool:
+    """Is a host (with its port, if that is not the scheme's own) the pattern's, or below "*.example.org"?"""
+    bare = name if name.startswith("[") else name.partition(":")[0]
+    if pattern.startswith("*."):
+        return bare.endswith(pattern[1:]) or name.endswith(pattern[1:])
+    return pattern in (name, bare)

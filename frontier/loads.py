@@ -1,0 +1,205 @@
+"""Loads of one partition: what the loader said of a body meets the PageReport of its read, in whatever order they come.
+
+A LoadReport may come in the turn of its PageReport, before it (`early`), or turns later (`loading`); one that belongs
+to no read that still loads changes nothing. While a load waits for parts, its body is in Status-Data (`waits`). What
+the warehouse keeps of a body (Document) comes ahead of the final LoadReport and is stored in the same commit group.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from xyro.frontier.leases import Leases
+from xyro.frontier.pages import Pages
+from xyro.frontier.requests import Wanted
+from xyro.frontier.spending import Spending, followed
+from xyro.loader.intake import Resumed
+from xyro.metadata import keys, rows
+from xyro.metadata.documents import Documents
+from xyro.metadata.manager import Partition
+from xyro.metadata.rows import WaitRow
+from xyro.metadata.states import NAMED
+from xyro.metadata.visits import with_fault
+from xyro.wire.messages import Document, LoadReport, LoadState, Priority, XmlPage
+
+_M = TypeVar("_M", XmlPage, Document)
+
+
+class Load(NamedTuple):
+    """What the loader said of one body: the body if its load has to wait, the document if it is kept."""
+
+    report: LoadReport
+    body: XmlPage | None = None
+    document: Document | None = None
+
+
+class Loads:
+    """Applied within a turn: `gather` what came, `apply` one, then `late` those of earlier turns."""
+
+    def __init__(
+        self, partition: Partition, leases: Leases, pages: Pages, wanted: Wanted, documents: Documents
+    ) -> None:
+        self.partition = partition
+        self.documents = documents
+        self._leases = leases
+        self._pages = pages
+        self._wanted = wanted
+        self.needed: Counter[int] = Counter()
+        """pages that loads wait for -> how many loads"""
+        self.waits: dict[int, tuple[int, ...]] = {}
+        """Status-Data: pages whose load waits -> what it needs, as far as the loader has said it to this process"""
+        self.loading: dict[int, int] = {}
+        """pages whose last load has not ended -> epoch of the read that brought the body"""
+        self.early: dict[int, Load] = {}
+        """by page id: loads that came before the PageReport of their read"""
+        self.bodies: dict[int, XmlPage] = {}
+        """by page id: bodies that came before the LoadReport that says that they have to wait"""
+        self._resumed: set[int] = set()
+        """pages whose load waited before a restart, as long as the loader has not asked for their parts again"""
+        self.ended: dict[int, str] = {}
+        """pages whose load ended in this turn -> format of the document, empty where it failed"""
+        self.kept: dict[int, Document] = {}
+        """by page id: documents that came before their final LoadReport"""
+
+    def recover(self) -> list[Resumed]:
+        """The loads that waited, for the loader; it will say which of their parts have to be ordered again."""
+        partition = self.partition
+        urls: dict[int, str] = {}
+        found = []
+        for key, stored in partition.scan(keys.STATUS.prefix):
+            page, wait = keys.STATUS.split(key), rows.unpack_wait(stored)
+            self.loading[page] = wait.epoch
+            for need in wait.needs:
+                if need not in urls:
+                    urls[need] = partition.url(need)
+            number = page + partition.base
+            stub = XmlPage(number, wait.url, wait.epoch, wait.read_at, wait.kind, wait.mime, wait.charset, b"")
+            named = bool(partition.flags[page] & NAMED)
+            found.append(Resumed(stub, tuple(urls[need] for need in wait.needs), wait.since, named))
+            self._note(page, wait.needs)
+        self._resumed = set(self.waits)
+        return found
+
+    def body(self, page: int, epoch: int) -> bytes | None:
+        """The packed body of a load that waits since this read; None: it is not in Status-Data."""
+        stored = self.partition.get(keys.STATUS.key(page))
+        if stored is None:
+            return None
+        wait = rows.unpack_wait(stored)
+        if wait.epoch != epoch:
+            return None
+        return wait.body or self.partition.get(keys.WAITING.key(page))
+
+    def take_early(self, number: int, epoch: int) -> Load | None:
+        """What the loader has said already of the very read that is being applied."""
+        load = self.early.get(number)
+        if load is None or load.report.epoch != epoch:
+            return None
+        del self.early[number]
+        self.loading[number - self.partition.base] = epoch
+        return load
+
+    def gather(
+        self, reports: Iterable[LoadReport], bodies: Mapping[int, XmlPage], documents: Mapping[int, Document]
+    ) -> None:
+        """LoadReports of this turn, beside those that still wait for the PageReport of their read."""
+        self.ended = {}
+        self.bodies.update(bodies)
+        self.kept.update(documents)
+        for report in reports:
+            before = self.early.get(report.page)
+            body = _belonging(self.bodies, report, before.body if before else None)
+            final = report.state is not LoadState.WAITING
+            self.early[report.page] = Load(report, body, _belonging(self.kept, report) if final else None)
+
+    def late(self, spending: Spending) -> None:
+        """Loads of pages read in an earlier turn. What belongs to no read that still loads changes nothing."""
+        spending.loads = True
+        early: dict[int, Load] = {}
+        for number, load in self.early.items():
+            page = number - self.partition.base
+            if self._leases.is_out(page, load.report.epoch):
+                early[number] = load
+            elif self.loading.get(page) == load.report.epoch:
+                fault, row = self.apply(page, load, spending), self.partition.row(page)
+                if fault is not None and row is not None and fault != row.fault:
+                    self.partition.put(keys.REFRESH.key(page), rows.pack(with_fault(row, fault)))
+        self.early = early
+
+    def apply(self, page: int, load: Load, spending: Spending) -> str | None:
+        """Apply a LoadReport: a WAITING one goes to Status-Data, a final one spends the page's cash.
+
+        Returns what it says against the body, empty where nothing is wrong; None: the load goes on.
+        """
+        report = load.report
+        if report.state is LoadState.WAITING:
+            self._wait(page, load)
+            return None
+        self._wanted.release(page)
+        self.forget(page)
+        self.ended[page] = report.format if report.state is not LoadState.FAILED else ""
+        if load.document is not None:
+            self.documents.store(page, load.document)
+        spending.over_urls(page, followed(report.links.urls, report.links.flags))
+        spending.loaded.append((page, report))
+        return report.error
+
+    def forget(self, page: int) -> None:
+        """The page's load has ended, or another read has replaced it."""
+        self.loading.pop(page, None)
+        if page in self.waits:
+            self._resumed.discard(page)
+            self._note(page, ())
+            self.partition.delete(keys.STATUS.key(page))
+            self.partition.delete(keys.WAITING.key(page))
+
+    def _note(self, page: int, needs: tuple[int, ...]) -> None:
+        """The load of this page waits for these from now on; for none: it waits no more."""
+        for need in self.waits.pop(page, ()):
+            self.needed[need] -= 1
+            if not self.needed[need]:
+                del self.needed[need]
+        if needs:
+            self.waits[page] = needs
+            self.needed.update(needs)
+
+    def _wait(self, page: int, load: Load) -> None:
+        """Status-Data of a load that waits: with its body when it begins, with other needs when one of them moved."""
+        partition, key = self.partition, keys.STATUS.key(page)
+        wanted, body = load.report.needs, load.body
+        depth = int(self.partition.columns["depth"][page]) + 1
+        needs = tuple(self._pages.resolve(list(wanted), [depth] * len(wanted), exempt=True).tolist())
+        stored = partition.get(key)
+        old = rows.unpack_wait(stored) if stored is not None else None
+        if needs == self.waits.get(page) and (body is None or old is None or old.epoch == body.epoch):
+            if page in self._resumed:
+                self._resumed.discard(page)
+                self._wanted.order(needs, Priority.BLOCKING)
+            return
+        if body is not None:
+            row = WaitRow(
+                epoch=body.epoch, needs=needs, body=b"", url=body.url, kind=body.kind, mime=body.mime,
+                charset=body.charset, read_at=body.read_at, since=body.read_at,
+            )  # fmt: skip
+            partition.put(keys.WAITING.key(page), zlib.compress(body.body, 1))
+        elif old is not None:
+            row = msgspec.structs.replace(old, needs=needs, readings=old.readings + 1)
+        else:
+            return
+        self._wanted.release(page)
+        self._note(page, needs)
+        partition.put(key, rows.pack(row))
+        self._wanted.order(needs, Priority.BLOCKING)
+
+
+def _belonging(found: dict[int, _M], report: LoadReport, before: _M | None = None) -> _M | None:
+    """What came of the same read as the report, now or before; older ones are dropped, later ones stay."""
+    there = found.get(report.page)
+    if there is not None and there.epoch <= report.epoch:
+        before = found.pop(report.page)
+    return before if before is not None and before.epoch == report.epoch else None

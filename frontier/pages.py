@@ -1,0 +1,184 @@
+"""URLs become pages: minted when first met, as deep as the shortest way to them, read if the scope says so.
+
+A page's state is UNREAD, OUT, BLOCKED or FOREIGN by what the scope says of its URL at its depth. Both change: a shorter
+way is found (and so on down the stored links), a place is added, a resumed crawl has other rules. Then the pages that
+this concerns are judged again: those that come into scope are read, those that leave it are read no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+from xyro.configs.schema import Fetch
+from xyro.frontier.focus import Classing
+from xyro.frontier.ledger import NO_PAGES, Ids, Purse
+from xyro.frontier.schedule import Agenda
+from xyro.frontier.scope import Scope
+from xyro.metadata import keys
+from xyro.metadata.manager import Partition
+from xyro.metadata.states import NAMED, State
+from xyro.wire.urls import authority, host_of, partition_of
+
+_PLACES = keys.META.key("places")
+_OUT, _BLOCKED, _FOREIGN = int(State.OUT), int(State.BLOCKED), int(State.FOREIGN)
+
+
+class Pages:
+    """Of one partition; `begin` each turn.
+
+    Invariant, between turns: a page is OUT or BLOCKED as the scope judges it at its depth, unless it was exempt.
+    """
+
+    def __init__(
+        self, partition: Partition, scope: Scope, fetch: Fetch, purse: Purse, classes: Classing, agenda: Agenda
+    ) -> None:
+        self.partition = partition
+        self.columns = partition.columns
+        self.scope = scope
+        self.purse = purse
+        self.classes = classes
+        self.agenda = agenda
+        self.born: Callable[[int, Sequence[str]], None] = lambda first, urls: None
+        """told of new pages: they have the numbers from `first` on"""
+        self.touched: list[Ids] = []
+        """pages that URLs were resolved to in this turn"""
+        self.nearer: list[Ids] = []
+        """pages of other partitions to which a shorter way was found in this turn"""
+        self._partitions: int = partition.facts["partitions"]
+        self._bounds = repr((fetch.only_net, fetch.allow_private, fetch.ports))
+        self._places: set[str] = set()
+        """places of the scope by which the pages here were judged; stored"""
+        self._rejudge = False
+        self._now = 0
+
+    @property
+    def rules(self) -> str:
+        """What decides, beside the places, which URLs are read: other rules on a resume apply to all known pages."""
+        return self.scope.text + self._bounds
+
+    def recover(self, rules: str) -> None:
+        """Go on where pages were judged by these rules."""
+        self._places.update(msgpack.unpackb(self.partition.get(_PLACES) or b"\x90"))
+        self.scope.places.update(self._places)
+        self._rejudge = rules != self.rules
+
+    def begin(self, now: float) -> None:
+        """A turn begins: nothing is touched yet, and pages are as the scope of now says."""
+        self._now = int(now)
+        self.touched, self.nearer = [], []
+        self.follow_scope()
+
+    # -- URLs ----------------------------------------------------------------------------------------------------
+
+    def resolve(self, urls: Sequence[str], depths: Sequence[int] | Ids, exempt: bool = False) -> Ids:
+        """Pages of URLs; unknown ones are minted at the least depth given. exempt: scope does not hold for them."""
+        pages = np.array(self.partition.urls.find(urls), np.int64)
+        unknown = np.flatnonzero(pages < 0)
+        if len(unknown):
+            wanted = [urls[i] for i in unknown.tolist()]
+            new: dict[str, int] = {}
+            for url, depth in zip(wanted, np.asarray(depths, np.int64)[unknown].tolist(), strict=True):
+                new[url] = min(depth, new.get(url, depth))
+            first = self._mint(list(new), list(new.values()), exempt)
+            numbers = dict(zip(new, range(first, first + len(new)), strict=True))
+            pages[unknown] = [numbers[url] for url in wanted]
+        self.touched.append(pages)
+        return pages
+
+    def receive(self, urls: list[str], depths: list[int]) -> Ids:
+        """Pages that another partition has news or cash of."""
+        pages = self.resolve(urls, depths)
+        if self.scope.by_depth:
+            self.shorten(pages, np.array(depths, np.int64))
+        return pages
+
+    def _mint(self, urls: list[str], depths: list[int], exempt: bool) -> int:
+        judge_url = self.scope.judge
+        own = self.partition.number
+        states = []
+        for url, depth in zip(urls, depths, strict=True):
+            if self._partitions > 1 and partition_of(host_of(url), self._partitions) != own:
+                states.append(State.FOREIGN)
+            elif exempt:
+                states.append(State.UNREAD if not self.scope.why_refused(url) else self.scope.refusal(url))
+            else:
+                states.append(judge_url(url, depth))
+        hosts = [self.partition.host(authority(url)) for url in urls]
+        first = self.partition.mint(urls, hosts, states, depths, self._now)
+        if self.classes.on:
+            self.classes.born(first, urls)
+        self.born(first, urls)
+        self.purse.mint(first, np.array(states, np.uint8) == State.FOREIGN)
+        return first
+
+    # -- depth ---------------------------------------------------------------------------------------------------
+
+    def shorten(self, pages: Ids, depths: Ids) -> None:
+        """A shorter way to a page: its depth falls, what was too deep may come into scope, and so on down."""
+        column = self.columns["depth"]
+        while len(pages):
+            nearer = depths < column[pages]
+            pages, depths = pages[nearer], depths[nearer]
+            np.minimum.at(column, pages, np.minimum(depths, 255).astype(np.uint8))
+            pages = np.unique(pages)
+            self.columns.touch("depth", pages)
+            states = self.columns["state"][pages]
+            self.nearer.append(pages[states == _FOREIGN])
+            for page in pages[states == _OUT].tolist():
+                self._judge(page)
+            pages, depths = self._below(pages) if self.scope.by_depth else (NO_PAGES, NO_PAGES)
+
+    def _below(self, pages: Ids) -> tuple[Ids, Ids]:
+        """The stored children of pages, and how deep they lie by this way."""
+        found = [(page, children) for page in pages.tolist() if (children := self.partition.children(page)) is not None]
+        if not found:
+            return NO_PAGES, NO_PAGES
+        depths = self.columns["depth"][[page for page, _ in found]].astype(np.int64) + 1
+        below = np.concatenate([children for _, children in found]).astype(np.int64)
+        return below, np.repeat(depths, [len(children) for _, children in found])
+
+    # -- scope ---------------------------------------------------------------------------------------------------
+
+    def follow_scope(self) -> None:
+        """Judge again what a change of scope concerns: all pages after other rules, else those of the places added."""
+        names = self.partition.hosts.names
+        if len(self._places) != len(self.scope.places):
+            added = self.scope.places - self._places
+            self._places |= added
+            self.partition.put(_PLACES, msgpack.packb(sorted(self._places)))
+            if not self._rejudge:
+                self._judge_again(np.array([self.scope.place_of_host(name) in added for name in names], np.bool_))
+        if self._rejudge:
+            self._judge_again(np.ones(len(names), np.bool_))
+            self._rejudge = False
+
+    def _judge_again(self, concerned: NDArray[np.bool_]) -> None:
+        """Pages of the hosts concerned come into scope or leave it; sitemaps that robots.txt names stay exempt."""
+        n = self.columns.n
+        if n:
+            pages = concerned[self.columns["host"][:n]] & (self.columns["state"][:n] != _FOREIGN)
+            pages &= (self.columns["flags"][:n] & NAMED) == 0
+            for page in np.flatnonzero(pages).tolist():
+                self._judge(page)
+
+    def _judge(self, page: int) -> None:
+        """Bring one page's state in line with the scope. What was read before and is in scope again is due at once."""
+        old = self.partition.states[page]
+        outside = old in (_OUT, _BLOCKED)
+        judged = self.scope.judge(self.partition.url(page), int(self.columns["depth"][page]))
+        if judged is State.UNREAD and not outside:
+            return
+        if judged is State.UNREAD:
+            row = self.partition.row(page)
+            if row is not None and row.reads:
+                judged = State.READ
+                self.agenda.put_due(page, self._now)
+        elif not outside:
+            self.agenda.retire(page)
+        self.partition.set_state(page, judged)
+        if self.classes.on:
+            self.classes.moved(page, self.partition.url(page))

@@ -1,0 +1,347 @@
+"""The page node: the loop's other half (xyro reads the web; this decides what reading it means, and what to read next).
+
+One turn, one commit group, for one partition:
+
+    reports, loads, submits, transfers
+        -> metadata: URLs become ids, rows, links                        (visit)
+        -> opic:     pages spend their cash over what they showed        (purse.spend)
+        -> refresh:  change rate, interval, next read                    (date)
+        -> plan:     what is wanted, due, or rich, becomes orders        (planner.orders)
+        -> Commit:   one write batch; orders and messages leave when it is on disk
+
+Single-threaded and synchronous: time comes in, a Turn goes out; service/node/single.py awaits, writes and posts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xyro.configs.schema import Settings
+from xyro.frontier.batch import Turn, Work
+from xyro.frontier.claims import Claims
+from xyro.frontier.dating import Dates, Settled
+from xyro.frontier.focus import Classing, Focus
+from xyro.frontier.freshness import Meter
+from xyro.frontier.host_inflow import SiteFlow
+from xyro.frontier.ledger import Purse
+from xyro.frontier.loads import Loads
+from xyro.frontier.outbox import Post
+from xyro.frontier.pages import Pages
+from xyro.frontier.scheduler import Planner
+from xyro.frontier.scope import Scope
+from xyro.frontier.spending import NO_CHILDREN, Spending, followed
+from xyro.loader.intake import Resumed
+from xyro.metadata import keys, links
+from xyro.metadata.documents import Documents
+from xyro.metadata.manager import Partition
+from xyro.metadata.states import NAMED, State
+from xyro.metadata.visits import Spend, judge
+from xyro.plugins.publish.promises import Promises
+from xyro.wire.messages import Ack, CashTransfer, PageReport, Priority, Submit
+
+_FOREIGN = int(State.FOREIGN)
+
+
+class PageNode:
+    """One partition: `turn` is the loop. Counters are since the process began, `reads` since the crawl began."""
+
+    def __init__(self, partition: Partition, scope: Scope, settings: Settings, refreshing: bool) -> None:
+        self.partition = partition
+        self.scope = scope
+        self.settings = settings
+        self.columns = partition.columns
+        self.partitions: int = partition.facts["partitions"]
+        opic, focus = settings.opic, Focus(settings)
+        self.purse = Purse(
+            self.columns,
+            partition.base,
+            opic.damping,
+            opic.window,
+            opic.sweep_target,
+            terms=focus.terms,
+            select=opic.select,
+            history=opic.history,
+            measures=opic.measures,
+        )
+        self.purse.sites = SiteFlow(partition, self.purse) if opic.sites or opic.site_weight else None
+        documents = Documents(partition, settings.store.versions, settings.store.version_days)
+        self.classes = Classing(partition, self.purse, focus, documents)
+        self.post = Post(partition, self.purse, self.partitions)
+        self.planner = Planner(partition, self.purse, settings, refreshing)
+        agenda, self.wanted = self.planner.agenda, self.planner.wanted
+        self.pages = Pages(partition, scope, settings.fetch, self.purse, self.classes, agenda)
+        self.loads = Loads(partition, self.planner.leases, self.pages, self.wanted, documents)
+        self.dates = Dates(partition, self.purse, agenda, settings.refresh)
+        self.meter = Meter(partition, self.purse, self.planner.pace, settings.refresh, self.dates.guide)
+        self.dates.meter = agenda.gauge = self.meter
+        self.planner.rereads.audits = self.meter.audits
+        self.planner.sharing.measured = self.meter.fresh
+        self.claims = Claims(partition, agenda, self.dates.beliefs)
+        self.promises = Promises(self)
+        self.reads = 0
+        self.read_pages = 0
+        """pages that were read at least once"""
+        self.stale = 0
+        self.errors: dict[str, int] = {}
+        self._held: list[int] = []
+        self._switched = False
+        self._now = 0.0
+
+    # -- recovery ------------------------------------------------------------------------------------------------
+
+    def recover(self, now: float) -> tuple[list[CashTransfer], list[Resumed]]:
+        """After `Partition.open`: transfers to send again, and documents whose load waited, for the loader."""
+        state = self.partition.scalars.get("node")
+        if state:
+            self.purse.load(state["purse"])
+            self.post.load(state["post"])
+            self.planner.load(state["planner"])
+            self.promises.load(state.get("promises", {}))
+            self.dates.beliefs.load(state.get("beliefs"))
+            self.reads, self.read_pages = state["reads"], state["read_pages"]
+            self.pages.recover(state["scope"])
+            self.classes.recover(state)
+            self.meter.recover(state.get("meter"), now)
+        self.partition.hosts.rewind(now)
+        self.planner.recover()
+        self.promises.recover()
+        return self.post.recover(), self.loads.recover()
+
+    def dump(self) -> dict[str, Any]:
+        return {
+            "purse": self.purse.dump(),
+            "post": self.post.dump(),
+            "planner": self.planner.dump(),
+            "meter": self.meter.dump(),
+            "promises": self.promises.dump(),
+            "beliefs": self.dates.beliefs.dump(),
+            "reads": self.reads,
+            "read_pages": self.read_pages,
+            "focus": self.classes.dump(),
+            "scope": self.pages.rules,
+        }
+
+    def follow(self, settings: Settings) -> None:
+        """Other settings (SIGHUP), between two turns."""
+        self.settings, self._switched = settings, True
+        self.dates.follow(settings.refresh)
+        self.planner.reconfigure(settings)
+
+    def _switch(self) -> None:
+        """What may have columns that come or go waits for a commit group."""
+        opic, self._switched = self.settings.opic, False
+        self.purse.follow(opic.window, opic.sweep_target, opic.select, opic.history, opic.measures)
+        self.planner.agenda.switch()
+
+    @property
+    def now(self) -> float:
+        """Wall clock of the last turn; 0 before the first one."""
+        return self._now
+
+    # -- the turn ------------------------------------------------------------------------------------------------
+
+    def turn(self, work: Work, now: float, room: int, free: int = 0) -> Turn:
+        """One commit group. `now`: wall clock; `room`: reads that may still be ordered (--max-pages).
+
+        free: spends without a fetch beyond those that the reports of this turn pay for.
+        """
+        partition = self.partition
+        if now < self._now:
+            partition.hosts.rewind(now)
+        self._now = now
+        partition.begin()
+        if self._switched:
+            self._switch()
+        born = self.columns.n
+        if self.classes.stale:
+            self.classes.renew()
+        self.pages.begin(now)
+        while self._held:
+            partition.put(*partition.hosts.stored(self._held.pop()))
+        acks = self._exchange(work)
+        for submit in work.submits:
+            self._submit(submit)
+        for edit in work.edits:
+            edit.change()
+        reports = self._live(work.visits)
+        spending = self._free_spends([report.page - partition.base for report in reports], free)
+        self.loads.gather(work.loads.values(), work.bodies, work.documents)
+        self.promises.meet(work.loads.values(), reports)
+        settled = [self._visit(report, spending) for report in reports]
+        interest = self.classes.interest
+        if interest.on:
+            for one in settled:
+                interest.settled(one.page, one.report, one.row is None or not one.row.reads)
+        self.loads.late(spending)
+        self._resolve_links(spending)
+        if interest.on:
+            interest.loaded(self.loads.ended)
+            interest.spent(spending.pages, spending.children)
+        self._hint(spending, settled, now)
+        self.purse.spend(spending.pages, spending.children, born, partition.next_number)
+        if self.purse.sites is not None:
+            self.purse.sites.keep()
+        self.purse.window.grew(self.purse.known + self.read_pages, self.purse.clock.ticks)
+        answered = sum(one.visit.answered for one in settled)
+        if settled:
+            self.planner.answered(answered, now)
+        self.dates.date(settled, now)
+        self.promises.settled(settled, now)  # before `orders`: what was published or is due together is ordered now
+        if self.classes.on:
+            self._classify(settled)
+        touched = [*self.pages.touched, *spending.children] if self.partitions > 1 else ()
+        transfers = self.post.collect(touched, self.pages.nearer, born)
+        orders = self.planner.orders(now, room)
+        self.meter.close(answered, now)
+        elsewhere = self.wanted.take_elsewhere()
+        commit = partition.seal({"node": self.dump()})
+        return Turn(commit, orders, transfers, acks, elsewhere)
+
+    def _classify(self, settled: Sequence[Settled]) -> None:
+        """What was read, judged or found by its links' words in this turn goes to its class at the virtual page."""
+        for one in settled:
+            self.classes.moved(one.page, one.report.url)
+        self.pages.nearer.append(self.classes.follow(self.post.shown))
+        self.post.focused, self.post.shown = self.classes.elsewhere, []
+
+    def _exchange(self, work: Work) -> list[Ack]:
+        """What other partitions sent: trim the outbox, take their cash."""
+        for ack in work.acks:
+            self.post.acknowledged(ack)
+        taken = (self.post.take(transfer, self.pages.receive) for transfer in work.transfers)
+        return [ack for ack in taken if ack is not None]
+
+    def _live(self, reports: Sequence[PageReport]) -> list[PageReport]:
+        """The reports whose order is out; those of an older lease, and repeated ones, change nothing."""
+        leases, base = self.planner.leases, self.partition.base
+        live: dict[int, PageReport] = {}
+        for report in reports:
+            if leases.is_out(report.page - base, report.epoch):
+                live.setdefault(report.page, report)
+        self.stale += len(reports) - len(live)
+        return list(live.values())
+
+    # -- people --------------------------------------------------------------------------------------------------
+
+    def _submit(self, submit: Submit) -> None:
+        if submit.seed:
+            for url in submit.urls:
+                self.scope.add_seed(url)
+            self.pages.follow_scope()
+        blocking = submit.priority is Priority.BLOCKING
+        pages = self.pages.resolve(list(submit.urls), [0] * len(submit.urls), exempt=blocking)
+        if not blocking:
+            self.pages.shorten(pages, np.zeros(len(pages), np.int64))
+        self.wanted.order(pages.tolist(), submit.priority)
+
+    def hold(self, host: int, held: str) -> None:
+        """A person pauses, blocks or resumes a host; stored with the next group."""
+        self.partition.hosts.hold(host, held)
+        self._held.append(host)
+        if not held:
+            self.planner.resume(host)
+
+    # -- reports -------------------------------------------------------------------------------------------------
+
+    def _free_spends(self, visited: Sequence[int], more: int) -> Spending:
+        """Read pages rich in cash spend over stored links without a fetch; dangling ones pay the virtual page."""
+        spending = Spending()
+        free = int(self.settings.opic.spend_ratio * len(visited) + 0.5) + more
+        if not visited and not more:
+            return spending
+        read, dangling = self.purse.rich(free, np.array(visited, np.int64))
+        for page in read.tolist():
+            children = self.partition.children(page)
+            if children is not None:
+                spending.over(page, children)
+        for page in dangling.tolist():
+            spending.over(page, NO_CHILDREN)
+        return spending
+
+    def _visit(self, report: PageReport, spending: Spending) -> Settled:
+        """Apply one report whose order is out."""
+        page = report.page - self.partition.base
+        row = self.planner.leases.settle(page)
+        visit = judge(report, row)
+        self._remember_host(page, report)
+        self.wanted.release(page)
+        self.partition.set_state(page, visit.state)
+        if visit.answered:
+            self.reads += 1
+            self.read_pages += row is None or not row.reads
+        if report.error:
+            self.errors[report.error] = self.errors.get(report.error, 0) + 1
+        if report.sitemaps:
+            self._name_sitemaps(report.sitemaps, int(self.columns["depth"][page]) + 1)
+        return Settled(page, report, visit, row, self._share(page, report, visit.spend, spending))
+
+    def _share(self, page: int, report: PageReport, spend: Spend, spending: Spending) -> str | None:
+        """Let the page spend over what the read showed, now or when its load has ended. -> `Settled.fault`"""
+        load = self.loads.take_early(report.page, report.epoch)
+        if load is not None:
+            return self.loads.apply(page, load, spending)
+        if spend is Spend.STORED:
+            children = self.partition.children(page)
+            spending.over(page, NO_CHILDREN if children is None else children)
+        elif spend is Spend.LINKS or (report.loading and not report.error):
+            self.loads.forget(page)
+            if spend is Spend.LINKS:
+                self._spend_report(page, report, spending)
+            else:
+                self.loads.loading[page] = report.epoch
+                self.wanted.keep(page, Priority.ORDERED)  # a crash before its LoadReport: read it again
+        return None
+
+    def _name_sitemaps(self, urls: tuple[str, ...], depth: int) -> None:
+        """Sitemaps that the host's robots.txt names: read whatever the scope is, and free to list any URL."""
+        pages = self.pages.resolve(list(urls), [depth] * len(urls), exempt=True)
+        pages = pages[self.columns["state"][pages] != _FOREIGN]
+        self.columns["flags"][pages] |= NAMED
+        self.columns.touch("flags", pages)
+
+    def _spend_report(self, page: int, report: PageReport, spending: Spending) -> None:
+        if report.location:
+            spending.over_urls(page, (report.location,))
+        elif report.nofollow:
+            spending.over_urls(page, ())
+        else:
+            self.classes.show(report.links)
+            spending.over_urls(page, followed(report.links.urls, report.links.flags))
+
+    def _resolve_links(self, spending: Spending) -> None:
+        """Turn the URL runs of this turn's pages into children, store them, lower depths where a way got shorter."""
+        if not spending.open:
+            return
+        parents = self.columns["depth"][[spending.pages[index] for index, _, _ in spending.open]].astype(np.int64)
+        counts, before = [stop - start for _, start, stop in spending.open], self.columns.n
+        depths = np.repeat(parents + 1, counts)
+        found = self.pages.resolve(spending.urls, depths)
+        if self.classes.interest.on:
+            sources = np.array([spending.pages[index] for index, _, _ in spending.open], np.int64)
+            self.classes.interest.introduced(found, np.repeat(sources, counts), before)
+        numbers = found.astype(np.uint32)
+        for index, start, stop in spending.open:
+            children = spending.children[index] = numbers[start:stop]
+            if self.settings.store.links:
+                self.partition.put(keys.LINK.key(spending.pages[index]), links.pack(children, links.NO_FOREIGN))
+        if self.scope.by_depth:
+            self.pages.shorten(found, depths)
+
+    def _hint(self, spending: Spending, settled: Sequence[Settled], now: float) -> None:
+        """What sitemaps and feeds that were loaded in this turn say of other pages."""
+        if spending.loaded:
+            written = {one.page for one in settled}
+            for page, report in spending.loaded:
+                self.claims.hear(page, report, written, now)
+
+    def _remember_host(self, page: int, report: PageReport) -> None:
+        """Politeness to keep over a restart: only where a host must be left alone for longer than a moment."""
+        host = self.partition.hosts_of[page]
+        later = report.host_next if report.host_next > report.ended + 1.0 or report.host_failures else 0.0
+        if (later or host in self.partition.hosts.clocks) and self.partition.hosts.remember(
+            host, later, report.host_failures, report.ended
+        ):
+            self.partition.put(*self.partition.hosts.stored(host))

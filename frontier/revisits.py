@@ -1,0 +1,152 @@
+"""Pages to be read again, of all hosts: at random, those that waited for their host, those due now, those due next.
+
+    audits    pages drawn at random, that measure (freshness_audits.py)
+    lines     filled from the due ones whose host has no room, emptied as its orders are answered (host_queues.py)
+    due       filled by every read, emptied when their time has come (schedule.py, due_queue.py)
+    ahead     the page due next rather than nothing, in a bounded crawl that refreshes (refresh/ahead.py)
+
+Where due and unread pages of a host both wait they take turns by gamma (refresh/split.py Turns): neither side can hold
+all of a host's places for long. The other side is discovery.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xyro.configs.schema import Settings
+from xyro.frontier.due_queue import second
+from xyro.frontier.freshness_audits import Audits
+from xyro.frontier.gamma import Sharing
+from xyro.frontier.host_queues import Lines
+from xyro.frontier.leases import Leases
+from xyro.frontier.order_quota import Places
+from xyro.frontier.parking import Parking
+from xyro.frontier.schedule import Agenda
+from xyro.metadata.manager import Partition
+from xyro.metadata.rows import RefreshRow
+from xyro.metadata.states import HASTENED, LEASED, State
+from xyro.refresh.ahead import MEAN, Ahead
+from xyro.refresh.split import Turns
+
+EARLY_PER_HOST = 4
+"""orders out per host that are given ahead of their time: enough to keep it busy, few enough that the order is fresh"""
+_ERROR, _OUT, _DISALLOWED = int(State.ERROR), int(State.OUT), int(State.DISALLOWED)
+Found = Iterator[tuple[int, RefreshRow | None]]
+"""pages and their Refresh-Data"""
+
+
+class Rereads:
+    """`take` in each turn of a crawl that refreshes."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        settings: Settings,
+        agenda: Agenda,
+        leases: Leases,
+        places: Places,
+        parking: Parking,
+        sharing: Sharing,
+        turns: Turns,
+    ) -> None:
+        self.partition = partition
+        self.agenda = agenda
+        self.leases = leases
+        self.places = places
+        self.parking = parking
+        self.sharing = sharing
+        self.turns = turns
+        self.lines = Lines()
+        self.audits: Audits | None = None
+        """chooses reads at random"""
+        self._concurrency = settings.fetch.concurrency
+        self._room = 0
+
+    def dropped(self, page: int) -> None:
+        """Its order was taken back unread."""
+        if self.audits is not None:
+            self.audits.lost(page)
+
+    def take(self, now: float, room: int) -> Found:
+        """At most `room` pages; each is to be ordered before the next is asked for."""
+        self._room = room
+        if self.audits is not None:
+            yield from self._counted(self._at_random(self.audits))
+        yield from self._counted(self._lined(now))
+        yield from self._counted(self._due(now))
+        if self.agenda.ahead is not None:
+            yield from self._counted(self._early(self.agenda.ahead))
+
+    def _counted(self, found: Found) -> Found:
+        for one in found:
+            self._room -= 1
+            yield one
+
+    def _at_random(self, audits: Audits) -> Found:
+        """Pages at random, beside the plan: a full host takes them, too, or what it has to read would be left out."""
+        for page in audits.choose(self._room):
+            if self._may_refresh(page):
+                yield page, self.partition.row(page)
+            else:
+                audits.lost(page)
+
+    def _lined(self, now: float) -> Found:
+        """Pages that were due before, and have waited for their host since."""
+        self.agenda.due.earn(now)
+        due, now = self.partition.columns["due"], self.lines.latest(now)
+
+        def valid(page: int) -> bool:
+            return bool(0 < due[page] <= now) and self._may_refresh(page)
+
+        def claim(host: int) -> bool:
+            return self._room > 0 and self.agenda.due.affords and self._claim(host)
+
+        leased = self.partition.hosts.leased
+        for page in self.lines.take(leased, self.places.per_host, valid, claim) if self.lines else ():
+            self._spend(page)
+            yield page, self.partition.row(page)
+
+    def _due(self, now: float) -> Found:
+        """Pages that become due now; those whose host has no room wait for it."""
+        columns, due = self.partition.columns, self.agenda.due
+        later = second(now + due.folders.unit_seconds)
+        for page, row in due.ready(now, self._room):
+            if not self._may_refresh(page):
+                continue
+            host = self.partition.hosts_of[page]
+            if host not in self.lines and self._claim(host):
+                self._spend(page)
+                yield page, row
+            elif columns["due"][page] <= now:
+                self.lines.put(host, page)
+            else:  # it came before its time
+                self.agenda.put_due(page, later, hastened=bool(self.partition.flags[page] & HASTENED))
+
+    def _early(self, ahead: Ahead) -> Found:
+        """Keep the fetchers busy with the pages whose turn comes next."""
+        lead = min(self._concurrency, EARLY_PER_HOST * len(self.partition.hosts))
+        most = min(lead - len(self.leases), self._room)
+        for page in ahead.pop(most) if most > 0 else ():
+            if not self._may_refresh(page):
+                continue
+            if self._claim(self.partition.hosts_of[page]):
+                yield page, self.partition.row(page)
+            else:
+                ahead.put_after(page, MEAN // 64)
+
+    def _spend(self, page: int) -> None:
+        if self.partition.states[page] != _DISALLOWED:  # to ask robots.txt again is no read
+            self.agenda.due.spent()
+
+    def _claim(self, host: int) -> bool:
+        """May refresh take a place of this host? Where unread pages wait for it, too, they take turns."""
+        room = self.places.room(host)
+        if self.partition.hosts.waiting[host]:
+            return self.turns.refresh(host, self.sharing.gamma, room)
+        self.turns.lend(host)
+        return room > 0
+
+    def _may_refresh(self, page: int) -> bool:
+        """Not out already, not out of scope, not to be retried at its own time, and its host is not held."""
+        flags, state = self.partition.flags[page], self.partition.states[page]
+        return not (flags & LEASED or state in (_OUT, _ERROR) or self.parking.park(page))

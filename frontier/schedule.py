@@ -1,0 +1,310 @@
+"""When each page is to be read next: its date, its weight in S, and the queues of dated pages.
+
+    retries   filled by temporary failures, emptied when their time has come
+    due       filled by every read while refreshing, emptied when their time has come (due_queue.py, scan_schedule.py)
+    ahead     the same in a bounded crawl that refreshes: in the order of their dates, whatever the time is
+
+Filled by what a turn settles (dates.py), hears (claims.py) and promises (publish/promises.py), emptied by the planner.
+What a queue says is a hint: the column `due` decides whether a page is still due, or to be tried again.
+
+How often a page is read is bandwidth.py's to say.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from xyro.configs.schema import Settings
+from xyro.frontier.bandwidth import DAY, Pace
+from xyro.frontier.due_queue import DuePages, second
+from xyro.frontier.freshness import Meter
+from xyro.frontier.ledger import Purse
+from xyro.frontier.redating import Doublings, Recount
+from xyro.frontier.scan_schedule import Scanned, dropped
+from xyro.metadata import keys, rows
+from xyro.metadata.manager import Partition
+from xyro.metadata.rows import RefreshRow
+from xyro.metadata.states import HASTENED, LEASED, State
+from xyro.metadata.visits import Visit
+from xyro.refresh.ahead import MEAN, Ahead
+from xyro.refresh.interval import weight
+from xyro.wire.messages import PageReport
+
+RETRIES_AT_ONCE = 512
+"""most retries that one turn looks at"""
+LOOK_AGAIN = 30 * DAY
+"""a page that failed for good is tried once more after this long (refreshing only)"""
+_GOOD, _FAILED_TEMPORARILY = State.READ, State.ERROR
+_ERROR = int(State.ERROR)
+
+
+class Basis(NamedTuple):
+    """What a page is dated by."""
+
+    importance: float
+    rate: float
+    """changes a day"""
+    shape: float
+    """of the belief whose mean the rate is; infinite = it is known"""
+    believed: float
+    """the rate that the page's row will tell: its own, where it is dated by a cluster's"""
+    alone: bool
+    """importance and rate are the page's own, no cluster's or guide's"""
+    timed: Callable[[float], float] | None
+    """seconds to the next read instead of the interval, where it is known when the page changes next"""
+
+
+def _found_by(settings: Settings) -> tuple[str, int, str]:
+    """What decides how pages are found whose time has come."""
+    refresh = settings.refresh
+    return refresh.execution, refresh.time_unit, refresh.guide
+
+
+class Agenda:
+    """Of one partition. refreshing: pages read are read again when due. shut: hosts whose pages cannot be ordered now.
+
+    Invariant: population and S (bandwidth.py) hold every READ page of weight above 0 as its Refresh-Data row tells it.
+    """
+
+    def __init__(
+        self,
+        partition: Partition,
+        purse: Purse,
+        settings: Settings,
+        refreshing: bool,
+        shut: Callable[[], NDArray[np.bool_]],
+    ) -> None:
+        self.partition = partition
+        self.purse = purse
+        self.settings = settings
+        self.refreshing = refreshing
+        self.pace = Pace(settings.refresh, partition.facts["partitions"])
+        self._shut = shut
+        self._found_by = _found_by(settings)
+        self.due = self._execution()
+        self.ahead: Ahead | None = None
+        """a bounded `crawl --refresh` reads the page due next rather than nothing"""
+        self.retries: list[tuple[float, int]] = []
+        """a heap: when, page"""
+        self.recount: Recount | None = None
+        """under way after a switch of policy or bounds, and while importance settles"""
+        self.doublings: Doublings | None = None
+        """where dates that were given should follow importance"""
+        self.doublings = self._followed()
+        self.gauge: Meter | None = None
+        """hears of rows that change without a read"""
+
+    def _followed(self) -> Doublings | None:
+        settings = self.settings
+        alone = settings.refresh.guide == "importance" and not settings.clusters
+        follows = self.refreshing and alone and not settings.crawl.refresh and not isinstance(self.due, Scanned)
+        return (self.doublings or Doublings(self.purse)) if follows else None
+
+    def _execution(self) -> DuePages:
+        """Who finds the pages whose time has come. A bounded `crawl --refresh` reads ahead of it, by no scan."""
+        refresh, bounded = self.settings.refresh, self.settings.crawl.refresh
+        if self.refreshing and refresh.execution == "scan" and not bounded:
+            alone = refresh.guide == "importance"
+            return Scanned(self.partition, self.pace, self.purse, refresh.time_unit, self._shut, alone)
+        dropped(self.partition.columns)
+        return DuePages(self.partition, self.pace, self.purse, 1 if bounded else refresh.time_unit)
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Other settings (SIGHUP), between two turns: by another policy all pages are dated anew, in slices."""
+        law = self.pace.law
+        self.settings = settings
+        self.pace.follow(settings.refresh)
+        if self.gauge is not None:
+            self.gauge.follow(settings.refresh)
+        if self.pace.law != law:
+            self.pace.counting = None
+            self._count_anew()
+
+    def switch(self) -> None:
+        """Let pages be found as the settings of now say (execution, time unit, guide); within a commit group, whose
+        record then has the columns. What a scan ranked goes by the dates that it estimated."""
+        if self._found_by == _found_by(self.settings):
+            return
+        self._found_by, before = _found_by(self.settings), self.due
+        self.due = self._execution()
+        self.due.governor = before.governor
+        self.doublings = self._followed()
+        self._file_all()
+        if self.due.name != before.name:
+            self.pace.counting = None
+            self._count_anew()
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        execution = self.due.name if self.recount is None else ""
+        doublings = {} if self.doublings is None else {"doublings": self.doublings.dump()}
+        return {**self.pace.dump(), "execution": execution, "debt": self.due.governor.debt, **doublings}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        same = self.pace.load(state, self.partition)
+        self.due.governor.credit = -state.get("debt", 0.0)
+        if self.doublings is not None:
+            self.doublings.load(state.get("doublings"))
+        if not same or (isinstance(self.due, Scanned) and state.get("execution") != self.due.name):
+            self._count_anew()
+
+    def recover(self) -> None:
+        """Rebuild the queues from the columns."""
+        columns, n = self.partition.columns, self.partition.columns.n
+        state, due = columns["state"][:n], columns["due"][:n]
+        failed = np.flatnonzero(state == _ERROR)
+        self.retries = list(zip(due[failed].astype(np.float64).tolist(), failed.tolist(), strict=True))
+        heapq.heapify(self.retries)
+        if self.ahead is not None:
+            read = np.flatnonzero((due > 0) & (state == _GOOD))
+            for turn, page in enumerate(read[np.argsort(due[read], kind="stable")].tolist()):
+                self.ahead.put_after(page, MEAN * turn // len(read))
+        self._file_all()
+
+    def _file_all(self) -> None:
+        """Every page with a date into its folder."""
+        columns, n = self.partition.columns, self.partition.columns.n
+        state, due = columns["state"][:n], columns["due"][:n]
+        if self.refreshing:
+            dated = (due > 0) & (state != _ERROR) & ((state != _GOOD) | (self.ahead is None))
+            pages = np.flatnonzero(dated).astype(np.uint32)
+            self.due.recover(pages, due[pages])
+
+    def _count_anew(self) -> None:
+        self.recount = Recount(self.partition, self.pace, self.purse, self.rewrite, self.doublings is not None)
+
+    # -- what is settled -----------------------------------------------------------------------------------------
+
+    def date(
+        self, page: int, report: PageReport, visit: Visit, row: RefreshRow | None, by: Basis, now: float
+    ) -> tuple[int, float]:
+        """(next read in seconds since 1970, 0 = none; weight of the page in S) after a report."""
+        good = visit.state is _GOOD
+        if visit.state is _FAILED_TEMPORARILY:
+            return self._put_off(page, report, row, by)
+        heavy = self._weight(by) if good else 0.0
+        self.pace.replace(page, row, heavy, by.believed)
+        self.pace.renew(now)
+        wait = self._wait(by.importance, by.rate, by.shape) if good else self._look_again(report, visit)
+        moved = by.timed(wait) if by.timed is not None and good else wait
+        due = second(now + moved) if moved else 0
+        if self.ahead is not None and good:
+            self.ahead.put(page, heavy, self.pace.spread.total / max(self.pace.population.pages, 1))
+        elif self.refreshing:
+            self.due.dated(page, due, by.rate if by.alone and heavy and moved == wait else 0.0, report.ended)
+        self._hasten(page, moved != wait)
+        return due, heavy
+
+    def _put_off(self, page: int, report: PageReport, row: RefreshRow | None, by: Basis) -> tuple[int, float]:
+        """The same of a page that failed temporarily: it keeps its place in S, and its time to be tried again."""
+        heavy = row.weight if row is not None else 0.0
+        self.pace.replace(page, row, heavy, by.believed)
+        self.retry(page, report.retry_at)
+        self.due.leave(page)
+        return second(report.retry_at), heavy
+
+    def _weight(self, by: Basis) -> float:
+        """Of a page in S; 0 below the least importance that is read."""
+        return weight(by.importance, by.rate) if by.importance * self.pace.scale >= self.pace.rules.least else 0.0
+
+    def _wait(self, importance: float, rate: float, shape: float) -> float:
+        """Seconds to the next read of a page, or to the next look at one that the policy gives up."""
+        return min(self.pace.interval(importance, rate, shape).seconds, self.pace.rules.ceiling * DAY)
+
+    def _look_again(self, report: PageReport, visit: Visit) -> float:
+        """Seconds to the next try of a page that failed for good, 0 = none is planned."""
+        if visit.state is State.DEAD or visit.state is State.BLOCKED:
+            return 0.0
+        if report.error in ("http-404", "http-410"):
+            return self.settings.crawl.confirm_dead
+        return DAY if visit.state is State.DISALLOWED else LOOK_AGAIN
+
+    # -- what is learned without a read --------------------------------------------------------------------------
+
+    def put_due(self, page: int, due: int, hastened: bool = True) -> None:
+        """Date a page anew. hastened: because something is known of it; else by its interval."""
+        self._hasten(page, hastened)
+        if self.refreshing:
+            (self.due.put if hastened else self.due.redate)(page, due)
+        else:
+            self.partition.columns["due"][page] = due
+            self.partition.columns.touch("due", page)
+
+    def _hasten(self, page: int, hastened: bool) -> None:
+        if bool(self.partition.flags[page] & HASTENED) != hastened:
+            (self.partition.set_flag if hastened else self.partition.clear_flag)(page, HASTENED)
+
+    def rewrite(self, page: int, old: RefreshRow, new: RefreshRow) -> None:
+        """A page's row changes without a read of it (evidence of its change rate, another policy): everyone hears."""
+        if (old.weight, old.rate) != (new.weight, new.rate):
+            self.pace.replace(page, old, new.weight, new.rate)
+            self.due.learned(page, new.rate)
+        self.partition.put(keys.REFRESH.key(page), rows.pack(new))
+        if self.gauge is not None:
+            self.gauge.moved(old, new if new.weight else None)
+
+    def retire(self, page: int) -> None:
+        """The page left the scope: it is read no more, and its weight leaves S. No order for it may be out."""
+        self.partition.columns["due"][page] = 0
+        self.partition.columns.touch("due", page)
+        self.due.leave(page)
+        row = self.partition.row(page)
+        if row is not None and row.weight:
+            self.rewrite(page, row, msgspec.structs.replace(row, weight=0.0))
+
+    # -- the queues ----------------------------------------------------------------------------------------------
+
+    def file(self, page: int) -> None:
+        """Queue a page where its columns say that it belongs, if it has a date."""
+        due, state = int(self.partition.columns["due"][page]), self.partition.states[page]
+        if state == _ERROR:
+            self.retry(page, float(due))
+        elif due and self.ahead is not None and state == _GOOD:
+            self.ahead.put_after(page, 0)
+        elif due and self.refreshing:
+            self.due.file(page, due)
+
+    def retry(self, page: int, at: float) -> None:
+        """Look at a page that failed temporarily no earlier than `at`."""
+        heapq.heappush(self.retries, (at, page))
+
+    def to_retry(self, now: float) -> Iterator[int]:
+        """Pages that failed temporarily and whose time has come; they leave the queue."""
+        due, states, flags = self.partition.columns["due"], self.partition.states, self.partition.flags
+        for _ in range(RETRIES_AT_ONCE):
+            if self.next_retry > now:
+                return
+            at, page = heapq.heappop(self.retries)
+            if states[page] == _ERROR and not flags[page] & LEASED and due[page] <= at + 1:
+                yield page
+
+    @property
+    def next_retry(self) -> float:
+        """Wall clock; infinite where none waits."""
+        return self.retries[0][0] if self.retries else math.inf
+
+    def go_on_counting(self) -> None:
+        """The next slice of a recount, if one is under way. Within a commit group."""
+        if self.doublings is not None and self.doublings.passed() and self.recount is None:
+            self._count_anew()
+        if self.recount is None:
+            return
+        for page, due in self.recount.step():
+            if self.ahead is None:
+                self.put_due(page, second(due), hastened=False)
+        if self.recount.done:
+            self.recount = None
+
+    def next_time(self, now: float) -> float:
+        """When something becomes due that is not yet out (wall clock); infinite if nothing will."""
+        if self.ahead or self.recount is not None or self._found_by != _found_by(self.settings):
+            return 0.0
+        return min(self.next_retry, self.due.next_time(now) if self.refreshing else math.inf)

@@ -1,0 +1,120 @@
+"""Which URLs belong to the crawl: scope, depth, include and exclude rules, suffixes, and what the guard refuses anyway.
+
+Asked once a URL, when it is first met (and for every known page when the rules change), so it may cost microseconds.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xyro.configs.schema import Crawl, Rule
+from xyro.metadata.states import State
+from xyro.wire.urls import authority, host_of, site_of, suffix_of
+
+
+def globs(patterns: Sequence[str]) -> Callable[[str], object] | None:
+    """One matcher for any of the patterns; None without patterns."""
+    if not patterns:
+        return None
+    return re.compile("|".join(fnmatch.translate(pattern) for pattern in patterns)).match
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """Depth, include and exclude of the crawl or of one rule."""
+
+    max_depth: int | None
+    include: Callable[[str], object] | None
+    exclude: Callable[[str], object] | None
+
+    def why_out(self, url: str, depth: int) -> str:
+        if self.max_depth is not None and depth > self.max_depth:
+            return "too-deep"
+        if self.exclude is not None and self.exclude(url):
+            return "excluded"
+        if self.include is not None and not self.include(url):
+            return "not-included"
+        return ""
+
+
+class _Fit:
+    """Which URLs a [[rules]] table is for."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.host, self.pattern = rule.host, globs((rule.pattern,) if rule.pattern else ())
+        self.bounds = _Bounds(rule.max_depth, globs(rule.include), globs(rule.exclude))
+
+    def __call__(self, url: str, host: str) -> bool:
+        if self.host.startswith("*."):
+            if not host.endswith(self.host[1:]):
+                return False
+        elif self.host and host != self.host:
+            return False
+        return self.pattern is None or bool(self.pattern(url))
+
+
+class Scope:
+    """The crawl's rules. `places`: the seeds' authorities (scope host) or sites (scope domain)."""
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        rules: Sequence[Rule] = (),
+        refused: Callable[[str], str] = lambda url: "",
+        places: Sequence[str] = (),
+    ) -> None:
+        self.mode = crawl.scope
+        self.fold_slashes = crawl.fold_slashes
+        self.places = set(places)
+        """only ever grows: page nodes compare it with the places they have judged their pages by"""
+        self._refused = refused
+        self._suffixes = frozenset(suffix[1:] for suffix in crawl.skip_suffixes)
+        self._bounds = _Bounds(crawl.max_depth, globs(crawl.include), globs(crawl.exclude))
+        self._rules = [_Fit(rule) for rule in rules]
+        self.by_depth = crawl.max_depth is not None or any(rule.max_depth is not None for rule in rules)
+        """depths matter: a shorter way to a page may bring it into scope"""
+        self.text = repr((crawl.scope, crawl.max_depth, crawl.include, crawl.exclude, crawl.skip_suffixes, rules))
+        """the rules as stored: other rules on a resume apply to all known pages"""
+
+    def place_of(self, url: str) -> str:
+        """What a seed adds to the scope."""
+        return site_of(host_of(url)) if self.mode == "domain" else authority(url)
+
+    def place_of_host(self, name: str) -> str:
+        """The place of all pages of an authority."""
+        return self.place_of(f"http://{name}/")
+
+    def add_seed(self, url: str) -> None:
+        """Widen the scope by a seed's place."""
+        if self.mode != "any":
+            self.places.add(self.place_of(url))
+
+    def why_out(self, url: str, depth: int) -> str:
+        """'' for a URL in scope, else the rule that keeps it out."""
+        if self.mode != "any" and self.place_of(url) not in self.places:
+            return "out-of-scope"
+        if suffix_of(url) in self._suffixes:
+            return "suffix"
+        if self._rules:
+            host = host_of(url)
+            for rule in self._rules:
+                if rule(url, host):
+                    return rule.bounds.why_out(url, depth)
+        return self._bounds.why_out(url, depth)
+
+    def why_refused(self, url: str) -> str:
+        """'' or the guard's class (blocked-address, blocked-port, only-net) that the URL alone shows."""
+        return self._refused(url)
+
+    def judge(self, url: str, depth: int) -> State:
+        """The state of a URL that no order was settled for."""
+        if self.why_out(url, depth):
+            return State.OUT
+        return State.UNREAD if not self._refused(url) else self.refusal(url)
+
+    def refusal(self, url: str) -> State:
+        """Where the guard's refusal leads: what --only-net forbids is out of scope, what is never contacted blocked."""
+        return State.OUT if self._refused(url) == "only-net" else State.BLOCKED

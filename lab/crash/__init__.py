@@ -1,0 +1,1 @@
+"""Crawls that are killed, and what must hold afterwards."""

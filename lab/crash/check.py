@@ -1,0 +1,168 @@
+"""What a crawl that was killed again and again must have in common with one that nobody disturbed.
+
+The witness is the server's access log, written by another process: what the crawler says of itself (its export) is
+held against it. Pure: rows and lines in, violations out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from xyro.lab.web.places import disallows, host_at
+
+Row = Mapping[str, Any]
+ROBOTS = "/robots.txt"
+AT_RISK = 256
+"""reads that a crash may cost beside the requests under way: those that wait to be on disk (service/node/single.py)"""
+CONCURRENCY = 256
+"""fetch.concurrency: most requests under way"""
+LOST_PER_KILL = AT_RISK + CONCURRENCY
+JITTER = 0.010
+"""seconds by which two times of the log may be wrong (reliability.md I4)"""
+_SAME = ("state", "error", "http_status", "kind", "out_links", "signature")
+"""columns of the export that do not depend on when and how often a page was read"""
+_CONTACT = re.compile(r"mailto:([a-z]+-\d+)@")
+
+
+class Request(NamedTuple):
+    """One line of the access log."""
+
+    time: float
+    life: str
+    """which process asked: it says so in its User-Agent"""
+    host: str
+    """host and port, as the export writes it"""
+    uri: str
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}{self.uri}"
+
+
+def requests_of(log: str, port: int) -> list[Request]:
+    """The requests in an access log (lab/web/access_log.py) of crawlers whose --contact was contact()."""
+    found = []
+    for line in log.splitlines():
+        time, host, *_, agent, uri = line.split("\t")
+        if contact := _CONTACT.search(agent):
+            found.append(Request(float(time), contact[1], f"{host}:{port}", uri))
+    return found
+
+
+class Left(NamedTuple):
+    """What the end of a process left in the store."""
+
+    life: int
+    reads: Mapping[str, int]
+    """by URL"""
+    most: int
+    """reads that this end may cost"""
+
+
+def life(name: str, number: int) -> str:
+    """The number-th process of a crawl."""
+    return f"{name}-{number}"
+
+
+def number(life: str) -> int:
+    """Which process of its crawl this is."""
+    return int(life.rpartition("-")[2])
+
+
+def contact(life: str) -> str:
+    """Its --contact."""
+    return f"{life}@crash.example"
+
+
+def violations(
+    calm: Sequence[Row], rough: Sequence[Row], requests: Sequence[Request], left: Sequence[Left], delay: float
+) -> list[str]:
+    """calm, rough: export rows of the undisturbed and the killed crawl; requests: those of the killed one, in order;
+    left: what the store knew after each of its ends."""
+    pages = [request for request in requests if request.uri != ROBOTS]
+    return [
+        *_same_pages(calm, rough),
+        *_bounded(sum(row["reads"] > 0 for row in calm), len(pages), sum(one.most for one in left)),
+        *_lost(left, pages),
+        *_justified({row["url"]: row["reads"] for row in rough}, pages),
+        *_obedient(requests),
+        *_one_at_a_time(requests, delay),
+    ]
+
+
+def _same_pages(calm: Sequence[Row], rough: Sequence[Row]) -> Iterator[str]:
+    """The same URLs are known, and what was read of them is the same."""
+    wanted, found = ({row["url"]: row for row in rows} for rows in (calm, rough))
+    for url in sorted(wanted.keys() ^ found.keys()):
+        yield f"{url} is known to the {'undisturbed' if url in wanted else 'killed'} crawl only"
+    for url in sorted(wanted.keys() & found.keys()):
+        for name in _SAME:
+            if wanted[url][name] != found[url][name]:
+                yield f"{url}: {name} is {found[url][name]}, undisturbed {wanted[url][name]}"
+        if bool(wanted[url]["reads"]) != bool(found[url]["reads"]):
+            yield f"{url}: {found[url]['reads']} reads, undisturbed {wanted[url]['reads']}"
+
+
+def _bounded(pages: int, requests: int, lost: int) -> Iterator[str]:
+    if requests > pages + lost:
+        yield f"{requests} page requests, {pages + lost} are allowed ({pages} pages, {lost} that may be lost)"
+
+
+def losses(left: Sequence[Left], pages: Sequence[Request]) -> list[int]:
+    """How many reads each end cost: the server answered them and the store does not know them."""
+    answered = Counter(number(request.life) for request in pages)
+    missing = [
+        sum(count for which, count in answered.items() if which <= one.life) - sum(one.reads.values()) for one in left
+    ]
+    return [after - before for before, after in pairwise([0, *missing])]
+
+
+def _lost(left: Sequence[Left], pages: Sequence[Request]) -> Iterator[str]:
+    """No end cost more than it may, and none left reads in the store that no server knows of."""
+    for one, lost in zip(left, losses(left, pages), strict=True):
+        if lost > one.most:
+            yield f"life {one.life}: its end cost {lost} reads, {one.most} are allowed"
+        so_far = [request for request in pages if number(request.life) <= one.life]
+        yield from (f"life {one.life}: {what}" for what in _justified(one.reads, so_far))
+
+
+def _justified(reads: Mapping[str, int], pages: Sequence[Request]) -> Iterator[str]:
+    """Whatever a store claims to have read, the server answered."""
+    answered = Counter(request.url for request in pages)
+    for url, count in reads.items():
+        if count > answered[url]:
+            yield f"{url}: {count} reads, the server answered {answered[url]} times"
+
+
+def _obedient(requests: Iterable[Request]) -> Iterator[str]:
+    """Each process asks each host for robots.txt first, and never for what that disallows."""
+    met: set[tuple[str, str]] = set()
+    for request in requests:
+        if request.uri != ROBOTS and (request.life, request.host) not in met:
+            yield f"{request.life} read {request.url} before robots.txt"
+        met.add((request.life, request.host))
+        if request.uri.startswith("/private/") and disallows(host_at(request.host.partition(":")[0])):
+            yield f"{request.life} read {request.url}, which robots.txt disallows"
+
+
+def _one_at_a_time(requests: Sequence[Request], delay: float) -> Iterator[str]:
+    """Two reads of a host are `delay` apart, whether one process made them or two."""
+    last: dict[str, Request] = {}
+    for request in requests:
+        before = last.get(request.host)
+        if before is not None and request.time - before.time < delay - JITTER:
+            gap = f"{request.time - before.time:.3f} s after {before.life} read its host, the delay is {delay} s"
+            yield f"{request.life} read {request.url} {gap}"
+        last[request.host] = request
+
+
+def shortest_gap(requests: Iterable[Request]) -> float:
+    """Seconds between the two closest requests to one host."""
+    times: dict[str, list[float]] = defaultdict(list)
+    for request in requests:
+        times[request.host].append(request.time)
+    return min((after - before for own in times.values() for before, after in pairwise(own)), default=float("inf"))

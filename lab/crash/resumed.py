@@ -1,0 +1,33 @@
+"""How a long computation ends that keeps what it has done so far in its directory: the exit code, one line why."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from xyro.wire.errors import InputError, MachineError
+
+
+def exit_code(command: Callable[[], int]) -> int:
+    """The command's own; 2 for bad input and for a package that is missing, 3 for a disk that fails and too little
+    RAM, 130 after Ctrl-C."""
+    try:
+        return command()
+    except InputError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    except MachineError as error:
+        sys.stderr.write(f"{error}\n")
+        return 3
+    except OSError as error:
+        sys.stderr.write(f"{error.filename or 'disk'}: {error.strerror or error}: free or mend the disk\n")
+        return 3
+    except MemoryError as error:
+        sys.stderr.write(f"{error or 'not enough RAM'}: ask for less, or use a machine with more RAM\n")
+        return 3
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped; the same command goes on from here\n")
+        return 130
+    except ImportError as error:
+        sys.stderr.write(f"{error.name or error}: not installed; `pip install 'xyro[lab]'` brings it\n")
+        return 2

@@ -1,0 +1,137 @@
+"""Does the interval that `xyro status` shows cover the truth? (`xyro lab daemon` asks 50 times.)
+
+The interval is that of the mean freshness over the time of its audits. The truth is the mean over the very same time,
+by the server: exact integrals, not samples. It is weighed in two ways. What has to hold is held with the importance
+that the web's graph has: that is what a reader of `xyro status` takes the number for. Beside it stands the count with
+the importance that the crawl itself has learned, by which audits are drawn: where only that one holds, the audits are
+right, and importance is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from xyro.frontier.partition import PageNode
+from xyro.lab.refresh.executions import Recounted
+from xyro.lab.refresh.live import Live
+from xyro.lab.refresh.world import Ids, Reals
+from xyro.lab.web.shape import DAY
+from xyro.service.node.single import Single
+from xyro.service.views.freshness_report import fresh_now
+
+CHECKS, COVERED = 50, 0.9
+"""how often the meter is asked, and in what share of them its interval must hold the truth"""
+_ROUNDING = 1.0
+"""seconds"""
+
+
+class Mean:
+    """Mean freshness between any two looks; the weights may change from one look to the next."""
+
+    def __init__(self) -> None:
+        self._times: list[float] = []
+        self._areas: list[float] = []
+        """freshness x seconds, up to each look"""
+        self._fresh: Reals | None = None
+
+    def look(self, now: float, fresh: Reals, weights: Reals) -> None:
+        """fresh: float64[pages], seconds in which each was fresh, up to now."""
+        gained = 0.0 if self._fresh is None else float(weights @ (fresh - self._fresh)) / float(weights.sum())
+        self._times.append(now)
+        self._areas.append(gained + (self._areas[-1] if self._areas else 0.0))
+        self._fresh = fresh.copy()
+
+    def since(self, then: float) -> float:
+        """From `then`, or the first look if that is later, to the last look; NaN where no time has passed."""
+        then, now = max(then, self._times[0]), self._times[-1]
+        if now <= then:
+            return float("nan")
+        return (self._areas[-1] - float(np.interp(then, self._times, self._areas))) / (now - then)
+
+
+class Checks:
+    """`seen` at each moment at which the crawl rests; asks CHECKS times from `begin` to `end` (wall clock)."""
+
+    def __init__(self, live: Live, begin: float, end: float) -> None:
+        self.live, self.begin, self.every = live, begin, (end - begin) / CHECKS
+        self.made = self.covered = self.covered_own = 0
+        self.error: list[float] = []
+        """of the model's estimate of a moment, at each check"""
+        self.width: list[float] = []
+        """of the interval"""
+        self._true, self._own = Mean(), Mean()
+        self.start = live.importance
+        """importance by which each page is dated when the watch begins, in units of the web's"""
+        self.recounts: list[Recounted] = []
+        """since then: when all pages were dated anew, by which importance"""
+        self._counted = 0
+        self._recounts: Callable[[], int] = lambda: 0
+        """moves at each recount of the crawl's own accord"""
+        self._dated: Callable[[], Reals] = lambda: live.importance
+        self._learned: Callable[[], Reals] = lambda: live.importance
+        self._weights = live.importance
+        self._ask: Callable[[float], Mapping[str, Any]] = lambda now: {}
+
+    def watch(self, single: Single) -> None:
+        """The crawl to ask, of one partition, when it knows all pages."""
+        (node,) = single.nodes
+        urls = [self.live.web.url(page) for page in self.live.pages.tolist()]
+        pages = np.array(node.partition.urls.find(urls), np.int64)
+        self._learned = lambda: node.purse.importance(pages)
+        self._weights = self._learned()
+        self._dated = lambda: _dated_by(node, pages) / float(self._learned().mean())
+        self._recounts = lambda: _next_doubling(node)
+        self.start, self._counted = self._dated(), self._recounts()
+        self._ask = lambda now: fresh_now(single.nodes, now)
+
+    def seen(self, now: float) -> None:
+        """The crawl has done all there was to do now."""
+        fresh = self.live.fresh_seconds(now)
+        self._true.look(now, fresh, self.live.importance)
+        self._own.look(now, fresh, self._weights)
+        if (counted := self._recounts()) != self._counted:
+            self._counted = counted
+            self.recounts.append(Recounted((now - self.live.web.shape.origin) / DAY, self._dated()))
+        if now >= self.begin + (self.made + 1) * self.every - _ROUNDING:
+            self.check(self._ask(now), now)
+            self._weights = self._learned()
+
+    def check(self, told: Mapping[str, Any], now: float) -> None:
+        """told: as `xyro status` shows it."""
+        audit = told["audit"]
+        self.made += 1
+        self.error.append(told["freshness"] - self.live.fresh_now(now))
+        if audit["audits"]:
+            then, low, high = now - audit["over_s"], audit["low"], audit["high"]
+            self.width.append(high - low)
+            self.covered += low <= self._true.since(then) <= high
+            self.covered_own += low <= self._own.since(then) <= high
+
+    @property
+    def hold(self) -> bool:
+        return self.made == CHECKS and self.covered >= COVERED * self.made
+
+    def report(self) -> dict[str, Any]:
+        return {
+            "checks": self.made,
+            "covered": self.covered,
+            "covered_by_own_importance": self.covered_own,
+            "mean_width": round(fmean(self.width), 4) if self.width else None,
+            "model_error": round(fmean(self.error), 4) if self.error else None,
+        }
+
+
+def _next_doubling(node: PageNode) -> int:
+    """Ticks of OPIC's clock at the next recount."""
+    doublings = node.planner.agenda.doublings
+    return 0 if doublings is None else doublings.next
+
+
+def _dated_by(node: PageNode, pages: Ids) -> Reals:
+    """Importance as the rows of these pages tell it; 0 of one that is not refreshed."""
+    rows = [node.partition.row(page) for page in pages.tolist()]
+    return np.array([row.weight**2 / row.rate if row is not None and row.rate else 0.0 for row in rows])

@@ -1,0 +1,232 @@
+"""`xyro lab soak`: `xyro serve` at full speed, as a real process, for as long as one likes. Does it leak?
+
+A computed web whose pages change all the time is served on loopback; a daemon of its own process is given its entry and
+a bandwidth beyond what any machine reads, so it never rests. Each few seconds its memory, tasks and open files are
+noted. What must hold after the warm-up (until all pages are known and every cache is as full as it gets):
+
+    memory grows by less than 1 MB in ten minutes     least squares through all samples
+    as many tasks and open files at the end as after the warm-up, to within what reads under way come to
+    SIGTERM ends it within 5 seconds with exit code 0, and then every invariant of the data directory holds
+
+One line of JSON on standard output says all of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from xyro.lab.child import running
+from xyro.lab.speed.measures import memory_of, slope
+from xyro.service.node.run_file import Remote
+from xyro.service.node.stopped import nodes_of
+from xyro.service.views.audit import audit
+from xyro.service.views.views import Views
+from xyro.wire.clock import SystemClock
+from xyro.wire.errors import MachineError, XyroError
+
+EVERY = 2.0
+"""seconds between two samples"""
+WARM_UP = 1 / 2
+"""share of the time that is not measured, at least WARM_LEAST seconds: all pages read, caches and stores filled (on a
+loaded machine LevelDB's went on filling for eleven minutes, to 165 MB)"""
+WARM_LEAST = 60.0
+MOST_GROWTH = 1e6
+"""bytes in ten minutes"""
+MOST_STOP = 5.0
+PATIENCE = 60.0
+TEN_MINUTES = 600.0
+STEADY = 0.5
+"""how far medians of tasks and open files may lie apart between the first and the last third, in reads under way"""
+SPEED = 300.0
+"""how much faster than real pages these change. Every version of a document is kept, and LevelDB maps its tables: at
+3,000, half an hour is two months of versions, and RSS follows the store (3 MB in ten minutes, .6 of them anonymous)"""
+CONFIG = """
+[crawl]
+scope = "any"
+[fetch]
+only_net = ["127.0.0.0/8"]
+[politeness]
+delay = 0.0
+[refresh]
+bandwidth = 20000.0
+time_unit = 1
+scout_pages = 100
+[log]
+level = "warning"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """At `at` seconds after the start."""
+
+    at: float
+    rss: int
+    anon: int
+    tasks: int
+    files: int
+    reads: int
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code: 0 all holds, 1 something does not, 2 bad input, 3 the machine failed."""
+    parser = argparse.ArgumentParser(prog="xyro lab soak", description="`xyro serve` at full speed: does it leak?")
+    parser.add_argument(
+        "--minutes", type=float, default=30.0, help="[30]; of fewer than 10 the growth of memory is not judged"
+    )
+    parser.add_argument("--pages", type=int, default=20_000, help="pages of the computed web [20000]")
+    parser.add_argument("--hosts", type=int, default=64, help="[64]")
+    parser.add_argument("--samples", type=Path, default=None, help="write every sample to this file, too")
+    options = parser.parse_args(arguments)
+    if not options.minutes > 0.0:
+        parser.error("--minutes: above 0")
+    try:
+        said = soak(60.0 * options.minutes, options.pages, options.hosts, options.samples)
+    except XyroError as error:
+        sys.stderr.write(f"xyro lab soak: {error}\n")
+        return 3 if isinstance(error, MachineError) else 2
+    sys.stdout.write(json.dumps(said) + "\n")
+    return 0 if said["ok"] else 1
+
+
+def soak(seconds: float, pages: int, hosts: int, samples: Path | None = None) -> dict[str, Any]:
+    """The report. MachineError: the daemon did not start, or ended before it was told to."""
+    clock = SystemClock()
+    web_of: dict[str, Any] = {"pages": pages, "hosts": hosts, "seed": 1, "speed": SPEED, "origin": clock.time()}
+    with tempfile.TemporaryDirectory(prefix="xyro-soak-") as temporary, running(**web_of) as web:
+        data, config = Path(temporary, "data"), Path(temporary, "soak.toml")
+        config.write_text(CONFIG)
+        with _daemon(data, config) as daemon:
+            remote = _answering(data, daemon)
+            remote.post("/submit", {"urls": [web.entry], "priority": "ordered"})
+            seen = list(_samples(daemon, remote, seconds, samples))
+            ready = remote.get("/health")["ok"]
+            stopped = _stop(daemon)
+        with nodes_of(data) as nodes, Views(nodes) as views:
+            checked = audit(views)
+    return _judged(seen, seconds, stopped, daemon.returncode, ready, checked)
+
+
+@contextlib.contextmanager
+def _daemon(data: Path, config: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """`xyro serve`, from the code of this process; killed at the end if it still runs."""
+    root = str(Path(__file__).resolve().parents[2])
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    daemon = subprocess.Popen(  # noqa: S603  # our own interpreter, our own module
+        [sys.executable, "-m", "xyro", "serve", "--data", str(data), "--config", str(config)],
+        env={**os.environ, "PYTHONPATH": path},
+        stdin=subprocess.DEVNULL,
+    )
+    try:
+        yield daemon
+    finally:
+        if daemon.poll() is None:
+            daemon.kill()
+        daemon.wait()
+
+
+def _answering(data: Path, daemon: subprocess.Popen[bytes]) -> Remote:
+    clock = SystemClock()
+    deadline = clock.monotonic() + PATIENCE
+    while clock.monotonic() < deadline and daemon.poll() is None:
+        if remote := Remote.find(data):
+            return remote
+        _rest(daemon, 0.1)
+    raise MachineError(f"the daemon did not answer within {PATIENCE:g} s")
+
+
+def _samples(daemon: subprocess.Popen[bytes], remote: Remote, seconds: float, file: Path | None) -> Iterator[Sample]:
+    clock = SystemClock()
+    began = clock.monotonic()
+    with file.open("w") if file else contextlib.nullcontext() as out:
+        while (at := clock.monotonic() - began) < seconds:
+            if daemon.poll() is not None:
+                raise MachineError(f"the daemon ended by itself with exit code {daemon.returncode}")
+            health, memory = remote.get("/health"), memory_of(daemon.pid)
+            reads = remote.get("/status")["reads_this_run"]
+            sample = Sample(round(at, 1), memory.rss, memory.anon, health["tasks"], health["open_files"], reads)
+            if out is not None:
+                out.write(json.dumps([getattr(sample, name) for name in Sample.__slots__]) + "\n")
+                out.flush()
+            yield sample
+            _rest(daemon, EVERY)
+
+
+def _rest(daemon: subprocess.Popen[bytes], seconds: float) -> None:
+    """Wait; not longer than the daemon lives."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        daemon.wait(seconds)
+
+
+def _stop(daemon: subprocess.Popen[bytes]) -> float:
+    """Seconds until it had ended."""
+    clock = SystemClock()
+    began = clock.monotonic()
+    daemon.send_signal(signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        daemon.wait(PATIENCE)
+    return clock.monotonic() - began
+
+
+def _judged(
+    seen: Sequence[Sample], seconds: float, stopped: float, code: int | None, ready: bool, checked: dict[str, Any]
+) -> dict[str, Any]:
+    """What the samples say; sizes in MB."""
+    warm = [one for one in seen if one.at >= min(max(WARM_UP * seconds, WARM_LEAST), 0.5 * seconds)]
+    third = max(1, len(warm) // 3)
+    first, last = warm[:third], warm[-third:]
+    growth = {name: _growth(warm, name) for name in ("rss", "anon")}
+    steady = {name: [_median(first, name), _median(last, name)] for name in ("tasks", "files")}
+    under_way = max(8.0, STEADY * steady["tasks"][0])
+    long_enough = seconds >= TEN_MINUTES  # the rest is warm-up: caches and stores that fill
+    held = {
+        "rss_slope": growth["rss"] < MOST_GROWTH or not long_enough,
+        **{name: abs(after - before) <= under_way for name, (before, after) in steady.items()},
+        "ready": ready,
+        "stop": stopped < MOST_STOP and code == 0,
+        "audit": checked["ok"],
+    }
+    return {
+        "ok": all(held.values()),
+        "broken": [name for name, holds in held.items() if not holds],
+        "not_judged": [] if long_enough else ["rss_slope"],
+        "seconds": seen[-1].at,
+        "samples": len(warm),
+        "reads": seen[-1].reads,
+        "reads_per_second": round((last[-1].reads - warm[0].reads) / max(last[-1].at - warm[0].at, 1e-9), 1),
+        "known": checked["pages"],
+        "rss_mb": [round(one.rss / 1e6, 1) for one in (warm[0], warm[-1])],
+        "rss_mb_per_10_minutes": round(growth["rss"] / 1e6, 3),
+        "anon_mb_per_10_minutes": round(growth["anon"] / 1e6, 3),
+        **steady,
+        "stop_seconds": round(stopped, 2),
+        "exit_code": code,
+        "violations": checked["violations"],
+    }
+
+
+def _growth(warm: Sequence[Sample], name: str) -> float:
+    """Bytes in ten minutes."""
+    if len(warm) < 2:
+        raise MachineError("too few samples after the warm-up: give it more --minutes")
+    return TEN_MINUTES * slope([(one.at, float(getattr(one, name))) for one in warm])
+
+
+def _median(samples: Sequence[Sample], name: str) -> float:
+    return float(statistics.median(getattr(one, name) for one in samples))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

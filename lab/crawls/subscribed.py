@@ -1,0 +1,280 @@
+"""Subscriptions over weeks, on a clock that jumps: is every notice told when it is due, once, with what changed?
+
+Subscribers of the computed web's pages and folders are told at their intervals; a receiver on loopback keeps what it
+was told. What each notice ought to say is computed from the server's side: the version that the crawler was last given
+of each page, and the one it had been given before the notice before.
+
+`enough`   bandwidth and politeness leave room for all: no deadline is missed
+`scarce`   a bandwidth, or a politeness, that cannot do what was promised: each miss is counted, and the notice says so
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import tempfile
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web as http
+
+from xyro.configs.load import load
+from xyro.lab.crawls.jumping import LONGEST, Jumping
+from xyro.lab.web.answers import Request
+from xyro.lab.web.places import Doc, host_at
+from xyro.lab.web.server import WebServer
+from xyro.lab.web.shape import DAY, ORIGIN
+from xyro.lab.web.web import Web
+from xyro.service.node.data_dir import DataDir
+from xyro.service.node.guard_factory import guard_of
+from xyro.service.node.single import Bounds, Single
+from xyro.wire.clock import ManualClock, SystemClock
+from xyro.wire.urls import host_of, path_of
+
+GRAIN = 600.0
+"""seconds that a jump takes at least while nothing is promised"""
+STEP = 3.0
+"""and while pages are being read for a notice; no less than the subscriptions' own pulse"""
+PHASES = 6
+"""subscriptions are made at so many hours, one after the other"""
+EVERY = (DAY, 2 * DAY, 7 * DAY)
+PATTERNS = 10
+"""one subscription in so many is of a folder"""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """pages, hosts; days; subscriptions; seconds between two reads of a host; reads a day for each page; every: the
+    intervals of the subscriptions, seconds."""
+
+    pages: int
+    hosts: int
+    days: float
+    subscriptions: int
+    delay: float
+    bandwidth: float
+    every: tuple[float, ...] = EVERY
+
+
+FULL = Size(1_500, 12, 14.0, 1_000, 1.0, 1.5)
+QUICK = Size(200, 4, 2.0, 50, 1.0, 1.5, (DAY / 4, DAY / 2, DAY))
+SCARCE = {
+    "bandwidth": Size(120, 4, 1.0, 40, 1.0, 0.5, (3_600.0,)),
+    "politeness": Size(120, 1, 1.0, 1, 90.0, 20.0, (3_600.0,)),
+}
+
+
+class Served:
+    """Which version of each page the crawler was given, and when."""
+
+    def __init__(self) -> None:
+        self.web: Web
+        self._times: dict[int, list[float]] = defaultdict(list)
+        self._versions: dict[int, list[int]] = defaultdict(list)
+
+    def served(self, host: int, request: Request, t: float) -> None:
+        page = self.web.places.find(host, request.target)
+        if page >= 0:
+            self._times[page].append(t)
+            self._versions[page].append(self.web.version(page, t))
+
+    def versions(self, page: int, t: float) -> set[int | None]:
+        """Of the copies that the crawler may have had at t, which is told in whole seconds; None: it had none."""
+        first, last = (bisect_right(self._times[page], t + apart) for apart in (-1.0, 1.0))
+        return {self._versions[page][given - 1] if given else None for given in range(first, last + 1)}
+
+
+@dataclass(slots=True)
+class Receiver:
+    """Who is told: every notice as it came."""
+
+    notices: list[dict[str, Any]] = field(default_factory=list)
+
+    async def serve(self) -> tuple[http.AppRunner, str]:
+        """Listen on loopback. -> what to close, the URL to tell."""
+        app = http.Application(client_max_size=64 << 20)
+        app.add_routes([http.post("/notice", self._take)])
+        runner = http.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        await http.TCPSite(runner, "127.0.0.1", 0).start()
+        return runner, f"http://127.0.0.1:{runner.addresses[0][1]}/notice"
+
+    async def _take(self, request: http.Request) -> http.Response:
+        self.notices.append(await request.json())
+        return http.Response()
+
+
+class Living(Jumping):
+    """The same clock, which stops for subscriptions, too."""
+
+    def busy(self) -> bool:
+        return super().busy() or not self.single.subscribed.quiet
+
+    async def until(self, t: float) -> None:
+        while self.clock.time() < t:
+            await self.settle()
+            now = self.clock.time()
+            told = self.single.subscribed.subscriptions
+            grain = STEP if told.awaited else self.grain
+            jump = min(max(self._next() - now, grain), LONGEST)
+            self.clock.advance(max(STEP, min(jump, told.next_time() - now, t - now)))
+            self.jumps += 1
+        await self.settle()
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A subscription as it was made."""
+
+    target: str
+    every: float
+    made: float
+
+
+def targets(web: Web, size: Size) -> list[str]:
+    """Pages to read, and folders, of all hosts."""
+    readable = [page for page in range(web.shape.pages) if web.kind(page) is Doc.HTML]
+    if size.hosts == 1:
+        return [f"{web.origin_of(0)}/*"] * size.subscriptions
+    step = max(1, len(readable) // size.subscriptions)
+    found = []
+    for number in range(size.subscriptions):
+        folder = f"{web.origin_of(number % size.hosts)}/d{1 + number // size.hosts % 8}/*"
+        found.append(folder if number % PATTERNS == 0 else web.url(readable[number * step % len(readable)]))
+    return found
+
+
+def run(size: Size, seed: int, enough: bool = True) -> dict[str, Any]:
+    """One run; its report."""
+    import uvloop
+
+    web = Web(seed=seed, pages=size.pages, hosts=size.hosts, origin=ORIGIN)
+    began = SystemClock().monotonic()
+    with tempfile.TemporaryDirectory(prefix="xyro-promises-") as directory:
+        report = uvloop.run(_live(Path(directory) / "data", web, size, enough))
+    return {**report, "seconds": round(SystemClock().monotonic() - began, 1)}
+
+
+async def _live(directory: Path, web: Web, size: Size, enough: bool) -> dict[str, Any]:
+    clock, served, receiver = ManualClock(ORIGIN), Served(), Receiver()
+    options = {
+        "crawl.scope": "any",
+        "fetch.only_net": ("127.0.0.0/8",),
+        "politeness.delay": size.delay,
+        "refresh.bandwidth": size.bandwidth * size.pages / DAY,
+        "refresh.time_unit": int(GRAIN),
+        "store.commit_seconds": 0.002,
+    }
+    async with WebServer(web, clock=clock, told=served.served) as server:
+        served.web = server.web
+        settings = load((), {}, options)
+        data = DataDir.open(directory, make=True)
+        single = Single(data, settings, guard_of(settings.fetch), Bounds(forever=True), clock)
+        runner, url = await receiver.serve()
+        try:
+            single.start()
+            await single.submit([server.web.url(int(page)) for page in server.web.places.starts[:-1]])
+            living = Living(single, clock, GRAIN)
+            await living.until(ORIGIN + DAY)  # all is found, and read once
+            wishes = await _subscribe(living, targets(server.web, size), size, url)
+            await living.until(ORIGIN + (1.0 + size.days) * DAY)
+            told = single.subscribed.told()
+            return _report(Truth(served, wishes, clock.time()), receiver.notices, told, enough, living.jumps)
+        finally:
+            await single.stop()
+            await runner.cleanup()
+            data.close()
+
+
+async def _subscribe(living: Living, wanted: list[str], size: Size, url: str) -> dict[int, Wish]:
+    """Some each hour. -> number -> what was wished."""
+    wishes: dict[int, Wish] = {}
+    some = math.ceil(len(wanted) / PHASES)
+    for first in range(0, len(wanted), some):
+        now = living.clock.time()
+        chosen = [
+            Wish(target, size.every[i % len(size.every)], now)
+            for i, target in enumerate(wanted[first : first + some], first)
+        ]
+        made = (living.single.subscribed.subscribe(wish.target, wish.every, url) for wish in chosen)
+        wishes.update(zip(await asyncio.gather(*made), chosen, strict=True))
+        await living.until(now + 3_600.0)
+    return wishes
+
+
+class Truth:
+    """What each notice ought to say, by the server."""
+
+    def __init__(self, served: Served, wishes: Mapping[int, Wish], now: float) -> None:
+        self.served, self.wishes, self.now = served, wishes, now
+
+    def expected(self, number: int) -> int:
+        """Notices of a subscription by now."""
+        wish = self.wishes[number]
+        return math.floor((self.now - wish.made) / wish.every + 1e-6)
+
+    def wrong(self, notice: Mapping[str, Any]) -> list[str]:
+        """Where a notice differs from the truth."""
+        wish = self.wishes[notice["subscription"]]
+        since, at = _seconds(notice["since"]), _seconds(notice["at"])
+        due = wish.made + notice["notice"] * wish.every
+        wrong = [] if abs(_seconds(notice["due"]) - due) < 2.0 else ["its date"]
+        fresh = all(page["refreshed"] for page in notice["pages"] if self._kind(page["url"]) is not Doc.DEAD)
+        wrong += [] if notice["in_time"] is fresh else ["whether it was in time"]
+        wrong += ["no pages"] if not notice["pages"] else []
+        wrong += [page["url"] for page in notice["pages"] if self._is_wrong(page, since, at)]
+        return wrong
+
+    def _page(self, url: str) -> int:
+        return self.served.web.places.find(host_at(host_of(url)), path_of(url))
+
+    def _kind(self, url: str) -> Doc:
+        return self.served.web.kind(self._page(url))
+
+    def _is_wrong(self, said: Mapping[str, Any], since: float, at: float) -> bool:
+        if self._kind(said["url"]) is Doc.DEAD:  # it was never there
+            return bool(said["changed"])
+        page = self._page(said["url"])
+        before, now = self.served.versions(page, since), self.served.versions(page, at)
+        return not any(bool(said["changed"]) is (old != new) for old in before for new in now)
+
+
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def _report(
+    truth: Truth, notices: list[dict[str, Any]], told: Mapping[str, Any], enough: bool, jumps: int
+) -> dict[str, Any]:
+    names = Counter((notice["subscription"], notice["notice"]) for notice in notices)
+    expected = sum(truth.expected(number) for number in truth.wishes)
+    wrong = [(notice, why) for notice in notices if (why := truth.wrong(notice))]
+    missed = sum(not notice["in_time"] for notice in notices)
+    held = {
+        "each once": len(names) == len(notices) == expected,
+        "the truth": not wrong,
+        "deadlines": missed == 0 if enough else missed > 0,
+        "counted": missed == told["missed"] and (missed > 0) == (told["lateness"] > 0.0 or told["overdue_pages"] > 0),
+    }
+    return {
+        "part": "subscriptions",
+        "ok": all(held.values()),
+        "broken": [name for name, holds in held.items() if not holds],
+        "enough": enough,
+        "subscriptions": len(truth.wishes),
+        "notices": len(notices),
+        "expected": expected,
+        "pages_told": sum(len(notice["pages"]) for notice in notices),
+        "changes_told": sum(notice["changed"] for notice in notices),
+        "wrong": len(wrong),
+        "wrong_ones": [f"{notice['target']} #{notice['notice']}: {', '.join(why)}" for notice, why in wrong[:3]],
+        "missed": missed,
+        "lateness_s": told["lateness"],
+        "overdue_pages": told["overdue_pages"],
+        "jumps": jumps,
+    }

@@ -1,0 +1,1 @@
+"""Measurements of the importance algorithms, and the figures of P2."""

@@ -1,0 +1,1 @@
+"""Measurements of the refresh policies on computed and recorded changes."""

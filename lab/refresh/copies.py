@@ -1,0 +1,73 @@
+"""What a crawler's copies of a world are worth: exact integrals of staleness, between its reads.
+
+A copy is stale from the first change after its read on, and as many changes behind as there were since. Both are
+integrated over the true change times, not over samples or expectations:
+
+    stale time of a visit    now - max(from, first change not seen)          0 where there is none
+    changes missed           sum over changes not seen of now - max(from, change)
+
+`from` is the last read, or the end of the burn-in where that is later.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from xyro.lab.refresh.world import Ids, Reals, World
+
+
+class Visit(NamedTuple):
+    """What reads of some pages show."""
+
+    tau: Reals
+    """days since the read before"""
+    changed: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    age: Reals
+    """days since the last change: what an honest Last-Modified tells; NaN where the page did not change"""
+
+
+class Copies:
+    """Invariant: all changes before place `seen` are in the copy; `counted` of them lie before `since`."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.read_at = world.born.copy()
+        self.stale, self.missed = np.zeros(world.n), np.zeros(world.n)
+        self._since = world.born.copy()
+        self._seen = world.indptr[:-1].copy()
+        self._counted = self._seen.copy()
+
+    def read(self, pages: Ids, now: float) -> Visit:
+        """Copies of these pages are made anew; each page once."""
+        end = self._settle(pages, now)
+        changed = end > self._seen[pages]
+        last = self.world.times[np.maximum(end - 1, 0)] if len(self.world.times) else np.zeros(len(pages))
+        visit = Visit(now - self.read_at[pages], changed, np.where(changed, now - last, np.nan))
+        self._seen[pages] = end
+        self.read_at[pages] = now
+        return visit
+
+    def begin(self, now: float) -> None:
+        """The burn-in is over: what was stale until now does not count."""
+        there = np.flatnonzero(self._since < now)
+        self._settle(there, now)
+        self.stale[:], self.missed[:] = 0.0, 0.0
+
+    def end(self, now: float) -> None:
+        """Add what is stale at the end."""
+        self._settle(np.arange(self.world.n), now)
+
+    def _settle(self, pages: Ids, now: float) -> Ids:
+        """Add the time from `since` to now; returns the place behind the last change of each."""
+        world, since, counted = self.world, self._since[pages], self._counted[pages]
+        seen, end = self._seen[pages], world.past(pages, now)
+        if len(world.times):
+            first = world.times[np.minimum(seen, len(world.times) - 1)]
+            self.stale[pages] += np.where(end > seen, now - np.maximum(since, first), 0.0)
+        fresh = (end - counted) * now - (world.summed[end] - world.summed[counted])
+        self.missed[pages] += (counted - seen) * (now - since) + fresh
+        self._since[pages] = now
+        self._counted[pages] = end
+        return end

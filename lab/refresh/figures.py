@@ -1,0 +1,210 @@
+"""`xyro lab refresh`: every policy on every world at several bandwidths, with known and with estimated rates.
+
+Writes OUT/refresh.json (all numbers), OUT/verdict.txt (what was asked and what was found) and a plot for each world.
+
+    known       the crawler knows each page's true mean rate
+    estimated   it learns rates from its own reads (change bits, Gamma by moment matching, M = 50), from the prior that
+                fits the pages and stays: what algorithms.md F measured
+    dated       the same, and every change comes with its true date (Last-Modified)
+    cold        as a crawler that begins: from the default prior, fitted anew to the pages that were read often, M = 100
+    high, low   the same from a prior whose mean is ten times too high, or too low
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xyro.lab.opic import parts as opic_parts
+from xyro.lab.opic.parts import Keyed, Watch
+from xyro.lab.refresh import claims, plots, text, where
+from xyro.lab.refresh import jobs as refresh_jobs
+from xyro.lab.refresh.known import analytic
+from xyro.lab.refresh.rates import Estimator, Known, Rates
+from xyro.lab.refresh.replay import row_of, rows
+from xyro.lab.refresh.rules import BLIND, NAMES, rule
+from xyro.lab.refresh.sim import simulate
+from xyro.lab.refresh.world import BURN, COMPUTED, DAYS, History, World, of_histories, zipf
+from xyro.refresh.change import DEFAULT_PRIOR, Prior
+
+VERSION = 2
+"""of what the runs mean; raised by hand when a change of the code makes results on disk wrong"""
+REAL = ("real", "real, zipf")
+REPLAYED = (
+    "uniform", "proportional", "p1", "freshness", "freshness:doubt", "mixed:0.3", "kolobov", "nutch", "stormcrawler",
+)  # fmt: skip
+ESTIMATORS = {
+    "M=100": Estimator(),
+    "M=10": Estimator(10.0),
+    "M=25": Estimator(25.0),
+    "M=50": Estimator(50.0),
+    "M=200": Estimator(200.0),
+    "never forget": Estimator(float("inf")),
+    "M=100, dated": Estimator(last_modified=True),
+}
+TABLED_MEMORY = 50.0
+"""reads that count, in algorithms.md F"""
+EVERYWHERE = ("known", "estimated")
+POISSON = ("known", "estimated", "dated", "cold", "high", "low")
+"""what the crawler knows: on every world, and on the Poisson one"""
+WRONG = {"cold": 0.0, "high": 10.0, "low": 0.1}
+"""the mean of the prior as a multiple of the right one; 0: the default prior"""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """pages: of what algorithms.md F measured, the Poisson world and the correlated one; others: of the rest."""
+
+    pages: int = 100_000
+    others: int = 20_000
+    seed: int = 1
+    bandwidths: tuple[float, ...] = (0.05, 0.2, 0.5, 1.0)
+    replayed: tuple[float, ...] = (0.01, 0.05, 0.2)
+
+    def size(self, world: str, knowledge: str) -> int:
+        return self.pages if world in ("poisson", "correlated") and knowledge not in WRONG else self.others
+
+
+FULL = Scale()
+QUICK = Scale(5_000, 2_000, replayed=(0.05,))
+
+
+def rates_of(knowledge: str, world: World) -> Rates:
+    """What the crawler knows: one of POISSON."""
+    if knowledge == "known":
+        return Known(world)
+    ln = np.log(world.rate)
+    right = Prior.fit(float(ln.mean()), float(ln.std()))
+    if knowledge in WRONG:
+        times = WRONG[knowledge]
+        return Estimator(prior=Prior(right.a, right.b / times) if times else DEFAULT_PRIOR).of(world)
+    return Estimator(TABLED_MEMORY, knowledge == "dated", right, refits=False).of(world)
+
+
+def runs(world: World, knowledge: str, bandwidth: float, seed: int, watch: Watch) -> dict[str, Any]:
+    """{policy: score} at one bandwidth. Policies that use no rates are run once, with known ones."""
+    names = [name for name in NAMES if knowledge == "known" or name not in BLIND]
+    found = {}
+    for turn, name in enumerate(names):
+        score = simulate(world, rule(name, world.born, seed), rates_of(knowledge, world), bandwidth)
+        found[name] = score.as_json()
+        watch((turn + 1) / len(names))
+    return found
+
+
+def parts(scale: Scale, histories: Sequence[History]) -> dict[str, Keyed]:
+    """Everything that is computed, by name."""
+    found = {}
+    for name in COMPUTED:
+        for knowledge in POISSON if name == "poisson" else EVERYWHERE:
+            for bandwidth in scale.bandwidths:
+                part = _computed(name, scale.size(name, knowledge), scale.seed, knowledge, bandwidth)
+                found[f"{name} {knowledge} {bandwidth:g}"] = part
+    for bandwidth in scale.bandwidths:
+        found[f"analytic {bandwidth:g}"] = _analytic(scale, bandwidth)
+    for name in REAL if histories else ():
+        for bandwidth in scale.replayed:
+            found[f"{name} {bandwidth:g}"] = _replayed(name, histories, scale.seed, bandwidth)
+    if histories:
+        found["estimators"] = _estimators(histories, scale)
+    return found
+
+
+def _computed(name: str, n: int, seed: int, knowledge: str, bandwidth: float) -> Keyed:
+    settings = {"world": name, "pages": n, "seed": seed, "knowledge": knowledge, "bandwidth": bandwidth, "of": VERSION}
+    return Keyed(settings, lambda watch: runs(COMPUTED[name](n, seed), knowledge, bandwidth, seed, watch))
+
+
+def _analytic(scale: Scale, bandwidth: float) -> Keyed:
+    settings = {"pages": scale.pages, "seed": scale.seed, "bandwidth": bandwidth, "of": VERSION}
+    return Keyed(settings, lambda watch: analytic(COMPUTED["poisson"](scale.pages, scale.seed), bandwidth))
+
+
+def _key(histories: Sequence[History]) -> dict[str, Any]:
+    """How many, and which: every birth and change, in the order of the pages, which deals out importance."""
+    events, told = [len(history.changes) for history in histories], sha256()
+    for history in histories:
+        told.update(np.array((len(history.changes), history.born, *history.changes), "<f8").tobytes())
+    return {"histories": len(events), "events": sum(events), "times": told.hexdigest()}
+
+
+def _real(name: str, histories: Sequence[History], seed: int) -> World:
+    n = len(histories)
+    return of_histories(histories, zipf(n, seed) if name == "real, zipf" else np.ones(n))
+
+
+def _replayed(name: str, histories: Sequence[History], seed: int, bandwidth: float) -> Keyed:
+    def run(watch: Watch) -> list[dict[str, Any]]:
+        world = _real(name, histories, seed)
+        return [row.as_json() for row in rows(world, bandwidth, REPLAYED, seed=seed, watch=watch)]
+
+    settings = {**_key(histories), "importance": name, "bandwidth": bandwidth, "seed": seed, "of": VERSION}
+    return Keyed(settings, run)
+
+
+def _estimators(histories: Sequence[History], scale: Scale) -> Keyed:
+    """P1's law with several estimators, on the real histories at the least bandwidth."""
+    bandwidth = scale.replayed[0]
+
+    def run(watch: Watch) -> list[dict[str, Any]]:
+        world, found = _real(REAL[0], histories, scale.seed), []
+        best = simulate(world, rule("freshness", world.born, 1), Known(world), bandwidth).freshness
+        for turn, (name, estimator) in enumerate(ESTIMATORS.items()):
+            score = simulate(world, rule("p1", world.born, 1), estimator.of(world), bandwidth)
+            found.append(row_of(name, score, best).as_json())
+            watch((turn + 1) / len(ESTIMATORS))
+        return found
+
+    return Keyed({**_key(histories), "bandwidth": bandwidth, "of": VERSION}, run)
+
+
+def figures(
+    out: Path, scale: Scale, histories: Sequence[History] = (), show: bool = True, jobs: int = 1
+) -> dict[str, Any]:
+    """Compute what is not there yet, in so many processes, and write numbers, text and plots. Returns the numbers."""
+    every = parts(scale, histories)
+    if jobs > 1:
+        refresh_jobs.ahead(out, partial(parts, scale, histories), every, jobs, show)
+    results = gather(opic_parts.compute(every, {}, out, show), scale, histories)
+    results["claims"] = [asdict(claim) for claim in claims.claims(results)]
+    results["where"] = [asdict(said) for said in where.statements(results)]
+    results["table F"] = [asdict(cell) for cell in claims.table(results)]
+    opic_parts.write(out / "refresh.json", results)
+    (out / "verdict.txt").write_text(text.page(results), encoding="utf-8")
+    plots.draw(results, out)
+    return results
+
+
+def gather(found: Mapping[str, Any], scale: Scale, histories: Sequence[History]) -> dict[str, Any]:
+    """The runs put in order: worlds[world][knowledge][bandwidth][policy] = score with its share of the optimum."""
+    worlds: dict[str, Any] = {name: {} for name in COMPUTED}
+    for name in COMPUTED:
+        for bandwidth in scale.bandwidths:
+            known = found[f"{name} known {bandwidth:g}"]
+            best = known["freshness"]["freshness"]
+            blind = {policy: known[policy] for policy in BLIND}
+            for knowledge in POISSON:
+                scores = found.get(f"{name} {knowledge} {bandwidth:g}")
+                if scores is not None:
+                    shared = {
+                        policy: {**score, "share": score["freshness"] / best}
+                        for policy, score in {**blind, **scores}.items()
+                    }
+                    worlds[name].setdefault(knowledge, {})[f"{bandwidth:g}"] = shared
+    real = {name: {f"{b:g}": found[f"{name} {b:g}"] for b in scale.replayed} for name in REAL if histories}
+    return {
+        "scale": asdict(scale),
+        "days": DAYS,
+        "burn_in_days": BURN,
+        "worlds": worlds,
+        "analytic": {f"{b:g}": found[f"analytic {b:g}"] for b in scale.bandwidths},
+        "real": real,
+        "estimators": found.get("estimators", []),
+        **({"histories": _key(histories)} if histories else {}),
+    }

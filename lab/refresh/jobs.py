@@ -1,0 +1,65 @@
+"""Parts of `xyro lab refresh` computed ahead by several processes: each leaves its file, where figures() finds it.
+
+A part is one (world, knowledge, bandwidth) and needs nothing of another. A process is told how the table of parts is
+made (the parts themselves do not travel), makes it anew and computes one by name. What is on disk already is not
+computed again, so a run that was stopped goes on; the longest parts, those of much bandwidth, begin first. However the
+run ends, its processes end with it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+from xyro.lab.opic import parts
+from xyro.lab.opic.parts import Keyed
+
+Make = Callable[[], Mapping[str, Keyed]]
+"""makes the table of parts; picklable"""
+
+
+def compute_one(out: Path, make: Make, name: str) -> str:
+    """One part, into its file; -> its name."""
+    parts.compute({name: make()[name]}, {}, out, show=False)
+    return name
+
+
+def ahead(out: Path, make: Make, names: Iterable[str], jobs: int, show: bool) -> None:
+    """The parts of these names, by so many processes; a line for each that is done where `show` is on."""
+    names = sorted(names, key=_bandwidth, reverse=True)
+    spawn = multiprocessing.get_context("spawn")  # a fork would share numpy's threads and the terminal
+    with ProcessPoolExecutor(min(jobs, len(names)), mp_context=spawn, initializer=_end_with_parent) as pool:
+        waiting = [pool.submit(compute_one, out, make, name) for name in names]
+        try:
+            for done, future in enumerate(as_completed(waiting), 1):
+                name = future.result()
+                if show:
+                    sys.stderr.write(f"{done:3} of {len(names)}  {name}\n")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _end_with_parent() -> None:
+    """In a process of the pool: one whose parent was killed would wait for its next part for ever."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _bandwidth(name: str) -> float:
+    """Of a part, by the last word of its name; the estimators' has none and is long."""
+    try:
+        return float(name.rpartition(" ")[2])
+    except ValueError:
+        return 1.0

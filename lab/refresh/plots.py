@@ -1,0 +1,37 @@
+"""The plots of `xyro lab refresh` as PNG files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from xyro.lab.opic.plots import figure_of
+
+
+def draw(results: Mapping[str, Any], out: Path) -> None:
+    """WORLD-KNOWLEDGE.png: freshness and obsolescence against bandwidth; real.png: the replayed histories."""
+    for world, knowledge in results["worlds"].items():
+        for name, bandwidths in knowledge.items():
+            _lines(bandwidths, "share", f"{world}, {name} rates: share of the optimum", out / f"{world}-{name}.png")
+        estimated = knowledge["estimated"]
+        _lines(estimated, "obsolescence", f"{world}, estimated: changes missed", out / f"{world}-obsolescence.png")
+    if results["real"]:
+        rows = {b: {row["policy"]: row for row in found} for b, found in results["real"]["real"].items()}
+        _lines(rows, "share", "real histories: share of the known-rates optimum", out / "real.png")
+
+
+def _lines(bandwidths: Mapping[str, Mapping[str, Any]], what: str, title: str, path: Path) -> None:
+    """One line a policy."""
+    figure, axes = figure_of(title, "reads a day, % of the pages", what)
+    across = [100 * float(bandwidth) for bandwidth in bandwidths]
+    for turn, policy in enumerate(next(iter(bandwidths.values()))):
+        values = [scores[policy][what] for scores in bandwidths.values()]
+        axes.plot(across, values, "-o" if turn < 10 else "--s", markersize=3, linewidth=1, label=policy)
+    axes.set_xscale("log")
+    axes.set_xticks(across, [f"{value:g}" for value in across])
+    axes.minorticks_off()
+    if what == "obsolescence":
+        axes.set_yscale("log")
+    axes.legend(fontsize=6, ncols=2)
+    figure.savefig(path, dpi=120)

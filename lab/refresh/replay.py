@@ -1,0 +1,75 @@
+"""Real change histories replayed: `xyro lab refresh --changes FILE...`.
+
+What comes in: histories and a bandwidth; what goes out: a row per policy. Rates are learned online, from the default
+prior on, as a new crawler would learn them. Two rows are always there: `uniform`, and `optimum-known`, the freshness
+optimum of a crawler that knows each page's mean rate over the whole file from the start. That is the best any policy
+can do on Poisson pages. On real ones it is not a bound: changes come in bursts, and a crawler that notices which pages
+are busy now can do better than one that knows how busy they are on average; shares above 1 mean that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from xyro.lab.refresh.rates import Estimator, Known
+from xyro.lab.refresh.rules import rule
+from xyro.lab.refresh.sim import Score, Watch, simulate
+from xyro.lab.refresh.world import World
+
+OPTIMUM = "optimum-known"
+ALWAYS = (OPTIMUM, "uniform")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a policy made of the bandwidth after the burn-in."""
+
+    policy: str
+    freshness: float
+    obsolescence: float
+    share: float | None
+    """freshness / freshness of optimum-known; None where that is 0"""
+    reads: int
+    allowed: int
+    """reads that the bandwidth allowed"""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def rows(
+    world: World,
+    bandwidth: float,
+    policies: Sequence[str],
+    estimator: Estimator | None = None,
+    seed: int = 1,
+    watch: Watch = lambda share: None,
+) -> Iterator[Row]:
+    """A row per policy, the two of ALWAYS first. bandwidth: reads a day a page. ValueError: no such policy."""
+    wanted = [*ALWAYS, *(name for name in dict.fromkeys(policies) if name not in ALWAYS)]
+    best = 0.0
+    for turn, name in enumerate(wanted):
+        known = name == OPTIMUM
+        rates = Known(world) if known else (estimator or Estimator()).of(world)
+        score = simulate(world, rule("freshness" if known else name, world.born, seed), rates, bandwidth)
+        best = score.freshness if known else best
+        watch((turn + 1) / len(wanted))
+        yield row_of(name, score, best)
+
+
+def row_of(name: str, score: Score, best: float) -> Row:
+    """best: the freshness that is a share of 1."""
+    share = score.freshness / best if best > 0.0 else None
+    return Row(name, score.freshness, score.obsolescence, share, score.reads, score.allowed)
+
+
+HEAD = f"{'policy':15} {'freshness':>9} {'obsolescence':>12} {'of optimum':>10} {'reads':>11} {'spent':>6}"
+
+
+def line(row: Row) -> str:
+    """The row as text, below HEAD."""
+    share = f"{100 * row.share:9.2f}%" if row.share is not None else f"{'-':>10}"
+    spent = f"{100 * row.reads / row.allowed:5.1f}%" if row.allowed else f"{'-':>6}"
+    return f"{row.policy:15} {row.freshness:9.4f} {row.obsolescence:12.4f} {share} {row.reads:11,} {spent}"

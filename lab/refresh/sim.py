@@ -1,0 +1,84 @@
+"""One run: a rule refreshes a world with a bandwidth, and its copies are measured (`xyro lab refresh`).
+
+Time goes in ticks: of 6 h, as in algorithms.md F, unless a run asks for others (lab/refresh/prediction.py). At each
+the rule
+chooses as many pages as the bandwidth allows, a share of the pages that are there a day; what a rule leaves is lost,
+and fractions of a read are carried on. Changes come between ticks, at their own times. A page is found, and first read,
+when it is born: discovery is not judged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from xyro.lab.refresh.copies import Copies
+from xyro.lab.refresh.rates import Rates
+from xyro.lab.refresh.rules import TICK, Rule, View
+from xyro.lab.refresh.world import World
+
+Watch = Callable[[float], None]
+DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Over the time after the burn-in, weighted by importance."""
+
+    freshness: float
+    """share of time that copies were fresh"""
+    obsolescence: float
+    """changes that copies were behind, on average"""
+    reads: int
+    allowed: int
+    """reads that the bandwidth allowed"""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def simulate(
+    world: World, rule: Rule, rates: Rates, bandwidth: float, watch: Watch = lambda share: None, tick: int = TICK
+) -> Score:
+    """bandwidth: reads a day for each page that is there, > 0. tick: seconds; baselines are written for TICK."""
+    copies, importance = Copies(world), world.importance.astype(np.float32)
+    read_at = np.floor(world.born * DAY).astype(np.uint32)
+    ticks = int(world.days * DAY // tick)
+    burn = round(world.burn * DAY / tick)
+    there = np.searchsorted(world.born, np.arange(ticks + 1) * (tick / DAY), side="right")
+    credit, reads, allowed, before = 0.0, 0, 0, 0
+    for turn in range(ticks + 1):
+        now, live = turn * tick, int(there[turn])
+        days = now / DAY
+        if live > before:
+            rates.born(slice(before, live))
+            before = live
+        if turn == burn:
+            copies.begin(days)
+            reads, allowed = 0, 0
+        credit += bandwidth * live * (tick / DAY) if turn else 0.0
+        most = min(int(credit), live)
+        credit = min(credit - most, 1.0)
+        if most:
+            shape = rates.shape[:live] if rates.shape is not None else None
+            view = View(importance[:live], rates.now[:live], read_at[:live], now, shape)
+            pages = rule.choose(view, most)
+            visit = copies.read(pages, days)
+            read_at[pages] = now
+            rates.learn(pages, visit)
+            rule.learn(pages, days, visit.changed)
+            reads, allowed = reads + len(pages), allowed + most
+        if turn % 64 == 0:
+            watch(turn / ticks)
+    copies.end(world.days)
+    measured = _measured(world, burn * tick / DAY)
+    stale, missed = float((world.importance * copies.stale).sum()), float((world.importance * copies.missed).sum())
+    return Score(1.0 - stale / measured, missed / measured, reads, allowed)
+
+
+def _measured(world: World, burn: float) -> float:
+    """Importance x days over which copies are measured: from the burn-in's end, or birth, to the end."""
+    return float((world.importance * (world.days - np.maximum(world.born, burn))).sum())

@@ -1,0 +1,1 @@
+"""What a crawl costs: CPU, memory, latency."""

@@ -1,0 +1,271 @@
+"""`xyro lab speed plan`: what it costs to choose what is read next, and to remember it, for 10 million known pages.
+
+    scan      refresh/scan.py over the columns of all pages, as at each look of a crawl by scan (hosts that are shut
+              passed over, bounds kept): the pages with the greatest index by each policy
+    folders   the crawl's own DuePages: pages whose time unit has begun are popped, and each is asked again by its
+              Refresh-Data row, out of LevelDB, whether it is due by the multiplier of now. That row is read for the
+              order that is made of the page (validators, signature), under a scan, too: told apart
+    floor     one np.partition over one column, and one sum over each of the columns a scan reads: what memory and a
+              selection cost at least
+
+Then the bytes that a page costs because it is refreshed: columns, folders, queues, and the sketches of all pages
+(population, what is expected, audits), measured as they are.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from xyro.configs.schema import Refresh
+from xyro.frontier import due_queue
+from xyro.frontier.bandwidth import DAY, Pace
+from xyro.frontier.due_queue import DuePages, Pages
+from xyro.frontier.ledger import Purse
+from xyro.lab.speed.measures import cpu_seconds, say, spread
+from xyro.metadata import keys, rows
+from xyro.metadata.manager import Partition
+from xyro.metadata.rows import RefreshRow
+from xyro.metadata.states import COLUMNS, LAST_READ, RATE, State
+from xyro.refresh.due import DueFolders
+from xyro.refresh.expected import Expected, Held
+from xyro.refresh.interval import weight
+from xyro.refresh.meter import BLOCK, Blocks
+from xyro.refresh.policy import Policy, Reals
+from xyro.refresh.population import Population
+from xyro.refresh.scan import Ids, Scan, Seconds, Shut
+from xyro.service.node import garbage
+from xyro.service.node.data_dir import DataDir
+
+GOAL_LAW, GOAL_INDEX, GOAL_BYTES = 0.050, 0.250, 16.0
+NOW = 1_700_000_000
+UNIT = 60
+HOSTS = 10_000
+POLICIES = (
+    Policy("obsolescence"),
+    Policy("mixed", 0.3, 1.0),
+    Policy("freshness"),
+    Policy("kolobov"),
+    Policy("proportional"),
+    Policy("uniform"),
+)
+LAW = ("obsolescence",)
+"""P1's; the others are index policies"""
+YEAR = 365.0
+DATED = 0.1
+"""share of the pages that a scan leaves to folders, as assumed: claims, habits, clusters, failures"""
+
+
+class Known:
+    """So many pages: importance of a power law, rates lognormal, all read within the last 30 days."""
+
+    def __init__(self, pages: int) -> None:
+        chance = np.random.default_rng(1)
+        self.pages = pages
+        self.importance = (chance.pareto(1.2, pages) + 0.1).astype(np.float32)
+        self.rate = chance.lognormal(-3.4, 2.0, pages).astype(np.float32)
+        self.read_at = (NOW - chance.integers(60, 30 * 86_400, pages)).astype(np.uint32)
+        self.host_of = chance.integers(0, HOSTS, pages).astype(np.uint32)
+
+
+def plan(pages: int, orders: int, runs: int) -> int:
+    """Measure and tell all; exit code 0 where every limit holds."""
+    orders = min(orders, pages)
+    known = Known(pages)
+    say(f"choosing {orders:,} orders out of {pages:,} known pages: ms of one core")
+    _floor(known, orders, runs)
+    held = _scans(known, orders, runs)
+    with tempfile.TemporaryDirectory(prefix="xyro-speed-") as directory:
+        data = DataDir.open(Path(directory) / "data", make=True)
+        try:
+            held &= _folders(data.partitions[0], known, orders, runs)
+        finally:
+            data.close()
+    held &= _memory(known)
+    say("all limits hold" if held else "A LIMIT DOES NOT HOLD")
+    return 0 if held else 1
+
+
+def _timed(work: Callable[[], object], runs: int) -> list[float]:
+    """CPU seconds of each run."""
+    found = []
+    for _ in range(runs):
+        begun = cpu_seconds()
+        work()
+        found.append(cpu_seconds() - begun)
+    return found
+
+
+def _told(name: str, seconds: list[float], goal: float = math.inf) -> bool:
+    """One line; does the median run keep the limit?"""
+    middle = median(seconds)
+    limit = f"    at most {goal * 1e3:.0f}: {'holds' if middle <= goal else 'MISSED'}" if goal < math.inf else ""
+    say(f"  {name:<52} {spread([second * 1e3 for second in seconds], 1):<24}{limit}")
+    return middle <= goal
+
+
+def _floor(known: Known, orders: int, runs: int) -> None:
+    kth = max(known.pages - orders, 0)
+    _told("floor: np.partition of one float32 column", _timed(lambda: np.partition(known.importance, kth), runs))
+    columns = (known.importance, known.rate, known.read_at)
+    _told("floor: one sum over each of three columns", _timed(lambda: [column.sum() for column in columns], runs))
+
+
+def _scans(known: Known, orders: int, runs: int) -> bool:
+    held = True
+    columns = known.importance, known.rate, known.read_at
+    for policy in POLICIES:
+        scan = Scan(policy, ceiling=YEAR)
+
+        def work(scan: Scan = scan) -> None:
+            assert len(scan.choose(*columns, NOW, orders)) == min(orders, known.pages)
+
+        held &= _told(f"scan: {policy.name}", _timed(work, runs), GOAL_LAW if policy.name in LAW else GOAL_INDEX)
+    scan = Scan(Policy(), floor=1.0, ceiling=YEAR)
+    shut = Shut(np.arange(HOSTS) % 10 == 0, known.host_of)
+    seconds = _timed(lambda: scan.choose(*columns, NOW, orders, 0.0, shut), runs)
+    return _told("scan: obsolescence, a floor, a tenth of hosts shut", seconds, GOAL_LAW) and held
+
+
+# Folders
+
+
+def _folders(partition: Partition, known: Known, orders: int, runs: int) -> bool:
+    """All pages filed by the date that P1's law gives them; those that are due now have their rows on disk."""
+    due, filed, first = _filed(partition, known, orders)
+    garbage.tune()
+
+    def asked() -> None:
+        found: list[int] = []
+        while len(found) < len(first):  # as turn after turn does
+            found += [page for page, _ in due.ready(float(NOW), orders - len(found))]
+        due.recover(first, filed[first])
+
+    def popped() -> None:
+        pages = due.folders.pop(NOW, orders)
+        assert (partition.columns["due"][pages] <= NOW).all()
+        due.recover(first, filed[first])
+
+    _told("folders: pop, the due column asked, filed again", _timed(popped, runs))
+    whole = _timed(asked, runs)
+    needed = _timed(lambda: [partition.row(page) for page in first.tolist()], runs)
+    _told("folders: the same, and rows asked by the law of now", whole)
+    _told("  of that: rows read, which their orders need anyway", needed)
+    chosen = [max(both - median(needed), 0.0) for both in whole]
+    return _told("folders: obsolescence, without these rows", chosen, GOAL_LAW)
+
+
+def _filed(partition: Partition, known: Known, orders: int) -> tuple[DuePages, Seconds, Pages]:
+    """The crawl's own folders with every page in, when each is due, and the `orders` pages that are due now."""
+    n, pace = known.pages, _pace(known, orders)
+    days = pace.rules.intervals(known.importance * pace.scale, known.rate, pace.multiplier)
+    first = np.random.default_rng(2).choice(n, min(orders, n), replace=False)
+    _store_rows(partition, known, first, days[first])
+    columns = partition.columns  # they grow after the only commit: it would hold all of them
+    columns.grow(n)
+    columns["state"][:n] = int(State.READ)
+    due = DuePages(partition, pace, Purse(columns, 0, 0.15, 16.0, 0.1), UNIT)
+    filed = (known.read_at + days * DAY).clip(NOW + UNIT, due_queue.LATEST).astype(np.uint32)
+    filed[first] = NOW - 2 * UNIT
+    columns["due"][:n] = filed
+    due.recover(np.arange(n, dtype=np.uint32), filed)
+    return due, filed, first.astype(np.uint32)
+
+
+def _pace(known: Known, orders: int) -> Pace:
+    """P1's law, at a bandwidth that reads `orders` pages a time unit."""
+    pace = Pace(Refresh(audit=0.0))
+    heavy = np.sqrt(known.importance[:: known.pages // 10_000 or 1].astype(np.float64))
+    rates = known.rate[:: known.pages // 10_000 or 1].astype(np.float64)
+    for heaviness, rate in zip(heavy.tolist(), rates.tolist(), strict=True):
+        pace.replace(0, None, heaviness * math.sqrt(rate), rate)
+    pace.capacity.held = orders / UNIT * len(heavy) / known.pages
+    pace.renew(float(NOW))
+    return pace
+
+
+def _store_rows(partition: Partition, known: Known, pages: Ids, days: Reals) -> None:
+    """Refresh-Data of these pages, as a crawl writes it: read so long ago that they are due now."""
+    partition.begin()
+    for page, interval in zip(pages.tolist(), days.tolist(), strict=True):
+        importance, rate = float(known.importance[page]), float(known.rate[page])
+        row = RefreshRow(
+            first_read=NOW - 10**7,
+            last_read=max(1, NOW - 2 * UNIT - int(interval * DAY)),
+            last_change=NOW - 10**6,
+            signature=page.to_bytes(16, "big"),
+            reads=9,
+            changes=3,
+            etag=f'"{page:x}-5f3c"',
+            last_modified="Tue, 04 Nov 2025 08:00:00 GMT",
+            rate_a=3.0,
+            rate_b=3.0 / rate,
+            weight=weight(importance, rate),
+            status=200,
+            mime="text/html",
+            size=28_000,
+        )
+        partition.put(keys.REFRESH.key(page), rows.pack(row))
+    commit = partition.seal({})
+    partition.write(commit)
+    partition.written(commit)
+
+
+# Memory
+
+
+def _memory(known: Known) -> bool:
+    """Bytes that exist because pages are refreshed, by execution."""
+    shared = _traced(lambda: _sketches(known)) / known.pages
+    folders = _traced(lambda: _all_filed(known)) / known.pages
+    due, ranked = COLUMNS["due"].itemsize, np.dtype(np.float32).itemsize + np.dtype(np.uint32).itemsize
+    found = {"folders": due + folders + shared, "scan": due + ranked + DATED * folders + shared}
+    say("refresh_bytes_per_page: what is in RAM because pages are refreshed, where all known pages are")
+    say(f"  column due {due}; an entry in a folder {folders:.2f}; columns {RATE} and {LAST_READ} {ranked} (scan)")
+    say(f"  population of two counts, expected freshness, audits: {shared:.2f}")
+    for name, size in found.items():
+        limit = f"at most {GOAL_BYTES:g}: {'holds' if size <= GOAL_BYTES else 'MISSED'}"
+        dated = f"    {DATED:.0%} of the pages by date, in folders" if name == "scan" else ""
+        say(f"  refresh_bytes_per_page {name:<10} {size:6.2f}    {limit}{dated}")
+    return max(found.values()) <= GOAL_BYTES
+
+
+def _traced(build: Callable[[], object]) -> int:
+    """Bytes of what `build` makes and keeps."""
+    tracemalloc.start()
+    try:
+        kept = build()
+        size, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    del kept
+    return size
+
+
+def _sketches(known: Known) -> object:
+    """What sums up all pages; the population twice, as while it is counted anew."""
+    some = slice(None, None, max(1, known.pages // 10_000))
+    importance, rate = known.importance[some].astype(np.float64), known.rate[some].astype(np.float64)
+    heavy = np.sqrt(importance * rate)
+    populations = [Population.of(heavy, rate) for _ in range(2)]
+    read = known.read_at[some].astype(np.float64).tolist()
+    held = (Held(*page) for page in zip(heavy.tolist(), [3.0] * len(rate), (3.0 / rate).tolist(), read, strict=True))
+    blocks = Blocks()
+    for block in range(math.ceil(known.pages / BLOCK)):
+        blocks.look(block, importance[:1])
+    return [population.bins for population in populations], populations, Expected.of(held, NOW), blocks
+
+
+def _all_filed(known: Known) -> object:
+    """Every page in its folder, put there one by one, as reads do."""
+    folders = DueFolders(UNIT)
+    put = folders.put
+    for page, read_at in enumerate(known.read_at.tolist()):
+        put(page, read_at)
+    return folders

@@ -1,0 +1,84 @@
+"""The benchmarks: `xyro lab speed ram | latency | pages | plan | xml`. Everything stays on loopback; data is deleted.
+
+ram        bytes of RAM per known URL, links/s into the frontier, us per page (design.md section 3 and 10)
+latency    many slow hosts at once: pages/s, RSS, event-loop lag
+pages      CPU per page and where it goes
+plan       what it costs to choose the pages to refresh out of millions, and to remember when
+xml        XML documents a second, validated and stored; RAM of documents that wait for parts
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from xyro.wire.errors import XyroError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code 0, 1 where a limit does not hold, 2 for bad input."""
+    parser = argparse.ArgumentParser(prog="xyro lab speed", description="What a crawl costs, measured on loopback.")
+    names = parser.add_subparsers(dest="name", required=True, metavar="ram|latency|pages|plan|xml")
+    ram = names.add_parser("ram", help="RAM per known URL, links/s into the frontier, us per page")
+    ram.add_argument("--urls", type=_counting, default=2_000_000, help="known URLs at the end [2000000]")
+    ram.add_argument("--group", type=_counting, default=50, help="reports a commit group [50]")
+    ram.add_argument("--per-host", type=_counting, default=500, help="URLs a host [500]")
+    latency = names.add_parser("latency", help="many slow hosts: pages/s, RSS, event-loop lag")
+    latency.add_argument("--hosts", type=_counting, default=400, help="hosts, one connection each [400]")
+    latency.add_argument("--latency", type=float, default=0.3, help="seconds before each answer [0.3]")
+    latency.add_argument("--per-host", type=_counting, default=40, help="pages a host [40]")
+    latency.add_argument("--runs", type=_counting, default=3, help="[3]")
+    pages = names.add_parser("pages", help="CPU per page by part")
+    pages.add_argument("seed", nargs="?", default="", help="a URL on loopback [a computed web]")
+    pages.add_argument("--scope", choices=("host", "domain", "any"), default="any", help="[any]")
+    pages.add_argument("--max-pages", type=int, default=0, help="[0: all]")
+    pages.add_argument("--runs", type=_counting, default=3, help="[3]")
+    plan = names.add_parser("plan", help="choosing what to refresh out of millions of pages; RAM a page for it")
+    plan.add_argument("--pages", type=_counting, default=10_000_000, help="known pages [10000000: what limits are for]")
+    plan.add_argument("--orders", type=_counting, default=10_000, help="pages chosen [10000]")
+    plan.add_argument("--runs", type=_counting, default=5, help="[5]")
+    xml = names.add_parser("xml", help="XML documents/s, validated and stored; RAM of documents that wait")
+    xml.add_argument("--documents", type=_counting, default=3000, help="[3000]")
+    xml.add_argument("--size", type=_counting, default=20_000, help="bytes of each [20000]")
+    xml.add_argument("--runs", type=_counting, default=3, help="[3]")
+    xml.add_argument("--waiting", type=int, default=100_000, help="documents that wait; 0: not measured [100000]")
+    options = vars(parser.parse_args(arguments))
+    try:
+        return _run(options.pop("name"), options)
+    except XyroError as error:
+        sys.stderr.write(f"xyro lab speed: {error}\n")
+        return 2
+
+
+def _run(name: str, options: dict[str, Any]) -> int:
+    """Import what the benchmark needs, no more: RSS is measured."""
+    if name == "ram":
+        from xyro.lab.speed.ram_speed import ram
+
+        ram(**options)
+    elif name == "xml":
+        from xyro.lab.speed.xml_speed import xml
+
+        xml(**options)
+    elif name == "plan":
+        from xyro.lab.speed.plan_speed import plan
+
+        return plan(**options)
+    else:
+        from xyro.lab.speed import crawl_speed
+
+        (crawl_speed.latency if name == "latency" else crawl_speed.pages)(**options)
+    return 0
+
+
+def _counting(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text}: a whole number, 1 or more")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

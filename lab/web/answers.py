@@ -1,0 +1,177 @@
+"""Requests in, responses out: HTTP's rules over the computed web, without sockets and without a clock.
+
+Validators are true by default (ETag names page and version, Last-Modified the second of the last change); hosts of
+another Manner send none, or lie. Whole responses are kept until their page changes, up to a bound in bytes.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from email.utils import formatdate, parsedate_to_datetime
+from http import HTTPStatus
+
+from xyro.lab import parts
+from xyro.lab.web.changes import State
+from xyro.lab.web.render import Rendered, render
+from xyro.lab.web.web import Manner, Web
+
+CACHE_BYTES = 64 << 20
+OVERHEAD = 600
+"""bytes of an entry beside its body, about"""
+_VALIDATED = 200
+_REASONS = {status.value: status.phrase for status in HTTPStatus}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A parsed request head; header names in lower case, of repeated headers the last."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    version: str = "HTTP/1.1"
+
+    @property
+    def keep_alive(self) -> bool:
+        """May the connection serve another request after this one?"""
+        wish = self.headers.get("connection", "").lower()
+        return wish != "close" if self.version == "HTTP/1.1" else wish == "keep-alive"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """`head`: header lines after Date, the empty line included; `body` is sent for GET only."""
+
+    status: int
+    mime: str
+    head: bytes
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    state: State
+    etag: str
+    last_modified: str
+    full: Response
+    unchanged: Response
+
+
+class Answers:
+    """What each host of the web answers. Who fills the cache: `answer`; what bounds it: `cache_bytes`."""
+
+    def __init__(self, web: Web, cache_bytes: int = CACHE_BYTES) -> None:
+        self.web = web
+        self._bound = cache_bytes
+        self._kept: OrderedDict[int, _Kept] = OrderedDict()
+        self._bytes = 0
+        self._robots: dict[int, Response] = {}
+        self._manners: dict[int, Manner] = {}
+
+    def answer(self, host: int, request: Request, t: float) -> Response:
+        """The response of a host (number) at time t. For HEAD it is that of GET; the caller leaves the body away."""
+        if request.method not in ("GET", "HEAD"):
+            return _plain(405, "GET and HEAD only\n", "Allow: GET, HEAD\r\n")
+        if request.target == "/robots.txt":
+            return self._robots_of(host)
+        page = self.web.places.find(host, request.target)
+        if page < 0 and self.web.shape.parts and (part := parts.find(self.web, host, request.target)):
+            return _part(self.web, *part)
+        if page < 0:
+            return _plain(404, "no such page\n")
+        manner = self._manners.get(host) or self._manners.setdefault(host, self.web.manner(host))
+        if manner is Manner.LYING and self.web.status(page) == _VALIDATED:
+            return self._lie(page, t)
+        kept = self._page(page, manner, t)
+        return kept.unchanged if _not_modified(request, kept, t) else kept.full
+
+    def delay(self, host: int, request: Request) -> float:
+        """Seconds that this answer takes."""
+        part = parts.find(self.web, host, request.target) if self.web.shape.parts else None
+        return self.web.shape.slow if part is not None and part[0] is parts.Way.SLOW else 0.0
+
+    def _robots_of(self, host: int) -> Response:
+        if host not in self._robots:
+            self._robots[host] = _plain(200, self.web.robots(host))
+        return self._robots[host]
+
+    def _page(self, page: int, manner: Manner, t: float) -> _Kept:
+        kept = self._kept.get(page)
+        if kept is not None and kept.state.since <= t < kept.state.until:
+            self._kept.move_to_end(page)
+            return kept
+        if kept is not None:
+            self._drop(page)
+        kept = self._kept[page] = _keep(self.web, page, manner, t)
+        self._bytes += len(kept.full.body) + OVERHEAD
+        while self._bytes > self._bound and len(self._kept) > 1:
+            self._drop(next(iter(self._kept)))
+        return kept
+
+    def _drop(self, page: int) -> None:
+        self._bytes -= len(self._kept.pop(page).full.body) + OVERHEAD
+
+    def _lie(self, page: int, t: float) -> Response:
+        rendered = render(self.web, page, t)
+        return _response(rendered, _validators(f'"{t:.6f}"', formatdate(t, usegmt=True)))
+
+
+def _part(web: Web, way: parts.Way, number: int) -> Response:
+    if way is parts.Way.GONE:
+        return _plain(404, "no such part\n")
+    target = parts.location(web, way, number)
+    body = b"" if target else parts.text(web, way, number).encode()
+    return _response(Rendered(302 if target else 200, parts.MIME, body, target))
+
+
+def _keep(web: Web, page: int, manner: Manner, t: float) -> _Kept:
+    state, rendered = web.state(page, t), render(web, page, t)
+    etag = last_modified = ""
+    if manner is Manner.HONEST and rendered.status == _VALIDATED:
+        etag, last_modified = f'"p{page}-v{state.version}"', formatdate(int(state.modified), usegmt=True)
+    validators = _validators(etag, last_modified) if etag else ""
+    return _Kept(
+        state, etag, last_modified, _response(rendered, validators), Response(304, "", f"{validators}\r\n".encode())
+    )
+
+
+def _validators(etag: str, last_modified: str) -> str:
+    return f"ETag: {etag}\r\nLast-Modified: {last_modified}\r\n"
+
+
+def _not_modified(request: Request, kept: _Kept, t: float) -> bool:
+    """RFC 9110 13.2.2: If-None-Match decides alone where it is sent, compared weakly; else If-Modified-Since."""
+    if not kept.etag:
+        return False
+    tags = request.headers.get("if-none-match")
+    if tags is not None:
+        return any(tag.strip().removeprefix("W/") in (kept.etag, "*") for tag in tags.split(","))
+    since = request.headers.get("if-modified-since")
+    if since is None or since == kept.last_modified:
+        return since is not None
+    try:
+        when = parsedate_to_datetime(since).timestamp()
+    except (ValueError, OverflowError):
+        return False
+    return int(kept.state.modified) <= when <= t
+
+
+def _plain(status: int, text: str, extra: str = "") -> Response:
+    return _response(Rendered(status, "text/plain; charset=utf-8", text.encode()), extra)
+
+
+def _response(rendered: Rendered, extra: str = "") -> Response:
+    location = f"Location: {rendered.location}\r\n" if rendered.location else ""
+    head = f"Content-Type: {rendered.mime}\r\nContent-Length: {len(rendered.body)}\r\n{location}{extra}\r\n"
+    return Response(rendered.status, rendered.mime, head.encode(), rendered.body)
+
+
+def status_line(status: int) -> bytes:
+    """First line of a response."""
+    return f"HTTP/1.1 {status} {_REASONS.get(status, 'Unknown')}\r\n".encode()
+
+
+def refusal(status: int, text: str) -> Response:
+    """A response to what is no sound request."""
+    return _plain(status, text + "\n")

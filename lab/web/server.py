@@ -1,0 +1,309 @@
+"""The computed web over loopback: one process, one listening socket per host address, one port for all.
+
+    async with WebServer(Web(pages=2_000, hosts=8)) as server:
+        server.entry, server.port, server.truth()
+
+    xyro lab web --pages 20000 --hosts 40 --port 8080 --truth truth.npz
+
+Each host listens on its own address (127.1.x.y), so politeness per host and per IP can be seen; nothing ever listens
+beyond loopback. Requests of a connection are answered one after the other, in order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import errno
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from email.utils import formatdate
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, cast
+
+from xyro.lab.child import running
+from xyro.lab.web.access_log import AccessLog, Entry
+from xyro.lab.web.answers import CACHE_BYTES, Answers, Request, Response, refusal, status_line
+from xyro.lab.web.places import address_of
+from xyro.lab.web.shape import SETTINGS, TOLD, Shape
+from xyro.lab.web.truth import Truth, truth
+from xyro.lab.web.web import Web
+from xyro.wire.clock import Clock, SystemClock
+from xyro.wire.errors import InputError, MachineError
+
+__all__ = ["WebServer", "running", "serve"]
+
+MAX_HEAD = 65_536
+"""bytes of a request head (reliability.md asks the same of us as a client)"""
+_BACKLOG = 1_024
+_PORT_TRIES = 20
+_END = b"\r\n\r\n"
+
+
+class WebServer:
+    """Serves a Web while the `async with` block lasts. `web` has the port really used once it listens."""
+
+    def __init__(
+        self,
+        web: Web,
+        *,
+        port: int = 0,
+        clock: Clock | None = None,
+        latency: float = 0.0,
+        log: Path | None = None,
+        cache_bytes: int = CACHE_BYTES,
+        told: Callable[[int, Request, float], None] | None = None,
+    ) -> None:
+        """port 0: the system chooses; latency: seconds before each answer; log: access log (see access_log.py).
+
+        told: called with host, request and time of each answer.
+        """
+        self.web = web
+        self.clock = clock or SystemClock()
+        self.latency = latency
+        self.connections: set[_Connection] = set()
+        self.accepted = 0
+        self._port = port
+        self._log_path = log
+        self._cache_bytes = cache_bytes
+        self.told = told
+        self._servers: list[asyncio.Server] = []
+
+    async def __aenter__(self) -> WebServer:
+        """Raises MachineError where no port can be bound on all addresses."""
+        sockets = _listen(self.web.shape.hosts, self._port)
+        self.web = self.web.at(sockets[0].getsockname()[1])
+        self.answers = Answers(self.web, self._cache_bytes)
+        self.log = AccessLog(self._log_path) if self._log_path else None
+        loop = asyncio.get_running_loop()
+        for host, sock in enumerate(sockets):
+            self._servers.append(await loop.create_server(partial(_Connection, self, host), sock=sock))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for server in self._servers:
+            server.close()
+        for connection in list(self.connections):
+            connection.abort()
+        for server in self._servers:
+            await server.wait_closed()
+        if self.log:
+            self.log.close()
+
+    @property
+    def entry(self) -> str:
+        """URL of the entry page."""
+        return self.web.entry()
+
+    @property
+    def port(self) -> int:
+        """The port of all hosts."""
+        return self.web.shape.port
+
+    def truth(self, t: float | None = None) -> Truth:
+        """The truth at time t, now by default."""
+        return truth(self.web, self.clock.time() if t is None else t)
+
+
+def _listen(hosts: int, port: int) -> list[socket.socket]:
+    """One socket per host address, all on one port; with port 0 a port that is free on every address."""
+    for attempt in range(_PORT_TRIES):
+        sockets: list[socket.socket] = []
+        try:
+            for host in range(hosts):
+                chosen = sockets[0].getsockname()[1] if sockets else port
+                sockets.append(socket.create_server((address_of(host), chosen), backlog=_BACKLOG))
+        except OSError as error:
+            for sock in sockets:
+                sock.close()
+            if port or error.errno != errno.EADDRINUSE or attempt == _PORT_TRIES - 1:
+                where = f"{address_of(len(sockets))}:{port}"
+                why = os.strerror(error.errno) if error.errno else str(error)
+                raise MachineError(
+                    f"lab web: cannot listen on {where}: {why}; leave --port out for any free one"
+                ) from error
+        else:
+            return sockets
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+class _Connection(asyncio.Protocol):
+    """One client. While a delayed answer is due, or the client does not read, input stays buffered."""
+
+    def __init__(self, server: WebServer, host: int) -> None:
+        self._server = server
+        self._host = host
+        self._input = b""
+        self._served = 0
+        self._full = False
+        self._delayed: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by name
+        self._server.accepted += 1
+        self._number = self._server.accepted
+        self._server.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.connections.discard(self)
+        if self._delayed is not None:
+            self._delayed.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        self._input += data
+        self._work()
+
+    def pause_writing(self) -> None:
+        self._full = True
+        self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self._transport.resume_reading()
+        self._work()
+
+    def abort(self) -> None:
+        """Drop the connection at once."""
+        self._transport.abort()
+
+    def _work(self) -> None:
+        """Answer what is buffered, as long as nothing has to be waited for."""
+        while self._input and not self._full and self._delayed is None and not self._transport.is_closing():
+            end = self._input.find(_END)
+            if end < 0:
+                if len(self._input) > MAX_HEAD:
+                    self._refuse(431, "request head too large")
+                return
+            head, self._input = self._input[:end], self._input[end + len(_END) :]
+            request = parse(head)
+            if request is None:
+                self._refuse(400, "not a request that this server understands")
+            elif (delay := self._server.latency + self._server.answers.delay(self._host, request)) > 0.0:
+                self._delayed = asyncio.get_running_loop().call_later(delay, self._later, request)
+            else:
+                self._answer(request)
+
+    def _later(self, request: Request) -> None:
+        self._delayed = None
+        self._answer(request)
+        self._work()
+
+    def _answer(self, request: Request) -> None:
+        now = self._server.clock.time()
+        response = self._server.answers.answer(self._host, request, now)
+        if self._server.told is not None:
+            self._server.told(self._host, request, now)
+        self._send(request, response, now)
+
+    def _refuse(self, status: int, text: str) -> None:
+        request = Request("-", "-", {"connection": "close"})
+        self._send(request, refusal(status, text), self._server.clock.time())
+
+    def _send(self, request: Request, response: Response, now: float) -> None:
+        self._served += 1
+        body = b"" if request.method == "HEAD" else response.body
+        close = b"" if request.keep_alive else b"Connection: close\r\n"
+        date = f"Server: xyro-lab\r\nDate: {formatdate(now, usegmt=True)}\r\n".encode()
+        self._transport.write(b"".join((status_line(response.status), date, close, response.head, body)))
+        if self._server.log:
+            self._server.log.write(self._entry(request, response, now, len(body)))
+        if close:
+            self._transport.close()
+
+    def _entry(self, request: Request, response: Response, now: float, sent: int) -> Entry:
+        host = request.headers.get("host", "").rpartition(":")[0] or address_of(self._host)
+        agent = request.headers.get("user-agent", "")
+        what = (now, host, request.method, response.status, response.mime, sent)
+        return Entry(*what, self._number, self._served, agent, request.target)
+
+
+def parse(head: bytes) -> Request | None:
+    """A request head without its empty line; None where it is malformed or announces a body."""
+    first, *lines = head.decode("latin-1").lstrip("\r\n").split("\r\n")
+    parts = first.split(" ")
+    if len(parts) != 3 or not parts[1].startswith("/") or not parts[2].startswith("HTTP/1."):
+        return None
+    headers = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not name or name != name.strip():
+            return None
+        headers[name.lower()] = value.strip()
+    if "transfer-encoding" in headers or headers.get("content-length", "0") != "0":
+        return None
+    return Request(parts[0], parts[1], headers, parts[2])
+
+
+async def serve(
+    web: Web,
+    *,
+    port: int = 0,
+    latency: float = 0.0,
+    log: Path | None = None,
+    truth_file: Path | None = None,
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Serve until `stop` is set, or SIGINT or SIGTERM comes; the entry URL is the first line on stdout.
+
+    The truth file is written before that line, for the moment at which serving begins.
+    """
+    stop = stop or asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        async with WebServer(web, port=port, latency=latency, log=log) as server:
+            if truth_file is not None:
+                server.truth().save(truth_file)
+            sys.stdout.write(server.entry + "\n")
+            sys.stdout.flush()
+            await stop.wait()
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="xyro lab web",
+        usage="%(prog)s [--pages N] [--hosts N] [--truth FILE] [OPTIONS]",
+        description="Serve a computed web on loopback until Ctrl-C. Prints the URL of its entry page.",
+        epilog="Each host has an address of its own, so crawl it with --scope any --only-net 127.0.0.0/8. "
+        "Shares lie in 0..1.",
+    )
+    for name in SETTINGS:
+        default = Shape.__dataclass_fields__[name].default
+        told = TOLD[name] if name in ("port", "origin") else f"{TOLD[name]} [{default:.5g}]"
+        option = "--" + name.replace("_", "-")
+        parser.add_argument(option, type=type(default), default=default, metavar="N", help=told)
+    parser.set_defaults(port=0, origin=0.0)
+    parser.add_argument("--latency", type=float, default=0.0, metavar="N", help="seconds before each answer [0]")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="write an access log here (lab/web/access_log.py)")
+    parser.add_argument("--truth", type=Path, metavar="FILE", help="write what is true of each page: .npz or .json")
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of `xyro lab web`: every setting of Shape is an option. Exit code 2 for bad input."""
+    options = vars(_parser().parse_args(arguments))
+    extra: dict[str, Any] = {name: options.pop(name) for name in ("latency", "log", "truth")}
+    options["origin"] = options["origin"] or SystemClock().time()
+    try:
+        web = Web(**options)
+        asyncio.run(
+            serve(web, port=options["port"], latency=extra["latency"], log=extra["log"], truth_file=extra["truth"])
+        )
+    except (InputError, MachineError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

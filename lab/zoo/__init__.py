@@ -1,0 +1,1 @@
+"""Hostile servers, one behaviour each."""

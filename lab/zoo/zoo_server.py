@@ -1,0 +1,211 @@
+"""The hostile zoo: a raw-socket server that plays the entries of reliability.md section 2, one host a case.
+
+    async with Zoo() as zoo:
+        for case in zoo.cases:
+            zoo.url(case), case.kinds          # what to read there, and the failure classes that are right
+
+    python -m xyro.lab.zoo.zoo_server --port 8081 --table zoo.json       prints the URL of the hub, which links to
+    all cases
+
+Case k listens on 127.2.x.y of one common port (127.2.255.1 is the hub); /robots.txt is sound unless the case plays it,
+and so is /ok*, where cases lead to. What needs names, certificates or networks other than loopback is left out
+(8 to 12, 14, 17, 19, 72); XML (77 to 81) has its own corpus with the loader's tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import signal
+import socket
+import sys
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+
+from xyro.lab.zoo import bodies, connection, framing, links, robots
+from xyro.lab.zoo.acts import Case, Client, page, response
+from xyro.wire.errors import MachineError
+
+CASES: tuple[Case, ...] = (
+    *connection.CASES,
+    *framing.CASES,
+    *bodies.CASES,
+    *links.CASES,
+    *robots.CASES,
+)
+HUB = "127.2.255.1"
+_MAX_HEAD = 65_536
+_ALLOW = response("User-agent: *\nDisallow:\n", mime="text/plain")
+
+
+def address_of(number: int) -> str:
+    """Address of the case at this place in the table."""
+    return f"127.2.{number // 250}.{number % 250 + 1}"
+
+
+class Zoo:
+    """Plays its cases while the `async with` block lasts. `requests`: (case, method, path) of all."""
+
+    def __init__(self, cases: tuple[Case, ...] = CASES, port: int = 0) -> None:
+        """port 0: the system chooses."""
+        self.cases = cases
+        self.port = port
+        self.requests: list[tuple[str, str, str]] = []
+        self._counts: dict[str, int] = {}
+        self._servers: list[asyncio.Server] = []
+        self._plugs: list[socket.socket] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Zoo:
+        hub = self._bound(HUB)
+        self.port = hub.getsockname()[1]
+        try:
+            await self._serve(hub, None)
+            for number, case in enumerate(self.cases):
+                if case.socket == "blackhole":
+                    self._plugs += _black_hole(self._bound(address_of(number)))
+                elif case.socket == "serve":
+                    await self._serve(self._bound(address_of(number)), case)
+        except BaseException:
+            await self._close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._close()
+
+    @property
+    def hub(self) -> str:
+        """URL of a page with a link to every case."""
+        return f"http://{HUB}:{self.port}/"
+
+    def origin(self, case: Case) -> str:
+        """Scheme, address and port of a case."""
+        return f"{case.scheme}://{address_of(self.cases.index(case))}:{self.port}"
+
+    def url(self, case: Case) -> str:
+        """What to read of a case."""
+        return self.origin(case) + case.path
+
+    def table(self) -> list[dict[str, object]]:
+        """All cases as plain data: number, name, url, kinds, leads, links, endless."""
+        names = ("number", "name", "kinds", "leads", "links", "endless")
+        return [{"url": self.url(case)} | {name: getattr(case, name) for name in names} for case in self.cases]
+
+    def _bound(self, address: str) -> socket.socket:
+        try:
+            return socket.create_server((address, self.port), backlog=128)
+        except OSError as error:
+            raise MachineError(f"lab zoo: cannot listen on {address}:{self.port}: {error}") from error
+
+    async def _serve(self, sock: socket.socket, case: Case | None) -> None:
+        self._servers.append(await asyncio.start_server(partial(self._connected, case), sock=sock, limit=_MAX_HEAD))
+
+    async def _connected(self, case: Case | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection, one request; whatever the client does to it is no error of ours."""
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a stream server runs its handler in a task")
+        self._tasks.add(task)
+        try:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+                await self._play(case, reader, writer)
+                writer.close()
+                await writer.wait_closed()
+        except asyncio.CancelledError:  # only _close cancels, and it wants nothing but the end
+            return
+        finally:
+            writer.transport.abort()
+            self._tasks.discard(task)
+
+    async def _play(self, case: Case | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tls = case is not None and case.scheme == "https"  # the client begins a handshake, not a request
+        head = (await (reader.read(1) if tls else reader.readuntil(b"\r\n\r\n"))).decode("latin-1")
+        method, path, headers = _parsed(head)
+        name = case.name if case else "hub"
+        self.requests.append((name, method, path))
+        self._counts[name] = self._counts.get(name, 0) + 1
+        client = Client(reader, writer, method, path, headers, self._counts[name], self.origin(case) if case else "")
+        if path == "/robots.txt" and not (case and case.robots):
+            await client.send(_ALLOW)
+        elif case is None:
+            await client.send(response(page(*map(self.url, self.cases))))
+        elif case.robots and path == "/robots.txt":
+            await case.robots(client)
+        elif path.startswith("/ok"):
+            await client.send(response(page(text="All is well.")))
+        else:
+            await case.act(client)
+
+    async def _close(self) -> None:
+        for server in self._servers:
+            server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # lets aborted transports close their sockets
+        for server in self._servers:
+            await server.wait_closed()
+        for plug in self._plugs:
+            plug.close()
+
+
+def _parsed(head: str) -> tuple[str, str, dict[str, str]]:
+    first, *lines = head.strip().split("\r\n")
+    method, path = (*first.split(" "), "", "")[:2]
+    headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    return method, path, headers
+
+
+def _black_hole(sock: socket.socket) -> list[socket.socket]:
+    """A listener whose queue is full: the kernel drops every further SYN. All sockets have to stay open."""
+    sock.listen(0)
+    plugs = [sock]
+    for _ in range(4):
+        plug = socket.socket()
+        plug.setblocking(False)
+        plug.connect_ex(sock.getsockname())
+        plugs.append(plug)
+    return plugs
+
+
+async def serve(port: int = 0, table: Path | None = None) -> None:
+    """Play all cases until SIGINT or SIGTERM; the hub's URL is the first line on stdout."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with Zoo(port=port) as zoo:
+        if table is not None:
+            _write(table, zoo)
+        sys.stdout.write(zoo.hub + "\n")
+        sys.stdout.flush()
+        await stop.wait()
+
+
+def _write(path: Path, zoo: Zoo) -> None:
+    path.write_text(json.dumps(zoo.table(), indent=1))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of `python -m xyro.lab.zoo.zoo_server`."""
+    parser = argparse.ArgumentParser(
+        prog="xyro lab zoo", description="Play the hostile zoo on loopback."
+    )
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--table", type=Path, help="write all cases to this JSON file")
+    options = parser.parse_args(arguments)
+    try:
+        asyncio.run(serve(options.port, options.table))
+    except MachineError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

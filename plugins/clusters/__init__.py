@@ -1,0 +1,1 @@
+"""Pages that are read together: the clusters of the settings."""

@@ -1,0 +1,54 @@
+"""How long before a notice its pages have to be ordered: by all that is promised of their hosts, not by its own alone.
+
+Notices of many subscriptions may be due at once (a thousand daily ones, made in a minute). A host then has to be read
+for all of them within the lead, so the lead is that of all pages of the host that any subscription stands for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+from xyro.plugins.publish.services import Machine
+from xyro.refresh.subscriptions import lead
+from xyro.service.node.slicing import unhurried
+
+TYPICAL = 0.5
+"""seconds that a page takes, where politeness is switched off"""
+AGAIN = 60.0
+"""seconds after which pages are counted again: patterns gain some"""
+GROWN = 1.25
+
+
+class Demand:
+    """`count` now and then, `lead` of a target. (partition, host number) -> distinct pages that are promised."""
+
+    def __init__(self, single: Machine) -> None:
+        self.single = single
+        self._hosts: Counter[tuple[int, int]] = Counter()
+        self._at = -AGAIN
+
+    async def count(self, targets: Collection[str]) -> bool:
+        """Count the pages of distinct targets anew, if that was long ago. True: a host has many more than before."""
+        now = self.single.clock.monotonic()
+        if now < self._at + AGAIN:
+            return False
+        self._at = now
+        known, hosts = set[int](), Counter[tuple[int, int]]()
+        async for target in unhurried(targets, 1):
+            pages = [page for page in self.single.watch.pages(target) if page not in known]
+            known.update(pages)
+            hosts.update(map(self._host, pages))
+        before, self._hosts = self._hosts, hosts
+        return any(count > GROWN * before[host] for host, count in hosts.items())
+
+    def lead(self, target: str) -> float:
+        """Seconds before the notice that its pages are ordered: by what is promised of their hosts, and politeness."""
+        own = Counter(map(self._host, self.single.watch.pages(target)))
+        polite = self.single.settings.politeness
+        delay = polite.min_delay if polite.delay is None else polite.delay
+        return lead((max(pages, self._hosts[host]), delay + TYPICAL) for host, pages in own.items())
+
+    def _host(self, page: int) -> tuple[int, int]:
+        partition = self.single.nodes[page >> 32].partition
+        return partition.number, int(partition.hosts_of[page & 0xFFFF_FFFF])

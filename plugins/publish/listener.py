@@ -1,0 +1,247 @@
+"""The listener for other machines: sites that publish, and WebSub hubs. It tells nothing about the crawl.
+
+    GET  /indexnow?url=&key=[&keyLocation=]     one URL (IndexNow)
+    POST /indexnow   {"host", "key", "keyLocation", "urlList"}                     up to 10,000
+    POST /publish    {"urls": [...], "claim": "changed|new", "every": "7d", "deadline": "1h"}
+                     with `Authorization: Bearer TOKEN` of [publish] tokens: URLs of that host and of those below it
+    GET  /websub/ID  POST /websub/ID            verification and content of a subscription of ours
+
+It is off unless [publish] listen names an address. Everything is bounded: connections (admission.py), heads, bodies,
+requests at once, URLs an hour; each head, and each request, has to be whole within PATIENCE. Bodies are taken as they
+come: a content coding is not undone. Errors are {"error": "..."}.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
+from typing import cast
+
+import msgspec
+from aiohttp import web
+
+from xyro.plugins.publish.admission import MOST, MOST_OF_SENDER, Door, sender_of
+from xyro.plugins.publish.indexnow import IndexNow, Verdict
+from xyro.plugins.publish.publishing import MOST_URLS, Publishing
+from xyro.plugins.publish.services import Machine
+from xyro.plugins.publish.websub import WebSub
+from xyro.service.api import http_json
+from xyro.wire.errors import InputError
+from xyro.wire.urls import host_of
+
+BODY = 4 << 20
+AT_ONCE, SENDER_AT_ONCE = 64, 8
+"""requests that are answered at once, of all and of one sender; more get 429"""
+PATIENCE = 20.0
+"""seconds from a request's headers to its answer"""
+HEAD, HEADS = 8_190, 64
+"""bytes of a request line and of a header, headers"""
+BACKLOG = 128
+"""connections that the system holds until we take them"""
+SHUTDOWN = 2.0
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_log = logging.getLogger("xyro")
+
+
+class Keyed(msgspec.Struct):
+    """What IndexNow sends."""
+
+    host: str = ""
+    key: str = ""
+    keyLocation: str | None = None
+    urlList: list[str] = []
+
+
+class Told(msgspec.Struct):
+    """What a site with a token sends."""
+
+    urls: list[str]
+    claim: str | msgspec.UnsetType = msgspec.UNSET
+    every: str | float | None = None
+    deadline: str | float | msgspec.UnsetType = msgspec.UNSET
+
+
+def listen(where: str) -> socket.socket | None:
+    """A socket for [publish] listen, None where it is empty. InputError: no address of this machine, or taken."""
+    if not where:
+        return None
+    host, _, port = where.rpartition(":")
+    try:
+        if int(port) > 65_535:
+            raise OverflowError("a port is a number up to 65535")
+        family, _, _, _, address = socket.getaddrinfo(
+            host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        return socket.create_server(address[:2], family=family)
+    except (OSError, OverflowError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"[publish] listen: {where}: {reason}; name an address of this machine and a free port") from (
+            error
+        )
+
+
+class Listener:
+    """Serves the publishers of one Single."""
+
+    def __init__(self, single: Machine, publishing: Publishing, websub: WebSub | None) -> None:
+        self.single = single
+        self.publishing = publishing
+        self.indexnow = IndexNow(single, publishing)
+        self.websub = websub
+        self._tokens = [(host, f"Bearer {token}".encode()) for host, token in single.settings.publish.tokens.items()]
+        self._busy = 0
+        self._busy_of: Counter[str] = Counter()
+        """sender -> its requests that are being answered"""
+        self._runner: web.AppRunner | None = None
+        self._server: asyncio.Server | None = None
+        self.door: Door | None = None
+        self.patience = PATIENCE
+        self._local = False
+        """it listens on loopback only"""
+
+    async def start(self, listening: socket.socket) -> None:
+        """Answer on a socket of `listen`, which is closed in the end."""
+        app = web.Application(client_max_size=BODY, middlewares=[self._bounded])
+        app.add_routes(
+            [
+                web.get("/indexnow", self._one),
+                web.post("/indexnow", self._many),
+                web.post("/publish", self._site),
+                web.get("/websub/{path}", self._verify),
+                web.post("/websub/{path}", self._content),
+            ]
+        )
+        self.indexnow.recover()
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            logger=http_json.LOG,
+            shutdown_timeout=SHUTDOWN,
+            keepalive_timeout=self.patience,
+            max_line_size=HEAD,
+            max_field_size=HEAD,
+            max_headers=HEADS,
+            lingering_time=SHUTDOWN,
+            auto_decompress=False,
+        )
+        await self._runner.setup()
+        server = self._runner.server
+        assert server is not None
+        self._local = ip_address(listening.getsockname()[0]).is_loopback
+        self.door = Door(cast(Callable[[], asyncio.Protocol], server), MOST if self._local else MOST_OF_SENDER)
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self.door.enter, sock=listening, backlog=BACKLOG)
+
+    async def close(self) -> None:
+        await self.indexnow.close()
+        if self._server is not None:
+            self._server.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    @web.middleware
+    async def _bounded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """So many at once, so long each; every failure as JSON."""
+        sender = self._sender(request)
+        if self._busy >= AT_ONCE or (sender and self._busy_of[sender] >= SENDER_AT_ONCE):
+            return http_json.error(429, "busy", again=1.0)
+        self._busy += 1
+        self._busy_of[sender] += 1
+        try:
+            async with asyncio.timeout(self.patience):
+                return await handler(request)
+        except TimeoutError:
+            slow = http_json.error(408, "too slow")
+            slow.force_close()
+            return slow
+        except web.HTTPException as error:
+            return http_json.error(error.status, error.reason)
+        except InputError as error:
+            return http_json.error(400, str(error))
+        except Exception:
+            _log.exception("%s %s failed (a bug)", request.method, request.path)
+            return http_json.error(500, "internal error")
+        finally:
+            self._busy -= 1
+            self._busy_of[sender] -= 1
+            if not self._busy_of[sender]:
+                del self._busy_of[sender]
+
+    # -- IndexNow ------------------------------------------------------------------------------------------------
+
+    async def _one(self, request: web.Request) -> web.Response:
+        url, key = request.query.get("url", ""), request.query.get("key")
+        host = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+        location = request.query.get("keyLocation")
+        return _answer(await self.indexnow.publish(host, key, location, [url], self._sender(request)))
+
+    async def _many(self, request: web.Request) -> web.Response:
+        sent = await http_json.form_of(request, Keyed)
+        told = self.indexnow.publish(sent.host, sent.key, sent.keyLocation, sent.urlList, self._sender(request))
+        return _answer(await told)
+
+    def _sender(self, request: web.Request) -> str:
+        """Of whom it is, empty behind a proxy on this machine: all have its address."""
+        return sender_of(request.remote) if request.remote and not self._local else ""
+
+    # -- sites with a token --------------------------------------------------------------------------------------
+
+    async def _site(self, request: web.Request) -> web.Response:
+        site = self._site_of(request.headers.get("Authorization", ""))
+        if site is None:
+            return http_json.error(401, "the token is missing or wrong")
+        given = await http_json.form_of(request, Told)
+        urls = given.urls
+        if len(urls) > MOST_URLS:
+            raise InputError(f"publish: urls is a list of at most {MOST_URLS:,} URLs")
+        said = self.publishing.said(msgspec.to_builtins(given))
+        readable, refused = await self.publishing.sift(urls)
+        own = [url for url in readable if _belongs(host_of(url), site)]
+        others = (url for url in readable if not _belongs(host_of(url), site))
+        refused += [(url, f"not of {site}, which the token is for") for url in others]
+        if wait := self.publishing.allowance.take(site, len(own), self.single.clock.monotonic()):
+            return http_json.error(429, "too many URLs", again=wait)
+        refused += await self.publishing.publish(own, said)
+        told = [{"url": url, "why": why} for url, why in refused]
+        return http_json.answer({"accepted": len(urls) - len(told), "refused": told})
+
+    def _site_of(self, given: str) -> str | None:
+        """Whose token it is. All are compared, each in constant time."""
+        said = given.encode("utf-8", "surrogateescape")
+        found = [host for host, bearer in self._tokens if hmac.compare_digest(said, bearer)]
+        return found[0] if found else None
+
+    # -- WebSub --------------------------------------------------------------------------------------------------
+
+    async def _verify(self, request: web.Request) -> web.Response:
+        challenge = None
+        if self.websub is not None:
+            challenge = await self.websub.verify(request.match_info["path"], request.query)
+        if challenge is None:
+            return http_json.error(404, "nothing of ours")
+        return web.Response(text=challenge, content_type="text/plain", headers=http_json.HEADERS)
+
+    async def _content(self, request: web.Request) -> web.Response:
+        if self.websub is None or not self.websub.is_ours(request.match_info["path"]):
+            return http_json.error(404, "nothing of ours")
+        body = await http_json.received(request)
+        signature = request.headers.get("X-Hub-Signature", "")
+        await self.websub.content(request.match_info["path"], body, signature, request.content_type)
+        # also of a wrong signature: it learns nothing from us
+        return web.Response(status=202, headers=http_json.HEADERS)
+
+
+def _belongs(host: str, site: str) -> bool:
+    name = site.rpartition(":")[0] if site.rpartition(":")[2].isdigit() and ":" in site else site
+    return host == name or host.endswith(f".{name}")
+
+
+def _answer(verdict: Verdict) -> web.Response:
+    if verdict.status in (200, 202):
+        return http_json.answer({"why": verdict.why} if verdict.why else {}, verdict.status)
+    return http_json.error(verdict.status, verdict.why, verdict.again)

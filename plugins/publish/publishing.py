@@ -1,0 +1,105 @@
+"""Where publications come together, whoever sent them: IndexNow, a site with a token, a WebSub hub, `xyro publish`.
+
+They are on disk when `publish` returns, so an acknowledgement may follow: those that are trusted have been ordered in
+the same commit group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from xyro.plugins.publish.promises import Said
+from xyro.plugins.publish.services import Machine
+from xyro.refresh.allowance import Allowance
+from xyro.refresh.lags import Lags
+from xyro.refresh.publications import CLAIMS, Counts
+from xyro.service.node.seeds import sort_seeds
+from xyro.service.node.slicing import unhurried
+from xyro.wire.durations import seconds
+from xyro.wire.errors import InputError
+from xyro.wire.urls import host_of, partition_of
+
+DAY = 86_400.0
+MOST_URLS = 10_000
+AT_ONCE = 500
+"""URLs that are looked at, or published in one commit group, between two turns of the event loop"""
+Refused = list[tuple[str, str]]
+
+
+class Publishing:
+    """`allowance`: what each host, and all, may publish in an hour; the owner's own words are not counted."""
+
+    def __init__(self, single: Machine) -> None:
+        self.single = single
+        settings = single.settings.publish
+        self.allowance = Allowance(settings.host_urls, settings.urls)
+        self.most = min(settings.host_urls, settings.urls)
+        """URLs of a host that may ever be published at once"""
+
+    def readable(self, urls: Iterable[str]) -> tuple[list[str], Refused]:
+        """Canonical URLs that this crawl would read, and (URL, why) of the others."""
+        accepted, refused = sort_seeds(urls, self.single.scope)
+        outside = {url: reason for url in accepted if (reason := self.single.scope.why_out(url, 0))}
+        return [url for url in accepted if url not in outside], [*refused, *outside.items()]
+
+    async def sift(self, urls: Sequence[str]) -> tuple[list[str], Refused]:
+        """`readable` of many, which takes 20 us each."""
+        found, refused = dict[str, None](), Refused()
+        async for first in unhurried(range(0, len(urls), AT_ONCE), 1):
+            some, others = self.readable(urls[first : first + AT_ONCE])
+            found.update(dict.fromkeys(some))
+            refused += others
+        return list(found), refused
+
+    async def publish(self, urls: Iterable[str], said: Said) -> Refused:
+        """Canonical URLs of this crawl's scope; returns when they are on disk. -> those refused, with the reason."""
+        distinct = list(dict.fromkeys(urls))
+        refused = Refused()
+        for first in range(0, len(distinct), AT_ONCE):
+            refused += await self._publish(distinct[first : first + AT_ONCE], said)
+        return refused
+
+    async def _publish(self, urls: Sequence[str], said: Said) -> Refused:
+        """In one commit group of each partition."""
+        nodes, parts = self.single.nodes, dict[int, list[str]]()
+        for url in urls:
+            parts.setdefault(partition_of(host_of(url), len(nodes)), []).append(url)
+        refused: Refused = []
+
+        def change(partition: int) -> None:
+            refused.extend(nodes[partition].promises.publish(parts[partition], said))
+
+        await asyncio.gather(*(self.single.loops[q].edit(partial(change, q)) for q in parts))
+        return refused
+
+    def said(self, given: Mapping[str, Any], *, sure: bool = False) -> Said:
+        """What a JSON object says: claim, every, deadline. InputError names what it says wrongly."""
+        claim = given.get("claim", "changed")
+        if claim not in CLAIMS:
+            raise InputError(f"publish: claim is one of {', '.join(CLAIMS)}")
+        now, every = self.single.clock.time(), given.get("every")
+        wait = given.get("deadline", self.single.settings.publish.deadline)
+        rate = DAY / seconds(every, "publish: every") if every is not None else 0.0
+        return Said(claim, now, now + seconds(wait, "publish: deadline"), rate, sure)
+
+    def told(self) -> dict[str, Any]:
+        """The counters of all partitions, for `xyro status`."""
+        return publications_told([node.promises.publications for node in self.single.nodes], self.single.clock.time())
+
+
+def publications_told(all_of_them: Iterable[Any], now: float) -> dict[str, Any]:
+    """Counters of some partitions' publications together."""
+    names = [name for name in Counts.__slots__ if name != "delays"]
+    totals: dict[str, Any] = dict.fromkeys(names, 0)
+    lags, waiting, overdue = Lags(), 0, 0
+    for publications in all_of_them:
+        waiting += len(publications)
+        overdue += publications.overdue(now).pages
+        for name in names:
+            totals[name] += getattr(publications.counts, name)
+        lags.counts = [a + b for a, b in zip(lags.counts, publications.counts.delays.counts, strict=True)]
+    delays = {f"{name}_delay_s": value for name, value in lags.told().items()}
+    return {**totals, "lateness": round(totals["lateness"], 1), "waiting": waiting, "overdue": overdue, **delays}

@@ -1,0 +1,62 @@
+"""What the interface on loopback answers about publications and subscriptions, for the owner of the crawl.
+
+    POST   /publish          {"urls": [...], "claim", "every", "deadline"}      -> {"accepted", "refused"}
+    GET    /subscriptions                                                       -> {"subscriptions": [...]}
+    POST   /subscriptions    {"target", "every", "notify"}                      -> {"id"}
+    POST   /unsubscribe      {"id"}                                             -> {"known"}
+
+Only who can read DIR/run has the token: a subscription may name a command that is run here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from xyro.plugins.publish.publishing import MOST_URLS
+from xyro.service.api.http_json import answer, body_of, listing
+from xyro.wire.durations import seconds
+from xyro.wire.errors import InputError
+
+if TYPE_CHECKING:
+    from xyro.service.node.single import Single
+
+
+def promise_routes(single: Single) -> list[web.RouteDef]:
+    """Routes of an Api, which checks the token and turns errors into JSON."""
+
+    async def publish(request: web.Request) -> web.Response:
+        given = await body_of(request)
+        urls = given.get("urls")
+        if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls) or len(urls) > MOST_URLS:
+            raise InputError(f"publish: urls is a list of at most {MOST_URLS:,} URLs")
+        said = single.publishing.said(given, sure=True)
+        readable, refused = await single.publishing.sift(urls)
+        refused += await single.publishing.publish(readable, said)
+        told = [{"url": url, "why": why} for url, why in refused]
+        return answer({"accepted": len(urls) - len(told), "refused": told})
+
+    async def subscriptions(_: web.Request) -> web.Response:
+        return await listing(single.subscribed.listed(), "subscriptions")
+
+    async def subscribe(request: web.Request) -> web.Response:
+        given = await body_of(request)
+        target, notify = given.get("target"), given.get("notify")
+        if not isinstance(target, str) or not isinstance(notify, str):
+            raise InputError("subscribe: target is a URL or a pattern, notify a URL or a command")
+        every = seconds(given.get("every"), "--every")
+        return answer({"id": await single.subscribed.subscribe(target, every, notify)})
+
+    async def unsubscribe(request: web.Request) -> web.Response:
+        number = (await body_of(request)).get("id")
+        if type(number) is not int:
+            raise InputError("unsubscribe: id is a number of `xyro subscriptions`")
+        return answer({"known": await single.subscribed.unsubscribe(number)})
+
+    return [
+        web.post("/publish", publish),
+        web.get("/subscriptions", subscriptions),
+        web.post("/subscriptions", subscribe),
+        web.post("/unsubscribe", unsubscribe),
+    ]

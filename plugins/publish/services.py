@@ -1,0 +1,31 @@
+"""What publications and subscriptions need of the process they live in, which is service/node/single.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from xyro.configs.schema import Settings
+from xyro.frontier.partition import PageNode
+from xyro.frontier.scope import Scope
+from xyro.plugins.publish.side_reads import SideReads
+from xyro.plugins.publish.watch import Watch
+from xyro.service.node.partition_loop import PageLoop
+from xyro.wire.clock import Clock
+from xyro.wire.messages import Priority
+
+
+class Machine(Protocol):
+    """All page nodes of a process, their loops, and the way to read something on the side."""
+
+    settings: Settings
+    clock: Clock
+    scope: Scope
+    nodes: list[PageNode]
+    loops: list[PageLoop]
+    watch: Watch
+    side: SideReads
+
+    async def submit(
+        self, urls: Iterable[str], priority: Priority = Priority.ORDERED, *, seed: bool = True
+    ) -> None: ...

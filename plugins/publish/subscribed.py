@@ -1,0 +1,272 @@
+"""Subscriptions of a running crawl: refreshed before their notice is due, then told what changed since the last one.
+
+One heap says what is due (refresh/subscriptions.py); `run` orders pages and has notices told, WORKERS at once, one a
+host (notice_outbox.py). Rows are in partition 0: a subscription is on disk before it is acknowledged, the number of
+a notice
+before it is told, and what was told after that. What nobody knows to have arrived is told again: with the same number
+if it says the same of the pages, else with another one, so that who skips a number that he has misses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from xyro.frontier.partition import PageNode
+from xyro.metadata import keys, rows
+from xyro.metadata.rows import SubscriptionRow
+from xyro.metadata.states import LEASED, WANTED
+from xyro.plugins.publish import notices
+from xyro.plugins.publish.compose import READABLE, compose, signatures
+from xyro.plugins.publish.demand import Demand
+from xyro.plugins.publish.notice_outbox import NOBODY, Outbox
+from xyro.plugins.publish.publication_rows import described, made, stored
+from xyro.plugins.publish.services import Machine
+from xyro.plugins.publish.watch import is_pattern, scan
+from xyro.refresh.subscriptions import Act, Subscriptions
+from xyro.service.node.seeds import why_refused
+from xyro.service.node.slicing import unhurried
+from xyro.wire.errors import InputError
+from xyro.wire.messages import Priority
+from xyro.wire.urls import authority, host_of, partition_of
+
+MOST = 100_000
+WORKERS = 8
+TICK = 0.5
+
+
+class Subscribed:
+    """Of one Single. `subscriptions` is shared with the nodes, which tell it of reads that came too late."""
+
+    def __init__(self, single: Machine, post: notices.Post) -> None:
+        self.single = single
+        self.post = post
+        self.subscriptions = Subscriptions()
+        self.rows: dict[int, SubscriptionRow] = {}
+        self._planned: dict[int, float] = {}
+        """number -> since when its pages are being refreshed"""
+        self._outbox = Outbox()
+        """notices that are due: filled by `run`, emptied by `_send`, bounded by the subscriptions"""
+        self._telling = 0
+        """notices on their way, at most WORKERS"""
+        self._doing = 0
+        """of those that were due: neither planned nor told yet"""
+        self._next = 1
+        self._demand = Demand(single)
+        self._based: list[int] = []
+        """those whose base was found by `recover`: not on disk yet"""
+
+    def recover(self) -> None:
+        """Take up the subscriptions; their pages are known to the watch already."""
+        for number, row in stored(self.single.nodes[0].partition):
+            if not row.based and not row.sequence and not row.seen:  # made while nothing ran: told of what changes now
+                row = msgspec.structs.replace(row, seen=dict(signatures(self.single, row.target)), based=True)
+                self._based.append(number)
+            self.rows[number] = row
+            self._next = max(self._next, number + 1)
+            self.subscriptions.add(number, row.every, row.due, self._demand.lead(row.target), row.attempts)
+
+    # -- people --------------------------------------------------------------------------------------------------
+
+    async def subscribe(self, target: str, every: float, notify: str | Sequence[str]) -> int:
+        """A URL or pattern, seconds, and a URL or a command. Its number, when it is on disk. InputError."""
+        row = made(target, every, notify, self.single.clock.time(), self.single.scope.fold_slashes)
+        if len(self.rows) >= MOST:
+            raise InputError(f"subscribe: there are {MOST:,} subscriptions; end some with `xyro unsubscribe`")
+        self._check(row)
+        number, self._next = self._next, self._next + 1
+        await self._follow(row.target)
+        seen = {page: what async for page, what in unhurried(signatures(self.single, row.target))}
+        row = msgspec.structs.replace(row, seen=seen, based=True)
+        await self._store(number, row)
+        if number in self.rows:  # nobody ended it meanwhile
+            self.subscriptions.add(number, row.every, row.due, self._demand.lead(row.target))
+        return number
+
+    def _check(self, row: SubscriptionRow) -> None:
+        """Would the crawl read it, and may the notice be told?"""
+        scope = self.single.scope
+        if not is_pattern(row.target) and (reason := scope.why_refused(row.target) or scope.why_out(row.target, 0)):
+            raise InputError(f"{row.target}: {reason}: it would never be read; `xyro submit` widens the scope")
+        if row.url and (reason := why_refused(row.url, scope)):
+            raise InputError(f"--notify {row.url}: {reason}")
+
+    async def _follow(self, target: str) -> None:
+        """Watch a target, and find the pages that are known already."""
+        if not self.single.watch.add(target):
+            return
+        if is_pattern(target):
+            for node in self.single.nodes:
+                found = await asyncio.to_thread(scan, node.partition, self.single.watch.matches(target))
+                for name, page in found:
+                    self.single.watch.take(name, page)
+            return
+        node = self.single.nodes[partition_of(host_of(target), len(self.single.nodes))]
+        page = node.partition.urls.find_one(target)
+        if page >= 0:
+            self.single.watch.take(target, page + node.partition.base)
+        else:
+            await self.single.submit([target], seed=False)
+
+    async def unsubscribe(self, number: int) -> bool:
+        """False: there is none of that number."""
+        row = self.rows.pop(number, None)
+        if row is None:
+            return False
+        self.subscriptions.remove(number)
+        self._planned.pop(number, None)
+        self.single.watch.drop(row.target)
+        partition = self.single.nodes[0].partition
+        await self.single.loops[0].edit(lambda: partition.delete(keys.SUBSCRIPTION.key(number)))
+        return True
+
+    def listed(self) -> Iterator[dict[str, Any]]:
+        """For `xyro subscriptions`: those of now."""
+        for number, row in list(self.rows.items()):
+            yield described(number, row, self.single.watch.count(row.target))
+
+    def told(self) -> dict[str, Any]:
+        """Counters, for `xyro status`."""
+        return subscriptions_told(len(self.rows), self.subscriptions)
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing is due now, no notice is on its way."""
+        return not self._doing and self.subscriptions.next_time() > self.single.clock.time()
+
+    # -- the plan ------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        for number in self._based:
+            if number in self.rows:
+                await self._store(number, self.rows[number])
+        known = self.single.watch.pages
+        if unknown := {
+            row.target for row in self.rows.values() if not is_pattern(row.target) and not known(row.target)
+        }:
+            await self.single.submit(unknown, seed=False)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self._foresee()
+                now = self.single.clock.time()
+                due = self.subscriptions.pop(now)
+                self._doing += len(due)
+                plans = [one.number for one in due if one.act is Act.PLAN]
+                await self._plan(plans, now)
+                self._doing -= len(plans)
+                for one in due:
+                    if one.act is Act.NOTIFY:
+                        self._put(one.number)
+                self._send(group)
+                wait = self.subscriptions.next_time() - self.single.clock.time()
+                await self.single.clock.sleep(min(max(wait, 0.0), TICK))
+
+    async def _plan(self, numbers: Sequence[int], now: float) -> None:
+        """Order the pages of subscriptions whose notice comes near, all in one commit group a partition."""
+        wanted: dict[int, dict[int, None]] = {}
+        for number in numbers:
+            self._planned[number] = now
+            pages = list(filter(self._is_readable, self.single.watch.pages(self.rows[number].target)))
+            self.subscriptions.promise(pages, self.subscriptions.due(number))
+            for page in pages:
+                wanted.setdefault(page >> 32, {})[page & 0xFFFF_FFFF] = None
+
+        def order(partition: int) -> None:
+            node = self.single.nodes[partition]
+            node.wanted.order([page for page in wanted[partition] if not _waits(node, page)], Priority.ORDERED)
+
+        await asyncio.gather(*(self.single.loops[q].edit(partial(order, q)) for q in wanted))
+        for number in numbers:
+            if number in self.rows:
+                self.subscriptions.planned(number, now, self._demand.lead(self.rows[number].target))
+
+    def _is_readable(self, page: int) -> bool:
+        return self.single.nodes[page >> 32].partition.states[page & 0xFFFF_FFFF] in READABLE
+
+    async def _foresee(self) -> None:
+        """Where more is promised of a host than it seemed, its notices are begun sooner."""
+        if self.rows and await self._demand.count({row.target for row in self.rows.values()}):
+            async for number, row in unhurried(list(self.rows.items()), 1):
+                self.subscriptions.foresee(number, self._demand.lead(row.target))
+
+    # -- notices -------------------------------------------------------------------------------------------------
+
+    def _put(self, number: int) -> None:
+        row = self.rows.get(number)
+        if row is None:  # unsubscribed meanwhile
+            self._doing -= 1
+        else:
+            self._outbox.put(number, authority(row.url) if row.url else NOBODY)
+
+    def _send(self, group: asyncio.TaskGroup) -> None:
+        """Tell what may be told now."""
+        now = self.single.clock.time()
+        while self._telling < WORKERS and (next_one := self._outbox.take(now)) is not None:
+            self._telling += 1
+            group.create_task(self._deliver(group, *next_one))
+
+    async def _deliver(self, group: asyncio.TaskGroup, number: int, host: str) -> None:
+        if number in self.rows:
+            await self._tell(group, number, host)
+        else:  # unsubscribed meanwhile
+            self._outbox.done(host)
+        self._telling -= 1
+        self._doing -= 1
+        self._send(group)
+
+    async def _tell(self, group: asyncio.TaskGroup, number: int, host: str) -> None:
+        """The next one of its host goes out while what came of this one is put on disk."""
+        row = self.rows[number]
+        since = self._planned.get(number, row.told_at)
+        notice = await compose(self.single, number, row, self.subscriptions.due(number), since)
+        if notice.digest != row.tried and number in self.rows:
+            row = msgspec.structs.replace(row, numbered=notice.number, tried=notice.digest)
+            await self._store(number, row)
+        if number not in self.rows:  # unsubscribed meanwhile
+            self._outbox.done(host)
+            return
+        if row.url:
+            error, again = await notices.post(self.post, row.url, notice.body)
+        else:
+            error, again = await notices.run(row.command, notice.body), 0.0
+        now = self.single.clock.time()
+        self._outbox.done(host, now + again if again else 0.0)
+        self._send(group)
+        if number not in self.rows:  # unsubscribed meanwhile
+            return
+        if error:
+            self.subscriptions.failed(number, now, notice.missed)
+            row = msgspec.structs.replace(row, error=error)
+        else:
+            self.subscriptions.sent(number, now, notice.missed)
+            told = {"sequence": row.sequence + 1, "told_at": now, "seen": notice.seen}
+            row = msgspec.structs.replace(row, error="", tried=b"", **told)
+        due, attempts = self.subscriptions.due(number), self.subscriptions.attempts(number)
+        await self._store(number, msgspec.structs.replace(row, due=due, attempts=attempts))
+
+    async def _store(self, number: int, row: SubscriptionRow) -> None:
+        packed = rows.pack(row)  # whatever is wrong with it: not within a commit group
+        self.rows[number] = row
+        partition = self.single.nodes[0].partition
+        await self.single.loops[0].edit(lambda: partition.put(keys.SUBSCRIPTION.key(number), packed))
+
+
+def _waits(node: PageNode, page: int) -> bool:
+    """Is it ordered, and no order out? (Its host is paused, or it cannot be paid for.) Another one adds nothing."""
+    return node.partition.flags[page] & (WANTED | LEASED) == WANTED and page not in node.loads.loading
+
+
+def subscriptions_told(number: int, subscriptions: Subscriptions) -> dict[str, Any]:
+    """Counters of so many subscriptions, for people."""
+    counts = subscriptions.dump()
+    return {
+        "subscriptions": number,
+        **counts,
+        "lateness": round(counts["lateness"], 1),
+        "overdue_pages": len(subscriptions.overdue),
+    }

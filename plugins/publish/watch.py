@@ -1,0 +1,125 @@
+"""Which known pages the targets of clusters and subscriptions stand for: a URL, or a pattern (*, ?, [..]).
+
+One for all partitions of the process: pages are ids (partition << 32 | local). New pages are told by `born` in the turn
+that mints them, those of before are found by `scan`. Patterns are looked up by what stands before their first wildcard,
+so a thousand patterns of a thousand hosts cost a new URL no more than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from xyro.frontier.scope import globs
+from xyro.metadata import keys, rows
+from xyro.metadata.manager import Partition
+from xyro.metadata.states import State
+from xyro.wire.urls import origin
+
+MOST_PAGES = 10_000
+"""pages that one target stands for, at most: the first that are met"""
+Matcher = Callable[[str], object]
+
+
+def is_pattern(target: str) -> bool:
+    """A target with *, or with [ behind its host, is a pattern. One with ? alone is a URL with a query."""
+    return "*" in target or "[" in target.partition("://")[2].partition("/")[2]
+
+
+class Watch:
+    """`on`: are there targets? Without any it costs nothing."""
+
+    def __init__(self) -> None:
+        self.on = False
+        self._pages: dict[str, dict[int, None]] = {}
+        self._users: dict[str, int] = {}
+        """target -> how many want it"""
+        self._by_origin: dict[str, dict[str, Matcher]] = {}
+        """scheme://host[:port] -> patterns below it; "" -> those that name no whole host"""
+        self.told: Callable[[str, int], None] | None = None
+        """called with each page that a target gained"""
+
+    def add(self, target: str) -> bool:
+        """Watch a target; False if it is watched already."""
+        self._users[target] = self._users.get(target, 0) + 1
+        if self._users[target] > 1:
+            return False
+        self._pages[target] = {}
+        if is_pattern(target):
+            matcher = globs((target,))
+            assert matcher is not None
+            self._by_origin.setdefault(_literal_origin(target), {})[target] = matcher
+        self.on = True
+        return True
+
+    def drop(self, target: str) -> None:
+        """One of those who want it does no more."""
+        self._users[target] -= 1
+        if self._users[target]:
+            return
+        del self._users[target], self._pages[target]
+        if is_pattern(target):
+            place = _literal_origin(target)
+            del self._by_origin[place][target]
+            if not self._by_origin[place]:
+                del self._by_origin[place]
+        self.on = bool(self._users)
+
+    def count(self, target: str) -> int:
+        """How many pages the target stands for."""
+        return len(self._pages.get(target, ()))
+
+    def pages(self, target: str) -> Sequence[int]:
+        """Ids of the pages that the target stands for, in the order they were met."""
+        return list(self._pages.get(target, ()))
+
+    def born(self, page: int, url: str) -> None:
+        """A new page."""
+        for target in self.targets(url):
+            self.take(target, page)
+
+    def take(self, target: str, page: int) -> None:
+        """A page that the target stands for."""
+        pages = self._pages.get(target)
+        if pages is None or page in pages or len(pages) >= MOST_PAGES:
+            return
+        pages[page] = None
+        if self.told is not None:
+            self.told(target, page)
+
+    def targets(self, url: str) -> Iterator[str]:
+        """The targets that a canonical URL belongs to."""
+        if url in self._pages and not is_pattern(url):
+            yield url
+        for place in (origin(url), ""):
+            for target, matches in self._by_origin.get(place, {}).items():
+                if matches(url):
+                    yield target
+
+    def matches(self, target: str) -> Callable[[str], Iterable[str]]:
+        """A test of URLs for one target alone, for `scan` in another thread."""
+        matcher = globs((target,))
+        assert matcher is not None
+        return lambda url: (target,) if matcher(url) else ()
+
+    @property
+    def patterns(self) -> bool:
+        """Is there any pattern? (Then a start has to look at all URLs.)"""
+        return bool(self._by_origin)
+
+
+def scan(partition: Partition, targets: Callable[[str], Iterable[str]]) -> list[tuple[str, int]]:
+    """(target, page id) of the partition's pages on disk: 1-2 us a page. May run in another thread."""
+    return [
+        (target, page + partition.base)
+        for key, value in partition.scan(keys.MAP.prefix)
+        for target in targets(rows.unpack_map(value))
+        if partition.states[page := keys.MAP.split(key)] != State.FOREIGN
+    ]
+
+
+def _literal_origin(pattern: str) -> str:
+    """The origin that all URLs of the pattern share, empty where it names none."""
+    scheme, _, rest = pattern.partition("://")
+    host, slash, _ = rest.partition("/")
+    whole = slash and not set(scheme + host) & set("*?[")
+    return f"{scheme}://{host}" if whole else ""

@@ -1,0 +1,246 @@
+"""WebSub (W3C Recommendation 2018): hubs tell us when feeds have changed, for feeds that name a hub.
+
+    discovered  a feed, HTML or Link headers that were read name a hub        -> its row is stored, the hub asked
+    verify      the hub asks back whether we meant it                         -> its challenge, once for each asking
+    content     the hub sends the changed feed                                -> signature checked, then published:
+                the feed and those of its entries that are new or newer than their last read are ordered
+    run         asks again, and renews each lease before it ends
+
+A hub is asked one thing at a time, and left alone as long as it asks for (Retry-After). One that takes what it is asked
+and never verifies is asked ever more seldom. What it sends says something of the feed's own host alone: entries on
+other hosts are found when the feed is read. A host has MOST_OF_HOST feeds at most, or one site could take all places.
+
+The callback's path and the secret are random, 128 bits or more, one pair a feed; a signature is required.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+import secrets
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from urllib.parse import urlencode
+
+import msgspec
+
+from xyro.fetcher import Posted
+from xyro.loader.intake import Intake
+from xyro.metadata import keys, rows
+from xyro.metadata.rows import TopicRow
+from xyro.plugins.publish.promises import Said
+from xyro.plugins.publish.publishing import Publishing
+from xyro.plugins.publish.services import Machine
+from xyro.refresh.hub_leases import LEASE, lease, next_asking, takes, unheard
+from xyro.wire.errors import InputError, TheirError
+from xyro.wire.messages import LINK_KIND_MASK, Kind, LinkKind, LoadReport, XmlPage
+from xyro.wire.urls import authority, canonical, host_of, partition_of
+
+Post = Callable[[str, bytes, Mapping[str, str]], Awaitable[Posted]]
+MOST_TOPICS, MOST_OF_HOST = 1_000, 50
+MOST_ENTRIES = 1_000
+"""entries of one delivery that are looked at"""
+MOST_BODY = 4 << 20
+AT_ONCE = 8
+"""hubs that are asked at once"""
+TICK = 1.0
+HASHES = ("sha1", "sha256", "sha384", "sha512")
+_FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+_log = logging.getLogger("xyro")
+
+
+class WebSub:
+    """`post`: through the guarded client. Rows are in partition 0; an answer leaves after its row is on disk."""
+
+    def __init__(self, single: Machine, publishing: Publishing, post: Post) -> None:
+        self.single = single
+        self.publishing = publishing
+        self.post = post
+        self.callback = single.settings.publish.callback.rstrip("/") + "/websub/"
+        self.delivered = self.unsigned = 0
+        """deliveries that were taken; those whose signature was missing or wrong"""
+        self._rows: dict[int, TopicRow] = {}
+        self._by_path: dict[str, int] = {}
+        self._by_topic: dict[str, int] = {}
+        self._of_host: Counter[str] = Counter()
+        """feeds of each host"""
+        self._until: dict[str, float] = {}
+        """hosts of hubs that want to be left alone until then"""
+        self._next = 1
+
+    def recover(self) -> None:
+        """Take up the subscriptions."""
+        for key, value in self.single.nodes[0].partition.scan(keys.TOPIC.prefix):
+            number, row = keys.TOPIC.split(key), rows.unpack_topic(value)
+            self._hold(number, row)
+            self._next = max(self._next, number + 1)
+
+    def _hold(self, number: int, row: TopicRow) -> None:
+        self._of_host[authority(row.topic)] += number not in self._rows
+        self._rows[number] = row
+        self._by_path[row.path] = self._by_topic[row.topic] = number
+
+    async def _store(self, number: int, row: TopicRow) -> None:
+        """In memory at once, and on disk when this returns."""
+        packed = rows.pack(row)
+        self._hold(number, row)
+        partition = self.single.nodes[0].partition
+        await self.single.loops[0].edit(lambda: partition.put(keys.TOPIC.key(number), packed))
+
+    # -- discovery -----------------------------------------------------------------------------------------------
+
+    def discovered(self, url: str, hubs: Sequence[str], said: str) -> None:
+        """A page was read that names hubs; `said`: its rel=self. Stored and asked by the next round of `run`."""
+        topic = said if said and authority(said) == authority(url) else url  # for others' pages it cannot speak
+        if topic in self._by_topic or len(self._rows) >= MOST_TOPICS or not self.publishing.readable([topic])[0]:
+            return
+        if self._of_host[authority(topic)] >= MOST_OF_HOST:
+            return
+        hub = next((hub for hub in hubs if not self.single.scope.why_refused(hub)), None)
+        if hub is None:
+            return
+        row = TopicRow(topic, hub, secrets.token_urlsafe(24), secrets.token_urlsafe(32))
+        number, self._next = self._next, self._next + 1
+        self._hold(number, row)
+
+    # -- asking --------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until cancelled: ask hubs when it is time."""
+        while True:
+            due = self._due(self.single.clock.time())
+            await asyncio.gather(*(self._ask(number) for number in due))
+            await self.single.clock.sleep(0.0 if len(due) == AT_ONCE else TICK)
+
+    def _due(self, now: float) -> list[int]:
+        """Feeds whose hubs are asked now: one of a hub's host, AT_ONCE of all."""
+        self._until = {host: until for host, until in self._until.items() if until > now}
+        of_hub: dict[str, int] = {}
+        for number, row in self._rows.items():
+            if self._when(row) <= now and (host := authority(row.hub)) not in self._until:
+                of_hub.setdefault(host, number)
+        return list(of_hub.values())[:AT_ONCE]
+
+    def _when(self, row: TopicRow) -> float:
+        return next_asking(row.state, row.asked, row.begun, row.until, row.failures)
+
+    async def _ask(self, number: int) -> None:
+        """One request to a hub. The row is on disk before: the hub may verify before its answer is here."""
+        row = self._rows[number]
+        now = self.single.clock.time()
+        state = "asked" if row.state == "denied" else row.state
+        await self._store(number, msgspec.structs.replace(row, asked=now, state=state))
+        form = {
+            "hub.callback": self.callback + row.path,
+            "hub.mode": "subscribe",
+            "hub.topic": row.topic,
+            "hub.lease_seconds": str(int(LEASE)),
+            "hub.secret": row.secret,
+        }
+        try:
+            status, again = await self.post(row.hub, urlencode(form).encode(), _FORM)
+        except TheirError as error:
+            status, again = 0, 0.0
+            _log.info("WebSub: %s: %s", row.hub, error)
+        row, taken = self._rows[number], 200 <= status < 300
+        if again and not taken:
+            self._until[authority(row.hub)] = self.single.clock.time() + again
+        if row.asked:  # it has not verified yet
+            await self._store(number, msgspec.structs.replace(row, failures=unheard(row.failures, taken)))
+
+    async def verify(self, path: str, query: Mapping[str, str]) -> str | None:
+        """The hub asks back: its challenge if we meant it, else None."""
+        number = self._by_path.get(path)
+        row = self._rows[number] if number is not None else None
+        if number is None or row is None or query.get("hub.topic") != row.topic:
+            return None
+        now, challenge = self.single.clock.time(), query.get("hub.challenge", "")
+        if query.get("hub.mode") == "denied":
+            await self._store(number, msgspec.structs.replace(row, state="denied", asked=0.0, begun=now))
+            return ""
+        if query.get("hub.mode") != "subscribe" or not row.asked or not 0 < len(challenge) <= 1_024:
+            return None
+        until = now + lease(query.get("hub.lease_seconds", ""))
+        active = msgspec.structs.replace(row, state="active", asked=0.0, begun=now, until=until, failures=0)
+        await self._store(number, active)
+        return challenge
+
+    # -- content -------------------------------------------------------------------------------------------------
+
+    def is_ours(self, path: str) -> bool:
+        """Is it the path of a feed's callback that may still be used?"""
+        row = self._rows.get(self._by_path.get(path, -1))
+        return row is not None and takes(row.state, row.until, self.single.clock.time())
+
+    async def content(self, path: str, body: bytes, signature: str, mime: str) -> None:
+        """A delivery to one of our callbacks: ignored if its signature is not right."""
+        row = self._rows[self._by_path[path]]
+        if len(body) > MOST_BODY or not signed(row.secret, body, signature):
+            self.unsigned += 1
+            return
+        self.delivered += 1
+        now = self.single.clock.time()
+        said = Said("changed", now, now + self.single.settings.publish.deadline)
+        report = await asyncio.to_thread(_read, row.topic, body, mime, now)
+        urls = [row.topic, *(self._fresh(row.topic, report) if report is not None else ())]
+        readable, _ = await self.publishing.sift(urls)
+        if not self.publishing.allowance.take(host_of(row.topic), len(readable), self.single.clock.monotonic()):
+            await self.publishing.publish(readable, said)
+
+    def _fresh(self, topic: str, report: LoadReport) -> list[str]:
+        """Entries of the feed's own host that were never read, or say that they changed since."""
+        dates = dict(report.modified)
+        entries = [
+            url
+            for url, flags in zip(report.links.urls, report.links.flags, strict=True)
+            if flags & LINK_KIND_MASK == LinkKind.FEED
+        ]
+        own = authority(topic)
+        return [
+            url for url in entries[:MOST_ENTRIES] if authority(url) == own and self._is_news(url, dates.get(url, 0.0))
+        ]
+
+    def _is_news(self, url: str, changed: float) -> bool:
+        node = self.single.nodes[partition_of(host_of(url), len(self.single.nodes))]
+        page = node.partition.urls.find_one(url)
+        row = node.partition.row(page) if page >= 0 else None
+        return row is None or not row.reads or changed > row.last_read
+
+    def told(self) -> dict[str, int]:
+        """For `xyro status`."""
+        states = [row.state for row in self._rows.values()]
+        return {
+            "topics": len(states),
+            "active": states.count("active"),
+            "delivered": self.delivered,
+            "unsigned": self.unsigned,
+        }
+
+
+def signed(secret: str, body: bytes, header: str) -> bool:
+    """Is `header` (X-Hub-Signature: method=hex) the body's? Compared in constant time; unknown methods are not."""
+    method, _, given = header.partition("=")
+    if method not in HASHES:
+        return False
+    right = hmac.new(secret.encode(), body, getattr(hashlib, method)).hexdigest()
+    return hmac.compare_digest(right.encode(), given.strip().lower().encode("utf-8", "surrogateescape"))
+
+
+def _read(topic: str, body: bytes, mime: str, now: float) -> LoadReport | None:
+    """Links and dates of a feed's body, None where it is none."""
+    intake = Intake(patience_s=0.0, part_cache_bytes=1 << 20, waiting_bytes=1 << 20)
+    try:
+        page = XmlPage(0, topic, 0, now, Kind.XML, mime, "", body)
+        told = [one for one in intake.take(page, now) if isinstance(one, LoadReport)]
+        return told[-1] if told else None
+    finally:
+        intake.close()
+
+
+def callback_of(text: str) -> str:
+    """[publish] callback, checked. InputError: none is given, or it is no URL."""
+    if not text:
+        raise InputError("[publish] websub needs callback: the URL under which hubs reach [publish] listen")
+    return canonical(text)

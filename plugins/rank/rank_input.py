@@ -1,0 +1,105 @@
+"""What a ranking needs of a crawl, as pieces of MessagePack: out of a running process, or a stopped directory.
+
+    ["head", {"partitions", "sizes", "damping", "mean", "links", "plain"}]
+                                        sizes: entries of each partition; plain: its importance is to be PageRank
+    ["pages", partition, state, kind, importance, [URL, ...]]              some entries, in the order of their numbers
+    ["links", partition, sources, counts, children]                        some rows of Link-Data
+    ["end"]                                                                without it the answer was cut short
+
+All pages come before all links. Columns are bytes of little-endian arrays: uint8 state and kind, float64 importance,
+uint32 sources, counts and children (local numbers of the partition). One View, so one commit boundary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import msgpack
+import numpy as np
+
+from xyro.configs.schema import Settings
+from xyro.metadata import keys, links, rows
+from xyro.metadata.states import KIND_MASK, KIND_SHIFT
+from xyro.service.views.views import View, Views
+from xyro.wire.errors import InputError, MachineError
+
+PAGES, ROWS = 500, 200
+"""entries and rows of one piece: some milliseconds between two turns of the event loop"""
+Piece = list[Any]
+
+
+def pieces(views: Views, with_links: bool) -> Iterator[bytes]:
+    """All of a crawl. InputError: links are wanted and it keeps none."""
+    settings = views.nodes[0].settings
+    if with_links and not settings.store.links:
+        raise InputError(
+            "rank: this crawl keeps no links ([store] links = false), and this method goes by them: set it to true and "
+            "let pages be read again, or ask for --method opic"
+        )
+    return _pieces(views, with_links, settings)
+
+
+def _plain(settings: Settings) -> bool:
+    """No setting asks for another importance than PageRank's."""
+    opic = settings.opic
+    shares = (opic.unread_weight, opic.internal_weight, opic.query_weight)
+    return opic.virtual == "damping" and set(shares) == {1.0} and not settings.focus
+
+
+def _pieces(views: Views, with_links: bool, settings: Settings) -> Iterator[bytes]:
+    sizes, damping, plain = [view.n for view in views.views], settings.opic.damping, _plain(settings)
+    head = {"partitions": len(sizes), "sizes": sizes, "damping": damping, "mean": views.mean, "links": with_links}
+    head["plain"] = plain
+    yield _packed(["head", head])
+    for number, view in enumerate(views.views):
+        yield from (_packed(["pages", number, *piece]) for piece in _pages(view))
+    if with_links:
+        for number, view in enumerate(views.views):
+            yield from (_packed(["links", number, *piece]) for piece in _rows(view))
+    yield _packed(["end"])
+
+
+def _packed(piece: Piece) -> bytes:
+    packed: bytes = msgpack.packb(piece)
+    return packed
+
+
+def _pages(view: View) -> Iterator[Piece]:
+    stored = view.store.scan(keys.MAP.prefix)
+    kind = ((view.flags & KIND_MASK) >> KIND_SHIFT).astype(np.uint8)
+    for low in range(0, view.n, PAGES):
+        part = slice(low, min(low + PAGES, view.n))
+        found = list(islice(stored, part.stop - low))
+        if [keys.MAP.split(key) for key, _ in found] != list(range(low, part.stop)):
+            raise MachineError(f"damaged store: Map-Data lacks pages of {low}..{part.stop - 1}: restore a copy")
+        urls = [rows.unpack_map(row) for _, row in found]
+        yield [view.state[part].tobytes(), kind[part].tobytes(), view.importance[part].astype("<f8").tobytes(), urls]
+
+
+def _rows(view: View) -> Iterator[Piece]:
+    stored = ((keys.LINK.split(key), links.unpack(row).children) for key, row in view.store.scan(keys.LINK.prefix))
+    while some := list(islice(stored, ROWS)):
+        sources, children = zip(*some, strict=True)
+        counts = [len(found) for found in children]
+        yield [
+            np.array(sources, "<u4").tobytes(),
+            np.array(counts, "<u4").tobytes(),
+            np.concatenate(children).astype("<u4").tobytes(),
+        ]
+
+
+def unpacked(data: Iterable[bytes]) -> Iterator[Piece]:
+    """The pieces of a stream cut anywhere. MachineError: it is damaged, or ends before its end."""
+    unpacker = msgpack.Unpacker(max_buffer_size=1 << 30)
+    try:
+        for part in data:
+            unpacker.feed(part)
+            for piece in unpacker:
+                if piece == ["end"]:
+                    return
+                yield piece
+    except (ValueError, msgpack.UnpackException) as error:
+        raise MachineError(f"rank: the crawl's answer cannot be read ({error}): ask again") from error
+    raise MachineError("rank: the crawl's answer was cut short: ask again")

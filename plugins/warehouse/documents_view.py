@@ -1,0 +1,227 @@
+"""Looks into the repository of documents, at one commit boundary: one document, all of them in an order, their DTDs."""
+
+from __future__ import annotations
+
+import base64
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xyro.frontier.partition import PageNode
+from xyro.metadata import keys
+from xyro.metadata.documents import Archive, unpacked
+from xyro.metadata.rows import VersionRow
+from xyro.service.views.views import View, Views, stamp, verdict_name
+from xyro.wire.errors import InputError
+from xyro.wire.messages import Kind
+from xyro.wire.urls import canonical
+
+ORDERS = ("importance", "url", "date")
+LISTED = 10
+"""documents that are named of each DTD, if nobody asks for more"""
+
+
+class Place(NamedTuple):
+    """A document: where its page is."""
+
+    view: View
+    page: int
+
+
+def find(views: Views, what: str) -> Place:
+    """The document of a URL, or of a page id. InputError: there is none."""
+    number = int(what) if what.isascii() and what.isdigit() and len(what) < 20 else _known(views, what)
+    partition, page = number >> 32, number & 0xFFFF_FFFF
+    if partition >= len(views.views) or page >= views.views[partition].n:
+        raise InputError(f"{what}: no page has this id; `xyro export documents` lists them")
+    view = views.views[partition]
+    if view.archive.head(page) is None:
+        raise InputError(f"{what}: no document of it is stored (`xyro why URL` says what became of the page)")
+    return Place(view, page)
+
+
+def _known(views: Views, what: str) -> int:
+    url = canonical(what, fold_slashes=views.nodes[0].scope.fold_slashes)
+    number = views.find(url)
+    if number is None:
+        raise InputError(f"{url}: not known to this crawl; `xyro submit {url}` has it read")
+    return number
+
+
+def when(text: str) -> float:
+    """Seconds since 1970 of a date or a time as RFC 3339 writes it; without a zone it is UTC. InputError."""
+    try:
+        read = datetime.fromisoformat(text)
+        return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise InputError(f"{text!r} is no time; write 2026-11-22 or 2026-11-22T10:30:00Z") from None
+
+
+def versions(views: Views, what: str) -> list[dict[str, Any]]:
+    """One row a version, oldest first. `until`: when the next one was read."""
+    view, page = find(views, what)
+    told: list[dict[str, Any]] = []
+    for number, row in view.archive.versions(page):
+        if told:
+            told[-1]["until"] = stamp(row.read_at)
+        told.append(
+            {
+                "version": number,
+                "read_at": stamp(row.read_at),
+                "until": None,
+                "verdict": verdict_name(row.verdict),
+                "problems": list(row.problems),
+                "size": row.size,
+                "changed": row.changed if row.changed >= 0 else None,
+                "elements": row.elements,
+                "digest": row.digest.hex(),
+            }
+        )
+    return told
+
+
+def body(views: Views, what: str, version: str = "", at: str = "") -> tuple[int, VersionRow, bytes]:
+    """(number, row, bytes as they were read): of a version, of the one that held at a time, or of the latest."""
+    number, row, packed = packed_body(views, what, version, at)
+    return number, row, unpacked(packed, row.size)
+
+
+def packed_body(views: Views, what: str, version: str = "", at: str = "") -> tuple[int, VersionRow, bytes]:
+    """The same, as it is stored: 50 MB take 0.2 s to unpack."""
+    view, page = find(views, what)
+    archive = view.archive
+    head = archive.head(page)
+    assert head is not None, "find has seen it"
+    if version and at:
+        raise InputError("--version and --at: name one of them")
+    number = head.last
+    if version:
+        number = int(version) if version.isascii() and version.isdigit() and len(version) < 11 else -1
+        if not head.first <= number <= head.last:
+            raise InputError(f"{what}: has versions {head.first} to {head.last}, not {version}")
+    if at:
+        number = _held(what, list(archive.versions(page)), at)
+    row = archive.there(page, number)
+    return number, row, archive.packed(row)
+
+
+def _held(what: str, kept: list[tuple[int, VersionRow]], at: str) -> int:
+    """The version that was the newest at this time."""
+    moment = when(at)
+    held = [number for number, row in kept if row.read_at <= moment]
+    if not held:
+        raise InputError(f"{what}: nothing older than {stamp(kept[0][1].read_at)} (version {kept[0][0]}) is kept")
+    return held[-1]
+
+
+# All documents
+
+
+Chosen = tuple[int, float]
+"""page id and importance"""
+
+
+def chosen(views: Views, host: str, root: str, by: str) -> list[Chosen]:
+    """The XML documents of a host (all, if it is ""), with this root element, in this order.
+
+    root: {namespace}name, or a name in whatever namespace; "": any. by: importance, most important first; url; date,
+    newest first.
+    """
+    if by not in ORDERS:
+        raise InputError(f"--by {by}: {', '.join(ORDERS)}")
+    found: list[tuple[Any, int, float]] = []
+    for view in views.views:
+        number = view.partition.hosts.numbers.get(host, -1)
+        for page in _pages(view, number if host else None):
+            row = view.archive.latest(page)
+            if row is not None and row.kind is Kind.XML and _rooted(row, root):
+                worth = round(float(view.importance[page]) / views.mean, 6)
+                found.append((_rank(view, page, row, worth, by), page + view.partition.base, worth))
+    found.sort()
+    return [(number, worth) for _, number, worth in found]
+
+
+def _pages(view: View, host: int | None) -> Iterator[int]:
+    for key, _ in view.store.scan(keys.DOCUMENT.prefix):
+        page = keys.DOCUMENT.split(key)
+        if page < view.n and (host is None or view.host[page] == host):
+            yield page
+
+
+def _rooted(row: VersionRow, root: str) -> bool:
+    return not root or row.root == root or row.root.rpartition("}")[2] == root
+
+
+def _rank(view: View, page: int, row: VersionRow, worth: float, by: str) -> Any:
+    if by == "url":
+        return view.url(page)
+    return -row.read_at if by == "date" else -worth
+
+
+def bodies(nodes: Sequence[PageNode], wanted: Iterable[Chosen]) -> Iterator[dict[str, Any]]:
+    """What a query needs of each document as it is now, its packed body in base64 included; not of those that are gone.
+
+    Not of one boundary: a query may take hours, and nothing should be pinned so long.
+    """
+    for number, worth in wanted:
+        partition, page = nodes[number >> 32].partition, number & 0xFFFF_FFFF
+        archive = Archive(partition.get)
+        head = archive.head(page)
+        if head is None:
+            continue
+        row = archive.there(page, head.last)
+        yield {
+            "id": number,
+            "url": partition.url(page),
+            "version": head.last,
+            "read_at": stamp(row.read_at),
+            "importance": worth,
+            "charset": row.charset,
+            "size": row.size,
+            "packed": base64.b64encode(archive.packed(row)).decode(),
+        }
+
+
+# DTDs
+
+
+def dtds(views: Views, most: int = LISTED) -> Iterator[dict[str, Any]]:
+    """DTDs and schemas, most used first: every one that a document names, and every DTD in the repository.
+
+    `documents`: how many documents name it or were read with it; `used_by`: the first `most` of them (0: all), most
+    important first. 8 bytes of memory a use. The scan is done when this returns, the rows are made as they are taken.
+    """
+    uses: dict[str, array[int]] = {}
+    named: set[str] = set()
+    stored: dict[str, dict[str, Any]] = {}
+    for view in views.views:
+        for page, head, row in view.documents():
+            if row.kind is Kind.DTD:
+                told = view.describe_document(page, head, row, views.mean)
+                stored[told["url"]] = told
+                continue
+            named.update(row.grammars)
+            for url in {*row.grammars, *row.parts}:
+                uses.setdefault(url, array("q")).append(page + view.partition.base)
+    nobody = array("q")
+    names = sorted(named | stored.keys(), key=lambda url: (-len(uses.get(url, nobody)), url))
+    return (_grammar(views, url, stored.get(url), uses.get(url, nobody), most) for url in names)
+
+
+def _grammar(views: Views, url: str, told: dict[str, Any] | None, users: array[int], most: int) -> dict[str, Any]:
+    pages = np.array(users, np.int64)
+    worth = np.array([views.views[number >> 32].importance[number & 0xFFFF_FFFF] for number in users], np.float64)
+    first = pages[np.argsort(-worth, kind="stable")[: most or None]].tolist()
+    return {
+        "url": url,
+        "id": told["id"] if told else None,
+        "documents": len(users),
+        "versions": told["versions"] if told else 0,
+        "size": told["size"] if told else None,
+        "declared": told["tags"] if told else None,
+        "parts": told["parts"] if told else None,
+        "used_by": [views.views[number >> 32].url(number & 0xFFFF_FFFF) for number in first],
+    }

@@ -1,0 +1,118 @@
+"""The repository of documents through the interface of a running crawler (service/api/http_api.py says who may ask).
+
+GET  /xml/versions?what=URL|ID                  JSON
+GET  /xml/body?what=URL|ID&version=&at=         the bytes as they were read; X-Xyro-Version, X-Xyro-Elements,
+                                                X-Xyro-Charset tell more of them
+GET  /xml/chosen?host=&root=&by=                JSON lines: ids and importances of the documents, in order, some a line
+POST /xml/bodies {"pages": one such line}       JSON: the first of them with their bodies, packed, in base64
+GET  /xml/dtds?most=                            JSON lines
+GET  /xml/stats                                 JSON
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+from aiohttp import web
+
+from xyro.metadata.documents import unpacked
+from xyro.plugins.warehouse.documents_view import LISTED, ORDERS, Chosen, bodies, chosen, dtds, packed_body, versions
+from xyro.plugins.warehouse.warehouse_stats import stats
+from xyro.service.api import http_json
+from xyro.service.api.long_views import LongLooks
+from xyro.service.node.single import Single
+from xyro.service.views.views import Views
+from xyro.wire.errors import InputError
+
+MOST_PAGES = 64
+ENOUGH = 4 << 20
+"""characters of packed bodies in one answer: some 10 ms of the event loop"""
+
+
+def xml_routes(single: Single, looks: LongLooks) -> list[web.RouteDef]:
+    api = _XmlApi(single, looks)
+    return [
+        web.get("/xml/versions", api.versions),
+        web.get("/xml/body", api.body),
+        web.get("/xml/chosen", api.chosen),
+        web.post("/xml/bodies", api.bodies),
+        web.get("/xml/dtds", api.dtds),
+        web.get("/xml/stats", api.stats),
+    ]
+
+
+class _XmlApi:
+    def __init__(self, single: Single, looks: LongLooks) -> None:
+        self.single = single
+        self._looks = looks
+
+    async def versions(self, request: web.Request) -> web.Response:
+        with await self.single.views() as views:
+            return http_json.answer(versions(views, _what(request)))
+
+    async def body(self, request: web.Request) -> web.Response:
+        query = request.query
+        with await self.single.views() as views:
+            number, row, packed = packed_body(views, _what(request), query.get("version", ""), query.get("at", ""))
+        found = await asyncio.to_thread(unpacked, packed, row.size)
+        told = {"Version": str(number), "Elements": str(row.elements), "Charset": quote(row.charset)}
+        headers = {f"X-Xyro-{name}": value for name, value in told.items()}
+        headers |= http_json.HEADERS
+        return web.Response(body=found, content_type="application/octet-stream", headers=headers)
+
+    async def chosen(self, request: web.Request) -> web.StreamResponse:
+        host, root, by = (request.query.get(name, "") for name in ("host", "root", "by"))
+        if by not in ORDERS:
+            raise InputError(f"chosen: by is one of {', '.join(ORDERS)}")
+        return await self._looks.documents(lambda views: chosen(views, host, root, by), _in_rows, request)
+
+    async def bodies(self, request: web.Request) -> web.Response:
+        """Some of the first of these documents: as many as fit in one answer."""
+        pages = await _pages(request, len(self.single.nodes))
+        documents: list[dict[str, Any]] = []
+        taken = size = 0
+        async with self.single.boundary():
+            while taken < len(pages) and size < ENOUGH:
+                found = list(bodies(self.single.nodes, pages[taken : taken + 1]))
+                documents += found
+                size += sum(len(document["packed"]) for document in found)
+                taken += 1
+        return http_json.answer({"taken": taken, "documents": documents})
+
+    async def dtds(self, request: web.Request) -> web.StreamResponse:
+        most = request.query.get("most", str(LISTED))
+        if not (most.isascii() and most.isdigit() and len(most) < 10):
+            raise InputError("dtds: most is a whole number")
+        return await self._looks.documents(lambda views: dtds(views, int(most)), lambda _, rows: rows, request)
+
+    async def stats(self, _: web.Request) -> web.Response:
+        return http_json.answer(await self._looks.look(stats))
+
+
+def _in_rows(_: Views, pages: list[Chosen]) -> Iterator[dict[str, Any]]:
+    return ({"pages": pages[at : at + MOST_PAGES]} for at in range(0, len(pages), MOST_PAGES))
+
+
+async def _pages(request: web.Request, partitions: int) -> list[Chosen]:
+    try:
+        given = await request.json()
+        pages = [(number, worth) for number, worth in given["pages"]]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise InputError("bodies: pages is a list of [id, importance]") from None
+    good = all(
+        type(number) is int and 0 <= number >> 32 < partitions and isinstance(worth, float | int)
+        for number, worth in pages
+    )
+    if not good or len(pages) > MOST_PAGES:
+        raise InputError(f"bodies: at most {MOST_PAGES} pages, each a known id and its importance")
+    return pages
+
+
+def _what(request: web.Request) -> str:
+    what = request.query.get("what", "")
+    if not what:
+        raise InputError("what: a URL or a page id")
+    return what

@@ -1,0 +1,251 @@
+"""`xyro xml stats`: what P1 section 7 tells of the XML it found, of this crawl.
+
+XML against HTML in number, size and change rate; sizes, tags and depth of documents; how many documents a DTD has, and
+how deep DTDs nest; how much changes from one version to the next. One scan of Refresh-Data and one of the versions;
+memory does not grow with the pages (distributions are histograms, DTDs beyond MOST_DTDS are counted together).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from xyro.metadata import keys, rows
+from xyro.metadata.documents import DAY
+from xyro.metadata.rows import VersionRow
+from xyro.service.views.views import View, Views, verdict_name
+from xyro.wire.messages import Kind
+
+MOST_DTDS = 100_000
+"""grammars that are told apart"""
+DEEPEST = 64
+"""nesting of DTDs that is followed: a document is read with at most so many parts"""
+PER_OCTAVE = 4
+"""buckets of a histogram between a number and its double: quantiles are exact to 10 %"""
+
+
+class Spread:
+    """A distribution of numbers >= 0 in bounded memory: exact count, mean and ends, quantiles by buckets."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total = 0.0
+        self.least = math.inf
+        self.most = 0.0
+        self.buckets: Counter[int | None] = Counter()
+        """by floor(PER_OCTAVE x log2 of the number); None: zeros"""
+
+    def add(self, number: float) -> None:
+        self.count += 1
+        self.total += number
+        self.least, self.most = min(self.least, number), max(self.most, number)
+        self.buckets[math.floor(PER_OCTAVE * math.log2(number)) if number > 0 else None] += 1
+
+    def quantile(self, share: float) -> float:
+        """The middle of the bucket where this share of the numbers is reached, within the ends."""
+        reached = self.buckets[None]
+        if reached >= share * self.count:
+            return 0.0
+        for bucket in sorted(bucket for bucket in self.buckets if bucket is not None):
+            reached += self.buckets[bucket]
+            if reached >= share * self.count:
+                return min(max(2 ** ((bucket + 0.5) / PER_OCTAVE), self.least), self.most)
+        return self.most
+
+    def told(self) -> dict[str, Any]:
+        """`histogram`: [lower end, count] of each octave; zeros stand at 0."""
+        if not self.count:
+            return {"count": 0, "mean": None, "least": None, "median": None, "p90": None, "most": None, "histogram": []}
+        octaves: Counter[float] = Counter()
+        for bucket, count in self.buckets.items():
+            octaves[0.0 if bucket is None else 2.0 ** (bucket // PER_OCTAVE)] += count
+        numbers = {"mean": self.total / self.count, "least": self.least, "median": self.quantile(0.5)}
+        numbers |= {"p90": self.quantile(0.9), "most": self.most}
+        return {
+            "count": self.count,
+            **{name: float(f"{number:.6g}") for name, number in numbers.items()},
+            "histogram": [[end, octaves[end]] for end in sorted(octaves)],
+        }
+
+
+class _Pages:
+    """Pages of one kind that were read."""
+
+    def __init__(self) -> None:
+        self.pages = 0
+        self.reads = 0
+        self.changes = 0
+        self.size = Spread()
+        self.change_rate = Spread()
+
+    def told(self) -> dict[str, Any]:
+        again = self.reads - self.pages
+        return {
+            "pages": self.pages,
+            "size": self.size.told(),
+            "change_rate": self.change_rate.told(),
+            "changed_reads": round(self.changes / again, 6) if again else None,
+        }
+
+
+class _Documents:
+    """The repository."""
+
+    def __init__(self) -> None:
+        self.count: Counter[str] = Counter()
+        self.verdicts: Counter[str] = Counter()
+        self.formats: Counter[str] = Counter()
+        self.spreads = {name: Spread() for name in ("size", "elements", "tags", "depth", "parts")}
+        self.declared = Spread()
+        self.users: Counter[str] = Counter()
+        self.further = 0
+        """uses of grammars beyond MOST_DTDS"""
+        self.parts: dict[str, set[str]] = {}
+        """by URL of a stored DTD: the parts it was read with"""
+        self.changed = Spread()
+        self.share = Spread()
+        self.days = Spread()
+        self.versions = 0
+
+    def follow(self, before: VersionRow, row: VersionRow) -> None:
+        """`row` is the next version after `before`."""
+        self.days.add(max(0.0, row.read_at - before.read_at) / DAY)
+        if row.changed >= 0:
+            self.changed.add(row.changed)
+            self.share.add(row.changed / max(before.size, row.size, 1))
+
+    def latest(self, url: str, row: VersionRow) -> None:
+        self.count[row.kind.name] += 1
+        if row.kind is Kind.DTD:
+            if not row.problems:  # else it is no DTD, or was not judged alone: a module, or parts were not at hand
+                self.declared.add(row.tags)
+            if len(self.parts) < MOST_DTDS:
+                self.parts[url] = set(row.parts)
+            return
+        self.verdicts[verdict_name(row.verdict)] += 1
+        self.formats[row.format or "xml"] += 1
+        for name, spread in self.spreads.items():
+            spread.add(len(row.parts) if name == "parts" else getattr(row, name))
+        for grammar in row.grammars:
+            if grammar in self.users or len(self.users) < MOST_DTDS:
+                self.users[grammar] += 1
+            else:
+                self.further += 1
+
+
+def stats(views: Views) -> dict[str, Any]:
+    """The object that `xyro xml stats --json` prints."""
+    kinds = {kind: _Pages() for kind in (Kind.HTML, Kind.XML, Kind.DTD, Kind.OTHER)}
+    documents = _Documents()
+    for view in views.views:
+        _scan_pages(view, kinds)
+        _scan_documents(view, documents)
+    html, xml = kinds[Kind.HTML].pages, kinds[Kind.XML].pages
+    users = Spread()
+    for count in documents.users.values():
+        users.add(count)
+    return {
+        "xml_to_html": round(xml / html, 6) if html else None,
+        "pages": {kind.name: pages.told() for kind, pages in kinds.items()},
+        "documents": {
+            "count": documents.count["XML"],
+            "validity": dict(documents.verdicts.most_common()),
+            "formats": dict(documents.formats.most_common()),
+            **{name: spread.told() for name, spread in documents.spreads.items()},
+        },
+        "dtds": {
+            "count": documents.count["DTD"],
+            "declared": documents.declared.told(),
+            "documents_per_grammar": users.told(),
+            "most_used": documents.users.most_common(20),
+            "further_uses": documents.further,
+            "nesting": {str(deep): count for deep, count in sorted(Counter(nesting(documents.parts).values()).items())},
+        },
+        "versions": {
+            "count": documents.versions,
+            "changed_bytes": documents.changed.told(),
+            "changed_share": documents.share.told(),
+            "days_between": documents.days.told(),
+        },
+    }
+
+
+def _scan_pages(view: View, kinds: Mapping[Kind, _Pages]) -> None:
+    for _, value in view.store.scan(keys.REFRESH.prefix):
+        row = rows.unpack_refresh(value)
+        pages = kinds.get(row.kind)
+        if pages is None or not row.signature:
+            continue
+        pages.pages += 1
+        pages.reads += row.reads
+        pages.changes += row.changes
+        pages.size.add(row.size)
+        if row.reads > 1:
+            pages.change_rate.add(row.rate)
+
+
+def _scan_documents(view: View, documents: _Documents) -> None:
+    """Versions come by page and in order: the last of a page is its latest."""
+    last: tuple[int, VersionRow] | None = None
+    for page, row in _versions(view):
+        documents.versions += 1
+        if last is not None and last[0] == page:
+            documents.follow(last[1], row)
+        elif last is not None:
+            documents.latest(view.url(last[0]), last[1])
+        last = page, row
+    if last is not None:
+        documents.latest(view.url(last[0]), last[1])
+
+
+def _versions(view: View) -> Iterator[tuple[int, VersionRow]]:
+    for key, value in view.store.scan(keys.VERSION.prefix):
+        yield keys.VERSION.split(key)[0], rows.unpack_version(value)
+
+
+def nesting(parts: Mapping[str, set[str]]) -> dict[str, int]:
+    """How deep each DTD nests: 1 without parts, else 1 + its deepest part; parts[url]: all of them, at any depth.
+
+    What is no DTD of its own here counts as one without parts. Parts that are parts of each other do not count.
+    """
+    inner = {
+        url: [part for part in own if part != url and url not in parts.get(part, ())] for url, own in parts.items()
+    }
+    depth = dict.fromkeys(parts, 1)
+    for _ in range(DEEPEST):
+        deeper = {url: 1 + max((depth.get(part, 1) for part in own), default=0) for url, own in inner.items()}
+        if deeper == depth:
+            break
+        depth = deeper
+    return depth
+
+
+def told(found: Mapping[str, Any]) -> str:
+    """The statistics for people."""
+    pages, documents, dtds, versions = (found[name] for name in ("pages", "documents", "dtds", "versions"))
+    lines = [f"{'':28}{'count':>11}  {'mean':>9}  {'median':>9}  {'p90':>9}  {'most':>9}"]
+    for kind, told_of in pages.items():
+        lines.append(_line(f"{kind} pages, bytes", told_of["size"]))
+    lines += [_line(f"{kind} changes a day", pages[kind]["change_rate"]) for kind in ("HTML", "XML")]
+    lines += [_line(f"XML {name}", documents[name]) for name in ("size", "elements", "tags", "depth", "parts")]
+    lines.append(_line("documents of a grammar", dtds["documents_per_grammar"]))
+    lines.append(_line("elements a DTD declares", dtds["declared"]))
+    lines.append(_line("bytes a version changes", versions["changed_bytes"]))
+    lines.append(_line("share a version changes", versions["changed_share"]))
+    lines.append(_line("days between versions", versions["days_between"]))
+    ratio = "-" if found["xml_to_html"] is None else f"{found['xml_to_html']:.4g}"
+    lines.append(f"XML pages to an HTML page: {ratio}")
+    for name, counts in (("validity", documents["validity"]), ("formats", documents["formats"])):
+        lines.append(f"{name}: " + (", ".join(f"{key} {count:,}" for key, count in counts.items()) or "none"))
+    lines.append(
+        "DTDs by nesting: " + (", ".join(f"{key}: {count:,}" for key, count in dtds["nesting"].items()) or "none")
+    )
+    return "\n".join(lines)
+
+
+def _line(name: str, spread: Mapping[str, Any]) -> str:
+    numbers = (spread[which] for which in ("mean", "median", "p90", "most"))
+    shown = "  ".join(f"{'-' if number is None else f'{number:.4g}':>9}" for number in numbers)
+    return f"{name:28}{spread['count']:11,}  {shown}"

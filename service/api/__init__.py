@@ -1,0 +1,1 @@
+"""HTTP on loopback: what commands and tools ask of a running process."""

@@ -1,0 +1,245 @@
+"""The HTTP interface of a running crawler, on loopback, for the `xyro` commands and for scripts.
+
+    GET  /health                      no token: {"ok", "pid", ...}, 200 or 503 (service/api/health.py)
+    GET  /status   /top?n=&by=   /why?url=   /audit
+    GET  /export/TABLE                JSON lines, one commit boundary, streamed: pages, documents, links, hosts
+    GET  /plan?target=&bandwidth=&policies=   what a bandwidth gives, what a freshness takes
+    GET  /rank?links=0|1              what `xyro rank` computes from: MessagePack, likewise
+    GET  /xml/...                     the repository of documents: plugins/warehouse/routes.py
+    ...  /publish  /subscriptions     what sites and subscribers ask: plugins/publish/routes.py
+    POST /submit   {"urls": [...], "priority": "ordered"}   -> {"accepted": n, "refused": [{"url", "why"}]}
+    POST /backup   {"to": "/absolute/path"}   -> {"to", "partitions", "bytes", "seconds"}
+    POST /hosts    {"host": "...", "action": "pause|resume|block"}   -> {"host", "known"}
+
+Every request but /health carries `Authorization: Bearer TOKEN`; the token is in DIR/run, readable by its owner only. It
+listens on loopback only, refuses a Host header that is not its own (DNS rebinding) and bodies above 4 MiB, and knows no
+CORS and no cookies. Errors are JSON too: {"error": "..."}.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from aiohttp import web
+
+from xyro.plugins.publish.routes import promise_routes
+from xyro.plugins.warehouse.routes import xml_routes
+from xyro.service.api import http_json
+from xyro.service.api.health import Health
+from xyro.service.api.long_views import LongLooks
+from xyro.service.node import backup
+from xyro.service.node.seeds import sort_seeds
+from xyro.service.node.single import Single
+from xyro.service.node.slicing import unhurried
+from xyro.service.node.status import running
+from xyro.service.views.cash_sources import givers, targets_of
+from xyro.service.views.export import COLUMNS
+from xyro.service.views.forecast import Question, told, whole
+from xyro.service.views.site_ranking import Sites, top_sites
+from xyro.service.views.why import why, with_givers
+from xyro.wire.errors import InputError, XyroError
+from xyro.wire.urls import canonical
+
+BODY = 4 << 20
+MOST_URLS = 10_000
+AT_ONCE = 500
+"""URLs that are looked at and submitted between two turns of the event loop: 20 us each, and as much in the group"""
+MOST_ROWS = 100_000
+ORDERS = ("importance", "cash", "stale", "rising", "site")
+SHUTDOWN = 2.0
+"""seconds that requests under way have to end when the process stops"""
+ACTIONS = {"pause": "paused", "resume": "", "block": "blocked"}
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_log = logging.getLogger("xyro")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens on this machine alone. InputError: another address, or one that is taken."""
+    try:
+        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+    except ValueError:
+        raise InputError(f"[api] host: {host} is not an address; write 127.0.0.1") from None
+    if not address.is_loopback:
+        raise InputError(
+            f"[api] host: {host} can be reached from other machines, and this interface has no TLS: "
+            "write 127.0.0.1, and come from elsewhere through ssh"
+        )
+    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
+    try:
+        return socket.create_server((str(address), port), family=family)
+    except OSError as error:
+        raise InputError(
+            f"[api] {host}:{port}: {error.strerror}; choose another port, or 0 for any that is free"
+        ) from error
+
+
+class Api:
+    """Serves one Single."""
+
+    def __init__(self, single: Single, token: str) -> None:
+        self.single = single
+        self._bearer = f"Bearer {token}".encode()
+        self._names = {"127.0.0.1", "localhost", "[::1]"}
+        self.health = Health(single)
+        self._backing_up = asyncio.Lock()
+        self._looks = LongLooks(single)
+        self._runner: web.AppRunner | None = None
+
+    async def start(self, listening: socket.socket) -> None:
+        """Answer on a socket of `listen`, which is closed in the end."""
+        address = listening.getsockname()[0]
+        self._names.add(f"[{address}]" if ":" in address else address)
+        app = web.Application(client_max_size=BODY, middlewares=[self._guarded])
+        app.add_routes(
+            [
+                web.get("/health", self._health),
+                web.get("/status", self._status),
+                web.get("/top", self._top),
+                web.get("/why", self._why),
+                web.get("/audit", self._audit),
+                web.get("/export/{table}", self._export),
+                web.get("/plan", self._plan),
+                web.get("/rank", self._rank),
+                web.post("/submit", self._submit),
+                web.post("/hosts", self._hosts),
+                web.post("/backup", self._backup),
+                *xml_routes(self.single, self._looks),
+                *promise_routes(self.single),
+            ]
+        )
+        self.health.start()
+        self._runner = web.AppRunner(app, access_log=None, logger=http_json.LOG, shutdown_timeout=SHUTDOWN)
+        await self._runner.setup()
+        await web.SockSite(self._runner, listening).start()
+
+    async def close(self) -> None:
+        """Requests under way are ended; nothing of the crawl is pinned any more."""
+        await self.health.close()
+        await self._looks.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    # -- every request ---------------------------------------------------------------------------------------------
+
+    @web.middleware
+    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Whom it answers, and every failure as JSON."""
+        try:
+            return self._refusal(request) or await handler(request)
+        except web.HTTPException as error:  # aiohttp's own: no such path, no such method, too large
+            return http_json.error(error.status, error.reason)
+        except InputError as error:
+            return http_json.error(400, str(error))
+        except XyroError as error:
+            return http_json.error(500, str(error))
+        except Exception:
+            _log.exception("%s %s failed (a bug)", request.method, request.path)
+            return http_json.error(500, "internal error; the log has more")
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        name, _, port = request.host.rpartition(":")
+        if (name if name and port.isdigit() else request.host) not in self._names:
+            return http_json.error(403, "this interface answers to its own address only")
+        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        if request.path != "/health" and not hmac.compare_digest(given, self._bearer):
+            return http_json.error(401, "the token is missing or wrong; it is in the data directory's file `run`")
+        return None
+
+    # -- looks -----------------------------------------------------------------------------------------------------
+
+    async def _health(self, _: web.Request) -> web.Response:
+        said = self.health.look()
+        return http_json.answer(said, 200 if said["ok"] else 503)
+
+    async def _status(self, _: web.Request) -> web.Response:
+        return http_json.answer(running(self.single))
+
+    async def _top(self, request: web.Request) -> web.Response:
+        count, by = request.query.get("n", "20"), request.query.get("by", "importance")
+        if not (count.isascii() and count.isdigit() and len(count) < 10) or by not in ORDERS:
+            raise InputError(f"top: n is a whole number, by is one of {', '.join(ORDERS)}")
+        most, now, level = min(int(count), MOST_ROWS), self.single.clock.time(), request.query.get("level", "host")
+        if by == "site":
+            return http_json.answer(await self._looks.look(lambda views: top_sites(views, most, level)))
+        return await http_json.listing(await self._looks.look(lambda views: views.top(most, by, now)))
+
+    async def _why(self, request: web.Request) -> web.Response:
+        url = canonical(request.query.get("url", ""), fold_slashes=self.single.scope.fold_slashes)
+        with await self.single.views() as views:
+            said, targets = why(views, url, self.single.clock.time()), targets_of(views, url)
+        if targets:
+            said = with_givers(said, await self._looks.look(lambda views: givers(views, targets, self.single.clock)))
+        return http_json.answer(said)
+
+    async def _plan(self, request: web.Request) -> web.Response:
+        target, policies = request.query.get("target"), request.query.get("policies", "")
+        try:
+            wanted = None if target is None else float(target)
+        except ValueError:
+            raise InputError("plan: target is a number above 0 and below 1") from None
+        question = Question(wanted, request.query.get("bandwidth"), tuple(filter(None, policies.split(","))))
+        pages, settings = whole(self.single.nodes), self.single.nodes[0].planner.settings.refresh
+        return http_json.answer(await asyncio.to_thread(told, pages, settings, question))
+
+    async def _audit(self, _: web.Request) -> web.Response:
+        return http_json.answer(await self._looks.audit())
+
+    async def _export(self, request: web.Request) -> web.StreamResponse:
+        table = request.match_info["table"]
+        if table not in COLUMNS:
+            raise InputError(f"export: {', '.join(COLUMNS)}")
+        if table == "hosts":
+            return await self._looks.stream(table, Sites, lambda views, sites: views.hosts(sites.of), request)
+        return await self._looks.export(table, request)
+
+    async def _rank(self, request: web.Request) -> web.StreamResponse:
+        return await self._looks.rank_data(request.query.get("links") == "1", request)
+
+    # -- orders ----------------------------------------------------------------------------------------------------
+
+    async def _submit(self, request: web.Request) -> web.Response:
+        given = await http_json.body_of(request)
+        urls = given.get("urls")
+        if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls) or len(urls) > MOST_URLS:
+            raise InputError(f"submit: urls is a list of at most {MOST_URLS:,} URLs")
+        if given.get("priority", "ordered") != "ordered":
+            raise InputError("submit: the priority is ordered")
+        wanted, refused = await self._hand_over(urls)
+        why_out = self.single.scope.why_out
+        reasons = {url: reason async for url in unhurried(wanted) if (reason := why_out(url, 0))}
+        outside = [(url, f"{reason}: known, but not to be read") for url, reason in reasons.items()]
+        told = [{"url": url, "why": reason} for url, reason in (*refused, *outside)]
+        return http_json.answer({"accepted": len(wanted) - len(outside), "refused": told})
+
+    async def _hand_over(self, urls: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
+        """Submit those that are none to refuse, some in a commit group. -> (canonical, distinct; those refused, why)"""
+        wanted: dict[str, None] = {}
+        refused: list[tuple[str, str]] = []
+        async for first in unhurried(range(0, len(urls), AT_ONCE), 1):
+            some, others = sort_seeds(urls[first : first + AT_ONCE], self.single.scope)
+            refused += others
+            if fresh := [url for url in some if url not in wanted]:
+                await self.single.submit(fresh)
+                wanted.update(dict.fromkeys(fresh))
+        return list(wanted), refused
+
+    async def _hosts(self, request: web.Request) -> web.Response:
+        given = await http_json.body_of(request)
+        host, action = given.get("host"), given.get("action")
+        if not isinstance(host, str) or not isinstance(action, str) or action not in ACTIONS:
+            raise InputError("hosts: host is a host[:port] as URLs write it, action is pause, resume or block")
+        return http_json.answer({"host": host, "known": await self.single.hold(host, ACTIONS[action])})
+
+    async def _backup(self, request: web.Request) -> web.Response:
+        """Of the data directory, as of this commit, by this process and its rights."""
+        to = (await http_json.body_of(request)).get("to")
+        if not isinstance(to, str) or "\0" in to or not Path(to).is_absolute():
+            raise InputError("backup: to is an absolute path")
+        async with self._backing_up:
+            return http_json.answer(await backup.running(self.single, Path(to)))

@@ -1,0 +1,197 @@
+"""Looks at a running crawl that take long, export and audit, while the crawl goes on.
+
+All work on a View of one commit boundary. Rows are streamed by the event loop, some at a time. An audit, and what has
+to scan all documents before its first row, runs in a thread, which needs two cares. What the View shares with the
+living crawl (the fingerprint table) may be rebuilt under its eyes, so that it misses a page which is there, never the
+reverse: scans do not ask for pages by their URL, and an audit that is anything but "ok" is asked once more while
+the crawl stands still. And when the process stops, the store must not be closed under a thread that reads it: the
+thread is called back first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from aiohttp import web
+
+from xyro.metadata.store import Pairs, Reader
+from xyro.plugins.rank.rank_input import pieces
+from xyro.service.node.single import Single
+from xyro.service.views.audit import audit
+from xyro.service.views.views import Views
+from xyro.wire.errors import InputError, XyroError
+
+AT_ONCE = 4
+"""most at a time: each holds a copy of the columns (some 50 bytes a page) and pins the store's old versions"""
+ROWS_A_WRITE, BYTES_A_WRITE = 100, 1 << 18
+"""some 4 ms of work between two turns of the event loop"""
+STALLED = 60.0
+"""seconds that a client may take no byte before it is cut off, so that it cannot pin the store for ever"""
+_log = logging.getLogger("xyro")
+Row = dict[str, Any]
+Said = TypeVar("Said")
+
+
+class LongLooks:
+    """At most AT_ONCE looks at one Single; a View never outlives its request, nor a request `close`."""
+
+    def __init__(self, single: Single) -> None:
+        self.single = single
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._none = asyncio.Event()
+        self._none.set()
+        self._closed = False
+
+    async def close(self) -> None:
+        """Break off what is under way; returns when nothing is pinned any more."""
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        await self._none.wait()
+
+    @asynccontextmanager
+    async def _views(self) -> AsyncIterator[Views]:
+        if self._closed or len(self._tasks) >= AT_ONCE:
+            raise InputError("it is stopping" if self._closed else f"{AT_ONCE} exports or audits run: try again later")
+        task = asyncio.current_task()
+        assert task is not None, "a coroutine runs in a task"
+        self._tasks.add(task)
+        self._none.clear()
+        try:
+            with await self.single.views() as views:
+                yield views
+        finally:
+            self._tasks.discard(task)
+            if not self._tasks:
+                self._none.set()
+
+    async def audit(self) -> dict[str, Any]:
+        """The report of xyro.service.views.audit, of one commit boundary."""
+        async with self._views() as views:
+            try:
+                said = await _aside(views, audit)
+            except Exception:  # the columns of hosts grew under its eyes: the second look decides
+                said = {"ok": False}
+        if said["ok"]:
+            return said
+        async with self.single.boundary():
+            with Views(self.single.nodes) as views:
+                return audit(views)
+
+    async def look(self, look: Callable[[Views], Said]) -> Said:
+        """What `look` finds, in a thread: for a scan of all documents. It must not ask for pages by their URL."""
+        async with self._views() as views:
+            return await _aside(views, look)
+
+    async def export(self, table: str, request: web.Request) -> web.StreamResponse:
+        """All rows of a table as JSON lines."""
+        async with self._views() as views:
+            return await _stream(table, getattr(views, table)(), request)
+
+    async def rank_data(self, links: bool, request: web.Request) -> web.StreamResponse:
+        """What a ranking needs, for the process that ranks (rank_data.py)."""
+        async with self._views() as views:
+            return await _send("rank", "application/msgpack", pieces(views, links), request)
+
+    async def documents(
+        self, choose: Callable[[Views], Said], rows: Callable[[Views, Said], Iterable[Row]], request: web.Request
+    ) -> web.StreamResponse:
+        """`rows` of what `choose` finds in a thread, as JSON lines of one commit boundary."""
+        return await self.stream("documents", choose, rows, request)
+
+    async def stream(
+        self,
+        table: str,
+        choose: Callable[[Views], Said],
+        rows: Callable[[Views, Said], Iterable[Row]],
+        request: web.Request,
+    ) -> web.StreamResponse:
+        """The same of any table."""
+        async with self._views() as views:
+            return await _stream(table, rows(views, await _aside(views, choose)), request)
+
+
+async def _stream(name: str, rows: Iterable[Row], request: web.Request) -> web.StreamResponse:
+    return await _send(name, "application/x-ndjson", _parts(rows), request)
+
+
+async def _send(name: str, kind: str, parts: Iterable[bytes], request: web.Request) -> web.StreamResponse:
+    """A client that went away or takes nothing is let go of."""
+    response = web.StreamResponse(headers={"Content-Type": kind})
+    await response.prepare(request)
+    try:
+        for part in parts:
+            async with asyncio.timeout(STALLED):
+                await response.write(part)
+            await asyncio.sleep(0)
+        await response.write_eof()
+    except (ConnectionError, TimeoutError, XyroError) as error:
+        gone = isinstance(error, ConnectionError)  # it has seen enough
+        _log.log(
+            logging.INFO if gone else logging.WARNING, "%s broke off: %s", name, error or "the client took nothing"
+        )
+        if request.transport is not None:
+            request.transport.abort()  # so that nobody takes a part for the whole
+    return response
+
+
+async def _aside(views: Views, look: Callable[[Views], Said]) -> Said:
+    """The look in a thread, which is called back when the process stops."""
+    leashes = [_Leash(view.store) for view in views.views]
+    for view, leash in zip(views.views, leashes, strict=True):
+        view.store = leash
+    work = asyncio.create_task(asyncio.to_thread(look, views))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        for leash in leashes:
+            leash.cut = True
+        await asyncio.wait([work])
+        raise
+    finally:
+        if work.done() and not work.cancelled():
+            work.exception()  # seen: a thread called back ends with one
+
+
+class _Called(Exception):
+    """The look is not wanted any more: the thread is to come back."""
+
+
+class _Leash:
+    """A Reader for a thread: once `cut`, its next read ends the thread's work."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self.cut = False
+
+    def get(self, key: bytes) -> bytes | None:
+        if self.cut:
+            raise _Called
+        return self._reader.get(key)
+
+    def scan(self, prefix: bytes, start: bytes = b"", reverse: bool = False) -> Pairs:
+        for pair in self._reader.scan(prefix, start, reverse):
+            if self.cut:
+                raise _Called
+            yield pair
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+def _parts(rows: Iterable[Row]) -> Iterator[bytes]:
+    lines: list[str] = []
+    size = 0
+    for row in rows:
+        lines.append(json.dumps(row))
+        size += len(lines[-1])
+        if len(lines) == ROWS_A_WRITE or size >= BYTES_A_WRITE:
+            yield ("\n".join(lines) + "\n").encode()
+            lines, size = [], 0
+    if lines:
+        yield ("\n".join(lines) + "\n").encode()

@@ -1,0 +1,37 @@
+"""The command `xyro backup`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from xyro.service.cli.options import as_json_too, directory_of, with_data
+from xyro.wire.text import printable
+
+
+@click.command()
+@click.argument("target", metavar="DEST", type=click.Path(path_type=Path))
+@with_data
+@as_json_too
+def backup(target: Path, data: Path | None, as_json: bool) -> None:
+    """Copy the data directory, as of one commit, to DEST.
+
+    While a process crawls there, or none does. DEST must not exist; it appears when it is whole, and is a data
+    directory like any other: `xyro audit --data DEST` checks it, `xyro serve --data DEST` goes on from it.
+    """
+    directory = directory_of(data)
+    from xyro.service.node.run_file import Remote
+
+    remote = Remote.find(directory)
+    if remote is not None:
+        said = remote.post("/backup", {"to": str(target.absolute())})
+    else:
+        from xyro.service.node.backup import stopped
+
+        said = stopped(directory, target)
+    if as_json:
+        click.echo(json.dumps(said))
+    else:
+        click.echo(f"{printable(said['to'], 1000)}: {said['bytes']:,} bytes in {said['seconds']:.1f} s")

@@ -1,0 +1,107 @@
+"""The commands that ask something of the running process: `xyro submit`, `pause`, `resume`, `block`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from xyro.service.cli.options import directory_of, tell_refused, with_data
+from xyro.wire.errors import InputError
+
+if TYPE_CHECKING:
+    from xyro.service.node.run_file import Remote
+
+AT_ONCE, BYTES_AT_ONCE = 10_000, 1 << 20
+"""URLs and characters that `submit` hands over in one request"""
+
+
+@click.command()
+@click.argument("urls", nargs=-1, metavar="[URL]...")
+@with_data
+@click.option("--file", type=click.Path(path_type=Path, allow_dash=True), help="URLs, one a line; - is standard input.")
+@click.option("--priority", type=click.Choice(["ordered"]), default="ordered", help="Level of the queue [ordered].")
+def submit(urls: tuple[str, ...], data: Path | None, file: Path | None, priority: str) -> None:
+    """Hand URLs to the running daemon.
+
+    From arguments, a file, or standard input. Each is a seed: it widens the scope, and is read next. Says what was
+    refused and why, and then exits with 1.
+    """
+    remote = _daemon(directory_of(data))
+    accepted = refused = 0
+    for batch in _batches(_given(urls, file)):
+        answer = remote.post("/submit", {"urls": batch, "priority": priority})
+        accepted += answer["accepted"]
+        refused += len(answer["refused"])
+        tell_refused(((one["url"], one["why"]) for one in answer["refused"]), "refused")
+    if not accepted + refused:
+        raise InputError("no URL was given; name some, or --file FILE, or pipe them in, one a line")
+    click.echo(f"{accepted:,} accepted, {refused:,} refused")
+    sys.exit(1 if refused else 0)
+
+
+def _given(urls: tuple[str, ...], file: Path | None) -> Iterator[str]:
+    """URLs as people wrote them; bytes that are no UTF-8 stay visible and are refused."""
+    yield from urls
+    piped = file == Path("-") or (not urls and file is None and not sys.stdin.isatty())
+    try:
+        if piped:
+            yield from (line.decode(errors="surrogateescape") for line in sys.stdin.buffer)
+        elif file is not None:
+            with file.open("rb") as lines:
+                yield from (line.decode(errors="surrogateescape") for line in lines)
+    except OSError as error:
+        raise InputError(f"--file {file}: {error.strerror}; name a file with one URL a line") from error
+
+
+def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for url in urls:
+        if batch and (len(batch) == AT_ONCE or size + len(url) > BYTES_AT_ONCE):
+            yield batch
+            batch, size = [], 0
+        batch.append(url[:BYTES_AT_ONCE])  # far longer than a URL may be: refused, whatever follows
+        size += len(url)
+    if batch:
+        yield batch
+
+
+def _daemon(directory: Path) -> Remote:
+    from xyro.service.node.run_file import Remote
+
+    remote = Remote.find(directory)
+    if remote is None:
+        raise InputError(f"{directory}: no process works on it; start one with `xyro serve --data {directory}`")
+    return remote
+
+
+def _host_command(name: str, doc: str, short: str | None = None) -> click.Command:
+    @click.command(name, help=doc, short_help=short)
+    @click.argument("host")
+    @with_data
+    def command(host: str, data: Path | None) -> None:
+        named = _authority(host)
+        if not _daemon(directory_of(data)).post("/hosts", {"host": named, "action": name})["known"]:
+            raise InputError(f"{named}: no page of this host is known; `xyro export hosts` lists those that are")
+        click.echo(f"{named}: {name}{'d' if name.endswith('e') else 'ed'}")
+
+    return command
+
+
+def _authority(host: str) -> str:
+    """The host as the crawl books it, of a host, host:port or URL."""
+    from xyro.wire.urls import authority, canonical
+
+    scheme = "https" if host.endswith(":443") else "http"
+    return authority(canonical(host if "://" in host else f"{scheme}://{host}"))
+
+
+pause = _host_command("pause", "Start no read of HOST until it is resumed.")
+resume = _host_command("resume", "Read HOST again, after pause or block.")
+block = _host_command(
+    "block", "Take back all orders of HOST; read nothing of it until resumed.", "As pause, and take back all orders."
+)

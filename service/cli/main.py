@@ -1,0 +1,155 @@
+"""The command `xyro`: options in, one of the other files of this folder does the work.
+
+    crawl_commands.py    crawl, serve
+    daemon_commands.py      submit, pause, resume, block: to the running process
+    view_commands.py     status, top, why, export, audit: of a crawl that runs or does not
+    backup.py   backup: a whole copy, of a crawl that runs or does not
+    xml_commands.py      xml get, versions, query, diff, dtds, stats: the repository of documents, likewise
+    plan.py     plan: what a bandwidth gives, what a freshness takes
+    rank_command.py     rank: the offline reference over a crawl's links
+    command.py      lab web, demo, and the studies
+    publish_commands.py  publish, subscribe, subscriptions, unsubscribe
+    options.py  what several of them share
+
+Heavy modules are imported where they are used, so that `xyro --help` and `xyro submit` start at once. Exit codes:
+0 done; 1 done, but not all is well (a URL was refused, an invariant does not hold); 2 bad input: one line on standard
+error, nothing changed; 3 this machine failed (disk, memory, a process that hangs).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from importlib.metadata import EntryPoints, entry_points
+from typing import Any, NoReturn
+
+import click
+
+from xyro.service.cli.backup_command import backup
+from xyro.service.cli.crawl_commands import crawl, serve
+from xyro.service.cli.daemon_commands import block, pause, resume, submit
+from xyro.service.cli.plan_command import plan
+from xyro.service.cli.publish_commands import publish, subscribe, subscriptions, unsubscribe
+from xyro.service.cli.rank_command import rank
+from xyro.service.cli.view_commands import audit, export, status, top, why
+from xyro.service.cli.xml_commands import xml
+from xyro.wire.errors import InputError, XyroError
+from xyro.wire.text import printable
+
+BAD_INPUT, MACHINE = 2, 3
+FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
+"""what a disk fails with"""
+COMMANDS = (
+    crawl,
+    serve,
+    submit,
+    status,
+    top,
+    why,
+    plan,
+    export,
+    rank,
+    audit,
+    backup,
+    xml,
+    pause,
+    resume,
+    block,
+    publish,
+    subscribe,
+    subscriptions,
+    unsubscribe,
+)
+
+
+class _Main(click.Group):
+    """Every error is one line that names the place and the mend, and an exit code."""
+
+    def main(self, *args: Any, **options: Any) -> NoReturn:
+        try:
+            code = super().main(*args, **{"prog_name": "xyro", **options, "standalone_mode": False})
+            sys.exit(code if isinstance(code, int) else 0)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message())
+            sys.exit(0)
+        except click.UsageError as error:
+            command = error.ctx.command_path if error.ctx else "xyro"
+            told = error.format_message().rstrip(".")
+            mark = "" if told.endswith("?") else ";"
+            _fail(f"{told}{mark} `{command} --help` tells what is known", BAD_INPUT)
+        except click.ClickException as error:
+            _fail(error.format_message(), BAD_INPUT)
+        except InputError as error:
+            _fail(str(error), BAD_INPUT)
+        except XyroError as error:
+            _fail(str(error), MACHINE)
+        except (click.Abort, KeyboardInterrupt):
+            sys.exit(130)
+        except OSError as error:  # what knows its file has told it by now: this is standard output
+            if error.errno not in FULL:
+                raise
+            _close_output()  # nor may the flush at the exit fail
+            _fail(f"{error.filename or 'standard output'}: {error.strerror}: free or mend the disk", MACHINE)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), *(found.name for found in _installed())]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        command = super().get_command(ctx, name)
+        if command is not None:
+            return command
+        loaded = next((found.load() for found in _installed() if found.name == name), None)
+        return loaded if isinstance(loaded, click.Command) else None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # `xyro export pages | head`: it has seen enough (click would exit with 1)
+            _close_output()
+            ctx.exit(0)
+
+
+def _installed() -> EntryPoints:
+    """Commands that installed packages add: entry points of the group `xyro.commands` (`lab` is one)."""
+    return entry_points(group="xyro.commands")
+
+
+def _close_output() -> None:
+    """What is written to standard output from here on goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(text: str, code: int) -> NoReturn:
+    click.echo(f"xyro: {printable(text, 2000)}", err=True)
+    sys.exit(code)
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            click.echo(f"xyro {version('xyro')}")
+        except PackageNotFoundError:
+            click.echo("xyro, from a checkout that is not installed")
+        ctx.exit()
+
+
+@click.group(cls=_Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
+)
+def main() -> None:
+    """A continuous web crawler that knows which pages matter and which have gone stale.
+
+    Begin with `xyro lab demo`, or with `xyro crawl URL --contact YOUR-MAIL`. Every command works on the data directory
+    that --data names, by default ./xyro-data, whether or not a process is crawling there.
+    """
+
+
+for _command in COMMANDS:
+    main.add_command(_command)
+
+if __name__ == "__main__":
+    main()

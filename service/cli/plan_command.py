@@ -1,0 +1,61 @@
+"""The command `xyro plan`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from xyro.service.cli.options import as_json_too, directory_of, with_data
+
+POLICIES = ("obsolescence", "mixed", "freshness", "uniform", "proportional", "kolobov", "azar", "all")
+
+
+@click.command(short_help="What bandwidth a freshness takes, or the reverse.")
+@with_data
+@click.option("--target", type=float, help="A freshness, such as 0.9: say what bandwidth it takes.")
+@click.option("--bandwidth", help="Reads a second, or such as 4000/day: say how fresh that keeps the collection.")
+@click.option(
+    "--policy", "policies", type=click.Choice(POLICIES), multiple=True, help="Of the crawl, or these; may be repeated."
+)
+@as_json_too
+def plan(data: Path | None, as_json: bool, **asked: Any) -> None:
+    """Say what bandwidth a freshness takes, or what a bandwidth gives.
+
+    Of all refreshed pages by importance, with the change rates and bounds of the crawl, running or stopped. Without
+    --target or --bandwidth: a range of bandwidths. Reads for audits are included, those for discovery are not.
+    """
+    said = _answer(directory_of(data), **asked)
+    click.echo(json.dumps(said) if as_json else shown(said))
+
+
+def _answer(directory: Path, target: float | None, bandwidth: str | None, policies: tuple[str, ...]) -> Any:
+    from xyro.service.node.run_file import Remote
+    from xyro.service.views.forecast import Question, answer
+
+    question = Question(target, bandwidth, policies)
+    remote = Remote.find(directory)
+    if remote is not None:
+        asked = {"target": target, "bandwidth": bandwidth, "policies": ",".join(policies) or None}
+        return remote.get("/plan", **{name: value for name, value in asked.items() if value is not None})
+    from xyro.service.node.stopped import nodes_of
+
+    with nodes_of(directory) as nodes:
+        return answer(nodes, question)
+
+
+def shown(said: dict[str, Any]) -> str:
+    """For people: a line a policy and bandwidth."""
+    lines = [
+        f"{'policy':13}  {'reads/day':>12}  {'of pages':>8}  {'fresh':>6}  {'changes missed':>14}  {'given up':>8}"
+    ]
+    for row in said["rows"]:
+        reads = "not reached" if row["reads_per_day"] is None else f"{row['reads_per_day']:,.0f}"
+        share = "-" if row["share_per_day"] is None else f"{row['share_per_day']:,.1%}"
+        given_up = f"{row['never_read']:8.1%}"
+        missed = "-" if row["obsolescence"] is None else f"{row['obsolescence']:.3g}"
+        lines.append(f"{row['policy']:13}  {reads:>12}  {share:>8}  {row['freshness']:6.1%}  {missed:>14}  {given_up}")
+    lines.append(f"over {said['pages']:,} refreshed pages, each weighed by its importance")
+    return "\n".join(lines)

@@ -1,0 +1,179 @@
+"""The commands publish, subscribe, subscriptions and unsubscribe."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from xyro.service.cli.options import as_json_too, directory_of, tell_refused, with_data
+from xyro.wire.errors import InputError
+from xyro.wire.text import printable
+
+if TYPE_CHECKING:
+    from xyro.metadata.manager import Partition
+
+AT_ONCE = 10_000
+MENDS = {"out-of-scope": "out-of-scope: `xyro submit` widens the scope"}
+"""why a publication is refused -> what to do"""
+
+
+@click.command()
+@click.argument("urls", nargs=-1, metavar="URL...", required=True)
+@with_data
+@click.option("--changed", "claim", flag_value="changed", default=True, help="The pages have changed [the default].")
+@click.option("--new", "claim", flag_value="new", help="The pages are new.")
+@click.option("--every", default=None, metavar="SPAN", help="They change so often, such as 7d: taken as evidence.")
+@click.option("--deadline", default=None, metavar="SPAN", help="To be read within, such as 1h [[publish] deadline].")
+def publish(urls: tuple[str, ...], data: Path | None, claim: str, every: str | None, deadline: str | None) -> None:
+    """Tell the running daemon that pages have changed.
+
+    They are ordered at once, and whether they were read within the deadline is counted. They have to be in the crawl's
+    scope (`xyro submit` widens it). Says what was refused and why, and then exits with 1.
+    """
+    said = {key: value for key, value in (("claim", claim), ("every", every), ("deadline", deadline)) if value}
+    remote = _daemon(directory_of(data))
+    accepted = refused = 0
+    for first in range(0, len(urls), AT_ONCE):
+        answer = remote.post("/publish", {"urls": list(urls[first : first + AT_ONCE]), **said})
+        accepted += answer["accepted"]
+        refused += len(answer["refused"])
+        tell_refused(((one["url"], MENDS.get(one["why"], one["why"])) for one in answer["refused"]), "refused")
+    click.echo(f"{accepted:,} published, {refused:,} refused")
+    sys.exit(1 if refused else 0)
+
+
+@click.command(short_help="Be told at intervals what has changed.")
+@click.argument("target", metavar="URL|PATTERN")
+@click.option("--every", required=True, metavar="SPAN", help="Time between two notices: 15m, 1h, 7d.")
+@click.option("--notify", required=True, metavar="URL|COMMAND", help="POST JSON there, or run this with it on stdin.")
+@with_data
+def subscribe(target: str, every: str, notify: str, data: Path | None) -> None:
+    """Be told at intervals what has changed of a page, or of all pages of a pattern with * and ?.
+
+    Pages are read again before each notice is due. The command is run without a shell, for a minute at most. Prints the
+    number of the subscription.
+    """
+    from xyro.wire.durations import seconds
+
+    span, directory = seconds(every, "--every"), directory_of(data)
+    if (remote := _find(directory)) is not None:
+        number = remote.post("/subscriptions", {"target": target, "every": span, "notify": notify})["id"]
+    else:
+        number = _subscribe_stopped(directory, target, span, notify)
+    click.echo(number)
+
+
+@click.command()
+@with_data
+@as_json_too
+def subscriptions(data: Path | None, as_json: bool) -> None:
+    """Who is told of which pages, and when next."""
+    from xyro.wire.durations import span
+
+    directory = directory_of(data)
+    listed = remote.get("/subscriptions")["subscriptions"] if (remote := _find(directory)) else _stopped(directory)
+    if as_json:
+        click.echo(json.dumps(listed))
+        return
+    if not listed:
+        click.echo("nobody is told of anything; `xyro subscribe` begins it", err=True)
+    for one in listed:
+        failed = f" (last try: {one['error']})" if one["error"] else ""
+        click.echo(
+            f"{one['id']}  {printable(one['target'])}  every {span(one['every_s'])} to {printable(one['notify'])}: "
+            f"{one['notices']:,} told, next {one['next_notice']}{failed}"
+        )
+
+
+@click.command()
+@click.argument("number", type=click.IntRange(min=1), metavar="ID")
+@with_data
+def unsubscribe(number: int, data: Path | None) -> None:
+    """End a subscription."""
+    directory = directory_of(data)
+    if (remote := _find(directory)) is not None:
+        known = remote.post("/unsubscribe", {"id": number})["known"]
+    else:
+        known = _unsubscribe_stopped(directory, number)
+    if not known:
+        raise InputError(f"{number}: no such subscription; `xyro subscriptions` lists them")
+    click.echo(f"{number}: ended")
+
+
+# A crawl that does not run
+
+
+@contextmanager
+def _opened(directory: Path) -> Iterator[Partition]:
+    """Partition 0."""
+    from xyro.service.node.data_dir import DataDir
+
+    data = DataDir.open(directory)
+    try:
+        yield data.partitions[0]
+    finally:
+        data.close()
+
+
+def _write(partition: Partition, key: bytes, row: bytes | None) -> None:
+    """One row, in a commit group of its own."""
+    partition.begin()
+    if row is None:
+        partition.delete(key)
+    else:
+        partition.put(key, row)
+    commit = partition.seal({key: value for key, value in partition.scalars.items() if key != "commit"})
+    partition.write(commit)
+    partition.written(commit)
+
+
+def _subscribe_stopped(directory: Path, target: str, every: float, notify: str) -> int:
+    from xyro.configs.load import load
+    from xyro.metadata import keys, rows
+    from xyro.plugins.publish.publication_rows import made, stored
+    from xyro.service.node import crawl_file
+    from xyro.wire.clock import SystemClock
+
+    with _opened(directory) as partition:
+        fold_slashes = load(crawl_file.paths(directory)).crawl.fold_slashes
+        row = made(target, every, notify, SystemClock().time(), fold_slashes)
+        number = max((number for number, _ in stored(partition)), default=0) + 1
+        _write(partition, keys.SUBSCRIPTION.key(number), rows.pack(row))
+    return number
+
+
+def _unsubscribe_stopped(directory: Path, number: int) -> bool:
+    from xyro.metadata import keys
+    from xyro.plugins.publish.publication_rows import stored
+
+    with _opened(directory) as partition:
+        known = any(number == other for other, _ in stored(partition))
+        if known:
+            _write(partition, keys.SUBSCRIPTION.key(number), None)
+    return known
+
+
+def _stopped(directory: Path) -> list[dict[str, Any]]:
+    from xyro.plugins.publish.publication_rows import described, stored
+
+    with _opened(directory) as partition:
+        return [described(number, row, len(row.seen)) for number, row in stored(partition)]
+
+
+def _find(directory: Path) -> Any:
+    from xyro.service.node.run_file import Remote
+
+    return Remote.find(directory)
+
+
+def _daemon(directory: Path) -> Any:
+    remote = _find(directory)
+    if remote is None:
+        raise InputError(f"{directory}: no process works on it; start one with `xyro serve --data {directory}`")
+    return remote

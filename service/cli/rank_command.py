@@ -1,0 +1,197 @@
+"""The command `xyro rank`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from xyro.service.cli.options import as_json_too, directory_of, with_data
+from xyro.wire.errors import InputError, MachineError
+
+if TYPE_CHECKING:
+    from xyro.plugins.rank.compute import Ask, Ranked
+    from xyro.plugins.rank.rank_files import Files
+
+UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+class Size(click.ParamType[int]):
+    """A number of bytes: 512M, 2G."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        found = re.fullmatch(r"(\d{1,15})([kmgt]?)(i?b)?", value.strip().lower())
+        if found is None:
+            self.fail(f"{value!r} is not a size; write 512M or 2G", param, ctx)
+        return int(found[1]) * UNITS[found[2]]
+
+
+@click.command()
+@with_data
+@click.option(
+    "--method",
+    type=click.Choice(["opic", "pagerank", "interest", "both"]),
+    default="opic",
+    help="opic: the crawl's own importance; pagerank; interest: HTML pages that lead to XML; both in one scan [opic].",
+)
+@click.option("--damping", type=click.FloatRange(0, 1, max_open=True), help="Damping factor [that of the crawl].")
+@click.option("--focus", multiple=True, metavar="PATTERN", help="URLs that jumps go to, or that pages are to lead to.")
+@click.option("--edges", type=click.Choice(["in", "out", "both"]), default="in", help="Links that count, of pagerank.")
+@click.option(
+    "--reading",
+    type=click.Choice(["reversed", "mean"]),
+    default="reversed",
+    help="Interest as PageRank of the reversed graph, or as the mean over a page's links [reversed].",
+)
+@click.option("--weighted", is_flag=True, help="Interest in XML pages in proportion to their PageRank.")
+@click.option(
+    "--epsilon",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=1e-8,
+    help="Stop when an iteration moves less; 1e-5 and more computes in single precision [1e-8].",
+)
+@click.option("--iterations", type=click.IntRange(1, 1_000_000), default=1000, help="Iterations at most [1000].")
+@click.option("--memory", type=Size(), help="RAM for vectors, such as 512M; the rest is mapped from files [any].")
+@click.option("--workers", type=click.IntRange(0, 1024), default=0, help="Compute pagerank by N workers over the bus.")
+@click.option("--asynchronous", is_flag=True, help="Workers wait for none that is less than 16 sweeps behind.")
+@click.option("--keep", is_flag=True, help='Keep the interest for [refresh] guide = "interest".')
+@click.option("-n", "count", type=click.IntRange(1, 100_000), default=20, help="How many pages are shown [20].")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["jsonl", "csv", "parquet"]),
+    help="Write all rows so [as FILE ends, or jsonl].",
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File of all rows."
+)
+@as_json_too
+def rank(
+    data: Path | None,
+    count: int,
+    form: str | None,
+    output: Path | None,
+    keep: bool,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Rank all known pages offline, over the stored links.
+
+    Of a crawl that runs or does not, as of one commit. Says how near the importance is that the crawl computed itself.
+    """
+    from xyro.plugins.rank.compute import Ask, rank
+    from xyro.service.views.export import form_of
+
+    out = None if output == Path("-") else output
+    writing, form = form is not None or output is not None, form_of(form, out)
+    ask = Ask(**asked)
+    _check(ask, keep, writing, form, out, as_json)
+    directory = directory_of(data)
+    from xyro.plugins.rank.rank_progress import watched
+
+    with _folder(directory) as folder:
+        with watched(ask.epsilon, ask.iterations) as tell:
+            files = _read(directory, ask, folder / "crawl")
+            ranked = rank(ask, files, folder, tell)
+        if keep:
+            _keep(directory, ranked)
+        _tell(ask, ranked, count, as_json, (form, out) if writing else None)
+
+
+def _check(ask: Ask, keep: bool, writing: bool, form: str, out: Path | None, as_json: bool) -> None:
+    from xyro.service.views.export import check
+
+    if keep and ask.method not in ("interest", "both"):
+        raise InputError("--keep: of --method interest or both")
+    if keep and ask.focus and ask.method == "both":
+        raise InputError("--keep: with --focus, of --method interest")
+    if writing:
+        check(form, out)
+        if as_json and out is None:
+            raise InputError("--json: the rows go to standard output already; name a file with -o FILE")
+
+
+def _read(directory: Path, ask: Ask, folder: Path) -> Files:
+    """The crawl on files; a stopped directory is let go of again."""
+    from xyro.plugins.rank.rank_files import Files
+    from xyro.plugins.rank.rank_input import pieces, unpacked
+    from xyro.service.node.run_file import Remote
+
+    files, remote = Files(folder), Remote.find(directory)
+    if remote is not None:
+        files.take(unpacked(remote.parts("/rank", links=int(ask.links))))
+        return files
+    from xyro.service.node.stopped import nodes_of
+    from xyro.service.views.views import Views
+
+    with nodes_of(directory) as nodes, Views(nodes) as views:
+        files.take(unpacked(pieces(views, ask.links)))
+    return files
+
+
+@contextlib.contextmanager
+def _folder(directory: Path) -> Iterator[Path]:
+    """A folder for work files in the data directory, removed at the end, as those are that a killed process left."""
+    if not directory.is_dir():
+        raise InputError(f"{directory}: no such data directory; `xyro crawl URL --data {directory}` makes one")
+    from xyro.service.node.run_file import alive
+
+    for left in directory.glob(".rank-*"):
+        owner = left.name.split("-")[1]
+        if owner.isdigit() and not alive(int(owner)):
+            shutil.rmtree(left, ignore_errors=True)
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f".rank-{os.getpid()}-", dir=directory))
+    except OSError as error:
+        raise MachineError(f"{directory}: {error.strerror}: work files must be written there") from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _keep(directory: Path, ranked: Ranked) -> None:
+    """The interest of each partition beside its store, at the weight of the crawl's importance."""
+    import numpy as np
+
+    from xyro.frontier.guide import values_of, write
+    from xyro.wire.messages import Kind
+
+    files = ranked.files
+    html = np.asarray(files.kind == Kind.HTML)
+    interest = ranked.rank if ranked.interest is None else ranked.interest
+    kept = values_of(interest, np.asarray(files.importance) * files.head["mean"], html)
+    for number, entries in enumerate(files.numbers):
+        own, values = files.own[number], np.full(entries.size, np.nan, np.float32)
+        mine = (entries >= own.start) & (entries < own.stop)
+        values[mine] = kept[entries[mine]]
+        write(directory / f"p{number:04d}", number, values)
+
+
+def _tell(ask: Ask, ranked: Ranked, count: int, as_json: bool, file: tuple[str, Path | None] | None) -> None:
+    from xyro.plugins.rank.rank_report import rows, sentences, summary, table
+    from xyro.service.views.export import write_rows
+
+    said = summary(ask, ranked)
+    if file is not None:
+        write_rows("rank", rows(ranked), *file)
+    if as_json:
+        steps = [step.residual for step in ranked.steps]
+        click.echo(json.dumps({**said, "residuals": steps, "top": list(rows(ranked, count))}))
+        return
+    if file is None:
+        click.echo(table(list(rows(ranked, count))))
+    for sentence in sentences(said):
+        click.echo(sentence, err=True)

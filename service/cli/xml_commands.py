@@ -1,0 +1,245 @@
+"""The commands over stored XML documents: `xyro xml get`, `versions`, `query`, `diff`, `dtds`, `stats`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from xyro.service.cli.options import as_json_too, directory_of, with_data
+from xyro.wire.errors import InputError, MachineError
+from xyro.wire.text import counted, printable
+
+if TYPE_CHECKING:
+    from xyro.plugins.warehouse.version_diff import Version
+    from xyro.service.node.run_file import Remote
+    from xyro.service.views.views import Views
+
+WIDE = 2_000
+"""most characters of a line for people"""
+
+
+@click.group(short_help="The XML documents that were read, every version.")
+def xml() -> None:
+    """The repository of XML documents: every version that was read, and what they say."""
+
+
+@contextlib.contextmanager
+def _source(data: Path | None) -> Iterator[Remote | Views]:
+    """The running process, or the stopped crawl."""
+    from xyro.service.node.run_file import Remote
+
+    directory = directory_of(data)
+    remote = Remote.find(directory)
+    if remote is not None:
+        yield remote
+        return
+    from xyro.service.node.stopped import nodes_of
+    from xyro.service.views.views import Views
+
+    with nodes_of(directory) as nodes, Views(nodes) as views:
+        yield views
+
+
+def _version(source: Remote | Views, what: str, version: int | None, at: str) -> Version:
+    from xyro.plugins.warehouse.documents_view import body
+    from xyro.plugins.warehouse.version_diff import Version
+    from xyro.service.node.run_file import Remote
+
+    named = "" if version is None else str(version)
+    if isinstance(source, Remote):
+        found, told = source.body("/xml/body", what=what, version=named, at=at)
+        return Version(int(told["Version"]), int(told["Elements"]), told["Charset"], found)
+    number, row, found = body(source, what, named, at)
+    return Version(number, row.elements, row.charset, found)
+
+
+_what = click.argument("what", metavar="URL|ID")
+
+
+@xml.command()
+@_what
+@with_data
+@click.option("--version", type=click.IntRange(1), default=None, help="This version [the latest].")
+@click.option(
+    "--at", default="", metavar="TIME", help="The version that held then: 2026-11-22, or 2026-11-22T10:30:00Z."
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File [stdout].")
+def get(what: str, data: Path | None, version: int | None, at: str, output: Path | None) -> None:
+    """Write a document as it was read, byte for byte."""
+    from xyro.service.views.export import write_bytes
+
+    with _source(data) as source:
+        found = _version(source, what, version, at)
+    write_bytes(found.body, None if output == Path("-") else output)
+
+
+@xml.command()
+@_what
+@with_data
+@as_json_too
+def versions(what: str, data: Path | None, as_json: bool) -> None:
+    """List the versions of a document that are kept, oldest first."""
+    from xyro.plugins.warehouse.documents_view import versions as look
+    from xyro.service.node.run_file import Remote
+
+    with _source(data) as source:
+        told = source.get("/xml/versions", what=what) if isinstance(source, Remote) else look(source, what)
+    if as_json:
+        click.echo(json.dumps(told))
+        return
+    click.echo(f"{'version':>7}  {'read at':20}  {'until':20}  {'bytes':>11}  {'changed':>9}  {'verdict':11}  digest")
+    for row in told:
+        changed = "-" if row["changed"] is None else f"{row['changed']:,}"
+        click.echo(
+            f"{row['version']:7d}  {row['read_at'] or '-':20}  {row['until'] or 'now':20}  {row['size']:11,}  "
+            f"{changed:>9}  {row['verdict']:11}  {row['digest']}"
+        )
+
+
+@xml.command()
+@click.argument("xpath")
+@with_data
+@click.option("--host", default="", metavar="HOST", help="Documents of this host[:port] only.")
+@click.option("--root", default="", metavar="TAG", help="With this root: name, {namespace}name, or prefix:name.")
+@click.option("--namespace", multiple=True, metavar="P=URI", help="A prefix for XPATH and --root; may be repeated.")
+@click.option("--by", type=click.Choice(["importance", "url", "date"]), default="importance",
+              help="Which documents come first [importance].")  # fmt: skip
+@click.option("-n", "count", type=click.IntRange(1), default=None, help="At most so many matches [all].")
+@click.option("--seconds", type=click.FloatRange(0.01, 600), default=2.0, help="CPU that one document may take [2].")
+@as_json_too
+def query(
+    xpath: str,
+    data: Path | None,
+    host: str,
+    root: str,
+    namespace: tuple[str, ...],
+    by: str,
+    count: int | None,
+    seconds: float,
+    as_json: bool,
+) -> None:
+    """Evaluate XPATH over the latest version of every stored document.
+
+    Prints a line for each match as it is found: URL and match, tab-separated, or a JSON object. XPath 1.0 without
+    extension functions; documents that take too long or too much memory are left out, which is told at the end, and
+    then the exit code is 1.
+    """
+    from xyro.plugins.warehouse.xpath_query import Query, namespaces_of, root_of
+
+    prefixes = namespaces_of(namespace)
+    asked = Query(xpath, prefixes, seconds)
+    with _source(data) as source:
+        documents = _bodies(source, host, root_of(root, prefixes), by)
+        with contextlib.closing(asked.matches(documents)) as matches:
+            for row in islice(matches, count):
+                click.echo(json.dumps(row) if as_json else f"{row['url']}\t{printable(row['match'], WIDE)}")
+    if not asked.asked:
+        among = " with this --host and --root" if host or root else ""
+        click.echo(f"no document{among} is stored; `xyro xml stats` tells what is", err=True)
+    for why, times in asked.skipped.items():
+        click.echo(f"{times:,} of {asked.asked:,} documents: {printable(why, 500)}", err=True)
+    sys.exit(1 if asked.skipped else 0)
+
+
+def _bodies(source: Remote | Views, host: str, root: str, by: str) -> Iterator[dict[str, Any]]:
+    from xyro.plugins.warehouse.documents_view import bodies, chosen
+    from xyro.service.node.run_file import Remote
+
+    if not isinstance(source, Remote):
+        yield from bodies(source.nodes, chosen(source, host, root, by))
+        return
+    parts = [row["pages"] for row in source.lines("/xml/chosen", host=host, root=root, by=by)]
+    for part in parts:
+        while part:
+            said = source.post("/xml/bodies", {"pages": part})
+            yield from said["documents"]
+            part = part[said["taken"] :]
+
+
+@xml.command()
+@_what
+@with_data
+@click.option("--from", "old", type=click.IntRange(1), default=None, help="Version [the one before --to].")
+@click.option("--to", "new", type=click.IntRange(1), default=None, help="Version [the latest].")
+@as_json_too
+def diff(what: str, data: Path | None, old: int | None, new: int | None, as_json: bool) -> None:
+    """Tell what changed between two versions, as edits of the tree.
+
+    Of documents too large for that, a difference of their lines (tags) is told instead.
+    """
+    from xyro.plugins.warehouse.version_diff import difference
+
+    with _source(data) as source:
+        after = _version(source, what, new, "")
+        if old is None and after.number == 1:
+            raise InputError(f"{what}: version 1 is the only one before --to; there is nothing to compare it with")
+        before = _version(source, what, after.number - 1 if old is None else old, "")
+    told = difference(before, after)
+    if as_json:
+        click.echo(json.dumps(told))
+        return
+    if told["why"]:
+        click.echo(
+            f"{'lines' if told['method'] == 'text' else 'not'} compared: {printable(told['why'], 500)}", err=True
+        )
+    for line in told["lines"]:
+        click.echo(printable(line, WIDE))
+    if told["cut"]:
+        click.echo(f"only the first {len(told['lines']):,} are told", err=True)
+
+
+@xml.command(short_help="List DTDs and schemas, and who uses them.")
+@with_data
+@click.option("-n", "most", type=click.IntRange(0), default=10, help="Documents that are named of each; 0 = all [10].")
+@as_json_too
+def dtds(data: Path | None, most: int, as_json: bool) -> None:
+    """List DTDs and schemas with the documents that use them, most used first."""
+    from xyro.plugins.warehouse.documents_view import dtds as look
+    from xyro.service.node.run_file import Remote
+
+    with _source(data) as source:
+        rows = source.lines("/xml/dtds", most=most) if isinstance(source, Remote) else look(source, most)
+        for row in rows:
+            if as_json:
+                click.echo(json.dumps(row))
+                continue
+            stored = (
+                f"{counted(row['versions'], 'version')}, {row['size']:,} bytes"
+                if row["id"] is not None
+                else "not stored"
+            )
+            click.echo(f"{row['documents']:8,}  {printable(row['url'], WIDE)}  ({stored})")
+            for user in row["used_by"]:
+                click.echo(f"          {user}")
+
+
+@xml.command(short_help="Sizes, tags, depth, DTDs, changes of what was found.")
+@with_data
+@click.option(
+    "--plot", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Draw it: FILE.png, .svg, .pdf."
+)
+@as_json_too
+def stats(data: Path | None, plot: Path | None, as_json: bool) -> None:
+    """Statistics of the XML found: against HTML, sizes, tags, depth, DTDs, how often and how much it changes."""
+    from xyro.plugins.warehouse.plot import check, draw
+    from xyro.plugins.warehouse.warehouse_stats import stats as look
+    from xyro.plugins.warehouse.warehouse_stats import told
+    from xyro.service.node.run_file import Remote
+
+    if plot is not None:
+        check(plot)
+    with _source(data) as source:
+        found = source.get("/xml/stats") if isinstance(source, Remote) else look(source)
+    click.echo(json.dumps(found) if as_json else told(found))
+    if plot is not None:
+        try:
+            draw(found, plot)
+        except OSError as error:
+            raise MachineError(f"--plot {plot}: {error.strerror or error}: free or mend the disk") from error

@@ -1,0 +1,2 @@
+"""One process: partition loops, the pool's feed, the load loop, life cycle, data directory, and the reference
+wiring."""

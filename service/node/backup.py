@@ -1,0 +1,158 @@
+"""`xyro backup`: a whole copy of a data directory as it is at one commit boundary, while the crawl goes on.
+
+At the boundary, which lasts microseconds, each partition's store is pinned (a LevelDB snapshot) and its immutable files
+are opened: what is deleted afterwards can still be read. The rest is done by a thread: rows go from the pinned stores
+into fresh ones in their order, with LevelDB's checksums verified, so a damaged block fails the backup instead of being
+copied; files that cannot change any more are linked where the target is on the same disk, else copied.
+
+The target is made under a temporary name, synced and renamed: where it exists, it is whole. It is a data directory like
+any other, to audit, export, or go on crawling with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from xyro.metadata.manager import Partition
+from xyro.metadata.store import Reader, Store, create_directory
+from xyro.service.node import crawl_file
+from xyro.service.node.data_dir import DataDir
+from xyro.service.node.single import Single
+from xyro.wire.clock import SystemClock
+from xyro.wire.errors import InputError, MachineError
+
+BATCH = 1 << 20
+"""bytes of rows in one write"""
+_UNFINISHED = (".tmp", ".new")
+
+
+@dataclass(slots=True)
+class Pinned:
+    """A partition at a boundary: `files` by the name they will have, and the rows of its store."""
+
+    name: str
+    files: dict[str, BinaryIO]
+    rows: Reader
+
+    @classmethod
+    def of(cls, partition: Partition) -> Pinned:
+        """At a commit boundary. Close it."""
+        return cls(partition.directory.name, dict(_opened(partition.directory)), partition.store.snapshot())
+
+    def close(self) -> None:
+        self.rows.close()
+        for file in self.files.values():
+            file.close()
+
+
+def _opened(directory: Path) -> Iterator[tuple[str, BinaryIO]]:
+    """The finished files right in a directory: snapshots of the columns, ranks that were kept."""
+    for path in sorted(directory.iterdir()):
+        if path.is_file() and not path.name.startswith(".") and path.suffix not in _UNFINISHED:
+            with contextlib.suppress(FileNotFoundError):  # replaced meanwhile, by a newer one that is there too
+                yield path.name, path.open("rb")
+
+
+def _refuse_inside(source: Path, target: Path) -> None:
+    if target.resolve().is_relative_to(source.resolve()):
+        raise InputError(f"{target}: lies in the data directory itself; name a place outside {source}")
+
+
+def stopped(source: Path, target: Path) -> dict[str, Any]:
+    """Of a directory that no process works on. InputError: there is none, it is in use, or the target exists."""
+    _refuse_inside(source, target)
+    data = DataDir.open(source)
+    try:
+        pinned = [Pinned.of(partition) for partition in data.partitions]
+        return _write(source, target, pinned, threading.Event())
+    finally:
+        data.close()
+
+
+async def running(single: Single, target: Path) -> dict[str, Any]:
+    """Of a crawl at work. The same errors; cancelled, it leaves nothing behind."""
+    source = single.data.path
+    _refuse_inside(source, target)
+    async with single.boundary():
+        pinned = [Pinned.of(partition) for partition in single.data.partitions]
+    stop = threading.Event()
+    work = asyncio.ensure_future(asyncio.to_thread(_write, source, target, pinned, stop))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        stop.set()
+        await asyncio.gather(work, return_exceptions=True)
+        raise
+
+
+def _write(source: Path, target: Path, pinned: Sequence[Pinned], stop: threading.Event) -> dict[str, Any]:
+    """The target, whole or not at all; what was done. Closes what was pinned."""
+    clock = SystemClock()
+    began, size = clock.monotonic(), 0
+
+    def fill(fresh: Path) -> None:
+        nonlocal size
+        for path in crawl_file.paths(source):
+            shutil.copy(path, fresh / path.name)
+        for one in pinned:
+            size += _fill(fresh / one.name, one, stop)
+
+    try:
+        create_directory(target, fill)
+    finally:
+        for one in pinned:
+            one.close()
+    return {
+        "to": str(target.absolute()),
+        "partitions": len(pinned),
+        "bytes": size,
+        "seconds": round(clock.monotonic() - began, 3),
+    }
+
+
+def _fill(directory: Path, one: Pinned, stop: threading.Event) -> int:
+    """Bytes of rows and files."""
+    directory.mkdir()
+    size = sum(_link(file, directory / name) for name, file in one.files.items())
+    store = Store.open(directory / "store", create=True)
+    try:
+        return size + _copy(one.rows, store, stop)
+    finally:
+        store.close()
+
+
+def _link(file: BinaryIO, target: Path) -> int:
+    """The very file under another name; its content, where it is replaced or the target is on another disk."""
+    own = os.fstat(file.fileno())
+    with contextlib.suppress(OSError):
+        os.link(file.name, target)
+        if os.path.samestat(own, target.stat()):
+            return own.st_size
+        target.unlink()
+    with target.open("xb") as copy:
+        shutil.copyfileobj(file, copy, BATCH)
+    return own.st_size
+
+
+def _copy(rows: Reader, store: Store, stop: threading.Event) -> int:
+    """All rows, in batches; their bytes."""
+    size = 0
+    batch = store.batch()
+    for key, value in rows.scan(b""):
+        batch.put(key, value)
+        size += len(key) + len(value)
+        if batch.size >= BATCH:
+            if stop.is_set():
+                raise MachineError("the backup was given up: the process stops")
+            store.write(batch)
+            batch = store.batch()
+    store.write(batch)
+    return size

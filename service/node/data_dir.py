@@ -1,0 +1,80 @@
+"""The data directory: DIR/p000, p001 ... (one partition each) and, while a process works on it, DIR/run.
+
+Made under a temporary name, synced and renamed: where it exists, resuming, audit and export work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from xyro.metadata.manager import Partition, create, new_seed
+from xyro.metadata.store import create_directory
+from xyro.wire.errors import InputError
+
+
+class DataDir:
+    """Open partitions of one crawl, all locked by this process."""
+
+    def __init__(self, path: Path, partitions: Sequence[Partition], created: bool) -> None:
+        self.path = path
+        self.partitions = list(partitions)
+        self.created = created
+
+    @classmethod
+    def open(cls, path: Path, *, partitions: int | None = None, make: bool = False, bits: int = 64) -> DataDir:
+        """Open a crawl; `make`: create it if it does not exist, with `partitions` partitions (default 1).
+
+        InputError: it does not exist, is no crawl, is in use, or has another number of partitions.
+        """
+        created = False
+        if _is_free(path):
+            if not make:
+                raise InputError(f"{path}: no such data directory; `xyro crawl URL --data {path}` makes one")
+            create_directory(path, lambda fresh: _fill(fresh, partitions or 1))
+            created = True
+        folders = sorted(path.glob("p[0-9][0-9][0-9][0-9]"))
+        if not folders:
+            raise InputError(f"{path}: not a data directory of Xyro (no p0000 in it); name another one with --data")
+        if partitions is not None and partitions != len(folders):
+            raise InputError(
+                f"{path}: has {len(folders)} partitions, not {partitions}: they are fixed when a crawl is created; "
+                f"leave --partitions out, or name another directory with --data"
+            )
+        return cls(path, _open(folders, bits), created)
+
+    def close(self) -> None:
+        """Close what is still open."""
+        for partition in self.partitions:
+            partition.close()
+
+
+def _is_free(path: Path) -> bool:
+    """Nothing is there, or an empty directory."""
+    try:
+        return not path.exists() or (path.is_dir() and not any(path.iterdir()))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); name another directory with --data") from None
+
+
+def _fill(path: Path, partitions: int) -> None:
+    seed = new_seed()
+    for number in range(partitions):
+        create(path / f"p{number:04d}", number, partitions, seed, {})
+
+
+def _open(folders: Sequence[Path], bits: int) -> list[Partition]:
+    opened: list[Partition] = []
+    try:
+        opened.extend(Partition.open(folder, bits=bits) for folder in folders)
+        found = [partition.number for partition in opened]
+        if found != list(range(opened[0].facts["partitions"])):
+            raise InputError(
+                f"{folders[0].parent}: {len(opened)} of {opened[0].facts['partitions']} partitions are there; "
+                "put the missing ones back"
+            )
+    except BaseException:
+        for partition in opened:
+            partition.close()
+        raise
+    return opened

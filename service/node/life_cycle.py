@@ -1,0 +1,297 @@
+"""From start to stop of a crawling process: `crawl` in the foreground and `serve`.
+
+start: settings, guard, interface's socket, data directory (locked), nodes, DIR/run       serve: to the end or a signal
+stop:  no new reads, those under way end, everything is committed, snapshot, DIR/run removed
+
+Whatever can be refused is refused before the data directory is made. SIGINT, SIGTERM and SIGHUP stop in order, and the
+process ends with its closing report and 0: that was no failure. (A daemon without a terminal reads its settings again
+on SIGHUP: reload.py.) A second signal ends it at once with 128 + its number;
+what was committed stays, and the journal brings it back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from xyro.configs.schema import Settings
+from xyro.guard import Guard
+from xyro.plugins.publish import listener as publish
+from xyro.plugins.publish.websub import callback_of
+from xyro.service.api.http_api import Api, listen
+from xyro.service.node import crawl_file, garbage, open_files, run_file
+from xyro.service.node.data_dir import DataDir
+from xyro.service.node.guard_factory import check_contact, guard_of
+from xyro.service.node.progress import show
+from xyro.service.node.reload import reload
+from xyro.service.node.seeds import why_refused
+from xyro.service.node.single import Bounds, Single
+from xyro.service.views.summary import states
+from xyro.wire.errors import InputError
+from xyro.wire.text import counted
+from xyro.wire.urls import canonical
+
+SHOW_CURSOR = "\x1b[?25h"
+_log = logging.getLogger("xyro")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What `crawl` or `serve` was asked for."""
+
+    data: Path
+    settings: Settings
+    bounds: Bounds
+    seeds: tuple[str, ...] = ()
+    partitions: int | None = None
+    again: Callable[[], Settings] | None = None
+    """a daemon: reads its settings anew, on SIGHUP"""
+
+
+@dataclass(slots=True)
+class Ended:
+    """How it went. `refused`: seeds that are not read, and why."""
+
+    report: dict[str, Any] = field(default_factory=dict)
+    """the object that `crawl --json` prints"""
+    best: list[dict[str, Any]] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+
+
+def run(job: Job) -> Ended:
+    """Until the crawl ends or somebody stops it. InputError: nothing was changed; MachineError: the disk failed."""
+    import uvloop
+
+    settings = job.settings
+    if not job.data.exists() and not job.seeds and not job.bounds.forever:
+        raise InputError(f"{job.data}: nothing to resume there; give a seed URL to begin a crawl")
+    seeds = list(dict.fromkeys(canonical(seed, fold_slashes=settings.crawl.fold_slashes) for seed in job.seeds))
+    guard = guard_of(settings.fetch)
+    check_contact(settings.fetch, guard)
+    if remote := run_file.Remote.find(job.data):
+        raise InputError(
+            f"{job.data}: in use by process {remote.pid}; `xyro submit URL --data {job.data}` hands it URLs, "
+            f"`xyro status --data {job.data}` shows it, and it ends by Ctrl-C or `kill {remote.pid}`"
+        )
+    open_files.make_room(settings, job.partitions or settings.crawl.partitions)
+    with contextlib.ExitStack() as stack:
+        signals = stack.enter_context(_Signals(job.again is not None and not _has_terminal()).installed())
+        listening = stack.enter_context(listen(settings.api.host, settings.api.port))
+        public = _public(settings)
+        if public is not None:
+            stack.enter_context(public)
+        data = _open(job, make=bool(seeds) or job.bounds.forever)
+        stack.callback(data.close)
+        crawl_file.remember(job.data, settings)
+        garbage.tune()
+        return uvloop.run(_Life(job, seeds, signals, public).run(data, guard, listening))
+
+
+def _public(settings: Settings) -> socket.socket | None:
+    """The socket of [publish] listen, None where it is off. InputError: websub without what it needs."""
+    if settings.publish.websub:
+        callback_of(settings.publish.callback)
+        if not settings.publish.listen:
+            raise InputError("[publish] websub needs listen: where hubs reach this machine")
+    return publish.listen(settings.publish.listen)
+
+
+def _open(job: Job, make: bool) -> DataDir:
+    """The data directory. Another --partitions on a resume is refused, and so is another setting of that name."""
+    wanted = job.partitions or (job.settings.crawl.partitions if job.settings.crawl.partitions > 1 else None)
+    return DataDir.open(job.data, partitions=wanted, make=make)
+
+
+class _Life:
+    """One run."""
+
+    def __init__(self, job: Job, seeds: list[str], signals: _Signals, public: socket.socket | None = None) -> None:
+        self.job = job
+        self.seeds = seeds
+        self.signals = signals
+        self.public = public
+        """where sites publish"""
+        self.stop = asyncio.Event()
+
+    async def run(self, data: DataDir, guard: Guard, listening: socket.socket) -> Ended:
+        """From start to stop, whatever happens in between."""
+        loop = asyncio.get_running_loop()
+        self.signals.attach(loop, self._stopped)
+        host, port = listening.getsockname()[:2]
+        guard.deny(host, port)
+        single = Single(data, self.job.settings, guard, self.job.bounds)
+        if self.job.again is not None:
+            self.signals.attach_again(loop, partial(reload, single, self.job.again))
+        api = Api(single, token := secrets.token_urlsafe(24))
+        listener = self._listener(single, guard)
+        ended = Ended()
+        reason = "failed"
+        try:
+            single.start()
+            await api.start(listening)
+            if listener is not None and self.public is not None:
+                await listener.start(self.public)
+            run_file.write(self.job.data, host, port, token)
+            self._greet(single, data.created, host, port)
+            await self._submit(single, ended)
+            reason = await self._serve(single)
+        finally:
+            run_file.remove(self.job.data)
+            await api.close()
+            if listener is not None:
+                await listener.close()
+            await single.stop()
+        single.check_writes()
+        ended.report, ended.best = closing_report(single, reason), single.best
+        return ended
+
+    def _listener(self, single: Single, guard: Guard) -> publish.Listener | None:
+        """For sites and hubs, if they may tell us something. Our own fetchers never read it."""
+        if self.public is None:
+            return None
+        host, port = self.public.getsockname()[:2]
+        guard.deny(host, port)
+        return publish.Listener(single, single.publishing, single.websub)
+
+    def _greet(self, single: Single, created: bool, host: str, port: int) -> None:
+        so_far = f"{counted(single.known, 'page')} known, {counted(single.reads_total, 'read')}"
+        what = "a new crawl" if created else f"resuming: {so_far}"
+        _log.info("%s: %s; listening at %s:%d", self.job.data, what, host, port)
+
+    async def _submit(self, single: Single, ended: Ended) -> None:
+        """Hand the seeds over; those that are not to be read are recorded too, and told."""
+        if not self.seeds:
+            return
+        await single.sow(self.seeds)
+        for url in self.seeds:
+            if reason := why_refused(url, single.scope) or single.scope.why_out(url, 0):
+                ended.refused.append((url, reason))
+
+    async def _serve(self, single: Single) -> str:
+        """Until the crawl ends or somebody stops it; the reason."""
+        shown = asyncio.create_task(show(single))
+        ended = asyncio.create_task(single.finished())
+        stopped = asyncio.create_task(self.stop.wait())
+        try:
+            await asyncio.wait([ended, stopped], return_when=asyncio.FIRST_COMPLETED)
+            if not ended.done():
+                return "stopped"
+            if ended.result() == "complete":
+                await self._settle(single, stopped)
+            return ended.result()
+        finally:
+            for task in (shown, ended, stopped):
+                task.cancel()
+            await asyncio.gather(shown, ended, stopped, return_exceptions=True)
+
+    async def _settle(self, single: Single, stopped: asyncio.Task[Any]) -> None:
+        """Importance of a crawl that is complete; of a million pages it takes minutes, so a signal ends that, too."""
+        settling = asyncio.create_task(single.settle())
+        try:
+            await asyncio.wait([settling, stopped], return_when=asyncio.FIRST_COMPLETED)
+            if settling.done():
+                settling.result()
+        finally:
+            settling.cancel()
+            await asyncio.gather(settling, return_exceptions=True)
+
+    def _stopped(self) -> None:
+        if not self.stop.is_set():
+            _log.warning("stopping: reads under way are finished and committed; a second signal stops at once")
+        self.stop.set()
+
+
+class _Signals:
+    """The first signal asks for an orderly stop, also one that comes during start; the second ends the process.
+
+    By handlers of `signal`, not of the loop: those would wait for the loop's turn, and a second signal must not.
+    """
+
+    def __init__(self, again: bool = False) -> None:
+        """again: SIGHUP asks for the settings to be read again instead."""
+        self.again = again
+        self._count = 0
+        self._tell: tuple[asyncio.AbstractEventLoop, Any] | None = None
+        self._reload: tuple[asyncio.AbstractEventLoop, Any] | None = None
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[_Signals]:
+        """While the block lasts. A SIGHUP that would end us, and that the caller had ignored (nohup), stays ignored."""
+        chosen = [signal.SIGINT, signal.SIGTERM]
+        if self.again or signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            chosen.append(signal.SIGHUP)
+        before = {number: signal.signal(number, self._came) for number in chosen}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def attach(self, loop: asyncio.AbstractEventLoop, tell: Any) -> None:
+        """From now on `tell` is called, on the loop."""
+        self._tell = loop, tell
+        if self._count:
+            tell()
+
+    def attach_again(self, loop: asyncio.AbstractEventLoop, reload: Any) -> None:
+        """From now on SIGHUP calls `reload`, on the loop; one that came before found the settings fresh anyway."""
+        self._reload = loop, reload
+
+    def _came(self, number: int, _: object) -> None:
+        if number == signal.SIGHUP and self.again:
+            if self._reload is not None:
+                loop, reload = self._reload
+                loop.call_soon_threadsafe(reload)
+            return
+        self._count += 1
+        if self._count > 1:
+            if sys.stderr.isatty():
+                os.write(2, SHOW_CURSOR.encode())  # the live line may have hidden it
+            os._exit(128 + number)
+        if self._tell is not None:
+            loop, tell = self._tell
+            loop.call_soon_threadsafe(tell)
+
+
+def _has_terminal() -> bool:
+    """Is there a terminal whose end SIGHUP would tell?"""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+def closing_report(single: Single, reason: str) -> dict[str, Any]:
+    """The object that `crawl --json` prints. `reads_total` counts from the crawl's beginning, the rest this run."""
+    return {
+        "pages_read": single.reads,
+        "pages_known": single.known,
+        "out_of_scope": states(single.nodes)["out-of-scope"],
+        "errors": dict(sorted(single.errors.items())),
+        "seconds": round(single.clock.monotonic() - single.started, 3),
+        "bytes": single.pool.counters.bytes,
+        "reads_total": single.reads_total,
+        "ended": reason,
+    }
+
+
+def sentence(report: dict[str, Any]) -> str:
+    """The closing report for people."""
+    errors = ", ".join(f"{kind} {count:,}" for kind, count in report["errors"].items()) or "none"
+    return (
+        f"{counted(report['pages_read'], 'page')} read, {report['pages_known']:,} known, "
+        f"{report['bytes'] / 1e6:.1f} MB in {report['seconds']:.1f} s ({report['ended']}). Errors: {errors}."
+        + (f" Out of scope: {report['out_of_scope']:,}." if report["out_of_scope"] else "")
+    )

@@ -1,0 +1,200 @@
+"""The load node: bodies to the loader, its reports to the page nodes, and word of parts that cannot be had.
+
+Small bodies are parsed where they arrive (a millisecond), big ones in a thread of their own, so that a sitemap of
+50,000 URLs does not stop the event loop; and so is what may name a grammar: a hostile one takes 0.4 s. Either way one
+at a time and in order: the loader is not made for two threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from xyro.loader.intake import Intake, Resumed
+from xyro.service.node.partition_loop import inbox
+from xyro.wire.bus import Bus
+from xyro.wire.clock import Clock
+from xyro.wire.messages import Document, LoadReport, LoadState, PageReport, XmlPage
+
+BIG = 200_000
+"""bytes of a body from which on it is parsed in the thread: about 10 ms"""
+CROWDED = 2_000
+"""reports that wait for a page node while documents whose parts came are held back: their bodies go along, packed"""
+FULL = 64 << 20
+"""bytes of bodies that wait to be parsed, from which on nothing more is read: the network can bring XML faster than one
+thread parses it, and a packed body is 200 times what it cost its server"""
+PAUSE = 0.02
+"""seconds until a crowded page node is looked at again"""
+Told = LoadReport | Document | XmlPage
+Job = Callable[[], list[Told]]
+Then = Callable[[], None]
+
+
+def _nothing() -> None:
+    """No PageReport waits behind this job."""
+
+
+class LoadNode:
+    """`signature_of(page)`: signature of the page's last body; `is_named(page)`: robots.txt names it as a sitemap."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        clock: Clock,
+        intake: Intake,
+        signature_of: Callable[[int], bytes],
+        is_named: Callable[[int], bool],
+        stored: Callable[[PageReport], XmlPage | None] = lambda report: None,
+        eased: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`stored(report)`: the body of a document that did not change, where it is to be validated again.
+
+        `eased`: told whenever there is less to parse."""
+        self.bus = bus
+        self.clock = clock
+        self.intake = intake
+        self._signature_of = signature_of
+        self._is_named = is_named
+        self._stored = stored
+        self._eased = eased
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="loader")
+        self._queue: deque[tuple[Job, Then, int]] = deque()
+        """the first is being parsed"""
+        self.held = 0
+        """bytes of bodies that wait to be parsed or are being parsed"""
+        self.failed: Exception | None = None
+        """what parsing in the thread failed of: our mistake, for nothing that the web sends raises"""
+        self._task: asyncio.Task[None] | None = None
+        self._going = False
+        """`_go_on` is due"""
+        self._closed = False
+        self._topics: set[str] = set()
+        """of page nodes that were told something"""
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing is being parsed, and nothing waits but for parts."""
+        return not self._queue and self._task is None and not self.intake.ready
+
+    @property
+    def queued(self) -> int:
+        """Jobs that are not done: reports that nobody has seen yet are among them."""
+        return len(self._queue)
+
+    def is_known(self, report: PageReport) -> bool:
+        """The very body was loaded before and nobody waits for it: the stored links stand."""
+        return (
+            bool(report.signature)
+            and report.signature == self._signature_of(report.page)
+            and not self.intake.wants(report.url)
+        )
+
+    def again(self, report: PageReport) -> XmlPage | None:
+        """The page did not change, but what it is judged by did: its stored body."""
+        unchanged = not report.error and (report.status == 304 or (report.loading and self.is_known(report)))
+        return self._stored(report) if unchanged else None
+
+    def take(self, page: XmlPage, then: Then = _nothing) -> None:
+        """Load one body, then call `then`. The body goes along where its load has to wait, for Status-Data."""
+
+        def job() -> list[Told]:
+            told = self.intake.take(page, self.clock.time(), named=self._is_named(page.page))
+            waits = any(
+                isinstance(one, LoadReport) and one.page == page.page and one.state is LoadState.WAITING for one in told
+            )
+            return [page, *told] if waits else [*told]
+
+        size = len(page.body)
+        self._do(job, then, size, slow=size <= BIG and self.intake.may_take_long(page))
+
+    def settled(self, report: PageReport, then: Then = _nothing) -> None:
+        """An order ended without a body for the loader, then `then`: perhaps a document waited for it."""
+
+        def job() -> list[Told]:
+            if not self.intake.wants(report.url) or (report.error and not report.final):
+                return []
+            if report.location:
+                return [*self.intake.moved(report.url, report.location, self.clock.time())]
+            if report.status == 304:
+                return [*self.intake.unchanged(report.url, self.clock.time())]
+            return [*self.intake.missing(report.url, self.clock.time())]
+
+        if self.intake.wants(report.url):  # else it need not wait for what is being parsed
+            self._do(job, then, slow=self.intake.has_to_read(report.url))
+        else:
+            then()
+
+    def missing(self, url: str) -> None:
+        """The part `url` will not be read: a person has blocked its host."""
+        slow = self.intake.has_to_read(url)
+        self._do(lambda: [*self.intake.missing(url, self.clock.time())], _nothing, slow=slow)
+
+    def resume(self, waits: Sequence[Resumed]) -> None:
+        """What waited when the process before ended."""
+        if waits:
+            self._do(lambda: [*self.intake.resume(waits, self.clock.time())], _nothing)
+
+    def expire(self) -> None:
+        """Nothing waits for ever."""
+        if self.intake.waiting:
+            self._do(lambda: [*self.intake.expire(self.clock.time())], _nothing, slow=True)
+
+    def _go_on(self) -> None:
+        """Documents whose parts came: some at a time, and no faster than the page nodes take them."""
+        loop = asyncio.get_running_loop()
+        if self._closed:
+            return
+        if any(self.bus.waiting(topic) > CROWDED for topic in self._topics):
+            loop.call_later(PAUSE, self._go_on)
+        else:
+            self._going = False
+            self.expire()
+
+    def _do(self, job: Job, then: Then, size: int = 0, *, slow: bool = False) -> None:
+        """In order: at once if nothing is before it and it is short, else by the task. `slow`: it may not be."""
+        if size <= BIG and not slow and self._task is None:
+            self._tell(job(), then)
+            return
+        self._queue.append((job, then, size))
+        self.held += size
+        if self._task is None:
+            self._task = asyncio.create_task(self._work())
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._queue:
+                job, then, size = self._queue[0]
+                told = await loop.run_in_executor(self._thread, job)
+                self._queue.popleft()
+                self.held -= size
+                self._tell(told, then)
+                self._eased()
+        except Exception as error:  # reports are lost with it: whoever runs the crawl asks, and ends it
+            self.failed = error
+        finally:
+            self._task = None
+
+    def _tell(self, messages: list[Told], then: Then) -> None:
+        for message in messages:
+            self.bus.post(inbox(message.page >> 32), message)
+            self._topics.add(inbox(message.page >> 32))
+        then()
+        if self.intake.ready and not self._queue and not self._going:
+            self._going = True
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    async def close(self, grace: float) -> None:
+        """Parse what waits for at most `grace` seconds, finish the body that is being parsed, end the thread. What is
+        left was never reported: it is read again."""
+        self._closed = True
+        if self._task is not None:
+            _, going = await asyncio.wait([self._task], timeout=grace)
+            if going:
+                while len(self._queue) > 1:
+                    self.held -= self._queue.pop()[2]
+                await asyncio.wait(going)
+        self._thread.shutdown()
+        self.intake.close()

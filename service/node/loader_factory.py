@@ -1,0 +1,32 @@
+"""From settings to the loader: its intake, with the validator where documents are kept and judged."""
+
+from __future__ import annotations
+
+from xyro.configs.schema import Settings
+from xyro.loader.catalog import Catalog
+from xyro.loader.intake import Intake
+from xyro.loader.library import Library
+from xyro.loader.parse import Limits
+from xyro.loader.validate import Validator
+
+
+def intake_of(settings: Settings, library: Library) -> Intake:
+    """The intake of `[loader]`."""
+    loader = settings.loader
+    limits = Limits()
+    validator = (
+        Validator(limits, Catalog.load(loader.catalogs) if loader.catalogs else None)
+        if loader.store and loader.validate
+        else None
+    )
+    return Intake(
+        limits=limits,
+        part_cache_bytes=loader.part_cache,
+        waiting_bytes=loader.waiting_cache,
+        patience_s=loader.patience,
+        fold_slashes=settings.crawl.fold_slashes,
+        library=library,
+        keep=loader.keep if loader.store else (),
+        extras=loader.extras,
+        validator=validator,
+    )

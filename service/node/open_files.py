@@ -1,0 +1,31 @@
+"""Open files: sockets are files, and most systems allow a process 1,024 unless it asks for more."""
+
+from __future__ import annotations
+
+import resource
+
+from xyro.configs.schema import Settings
+from xyro.wire.errors import InputError
+
+OURS = 256
+"""files beside those of connections and stores: interfaces and their clients, name servers, connections being closed"""
+STORE = 8
+"""of one partition while it is small; LevelDB keeps up to 40 tables open besides"""
+PLENTY = 65_536
+
+
+def make_room(settings: Settings, partitions: int) -> None:
+    """Ask the system for what a crawl with these settings opens at most. InputError: it may not have as many."""
+    needed = 2 * settings.fetch.concurrency + STORE * partitions + OURS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return
+    most = PLENTY if hard == resource.RLIM_INFINITY else hard
+    if needed > most and needed > soft:
+        raise InputError(
+            f"concurrency {settings.fetch.concurrency} with {partitions} partitions may open {needed} files, and this "
+            f"process may open {hard}: lower [fetch] concurrency, or raise the limit (`ulimit -Hn`, LimitNOFILE)"
+        )
+    wanted = max(soft, min(most, max(needed, PLENTY)))
+    if wanted != soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

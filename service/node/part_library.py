@@ -1,0 +1,124 @@
+"""What the loader takes from the partitions instead of asking the web: parts that were read before, bodies that wait.
+
+    part(url)           a DTD or entity that was read less than `[loader] part_age` ago: its stored body; one that
+                        redirects: its target; one that is never contacted, disallowed or dead: not to be had
+    body(page, epoch)   of Status-Data, once the page node has put it there (on disk or in the group under way)
+    again(report)       a document that was read and is as it was, but one of its DTDs, entities or schemas has changed
+                        since: its stored body, to be validated again
+
+Pages are looked at in the partition that owns them; in a process that does not have it, nothing is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import ParamSpec, TypeVar
+
+from xyro.frontier.partition import PageNode
+from xyro.frontier.scope import Scope
+from xyro.loader.library import Known
+from xyro.metadata.states import State
+from xyro.wire.clock import Clock
+from xyro.wire.messages import Kind, PageReport, XmlPage
+from xyro.wire.urls import host_of, partition_of
+
+LOST = Known()
+_NEVER = frozenset(map(int, (State.BLOCKED, State.DISALLOWED, State.DEAD)))
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class Library:
+    """loader.library.Library over the page nodes. They change on the event loop only, so it is asked there: `part` and
+    `body` may be called from another thread too, which then waits for the loop.
+    """
+
+    def __init__(self, nodes: Sequence[PageNode], scope: Scope, clock: Clock, part_age: float) -> None:
+        self._nodes = {node.partition.number: node for node in nodes}
+        self._partitions = nodes[0].partitions
+        self._scope = scope
+        self._clock = clock
+        self._age = part_age
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
+
+    def bind(self) -> None:
+        """Call on the running loop, before the loader works in a thread."""
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
+
+    def part(self, url: str, *, unchanged: bool = False) -> Known | None:
+        return self._on_loop(self._part, url, unchanged)
+
+    def body(self, page: int, epoch: int) -> bytes | None:
+        return self._on_loop(self._body, page, epoch)
+
+    def again(self, report: PageReport) -> XmlPage | None:
+        """To be asked on the loop, of a report whose body is the one read before; None where that stands."""
+        node, page = self._nodes[report.page >> 32], report.page & 0xFFFF_FFFF
+        lease = node.planner.leases.get(page)
+        if lease is None or lease.row is None or lease.row.kind not in (Kind.XML, Kind.DTD):
+            return None
+        stored = node.loads.documents.latest(page) if page not in node.loads.loading else None
+        if stored is None:
+            return None
+        if not any(self._changed(url, lease.row.last_read) for url in (*stored.grammars, *stored.parts)):
+            return None
+        body = node.loads.documents.body(page) or b""
+        kind = stored.kind if stored.kind is Kind.DTD else Kind.XML
+        return XmlPage(report.page, report.url, report.epoch, report.ended, kind, stored.mime, stored.charset, body)
+
+    def _changed(self, url: str, since: int) -> bool:
+        """Was another version of this page read since (to the second)?"""
+        node = self._nodes.get(partition_of(host_of(url), self._partitions))
+        page = -1 if node is None else node.partition.urls.find_one(url)
+        stored = node.loads.documents.latest(page) if node is not None and page >= 0 else None
+        return stored is not None and stored.read_at >= since
+
+    def _on_loop(self, ask: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        if self._loop is None or threading.get_ident() == self._thread:
+            return ask(*args, **kwargs)
+        said: Future[_R] = Future()
+
+        def answer() -> None:
+            try:
+                said.set_result(ask(*args, **kwargs))
+            except BaseException as error:  # it belongs to who asked
+                said.set_exception(error)
+
+        self._loop.call_soon_threadsafe(answer)
+        return said.result()
+
+    def _body(self, page: int, epoch: int) -> bytes | None:
+        node = self._nodes.get(page >> 32)
+        return None if node is None else node.loads.body(page & 0xFFFF_FFFF, epoch)
+
+    def _part(self, url: str, unchanged: bool) -> Known | None:
+        if self._scope.why_refused(url):
+            return LOST
+        node = self._nodes.get(partition_of(host_of(url), self._partitions))
+        page = -1 if node is None else node.partition.urls.find_one(url)
+        if node is None or page < 0:
+            return None
+        partition = node.partition
+        held = partition.hosts.clocks.get(partition.hosts_of[page])
+        state = partition.states[page]
+        if state in _NEVER or (held is not None and held.held == "blocked"):
+            return LOST
+        return self._read(node, page, unchanged) if state == State.READ else None
+
+    def _read(self, node: PageNode, page: int, unchanged: bool) -> Known | None:
+        """A page that was read well last time."""
+        row = node.partition.row(page)
+        if row is None or row.error or not (unchanged or row.last_read > self._clock.time() - self._age):
+            return None
+        if row.location:
+            return Known(moved=row.location)
+        if page in node.loads.loading:
+            return None
+        document = node.loads.documents.latest(page)
+        if document is None:
+            return None
+        return Known(node.loads.documents.body(page), document.charset)

@@ -1,0 +1,335 @@
+"""The page node's event loop: gather what came in, take a turn, write it, and only then let its effects leave.
+
+Two commit groups may be under way at once, one that waits while the other is written; what comes in meanwhile waits on
+the bus. What a crash may cost is for single.py to bound (AT_RISK); those pages are read again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from xyro.configs.schema import Store
+from xyro.frontier.batch import Edit, Turn, Work, urls_of, weight
+from xyro.frontier.partition import PageNode
+from xyro.metadata.manager import Commit
+from xyro.metadata.snapshot import Step
+from xyro.wire.bus import Bus
+from xyro.wire.clock import Clock
+from xyro.wire.errors import MachineError
+from xyro.wire.messages import Message, Submit
+from xyro.wire.urls import host_of, partition_of
+
+GROUPS = 2
+GROUP_URLS = 1 << 15
+"""URLs in one group, or those of one message: 4 us each where all are new, so 0.15 s on the event loop"""
+MOST_URLS = 10_000
+"""URLs in one Submit"""
+SETTLING_GROUP = 32
+"""least free spends of a commit group while importance settles"""
+IDLE_SWEEPS = 100
+"""commit groups in a row that found nothing rich enough to spend: the threshold halves with each"""
+TICK = 0.25
+"""seconds between two looks at what has become due"""
+CHUNKS_A_TURN = 4
+"""snapshot chunks (2 MB each) copied between two turns"""
+_log = logging.getLogger(__name__)
+
+
+def inbox(partition: int) -> str:
+    """Topic of everything that goes to a partition's page node."""
+    return f"pages.{partition}"
+
+
+class PageLoop:
+    """Drives one PageNode.
+
+    `room()`: reads that may still be ordered; `starving()`: the fetchers are out of orders; `synced(n)`: told that
+    reports that weigh n are on disk.
+    """
+
+    def __init__(
+        self,
+        node: PageNode,
+        bus: Bus,
+        clock: Clock,
+        store: Store,
+        room: Callable[[], int],
+        starving: Callable[[], bool],
+        synced: Callable[[int], None],
+    ) -> None:
+        self.node = node
+        self.bus = bus
+        self.clock = clock
+        self.store = store
+        self.failed: BaseException | None = None
+        self.turns = 0
+        self._room = room
+        self._starving = starving
+        self._synced = synced
+        self._topic = inbox(node.partition.number)
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"writer-{node.partition.number}")
+        self._slots = asyncio.Semaphore(GROUPS)
+        self._writes: set[asyncio.Task[None]] = set()
+        self._hurry = asyncio.Event()
+        self._gate = asyncio.Lock()
+        self._snapshot: Iterator[Step] | None = None
+        self._work = Work()
+        self._later: deque[Message] = deque()
+        """came in with more than one group may hold, in order"""
+        self._broken = False
+        """set by the writer thread"""
+        self.committed_at: float | None = None
+        """when the last commit group reached the disk (monotonic); None: none did yet"""
+        self._since: dict[int, float] = {}
+        """number of a group that waits for the disk -> since when, the oldest first"""
+        self.accepted: dict[int, asyncio.Future[None]] = {}
+        """by id of a Submit that was posted here: done when it is on disk"""
+
+    # -- the loop ------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until cancelled, or the bus is closed. A failure (a full disk, a damaged store) is kept in `failed`."""
+        try:
+            await self.turn()
+            while await self._gather():
+                if self.failed is not None:
+                    raise self.failed
+                if self._work or self._due():
+                    await self.turn()
+                elif self._snapshot is not None:
+                    self._copy()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            self._fail(error)
+            raise
+
+    def _fail(self, error: BaseException) -> None:
+        """Keep the first failure: what follows it is its consequence."""
+        self.failed = self.failed or error
+
+    def _lost(self, work: Work, error: BaseException) -> None:
+        """This group will never be on disk: the crawl ends, and whoever waits for an edit is told."""
+        self._fail(error)
+        for edit in work.edits:
+            if not edit.done.done():
+                edit.done.set_exception(MachineError(f"it could not be written: {error}"))
+
+    async def _gather(self) -> bool:
+        """Wait for something to do; then for a group's worth of it, the commit window, or a hungry fetcher.
+
+        False: the bus is closed.
+        """
+        if self._later:
+            self._fill()
+            await asyncio.sleep(0)  # nothing to wait for: others have their turn
+            return True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(TICK):
+                messages = await self.bus.receive(self._topic, self.store.commit_reports)
+                if not messages:
+                    return False
+                self._take(messages)
+        if self._work and not self._later and not self._starving():
+            await self._window()
+        return True
+
+    async def _window(self) -> None:
+        """Let more come in for the same group."""
+        self._hurry.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.store.commit_seconds):
+                await self._hurry.wait()
+        if waiting := self.bus.waiting(self._topic):
+            room = self.store.commit_reports - len(self._work.visits)
+            self._take(await self.bus.receive(self._topic, max(1, min(waiting, room))))
+
+    def hurry(self) -> None:
+        """Commit what is there: the fetchers have nothing left to read, or a whole group waits."""
+        self._hurry.set()
+
+    def _take(self, messages: list[Message]) -> None:
+        self._later.extend(messages)
+        self._fill()
+
+    def _fill(self) -> None:
+        """Work for one group: the rest waits, for a turn stops the event loop."""
+        work, later = self._work, self._later
+        while later and (not work or work.urls + urls_of(later[0]) <= GROUP_URLS):
+            work.add(later.popleft())
+
+    def _due(self) -> bool:
+        planner, now = self.node.planner, self.clock.time()
+        if self._room() <= 0:
+            return False
+        if planner.next_time() <= now or now < self.node.now or planner.wanted:  # a clock set back: all times moved
+            return True
+        return bool(planner.unread) and self._starving()
+
+    async def turn(self) -> None:
+        """One commit group: through the node, onto its way to disk."""
+        async with self._gate:
+            await self._turn()
+
+    async def edit(self, change: Callable[[], None]) -> None:
+        """Make a change with the next commit group (`Edit`); returns when it is on disk."""
+        edit = Edit(change, asyncio.get_running_loop().create_future())
+        self._work.edits.append(edit)
+        async with self._gate:
+            if self._work.edits:  # else a group that somebody else began has taken it along
+                with contextlib.suppress(Exception):  # `done` tells it
+                    await self._turn()
+        await edit.done
+
+    @contextlib.asynccontextmanager
+    async def boundary(self) -> AsyncIterator[None]:
+        """Nothing is under way: what is in memory is what is on disk, for as long as this is held."""
+        async with self._gate:
+            await asyncio.gather(*self._writes, return_exceptions=True)
+            yield
+
+    async def settle(self, turnovers: float, spends: int) -> None:
+        """Let importance settle without a fetch: free spends until the OPIC clock shows so many turnovers.
+
+        A crawl of a few hundred pages has turned its cash over twice when it has read them all. At most `spends`
+        spends, in groups small enough for one to build on the others.
+        """
+        purse = self.node.purse
+        last, idle = purse.spends + spends, 0
+        while purse.clock.turnovers < turnovers and purse.spends < last and idle < IDLE_SWEEPS:
+            before = purse.spends
+            async with self._gate:
+                await self._turn(max(SETTLING_GROUP, self.node.read_pages // 16))
+            idle = idle + 1 if purse.spends == before else 0
+            await asyncio.sleep(0)
+
+    async def _turn(self, free: int = 0) -> None:
+        await self._slots.acquire()
+        work, self._work = self._work, Work()
+        try:
+            if self.failed is not None:
+                raise self.failed
+            turn = self.node.turn(work, self.clock.time(), self._room(), free)
+        except BaseException as error:  # half of the group is in memory: only what is on disk can go on from here
+            self._slots.release()
+            self._lost(work, error)
+            raise
+        self.turns += 1
+        task = asyncio.create_task(self._write(turn, work))
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+        self._copy()
+
+    async def _write(self, turn: Turn, work: Work) -> None:
+        loop = asyncio.get_running_loop()
+        self._since[turn.commit.number] = self.clock.monotonic()
+        try:
+            await loop.run_in_executor(self._writer, self._put, turn.commit)
+            self.node.partition.written(turn.commit)
+            self.committed_at = self.clock.monotonic()
+            self._leave(turn)
+            self._synced(sum(map(weight, work.visits)))
+        except Exception as error:  # `failed` tells: the loop ends, and whoever runs it asks
+            self._lost(work, error)
+            return
+        finally:
+            self._since.pop(turn.commit.number, None)
+            self._slots.release()
+        for edit in work.edits:
+            if not edit.done.done():  # who asked may have gone away
+                edit.done.set_result(None)
+        for submit in work.submits:
+            if (future := self.accepted.pop(id(submit), None)) and not future.done():
+                future.set_result(None)
+
+    def _put(self, commit: Commit) -> None:
+        """In the writer thread. After a group that could not be written no later one is: that would be a hole."""
+        if self._broken:
+            raise MachineError(f"{self.node.partition.directory}: an earlier commit group could not be written")
+        try:
+            self.node.partition.write(commit)
+        except BaseException:
+            self._broken = True
+            raise
+
+    def _leave(self, turn: Turn) -> None:
+        """The group is on disk: its effects may leave the process."""
+        for order in turn.orders:
+            self.bus.post("orders", order)
+        for transfer in turn.transfers:
+            self.bus.post(inbox(transfer.target), transfer)
+        for ack in turn.acks:
+            self.bus.post(inbox(ack.target), ack)
+        for submit in turn.submits:
+            self.send(submit)
+
+    def send(self, submit: Submit) -> list[Submit]:
+        """Post a Submit to the partitions that its URLs belong to, MOST_URLS at a time; returns the parts."""
+        parts: dict[int, list[str]] = {}
+        for url in submit.urls:
+            parts.setdefault(partition_of(host_of(url), self.node.partitions), []).append(url)
+        sent = []
+        for partition, urls in parts.items():
+            for start in range(0, len(urls), MOST_URLS):
+                part = Submit(tuple(urls[start : start + MOST_URLS]), submit.priority, submit.seed)
+                self.bus.post(inbox(partition), part)
+                sent.append(part)
+        return sent
+
+    # -- snapshots, end ------------------------------------------------------------------------------------------
+
+    def _copy(self) -> None:
+        """Some chunks of a snapshot, if one is under way or due."""
+        if self._snapshot is None:
+            if self.node.partition.journal_bytes < self.store.snapshot_bytes:
+                return
+            self._snapshot = self.node.partition.snapshot()
+        for _ in range(CHUNKS_A_TURN):
+            step = next(self._snapshot, None)
+            if step is None:
+                self._snapshot = None
+                return
+            if step is Step.COPIED:
+                return
+
+    @property
+    def waits_since(self) -> float | None:
+        """Since when (monotonic) the oldest group under way waits for the disk; None where none does."""
+        return next(iter(self._since.values()), None)
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing gathered, nothing being written, nothing posted here."""
+        return not self._work and not self._later and not self._writes and not self.bus.waiting(self._topic)
+
+    async def drain(self, grace: float = math.inf) -> None:
+        """After `run` was cancelled: commit what has come in, so that no answered read is lost; begin no group after
+        `grace` seconds, the pages of what is left are read again."""
+        deadline = self.clock.monotonic() + grace
+        while (waiting := self.bus.waiting(self._topic)) and (messages := await self.bus.receive(self._topic, waiting)):
+            self._take(messages)
+        self._fill()
+        while self._work and self.failed is None:
+            await self.turn()
+            if self.clock.monotonic() >= deadline:
+                break
+            self._fill()
+        await asyncio.gather(*self._writes, return_exceptions=True)
+
+    def close(self) -> None:
+        """Snapshot (so that the next start is quick) and close the store."""
+        self._writer.shutdown(wait=True)
+        if self.failed is None:
+            if self._snapshot is not None:
+                for _ in self._snapshot:
+                    pass
+            if self.node.partition.journal_bytes:
+                for _ in self.node.partition.snapshot():
+                    pass
+        self.node.partition.close()

@@ -1,0 +1,73 @@
+"""What a person sees while a crawl runs: one live line on a terminal, plain log lines elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from xyro.service.node.single import Single
+from xyro.service.node.status import running
+from xyro.wire.text import counted
+
+LIVE, PLAIN = 0.25, 10.0
+"""seconds between two lines"""
+RECENT = 5.0
+_log = logging.getLogger("xyro")
+
+
+def line(said: Mapping[str, Any]) -> str:
+    """One line out of a status: read, pages a second, known, unread, queue by priority, errors."""
+    queued = " ".join(f"{name} {count:,}" for name, count in said["queue"].items() if count)
+    errors = sum(said["errors"].values())
+    return "  ".join(
+        [
+            f"{said['reads_this_run']:,} read",
+            f"{said['pages_per_second']:,.0f}/s",
+            f"{said['known']:,} known",
+            f"{said['states']['unread']:,} unread",
+            f"queue: {queued or 'empty'}",
+            f"{said['in_flight']:,} being read",
+            counted(errors, "error"),
+        ]
+    )
+
+
+class _Recent:
+    """Speed over the last few seconds, which is what an eye can follow."""
+
+    def __init__(self, single: Single) -> None:
+        self._single = single
+        self._seen: deque[tuple[float, int]] = deque(maxlen=int(RECENT / LIVE))
+
+    def status(self) -> dict[str, Any]:
+        """The status, with the speed of the last RECENT seconds in place of that of ten minutes."""
+        now, reads = self._single.clock.monotonic(), self._single.reads
+        then, before = self._seen[0] if self._seen else (self._single.started, 0)
+        self._seen.append((now, reads))
+        return {**running(self._single), "pages_per_second": (reads - before) / max(now - then, LIVE)}
+
+
+async def show(single: Single) -> None:
+    """Until cancelled."""
+    if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+        await _live(single)
+    while True:
+        await asyncio.sleep(PLAIN)
+        _log.info("%s", line(running(single)))
+
+
+async def _live(single: Single) -> None:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    recent, console = _Recent(single), Console(stderr=True)
+    with Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False) as live:
+        while True:
+            live.update(Text(line(recent.status()), overflow="ellipsis", no_wrap=True), refresh=True)
+            await asyncio.sleep(LIVE)

@@ -1,0 +1,87 @@
+"""SIGHUP: a daemon reads its settings again, from the files, environment and options that it was started with.
+
+What can change while it runs does, between two commit groups; what cannot is told in one line and stays as it was until
+the next start. A file that is not sound changes nothing, and the log says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from xyro.configs.schema import Settings
+from xyro.service.node.log_setup import set_up
+from xyro.service.node.reader_factory import manners_of
+from xyro.service.node.single import Single
+from xyro.wire.errors import InputError
+
+ALL = ("*",)
+LIVE: Mapping[str, tuple[str, ...]] = {
+    "refresh": ALL,
+    "politeness": ALL,
+    "log": ALL,
+    "opic": ("history", "measures", "select", "spend_ratio", "sweep_target", "window"),
+    "crawl": ("confirm_dead",),
+    "budgets": ALL,
+    "blackouts": ALL,
+}
+"""section -> keys that can change while it runs"""
+_log = logging.getLogger("xyro")
+
+
+def merged(now: Settings, wanted: Settings) -> tuple[Settings, list[str], list[str]]:
+    """(settings as they can be, what changes, what stays as it was): names such as "refresh.gamma", "budgets"."""
+    changed: list[str] = []
+    left: list[str] = []
+    sections: dict[str, Any] = {}
+    for name in now.__struct_fields__:
+        before, after = getattr(now, name), getattr(wanted, name)
+        if before == after:
+            continue
+        if not isinstance(before, msgspec.Struct):
+            _sort(name, LIVE.get(name) == ALL, changed, left)
+            sections[name] = after if LIVE.get(name) == ALL else before
+            continue
+        keys = {key for key in before.__struct_fields__ if getattr(before, key) != getattr(after, key)}
+        live = {key for key in keys if _is_live(name, key)}
+        for key in sorted(keys):
+            _sort(f"{name}.{key}", key in live, changed, left)
+        sections[name] = msgspec.structs.replace(before, **{key: getattr(after, key) for key in live})
+    return msgspec.structs.replace(now, **sections), changed, left
+
+
+def _is_live(section: str, key: str) -> bool:
+    live = LIVE.get(section, ())
+    return live == ALL or key in live
+
+
+def _sort(name: str, live: bool, changed: list[str], left: list[str]) -> None:
+    (changed if live else left).append(name)
+
+
+def reload(single: Single, read: Callable[[], Settings]) -> None:
+    """On the event loop. `read`: the settings of now; what it raises is logged and changes nothing."""
+    try:
+        wanted = read()
+    except InputError as error:
+        _log.error("settings not read again, nothing changed: %s", error)
+        return
+    settings, changed, left = merged(single.settings, wanted)
+    if changed:
+        _apply(single, settings)
+    _log.warning("settings read again: %s", f"{', '.join(changed)} changed" if changed else "nothing changed")
+    if left:
+        _log.warning("settings that need a restart, and stay as they were: %s", ", ".join(left))
+
+
+def _apply(single: Single, settings: Settings) -> None:
+    """Between two turns: nothing here waits."""
+    single.settings = settings
+    set_up(settings.log.level, settings.log.format)
+    single.pool.follow(manners_of(settings))
+    for node in single.nodes:
+        node.follow(settings)
+    single.closing.follow(single.clock.time(), anew=True)

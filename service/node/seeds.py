@@ -1,0 +1,41 @@
+"""What a person gives: URLs to their canonical form, each refusal with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xyro.frontier.scope import Scope
+from xyro.wire.errors import InputError
+from xyro.wire.urls import canonical
+
+_REFUSALS = {
+    "only-net": "only-net: --only-net allows only other networks",
+    "blocked-address": "blocked-address: a private or reserved address; --only-net 127.0.0.0/8 reads this machine (and "
+    "nothing else), [fetch] allow_private opens other private networks",
+    "blocked-port": "blocked-port: its port is not among those that may be contacted; add it to [fetch] ports",
+}
+
+
+def sort_seeds(texts: Iterable[str], scope: Scope) -> tuple[list[str], list[tuple[str, str]]]:
+    """(canonical URLs to order, distinct; (text, why) of those refused). Blank lines and # comments are skipped."""
+    accepted: dict[str, None] = {}
+    refused: list[tuple[str, str]] = []
+    for text in map(str.strip, texts):
+        if not text or text.startswith("#"):
+            continue
+        try:
+            url = canonical(text, fold_slashes=scope.fold_slashes)
+        except InputError as error:
+            refused.append((text, str(error)))
+            continue
+        if reason := why_refused(url, scope):
+            refused.append((url, reason))
+        else:
+            accepted[url] = None
+    return list(accepted), refused
+
+
+def why_refused(url: str, scope: Scope) -> str:
+    """Why a canonical URL is never contacted, '' where it may be."""
+    reason = scope.why_refused(url)
+    return _REFUSALS.get(reason, reason)

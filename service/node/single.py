@@ -1,0 +1,405 @@
+"""All nodes of one machine on one event loop: page nodes (one a partition), fetch node, load node, an in-process bus.
+
+pages.N   everything for partition N: reports, loads, submits, cash     bounded by leases and commit groups
+orders    everything for the fetchers                                   bounded by leases
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from xyro.answer import Answer
+from xyro.configs.schema import Settings
+from xyro.frontier.batch import weight
+from xyro.frontier.partition import PageNode
+from xyro.frontier.scope import Scope
+from xyro.guard import Guard
+from xyro.metadata.states import NAMED, State
+from xyro.orders import OrderQueue
+from xyro.plugins.clusters.page_clusters import Clustered
+from xyro.plugins.publish.publication_rows import stored
+from xyro.plugins.publish.publishing import Publishing
+from xyro.plugins.publish.side_reads import SideReads
+from xyro.plugins.publish.subscribed import Subscribed
+from xyro.plugins.publish.watch import Watch, scan
+from xyro.plugins.publish.websub import WebSub
+from xyro.refresh.ahead import Ahead
+from xyro.service.node.blackout_switch import Closing
+from xyro.service.node.data_dir import DataDir
+from xyro.service.node.fetch_loop import FetchNode
+from xyro.service.node.load_loop import FULL, LoadNode
+from xyro.service.node.loader_factory import intake_of
+from xyro.service.node.part_library import Library
+from xyro.service.node.partition_loop import PageLoop, inbox
+from xyro.service.node.reader_factory import fetcher_of, pool_of
+from xyro.service.views.views import Views
+from xyro.wire.bus import LocalBus
+from xyro.wire.clock import Clock, SystemClock
+from xyro.wire.messages import PageReport, Priority, Submit
+from xyro.wire.urls import host_of, partition_of
+
+PATIENCE = 30.0
+"""`xyro crawl` ends when no retry is due within so many seconds"""
+LOW_WATER = 0
+HOUSEKEEPING = 5.0
+AT_RISK = 256
+"""reports that may wait to be parsed or to be on disk while reads go on, one of a page with very many links counted as
+several; with the requests under way, a crash loses no more reads"""
+LEAST_GRACE = 1.0
+"""seconds for bodies that are here already, even where reads took all the time there was to stop"""
+LONGEST_PAUSE = 30.0
+"""seconds: after a restart no host is read before its delay has passed, up to this (its robots.txt may be just read)"""
+SETTLED = 24.0
+"""turnovers after which the importance of a graph that was just found is within a few per cent (500 pages: 28 % after
+12, 2.8 % after 24)"""
+SETTLING_SPENDS = 16
+"""most free spends for each read of the run while importance settles: 10 us each"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """When a crawl ends. 0 = unbounded."""
+
+    pages: int = 0
+    seconds: float = 0.0
+    refresh: bool = False
+    """goes on refreshing until a bound"""
+    forever: bool = False
+    """a daemon: never ends by itself"""
+
+
+class Single:
+    """A crawl in one process: `start`, then `finished` says when nothing is left to do, `stop` at any time."""
+
+    def __init__(
+        self, data: DataDir, settings: Settings, guard: Guard, bounds: Bounds, clock: Clock | None = None
+    ) -> None:
+        self.data = data
+        self.settings = settings
+        self.bounds = bounds
+        self.clock = clock or SystemClock()
+        self.bus = LocalBus()
+        self.scope = Scope(settings.crawl, settings.rules, guard.host_allowed)
+        self.nodes = [
+            PageNode(partition, self.scope, settings, bounds.refresh or bounds.forever) for partition in data.partitions
+        ]
+        for node in self.nodes:
+            node.planner.agenda.ahead = Ahead() if bounds.refresh and not bounds.forever else None
+        self.library = Library(self.nodes, self.scope, self.clock, settings.loader.part_age)
+        intake = intake_of(settings, self.library)
+        again = self.library.again if settings.loader.revalidate else lambda report: None
+        self.loads = LoadNode(self.bus, self.clock, intake, self._signature_of, self._is_named, again, self._eased)
+        self.fetch = FetchNode(self.bus, self.loads, self._posted)
+        self.queue = OrderQueue(self._gamma())
+        self.fetcher = fetcher_of(settings, guard, self.clock)
+        self.pool = self.fetch.pool = pool_of(
+            settings, self.queue, self.fetcher, self.clock, self._on_report, self._may_read
+        )
+        self.side = SideReads(self.pool.submit)
+        self.watch = Watch()
+        self.publishing = Publishing(self)
+        self.subscribed = Subscribed(self, self.fetcher.post)
+        fold, tables = settings.crawl.fold_slashes, settings.clusters
+        self.clustered = Clustered(tables, self.nodes, self.watch, fold) if tables else None
+        self.websub = WebSub(self, self.publishing, self.fetcher.post) if settings.publish.websub else None
+        self._share_promises()
+        self.closing = Closing(self.nodes, self.pool)
+        self.loops = [
+            PageLoop(node, self.bus, self.clock, settings.store, self._room, self._starving, self._synced)
+            for node in self.nodes
+        ]
+        self.unsynced = 0
+        """weight of the reports posted and not yet on disk"""
+        self.started = 0.0
+        self.best: list[dict[str, Any]] = []
+        """the most important pages, as they were when it stopped"""
+        self._reads_before = 0
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def _share_promises(self) -> None:
+        """Clusters and subscriptions are the whole process's: every node tells and asks the same ones."""
+        self.watch.told = self.clustered.join if self.clustered is not None else None
+        for node in self.nodes:
+            node.promises.watch, node.promises.clusters = self.watch, self.clustered
+            node.promises.readers = self.subscribed.subscriptions
+            node.promises.discovered = self.websub.discovered if self.websub is not None else None
+            node.dates.joint = self.clustered.joint if self.clustered is not None else None
+
+    def _recover_promises(self) -> None:
+        """After the nodes: who belongs to clusters and subscriptions, then how these stood."""
+        kept = self.nodes[0].promises.kept
+        for _, row in stored(self.nodes[0].partition):
+            self.watch.add(row.target)
+        if self.watch.on:
+            for node in self.nodes:
+                for target, page in scan(node.partition, self.watch.targets):
+                    self.watch.take(target, page)
+        if self.clustered is not None:
+            self.clustered.load(kept.get("clusters", {}))
+        self.subscribed.subscriptions.load(kept.get("readers", {}))
+        self.subscribed.recover()
+        if self.websub is not None:
+            self.websub.recover()
+            self._tasks.append(asyncio.create_task(self.websub.run()))
+
+    def _on_report(self, report: PageReport, answer: Answer) -> None:
+        """The pool settled an order: of a page, or a read on the side."""
+        if not self.side.take(report, answer):
+            self.fetch.on_report(report, answer)
+
+    # -- life ----------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Recover, then set the nodes to work. Call on the running loop."""
+        now = self.clock.time()
+        self.started = self.clock.monotonic()
+        self.library.bind()
+        waits = []
+        for node in self.nodes:
+            transfers, waiting = node.recover(now)
+            for transfer in transfers:
+                self.bus.post(inbox(transfer.target), transfer)
+            waits += waiting
+            for number, row in node.partition.hosts.clocks.items():
+                if row.next_at > now or row.failures:
+                    self.pool.restore(row.name, row.next_at, row.failures)
+                if row.held:
+                    self.pool.hold(node.partition.hosts.names[number])
+        self._recover_promises()
+        self.loads.resume(waits)
+        self._reads_before = self.reads_total
+        if not self.data.created:
+            polite = self.settings.politeness
+            self.fetch.pause = min(polite.min_delay if polite.delay is None else polite.delay, LONGEST_PAUSE)
+        for work in (
+            *(loop.run() for loop in self.loops),
+            self.fetch.run(),
+            self._housekeeping(),
+            self.subscribed.run(),
+        ):
+            self._tasks.append(asyncio.create_task(work))
+
+    async def _housekeeping(self) -> None:
+        while True:
+            now = self.clock.time()
+            await self.clock.sleep(min(HOUSEKEEPING, max(self.closing.next_change() - now, 0.01)))
+            self.loads.expire()
+            self.queue.gamma = self._gamma()
+            self.closing.follow(self.clock.time())
+
+    def _gamma(self) -> float:
+        """Of all partitions, by the reads that each has made."""
+        weights = [1.0 + node.reads for node in self.nodes]
+        return sum(w * node.planner.gamma for w, node in zip(weights, self.nodes, strict=True)) / sum(weights)
+
+    async def submit(self, urls: Iterable[str], priority: Priority = Priority.ORDERED, *, seed: bool = True) -> None:
+        """Hand canonical URLs over; returns when they are on disk."""
+        loop = asyncio.get_running_loop()
+        waits = []
+        for part in self.loops[0].send(Submit(tuple(urls), priority, seed)):
+            owner = self.loops[self._owner(part)]
+            waits.append(owner.accepted.setdefault(id(part), loop.create_future()))
+        if waits:
+            await self._or_failure(asyncio.gather(*waits))
+
+    async def sow(self, seeds: Iterable[str]) -> None:
+        """Begin or resume: seeds widen the scope, and those not yet read are ordered."""
+        fresh = []
+        for url in seeds:
+            self.scope.add_seed(url)
+            node = self.nodes[partition_of(host_of(url), len(self.nodes))]
+            page = node.partition.urls.find_one(url)
+            if page < 0 or node.columns["state"][page] in (State.UNREAD, State.OUT):
+                fresh.append(url)
+        await self.submit(fresh)
+
+    def _owner(self, part: Submit) -> int:
+        return partition_of(host_of(part.urls[0]), len(self.nodes))
+
+    async def _or_failure(self, wanted: asyncio.Future[list[None]]) -> None:
+        """Await, unless a node fails meanwhile: then raise what it failed of."""
+        awaited: list[asyncio.Future[Any]] = [wanted, *self._tasks]
+        await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+        self.check()
+        await wanted
+
+    def check_writes(self) -> None:
+        """Raise what a page node failed of (a full disk, a damaged store)."""
+        for loop in self.loops:
+            if loop.failed is not None and not isinstance(loop.failed, asyncio.CancelledError):
+                raise loop.failed
+
+    def check(self) -> None:
+        """Raise what any node failed of."""
+        self.check_writes()
+        if self.loads.failed is not None:
+            raise self.loads.failed
+        for task in self._tasks:
+            if task.done() and not task.cancelled() and (error := task.exception()):
+                raise error
+
+    async def stop(self, grace: float = 5.0) -> None:
+        """Orderly: no new reads, those under way are finished, parsed and committed (in about `grace` seconds; what is
+        not is read again)."""
+        end = self.clock.monotonic() + grace
+        await self.pool.close(grace)
+        await self.loads.close(max(LEAST_GRACE, end - self.clock.monotonic()))
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for loop in self.loops:
+            await loop.drain(max(LEAST_GRACE, end - self.clock.monotonic()))
+        with Views(self.nodes) as views:
+            self.best = views.top(10, "importance", self.clock.time())
+        await self.fetcher.close()
+        await self.bus.close()
+        for loop in self.loops:
+            loop.close()
+
+    # -- end -----------------------------------------------------------------------------------------------------
+
+    @property
+    def reads_total(self) -> int:
+        """Reads since the crawl began."""
+        return sum(node.reads for node in self.nodes)
+
+    @property
+    def reads(self) -> int:
+        """Reads of this run."""
+        return self.reads_total - self._reads_before
+
+    @property
+    def leased(self) -> int:
+        return sum(len(node.planner.leases) for node in self.nodes)
+
+    def _room(self) -> int:
+        """Reads that may still be ordered under the bound."""
+        return self.bounds.pages - self.reads - self.leased if self.bounds.pages else 1 << 30
+
+    def _starving(self) -> bool:
+        return len(self.queue) <= LOW_WATER
+
+    def ended(self) -> str:
+        """Why the crawl is over: 'max-pages' | 'max-seconds' | 'complete'; '' while it is not."""
+        if self.bounds.seconds and self.clock.monotonic() - self.started >= self.bounds.seconds:
+            return "max-seconds"
+        if self.bounds.pages and self.reads >= self.bounds.pages and self._settled():
+            return "max-pages"
+        if self.bounds.forever or not self._settled() or not self._exhausted():
+            return ""
+        return "complete"
+
+    def _settled(self) -> bool:
+        """No order out, nothing on its way to disk."""
+        return not self.leased and self.pool.quiet() and all(loop.quiet for loop in self.loops)
+
+    def _exhausted(self) -> bool:
+        """Nothing in scope is unread, no retry is due soon, no load waits, no transfer is on its way."""
+        soon = self.clock.time() + PATIENCE
+        for node in self.nodes:
+            planner = node.planner
+            if planner.unread or planner.shut_out or planner.wanted or node.post.unacknowledged:
+                return False
+            if planner.agenda.next_retry <= soon:
+                return False
+            if self.bounds.refresh and planner.next_time() < math.inf:
+                return False
+        return self.loads.quiet
+
+    async def settle(self) -> None:
+        """Importance of a crawl that is complete: a small one has spent its cash only a few times over."""
+        spends = SETTLING_SPENDS * self.reads
+        await asyncio.gather(*(loop.settle(SETTLED, spends) for loop in self.loops))
+
+    async def finished(self) -> str:
+        """Wait for the end; the reason. Raises what a node failed of."""
+        while not (reason := self.ended()):
+            await asyncio.sleep(0.05)
+            self.check()
+        return reason
+
+    # -- looks ---------------------------------------------------------------------------------------------------
+
+    def _signature_of(self, page: int) -> bytes:
+        lease = self.nodes[page >> 32].planner.leases.get(page & 0xFFFF_FFFF)
+        return lease.row.signature if lease and lease.row else b""
+
+    def _is_named(self, page: int) -> bool:
+        node = self.nodes[page >> 32]
+        return bool(node.columns["flags"][page & 0xFFFF_FFFF] & NAMED)
+
+    def _may_read(self) -> bool:
+        loads = self.loads
+        waiting = self.pool.in_flight + loads.queued + self.unsynced
+        return waiting < AT_RISK + self.settings.fetch.concurrency and loads.held < FULL
+
+    def _eased(self) -> None:
+        """The loader has less to parse."""
+        self.pool.wake()
+
+    def _synced(self, weighed: int) -> None:
+        """Reports that weigh so much are on disk."""
+        throttled = not self._may_read()
+        self.unsynced -= weighed
+        if throttled:
+            self.pool.wake()
+
+    def _posted(self, report: PageReport) -> None:
+        """A report waits for its page node: is it worth a commit group at once?"""
+        self.unsynced += weight(report)
+        if self._starving() or self.bus.waiting(inbox(report.page >> 32)) >= self.settings.store.commit_reports:
+            self.loops[report.page >> 32].hurry()
+
+    @contextlib.asynccontextmanager
+    async def boundary(self) -> AsyncIterator[None]:
+        """One commit boundary of all partitions."""
+        async with contextlib.AsyncExitStack() as stack:
+            for loop in self.loops:
+                await stack.enter_async_context(loop.boundary())
+            yield
+
+    async def views(self) -> Views:
+        """The crawl as it is at one commit boundary. Close it (`with`)."""
+        async with self.boundary():
+            return Views(self.nodes)
+
+    async def hold(self, host: str, held: str) -> bool:
+        """Pause ('paused'), block ('blocked') or resume ('') a host; False if no page of it is known."""
+        found = False
+        async with self.boundary():
+            for node in self.nodes:
+                number = node.partition.hosts.numbers.get(host)
+                if number is not None:
+                    found = True
+                    node.hold(number, held)
+        if held:
+            self.pool.hold(host)
+        if held == "blocked":
+            for order in self.pool.drop(host):
+                if self.side.dropped(order):
+                    continue
+                self.nodes[order.page >> 32].planner.drop(order.page & 0xFFFF_FFFF, order.epoch)
+                self.loads.missing(order.url)
+        if not held and host not in self.closing.held:
+            self.pool.resume(host)
+        for loop in self.loops:
+            await loop.turn()
+        return found
+
+    @property
+    def known(self) -> int:
+        return sum(node.purse.known for node in self.nodes)
+
+    @property
+    def errors(self) -> Counter[str]:
+        """Failed orders of this run, by class."""
+        total: Counter[str] = Counter()
+        for node in self.nodes:
+            total.update(node.errors)
+        return total

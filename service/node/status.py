@@ -1,0 +1,48 @@
+"""`xyro status` of a running crawl: the summary, and what is happening now."""
+
+from __future__ import annotations
+
+import resource
+from typing import Any
+
+from xyro.service.node.single import Single
+from xyro.service.views.freshness_report import fresh_now
+from xyro.service.views.promise_report import costs
+from xyro.service.views.summary import summary
+from xyro.wire.messages import Priority
+
+TEN_MINUTES = 600.0
+
+
+def running(single: Single) -> dict[str, Any]:
+    """The summary of all nodes with queue, speed and memory."""
+    elapsed = max(single.clock.monotonic() - single.started, 1e-9)
+    counts = single.queue.counts()
+    return {
+        **summary(single.nodes),
+        **fresh_now(single.nodes, single.clock.time()),
+        "running": True,
+        "published": single.publishing.told(),
+        "subscribed": single.subscribed.told(),
+        **costs(single.nodes, single.subscribed.subscriptions, single.clock.time()),
+        **({"clusters": [one.told() for one in single.clustered.clusters]} if single.clustered is not None else {}),
+        **({"websub": single.websub.told()} if single.websub is not None else {}),
+        "seconds": round(elapsed, 1),
+        "reads_this_run": single.reads,
+        "pages_per_second": round(_speed(single, elapsed), 2),
+        "queue": {priority.name.lower(): counts[priority] for priority in Priority},
+        "in_flight": single.pool.in_flight,
+        "leased": single.leased,
+        "robots_reads": single.pool.counters.robots_reads,
+        "bytes": single.pool.counters.bytes,
+        "errors": dict(single.errors),
+        "stale_reports": sum(node.stale for node in single.nodes),
+        "max_rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+    }
+
+
+def _speed(single: Single, elapsed: float) -> float:
+    """Reads a second over the last ten minutes, or since the start."""
+    if elapsed < TEN_MINUTES or single.settings.refresh.bandwidth:  # then the meter says what was set
+        return single.reads / elapsed
+    return sum(node.planner.pace.meter.rate(single.clock.time()) for node in single.nodes)

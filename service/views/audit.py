@@ -1,0 +1,260 @@
+"""`xyro audit`: every invariant of design.md section 3, checked on one commit boundary, from the stored rows.
+
+The cash equation over all partitions, to the unit:
+
+    sum of effective cash of known pages + virtual page + transfers that their receiver has not applied
+        = 65,536 x known pages
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+
+from xyro.metadata import keys, links, rows
+from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, LEASED, WANTED, State
+from xyro.opic.cash import UNIT
+from xyro.opic.focus import CLASSES
+from xyro.plugins.warehouse.warehouse_audit import repository
+from xyro.refresh.interval import Spread
+from xyro.service.views.views import View, Views
+from xyro.wire.codec import decode
+from xyro.wire.errors import CodecError, XyroError
+from xyro.wire.messages import CashTransfer
+from xyro.wire.urls import authority, host_of, partition_of
+
+MOST = 50
+"""violations told in full"""
+
+
+def audit(views: Views) -> dict[str, Any]:
+    """The report of `xyro audit --json`."""
+    applied = {
+        (keys.INBOX.split(key), view.partition.number): int.from_bytes(value, "big")
+        for view in views.views
+        for key, value in view.store.scan(keys.INBOX.prefix)
+    }
+    outbox = _Outbox(views.views)
+    in_flight = sum(_units(t) for t in outbox.transfers if t.seq > applied.get((t.source, t.target), 0))
+    cash = sum(int(view.cash.sum()) for view in views.views)
+    virtual = sum(view.pot for view in views.views)
+    total, expected = cash + virtual + in_flight, UNIT * views.known
+    found = _violations(views, outbox, applied)
+    if total != expected:
+        found = chain([f"cash: {total:,} units where {expected:,} were minted ({total - expected:+,})"], found)
+    told = list(islice(found, MOST))
+    if more := sum(1 for _ in found):
+        told.append(f"and {more:,} more")
+    return {
+        "ok": not told,
+        "pages": views.known,
+        "cash_total": total,
+        "cash_expected": expected,
+        "virtual": virtual,
+        "in_flight": in_flight,
+        "violations": told,
+    }
+
+
+class _Outbox:
+    """What the stores hold of transfers on their way, and what is wrong with its rows."""
+
+    def __init__(self, views: list[View]) -> None:
+        self.transfers: list[CashTransfer] = []
+        self.damage: list[str] = []
+        for view in views:
+            for key, value in view.store.scan(keys.OUTBOX.prefix):
+                self._note(view.partition.number, keys.OUTBOX.split(key), value)
+
+    def _note(self, source: int, key: tuple[int, int], value: bytes) -> None:
+        try:
+            transfer = decode(value)
+        except CodecError as error:
+            self.damage.append(f"partition {source}: transfer {key[1]} to {key[0]}: {error}")
+            return
+        if isinstance(transfer, CashTransfer) and (transfer.source, transfer.target, transfer.seq) == (source, *key):
+            self.transfers.append(transfer)
+        else:
+            self.damage.append(f"partition {source}: under transfer {key[1]} to {key[0]} lies something else")
+
+
+def _units(transfer: CashTransfer) -> int:
+    return transfer.virtual + sum(item.cash for item in transfer.items)
+
+
+def _violations(views: Views, outbox: _Outbox, applied: Mapping[tuple[int, int], int]) -> Iterator[str]:
+    for view in views.views:
+        for check in (_columns, _classes, _map, _clashes, _refresh, _links, _wanted, _hosts, _waits, repository):
+            for violation in _readable(check, view):
+                yield f"partition {view.partition.number}: {violation}"
+    yield from outbox.damage
+    yield from _sequences(views, outbox.transfers, applied)
+
+
+def _readable(check: Callable[[View], Iterator[str]], view: View) -> Iterator[str]:
+    """The violations that a check finds; a row that cannot be read is one, and ends the check."""
+    try:
+        yield from check(view)
+    except XyroError as error:
+        yield str(error)
+
+
+def _columns(view: View) -> Iterator[str]:
+    """Hot columns are within their ranges."""
+    if (view.cash < 0).any():
+        yield f"page {int(np.flatnonzero(view.cash < 0)[0])} has less than no cash"
+    foreign = ~view.own
+    if view.keys[foreign].any():
+        yield "cash lies on a page of another partition"
+    if int(foreign.sum()) != view.foreign:
+        yield f"{int(foreign.sum())} pages of other partitions, {view.foreign} were counted"
+    if view.n and int(view.state.max()) > max(State):
+        yield f"page {int(view.state.argmax())} is in no state"
+    if view.n and int(view.host.max()) >= view.hosts:
+        yield f"page {int(view.host.argmax())} is booked under host {int(view.host.max())}, which does not exist"
+    if not np.isfinite(view.importance).all() or (view.importance < 0).any():
+        yield "an importance is negative or no number"
+
+
+def _classes(view: View) -> Iterator[str]:
+    """The virtual page counts the pages of each class as the columns have them; odd classes are those of UNREAD."""
+    if view.counts is None:
+        return
+    classes = (view.flags & CLASS_MASK) >> CLASS_SHIFT
+    if classes[~view.own].any():
+        yield "a page of another partition has a class"
+    counted = np.bincount(classes[view.own], minlength=CLASSES)[1:].tolist()
+    for number, (here, told) in enumerate(zip(counted, view.counts, strict=True), 1):
+        if here != told:
+            yield f"class {number} at the virtual page: {here} pages, {told} were counted"
+    wrong = view.own & (classes % 2 != (view.state == State.UNREAD)) if view.by_class else classes > 0
+    if wrong.any():
+        page = int(np.flatnonzero(wrong)[0])
+        yield f"page {page} is in class {classes[page]} at the virtual page, which is none of its"
+
+
+def _map(view: View) -> Iterator[str]:
+    """Map-Data is dense; URL -> page and page -> URL are inverse; every page lives where its host does."""
+    count = 0
+    find, names = view.partition.urls.find_one, view.partition.hosts.names
+    partitions = view.partition.facts["partitions"]
+    for key, value in view.store.scan(keys.MAP.prefix):
+        page, url = keys.MAP.split(key), rows.unpack_map(value)
+        if page >= view.n:
+            continue  # minted after this boundary was drawn
+        if page != count:
+            yield f"Map-Data lacks page {count}"
+            count = page
+        count += 1
+        if find(url) != page:
+            yield f"page {page} ({url}) is not found by its URL"
+        if view.own[page] and partition_of(host_of(url), partitions) != view.partition.number:
+            yield f"page {page} ({url}) belongs to another partition"
+        if view.host[page] < view.hosts and names[view.host[page]] != authority(url):
+            yield f"page {page} ({url}) is booked under host {names[view.host[page]]}"
+    if count != view.n:
+        yield f"Map-Data has {count} pages, the columns {view.n}"
+
+
+def _clashes(view: View) -> Iterator[str]:
+    """The side table of clashes names pages of just these URLs."""
+    for key, value in view.store.scan(keys.CLASH.prefix):
+        url, page = keys.CLASH.split(key), int.from_bytes(value, "big")
+        if page >= view.n or view.url(page) != url:
+            yield f"the clash {url} names page {page}, which is another one"
+
+
+def _refresh(view: View) -> Iterator[str]:
+    """A read page has its row, an unread one has none that says it was read; S is the sum of the weights."""
+    weights, read = [], np.zeros(view.n, np.bool_)
+    for key, value in view.store.scan(keys.REFRESH.prefix):
+        page, row = keys.REFRESH.split(key), rows.unpack_refresh(value)
+        weights.append(row.weight)
+        if page >= view.n:
+            yield f"Refresh-Data of page {page}, which does not exist"
+            continue
+        read[page] = row.reads > 0
+        if row.changes > row.reads or row.first_read > row.last_read > 0:
+            yield (
+                f"page {page}: {row.changes} changes in {row.reads} reads, first {row.first_read}, last {row.last_read}"
+            )
+    missing = (view.state == State.READ) & ~read
+    if missing.any():
+        yield f"page {int(np.flatnonzero(missing)[0])} is read but has no Refresh-Data"
+    early = (view.state == State.UNREAD) & read
+    if early.any():
+        yield f"page {int(np.flatnonzero(early)[0])} was read but is unread"
+    total = Spread.of(weights)
+    if total.dump() != view.spread:
+        yield f"S is {Spread.load(view.spread).total}, the weights add up to {total.total}"
+
+
+def _links(view: View) -> Iterator[str]:
+    """Parents and children exist, children are distinct."""
+    for key, value in view.store.scan(keys.LINK.prefix):
+        page, children = keys.LINK.split(key), links.unpack(value).children
+        if page >= view.n:
+            yield f"Link-Data of page {page}, which does not exist"
+        if len(children) and int(children.max()) >= view.n:
+            yield f"page {page} links to page {int(children.max())}, which does not exist"
+        if len(np.unique(children)) != len(children):
+            yield f"page {page} has a child twice"
+
+
+def _wanted(view: View) -> Iterator[str]:
+    """What people and loaders ordered is stored, and nothing else is."""
+    stored = {keys.LEASE.split(key) for key, _ in view.store.scan(keys.LEASE.prefix)}
+    marked = set(np.flatnonzero(view.flags & WANTED).tolist())
+    for page in sorted(stored ^ marked)[:MOST]:
+        yield f"page {page} is {'stored' if page in stored else 'marked'} as ordered, but not both"
+
+
+def _hosts(view: View) -> Iterator[str]:
+    """The counters of hosts are those of the columns."""
+    leased = view.flags & LEASED != 0
+    waiting = (view.state == State.UNREAD) & ~leased
+    for pages, told, what in ((waiting, view.waiting, "wait"), (leased, view.leased, "are out")):
+        counted = np.bincount(view.host[pages], minlength=view.hosts)[: view.hosts]
+        for number in np.flatnonzero(counted != told)[:MOST].tolist():
+            name = view.partition.hosts.names[number]
+            yield f"host {name}: {counted[number]} pages {what}, {told[number]} were counted"
+
+
+def _waits(view: View) -> Iterator[str]:
+    """Loads that wait do so for pages that exist, of a read that was made; each has its body, and nothing else has."""
+    with_body = {keys.WAITING.split(key) for key, _ in view.store.scan(keys.WAITING.prefix)}
+    for key, value in view.store.scan(keys.STATUS.prefix):
+        page, wait = keys.STATUS.split(key), rows.unpack_wait(value)
+        if page >= view.n or not wait.needs or max(wait.needs) >= view.n:
+            yield f"the load of page {page} waits for {wait.needs}"
+            continue
+        if wait.url != (url := view.url(page)):
+            yield f"the load of page {page} ({url}) is one of {wait.url}"
+        if wait.epoch > (epoch := view.row(page).epoch):
+            yield f"the load of page {page} waits since read {wait.epoch}, the last one was {epoch}"
+        if bool(wait.body) == (page in with_body):
+            yield f"the load of page {page} waits {'with two bodies' if wait.body else 'without its body'}"
+        with_body.discard(page)
+    for page in sorted(with_body)[:MOST]:
+        yield f"page {page} has a body that waits, but no load does"
+
+
+def _sequences(
+    views: Views, transfers: Sequence[CashTransfer], applied: Mapping[tuple[int, int], int]
+) -> Iterator[str]:
+    """What a partition sent was applied or lies in its outbox; nothing was applied that was not sent."""
+    sent = {(view.partition.number, target): seq for view in views.views for target, seq in view.sent.items()}
+    waiting: dict[tuple[int, int], set[int]] = {}
+    for transfer in transfers:
+        waiting.setdefault((transfer.source, transfer.target), set()).add(transfer.seq)
+    for pair in sorted({*sent, *applied, *waiting}):
+        last, done, out = sent.get(pair, 0), applied.get(pair, 0), waiting.get(pair, set())
+        name = f"partition {pair[0]} to {pair[1]}"
+        if done > last or max(out, default=0) > last:
+            yield f"{name}: {last} transfers were sent, {max(done, *out, 0)} are there"
+        lost = set(range(done + 1, last + 1)) - out
+        if lost:
+            yield f"{name}: transfer {min(lost)} is lost"

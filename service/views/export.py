@@ -1,0 +1,214 @@
+"""Rows to a file or standard output: JSON lines, CSV, Parquet (with the extra `parquet`: pyarrow).
+
+A file is written under another name and renamed at the end, so it is never there in part; what is no regular file (a
+pipe, a device) is written to as it comes. COLUMNS are the contract: every row has them, more may come.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, Any
+
+from xyro.service.views.page_rows import COLUMNS as HOST_CLAIMS
+from xyro.wire.errors import InputError, MachineError
+
+COLUMNS: dict[str, dict[str, type]] = {
+    "pages": {
+        "id": int,
+        "url": str,
+        "host": str,
+        "kind": str,
+        "http_status": int,
+        "state": str,
+        "error": str,
+        "depth": int,
+        "importance": float,
+        "importance_low": float,
+        "importance_high": float,
+        "convergence": float,
+        "error_bound": float,
+        "trend": float,
+        "trend_low": float,
+        "trend_high": float,
+        "trend_day": float,
+        "cash": int,
+        "change_rate": float,
+        "interval_s": int,
+        "first_seen": str,
+        "first_read": str,
+        "last_read": str,
+        "last_change": str,
+        "next_read": str,
+        "reads": int,
+        "changes": int,
+        "out_links": int,
+        "signature": str,
+    },
+    "documents": {
+        "id": int,
+        "url": str,
+        "kind": str,
+        "format": str,
+        "version": int,
+        "versions": int,
+        "read_at": str,
+        "verdict": str,
+        "problems": str,
+        "dtd": str,
+        "public_id": str,
+        "root": str,
+        "size": int,
+        "depth": int,
+        "elements": int,
+        "tags": int,
+        "parts": int,
+        "changed": int,
+        "digest": str,
+        "mime": str,
+        "charset": str,
+        "importance": float,
+        "change_rate": float,
+    },
+    "links": {"source": int, "target": int, "source_url": str, "target_url": str},
+    "hosts": {
+        "host": str,
+        "pages": int,
+        "read": int,
+        "unread": int,
+        "errors": int,
+        "importance": float,
+        "site_rank": float,
+        "external_inflow": float,
+        "measured_inflow": float,
+        "internal_share": float,
+        "failures": int,
+        "next_read": str,
+        "held": str,
+        **HOST_CLAIMS,
+    },
+}
+"""columns of each table and their types; any may be null"""
+ANSWERS: dict[str, dict[str, type]] = {
+    "rank": {"url": str, "rank": float, "importance": float, "interest": float, "kind": str},
+}
+"""columns of what is computed, not exported"""
+BINARY, TEXT = {"mode": "wb"}, {"mode": "w", "encoding": "utf-8", "newline": ""}
+ROWS_AT_ONCE = 50_000
+"""rows of one Parquet row group"""
+Row = dict[str, Any]
+
+
+def _columns(table: str) -> dict[str, type]:
+    return COLUMNS[table] if table in COLUMNS else ANSWERS[table]
+
+
+def form_of(form: str | None, out: Path | None) -> str:
+    """The form that was asked for; without one, what the file's name ends in, else JSON lines."""
+    ending = out.suffix.removeprefix(".").lower() if out is not None else ""
+    return form or (ending if ending in _WRITERS else "jsonl")
+
+
+def check(form: str, out: Path | None) -> None:
+    """InputError where `write_rows` would fail before its first row; nothing is made."""
+    if form == "parquet":
+        if out is None:
+            raise InputError("--format parquet: writes a file; name it with -o FILE")
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError:
+            raise InputError("--format parquet: needs pyarrow; install it with `pip install 'xyro[parquet]'`") from None
+    if out is not None and not out.parent.is_dir():
+        raise InputError(f"-o {out}: there is no directory {out.parent}; make it first")
+
+
+def write_rows(table: str, rows: Iterable[Row], form: str, out: Path | None) -> int:
+    """Write all rows, to standard output if `out` is None; returns how many. MachineError: the disk failed."""
+    write = _WRITERS[form]
+    try:
+        if out is None:
+            count = write(table, rows, sys.stdout)
+            sys.stdout.flush()
+            return count
+        mode: dict[str, Any] = BINARY if form == "parquet" else TEXT
+        if out.exists() and not out.is_file():
+            with out.open(**mode) as file:
+                return write(table, rows, file)
+        return _whole(out, mode, lambda file: write(table, rows, file))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise MachineError(f"{out or 'standard output'}: {error.strerror or error}: free or mend the disk") from error
+
+
+def write_bytes(data: bytes, out: Path | None) -> None:
+    """Bytes as they are, to standard output if `out` is None. InputError: there is no such directory."""
+    check("jsonl", out)
+    try:
+        if out is None:
+            sys.stdout.buffer.write(data)
+            sys.stdout.flush()
+        elif out.exists() and not out.is_file():
+            out.write_bytes(data)
+        else:
+            _whole(out, {"mode": "wb"}, lambda file: file.write(data))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise MachineError(f"{out or 'standard output'}: {error.strerror or error}: free or mend the disk") from error
+
+
+def _whole(out: Path, mode: dict[str, Any], write: Callable[[IO[Any]], int]) -> int:
+    fresh = out.with_name(f".{out.name}.new")
+    try:
+        with fresh.open(**mode) as file:
+            count = write(file)
+        fresh.replace(out)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return count
+
+
+def _jsonl(_: str, rows: Iterable[Row], out: IO[str]) -> int:
+    count = 0
+    for row in rows:
+        out.write(json.dumps(row) + "\n")
+        count += 1
+    return count
+
+
+def _csv(table: str, rows: Iterable[Row], out: IO[str]) -> int:
+    count = 0
+    writer = csv.DictWriter(out, _columns(table), lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow(row)
+        count += 1
+    return count
+
+
+def _parquet(table: str, rows: Iterable[Row], out: IO[bytes]) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = {int: pa.int64(), float: pa.float64(), str: pa.string()}
+    schema = pa.schema([(name, types[kind]) for name, kind in _columns(table).items()])
+    count = 0
+    with pq.ParquetWriter(out, schema) as writer:
+        for part in _parts(rows, ROWS_AT_ONCE):
+            writer.write_table(pa.Table.from_pylist(part, schema=schema))
+            count += len(part)
+    return count
+
+
+_WRITERS: dict[str, Callable[[str, Iterable[Row], IO[Any]], int]] = {"jsonl": _jsonl, "csv": _csv, "parquet": _parquet}
+
+
+def _parts(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
+    rows = iter(rows)
+    for first in rows:
+        yield list(chain([first], islice(rows, size - 1)))

@@ -1,0 +1,116 @@
+"""What a bandwidth gives, what a freshness takes: `xyro plan`, computed from the sketch of all refreshed pages.
+
+The sketch is that of the crawl as it is (bandwidth.py); its pages change at their estimated rates, the bounds of
+[refresh]
+hold, and audit reads are paid for from the bandwidth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from xyro.configs.schema import Refresh
+from xyro.frontier.bandwidth import DAY, UNITS, rules_of
+from xyro.refresh.policy import NAMES
+from xyro.refresh.population import Population
+from xyro.wire.errors import InputError
+
+if TYPE_CHECKING:
+    from xyro.frontier.partition import PageNode
+
+USUAL = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""bandwidths shown where none is asked for: shares of the refreshed pages, a day"""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """InputError: what is asked makes no sense."""
+
+    target: float | None = None
+    bandwidth: str | None = None
+    policies: tuple[str, ...] = ()
+    """names; `all`; empty: the policy of the settings"""
+
+    def __post_init__(self) -> None:
+        if self.target is not None and self.bandwidth is not None:
+            raise InputError("plan: a target says what bandwidth it takes, a bandwidth what it gives: ask for one")
+        if self.target is not None and not 0.0 < self.target < 1.0:
+            raise InputError(f"plan: target {self.target:g}: a freshness above 0 and below 1, such as 0.9")
+        if self.bandwidth is not None:
+            per_day(self.bandwidth)
+        for name in self.policies:
+            if name != "all" and name not in NAMES:
+                raise InputError(f"plan: policy {name!r}: one of {', '.join(NAMES)}, or all")
+
+
+def per_day(bandwidth: str) -> float:
+    """Reads a day: "2", "2/s", "4000/day". InputError: it is none of these."""
+    number, slash, unit = bandwidth.partition("/")
+    try:
+        reads = float(number) * DAY / UNITS[unit.strip() if slash else "s"]
+    except (ValueError, KeyError):
+        reads = -1.0
+    if not 0.0 < reads < math.inf:
+        raise InputError(f"plan: bandwidth {bandwidth!r}: reads a second, or such as 4000/day (/s, /min, /h)")
+    return reads
+
+
+def whole(nodes: Sequence[PageNode]) -> Population:
+    """The refreshed pages of all partitions; a copy."""
+    pages = Population()
+    for node in nodes:
+        pages.merge(node.planner.pace.population)
+    return pages
+
+
+def forecast(pages: Population, settings: Refresh, question: Question) -> list[dict[str, Any]]:
+    """Rows of `xyro plan`: 1 to 10 ms each, some 0.2 s for a target."""
+    rows: list[dict[str, Any]] = []
+    planned = 1.0 - settings.audit / 100.0
+    for name in _policies(question, settings):
+        rules = rules_of(msgspec.structs.replace(settings, policy=name))
+        if question.target is not None:
+            wanted = [pages.needed(question.target, rules)]
+        elif question.bandwidth is not None:
+            wanted = [per_day(question.bandwidth) * planned]
+        else:
+            wanted = [share * pages.pages * planned for share in USUAL]
+        for reads in wanted:
+            seen = pages.outlook(reads if math.isfinite(reads) else 1e6 * pages.pages, rules)
+            reached = math.isfinite(reads)
+            rows.append(
+                {
+                    "policy": name,
+                    "reads_per_day": round(reads / planned, 1) if reached else None,
+                    "reads_per_second": round(reads / planned / DAY, 6) if reached else None,
+                    "share_per_day": round(reads / planned / pages.pages, 6) if reached and pages.pages else None,
+                    "used_per_day": round(seen.reads_per_day, 1),
+                    "freshness": round(seen.freshness, 4),
+                    "obsolescence": round(seen.obsolescence, 4) if math.isfinite(seen.obsolescence) else None,
+                    "never_read": round(seen.never, 4),
+                }
+            )
+    return rows
+
+
+def _policies(question: Question, settings: Refresh) -> Sequence[str]:
+    if "all" in question.policies:
+        return NAMES
+    return question.policies or (settings.policy,)
+
+
+def answer(nodes: Sequence[PageNode], question: Question) -> dict[str, Any]:
+    """`xyro plan --json`."""
+    return told(whole(nodes), nodes[0].planner.settings.refresh, question)
+
+
+def told(pages: Population, settings: Refresh, question: Question) -> dict[str, Any]:
+    """The rows, and over how many pages. InputError: no page was read yet."""
+    if not pages.pages:
+        raise InputError("plan: no page is refreshed yet: let the crawl read some first")
+    return {"pages": pages.pages, "target": question.target, "rows": forecast(pages, settings, question)}

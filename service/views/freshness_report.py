@@ -1,0 +1,67 @@
+"""How fresh a crawl is, for `xyro status`: the meters of all partitions (meter.py) together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xyro.frontier.freshness_audits import together
+from xyro.frontier.partition import PageNode
+from xyro.refresh.delays import Delays, told
+from xyro.refresh.expected import Expected
+from xyro.refresh.meter import Found, calibrated
+
+
+def fresh_now(nodes: Sequence[PageNode], now: float) -> dict[str, Any]:
+    """`xyro status`: how fresh all is now (by the model as audits correct it, and by the model alone), how fresh audits
+    found it, delays, bandwidth."""
+    whole, detection, discovery = Expected(), Delays(), Delays()
+    for meter in (node.meter for node in nodes):
+        whole.merge(meter.expected)
+        detection.merge(meter.detection.all)
+        discovery.merge(meter.discovery.all)
+    seen = together([(node.meter.audits, node.meter.expected.importance) for node in nodes])
+    model = whole.freshness(now)
+    return {
+        "freshness": _rounded(None if model is None else calibrated(model, seen)),
+        "freshness_model": _rounded(model),
+        "missed_changes": _rounded(whole.obsolescence(now)),
+        "audit": _audited(nodes, seen, now),
+        "execution": _found_by(nodes),
+        "detection_delay": told(detection),
+        "discovery_delay": told(discovery),
+        "refresh_per_second": {
+            "planned": _rounded(sum(node.planner.pace.bandwidth for node in nodes)),
+            "promised": _rounded(sum(node.planner.pace.promised.rate(now) for node in nodes)),
+            "spent": _rounded(sum(node.meter.spent.rate(now) for node in nodes)),
+        },
+    }
+
+
+def _found_by(nodes: Sequence[PageNode]) -> dict[str, Any]:
+    """How pages whose time has come are found: pages that go by their date, and of a scan those that are ranked and
+    the least index that is chosen (of partitions: the greatest)."""
+    told = [node.planner.due.told() for node in nodes]
+    counts: dict[str, Any] = {name: sum(one[name] for one in told) for name in ("dated", "ranked") if name in told[0]}
+    if "threshold" not in told[0]:
+        return {"by": told[0]["by"], **counts}
+    known = [one["threshold"] for one in told if one["threshold"] is not None]
+    return {"by": told[0]["by"], **counts, "threshold": max(known, default=None)}
+
+
+def _audited(nodes: Sequence[PageNode], seen: Found, now: float) -> dict[str, Any]:
+    """What the audits found: mean freshness over the last `over_s` seconds, its 99 % interval; what the model expected
+    of the same pages; audits that count, and those ever whose read failed."""
+    return {
+        "freshness": _rounded(seen.freshness),
+        "low": _rounded(seen.low if seen.audits else None),
+        "high": _rounded(seen.high if seen.audits else None),
+        "expected": _rounded(seen.expected),
+        "audits": seen.audits,
+        "missed": sum(node.meter.audits.missed for node in nodes),
+        "over_s": round(max(0.0, now - seen.since)) if seen.audits else None,
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

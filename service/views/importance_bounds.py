@@ -1,0 +1,146 @@
+"""How far the importances of a View can be trusted, and where they are going (opic/confidence.py).
+
+convergence and error_bound hold for a whole partition: the residual's bound (not an error), and the L1 error of all its
+importances, of sum 1, at most. importance_low and importance_high hold the true importance of 95 of 100 pages on the
+laboratory's graphs. A trend compares the importance of now with that at a read about a window of the clock ago.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xyro.metadata import keys, rows
+from xyro.metadata.rows import Mark
+from xyro.opic.confidence import LAWS, LEAST, Trend, condition, convergence, error_bound, interval, trend
+from xyro.opic.importance import TICKS, elapsed, never_measured
+from xyro.service.views.table import bounded
+from xyro.wire.messages import MAX_LINKS
+
+if TYPE_CHECKING:
+    from xyro.frontier.partition import PageNode
+    from xyro.metadata.store import Reader
+
+Reals = NDArray[np.float64]
+DAY = 86_400.0
+MOST_DAILY = 1.0
+"""log growth a day: a page that grew faster was found lately, and what a day of that would make of it says nothing"""
+ROWS_AT_ONCE = 1 << 14
+"""rows whose trends are computed together"""
+
+
+class Rise(NamedTuple):
+    page: int
+    growth: float
+    """relative growth a turnover (log)"""
+
+
+class Trust:
+    """Of one View; `importance` float64[n] as there, page-units a turnover (not brought to mean 1)."""
+
+    def __init__(self, node: PageNode, importance: Reals) -> None:
+        purse, opic, n = node.purse, node.settings.opic, len(importance)
+        self.importance = importance
+        self.clock, self.span, self.apart = purse.clock.ticks, purse.span, purse.remembered
+        self.now = node.now
+        """wall clock of the last turn; 0 in a stopped crawl, whose OPIC clock stands since its last read"""
+        self._birth: NDArray[np.uint32] = node.columns["birth"][:n].copy()
+        self._never: NDArray[np.bool_] = never_measured(node.columns["flow"][:n])
+        self._history = str(getattr(opic, "history", "interpolation"))
+        self._plain = not purse.terms.by_class and not purse.terms.edge
+        factor = condition(opic.damping, purse.terms.edge, MAX_LINKS if purse.terms.edge else 0)
+        self.convergence = convergence(self.span)
+        self.error_bound = error_bound(self.convergence, factor)
+
+    @cached_property
+    def _width(self) -> Reals:
+        return self._widths(np.minimum(self.span, elapsed(self.clock, self._birth)), self.importance, self._never)
+
+    def _widths(self, backed: Reals, importance: Reals, never: NDArray[np.bool_]) -> Reals:
+        """Of histories other than interpolation the wider of two laws: their own, and that of a crawl that grows."""
+        measured = LAWS["crawl"].width(backed, importance)
+        if (own := LAWS.get(self._history)) is not None and self._history != "interpolation":
+            measured = np.maximum(measured, own.width(backed, importance))
+        return np.where(never, LAWS["never"].width(backed, importance), measured)
+
+    def interval(self, page: int, mean: float) -> tuple[float, float]:
+        """(low, high) of a page's importance of mean 1. A page is never below 1 - damping if all are paid alike."""
+        here = slice(page, page + 1)
+        low, high = interval(self.importance[here] / mean, self._width[here], LEAST if self._plain else 0.0)
+        return float(low[0]), float(high[0])
+
+    def fields(self, page: int, mean: float, marks: Sequence[Mark], read_at: int) -> dict[str, float | None]:
+        """What a page's export row says of its importance. read_at: its last read, seconds since 1970."""
+        low, high = self.interval(page, mean)
+        said: dict[str, float | None] = {
+            "importance_low": round(low, 6),
+            "importance_high": round(high, 6),
+            "convergence": round(self.convergence, 6),
+            "error_bound": round(self.error_bound, 6),
+        }
+        return {**said, **self._grown(page, self._base(marks), max(self.now, read_at))}
+
+    def _grown(self, page: int, then: Mark | None, now: float) -> dict[str, float | None]:
+        if then is None:
+            return dict.fromkeys(("trend", "trend_low", "trend_high", "trend_day"))
+        found = self._trends([page], [then])
+        days, turnovers = max(now - then.at, 1.0) / DAY, (self.clock - then.clock) / TICKS
+        growth, low, high = (round(float(values[0]), 6) for values in found)
+        return {
+            "trend": growth,
+            "trend_low": low,
+            "trend_high": high,
+            "trend_day": round(float(found.growth[0]) * turnovers / days, 6),
+        }
+
+    def _base(self, marks: Sequence[Mark]) -> Mark | None:
+        """The last mark that lies a window back: what it and the importance of now rest on overlaps little."""
+        apart = self.apart * TICKS
+        return next((mark for mark in reversed(marks) if self.clock - mark.clock >= apart), None)
+
+    def _trends(self, pages: Sequence[int], then: Sequence[Mark]) -> Trend:
+        ids = np.asarray(pages, np.int64)
+        old = np.array([mark.importance for mark in then])
+        backed = np.array([mark.backed for mark in then]) / TICKS
+        turnovers = np.array([self.clock - mark.clock for mark in then]) / TICKS
+        widths = self._widths(backed, old, np.zeros(len(old), np.bool_))
+        return trend(self.importance[ids], self._width[ids], old, widths, turnovers)
+
+    def rising(self, store: Reader) -> Iterator[Rise]:
+        """Pages whose trend's interval lies above 0, from all rows of the store, some at a time."""
+        found = ((keys.REFRESH.split(key), rows.unpack_refresh(row)) for key, row in store.scan(keys.REFRESH.prefix))
+        based = ((page, then) for page, row in found if (then := self._base(row.marks)) and page < len(self._never))
+        while part := list(islice(based, ROWS_AT_ONCE)):
+            pages = [page for page, _ in part]
+            growth, low, _ = self._trends(pages, [then for _, then in part])
+            up = np.flatnonzero(low > 0)
+            yield from (Rise(pages[k], float(growth[k])) for k in up.tolist())
+
+
+def sentences(said: dict[str, Any]) -> list[str]:
+    """The same for people."""
+    found = [
+        f"Its importance is {said['importance']:.4g}, between {said['importance_low']:.4g} and "
+        f"{said['importance_high']:.4g} on 95 of 100 pages; convergence {said['convergence']:.3g} (not an error), "
+        f"{bounded(said['error_bound'])}."
+    ]
+    if said["trend"] is not None:
+        sure = said["trend_low"] > 0 or said["trend_high"] < 0
+        daily = f", {_percent(said['trend_day'])} a day" if abs(said["trend_day"]) < MOST_DAILY else ""
+        found.append(
+            f"Its importance {'grew' if said['trend'] > 0 else 'fell'}: {_percent(said['trend'])} a turnover "
+            f"({_percent(said['trend_low'])} to {_percent(said['trend_high'])}"
+            f"{')' if sure else ': it may be chance)'}{daily}."
+        )
+    return found
+
+
+def _percent(growth: float) -> str:
+    """A log growth for people."""
+    return f"{100.0 * math.expm1(growth):+.3g} %"

@@ -1,0 +1,71 @@
+"""Of `xyro status`: what was promised, what became of it, what lateness costs; of a crawl that runs or is stopped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+from xyro.metadata import keys, rows
+from xyro.plugins.publish.publication_rows import stored
+from xyro.plugins.publish.publishing import publications_told
+from xyro.plugins.publish.subscribed import subscriptions_told
+from xyro.refresh.clusters import Cluster
+from xyro.refresh.expected import Expected
+from xyro.refresh.lateness import ON_TIME, cost
+from xyro.refresh.subscriptions import Subscriptions
+
+if TYPE_CHECKING:
+    from xyro.frontier.partition import PageNode
+
+
+def costs(nodes: Sequence[PageNode], readers: Subscriptions, now: float) -> dict[str, Any]:
+    """What the collection costs its readers now (refresh/lateness.py), in missed changes a page."""
+    whole = Expected()
+    for node in nodes:
+        whole.merge(node.meter.expected)
+    missed = whole.obsolescence(now)
+    if missed is None:
+        return {"cost": None}
+    pages = sum(node.planner.pace.population.pages for node in nodes)
+    gamma = nodes[0].planner.settings.refresh.late_cost
+    late = reduce(add, (node.promises.publications.overdue(now) for node in nodes), ON_TIME)
+    found = cost(missed, pages, gamma, late, readers.late(now))
+    terms = {"missed_changes": found.missed_changes, "late_publications": found.publications,
+             "late_subscriptions": found.subscriptions, "total": found.total}  # fmt: skip
+    return {"cost": {name: round(value, 4) for name, value in terms.items()}}
+
+
+def stopped(nodes: Sequence[PageNode], now: float) -> dict[str, Any]:
+    """`published`, `subscribed`, `cost`, `clusters`, `websub` as a running crawl tells them.
+
+    Which pages are overdue for a notice is not stored: a start finds it out.
+    """
+    partition, kept = nodes[0].partition, nodes[0].promises.kept
+    readers = Subscriptions()
+    readers.load(kept.get("readers", {}))
+    return {
+        "published": publications_told([node.promises.publications for node in nodes], now),
+        "subscribed": subscriptions_told(sum(1 for _ in stored(partition)), readers),
+        **costs(nodes, readers, now),
+        **_clusters(kept.get("clusters", {})),
+        **_websub(rows.unpack_topic(value).state for _, value in partition.scan(keys.TOPIC.prefix)),
+    }
+
+
+def _clusters(state: Mapping[str, list[float]]) -> dict[str, Any]:
+    """What is stored of them; who belongs to them is each run's to say, and found again at its start."""
+    told = []
+    for name, kept in state.items():
+        cluster = Cluster(name, 0.0)
+        cluster.load(kept, {})
+        said = cluster.told()
+        told.append({field: said[field] for field in ("name", "due", "spread_s", "late_rounds", "worst_spread_s")})
+    return {"clusters": told} if told else {}
+
+
+def _websub(states: Iterable[str]) -> dict[str, Any]:
+    counts = Counter(states)
+    return {"websub": {"topics": counts.total(), "active": counts["active"]}} if counts else {}

@@ -1,0 +1,72 @@
+"""`xyro status`: a few numbers about a crawl, O(hosts + columns) to make, running or stopped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xyro.frontier.partition import PageNode
+from xyro.metadata.documents import Archive
+from xyro.metadata.states import NAMES, State
+from xyro.service.views.page_rows import doubted
+from xyro.service.views.wait_reasons import waiting_for
+
+
+def summary(nodes: Sequence[PageNode]) -> dict[str, Any]:
+    """What columns and counters say; times of a running crawl are added by `running`."""
+    return {
+        "known": sum(node.purse.known for node in nodes),
+        "reads": sum(node.reads for node in nodes),
+        "states": states(nodes),
+        "hosts": len({name for node in nodes for name in node.partition.hosts.names}),
+        "doubted_hosts": doubted(nodes),
+        "held_hosts": _held(nodes),
+        "partitions": len(nodes),
+        "waiting_loads": sum(len(node.loads.waits) for node in nodes),
+        "waiting_for": waiting_for(nodes),
+        **_documents(nodes),
+        "turnovers": round(nodes[0].purse.clock.turnovers, 3),
+        "spends": sum(node.purse.spends for node in nodes),
+        "scope": nodes[0].scope.mode,
+    }
+
+
+def states(nodes: Sequence[PageNode]) -> dict[str, int]:
+    """Name of a state -> pages in it."""
+    counts = np.zeros(len(State), np.int64)
+    for node in nodes:
+        n = node.columns.n
+        counts += np.bincount(node.columns["state"][:n], minlength=len(State))[: len(State)]
+    named: dict[str, int] = {}
+    for state, name in NAMES.items():
+        named[name] = named.get(name, 0) + int(counts[state])
+    return named
+
+
+def _held(nodes: Sequence[PageNode]) -> dict[str, int]:
+    """Hosts that a person paused or blocked: how many of each."""
+    held = {row.name: row.held for node in nodes for row in node.partition.hosts.clocks.values() if row.held}
+    return dict(sorted(Counter(held.values()).items()))
+
+
+def _documents(nodes: Sequence[PageNode]) -> dict[str, Any]:
+    """Counters of the repository: kept with it, so nothing is scanned. Means are over the latest versions."""
+    counts = [Archive(node.partition.get).counts() for node in nodes]
+    kinds: Counter[str] = Counter()
+    verdicts: Counter[str] = Counter()
+    for count in counts:
+        kinds.update(count.by_kind)
+        verdicts.update(count.by_verdict)
+    held = max(1, sum(kinds.values()))
+    return {
+        "documents": dict(sorted(kinds.items(), reverse=True)),
+        "validity": {name.lower().replace("_", "-"): count for name, count in sorted(verdicts.items(), reverse=True)},
+        "versions": sum(count.versions for count in counts),
+        "bodies": sum(count.bodies for count in counts),
+        "bodies_bytes": sum(count.packed for count in counts),
+        "mean_size": round(sum(count.size for count in counts) / held),
+        "mean_depth": round(sum(count.depth for count in counts) / held, 2),
+    }

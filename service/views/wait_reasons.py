@@ -1,0 +1,75 @@
+"""Loads that wait for parts, told to people: what `xyro status` counts and what `xyro why` says of one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from xyro.frontier.partition import PageNode
+from xyro.metadata import keys, rows
+from xyro.metadata.states import LEASED, NAMES, WANTED, State
+from xyro.service.views.views import View, Views, stamp
+from xyro.wire.urls import host_of, partition_of
+
+READING, ORDERED, RETRY, LOADING = "being read", "ordered", "to be tried again", "about to be loaded"
+
+
+def waiting_for(nodes: Sequence[PageNode]) -> dict[str, int]:
+    """What happens to the parts that loads wait for -> how many loads wait for such ones. O(distinct parts)."""
+    told: Counter[str] = Counter()
+    for node in nodes:
+        for need, loads in node.loads.needed.items():
+            told[_of_part(*_home(nodes, node, need))] += loads
+    return dict(told.most_common())
+
+
+def _home(nodes: Sequence[PageNode], node: PageNode, page: int) -> tuple[PageNode, int]:
+    """The node and number where a page of another partition lives (itself while it is not known there)."""
+    if node.partition.states[page] != State.FOREIGN:
+        return node, page
+    url = node.partition.url(page)
+    home = nodes[partition_of(host_of(url), len(nodes))]
+    number = home.partition.urls.find_one(url)
+    return (home, number) if number >= 0 else (node, page)
+
+
+def _of_part(node: PageNode, page: int) -> str:
+    return _what(node.partition.flags[page], node.partition.states[page])
+
+
+def _what(flags: int, state: int) -> str:
+    if flags & LEASED:
+        return READING
+    if flags & WANTED or state == State.FOREIGN:
+        return ORDERED
+    if state == State.ERROR:
+        return RETRY
+    return LOADING if state == State.READ else NAMES[State(state)]
+
+
+def why_it_waits(views: Views, view: View, page: int) -> Iterator[str]:
+    """Sentences about a load that waits; none if it does not."""
+    stored = view.store.get(keys.STATUS.key(page))
+    if stored is None:
+        return
+    wait = rows.unpack_wait(stored)
+    patience = view.node.settings.loader.patience
+    times = "once" if wait.readings == 1 else f"{wait.readings:,} times"
+    yield (
+        f"Its load has waited since {stamp(wait.since)} for {len(wait.needs)} of its parts (DTDs, entities, schemas), "
+        f"was read {times} for that, and is taken without them at {stamp(wait.since + patience)}."
+    )
+    for need in wait.needs:
+        yield f"It waits for {_part(views, view, need)}"
+
+
+def _part(views: Views, view: View, page: int) -> str:
+    url = view.url(page)
+    number = views.find(url)
+    if number is not None:
+        view, page = views.views[number >> 32], number & 0xFFFF_FFFF
+    what = _what(int(view.flags[page]), int(view.state[page]))
+    if what == RETRY:
+        row = view.row(page)
+        return f"{url}: {row.error}, {what} at {stamp(int(view.due[page]))}."
+    return f"{url}: {what}."

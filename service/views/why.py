@@ -1,0 +1,106 @@
+"""`xyro why URL`: what is known of a URL, and what decides when it is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xyro.metadata.states import LEASED, WANTED, State
+from xyro.service.views.cash_sources import told
+from xyro.service.views.importance_bounds import sentences
+from xyro.service.views.page_rows import evidence
+from xyro.service.views.views import View, Views, stamp
+from xyro.service.views.wait_reasons import why_it_waits
+from xyro.service.views.why_due import of_host, of_interval, of_next, of_rate
+from xyro.service.views.why_promised import of_promises
+
+
+def why(views: Views, url: str, now: float) -> dict[str, Any]:
+    """The page's export row, and `because`: sentences that explain its state and its next read."""
+    number = views.find(url)
+    if number is None:
+        return {"url": url, "state": "unknown", "because": _unknown(views, url)}
+    view = views.views[number >> 32]
+    page = number & 0xFFFF_FFFF
+    said = view.describe(page, views.mean)
+    because = [*_because(view, page, now), *_told(view, page), *why_it_waits(views, view, page)]
+    return {**said, "because": [*because, *sentences(said)]}
+
+
+def with_givers(said: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """The same with who gives the page most cash (service/views/cash_sources.py)."""
+    return {**said, **found, "because": [*said["because"], *told(found)]}
+
+
+def _unknown(views: Views, url: str) -> list[str]:
+    said = ["No page read so far links to it, and nobody submitted it."]
+    scope = views.nodes[0].scope
+    if reason := scope.why_refused(url) or scope.why_out(url, 0):
+        said.append(f"If it were met it would not be read: {_RULES.get(reason, reason)}.")
+    return said
+
+
+_RULES = {
+    "out-of-scope": "its host is not among the seeds' (scope)",
+    "suffix": "its suffix is one of skip_suffixes: not worth reading",
+    "too-deep": "it is deeper than max_depth",
+    "excluded": "an exclude rule matches it",
+    "not-included": "no include rule matches it",
+    "only-net": "--only-net allows only other networks",
+    "blocked-address": "its address is never contacted (private or reserved)",
+    "blocked-port": "its port is not among those that may be contacted",
+}
+
+
+def _told(view: View, page: int) -> list[str]:
+    return evidence(view.row(page), view.partition.hosts, int(view.host[page]), stamp)
+
+
+def _because(view: View, page: int, now: float) -> list[str]:
+    said = [_state(view, page), *of_host(view, page, now)]
+    row = view.row(page)
+    if row.reads and view.state[page] == State.READ:
+        said += [of_rate(row), *of_interval(view, page, row, now)]
+    said += of_next(view, page)
+    said += of_promises(view, page, now)
+    if (children := view.children(page)) is not None:
+        said.append(f"It shows {len(children)} links.")
+    return said
+
+
+def _state(view: View, page: int) -> str:
+    flags, state, row = view.flags[page], State(int(view.state[page])), view.row(page)
+    if flags & LEASED:
+        return "An order to read it is out."
+    if flags & WANTED:
+        return "It was ordered: it is read as soon as its host may be."
+    match state:
+        case State.UNREAD:
+            theta = view.node.planner.discovery.finder.theta
+            rich = "rich" if view.cash[page] >= theta else "poor"
+            return f"It is in scope and waits to be read: {rich} in cash ({view.cash[page] / 65_536:.3g} pages' worth)."
+        case State.READ:
+            return f"It was read last at {stamp(row.last_read)} (HTTP {row.status}).{_fault(row.fault)}"
+        case State.ERROR:
+            again = stamp(int(view.due[page]))
+            return f"Its last order failed temporarily ({row.error}); it is tried again at {again}."
+        case State.FAILED:
+            return f"Its last order failed for good ({row.error})."
+        case State.DEAD:
+            return "It is dead: 404 or 410 twice, a day or more apart."
+        case State.DISALLOWED:
+            return "robots.txt of its host forbids it."
+        case _:
+            reason = view.why_out(page, view.url(page)) or "out-of-scope"
+            return f"It is never read: {_RULES.get(reason, reason)}."
+
+
+def _fault(fault: str) -> str:
+    match fault:
+        case "":
+            return ""
+        case "too-large":
+            return " Its body was cut at [fetch] max_body: links behind it are not known."
+        case "truncated":
+            return " Its body ended early: links behind it are not known."
+        case _:
+            return f" Its body as the loader found it: {fault}."

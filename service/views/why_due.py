@@ -1,0 +1,116 @@
+"""The part of `xyro why` that explains when a page is read next: its rate, its interval and the rule that set them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+from xyro.frontier.scan_schedule import Scanned, Standing
+from xyro.metadata.rows import RefreshRow
+from xyro.metadata.states import HASTENED, State
+from xyro.service.views.views import View, stamp
+from xyro.wire.urls import authority
+
+
+def lasting(seconds: float) -> str:
+    """ "3 days, 4:00:00" without fractions."""
+    return "for ever" if math.isinf(seconds) else str(timedelta(seconds=round(min(seconds, 1e13))))
+
+
+def of_rate(row: RefreshRow) -> str:
+    """What is known of its changes, and how surely: a Gamma belief of shape a rests on about a changes."""
+    seen = "once" if row.changes == 1 else f"{row.changes:,} times"
+    reads = "once" if row.reads == 1 else f"{row.reads:,} times"
+    sure = 100.0 / math.sqrt(row.rate_a) if row.rate_a > 0.0 else math.inf
+    told = f"It was read {reads} and changed {seen}: about {row.rate:.3g} changes a day"
+    return f"{told} (give or take {sure:.0f} %)." if math.isfinite(sure) else f"{told}."
+
+
+def of_interval(view: View, page: int, row: RefreshRow, now: float) -> Iterator[str]:
+    """Its interval, the term that set it, and its next read."""
+    planner, due = view.node.planner, int(view.due[page])
+    if not planner.agenda.refreshing:
+        what = "This crawl does not refresh" if view.node.now else "Nothing runs now"
+        yield f"{what}; `xyro serve` or `crawl --refresh` would read it again{f', {stamp(due)}' if due else ''}."
+        return
+    pace = planner.pace
+    if not row.weight and pace.rules.least:
+        yield (
+            f"Its importance is below min_importance ({pace.rules.least:g}): it is not read again, but looked at anew "
+            f"{stamp(due)}."
+        )
+        return
+    interval = planner.pace.of_row(row)
+    if isinstance(planner.due, Scanned) and (standing := planner.due.standing(page, now)) is not None:
+        yield from _of_scan(standing)
+        return
+    yield f"{_TERMS[interval.term](view, interval.seconds)} That makes {lasting(interval.seconds)} between two reads."
+    if view.flags[page] & HASTENED:
+        yield f"What is known beside its rate (a claim, a regular change, a cluster) sets its next read: {stamp(due)}."
+    elif due:
+        yield f"Its next read is due {stamp(due)}."
+
+
+def _of_scan(standing: Standing) -> Iterator[str]:
+    share = 100.0 * standing.worth / standing.threshold if standing.threshold > 0.0 else math.inf
+    how = f"By scan: its index is {standing.worth:.3g}, {share:.3g} % of the threshold {standing.threshold:.3g}, the "
+    yield how + "least that is read."
+    if share >= 100.0:
+        yield "It is among the next that are read."
+    else:
+        yield f"It gets there {stamp(standing.at)}, if nothing else changes."
+
+
+def _policy(view: View, seconds: float) -> str:
+    pace, refresh = view.node.planner.pace, view.node.settings.refresh
+    how = f"Policy {pace.rules.policy.name}"
+    if pace.rules.policy.name == "obsolescence":
+        k = math.sqrt(2.0 * pace.multiplier)
+        how += f": t = K / sqrt(importance x change rate), K = {k:.3g} days"
+    reads = pace.free(view.node.now) * 86_400
+    spread = f"so that {pace.population.pages:,} pages take {reads:,.{0 if reads >= 100 else 2}f} reads a day"
+    whose = "as set" if refresh.bandwidth else "as many as could be read lately"
+    return f"{how}, {spread} ({whose})."
+
+
+_TERMS: dict[str, Any] = {
+    "policy": _policy,
+    "floor": lambda view, seconds: "It would be read more often but for min_interval.",
+    "ceiling": lambda view, seconds: "It would be read less often, or never, but for max_interval.",
+    "hopeless": lambda view, seconds: (
+        "It changes too fast to be kept fresh (hopeless): it is read every hopeless_interval instead."
+    ),
+    "importance": lambda view, seconds: "Its importance is below min_importance.",
+}
+
+
+def of_host(view: View, page: int, now: float) -> Iterator[str]:
+    """What holds its host's pages back: people, blackouts, budgets, politeness."""
+    number, host = int(view.host[page]), authority(view.url(page))
+    planner = view.node.planner
+    clock = view.partition.hosts.clocks.get(number)
+    if clock is not None and clock.held:
+        yield f"Host {host} is {clock.held} by a person."
+    elif clock is not None and clock.next_at > now:
+        yield f"Host {host} is left alone until {stamp(clock.next_at)} ({clock.failures} failures in a row)."
+    if not view.node.now:  # a stopped crawl: nobody has asked the calendar yet
+        planner.limits.renew(now)
+    shut = planner.limits.until.get(number)
+    if shut is not None and shut[1] == "blackout":
+        yield f"Host {host} is in a blackout until {stamp(shut[0])}: nothing of it is read, whoever orders it."
+    elif shut is not None:
+        yield f"The budget of host {host} ([[budgets]]) is used up until {stamp(shut[0])}."
+    used = planner.limits.used(number)
+    if used is not None:
+        yield f"Of the {used[1]:,} pages a day of host {host}, {used[0]:,} were ordered today."
+
+
+def of_next(view: View, page: int) -> Iterator[str]:
+    """Of pages that are not to be refreshed by a policy: when they are looked at again."""
+    state, due = State(int(view.state[page])), int(view.due[page])
+    if state in (State.FAILED, State.DISALLOWED) and due and view.node.planner.agenda.refreshing:
+        yield f"It is tried once more {stamp(due)}."
+    if state is State.UNREAD and view.node.planner.sharing.auto:
+        yield f"Discovery gets {view.node.planner.gamma:.0f} % of the orders now (gamma = auto)."

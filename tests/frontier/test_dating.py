@@ -1,0 +1,356 @@
+"""Evidence of changes in the loop: trust of hosts, claims, priors, habits, estimators; kept over a restart."""
+
+from __future__ import annotations
+
+from email.utils import formatdate
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.frontier.rig import START, Crawl, report, signature, url
+from xyro.configs.schema import Refresh, Settings
+from xyro.metadata import keys, rows
+from xyro.metadata.rows import RefreshRow
+from xyro.metadata.states import HASTENED, HINTED
+from xyro.refresh.change import DEFAULT_PRIOR, SETTLED, Population, PriorLearner, code, mle, update
+from xyro.refresh.periodic import unpack
+from xyro.refresh.trust import Source
+from xyro.service.views.page_rows import doubted
+from xyro.service.views.why import why
+from xyro.wire.messages import FetchOrder, Kind, LoadReport, LoadState
+
+DAY = 86_400.0
+SITEMAP = "http://h0.example/sitemap.xml"
+
+
+def crawl_of(days: float = 2.0, path: Path | None = None, **refresh: object) -> Crawl:
+    """A crawl that refreshes, each page every `days`."""
+    bounds = {"min_interval": days * DAY, "max_interval": days * DAY} | refresh
+    settings = Settings(refresh=Refresh(**bounds))
+    if path is None:
+        return Crawl.in_memory(settings=settings, refreshing=True)
+    return Crawl.on_disk(path, settings=settings, refreshing=True)
+
+
+def begun(crawl: Crawl, *targets: str) -> Crawl:
+    for target in targets:
+        crawl.submit(target)
+    crawl.turn()
+    return crawl
+
+
+def row_of(crawl: Crawl, target: str) -> RefreshRow:
+    node, page = crawl.page(target)
+    found = node.partition.row(page)
+    assert found is not None
+    return found
+
+
+def due_of(crawl: Crawl, target: str) -> int:
+    node, page = crawl.page(target)
+    return int(node.columns["due"][page])
+
+
+def visit(crawl: Crawl, target: str, content: int, **fields: object) -> None:
+    """The next order for the page, answered with this content."""
+    while not any(order.url == target for order in crawl.orders.values()):
+        crawl.now = max(crawl.now + 60.0, due_of(crawl, target), crawl.node.planner.next_time())
+        crawl.turn()
+    answer(crawl, crawl.order(target), content, **fields)
+    crawl.turn()
+
+
+def answer(crawl: Crawl, order: FetchOrder, content: int, **fields: object) -> None:
+    crawl.give(report(order, crawl.now, **{"signature": signature(content), **fields}))
+
+
+def told_by_sitemap(crawl: Crawl, *modified: tuple[str, float], rates: tuple[tuple[str, float], ...] = ()) -> None:
+    """What a load of the sitemap of h0 says, outside any read of it."""
+    node, page = crawl.page(SITEMAP)
+    node.partition.begin()
+    loaded = LoadReport(page, SITEMAP, 1, LoadState.LOADED, "sitemap", modified=modified, rates=rates)
+    node.claims.hear(page, loaded, (), crawl.now)
+    node.partition.write(node.partition.seal({"node": node.dump()}))
+
+
+def trust_of(crawl: Crawl, source: Source, host: str = "h0.example") -> float:
+    beliefs = crawl.node.dates.beliefs
+    return beliefs.trust(crawl.node.partition.hosts.numbers[host]).of(source)
+
+
+# --- Last-Modified --------------------------------------------------------------------------------------------------
+
+
+def test_a_trusted_last_modified_dates_the_change():
+    crawl = begun(crawl_of(), url(0))
+    visit(crawl, url(0), 1)
+    first = row_of(crawl, url(0))
+    crawl.now += 2.5 * DAY
+    visit(crawl, url(0), 2, last_modified=formatdate(crawl.now - 1.0 * DAY, usegmt=True))
+    row = row_of(crawl, url(0))
+    tau = (row.last_read - first.last_read) / DAY
+    age = (row.last_read - int(crawl.now - 1.0 * DAY)) / DAY
+    assert (row.rate_a, row.rate_b) == pytest.approx(
+        update(first.rate_a, first.rate_b, tau, True, age, DEFAULT_PRIOR), rel=1e-3
+    )
+
+
+def test_a_host_whose_last_modified_is_always_now_is_doubted_told_and_not_believed():
+    targets = [url(0, page) for page in range(12)]
+    crawl = begun(crawl_of(), *targets)
+    for target in targets:
+        visit(crawl, target, 1, last_modified=formatdate(crawl.now + 7200.0, usegmt=True))
+    assert doubted(crawl.nodes) == 1
+    before = row_of(crawl, url(0))
+    visit(crawl, url(0), 2, last_modified=formatdate(crawl.now + 1.0 * DAY, usegmt=True))
+    row = row_of(crawl, url(0))
+    tau = (row.last_read - before.last_read) / DAY
+    plain = update(before.rate_a, before.rate_b, tau, True, None, DEFAULT_PRIOR)
+    assert (row.rate_a, row.rate_b) == pytest.approx(plain, rel=1e-4)
+    with crawl.views() as views:
+        host = next(iter(views.hosts()))
+        said = why(views, url(0), crawl.now)["because"]
+    assert host["last_modified"] == "doubted" and host["claims"] >= 12 and "last-modified 0." in host["trust"]
+    assert any("Last-Modified is not used" in sentence for sentence in said)
+
+
+def test_honest_hosts_are_not_doubted_and_cost_no_row():
+    crawl = begun(crawl_of(), url(0))
+    for content in range(1, 8):
+        crawl.now += 3.0 * DAY
+        visit(crawl, url(0), content, last_modified=formatdate(crawl.now - 600.0, usegmt=True))
+    assert doubted(crawl.nodes) == 0
+    assert not crawl.node.partition.hosts.trust
+
+
+# --- claims ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_date_of_a_page_never_read_shapes_the_belief_that_it_begins_with():
+    crawl = begun(crawl_of(), url(0), SITEMAP)
+    node = crawl.node
+    crawl.give(report(crawl.order(url(0)), crawl.now, [url(0, 1)]))
+    crawl.turn()
+    node, page = crawl.page(url(0, 1))
+    node.partition.begin()
+    node.planner.drop(page, crawl.order(url(0, 1)).epoch)
+    node.partition.write(node.partition.seal({"node": node.dump()}))
+    crawl.orders.clear()
+    changed_at = crawl.now - 10 * DAY
+    told_by_sitemap(crawl, (url(0, 1), changed_at), rates=((url(0, 1), 4.0),))
+    told_by_sitemap(crawl, (url(0, 1), changed_at - 5 * DAY), rates=((url(0, 1), 9.0),))  # the first has said it
+    assert node.partition.flags[page] & HINTED
+    dated, rate = trust_of(crawl, Source.SITEMAP), trust_of(crawl, Source.RATE)
+    visit(crawl, url(0, 1), 1)
+    row = row_of(crawl, url(0, 1))
+    assert row.rate_a == pytest.approx(DEFAULT_PRIOR.a + dated + rate)
+    assert row.rate_b == pytest.approx(DEFAULT_PRIOR.b + dated * (row.last_read - changed_at) / DAY + rate / 4)
+    assert [Source(one.source) for one in row.said] == [Source.RATE], "a rate goes on being tested, the date is used up"
+
+
+def test_a_claim_draws_the_next_read_nearer_by_its_trust_and_only_once():
+    crawl = begun(crawl_of(10.0), url(0), SITEMAP)
+    visit(crawl, url(0), 1)
+    due = due_of(crawl, url(0))
+    crawl.now += DAY
+    told_by_sitemap(crawl, (url(0), crawl.now - 60.0))
+    moved, trust = due_of(crawl, url(0)), trust_of(crawl, Source.SITEMAP)
+    assert moved == pytest.approx(due - trust * (due - crawl.now), abs=2)
+    node, page = crawl.page(url(0))
+    assert node.partition.flags[page] & HASTENED
+    told_by_sitemap(crawl, (url(0), crawl.now - 30.0))
+    assert due_of(crawl, url(0)) == moved, "a claim that waits is not repeated"
+    with crawl.views() as views:
+        assert any("Said of it (sitemap of h0.example)" in one for one in why(views, url(0), crawl.now)["because"])
+    visit(crawl, url(0), 1)
+    assert trust_of(crawl, Source.SITEMAP) < trust
+    assert row_of(crawl, url(0)).said == ()
+
+
+def test_what_is_old_or_of_the_future_moves_nothing():
+    crawl = begun(crawl_of(10.0), url(0), SITEMAP)
+    visit(crawl, url(0), 1)
+    crawl.now += DAY
+    due = due_of(crawl, url(0))
+    told_by_sitemap(crawl, (url(0), START - 5 * DAY))
+    told_by_sitemap(crawl, (url(0), crawl.now + DAY))
+    told_by_sitemap(crawl, ("http://h0.example/nobody-knows", crawl.now - 1.0))
+    assert due_of(crawl, url(0)) == due and row_of(crawl, url(0)).said == ()
+
+
+@pytest.mark.parametrize("lying", [True, False])
+def test_a_lying_sitemap_comes_to_move_nothing_and_an_honest_one_brings_reads_at_once(lying):
+    crawl = begun(crawl_of(10.0), url(0), SITEMAP)
+    content, shares = 1, []
+    visit(crawl, url(0), content)
+    for _ in range(40):
+        visit(crawl, url(0), content)
+        visit(crawl, url(0), content)
+        crawl.now += DAY
+        due = due_of(crawl, url(0))
+        told_by_sitemap(crawl, (url(0), crawl.now - 1.0))
+        shares.append((due - due_of(crawl, url(0))) / (due - crawl.now))
+        content += not lying
+        visit(crawl, url(0), content)
+    assert shares[0] == pytest.approx(1 / 3, abs=0.01)
+    if lying:
+        assert max(shares[-10:]) < 0.1
+    else:
+        assert min(shares[-10:]) > 0.6
+
+
+def test_caching_headers_are_tested_by_every_read():
+    crawl = begun(crawl_of(), url(0))
+    for _ in range(30):
+        visit(crawl, url(0), 1, fresh_for=600.0)  # it never changes
+    assert [Source(one.source) for one in row_of(crawl, url(0)).said] == [Source.CACHE]
+    assert trust_of(crawl, Source.CACHE) < 0.1
+
+
+# --- priors ---------------------------------------------------------------------------------------------------------
+
+
+def counted_in_rows(crawl: Crawl) -> tuple[PriorLearner, dict[int, Population]]:
+    """The populations, counted anew from the rows."""
+    kinds, hosts = PriorLearner(), {}
+    partition = crawl.node.partition
+    for key, value in partition.scan(keys.REFRESH.prefix):
+        row = rows.unpack_refresh(value)
+        assert bool(row.counted) is (row.reads >= SETTLED)
+        if row.counted:
+            assert row.counted == code(row.rate)
+            kinds.recount(row.kind.name, 0, row.counted)
+            one = PriorLearner()
+            one.recount("", 0, row.counted)
+            mine = hosts.setdefault(int(partition.hosts_of[keys.REFRESH.split(key)]), Population())
+            mine.pages, mine.total, mine.squares = (
+                a + b for a, b in zip(mine.numbers(), one.whole.numbers(), strict=True)
+            )
+    return kinds, hosts
+
+
+def agree(crawl: Crawl) -> bool:
+    kinds, hosts = counted_in_rows(crawl)
+    kept = {host: Population.unpack(data) for host, data in crawl.node.partition.hosts.rates.items()}
+    ours = crawl.node.dates.beliefs.kinds.dump()
+    filled = {kind: numbers for kind, numbers in ours["keys"].items() if numbers != [0, 0, 0]}
+    return kept == hosts and ours["whole"] == kinds.dump()["whole"] and filled == kinds.dump()["keys"]
+
+
+def test_populations_are_those_of_the_rows_through_kinds_failures_and_restarts(tmp_path):
+    targets = [url(host, page) for host in (0, 1) for page in range(3)]
+    crawl = begun(crawl_of(path=tmp_path / "data"), *targets)
+    rng = np.random.default_rng(4)
+    for turn in range(8):
+        for target in targets:
+            kind = Kind.HTML if (turn + len(target)) % 5 else Kind.XML
+            visit(crawl, target, int(rng.integers(3)), kind=kind)
+        if turn == 5:
+            crawl.close()
+            crawl = crawl_of(path=tmp_path / "data")
+    visit(crawl, targets[0], 0, status=404, error="http-404", final=True)
+    assert agree(crawl)
+    kinds, hosts = counted_in_rows(crawl)
+    assert sum(population.pages for population in hosts.values()) == kinds.whole.pages == len(targets)
+    crawl.close()
+
+
+def test_new_pages_of_a_host_begin_with_the_prior_of_its_pages():
+    crawl = crawl_of()
+    crawl.node.dates.beliefs.enough = crawl.node.dates.beliefs.kinds.enough = 4
+    slow, fast = [url(0, page) for page in range(4)], [url(1, page) for page in range(4)]
+    begun(crawl, *slow, *fast)
+    for turn in range(SETTLED + 1):
+        for target in slow:
+            visit(crawl, target, 1)
+        for target in fast:
+            visit(crawl, target, turn)
+    crawl.submit(url(0, 9), url(1, 9))
+    crawl.turn()
+    visit(crawl, url(0, 9), 1)
+    visit(crawl, url(1, 9), 1)
+    quiet, busy = row_of(crawl, url(0, 9)), row_of(crawl, url(1, 9))
+    assert quiet.rate < 0.2 < busy.rate
+    beliefs = crawl.node.dates.beliefs
+    hosts = crawl.node.partition.hosts
+    for host, row in (("h0.example", quiet), ("h1.example", busy)):
+        wanted = Population.unpack(hosts.rates[hosts.numbers[host]]).prior()
+        assert (row.rate_a, row.rate_b) == pytest.approx((wanted.a, wanted.b))
+    assert beliefs.prior(hosts.numbers["h0.example"], Kind.HTML).a == pytest.approx(quiet.rate_a)
+
+
+# --- habits and estimators ------------------------------------------------------------------------------------------
+
+
+def run_weekly(crawl: Crawl, dated: bool, reads: int) -> list[float]:
+    """A page that changes every week, read so often; how long after a change each read came, seconds."""
+    change = START + 3 * DAY + 12_345.0
+    delays = []
+    for _ in range(reads):
+        while not any(order.url == url(0) for order in crawl.orders.values()):
+            crawl.now = max(crawl.now + 60.0, due_of(crawl, url(0)), crawl.node.planner.next_time())
+            crawl.turn()
+        weeks = int((crawl.now - change) // (7 * DAY))
+        last = change + weeks * 7 * DAY
+        said = {"last_modified": formatdate(last, usegmt=True)} if dated else {}
+        answer(crawl, crawl.order(url(0)), 100 + weeks, **said)
+        delays.append(crawl.now - last)
+        crawl.turn()
+    return delays
+
+
+@pytest.mark.parametrize(("days", "dated"), [(2.5, False), (2.5, True), (7.0, True)])
+def test_a_page_that_changes_every_week_is_read_just_after(days, dated):
+    crawl = begun(crawl_of(days), url(0))
+    run_weekly(crawl, dated, 45)
+    delays = run_weekly(crawl, dated, 15)
+    row = row_of(crawl, url(0))
+    assert str(unpack(row.diary).habit) == "every week"
+    assert len(row.diary) <= 40
+    just_after = [delay for delay in delays if delay < 0.75 * DAY]
+    assert len(just_after) >= 5
+    with crawl.views() as views:
+        assert any("every week" in sentence for sentence in why(views, url(0), crawl.now)["because"])
+
+
+def test_regular_false_keeps_no_record():
+    crawl = begun(crawl_of(7.0, regular=False), url(0))
+    run_weekly(crawl, True, 12)
+    assert row_of(crawl, url(0)).diary == b""
+
+
+@pytest.mark.parametrize(("kind", "size"), [("gamma", 0), ("mle", 1 + 4 * 64), ("last-modified", 1 + 8 * 64)])
+def test_the_estimator_is_that_of_the_settings(kind, size):
+    crawl = begun(crawl_of(estimator=kind), url(0))
+    rng = np.random.default_rng(9)
+    taus, bits, last, content = [], [], None, 0
+    for _ in range(70):
+        crawl.now += float(rng.uniform(0.0, 3.0)) * DAY
+        changed = bool(rng.random() < 0.4) and last is not None
+        content += changed
+        visit(crawl, url(0), content)
+        read = row_of(crawl, url(0)).last_read
+        if last is not None:
+            taus.append((crawl.now - last) / DAY)
+            bits.append(changed)
+        last = read
+    row = row_of(crawl, url(0))
+    assert len(row.visits) == size
+    wanted = float(mle(np.array(taus[-64:]), np.array(bits[-64:])))
+    if kind == "gamma":
+        assert row.rate == pytest.approx(wanted, rel=0.5)
+    else:
+        assert row.rate == pytest.approx(wanted, rel=0.01)
+
+
+def test_a_history_kept_for_another_estimator_is_begun_anew(tmp_path):
+    crawl = begun(crawl_of(path=tmp_path / "data", estimator="mle"), url(0))
+    for content in range(5):
+        visit(crawl, url(0), content)
+    assert len(row_of(crawl, url(0)).visits) == 1 + 4 * 4
+    crawl.close()
+    crawl = crawl_of(path=tmp_path / "data", estimator="last-modified")
+    visit(crawl, url(0), 9)
+    assert len(row_of(crawl, url(0)).visits) == 1 + 8
+    crawl.close()

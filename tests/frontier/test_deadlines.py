@@ -1,0 +1,285 @@
+"""Promised pages: ahead of the plan, by their deadlines, paid for by the plan; and what a read of before is worth."""
+
+import pytest
+
+from tests.frontier.rig import Crawl, report, url
+from xyro.configs.load import load
+from xyro.configs.schema import Cluster, Settings
+from xyro.frontier.due_queue import DEBT
+from xyro.metadata import keys
+from xyro.plugins.clusters.page_clusters import Clustered
+from xyro.plugins.publish.promises import Said
+from xyro.plugins.publish.watch import Watch
+from xyro.refresh.publications import TRUSTED
+from xyro.refresh.split import Bursts
+from xyro.refresh.subscriptions import Subscriptions
+from xyro.refresh.trust import Source
+from xyro.service.node.crawl_file import remember
+from xyro.service.node.stopped import nodes_of
+from xyro.service.views.promise_report import costs, stopped
+from xyro.wire.messages import Priority
+
+HOUR = 3_600.0
+
+
+def crawl_of(pages=6, **settings):
+    """A daemon that has read some pages of one host; nothing is out."""
+    chosen = load(overrides={"refresh.min_interval": 1e6, "refresh.max_interval": 1e7, **settings})
+    crawl = Crawl.in_memory(refreshing=True, settings=chosen)
+    crawl.submit(*(url(0, page) for page in range(pages)))
+    (read := crawl.turn()).sort(key=lambda order: order.page)
+    for order in read:
+        crawl.answer(order)
+    crawl.turn()
+    crawl.now += 10 * HOUR
+    crawl.turn()
+    assert not crawl.orders
+    return crawl
+
+
+def edit(crawl, change):
+    """In a commit group of its own."""
+    node = crawl.node
+    node.partition.begin()
+    change(node)
+    commit = node.partition.seal({"node": node.dump()})
+    node.partition.write(commit)
+    node.partition.written(commit)
+
+
+def publish(crawl, *pages, deadline=HOUR):
+    said = Said("changed", crawl.now, crawl.now + deadline, sure=True)
+
+    def change(node):
+        assert node.promises.publish([url(0, page) for page in pages], said) == []
+        node.promises.settled((), crawl.now)
+
+    edit(crawl, change)
+
+
+def test_orders_carry_the_deadline_that_was_promised():
+    crawl = crawl_of()
+    publish(crawl, 1, deadline=500.0)
+    crawl.submit(url(0, 2))
+    promised, asked = sorted(crawl.turn(), key=lambda order: order.page)
+    assert (promised.priority, promised.deadline) == (Priority.ORDERED, crawl.now + 500.0)
+    usual = crawl.settings.publish.deadline
+    assert (asked.priority, asked.deadline) == (Priority.ORDERED, crawl.now + usual), "people's have the usual one"
+
+
+def test_a_page_that_is_out_as_due_goes_up_when_it_is_published():
+    crawl = crawl_of()
+    page = crawl.page(url(0, 1))[1]
+    edit(crawl, lambda node: node.planner.agenda.put_due(page, int(crawl.now)))
+    crawl.now += 120.0
+    (due,) = crawl.turn()
+    assert due.priority is Priority.REFRESH
+    publish(crawl, 1, deadline=500.0)
+    (raised,) = crawl.turn()
+    assert raised.raised and raised.epoch == due.epoch and raised.priority is Priority.ORDERED
+    assert raised.deadline == crawl.now + 500.0
+
+
+def test_a_read_that_had_begun_before_does_not_answer_the_publication():
+    crawl = crawl_of()
+    crawl.submit(url(0, 1))
+    (early,) = crawl.turn()
+    read = crawl.now
+    crawl.now += 5.0
+    publish(crawl, 1)
+    crawl.turn()
+    crawl.give(report(early, read))
+    (again,) = crawl.turn()
+    assert again.page == early.page and again.epoch != early.epoch and not again.raised
+    publications = crawl.node.promises.publications
+    assert len(publications) == 1 and not publications.counts.false
+    crawl.now += 1.0
+    crawl.answer(again)
+    assert crawl.turn() == [] and len(publications) == 0 and publications.counts.in_time == 1
+
+
+def test_the_plan_pays_and_beyond_its_debt_the_earliest_deadlines_are_read():
+    bandwidth = 20 / 86_400
+    crawl = crawl_of(60, **{"refresh.bandwidth": bandwidth, "refresh.audit": 0.0})
+    governor, planner = crawl.node.planner.due.governor, crawl.node.planner
+    debt = max(16.0, DEBT * planner.pace.bandwidth)
+    before = governor.credit
+    publish(crawl, *range(30), deadline=2 * HOUR)
+    publish(crawl, *range(30, 60), deadline=HOUR)
+    out = crawl.turn()
+    assert len(out) == pytest.approx(before + debt, abs=2) and governor.credit == pytest.approx(-debt, abs=2)
+    waiting = 60 - len(out)
+    assert len(planner.promised) == waiting > 0 and crawl.turn() == []
+    assert planner.next_time() == pytest.approx(crawl.now + 1 / bandwidth, rel=1.0)
+    for order in out:
+        crawl.answer(order)
+    crawl.turn()
+    left = {crawl.page(url(0, page))[1]: HOUR if page >= 30 else 2 * HOUR for page in range(60)}
+    for order in out:
+        left.pop(order.page)
+    soonest = min(left.values())
+    crawl.now += 1.5 / bandwidth
+    crawl.turn()  # the credit of this turn serves the next one
+    (order,) = crawl.turn()
+    assert left[order.page] == soonest
+    assert order.deadline < crawl.now, "what is late is first"
+
+
+def test_without_a_bandwidth_that_is_set_nothing_waits():
+    crawl = crawl_of(60)
+    publish(crawl, *range(60))
+    assert len(crawl.turn()) == 60 and len(crawl.node.planner.promised) == 0
+
+
+def test_a_promised_page_that_failed_is_tried_again_ahead_of_the_plan():
+    crawl = crawl_of(3, **{"store.leases_per_host": 1})
+    publish(crawl, 1, deadline=HOUR)
+    (order,) = crawl.turn()
+    crawl.fail(order, "timeout", retry_in=30.0)
+    crawl.turn()
+    crawl.now += 60.0
+    (again,) = crawl.turn()
+    assert (again.priority, again.deadline, again.attempt) == (Priority.ORDERED, order.deadline, 1)
+
+
+def test_lateness_is_in_the_cost_and_told_of_a_stopped_crawl_too():
+    crawl = crawl_of(4)
+    publish(crawl, 1, deadline=HOUR)
+    readers = Subscriptions()
+    before = costs(crawl.nodes, readers, crawl.now)["cost"]
+    assert before["late_publications"] == before["late_subscriptions"] == 0.0
+    assert before["total"] == before["missed_changes"] > 0.0
+    late = costs(crawl.nodes, readers, crawl.now + 5 * HOUR)["cost"]
+    pages = crawl.node.planner.pace.population.pages
+    assert late["late_publications"] == pytest.approx(4.0 / pages, abs=1e-3)
+    assert late["total"] == pytest.approx(late["missed_changes"] + late["late_publications"], abs=1e-3)
+    readers.overdue[2] = crawl.now
+    assert costs(crawl.nodes, readers, crawl.now + 2 * HOUR)["cost"]["late_subscriptions"] == pytest.approx(
+        2.0 / pages, abs=1e-3
+    )
+    said = stopped(crawl.nodes, crawl.now + 5 * HOUR)
+    assert said["published"]["overdue"] == 1 and said["subscribed"]["subscriptions"] == 0
+    assert said["cost"] == late and "clusters" not in said and "websub" not in said
+
+
+def test_clusters_of_a_stopped_crawl_are_told(tmp_path):
+    """By what is stored with it: `xyro status` is given no settings, and a crawl remembers none of its clusters."""
+    settings = Settings(clusters=(Cluster("front", (url(0, 1), url(0, 2))),))
+    crawl = Crawl.on_disk(tmp_path / "d", refreshing=True, settings=settings)
+    clustered = Clustered(settings.clusters, crawl.nodes, watch := Watch())
+    watch.told = clustered.join
+    promises = crawl.node.promises
+    promises.watch, promises.clusters, crawl.node.dates.joint = watch, clustered, clustered.joint
+    crawl.submit(url(0, 1), url(0, 2))
+    for order in crawl.turn():
+        crawl.answer(order)
+        crawl.turn()
+        crawl.now += 5.0
+    crawl.close()
+    remember(tmp_path / "d", settings)
+    with nodes_of(tmp_path / "d") as nodes:
+        (front,) = stopped(nodes, crawl.now)["clusters"]
+    told = clustered.clusters[0].told()
+    assert front == {name: told[name] for name in front}
+    assert (front["name"], front["due"], front["spread_s"]) == ("front", clustered.clusters[0].due, 5.0)
+
+
+def test_saying_it_again_and_again_hastens_an_untrusted_page_no_further():
+    crawl = crawl_of()
+    page = crawl.page(url(0, 1))[1]
+    host = int(crawl.node.partition.hosts_of[page])
+    edit(crawl, lambda node: [node.dates.beliefs.published(host, False, 0.5) for _ in range(3)])
+    said = Said("changed", crawl.now, crawl.now + HOUR)
+
+    def claim(node):
+        assert node.promises.publish([url(0, 1)], said) == []
+
+    before = int(crawl.node.columns["due"][page])
+    edit(crawl, claim)
+    once = int(crawl.node.columns["due"][page])
+    assert crawl.now < once < before
+    for _ in range(100):
+        edit(crawl, claim)
+    assert int(crawl.node.columns["due"][page]) == once and len(crawl.node.promises.publications) == 1
+
+
+def test_who_claims_without_an_end_is_found_out_all_the_same():
+    """A liar says it again during each read: none of them answers the last claim, but each answers one before."""
+    crawl = crawl_of()
+    page = crawl.page(url(0, 1))[1]
+
+    def claim(node):
+        node.promises.publish([url(0, 1)], Said("changed", crawl.now, crawl.now + HOUR))
+        node.promises.settled((), crawl.now)
+
+    edit(crawl, claim)
+    (order,) = crawl.turn()
+    publications, host = crawl.node.promises.publications, crawl.node.partition.hosts.names[0]
+    for _ in range(20):
+        crawl.now += 10.0
+        began = crawl.now
+        crawl.now += 5.0
+        edit(crawl, claim)
+        crawl.give(report(order, began))
+        out = crawl.turn()
+        assert len(publications) == 1, "what was said last is yet to be read"
+        assert crawl.node.partition.get(keys.PUBLISHED.key(page)) is not None, "after a crash, too"
+        if not out:
+            break
+        (order,) = out
+    assert publications.counts.false >= 1 and crawl.node.promises.trust_of(host).of(Source.PUBLISHED) < TRUSTED
+
+
+def test_the_multiplier_spends_what_promises_leave():
+    """Twenty days of 400 reads a day, 96 of which are promised."""
+    settings = load(overrides={"refresh.bandwidth": 400 / 86_400, "refresh.audit": 0.0, "refresh.min_interval": 60.0})
+    crawl = Crawl.in_memory(refreshing=True, settings=settings)
+    crawl.submit(*(url(0, page) for page in range(60)))
+    for order in crawl.turn():
+        crawl.answer(order)
+    crawl.turn()
+    pace = crawl.node.planner.pace
+    whole = pace.bandwidth
+    assert pace.free(crawl.now) == whole
+    for _ in range(20 * 24):
+        publish(crawl, 0, 1, 2, 3)
+        for _ in range(3):
+            for order in crawl.turn():
+                crawl.answer(order)
+        crawl.now += HOUR
+    promised = 96 / 86_400
+    assert pace.free(crawl.now) == pytest.approx(whole - promised, rel=0.02)
+    assert pace.spends_at(pace.multiplier) == pytest.approx(whole - promised, rel=0.07), "found anew at a drift of 5 %"
+    told = pace.dump()["promised"]
+    assert Bursts(*told).rate(crawl.now) == pytest.approx(promised, rel=0.1), "and after a restart"
+    pace.promised.count(crawl.now, 1_000_000)
+    assert pace.free(crawl.now) == pytest.approx(0.1 * whole)
+
+
+def test_what_cannot_be_paid_for_is_kept_once_however_often_it_is_ordered():
+    crawl = crawl_of(60, **{"refresh.bandwidth": 20 / 86_400, "refresh.audit": 0.0})
+    node = crawl.node
+    publish(crawl, *range(60))
+    crawl.turn()
+    planner, waiting = node.planner, len(node.planner.promised)
+    pages = [page for page in range(60) if page not in planner.leases]
+    assert len(pages) == waiting > 0
+    for _ in range(50):
+        edit(crawl, lambda node: node.wanted.order(pages, Priority.ORDERED))
+        assert crawl.turn() == []
+    assert len(planner.promised) == waiting == len(planner.promised._waiting)
+
+
+def test_a_page_that_waits_to_be_paid_for_is_named_once_by_its_earliest_deadline():
+    crawl = crawl_of(3, **{"refresh.bandwidth": "10/day"})
+    promised, governor = crawl.node.planner.promised, crawl.node.planner.due.governor
+    deadlines = {0: 300.0, 1: 200.0}
+    promised.of = deadlines.__getitem__
+    governor.credit = -1e9
+    assert not promised.pay(0) and not promised.pay(1)
+    deadlines[0] = 100.0
+    assert not promised.pay(0) and not promised.pay(0)
+    assert len(promised) == 2 and promised.pop() is None
+    governor.credit = 0.0
+    assert [promised.pop() for _ in range(3)] == [0, 1, None]
+    assert len(promised) == 0

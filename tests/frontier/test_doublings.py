@@ -1,0 +1,150 @@
+"""Folders follow importance while it settles: all pages dated anew each time that OPIC's clock has doubled."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tests.frontier.rig import Crawl
+from tests.frontier.test_bandwidth import PAGES, Web, assert_exact, reborn
+from xyro.configs.schema import Cluster
+from xyro.frontier import redating
+from xyro.frontier.redating import CLOSE, FIRST, Doublings
+from xyro.metadata.states import State
+from xyro.opic.importance import TICKS
+from xyro.refresh.interval import weight
+
+START = int(FIRST * TICKS)
+
+
+@pytest.fixture
+def purse():
+    return Crawl.in_memory().node.purse
+
+
+def heard(purse, doublings, upto, step=TICKS // 8):
+    """Turnovers at which it says that the clock has doubled."""
+    found = []
+    while purse.clock.ticks < upto * TICKS:
+        purse.clock.ticks += step
+        if doublings.passed():
+            found.append((purse.clock.ticks - purse.window.since) / TICKS)
+    return found
+
+
+def test_it_is_heard_at_each_doubling_of_the_settled_clock(purse):
+    assert heard(purse, Doublings(purse), 70) == [FIRST * 2**turn for turn in range(6)]
+
+
+def test_a_crawl_that_outgrows_itself_begins_anew_and_one_that_grows_on_is_never_gone_through(purse):
+    doublings = Doublings(purse)
+    assert heard(purse, doublings, FIRST * 5) == [FIRST, 2 * FIRST, 4 * FIRST]
+    purse.window.since = purse.clock.ticks
+    assert heard(purse, doublings, FIRST * 8) == [FIRST, 2 * FIRST]
+    for _ in range(100):
+        purse.window.since = purse.clock.ticks
+        purse.clock.ticks += START - 1
+        assert not doublings.passed()
+
+
+def test_it_is_heard_once_whatever_the_restarts(purse):
+    doublings = Doublings(purse)
+    heard(purse, doublings, FIRST * 3)
+    again = Doublings(purse)
+    again.load(doublings.dump())
+    assert not again.passed() and heard(purse, again, FIRST * 5) == [4 * FIRST]
+
+
+# A crawl
+
+
+def agenda_of(crawl):
+    return crawl.node.planner.agenda
+
+
+def until_doubled(web):
+    """Live on until a recount has begun of its own accord; its first slice is done."""
+    web.run(1)
+    crawl = web.crawl
+    while agenda_of(crawl).recount is not None:
+        crawl.turn()
+    crawl.node.purse.clock.ticks = max(crawl.node.purse.clock.ticks, agenda_of(crawl).doublings.next)
+    crawl.turn()
+    return crawl
+
+
+def off(crawl):
+    """Of each page that is read: how far its weight is from that of the importance of now, in parts."""
+    node = crawl.node
+    found = {}
+    for one in PAGES:
+        page = crawl.page(one)[1]
+        row = node.partition.row(page)
+        if row is not None and row.weight and node.partition.states[page] == State.READ:
+            found[page] = abs(weight(float(node.purse.importance([page])[0]), row.rate) / row.weight - 1.0)
+    return found
+
+
+def test_all_pages_are_dated_by_the_importance_of_now_in_slices(monkeypatch):
+    monkeypatch.setattr(redating, "ROWS", 37)
+    crawl, turns = until_doubled(Web(bandwidth="100/day")), 0
+    assert agenda_of(crawl).recount is not None and crawl.node.planner.next_time() == 0.0
+    assert max(off(crawl).values()) > 2 * CLOSE, "the first reads knew less"
+    while agenda_of(crawl).recount is not None:
+        crawl.turn()
+        assert_exact(crawl)
+        turns += 1
+    assert turns >= 2 * len(PAGES) // 37 - 1
+    pace, partition = crawl.node.planner.pace, crawl.node.partition
+    assert len(off(crawl)) > 100 and max(off(crawl).values()) <= CLOSE + 1e-6
+    for page in off(crawl):
+        row = partition.row(page)
+        wait = pace.of_row(row).seconds
+        assert int(crawl.node.columns["due"][page]) - row.last_read == pytest.approx(wait, rel=0.06, abs=2.0)
+
+
+def test_what_a_kill_cut_short_begins_anew_and_what_ended_does_not(monkeypatch):
+    monkeypatch.setattr(redating, "ROWS", 37)
+    web = Web(bandwidth="100/day")
+    until_doubled(web)
+    crawl = reborn(web)
+    assert agenda_of(crawl).recount is not None
+    while agenda_of(crawl).recount is not None:
+        crawl.turn()
+        assert_exact(crawl)
+    assert max(off(crawl).values()) <= CLOSE + 1e-6
+    assert agenda_of(reborn(web)).recount is None
+
+
+def test_reads_are_what_the_bandwidth_allows_all_the_same():
+    web = Web(bandwidth="100/day")
+    until_doubled(web)
+    assert all(98 <= reads <= 102 for reads in web.run(3)[1:])
+
+
+@pytest.mark.parametrize("other", [{"execution": "scan"}, {"guide": "interest"}])
+def test_who_dates_by_something_else_is_left_alone(other, tmp_path):
+    settings = Web().crawl.settings
+    chosen = msgspec.structs.replace(settings, refresh=msgspec.structs.replace(settings.refresh, **other))
+    assert agenda_of(Crawl.in_memory(settings=chosen, refreshing=True)).doublings is None
+
+
+def test_bounded_crawls_and_clusters_are_left_alone():
+    settings = Web().crawl.settings
+    ahead = msgspec.structs.replace(settings, crawl=msgspec.structs.replace(settings.crawl, refresh=True))
+    clustered = msgspec.structs.replace(settings, clusters=(Cluster("news", urls=(PAGES[0],)),))
+    for chosen, refreshing in ((settings, False), (ahead, True), (clustered, True)):
+        assert agenda_of(Crawl.in_memory(settings=chosen, refreshing=refreshing)).doublings is None
+
+
+def test_counting_again_files_no_page_whose_date_stays():
+    """Each page dated anew lies in two folders until its old date has passed: that must not add up."""
+    web = Web(bandwidth="100/day")
+    web.run(3)
+    agenda, entries = agenda_of(web.crawl), []
+    for _ in range(4):
+        agenda._count_anew()
+        while agenda.recount is not None:
+            web.crawl.turn()
+        entries.append(len(agenda.due.folders))
+    assert entries[3] == entries[2] <= entries[0] + web.crawl.node.columns.n

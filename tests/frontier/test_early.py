@@ -1,0 +1,74 @@
+"""A bandwidth that is set is spent from the first day on, whatever else lies at the head of the folders."""
+
+from tests.frontier.rig import START, Crawl, url
+from xyro.configs.schema import Crawl as CrawlSettings
+from xyro.configs.schema import Refresh, Settings, Store
+from xyro.frontier.due_queue import EARLY_AT_ONCE
+from xyro.metadata.states import HASTENED
+from xyro.refresh.change import DAY
+
+GONE = [url(1, page) for page in range(1, 3 * EARLY_AT_ONCE)]
+LIVE = [url(2, page) for page in range(1, 101)]
+UNIT = 600
+
+
+def begun(per_day):
+    """All pages were read at once: many are gone, to be confirmed in a day; the live ones are due much later."""
+    chosen = Settings(
+        CrawlSettings(scope="any"),
+        store=Store(leases_per_host=1000),
+        refresh=Refresh(bandwidth=f"{per_day}/day", audit=0.0, time_unit=UNIT),
+    )
+    crawl = Crawl.in_memory(settings=chosen, refreshing=True)
+    crawl.submit(url(0))
+    answer_all(crawl)
+    return crawl
+
+
+def answer_all(crawl):
+    """Take turns until nothing is ordered; the URLs read."""
+    read = []
+    while orders := crawl.turn():
+        for order in orders:
+            read.append(order.url)
+            if order.url in GONE:
+                crawl.fail(order, "http-404", status=404)
+            else:
+                crawl.answer(order, [*GONE, *LIVE] if order.url == url(0) else [], signature=b"s" * 16)
+    return read
+
+
+def reads_until(crawl, end):
+    read = []
+    while crawl.now < end:
+        crawl.now = min(crawl.now + UNIT, end)
+        read += answer_all(crawl)
+    return read
+
+
+def test_pages_with_a_time_of_their_own_do_not_hold_up_those_behind_them():
+    crawl = begun(per_day=24)
+    read = reads_until(crawl, START + DAY / 2)
+    assert not set(read) & set(GONE), "these keep their time"
+    assert 10 <= len(read) <= 13
+    assert len(crawl.node.planner.due.folders) >= len(GONE), "each is filed again"
+    assert set(reads_until(crawl, START + 40 * DAY)) >= set(GONE), "and comes in its time"
+
+
+def test_a_bandwidth_that_is_set_is_spent_when_the_clock_was_set_back():
+    crawl = begun(per_day=24)
+    reads_until(crawl, START + DAY / 2)
+    crawl.node.planner.due._rest = crawl.now + UNIT  # as of a moment at which nothing could be read early
+    crawl.now -= 10 * DAY
+    assert 22 <= len(reads_until(crawl, crawl.now + DAY)) <= 26
+
+
+def test_hastened_pages_keep_their_time_too():
+    crawl = begun(per_day=24)
+    node, soon = crawl.node, round(START + DAY / 4)
+    for page in (crawl.page(target)[1] for target in LIVE[:60]):
+        node.columns["due"][page] = soon
+        node.columns["flags"][page] |= HASTENED
+        node.planner.due.file(page, soon)
+    assert not set(reads_until(crawl, START + DAY / 8)) & set(LIVE[:60])
+    assert set(reads_until(crawl, START + DAY / 2)) & set(LIVE[:60])

@@ -1,0 +1,441 @@
+"""How fresh it is: the model against the rows, audits against the truth of a web that changes, delays, restarts."""
+
+import math
+import signal
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from tests.frontier.rig import START, Crawl, failed, links_to, report, signature, snapshot, url
+from tests.service.face import LOOPBACK, said, started, until, xyro
+from xyro.configs.schema import Refresh, Settings
+from xyro.frontier.freshness_audits import OWED
+from xyro.lab.child import running
+from xyro.metadata.states import LEASED, State
+from xyro.refresh.policy import NAMES
+from xyro.service.cli.plan_command import POLICIES, plan, shown
+from xyro.service.views.forecast import USUAL, Question, answer, per_day, whole
+from xyro.service.views.freshness_report import fresh_now
+from xyro.wire.errors import InputError
+from xyro.wire.messages import Kind, LoadReport, LoadState
+
+DAY = 86_400.0
+HOSTS, EACH = 6, 10
+PAGES = [url(host, page) for host in range(HOSTS) for page in range(EACH)]
+
+
+def settings(**refresh):
+    given = {"scout_pages": 0, "time_unit": 600, "bandwidth": "30/day", **refresh}
+    return Settings(refresh=Refresh(**given))
+
+
+class World:
+    """60 pages in a ring; page i changes every 0.5 to 20 days, at random, whatever we do. Answers orders at once."""
+
+    def __init__(self, crawl, seed=1):
+        self.crawl, rng = crawl, np.random.default_rng(seed)
+        self.changes = {
+            one: START + np.sort(rng.uniform(0, 400, rng.poisson(400 * rate))) * DAY
+            for one, rate in zip(
+                PAGES, np.exp(rng.uniform(math.log(0.05), math.log(2), len(PAGES))).tolist(), strict=True
+            )
+        }
+        self.read = {}
+        self.bits = []
+
+    def version(self, page):
+        return int(np.searchsorted(self.changes[page], self.crawl.now))
+
+    def fresh(self, page):
+        return self.read[page] == self.version(page)
+
+    def freshness(self):
+        """The truth, by the importances of now."""
+        node, pages = self.crawl.node, [self.crawl.page(page)[1] for page in PAGES]
+        return np.average([self.fresh(page) for page in PAGES], weights=node.purse.importance(np.array(pages)))
+
+    def answer(self, order):
+        here = PAGES.index(order.url)
+        version = self.version(order.url)
+        node, page = self.crawl.page(order.url)
+        if page in node.meter.audits.pending:
+            self.bits.append(self.fresh(order.url))
+        self.read[order.url] = version
+        shown = [PAGES[(here + step) % len(PAGES)] for step in (1, 7)]
+        return report(order, self.crawl.now, shown, signature=signature(here * 10_000 + version + 1))
+
+    def live(self, days, step=1800.0, each=lambda: None):
+        for _ in range(int(days * DAY / step)):
+            for order in list(self.crawl.orders.values()):
+                self.crawl.give(self.answer(order))
+            self.crawl.deliver_all()
+            self.crawl.turn()
+            self.crawl.now += step
+            each()
+
+
+def lived(days, crawl=None, **refresh):
+    crawl = crawl or Crawl.in_memory(settings=settings(**refresh), refreshing=True)
+    world = World(crawl)
+    crawl.submit(*PAGES)
+    world.live(days)
+    return crawl, world
+
+
+def by_hand(crawl, now):
+    """(freshness, changes missed, weight) from all rows."""
+    fresh = missed = total = 0.0
+    for node in crawl.nodes:
+        for page in range(node.columns.n):
+            row = node.partition.row(page)
+            if row is None or not row.weight:
+                continue
+            importance, age = row.weight**2 / row.rate, (now - row.last_read) / DAY
+            total += importance
+            fresh += importance * (row.rate_b / (row.rate_b + age)) ** row.rate_a
+            missed += row.weight**2 * age
+    return fresh / total, missed / total
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_the_model_is_that_of_the_rows(partitions):
+    crawl, _ = lived(15, Crawl.in_memory(partitions, settings=settings(), refreshing=True))
+    said = fresh_now(crawl.nodes, crawl.now)
+    fresh, missed = by_hand(crawl, crawl.now)
+    assert said["freshness_model"] == pytest.approx(fresh, abs=2e-3)
+    assert said["missed_changes"] == pytest.approx(missed, rel=1e-3)
+
+
+def test_audits_take_their_share_and_find_the_truth():
+    crawl, world = lived(8, audit=40.0, bandwidth="120/day")
+    truth = []
+    world.live(16, each=lambda: truth.append((crawl.now, world.freshness())))
+    said = fresh_now(crawl.nodes, crawl.now)["audit"]
+    audits = crawl.node.meter.audits
+    assert audits.made / (crawl.node.reads - len(PAGES)) == pytest.approx(0.4, abs=0.05)  # some were out already
+    assert len(world.bits) == audits.made + audits.missed
+    held = audits.window.whole
+    assert said["freshness"] == pytest.approx(np.mean(world.bits[-held.audits :]), abs=0.02)  # weights are about 1
+    mean = np.mean([fresh for now, fresh in truth if now >= held.since])
+    assert said["freshness"] == pytest.approx(mean, abs=0.06)  # 4 sigma: tests/refresh counts how often it is covered
+    assert said["low"] < said["freshness"] < said["high"] and said["high"] - said["low"] < 0.1
+    assert said["over_s"] > 5 * DAY and said["missed"] == 0
+
+
+def test_all_is_off_where_no_audit_is_asked_for():
+    crawl, _ = lived(5, audit=0.0)
+    audits, said = crawl.node.meter.audits, fresh_now(crawl.nodes, crawl.now)
+    assert audits.made == 0 and said["audit"]["freshness"] is None
+    meter = crawl.node.meter
+    assert said["freshness"] == said["freshness_model"] and meter.fresh() == meter.expected.freshness(meter._now)
+
+
+def test_first_reads_owe_no_audit():
+    """To read again what was read just now finds it fresh, and says nothing of the time that the window is of."""
+    crawl = Crawl.in_memory(settings=settings(audit=50.0, bandwidth=30 / DAY), refreshing=True)
+    crawl.submit(*PAGES)
+    World(crawl).live(0.1)
+    audits = crawl.node.meter.audits
+    assert crawl.node.reads >= len(PAGES) and audits.made + len(audits.pending) <= 1
+
+
+def test_a_model_that_expects_too_little_is_put_right_by_audits():
+    """The prior has pages change once a day; none does before its audits have told."""
+    crawl, world = lived(1, audit=50.0, bandwidth="120/day")
+    world.changes = {page: np.zeros(0) for page in PAGES}
+    errors = []
+    world.live(8, each=lambda: errors.append(tuple(told_and_model(crawl))))
+    told, model = np.array(errors[-len(errors) // 4 :]).T - 1.0
+    assert (model < -0.01).all() and np.mean(told) > 0.65 * np.mean(model)
+    assert crawl.node.meter.fresh() == pytest.approx(fresh_now(crawl.nodes, crawl.now)["freshness"], abs=5e-3)
+
+
+def told_and_model(crawl):
+    said = fresh_now(crawl.nodes, crawl.now)
+    return said["freshness"], said["freshness_model"]
+
+
+def test_one_percent_is_the_default_and_what_is_owed_is_bounded():
+    assert Refresh().audit == 1.0
+    audits = Crawl.in_memory(settings=settings()).node.meter.audits
+    audits.answered(100_000)
+    assert audits._owed == OWED
+
+
+def test_a_page_that_is_out_is_audited_by_the_read_under_way():
+    crawl, _ = lived(3)
+    audits, node = crawl.node.meter.audits, crawl.node
+    crawl.submit(*PAGES)
+    crawl.turn()
+    assert (node.columns["flags"][: len(PAGES)] & LEASED).all()
+    audits.answered(10_000)
+    assert audits.choose(1000) == [] and audits.pending
+    made, out = audits.made, len(audits.pending)
+    for order in list(crawl.orders.values()):
+        crawl.give(report(order, crawl.now, signature=signature(1)))
+    crawl.turn()
+    assert audits.made == made + out and not audits.pending
+
+
+def ordered_for_audit(crawl):
+    """An audit that is out."""
+    for order in list(crawl.orders.values()):
+        crawl.give(report(order, crawl.now))
+    crawl.turn()
+    node = crawl.node
+    node.meter.audits.answered(100)
+    crawl.turn()
+    page = next(iter(node.meter.audits.pending))
+    return crawl.orders[page]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "retry", "made", "missed"),
+    [("http-404", 404, None, 1, 0), ("http-503", 503, 60.0, 0, 1), ("connect-refused", 0, 60.0, 0, 1)],
+)
+def test_what_a_failed_audit_says(error, status, retry, made, missed):
+    crawl, _ = lived(2)
+    audits = crawl.node.meter.audits
+    before = audits.made, audits.missed, audits.window.whole.fresh
+    order = ordered_for_audit(crawl)
+    crawl.give(failed(order, crawl.now, error, status=status, retry_in=retry))
+    crawl.turn()
+    assert (audits.made - before[0], audits.missed - before[1]) == (made, missed)
+    assert audits.window.whole.fresh == before[2]  # a page that is gone has changed
+
+
+def test_an_audit_that_is_taken_back_counts_for_nothing():
+    crawl, _ = lived(2)
+    audits, order = crawl.node.meter.audits, ordered_for_audit(crawl)
+    made = audits.made
+    crawl.node.partition.begin()
+    crawl.node.planner.drop(order.page & 0xFFFF_FFFF, order.epoch)
+    assert audits.missed == 1 and audits.made == made and order.page not in audits.pending
+
+
+def test_pages_of_a_held_host_are_missed():
+    crawl, _ = lived(2, audit=50.0)
+    audits = crawl.node.meter.audits
+    for order in list(crawl.orders.values()):
+        crawl.give(report(order, crawl.now))
+    for host in range(len(crawl.node.partition.hosts)):
+        crawl.node.hold(host, "paused")
+    crawl.turn()
+    audits.answered(100)
+    missed = audits.missed
+    crawl.turn()
+    assert audits.missed > missed and not audits.pending
+
+
+def test_where_the_choice_falls_depends_on_importance_alone():
+    """Two directories alike but for the age of their pages draw the same pages."""
+    drawn = []
+    for days in (0.0, 300.0):
+        crawl, _ = lived(2)
+        for order in list(crawl.orders.values()):
+            crawl.give(report(order, crawl.now))
+        crawl.turn()
+        crawl.now += days * DAY
+        audits = crawl.node.meter.audits
+        audits.answered(100_000)
+        audits.choose(1000)
+        drawn.append(dict(audits.pending))
+    assert drawn[0].keys() == drawn[1].keys() and len(drawn[0]) > 3
+
+
+def test_a_page_that_leaves_the_scope_leaves_the_model():
+    crawl, _ = lived(3)
+    node = crawl.node
+    for order in list(crawl.orders.values()):
+        crawl.give(report(order, crawl.now))
+    crawl.turn()
+    before = node.meter.expected.importance
+    page = next(p for p in range(node.columns.n) if not node.partition.flags[p] & LEASED)
+    row = node.partition.row(page)
+    node.partition.begin()
+    node.planner.agenda.retire(page)
+    node.partition.set_state(page, State.OUT)
+    node.meter.close(0, crawl.now)
+    assert node.meter.expected.importance == pytest.approx(before - row.weight**2 / row.rate, abs=1e-6)
+    assert node.meter._importance(page, page + 1)[0] == 0.0
+
+
+# -- delays ------------------------------------------------------------------------------------------------------------
+
+
+def modified(when):
+    from email.utils import formatdate
+
+    return formatdate(when, usegmt=True)
+
+
+def read(crawl, one, now, **fields):
+    crawl.now = now
+    crawl.submit(one)
+    crawl.turn()
+    crawl.give(report(crawl.order(one), now, **fields))
+    crawl.turn()
+
+
+def test_delays_of_changes_and_births():
+    crawl = Crawl.in_memory(settings=settings())
+    first, second, third = url(0), url(1), url(2)
+    read(crawl, first, START, last_modified=modified(START - 9 * DAY))  # born before there was a crawl
+    read(crawl, second, START + DAY, last_modified=modified(START + DAY - 3600))
+    said = fresh_now(crawl.nodes, crawl.now)
+    assert said["discovery_delay"]["count"] == 1 and said["discovery_delay"]["median_s"] == pytest.approx(3600, rel=0.1)
+    read(crawl, first, START + 2 * DAY, signature=signature(99), last_modified=modified(START + 2 * DAY - 600))
+    said = fresh_now(crawl.nodes, crawl.now)
+    assert said["detection_delay"]["count"] == 1 and said["detection_delay"]["median_s"] == pytest.approx(600, rel=0.1)
+    read(crawl, third, START + 2 * DAY, last_modified="yesterday, or so")
+    read(crawl, third, START + 4 * DAY, signature=signature(98), last_modified=modified(START))  # older than the read
+    said = fresh_now(crawl.nodes, crawl.now)["detection_delay"]
+    assert said["count"] == 2 and 500 < said["median_s"] < 3600 < said["p90_s"] <= 2 * DAY
+
+
+@pytest.mark.parametrize(
+    ("form", "dated", "modified_ago", "delay"),
+    [
+        ("atom", 7200.0, None, 7200.0),  # what a feed says of a page without Last-Modified
+        ("sitemap", 7200.0, 600.0, 7200.0),  # the earlier of both
+        ("rss", 600.0, 7200.0, 7200.0),
+        ("sitemap", -7200.0, None, None),  # of the future: no date
+        ("sitemap", 30 * DAY, None, None),  # born before there was a crawl
+    ],
+)
+def test_a_page_is_as_old_as_a_feed_or_sitemap_says(form, dated, modified_ago, delay):
+    crawl = Crawl.in_memory(settings=settings())
+    feed, page = url(0), url(0, 1)
+    read(crawl, url(1), START)
+    crawl.now = START + DAY
+    crawl.submit(feed)
+    crawl.turn()
+    order = crawl.order(feed)
+    crawl.give(report(order, crawl.now, [], loading=True, kind=Kind.XML))
+    claims = ((page, crawl.now - dated),)
+    crawl.load(
+        LoadReport(order.page, feed, order.epoch, LoadState.LOADED, form, links=links_to([page]), modified=claims)
+    )
+    given = [*crawl.turn(), *crawl.turn()]
+    (found,) = [one for one in given if one.url == page]
+    fields = {} if modified_ago is None else {"last_modified": modified(crawl.now - modified_ago)}
+    crawl.give(report(found, crawl.now, **fields))
+    crawl.turn()
+    told = fresh_now(crawl.nodes, crawl.now)["discovery_delay"]
+    assert told["count"] == (delay is not None)
+    assert delay is None or told["median_s"] == pytest.approx(delay, rel=0.1)
+
+
+# -- restarts ---------------------------------------------------------------------------------------------------------
+
+
+def test_it_goes_on_after_a_restart_as_if_nothing_had_been(tmp_path):
+    crawl, _ = lived(5, Crawl.on_disk(tmp_path / "a", settings=settings(audit=20.0), refreshing=True))
+    said, dumped = fresh_now(crawl.nodes, crawl.now), crawl.node.meter.dump()
+    owed = crawl.node.meter.audits.window.dump()
+    snapshot(crawl.node)
+    crawl.close()
+    again = Crawl.on_disk(tmp_path / "a", settings=settings(audit=20.0), refreshing=True, now=crawl.now)
+    assert again.node.meter.dump() == dumped and again.node.meter.audits.window.dump() == owed
+    spent = {"refresh_per_second", "execution"}  # of each process
+    assert {k: v for k, v in fresh_now(again.nodes, crawl.now).items() if k not in spent} == {
+        k: v for k, v in said.items() if k not in spent
+    }
+    again.close()
+
+
+def test_a_directory_from_before_is_counted_once(tmp_path):
+    crawl, _ = lived(5, Crawl.on_disk(tmp_path / "a", settings=settings(), refreshing=True))
+    wanted = fresh_now(crawl.nodes, crawl.now)
+    crawl.node.meter.recover(None, crawl.now)
+    said = fresh_now(crawl.nodes, crawl.now)
+    assert said["freshness"] == pytest.approx(wanted["freshness"], abs=2e-4)
+    assert said["missed_changes"] == wanted["missed_changes"]
+    crawl.close()
+
+
+# -- plan -------------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_target_takes_gives_the_target():
+    crawl, _ = lived(15)
+    for name in ("obsolescence", "freshness", "uniform"):
+        row = answer(crawl.nodes, Question(target=0.8, policies=(name,)))["rows"][0]
+        assert row["freshness"] == pytest.approx(0.8, abs=1e-3)
+        back = answer(crawl.nodes, Question(bandwidth=f"{row['reads_per_day']}/day", policies=(name,)))["rows"][0]
+        assert back["freshness"] == pytest.approx(0.8, abs=1e-3)
+        assert back["used_per_day"] == pytest.approx(0.99 * row["reads_per_day"], rel=1e-3)  # the rest audits
+
+
+def test_more_bandwidth_is_fresher_and_the_freshness_policy_freshest():
+    crawl, _ = lived(15)
+    said = answer(crawl.nodes, Question(policies=("all",)))
+    assert said["pages"] == len(PAGES) == whole(crawl.nodes).pages
+    by_policy = {name: [row for row in said["rows"] if row["policy"] == name] for name in NAMES}
+    for rows in by_policy.values():
+        assert len(rows) == len(USUAL)
+        assert [row["freshness"] for row in rows] == sorted(row["freshness"] for row in rows)
+    for at in range(len(USUAL)):
+        assert by_policy["freshness"][at]["freshness"] == max(rows[at]["freshness"] for rows in by_policy.values())
+        missed = {name: rows[at]["obsolescence"] for name, rows in by_policy.items()}
+        assert missed["obsolescence"] == min(value for value in missed.values() if value is not None)
+
+
+def test_a_target_that_no_bandwidth_reaches():
+    crawl, _ = lived(10, min_interval=60 * DAY)
+    row = answer(crawl.nodes, Question(target=0.999))["rows"][0]
+    assert row["reads_per_day"] is None and row["freshness"] < 0.999
+    assert "not reached" in shown({"pages": 60, "rows": [row]})
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "nan", "inf", "4000/week", "a lot", "", "1/0"])
+def test_bandwidths_that_are_none(given):
+    with pytest.raises(InputError, match="bandwidth"):
+        Question(bandwidth=given)
+
+
+def test_bandwidths():
+    assert per_day("2") == per_day("2/s") == 2 * DAY and per_day("4000/day") == 4000 and per_day("3 / h") == 72
+
+
+@pytest.mark.parametrize("asked", [{"target": 0.0}, {"target": 1.0}, {"target": math.nan}, {"policies": ("best",)},
+                                   {"target": 0.5, "bandwidth": "3"}])  # fmt: skip
+def test_questions_that_make_no_sense(asked):
+    with pytest.raises(InputError, match="plan:"):
+        Question(**asked)
+
+
+def test_plan_and_status_of_a_crawl_that_runs_and_of_one_that_does_not(tmp_path):
+    data, asked = tmp_path / "data", ("plan", "--target", "0.7", "--policy", "mixed", "--policy", "uniform", "--data")
+    given = ("--refresh", "--config", refreshing(tmp_path))
+    with running(pages=120, hosts=3, seed=3) as web, started("crawl", web.entry, *LOOPBACK, *given, data=data) as crawl:
+        until(lambda: said("status", "--data", data)["reads"] > 250)
+        alive, status = said(*asked, data), said("status", "--data", data)
+        crawl.send_signal(signal.SIGINT)
+        crawl.wait(30)
+    stopped = said(*asked, data)
+    for answered in (alive, stopped):
+        assert [row["policy"] for row in answered["rows"]] == ["mixed", "uniform"]
+        assert all(row["freshness"] == pytest.approx(0.7, abs=1e-3) for row in answered["rows"])
+    assert status["freshness"] > 0.9 and status["audit"]["audits"] > 0 and status["refresh_per_second"]["spent"] > 0
+    later = said("status", "--data", data)
+    assert later["freshness"] <= status["freshness"] + 1e-3 and later["audit"]["audits"] >= status["audit"]["audits"]
+    assert "uniform" in xyro(*asked, data).stdout and "over " in xyro("plan", "--data", data).stdout
+
+
+def refreshing(path):
+    """Settings of a crawl that audits every fifth of its reads."""
+    file = path / "given.toml"
+    file.write_text("[refresh]\naudit = 20.0\nscout_pages = 0\n")
+    return file
+
+
+def test_nothing_to_plan_for():
+    with pytest.raises(InputError, match="no page"):
+        answer(Crawl.in_memory(settings=settings()).nodes, Question())
+
+
+def test_the_command_offers_every_policy():
+    assert set(POLICIES) == {*NAMES, "all"}
+    assert CliRunner().invoke(plan, ["--policy", "best"]).exit_code == 2

@@ -1,0 +1,75 @@
+"""Lines before full hosts: first come, first served, and nothing is lost or served twice."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xyro.frontier.host_queues import Lines
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.integers(0, 3)),
+        st.tuples(st.just("take"), st.lists(st.integers(0, 3), min_size=4, max_size=4)),
+    ),
+    max_size=60,
+)
+
+
+def taken(lines, leased, most=3, valid=lambda page: True):
+    """Hosts have `most` places; each page that is yielded takes one."""
+    leased = np.array(leased, np.int32)
+    found = []
+
+    def claim(host):
+        return leased[host] < most
+
+    for page in lines.take(leased, most, valid, claim):
+        leased[page // 1000] += 1
+        found.append(page)
+    return found
+
+
+@given(STEPS)
+def test_each_line_is_served_in_its_order_as_far_as_there_is_room(steps):
+    lines, waiting, number = Lines(), {host: [] for host in range(4)}, 0
+    for deed, what in steps:
+        if deed == "put":
+            number += 1
+            lines.put(what, what * 1000 + number)
+            waiting[what].append(what * 1000 + number)
+        else:
+            expected = {host: waiting[host][: max(3 - what[host], 0)] for host in waiting}
+            found = taken(lines, what)
+            assert {host: [page for page in found if page // 1000 == host] for host in waiting} == expected
+            waiting = {host: waiting[host][len(expected[host]) :] for host in waiting}
+        assert lines.pages() == sum(map(len, waiting.values()))
+        assert [host in lines for host in range(4)] == [bool(waiting[host]) for host in range(4)]
+        assert len(lines) == sum(map(bool, waiting.values()))
+
+
+def test_a_page_that_is_not_wanted_any_more_takes_no_place():
+    lines = Lines()
+    for page in range(10):
+        lines.put(0, page)
+    assert taken(lines, [0], valid=lambda page: page % 2 == 1) == [1, 3, 5]
+    assert lines.pages() in (3, 4)
+    assert taken(lines, [2], valid=lambda page: page % 2 == 1) == [7]
+    assert taken(lines, [2], valid=lambda page: False) == [] and not lines
+
+
+@given(st.integers(1, 4), st.integers(1, 12))
+def test_where_places_are_too_few_for_all_hosts_each_gets_its_turn(places, turns):
+    """Each host has room and an endless line, but there are only so many places a turn."""
+    lines, served = Lines(), []
+    for page in range(50):
+        for host in range(5):
+            lines.put(host, 1000 * host + page)
+    for _ in range(turns):
+        left = list(range(places))
+        for page in lines.take(np.zeros(5, np.int32), 1, lambda page: True, lambda host, left=left: bool(left)):
+            left.pop()
+            served.append(page // 1000)
+    counts = [served.count(host) for host in range(5)]
+    assert sum(counts) == turns * places and max(counts) - min(counts) <= places

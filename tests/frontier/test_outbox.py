@@ -1,0 +1,223 @@
+"""Outbox and inbox: transfers numbered without gaps, applied once, sent again until acknowledged."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.frontier.rig import Crawl, in_memory_partition, report, url
+from xyro.configs.schema import Crawl as CrawlSettings
+from xyro.configs.schema import Settings
+from xyro.frontier import outbox as module
+from xyro.metadata import keys
+from xyro.metadata.states import State
+from xyro.opic.cash import UNIT
+from xyro.wire.codec import decode, encode
+from xyro.wire.errors import MachineError
+from xyro.wire.messages import Ack, CashTransfer, Passing, Submit
+
+ANY = Settings(crawl=CrawlSettings(scope="any"))
+
+
+def begun(partitions=2):
+    """Two partitions, the first URL read by neither."""
+    crawl = Crawl.in_memory(partitions, settings=ANY)
+    seed = elsewhere(crawl, 0)
+    crawl.submit(seed)
+    crawl.turn()
+    return crawl, crawl.order(seed)
+
+
+def elsewhere(crawl, q, page=0):
+    """A URL of partition q."""
+    return next(url(host, page) for host in range(200) if crawl.owner(url(host, page)) == q)
+
+
+def stored(crawl, q=0):
+    return [decode(value) for _, value in crawl.nodes[q].partition.store.scan(keys.OUTBOX.prefix)]
+
+
+def sent(crawl):
+    return [message for message in crawl.wire if isinstance(message, CashTransfer)]
+
+
+def acks(crawl):
+    return [message for message in crawl.wire if isinstance(message, Ack)]
+
+
+def test_children_elsewhere_leave_with_their_cash_and_their_depth():
+    crawl, order = begun()
+    here, there = elsewhere(crawl, 0, 3), elsewhere(crawl, 1, 3)
+    crawl.answer(order, [here, there])
+    before = crawl.node.purse.effective(slice(0, 1))[0]
+    crawl.turn(0)
+    (transfer,) = sent(crawl)
+    (item,) = transfer.items
+    assert (transfer.source, transfer.target, transfer.seq) == (0, 1, 1)
+    assert (item.url, item.depth) == (there, 1) and 0 < item.cash < before
+    assert stored(crawl) == [transfer] and crawl.node.post.in_flight == item.cash + transfer.virtual
+    assert (transfer.spent, transfer.pages) == (crawl.node.purse.spent, 2)
+
+
+def test_the_receiver_applies_stores_and_acknowledges():
+    crawl, order = begun()
+    there = elsewhere(crawl, 1, 3)
+    crawl.answer(order, [there])
+    crawl.turn(0)
+    (transfer,) = sent(crawl)
+    crawl.deliver()
+    crawl.turn(1)
+    node, page = crawl.page(there)
+    assert node.columns["cash"][page] + node.purse.virtual.scalar >= transfer.items[0].cash
+    assert (crawl.state(there), crawl.depth(there)) == (State.UNREAD, 1)
+    assert acks(crawl) == [Ack(1, 0, 1)]
+    assert node.partition.get(keys.INBOX.key(0)) == (1).to_bytes(8, "big")
+
+
+def test_an_ack_trims_the_outbox_once_it_is_written():
+    crawl, order = begun()
+    crawl.answer(order, [elsewhere(crawl, 1, 3)])
+    crawl.turn(0)
+    crawl.deliver_all()
+    crawl.turn(1)
+    for ack in acks(crawl):
+        crawl.pending[0].append(ack)
+    crawl.turn(0)
+    assert not [one for one in stored(crawl) if one.seq == 1]
+    assert (1, 1) not in crawl.node.post.unacknowledged
+    crawl.pending[0].append(Ack(1, 0, 1))
+    crawl.turn(0)  # once more: nothing to trim
+
+
+def test_what_was_applied_is_acknowledged_again_but_not_applied_again():
+    crawl, order = begun()
+    crawl.answer(order, [elsewhere(crawl, 1, 3)])
+    crawl.turn(0)
+    (transfer,) = sent(crawl)
+    crawl.wire = []
+    for _ in range(3):
+        crawl.pending[1] += [transfer, transfer]
+        crawl.turn(1)
+    assert acks(crawl) == [Ack(1, 0, 1)] * 6
+    there, wanted = crawl.cash()
+    assert there == wanted and crawl.nodes[1].purse.known == 1
+
+
+def test_a_number_too_early_is_neither_applied_nor_acknowledged():
+    crawl, _ = begun()
+    crawl.pending[1].append(CashTransfer(0, 1, 2, (Passing(elsewhere(crawl, 1), 5),)))
+    crawl.turn(1)
+    assert acks(crawl) == [] and crawl.nodes[1].purse.known == 0
+
+
+def test_many_children_go_in_several_transfers(monkeypatch):
+    monkeypatch.setattr(module, "MOST_ITEMS", 4)
+    crawl, order = begun()
+    children = [elsewhere(crawl, 1, page) for page in range(1, 11)]
+    crawl.answer(order, children)
+    crawl.turn(0)
+    transfers = sent(crawl)
+    assert [len(one.items) for one in transfers] == [4, 4, 2]
+    assert [one.seq for one in transfers] == [1, 2, 3] and not any(one.virtual for one in transfers[1:])
+    assert [item.url for one in transfers for item in one.items] == children
+    crawl.deliver_all()
+    crawl.turn(1)
+    assert crawl.nodes[1].purse.known == 10 and crawl.cash()[0] == crawl.cash()[1]
+
+
+def test_news_of_a_page_travel_without_cash():
+    """A redirect of a page without cash still makes its target known."""
+    crawl, order = begun()
+    crawl.node.columns["cash"][0] = -crawl.node.purse.virtual.scalar
+    crawl.answer(order, status=301, signature=b"", location=elsewhere(crawl, 1, 3))
+    crawl.turn(0)
+    assert [item.cash for one in sent(crawl) for item in one.items] == [0]
+    crawl.deliver_all()
+    crawl.turn(1)
+    assert crawl.state(elsewhere(crawl, 1, 3)) is State.UNREAD
+
+
+# The virtual page
+
+
+def test_the_virtual_page_is_shared_out_by_partition_0_in_proportion_to_pages():
+    crawl, order = begun(2)
+    crawl.answer(order, [elsewhere(crawl, 1, page) for page in range(1, 10)])
+    zero, one = crawl.nodes
+
+    def settle():
+        for _ in range(12):
+            crawl.turn()
+            crawl.deliver_all()
+        return np.array([zero.purse.virtual.scalar, one.purse.virtual.scalar])
+
+    before = settle()
+    assert (zero.purse.known, one.purse.known) == (1, 9)
+    assert (zero.purse.known_everywhere, one.purse.known_everywhere) == (10, 10)
+    for order in list(crawl.orders.values()):
+        crawl.answer(order)  # no links: all they have goes to the virtual page
+    paid = settle() - before
+    assert paid.min() > UNIT / 2 and abs(paid[0] - paid[1]) < UNIT / 1000, "every page gets the same"
+    assert one.purse.virtual.pot == 0, "its income goes to partition 0"
+    assert crawl.cash() == (10 * UNIT, 10 * UNIT)
+
+
+def test_a_crawl_at_rest_sends_nothing():
+    crawl, order = begun(3)
+    crawl.answer(order, [url(host, 1) for host in range(9)])
+    crawl.run(lambda order: report(order, crawl.now, [url(k, k) for k in range(6)]))
+    crawl.turn()
+    assert crawl.wire == [] and not any(node.post.unacknowledged for node in crawl.nodes)
+
+
+# Restart
+
+
+def test_everything_not_acknowledged_is_sent_again_after_a_restart():
+    crawl, order = begun()
+    crawl.answer(order, [elsewhere(crawl, 1, 3)])
+    crawl.turn(0)
+    wanted, again = sent(crawl), Crawl([_reborn(node.partition) for node in crawl.nodes], ANY)
+    assert again.wire == wanted
+    assert again.node.post.in_flight == crawl.node.post.in_flight
+    again.deliver_all()
+    again.turn(1)
+    again.deliver_all()
+    again.turn(0)
+    assert again.nodes[1].post.applied[0] >= 1 and again.cash()[0] == again.cash()[1]
+    assert all(one.seq > 1 for one in stored(again)), "numbers go on where they stopped"
+
+
+def test_what_was_heard_before_there_were_classes_counts_each_page_once():
+    crawl, _ = begun(3)
+    post = crawl.node.post
+    post.load({"sent": [(1, 4)], "heard": [(1, 500, 20), (2, 600, 30, 90)]})
+    assert post.heard == {1: (500, 20, 20), 2: (600, 30, 90)}
+    assert post.dump()["heard"] == [(1, 500, 20, 20), (2, 600, 30, 90)]
+    crawl.pending[0].append(CashTransfer(1, 0, 1, virtual=0, spent=700, pages=25))
+    crawl.turn(0)
+    assert post.heard[1] == (700, 25, 25), "a transfer of an older outbox"
+
+
+def test_something_else_in_the_outbox_is_damage():
+    crawl, _ = begun()
+    store = crawl.node.partition.store
+    batch = store.batch()
+    batch.put(keys.OUTBOX.key(1, 1), encode(Submit((url(0),))))
+    store.write(batch)
+    with pytest.raises(MachineError, match="the outbox holds a Submit"):
+        crawl.node.post.recover()
+
+
+def _reborn(partition):
+    return in_memory_partition(partition.store, partition.number, partition.facts["partitions"])
+
+
+def test_cash_on_foreign_entries_does_not_outlive_the_group():
+    crawl, order = begun(2)
+    crawl.answer(order, [url(host, 1) for host in range(9)])
+    crawl.turn()
+    for node in crawl.nodes:
+        n = node.columns.n
+        assert not node.columns["cash"][:n][node.columns["state"][:n] == State.FOREIGN].any()
+        assert np.isin(node.columns["state"][:n], [State.FOREIGN]).sum() == node.purse.foreign

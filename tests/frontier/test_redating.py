@@ -1,0 +1,156 @@
+"""Settles, recounts and switches in any mix: S and the population are always those of the stored rows."""
+
+from __future__ import annotations
+
+import functools
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.frontier.rig import START, Crawl, failed, in_memory_partition, report, url
+from tests.frontier.test_bandwidth import Web, assert_exact
+from xyro.frontier import redating
+from xyro.frontier.bandwidth import DAY
+from xyro.metadata import keys, rows
+from xyro.metadata.store import MemoryStore
+
+SWITCHES = (
+    {"policy": "freshness"},
+    {"policy": "uniform"},
+    {"policy": "obsolescence"},
+    {"min_importance": 0.6},
+    {"min_importance": 0.0},
+    {"bandwidth": "150/day"},
+    {"max_interval": 3 * DAY},
+)
+ANSWERS = st.sampled_from(["changed", "same", "304", "timeout", "http-5xx", "http-404", "robots-disallowed"])
+DEEDS = st.one_of(
+    st.tuples(st.just("answer"), st.integers(0, 40), ANSWERS),
+    st.tuples(st.just("switch"), st.sampled_from(SWITCHES), st.none()),
+    st.tuples(st.just("evidence"), st.integers(0, 60), st.floats(0.1, 50.0)),
+    st.tuples(st.just("wait"), st.sampled_from([0.0, 600.0, DAY, 9 * DAY]), st.none()),
+)
+
+
+@functools.cache
+def prepared():
+    """What the store of a crawl holds after a day, in which every page was read."""
+    web = Web(bandwidth="100/day")
+    web.run(1)
+    return web.crawl, dict(web.crawl.node.partition.store.scan(b""))
+
+
+def one_day_old():
+    """A crawl of its own, opened from there."""
+    made, rows_of_it = prepared()
+    store = MemoryStore()
+    batch = store.batch()
+    for key, value in rows_of_it.items():
+        batch.put(key, value)
+    store.write(batch)
+    return Crawl([in_memory_partition(store, 0, 1)], made.settings, refreshing=True, now=made.now)
+
+
+def answered(crawl, order, how):
+    match how:
+        case "changed":
+            return report(order, crawl.now, signature=int(crawl.now * 1000).to_bytes(16, "big"))
+        case "same":
+            return report(order, crawl.now, signature=order.signature or b"s" * 16)
+        case "304":
+            return report(order, crawl.now, status=304, signature=b"")
+        case "timeout":
+            return failed(order, crawl.now, how, retry_in=300.0)
+        case "http-5xx":
+            return failed(order, crawl.now, how, status=503, retry_in=600.0)
+        case "http-404":
+            return failed(order, crawl.now, how, status=404)
+    return failed(order, crawl.now, how)
+
+
+def in_group(crawl, change):
+    """A commit group between two turns, in which only this happens."""
+    partition, planner = crawl.node.partition, crawl.node.planner
+    partition.begin()
+    change(partition, planner)
+    planner.pace.store(partition)
+    commit = partition.seal({"node": crawl.node.dump()})
+    partition.write(commit)
+    partition.written(commit)
+
+
+def switch(crawl, **refresh):
+    planner = crawl.node.planner
+    chosen = msgspec.structs.replace(planner.settings.refresh, **refresh)
+    planner.reconfigure(msgspec.structs.replace(planner.settings, refresh=chosen))
+
+
+def evidence(crawl, page, times):
+    """The page's change rate is found to be another, whatever is out."""
+    row = crawl.node.partition.row(page)
+    if row is not None and row.rate_b:
+        new = msgspec.structs.replace(row, rate_a=row.rate_a * times)
+        in_group(crawl, lambda partition, planner: planner.agenda.rewrite(page, row, new))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(DEEDS, min_size=5, max_size=40))
+def test_counts_are_those_of_the_rows_after_any_mix(deeds):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redating, "ROWS", 17)
+        crawl = one_day_old()
+        for deed, which, how in deeds:
+            match deed:
+                case "answer" if crawl.orders:
+                    order = list(crawl.orders.values())[which % len(crawl.orders)]
+                    crawl.give(answered(crawl, order, how))
+                case "switch":
+                    switch(crawl, **which)
+                case "evidence":
+                    evidence(crawl, which % crawl.node.columns.n, how)
+                case "wait":
+                    crawl.now += which
+            crawl.turn()
+            assert_exact(crawl)
+        while crawl.node.planner.agenda.recount is not None:
+            crawl.turn()
+            assert_exact(crawl)
+        assert_exact(crawl)
+        assert crawl.audit()["violations"] == []
+
+
+@pytest.mark.parametrize("how", ["changed", "304", "http-5xx", "http-404"])
+def test_whoever_writes_a_row_while_its_order_is_out_a_report_is_laid_over_what_is_stored(how):
+    """Even if the planner was not told of it."""
+    crawl = one_day_old()
+    while not crawl.orders:
+        crawl.now += 600
+        crawl.turn()
+    page, order = next(iter(crawl.orders.items()))
+
+    def stored(partition, planner):
+        row = partition.row(page)
+        new = msgspec.structs.replace(row, rate_a=row.rate_a * 9.0, weight=row.weight * 3.0)
+        planner.pace.replace(page, row, new.weight, new.rate)
+        partition.put(keys.REFRESH.key(page), rows.pack(new))
+
+    in_group(crawl, stored)
+    assert_exact(crawl)
+    crawl.give(answered(crawl, order, how))
+    crawl.turn()
+    assert page not in crawl.node.planner.leases
+    assert_exact(crawl)
+
+
+def test_a_first_read_asks_for_no_row():
+    """Most pages of a young crawl have none: looking for it would be a search in the store for each."""
+    web = Web()
+    crawl = web.crawl
+    (order,) = crawl.turn()
+    asked = []
+    crawl.node.partition.row = lambda page: asked.append(page)
+    crawl.give(report(order, START, [url(1, 1)]))
+    crawl.turn()
+    assert asked == [] and crawl.node.reads == 1

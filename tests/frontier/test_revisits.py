@@ -1,0 +1,188 @@
+"""Pages that are due and cannot be read yet: none is lost, and none is passed by what is due later."""
+
+from __future__ import annotations
+
+import collections
+
+import msgspec
+import pytest
+
+from tests.frontier.rig import Crawl, in_memory_partition, url
+from tests.frontier.test_bandwidth import Web, assert_exact, reborn
+from tests.frontier.test_deadlines import edit
+from xyro.configs.schema import Crawl as CrawlSettings
+from xyro.configs.schema import Refresh, Settings, Store
+from xyro.frontier.bandwidth import DAY, Interval
+from xyro.frontier.due_queue import DEBT, LEAST_BURST, SLACK, Governor
+from xyro.metadata.states import HASTENED
+from xyro.refresh.ahead import Ahead
+
+SLOW = [url(0, page) for page in range(20)]
+FAST = [url(host, 0) for host in range(1, 5)]
+
+
+def crawl_of(places=1, **refresh):
+    """All pages were read and are due again at one time: a slow host with many pages, fast ones with a page each."""
+    options = {"audit": 0.0, "time_unit": 60, "min_interval": 3600.0, "max_interval": DAY} | refresh
+    chosen = Settings(CrawlSettings(scope="any"), store=Store(leases_per_host=places), refresh=Refresh(**options))
+    crawl = Crawl.in_memory(settings=chosen, refreshing=True)
+    crawl.submit(*SLOW, *FAST)
+    for order in crawl.turn():
+        crawl.answer(order)
+    crawl.turn()
+    return crawl
+
+
+def read_for(crawl, days):
+    """Reads of each page; woken as a page loop is."""
+    end, reads = crawl.now + days * DAY, collections.Counter()
+    while crawl.now < end:
+        for order in crawl.turn():
+            crawl.answer(order)
+            reads[order.url] += 1
+        if not crawl.pending[0]:
+            crawl.now = max(crawl.now + 0.01, min(crawl.node.planner.next_time(), end))
+    return reads
+
+
+def date_in_30_seconds(crawl, target, hastened):
+    page = crawl.page(target)[1]
+    edit(crawl, lambda node: node.planner.agenda.put_due(page, int(crawl.now) + 30, hastened))
+
+
+@pytest.mark.parametrize("execution", ["folders", "scan"])
+def test_pages_in_a_line_are_read_before_what_is_due_later_takes_the_bandwidth(execution):
+    crawl = crawl_of(execution=execution, bandwidth=f"{2 * len(SLOW + FAST)}/day")
+    reads = read_for(crawl, 8)
+    assert min(reads[one] for one in SLOW + FAST) >= 4, reads
+
+
+@pytest.mark.parametrize("execution", ["folders", "scan"])
+def test_refresh_keeps_to_the_room_that_is_left(execution):
+    """Some pages are due, others would be next: together they are no more than may be ordered."""
+    crawl = crawl_of(places=64, execution=execution, bandwidth="48/day", max_interval=100 * DAY)
+    for page in SLOW[:5]:
+        date_in_30_seconds(crawl, page, hastened=True)
+    crawl.now += DAY / 3
+    crawl.room = 7
+    given = [len(crawl.turn()) for _ in range(5)]
+    assert max(given) <= 7 < sum(given), "there were more"
+
+
+def test_a_page_stays_in_its_line_when_the_clock_is_set_back():
+    crawl = crawl_of(bandwidth="1000/s", min_interval=100 * DAY, max_interval=100 * DAY)
+    for page in range(3):
+        date_in_30_seconds(crawl, SLOW[page], hastened=True)
+    crawl.now += 120.0
+    (first,) = crawl.turn()
+    assert crawl.node.planner.rereads.lines.pages() == 2
+    crawl.now -= 3600.0
+    found = [first]
+    for _ in range(4):
+        for order in list(crawl.orders.values()):
+            crawl.answer(order)
+        found += crawl.turn()
+    assert sorted(order.url for order in found) == sorted(SLOW[:3])
+
+
+def test_a_page_that_failed_keeps_the_time_of_its_retry_whatever_lies_in_a_folder():
+    crawl = crawl_of(places=64, bandwidth="1000/s", max_interval=100 * DAY, min_interval=100 * DAY)
+    node, page = crawl.page(SLOW[0])
+    date_in_30_seconds(crawl, SLOW[0], hastened=False)
+    crawl.submit(SLOW[0])
+    (order,) = crawl.turn()
+    crawl.fail(order, "timeout", retry_in=5.0)
+    crawl.turn()
+    node.hold(node.partition.hosts_of[page], "paused")
+    crawl.now += 3600.0
+    crawl.turn()
+    node.hold(node.partition.hosts_of[page], "")
+    assert [one.url for one in crawl.turn()] == [SLOW[0]]
+
+
+def test_what_comes_early_and_finds_its_host_full_keeps_a_date_by_its_interval():
+    crawl = crawl_of(places=1, bandwidth="48/day", max_interval=100 * DAY)
+    crawl.submit(SLOW[0])
+    crawl.turn()
+    flags, due, early = crawl.node.columns["flags"], crawl.node.columns["due"], []
+    slow = [crawl.page(one)[1] for one in SLOW[1:]]
+    for _ in range(6):
+        crawl.now += DAY / 12
+        before = due[slow].copy()
+        crawl.turn()
+        early += [new for old, new in zip(before, due[slow], strict=True) if new < old]
+    assert early, "some came before their time, and are looked at again soon"
+    assert not (flags[slow] & HASTENED).any()
+
+
+def test_ahead_of_time_no_page_of_a_full_host_is_lost():
+    crawl = crawl_of(places=1)
+    agenda = crawl.node.planner.agenda
+    agenda.ahead = Ahead()
+    for page in range(crawl.node.columns.n):
+        agenda.ahead.put_after(page, 0)
+    for _ in range(30):
+        crawl.now += 1.0
+        crawl.turn()
+        assert len(agenda.ahead) + len(crawl.orders) == crawl.node.columns.n
+        for order in list(crawl.orders.values()):
+            crawl.answer(order)
+
+
+@pytest.mark.parametrize(("early", "deferred"), [(-0.1, False), (0.0, False), (SLACK / 2, False), (0.05, True)])
+def test_a_page_that_has_become_due_a_little_later_is_read_as_it_was_filed(early, deferred):
+    """early: share of its interval, as that is by now, before which it comes."""
+    crawl, told = crawl_of(bandwidth="100/day"), []
+    node, page = crawl.page(FAST[0])
+    row, seconds = node.partition.row(page), 10 * DAY
+    node.planner.pace.of_row = lambda row: Interval(seconds, "policy")
+    now = row.last_read + seconds * (1.0 - early)
+    edit(crawl, lambda node: told.append(node.planner.due._deferred(page, row, now)))
+    assert told == [deferred]
+    assert (node.columns["due"][page] == row.last_read + seconds) == deferred
+
+
+# Restarts and switches
+
+
+def test_a_recount_that_a_crash_cut_short_begins_anew():
+    web = Web(bandwidth="100/day")
+    web.run(1)
+    crawl = reborn(web, policy="uniform")
+    assert crawl.node.planner.agenda.recount is not None
+    crawl.node.planner.agenda.recount.step = list  # not got far
+    crawl.turn()
+    crawl = reborn(web)
+    assert crawl.node.planner.agenda.recount is not None
+    crawl.turn()
+    crawl.turn()  # two passes
+    assert crawl.node.planner.agenda.recount is None and reborn(web).node.planner.agenda.recount is None
+    assert_exact(crawl)
+
+
+def test_what_promises_took_of_the_bandwidth_is_owed_over_a_restart():
+    crawl = crawl_of(bandwidth="100/day")
+    crawl.node.planner.due.governor.credit = -40.0
+    crawl.turn()
+    settings, partition = crawl.settings, crawl.node.partition
+    again = Crawl([in_memory_partition(partition.store, 0, 1)], settings, refreshing=True, now=crawl.now)
+    assert again.node.planner.due.governor.debt == 40.0
+    again.turn()
+    again.now += DAY / 4
+    again.turn()
+    assert again.node.planner.due.governor.debt == pytest.approx(15.0, abs=0.5)
+
+
+def test_a_lower_bandwidth_owes_no_more_than_a_day_of_its_own():
+    crawl = crawl_of(bandwidth="100/s")
+    crawl.node.planner.due.governor.credit = -DEBT * 100.0
+    lower = msgspec.structs.replace(crawl.settings.refresh, bandwidth="100/day")
+    crawl.node.planner.reconfigure(msgspec.structs.replace(crawl.settings, refresh=lower))
+    crawl.turn()
+    assert crawl.node.planner.due.governor.debt == 1.0 + max(LEAST_BURST, 100.0)
+
+
+def test_a_governor_owes_only_below_nothing():
+    governor = Governor()
+    governor.credit = 3.0
+    assert governor.debt == 0.0

@@ -1,0 +1,330 @@
+"""The audit: silent about what is sound, and each planted fault is found by the check that is there for it."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+
+import numpy as np
+import pytest
+
+from tests.frontier.rig import Crawl, report, url
+from xyro.configs.schema import Crawl as CrawlSettings
+from xyro.configs.schema import Settings
+from xyro.metadata import keys, links, rows
+from xyro.metadata.states import LEASED, WANTED, State
+from xyro.service.views import audit as module
+from xyro.wire.codec import decode, encode
+from xyro.wire.messages import Kind, LoadReport, LoadState, Passing, Submit, XmlPage
+
+ANY = Settings(crawl=CrawlSettings(scope="any"))
+
+
+def whole(partitions=2, bits=8):
+    """A crawl with something of everything: clashes, transfers on their way, a load that waits, orders that are out."""
+    crawl = Crawl.in_memory(partitions, bits, settings=ANY)
+    crawl.submit(url(0))
+    crawl.run(lambda order: report(order, crawl.now, [url(k % 9, k) for k in range(60)]))
+    crawl.submit(url(0, 0))
+    crawl.turn(crawl.owner(url(0)))
+    order = crawl.order(url(0))
+    body = XmlPage(order.page, order.url, order.epoch, crawl.now, Kind.XML, "", "", b"<a/>")
+    crawl.load(LoadReport(order.page, order.url, order.epoch, LoadState.WAITING, needs=(url(0, 99),)), body)
+    crawl.answer(order, kind=Kind.XML, loading=True, signature=b"2" * 16)
+    for other in range(1, 9):
+        crawl.submit(url(other, other))
+    crawl.turn()
+    for order in list(crawl.orders.values()):
+        crawl.answer(order, [url(k % 9, k) for k in range(50, 80)], signature=b"3" * 16)
+    crawl.turn()
+    crawl.submit(url(0, 1))
+    crawl.turn(crawl.owner(url(0)))
+    return crawl
+
+
+def put(node, key, value):
+    batch = node.partition.store.batch()
+    batch.put(key, value)
+    node.partition.store.write(batch)
+
+
+def delete(node, key):
+    batch = node.partition.store.batch()
+    batch.delete(key)
+    node.partition.store.write(batch)
+
+
+def first_key(node, prefix):
+    return next(iter(node.partition.store.scan(prefix)))
+
+
+def page_in(node, state, but=-1):
+    n = node.columns.n
+    return int(next(page for page in np.flatnonzero(node.columns["state"][:n] == state) if page != but))
+
+
+def test_a_sound_crawl_is_ok_and_its_cash_adds_up():
+    crawl = whole()
+    said = crawl.audit()
+    assert said == {
+        "ok": True, "pages": 82, "cash_total": 82 * 65_536, "cash_expected": 82 * 65_536, "violations": [],
+        "virtual": sum(node.purse.virtual.held for node in crawl.nodes), "in_flight": said["in_flight"],
+    }  # fmt: skip
+    assert said["in_flight"] > 0
+    kept = {key[:1] for node in crawl.nodes for key, _ in node.partition.store.scan(b"")}
+    kinds = (keys.MAP, keys.CLASH, keys.LINK, keys.REFRESH, keys.STATUS, keys.HOST, keys.LEASE, keys.OUTBOX, keys.INBOX)
+    assert {layout.prefix for layout in kinds} <= kept, "every kind of row is looked at"
+
+
+def test_what_was_applied_is_no_longer_in_flight():
+    crawl = whole()
+    before = crawl.audit()["in_flight"]
+    crawl.deliver_all()
+    crawl.turn()
+    after = crawl.audit()
+    assert after["ok"] and after["in_flight"] != before
+
+
+def test_an_empty_crawl_is_sound():
+    assert Crawl.in_memory(3, settings=ANY).audit()["ok"]
+
+
+# Faults: what is done to a node -> what is said
+
+
+def column(name, value, node, page=None):
+    at = page_in(node, State.READ) if page is None else page
+    node.columns[name][at] = value
+
+
+def more_cash(node):
+    node.columns["cash"][page_in(node, State.READ)] += 1
+
+
+def negative_cash(node):
+    """Moved from one page to another: the sum still holds."""
+    page = page_in(node, State.READ)
+    other = page_in(node, State.READ, but=page)
+    amount = int(node.purse.effective(slice(page, page + 1))[0]) + 7
+    node.columns["cash"][page] -= amount
+    node.columns["cash"][other] += amount
+
+
+def foreign_cash(node):
+    node.columns["cash"][page_in(node, State.FOREIGN)] = 5
+
+
+def foreign_count(node):
+    node.purse.foreign += 1
+
+
+def no_state(node):
+    node.columns["state"][page_in(node, State.READ)] = 77
+
+
+def no_host(node):
+    column("host", 1000, node)
+
+
+def no_number(node):
+    column("flow", np.nan, node)
+
+
+def map_hole(node):
+    delete(node, keys.MAP.key(node.columns.n - 3))
+
+
+def map_end(node):
+    delete(node, keys.MAP.key(node.columns.n - 1))
+
+
+def other_url(node):
+    put(node, keys.MAP.key(page_in(node, State.READ)), b"\0\0\0\0http://h77.example/never-met")
+
+
+def other_host(node):
+    page = page_in(node, State.READ)
+    node.columns["host"][page] = (int(node.columns["host"][page]) + 1) % len(node.partition.hosts)
+
+
+def not_ours(node):
+    node.columns["state"][page_in(node, State.FOREIGN)] = State.OUT
+
+
+def clash_to_nowhere(node):
+    key, _ = first_key(node, keys.CLASH.prefix)
+    put(node, key, (10**6).to_bytes(4, "big"))
+
+
+def clash_to_another(node):
+    key, value = first_key(node, keys.CLASH.prefix)
+    other = (int.from_bytes(value, "big") + 1) % node.columns.n
+    put(node, key, other.to_bytes(4, "big"))
+
+
+def row_of(node, **changes):
+    page = page_in(node, State.READ)
+    row = node.partition.row(page)
+    put(node, keys.REFRESH.key(page), rows.pack(rows.msgspec.structs.replace(row, **changes)))
+
+
+def row_lost(node):
+    delete(node, keys.REFRESH.key(page_in(node, State.READ)))
+
+
+def row_of_nobody(node):
+    put(node, keys.REFRESH.key(node.columns.n + 5), rows.pack(rows.RefreshRow()))
+
+
+def read_but_unread(node):
+    """Its host counts it, so that only the row shows it."""
+    page = page_in(node, State.READ)
+    node.columns["state"][page] = State.UNREAD
+    node.partition.hosts.waiting[node.columns["host"][page]] += 1
+
+
+def child_nowhere(node):
+    key, _ = first_key(node, keys.LINK.prefix)
+    put(node, key, links.pack(np.array([10**6], np.uint32), links.NO_FOREIGN))
+
+
+def child_twice(node):
+    key, _ = first_key(node, keys.LINK.prefix)
+    put(node, key, links.pack(np.array([1, 1], np.uint32), links.NO_FOREIGN))
+
+
+def parent_nowhere(node):
+    put(node, keys.LINK.key(node.columns.n + 1), links.pack(np.array([1], np.uint32), links.NO_FOREIGN))
+
+
+def want_lost(node):
+    node.columns["flags"][page_in(node, State.READ)] |= WANTED
+
+
+def want_unmarked(node):
+    put(node, keys.LEASE.key(page_in(node, State.READ)), rows.pack(rows.LeaseRow(0, 1)))
+
+
+def waiting_count(node):
+    node.partition.hosts.waiting[0] += 1
+
+
+def leased_count(node):
+    node.partition.hosts.leased[0] += 1
+
+
+def leased_flag(node):
+    node.columns["flags"][page_in(node, State.READ)] |= LEASED
+
+
+def wait_for_nobody(node):
+    wait = rows.WaitRow(1, (10**6,), b"", "http://h0.example/")
+    put(node, keys.STATUS.key(page_in(node, State.READ)), rows.pack(wait))
+
+
+def damaged(layout, node):
+    key, value = first_key(node, layout.prefix)
+    start = 4 if layout is keys.MAP else 0  # any four bytes are a date
+    put(node, key, value[:-1] if layout is keys.LINK else value[:start] + b"\xc1" + value[start + 1 :])
+
+
+def with_outbox(node):
+    return [(key, decode(value)) for key, value in node.partition.store.scan(keys.OUTBOX.prefix)]
+
+
+def transfer_lost(node):
+    """Without cash of its own, so that only its number is missed."""
+    key, transfer = with_outbox(node)[-1]
+    delete(node, key)
+    cash = transfer.virtual + sum(item.cash for item in transfer.items)
+    node.purse.virtual.pot += cash
+
+
+def transfer_changed(node):
+    key, transfer = with_outbox(node)[-1]
+    items = (Passing(url(0, 1), 10**9), *transfer.items)
+    put(node, key, encode(dataclasses.replace(transfer, items=items)))
+
+
+def transfer_of_another(node):
+    key, transfer = with_outbox(node)[-1]
+    put(node, key, encode(dataclasses.replace(transfer, seq=transfer.seq + 9)))
+
+
+def outbox_of_something_else(node):
+    put(node, keys.OUTBOX.key(1 - node.partition.number, 10**6), encode(Submit((url(0),))))
+
+
+def outbox_damaged(node):
+    put(node, keys.OUTBOX.key(1 - node.partition.number, 10**6), b"\x00")
+
+
+def applied_too_much(node):
+    put(node, keys.INBOX.key(1 - node.partition.number), (10**6).to_bytes(8, "big"))
+
+
+FAULTS = {
+    more_cash: "cash: 5,373,953 units where 5,373,952 were minted (+1)",
+    negative_cash: "has less than no cash",
+    foreign_cash: "cash lies on a page of another partition",
+    foreign_count: "were counted",
+    no_state: "is in no state",
+    no_host: "is booked under host 1000, which does not exist",
+    no_number: "an importance is negative or no number",
+    map_hole: "Map-Data lacks page",
+    map_end: "Map-Data has",
+    other_url: "is not found by its URL",
+    other_host: "is booked under host",
+    not_ours: "belongs to another partition",
+    clash_to_nowhere: "names page 1000000, which is another one",
+    clash_to_another: "which is another one",
+    partial(row_of, changes=99): "99 changes in",
+    partial(row_of, first_read=2**31): "first 2147483648",
+    partial(row_of, weight=123.0): "the weights add up to",
+    row_lost: "is read but has no Refresh-Data",
+    row_of_nobody: "Refresh-Data of page",
+    read_but_unread: "was read but is unread",
+    child_nowhere: "links to page 1000000, which does not exist",
+    child_twice: "has a child twice",
+    parent_nowhere: "Link-Data of page",
+    want_lost: "is marked as ordered, but not both",
+    want_unmarked: "is stored as ordered, but not both",
+    waiting_count: "pages wait,",
+    leased_count: "pages are out,",
+    leased_flag: "pages are out,",
+    wait_for_nobody: "waits for (1000000,)",
+    partial(damaged, keys.REFRESH): "RefreshRow",
+    partial(damaged, keys.LINK): "Link-Data",
+    partial(damaged, keys.MAP): "Map-Data",
+    partial(damaged, keys.STATUS): "WaitRow",
+    transfer_lost: "is lost",
+    transfer_changed: "cash: ",
+    transfer_of_another: "lies something else",
+    outbox_of_something_else: "lies something else",
+    outbox_damaged: "transfer 1000000 to",
+    applied_too_much: "transfers were sent, 1000000 are there",
+}
+
+
+def _name(number, fault):
+    return f"{number}-{(fault.func if isinstance(fault, partial) else fault).__name__}"
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[_name(*numbered) for numbered in enumerate(FAULTS)])
+def test_each_fault_is_found(fault):
+    crawl = whole()
+    node = crawl.nodes[crawl.owner(url(0))]
+    fault(node)
+    said = crawl.audit()
+    assert not said["ok"]
+    assert any(FAULTS[fault] in violation for violation in said["violations"]), said["violations"]
+
+
+def test_few_of_many_violations_are_told_and_the_rest_is_counted(monkeypatch):
+    monkeypatch.setattr(module, "MOST", 4)
+    crawl = whole()
+    for node in crawl.nodes:
+        for page in range(10):
+            put(node, keys.LINK.key(node.columns.n + page), links.pack(np.array([0], np.uint32), links.NO_FOREIGN))
+    violations = crawl.audit()["violations"]
+    assert len(violations) == 5 and violations[-1] == "and 16 more"

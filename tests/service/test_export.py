@@ -1,0 +1,202 @@
+"""Rows to files: each format says the same, a file is whole or not there, and failures are ours to tell."""
+
+import csv
+import json
+import logging
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from xyro.service.node.log_setup import set_up
+from xyro.service.node.progress import line
+from xyro.service.views.export import COLUMNS, check, form_of, write_rows
+from xyro.service.views.table import fields, table
+from xyro.wire.errors import InputError, MachineError
+
+PAGE = dict.fromkeys(COLUMNS["pages"]) | {"id": 1, "url": "http://a/?q=1,2", "importance": 1.5, "cash": 7}
+OTHER = PAGE | {
+    "id": 2,
+    "url": 'http://a/"',
+    "signature": "ab",
+    "http_status": 404,
+    "next_read": "2026-01-01T00:00:00Z",
+}
+
+
+def typed(row):
+    """A CSV row with the types of its columns."""
+    return {name: COLUMNS["pages"][name](value) if value else None for name, value in row.items()}
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize("given", [[], [PAGE], [PAGE, OTHER]], ids=["none", "one", "two"])
+def test_what_is_written_is_read_again(tmp_path, form, given):
+    path = tmp_path / f"pages.{form}"
+    if form == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+    assert write_rows("pages", iter(given), form, path) == len(given)
+    assert os.listdir(tmp_path) == [path.name]
+    if form == "jsonl":
+        assert [json.loads(one) for one in path.read_text().splitlines()] == given
+    elif form == "csv":
+        with path.open(newline="") as file:
+            reader = csv.DictReader(file)
+            assert [typed(row) for row in reader] == given
+            assert reader.fieldnames == list(COLUMNS["pages"])
+    else:
+        found = parquet.read_table(path)
+        assert found.to_pylist() == given and found.column_names == list(COLUMNS["pages"])
+
+
+def test_fields_that_came_later_do_not_spoil_a_table(tmp_path):
+    write_rows("pages", [PAGE | {"new": 1}], "csv", tmp_path / "pages.csv")
+    assert "new" not in (tmp_path / "pages.csv").read_text()
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_what_breaks_off_leaves_the_old_file_as_it_was(tmp_path, form):
+    path = tmp_path / "pages"
+    path.write_text("old")
+
+    def rows():
+        yield PAGE
+        raise MachineError("process 1 stopped")
+
+    with pytest.raises(MachineError, match="stopped"):
+        write_rows("pages", rows(), form, path)
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["pages"]
+
+
+def test_a_pipe_is_written_to_as_it_is(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    got = []
+    reader = threading.Thread(target=lambda: got.append((tmp_path / "pipe").read_text()))
+    reader.start()
+    write_rows("links", [{"source": 1}], "jsonl", tmp_path / "pipe")
+    reader.join()
+    assert got == ['{"source": 1}\n'] and os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_full_disk_is_told(tmp_path):
+    (tmp_path / "full").symlink_to("/dev/full")
+    with pytest.raises(MachineError, match="full: No space left"):
+        write_rows("links", [{"source": 1}], "jsonl", tmp_path / "full")
+
+
+def test_what_cannot_be_written_is_refused_first(tmp_path):
+    check("csv", tmp_path / "there.csv")
+    check("jsonl", None)
+    with pytest.raises(InputError, match="make it first"):
+        check("csv", tmp_path / "none" / "there.csv")
+    with pytest.raises(InputError, match="-o FILE"):
+        check("parquet", None)
+
+
+@pytest.mark.parametrize(
+    "asked, name, form",
+    [
+        (None, "pages.csv", "csv"),
+        (None, "a.b.Parquet", "parquet"),
+        (None, "pages.txt", "jsonl"),
+        (None, "csv", "jsonl"),
+        (None, None, "jsonl"),
+        ("jsonl", "pages.csv", "jsonl"),
+        ("csv", None, "csv"),
+    ],
+)
+def test_a_file_is_written_as_its_name_ends(asked, name, form):
+    assert form_of(asked, None if name is None else Path(name)) == form
+
+
+def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(InputError, match=r"pip install 'xyro\[parquet\]'"):
+        check("parquet", tmp_path / "pages.parquet")
+
+
+# What people read
+
+
+def test_a_table_has_a_line_a_row_and_lines_up():
+    row = {"url": "http://a/", "score": 131_072.0, "cash": 131_072, "importance": 1.5, "reads": 3, "change_rate": 0.25,
+           "next_read": None, "convergence": 2.0, "error_bound": 2.0}  # fmt: skip
+    head, first, second = table([row, row | {"change_rate": None}], "cash").splitlines()
+    assert head.split() == ["cash", "importance", "reads", "changes/day", "next", "read", "url"]
+    assert first.split() == ["2", "1.5", "3", "0.25", "-", "http://a/"] and second.split()[3] == "-"
+    assert head.index("url") == first.index("http") == second.index("http")
+
+
+def test_fields_leave_out_what_is_nought_and_escape_the_rest():
+    said = {
+        "states": {"read": 1200, "dead": 0},
+        "none_at_all": {"a": 0},
+        "running": True,
+        "error": "\x1b[2Jx\n",
+        "x": None,
+    }
+    lines = [one.split(maxsplit=1) for one in fields(said).splitlines()]
+    assert [words[0] for words in lines] == ["states", "none", "running", "error", "x"]
+    assert "read 1,200" in fields(said) and "dead" not in fields(said) and "\x1b" not in fields(said)
+
+
+def test_fields_show_words_fractions_and_tables_within_a_field():
+    said = {
+        "execution": {"by": "folders", "dated": 3_200},
+        "audit": {"freshness": 0.98, "low": None, "audits": 0},
+        "clusters": [{"name": "front", "pages": 2_000, "due": None}, {"name": "rest", "pages": 1}],
+        "empty": [],
+    }
+    shown = [line.split(None, 1)[1] for line in fields(said).splitlines()]
+    assert shown == ["by folders  dated 3,200", "freshness 0.98", "name front  pages 2,000; name rest  pages 1", "none"]
+
+
+def test_the_progress_line_tells_speed_known_queue_and_errors():
+    said = {
+        "reads_this_run": 1200, "pages_per_second": 99.6, "known": 5000, "states": {"unread": 7}, "in_flight": 4,
+        "queue": {"blocking": 0, "ordered": 2, "refresh": 0, "discover": 31, "scout": 0}, "errors": {"timeout": 1},
+    }  # fmt: skip
+    assert line(said) == (
+        "1,200 read  100/s  5,000 known  7 unread  queue: ordered 2 discover 31  4 being read  1 error"
+    )
+
+
+@pytest.fixture
+def logger():
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    yield logging.getLogger("xyro")
+    root.handlers[:] = before
+    root.setLevel(level)
+
+
+def fail():
+    raise ValueError("\x1b[31mred")
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_log_lines_cannot_be_forged(logger, capfd, form):
+    set_up("info", form)
+    logger.info("read %s", "http://a/\r\n2026-01-01T00:00:00Z error forged \x1b]52;c;eA==\x07 \u202e %s%n {}")
+    logger.debug("not told")
+    try:
+        fail()
+    except ValueError:
+        logger.exception("it failed")
+    _, told = capfd.readouterr()
+    lines = told.splitlines()
+    assert "\x1b" not in told and "\u202e" not in told and "forged" in lines[0] and "%s%n {}" in lines[0]
+    if form == "json":
+        first, second = map(json.loads, lines)
+        assert first["level"] == "info" and first["time"].endswith("Z") and "ValueError" in second["trace"]
+    else:
+        assert lines[0].split()[1:3] == ["info", "read"]
+        assert all(one.startswith("  ") for one in lines[2:]) and "ValueError" in lines[-1]
+
+
+def test_log_lines_go_where_standard_error_is_now(logger, capsys):
+    set_up("info", "text")
+    logger.warning("here")
+    assert "warning here" in capsys.readouterr().err

@@ -1,0 +1,234 @@
+"""Start, stop and being killed, with real processes; what a terminal shows meanwhile."""
+
+import asyncio
+import contextlib
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, rows, said, started, until, xyro
+from xyro.configs.load import load
+from xyro.lab.child import running
+from xyro.service.node.life_cycle import Job, _Life, _Signals
+from xyro.service.node.run_file import Remote
+from xyro.service.node.single import Bounds
+
+POLITE = ("--only-net", "127.0.0.0/8", "--scope", "any", "--delay", "0.05")
+
+
+@pytest.fixture(scope="module")
+def web():
+    with running(pages=300, hosts=4, seed=3, rate_median=0.0) as web:
+        yield web
+
+
+@pytest.fixture(scope="module")
+def slow():
+    """Every answer takes 2 seconds."""
+    with running(pages=60, hosts=4, seed=3, rate_median=0.0, latency=2.0) as web:
+        yield web
+
+
+def reads(data):
+    return said("status", "--data", data)["reads_this_run"]
+
+
+# In order
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_one_signal_stops_in_order_with_the_closing_report(web, tmp_path, number):
+    data = tmp_path / "data"
+    with started("crawl", web.entry, *POLITE, "--json", data=data) as crawl:
+        until(lambda: reads(data) > 20)
+        crawl.send_signal(number)
+        out, told = crawl.communicate(timeout=60)
+    report = json.loads(out)
+    assert crawl.returncode == 0 and report["ended"] == "stopped" and "a second signal stops at once" in told
+    assert not (data / "run").exists() and said("audit", "--data", data)["ok"]
+    assert sum(page["reads"] for page in rows("pages", data)) == report["pages_read"] > 20
+    rest = said("crawl", *LOOPBACK, "--data", data)
+    assert rest["ended"] == "complete"
+    assert rest["reads_total"] == report["pages_read"] + rest["pages_read"] == reference(web)
+
+
+def reference(web, known={}):  # noqa: B006  # one crawl a web, for all tests
+    """Reads of a crawl that nobody disturbed."""
+    if web.entry not in known:
+        done = process("crawl", web.entry, *LOOPBACK, "--json", "--data", f"{os.environ['PYTEST_TMP']}/reference")
+        known[web.entry] = json.loads(done.stdout)["pages_read"]
+    return known[web.entry]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("PYTEST_TMP", str(tmp_path_factory.mktemp("reference")))
+
+
+def test_a_signal_before_the_first_read_stops_too(web, tmp_path):
+    data = tmp_path / "data"
+    with started("crawl", web.entry, *POLITE, "--json", data=data) as crawl:
+        crawl.send_signal(signal.SIGINT)
+        out, _ = crawl.communicate(timeout=60)
+    assert crawl.returncode == 0 and json.loads(out)["ended"] in ("stopped", "complete")
+    assert said("audit", "--data", data)["ok"]
+
+
+def test_reads_under_way_are_finished_before_it_stops(slow, tmp_path):
+    data = tmp_path / "data"
+    with started("crawl", slow.entry, *LOOPBACK, "--json", data=data) as crawl:
+        until(lambda: said("status", "--data", data)["in_flight"])
+        crawl.terminate()
+        out, _ = crawl.communicate(timeout=60)
+    report = json.loads(out)
+    assert crawl.returncode == 0 and report["errors"] == {}
+
+
+@pytest.mark.parametrize(("first", "second"), [(signal.SIGINT, signal.SIGINT), (signal.SIGTERM, signal.SIGTERM)])
+def test_a_second_signal_stops_at_once_and_loses_nothing_committed(slow, tmp_path, first, second):
+    data = tmp_path / "data"
+    with started("crawl", slow.entry, *LOOPBACK, "--json", data=data) as crawl:
+        until(lambda: said("status", "--data", data)["in_flight"])
+        crawl.send_signal(first)
+        while "a second signal stops at once" not in crawl.stderr.readline():
+            assert crawl.poll() is None
+        crawl.send_signal(second)
+        out, _ = crawl.communicate(timeout=60)
+    assert crawl.returncode == 128 + second and out == ""
+    assert said("audit", "--data", data)["ok"]
+
+
+# Killed
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+def test_a_killed_crawl_is_seen_to_be_dead_and_resumes(web, tmp_path, partitions):
+    data = tmp_path / "data"
+    with started("crawl", web.entry, *POLITE, "--partitions", partitions, data=data) as crawl:
+        until(lambda: reads(data) > 40)
+        assert Remote.find(data) is not None
+        crawl.kill()
+        crawl.communicate()
+    assert (data / "run").exists() and Remote.find(data) is None
+    assert said("status", "--data", data)["running"] is False and said("audit", "--data", data)["ok"]
+    done = xyro("submit", web.entry, "--data", data)
+    assert done.returncode == 2 and "xyro serve" in done.stderr
+    rest = said("crawl", *LOOPBACK, "--data", data)
+    assert rest["ended"] == "complete" and rest["reads_total"] == reference(web)
+    assert not (data / "run").exists() and said("audit", "--data", data)["ok"]
+
+
+def test_a_directory_that_lost_a_part_is_told(web, tmp_path):
+    data = tmp_path / "data"
+    said("crawl", web.entry, *LOOPBACK, "--data", data, "--partitions", 2, "--max-pages", 5)
+    shutil.rmtree(data / "p0001")
+    for words in (["crawl", *LOOPBACK], ["audit"]):
+        done = (process if words[0] == "crawl" else xyro)(*words, "--data", data)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1 and "1 of 2 partitions" in done.stderr
+
+
+# On a terminal
+
+
+@contextlib.contextmanager
+def on_terminal(*arguments, data):
+    """The command with a terminal for standard error; (process, what it has shown so far)."""
+    ours, theirs = pty.openpty()
+    environment = ENVIRONMENT | {"TERM": "xterm", "COLUMNS": "160", "LINES": "40"}
+    command = [*XYRO, *map(str, arguments), "--data", str(data)]
+    child = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=theirs, text=True)
+    os.close(theirs)
+    shown = bytearray()
+
+    def look():
+        while select.select([ours], [], [], 0)[0]:
+            try:
+                piece = os.read(ours, 65_536)
+            except OSError:  # Linux: the other end is closed
+                break
+            if not piece:
+                break
+            shown.extend(piece)
+        return shown.decode()
+
+    try:
+        yield child, look
+    finally:
+        if child.poll() is None:
+            child.kill()
+        child.communicate()
+        os.close(ours)
+
+
+def test_a_terminal_shows_one_live_line_with_log_lines_above_and_is_left_clean(web, tmp_path):
+    data = tmp_path / "data"
+    line = r"[\d,]+ read +[\d,]+/s +[\d,]+ known +[\d,]+ unread +queue: [^\r]*\d being read +\d+ errors?"
+    with on_terminal("crawl", web.entry, *POLITE, data=data) as (crawl, look):
+        until(lambda: len(re.findall(line, look())) > 2)
+        os.kill(crawl.pid, signal.SIGINT)
+        out, _ = crawl.communicate(timeout=60)
+        screen = look()
+    assert crawl.returncode == 0 and "(stopped)" in out and "\x1b" not in out
+    assert re.search("scout|discover", screen) and "warning stopping" in screen
+    assert screen.count("\x1b[?25l") == screen.count("\x1b[?25h") > 0
+    assert "\x1b[2K" in screen[screen.rindex("being read") :]
+
+
+def test_without_a_terminal_there_are_only_log_lines(web, tmp_path):
+    done = process("crawl", web.entry, *LOOPBACK, "--data", tmp_path / "data")
+    assert done.returncode == 0
+    assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (info|warning) ", line) for line in done.stderr.splitlines())
+    assert re.match(r"[\d,]+ pages read, 300 known, .*\(complete\)\. Errors: ", done.stdout)
+
+
+def test_logs_can_be_json(web, tmp_path):
+    done = process("crawl", web.entry, *LOOPBACK, "--data", tmp_path / "data", XYRO_LOG__FORMAT="json")
+    assert done.returncode == 0
+    assert all(json.loads(line)["level"] for line in done.stderr.splitlines())
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_daemon_takes_the_hangup_that_nohup_ignores(again):
+    """There it asks for the settings to be read again; elsewhere it would end the crawl, and stays ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with _Signals(again).installed():
+            assert (signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN) is again
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+class Complete:
+    """A crawl that has read all there is, and whose importance takes for ever to settle."""
+
+    def __init__(self):
+        self.settling, self.left = asyncio.Event(), False
+
+    async def finished(self):
+        return "complete"
+
+    async def settle(self):
+        self.settling.set()
+        try:
+            await asyncio.sleep(10**6)
+        finally:
+            self.left = True
+
+
+async def test_a_signal_ends_the_settling_of_importance_too(tmp_path):
+    life = _Life(Job(tmp_path, load(), Bounds()), [], _Signals())
+    crawl = Complete()
+    serving = asyncio.create_task(life._serve(crawl))
+    await crawl.settling.wait()
+    life._stopped()
+    async with asyncio.timeout(10):
+        assert await serving == "complete"
+    assert crawl.left

@@ -1,0 +1,341 @@
+"""The page loop: nothing leaves before its group is on disk, a failed write stops everything, and an end is an end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+
+import pytest
+
+from tests.frontier.rig import START, Crawl, report, url
+from xyro.configs.schema import Crawl as CrawlSettings
+from xyro.configs.schema import Settings, Store
+from xyro.frontier.batch import weight
+from xyro.frontier.partition import PageNode
+from xyro.frontier.scope import Scope
+from xyro.metadata import keys
+from xyro.metadata.snapshot import oldest_snapshot
+from xyro.service.node import partition_loop
+from xyro.service.node.data_dir import DataDir
+from xyro.service.node.partition_loop import PageLoop, inbox
+from xyro.wire.bus import LocalBus
+from xyro.wire.clock import ManualClock
+from xyro.wire.errors import MachineError
+from xyro.wire.messages import Submit
+
+SETTINGS = Settings(crawl=CrawlSettings(scope="any"), store=Store(commit_seconds=0.0))
+
+
+class Rig:
+    """One loop on a real directory. `starving`: its fetchers wait for orders."""
+
+    def __init__(self, path, store=SETTINGS.store):
+        self.path = path
+        data = DataDir.open(path, make=True)
+        node = PageNode(data.partitions[0], Scope(SETTINGS.crawl), SETTINGS, False)
+        node.recover(START)
+        self.bus, self.room, self.starving, self.synced = LocalBus(), 1 << 30, True, 0
+        self.loop = PageLoop(
+            node, self.bus, ManualClock(START), store, lambda: self.room, lambda: self.starving, self._synced
+        )
+        self.node, self.partition, self.news = node, node.partition, asyncio.Event()
+
+    def _synced(self, reports):
+        self.synced += reports
+        self.news.set()
+
+    async def all_synced(self, reports):
+        """So many reports are on disk."""
+        async with asyncio.timeout(60):
+            while self.synced < reports:
+                self.news.clear()
+                await self.news.wait()
+
+    def post(self, message):
+        self.bus.post(inbox(0), message)
+
+    async def orders(self, most=100):
+        async with asyncio.timeout(60):
+            return await self.bus.receive("orders", most)
+
+    @contextlib.asynccontextmanager
+    async def running(self):
+        """The loop runs; at the end it is cancelled, drained and closed, as the crawl's roof does it."""
+        task = asyncio.create_task(self.loop.run())
+        try:
+            yield task
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, MachineError):
+                await task
+            await self.loop.drain()
+            self.loop.close()
+
+
+class Blocked:
+    """Stands in for the disk: a write waits until it is let go, then succeeds or fails."""
+
+    def __init__(self, rig):
+        self.write = rig.partition.write
+        self.numbers: list[int] = []
+        self.may, self.fails = threading.Event(), False
+        rig.partition.write = self
+
+    def __call__(self, commit):
+        self.numbers.append(commit.number)
+        assert self.may.wait(10)
+        if self.fails:
+            raise MachineError("the disk is full")
+        self.write(commit)
+
+
+@pytest.fixture
+def rig(tmp_path):
+    return Rig(tmp_path / "data")
+
+
+async def test_orders_leave_when_their_group_is_on_disk(rig):
+    disk = Blocked(rig)
+    async with rig.running():
+        rig.post(Submit((url(0),)))
+        await asyncio.sleep(0.1)
+        assert rig.bus.waiting("orders") == 0 and disk.numbers == [1]
+        disk.may.set()
+        (order,) = await rig.orders()
+        assert order.url == url(0)
+        assert rig.partition.store.get(keys.MAP.key(0)) is not None
+
+
+async def test_a_crawl_of_many_groups_is_on_disk_when_it_ends(rig):
+    links = [url(k % 7, k) for k in range(60)]
+    async with rig.running():
+        rig.post(Submit((url(0),)))
+        done = 0
+        while done < 60:
+            for order in await rig.orders():
+                rig.post(report(order, START, links))
+                done += 1
+        await rig.all_synced(60)
+    again = Crawl.on_disk(rig.path, settings=SETTINGS)
+    assert again.node.reads == 60 and again.audit()["ok"]
+    again.close()
+
+
+async def test_a_group_has_no_more_urls_than_may_stop_the_event_loop(rig, monkeypatch):
+    """Four pages of very many links, and what came after them: one group each, in order, none left out."""
+    monkeypatch.setattr(partition_loop, "GROUP_URLS", 100)
+    groups, turn = [], rig.node.turn
+
+    def watched(work, *rest):
+        groups.append((work.urls, len(work.visits)))
+        return turn(work, *rest)
+
+    rig.node.turn = watched
+    async with rig.running():
+        rig.post(Submit(tuple(url(host) for host in range(8))))
+        orders = await rig.orders()
+        while len(orders) < 8:
+            orders += await rig.orders()
+        del groups[:]
+        for order in orders[:4]:
+            rig.post(report(order, START, [url(50, 1000 * order.page + i) for i in range(150)]))
+        for order in orders[4:]:
+            rig.post(report(order, START, [url(60, order.page)]))
+        assert not rig.loop.quiet
+        await rig.all_synced(8)
+        assert groups[:5] == [(150, 1)] * 4 + [(4, 4)]
+    assert rig.node.reads == 8
+    assert rig.node.columns.n == 8 + 600 + 4
+
+
+async def test_what_is_left_over_is_committed_at_the_end(rig, monkeypatch):
+    monkeypatch.setattr(partition_loop, "GROUP_URLS", 100)
+    for k in range(5):
+        rig.post(Submit(tuple(url(k, page) for page in range(80))))
+    await rig.loop.drain()
+    assert rig.loop.quiet
+    assert rig.loop.turns == 5
+    assert rig.node.columns.n == 400
+    rig.loop.close()
+
+
+async def test_a_stop_does_not_wait_for_all_that_came_in(rig, monkeypatch):
+    """What is left is not on disk, half of nothing is, and the directory opens as of the last group."""
+    monkeypatch.setattr(partition_loop, "GROUP_URLS", 100)
+    for k in range(5):
+        rig.post(Submit(tuple(url(k, page) for page in range(80))))
+    await rig.loop.drain(0.0)
+    assert rig.loop.turns == 1
+    rig.loop.close()
+    assert Crawl.on_disk(rig.path, settings=SETTINGS).node.columns.n == 80
+
+
+async def test_what_people_hand_in_goes_in_parts(rig):
+    sent = rig.loop.send(Submit(tuple(url(0, page) for page in range(2 * partition_loop.MOST_URLS + 1))))
+    assert [len(part.urls) for part in sent] == [partition_loop.MOST_URLS, partition_loop.MOST_URLS, 1]
+    await rig.loop.drain()
+    assert rig.node.columns.n == 2 * partition_loop.MOST_URLS + 1
+    rig.loop.close()
+
+
+def test_a_report_weighs_more_with_very_many_links():
+    crawl = Crawl.in_memory(settings=SETTINGS)
+    crawl.submit(url(0))
+    (order,) = crawl.turn()
+    pages = [report(order, START, [url(1, i) for i in range(links)]) for links in (0, 1023, 1024, 65_534)]
+    assert [weight(page) for page in pages] == [1, 1, 2, 64]
+
+
+async def test_what_came_in_before_the_end_is_committed(rig):
+    """Answered reads are not lost by Ctrl-C."""
+    async with rig.running():
+        rig.post(Submit((url(0),)))
+        (order,) = await rig.orders()
+        rig.starving = False
+    assert rig.loop.failed is None, "to be cancelled is no failure"
+    rig = Rig(rig.path)
+    async with rig.running() as task:
+        (order,) = await rig.orders()
+        task.cancel()
+        await asyncio.wait([task])
+        rig.post(report(order, START, [url(0, 1)]))
+    again = Crawl.on_disk(rig.path, settings=SETTINGS)
+    assert again.node.reads == 1 and again.audit()["ok"]
+    again.close()
+
+
+async def test_after_a_failed_write_nothing_is_written_and_nothing_leaves(rig):
+    disk = Blocked(rig)
+    disk.fails = True
+    async with rig.running() as task:
+        rig.post(Submit((url(0),)))
+        await asyncio.sleep(0.05)
+        rig.post(Submit((url(1),)))  # the second group is sealed while the first is being written
+        await asyncio.sleep(0.05)
+        disk.may.set()
+        rig.post(Submit((url(2),)))
+        async with asyncio.timeout(60):
+            await asyncio.wait([task])
+        disk.fails = False
+    assert isinstance(rig.loop.failed, MachineError) and "full" in str(rig.loop.failed)
+    assert disk.numbers == [1], "a later group would leave a hole"
+    assert rig.bus.waiting("orders") == 0
+    again = Crawl.on_disk(rig.path, settings=SETTINGS)
+    assert again.node.columns.n == 0 and again.audit()["ok"]
+    again.close()
+
+
+async def test_a_crawl_whose_disk_failed_can_be_closed(rig):
+    """Also in the midst of a snapshot, which would wait for ever for the group that was lost."""
+    async with rig.running() as task:
+        rig.post(Submit((url(0),)))
+        await rig.orders()
+        disk = Blocked(rig)
+        disk.fails = True
+        disk.may.set()
+        rig.loop._snapshot = rig.partition.snapshot()
+        rig.post(Submit((url(1),)))
+        async with asyncio.timeout(60):
+            await asyncio.wait([task])
+    Crawl.on_disk(rig.path, settings=SETTINGS).close()
+
+
+async def test_a_closed_bus_ends_the_loop(rig):
+    async with rig.running() as task:
+        await rig.bus.close()
+        async with asyncio.timeout(60):
+            await task
+
+
+async def test_a_submit_is_acknowledged_when_it_is_on_disk(rig):
+    disk = Blocked(rig)
+    async with rig.running():
+        (part,) = rig.loop.send(Submit((url(0),)))
+        future = rig.loop.accepted[id(part)] = asyncio.get_running_loop().create_future()
+        await asyncio.sleep(0.1)
+        assert not future.done()
+        disk.may.set()
+        async with asyncio.timeout(60):
+            await future
+        assert rig.loop.accepted == {}
+
+
+async def test_a_boundary_waits_for_the_disk_and_holds_the_next_group(rig):
+    async with rig.running():
+        rig.post(Submit((url(0),)))
+        await rig.orders()
+        async with rig.loop.boundary():
+            before = rig.loop.turns
+            rig.post(Submit((url(1),)))
+            await asyncio.sleep(0.1)
+            assert rig.loop.turns == before and not rig.loop._writes
+        (order,) = await rig.orders()
+        assert order.url == url(1)
+
+
+async def test_without_room_nothing_due_makes_empty_groups(rig):
+    """--max-pages is reached while a retry is due: the loop waits for messages."""
+    async with rig.running():
+        rig.post(Submit((url(0),)))
+        (order,) = await rig.orders()
+        rig.room = 0
+        rig.post(report(order, START, signature=b"", error="timeout", status=0, retry_at=START))
+        await rig.all_synced(1)
+        await asyncio.sleep(0.05)
+        before = rig.loop.turns
+        await asyncio.sleep(0.8)
+        assert rig.loop.turns == before
+
+
+async def test_snapshots_are_taken_while_groups_go_on(tmp_path):
+    rig = Rig(tmp_path / "data", Store(commit_seconds=0.0, snapshot_bytes=2**16))
+    async with rig.running():
+        rig.post(Submit((url(0),)))
+        for step in range(40):
+            for order in await rig.orders(3):
+                rig.post(report(order, START, [url(k % 7, step * 40 + k) for k in range(40)]))
+    assert oldest_snapshot(rig.partition.directory), "two at least: one under way, one at the end"
+    again = Crawl.on_disk(rig.path, settings=SETTINGS)
+    assert again.audit()["ok"] and again.node.partition.recovered_records == 0
+    again.close()
+
+
+@pytest.mark.parametrize("back", [0.0, 86_400.0])
+async def test_a_clock_that_was_set_back_is_followed_at_once(tmp_path, back):
+    """All that is to be done next was reckoned from the time before."""
+    rig = Rig(tmp_path / "data")
+    rig.starving = False
+    await rig.loop.turn()
+    assert rig.node.now == START and not rig.loop._due()
+    rig.loop.clock = ManualClock(START - back)
+    assert rig.loop._due() == bool(back)
+    await rig.loop.turn()
+    assert not rig.loop._due() and rig.node.now == START - back
+    await rig.loop.drain()
+    rig.loop.close()
+
+
+async def test_an_edit_that_fails_ends_the_crawl_with_what_is_on_disk(rig):
+    """The group is half applied in memory: nothing may be built on it."""
+
+    def change():
+        rig.node.columns["depth"][0] = 7
+        raise ValueError("a slip of ours")
+
+    with pytest.raises(ValueError, match="a slip of ours"):  # what the loop ends with
+        async with rig.running() as task:
+            rig.post(Submit((url(0),)))
+            assert await rig.orders()
+            asked = [asyncio.create_task(rig.loop.edit(change)) for _ in range(5)]
+            for told in await asyncio.gather(*asked, return_exceptions=True):
+                assert isinstance(told, MachineError) and "a slip of ours" in str(told)
+            with pytest.raises(MachineError, match="a slip of ours"):
+                await rig.loop.edit(lambda: None)
+            rig.post(Submit((url(1),)))  # wakes the loop
+            await asyncio.wait([task], timeout=60)
+    rig.partition.close()
+    again = Rig(rig.path)
+    assert (again.node.columns.n, again.node.columns["depth"][0]) == (1, 0)
+    again.loop.close()
+    again.partition.close()

@@ -1,0 +1,150 @@
+"""`xyro why`: the rate and its evidence, the term that set the interval, and who gives a page most cash."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tests.frontier.rig import Crawl, url
+from xyro.configs.schema import Crawl as CrawlSettings
+from xyro.configs.schema import Refresh, Settings
+from xyro.service.views import cash_sources as module
+from xyro.service.views.cash_sources import givers, targets_of, told
+from xyro.service.views.views import Views
+from xyro.service.views.why import why, with_givers
+from xyro.wire.clock import SystemClock
+
+DAY = 86_400.0
+
+
+def crawl_of(partitions=1, refreshing=True, **refresh):
+    """Page 0 links to 1 and 2, page 1 to 2 alone, page 2 to nothing; all are read."""
+    chosen = Settings(CrawlSettings(scope="any"), refresh=Refresh(**refresh))
+    crawl = Crawl.in_memory(partitions, settings=chosen, refreshing=refreshing)
+    shown = {url(0): [url(1), url(2)], url(1): [url(2)]}
+    crawl.submit(url(0))
+    for _ in range(8):
+        for order in crawl.turn():
+            crawl.answer(order, shown.get(order.url, ()))
+        crawl.now += 1.0
+    return crawl
+
+
+def because(crawl, target):
+    with Views(crawl.nodes) as views:
+        return " ".join(why(views, target, crawl.now)["because"])
+
+
+@pytest.mark.parametrize(
+    ("refresh", "term"),
+    [
+        ({"bandwidth": 0.001}, "Policy obsolescence: t = K / sqrt(importance x change rate), K = "),
+        ({"bandwidth": 0.001, "policy": "kolobov"}, "Policy kolobov, so that 3 pages take 85.5"),
+        ({"bandwidth": 1.0, "min_interval": DAY}, "but for min_interval. That makes 1 day, 0:00:00"),
+        ({"bandwidth": 1e-9, "max_interval": 2 * DAY}, "but for max_interval. That makes 2 days, 0:00:00"),
+        ({"bandwidth": 1.0, "min_importance": 50.0}, "below min_importance (50)"),
+        (
+            {"bandwidth": 1.0, "min_interval": 20 * DAY, "max_interval": 60 * DAY, "hopeless": 0.9},
+            "(hopeless): it is read every hopeless_interval instead. That makes 7 days",
+        ),
+    ],
+)
+def test_it_names_the_term_that_set_the_interval(refresh, term):
+    said = because(crawl_of(**refresh), url(0))
+    assert term in said, said
+    assert "changes a day (give or take" in said
+
+
+def test_a_crawl_that_does_not_refresh_says_so():
+    assert "This crawl does not refresh" in because(crawl_of(refreshing=False), url(0))
+
+
+def test_it_names_what_holds_a_page_back():
+    """Politeness, a person, death; robots.txt, scope and failures: test_views.py; budgets: test_budgets.py."""
+    crawl = crawl_of(bandwidth=0.001)
+    crawl.submit(url(0), url(1))
+    crawl.turn()
+    crawl.answer(crawl.order(url(0)), [url(1), url(2)], host_next=crawl.now + 90.0, host_failures=3)
+    crawl.fail(crawl.order(url(1)), "http-404", status=404)
+    crawl.turn()
+    assert "is left alone until" in because(crawl, url(0)) and "(3 failures in a row)" in because(crawl, url(0))
+    assert "It is tried once more" in because(crawl, url(1))
+    crawl.now += 91.0
+    assert "left alone" not in because(crawl, url(0)), "its time has come"
+    crawl.now += DAY
+    crawl.submit(url(1))
+    crawl.turn()
+    crawl.fail(crawl.order(url(1)), "http-404", status=404)
+    crawl.turn()
+    assert "It is dead: 404 or 410 twice" in because(crawl, url(1))
+    number = crawl.page(url(2))[0].partition.hosts_of[crawl.page(url(2))[1]]
+    crawl.node.hold(number, "paused")
+    assert "Host h2.example is paused by a person." in because(crawl, url(2))
+
+
+def test_an_unread_page_is_told_how_much_discovery_gets():
+    for gamma, named in (("auto", True), (30.0, False)):
+        crawl = crawl_of(bandwidth=0.001, gamma=gamma)
+        crawl.submit(url(0))
+        crawl.turn()
+        crawl.node.hold(crawl.node.partition.hosts.numbers["h2.example"], "paused")
+        crawl.answer(crawl.order(url(0)), [url(1), url(2), url(2, 5)], signature=bytes(16))
+        crawl.turn()
+        said = because(crawl, url(2, 5))
+        assert "waits to be read" in said and ("of the orders now (gamma = auto)" in said) is named
+
+
+def test_a_date_that_evidence_set_is_told():
+    crawl = crawl_of(bandwidth=0.001)
+    node = crawl.node
+    node.partition.begin()
+    node.planner.agenda.put_due(0, int(crawl.now + 60))
+    commit = node.partition.seal({"node": node.dump()})
+    node.partition.write(commit)
+    node.partition.written(commit)
+    assert "What is known beside its rate" in because(crawl, url(0))
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+def test_the_most_generous_parents_come_first_and_have_their_share(partitions):
+    crawl = crawl_of(partitions)
+    for _ in range(6):
+        crawl.turn()
+    with Views(crawl.nodes) as views:
+        found = givers(views, targets_of(views, url(2)), SystemClock())
+        rows = {row["url"]: row["importance"] for row in views.pages()}
+    expected = {url(0): rows[url(0)] * 0.85 / 2, url(1): rows[url(1)] * 0.85}
+    assert {one["url"]: one["gives"] for one in found["givers"]} == pytest.approx(expected, abs=1e-4)
+    gives = [one["gives"] for one in found["givers"]]
+    assert gives == sorted(gives, reverse=True) and found["links_seen"] == 1.0
+    assert told(found)[0].startswith(
+        f"Most of its cash comes, in importance a turnover, from {found['givers'][0]['url']}"
+    )
+
+
+def test_a_page_without_parents_lives_of_the_virtual_page():
+    crawl = crawl_of()
+    with Views(crawl.nodes) as views:
+        said = with_givers(why(views, url(0), crawl.now), givers(views, targets_of(views, url(0)), SystemClock()))
+    assert said["givers"] == [] and "its cash comes from the virtual page" in said["because"][-1]
+
+
+def test_a_look_that_was_cut_off_says_how_far_it_came(monkeypatch):
+    monkeypatch.setattr(module, "CHECK", 1)
+    crawl = crawl_of()
+    with Views(crawl.nodes) as views:
+        found = givers(views, targets_of(views, url(2)), SystemClock(), seconds=-1.0)
+    assert found == {"givers": [], "links_seen": 0.0} and "cut off" in told(found)[0]
+
+
+def test_a_link_whose_bytes_only_look_like_the_page_is_none():
+    """Page 0x0101 appears, unaligned, in the bytes of links to others."""
+    crawl = Crawl.in_memory(settings=Settings(CrawlSettings(scope="any")))
+    crawl.submit(url(0))
+    for order in crawl.turn():
+        crawl.answer(order, [url(0, page) for page in range(1, 600)])
+    crawl.turn()
+    with Views(crawl.nodes) as views:
+        found = givers(views, {0: 0x01000000}, SystemClock())
+    assert found["givers"] == []
+    assert msgspec.json.encode(found)

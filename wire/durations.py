@@ -1,0 +1,29 @@
+"""Spans of time as people write them: 90s, 15m, 1.5h, 7d, 2w, or plain seconds."""
+
+from __future__ import annotations
+
+import re
+
+from xyro.wire.errors import InputError
+
+UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+_FORM = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([smhdw]?)", re.ASCII)
+MOST = 1e9
+"""seconds: about 30 years"""
+
+
+def span(seconds: float) -> str:
+    """As `seconds` reads it, in the largest unit up to days that needs no fraction."""
+    for unit, length in (("d", UNITS["d"]), ("h", UNITS["h"]), ("m", UNITS["m"])):
+        if seconds >= length and seconds % length == 0.0:
+            return f"{seconds / length:.0f}{unit}"
+    return f"{seconds:g}s"
+
+
+def seconds(given: object, name: str) -> float:
+    """Seconds of a span, above 0. InputError names it."""
+    found = _FORM.fullmatch(str(given).strip()) if isinstance(given, str | int | float) else None
+    value = float(found[1]) * UNITS[found[2] or "s"] if found and not isinstance(given, bool) else 0.0
+    if not 0.0 < value <= MOST:
+        raise InputError(f"{name}: expected a span of time such as 90s, 15m, 1h, 7d or seconds, got {given!a:.60}")
+    return value

@@ -1,0 +1,5 @@
+"""`python -m xyro` is `xyro`."""
+
+from xyro.service.cli.main import main
+
+main()
