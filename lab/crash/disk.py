@@ -1,4 +1,4 @@
-"""A slow disk: `python -m xyro.lab.crash.disk SECONDS WORD...` is `python -m crawl WORD...`, each write so much later.
+"""A slow disk: `python -m xyro.lab.crash.disk SECONDS WORD...` is `python -m xyro WORD...`, each write so much later.
 
 So reads wait for the disk, and what bounds them shows: a fast disk is never more than a few reads behind.
 """

@@ -141,4 +141,4 @@ def _command() -> str:
     """The command as it can be typed here."""
     if shutil.which("xyro"):
         return "xyro"
-    return "python -m crawl" if sys.argv[0].endswith("__main__.py") else sys.argv[0]
+    return "python -m xyro" if sys.argv[0].endswith("__main__.py") else sys.argv[0]

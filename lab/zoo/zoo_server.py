@@ -193,9 +193,7 @@ def _write(path: Path, zoo: Zoo) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line of `python -m xyro.lab.zoo.zoo_server`."""
-    parser = argparse.ArgumentParser(
-        prog="xyro lab zoo", description="Play the hostile zoo on loopback."
-    )
+    parser = argparse.ArgumentParser(prog="xyro lab zoo", description="Play the hostile zoo on loopback.")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--table", type=Path, help="write all cases to this JSON file")
     options = parser.parse_args(arguments)

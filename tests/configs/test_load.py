@@ -199,7 +199,7 @@ def test_settings_are_frozen():
 
 
 def test_the_package_alone_imports_nothing_heavy():
-    code = "import configs, sys; assert not {'msgspec', 'tomllib', 'configs.schema'} & set(sys.modules)"
+    code = "import sys, xyro.configs; assert not {'msgspec', 'tomllib', 'xyro.configs.schema'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
 
 

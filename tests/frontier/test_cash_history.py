@@ -8,8 +8,8 @@ from typing import get_args, get_type_hints
 import msgspec
 import numpy as np
 import pytest
-from tests.frontier import rig
 
+from tests.frontier import rig
 from xyro.configs.schema import Opic, Settings
 from xyro.frontier.cash_history import SLOTS, History
 from xyro.frontier.ledger import Purse

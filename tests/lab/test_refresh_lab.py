@@ -299,11 +299,11 @@ KILLED = """
 import sys
 from functools import partial
 from pathlib import Path
-from lab import refresh_figures, refresh_jobs
+from xyro.lab.refresh import figures, jobs
 
 if __name__ == "__main__":
-    make = partial(refresh_figures.parts, refresh_figures.Scale(200, 200, 1, (0.2, 0.5), ()), [])
-    refresh_jobs.ahead(Path(sys.argv[1]), make, list(make()), 2, show=True)
+    make = partial(figures.parts, figures.Scale(200, 200, 1, (0.2, 0.5), ()), [])
+    jobs.ahead(Path(sys.argv[1]), make, list(make()), 2, show=True)
 """
 
 

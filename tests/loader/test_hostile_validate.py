@@ -298,7 +298,7 @@ def test_nothing_is_opened_or_contacted(name: str, tmp_path: Path, watch: Any, l
 def test_the_process_cannot_open_anything(tmp_path: Path) -> None:
     """Whatever libxml2 may try: there is no descriptor left for it."""
     code = (
-        "import loader.judge_child as child, socket, sys\n"
+        "import xyro.loader.judge_child as child, socket, sys\n"
         "child._confine()\n"
         "for work in (lambda: open(sys.argv[1]), socket.socket):\n"
         "    try: work()\n"

@@ -247,9 +247,9 @@ WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
-from metadata import snapshot
-from metadata.hot import Columns
-from metadata.table import FingerprintTable
+from xyro.metadata import snapshot
+from xyro.metadata.hot import Columns
+from xyro.metadata.table import FingerprintTable
 snapshot.CHUNK = 1 << 14
 columns, table = Columns({"cash": "i8", "state": "u1"}, 100_000), FingerprintTable(64, 100_000)
 for seq in range(1, 1_000_000):

@@ -183,7 +183,9 @@ def test_a_second_opening_is_refused_and_changes_nothing(tmp_path):
     write(store, a=b"1")
     with pytest.raises(InputError, match=f"{tmp_path}: in use by another process: stop"):
         Store.open(tmp_path)
-    script = "import sys; from pathlib import Path; from metadata.store import Store; Store.open(Path(sys.argv[1]))"
+    script = (
+        "import sys; from pathlib import Path; from xyro.metadata.store import Store; Store.open(Path(sys.argv[1]))"
+    )
     command = [sys.executable, "-c", script, str(tmp_path)]
     second = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert second.returncode == 1
@@ -196,7 +198,9 @@ def test_a_second_opening_is_refused_and_changes_nothing(tmp_path):
 def test_copying_an_open_directory_does_not_open_it_to_others(tmp_path):
     store = Store.open(tmp_path / "db", create=True)
     shutil.copytree(tmp_path / "db", tmp_path / "copy")
-    script = "import sys; from pathlib import Path; from metadata.store import Store; Store.open(Path(sys.argv[1]))"
+    script = (
+        "import sys; from pathlib import Path; from xyro.metadata.store import Store; Store.open(Path(sys.argv[1]))"
+    )
     command = [sys.executable, "-c", script, str(tmp_path / "db")]
     assert b"in use by another process" in subprocess.run(command, cwd=ROOT, capture_output=True, check=False).stderr
     store.close()
@@ -252,7 +256,7 @@ def test_a_flipped_bit_is_damage_never_a_shorter_answer(filled, reverse):
 WRITER = """
 import sys
 from pathlib import Path
-from metadata.store import Store
+from xyro.metadata.store import Store
 store = Store.open(Path(sys.argv[1]), create=True)
 for i in range(1_000_000):
     batch = store.batch()

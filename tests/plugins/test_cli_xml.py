@@ -84,7 +84,7 @@ def test_get(which, request, tmp_path):
 
 def test_get_writes_the_very_bytes_to_standard_output(data):
     done = subprocess.run(
-        [sys.executable, "-m", "crawl", "xml", "get", NOTES, "--data", data],
+        [sys.executable, "-m", "xyro", "xml", "get", NOTES, "--data", data],
         capture_output=True,
         check=True,
         timeout=60,

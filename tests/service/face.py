@@ -21,7 +21,7 @@ ENVIRONMENT = {
     "PYTHONPATH": str(ROOT),
     "TERM": "dumb",
 }
-XYRO = [sys.executable, "-m", "crawl"]
+XYRO = [sys.executable, "-m", "xyro"]
 LOOPBACK = ("--only-net", "127.0.0.0/8", "--delay", "0", "--scope", "any")
 
 

@@ -110,7 +110,7 @@ async def flood():
 
 
 def audit(data):
-    command = [sys.executable, "-m", "crawl", "audit", "--data", str(data), "--json"]
+    command = [sys.executable, "-m", "xyro", "audit", "--data", str(data), "--json"]
     return json.loads(subprocess.run(command, capture_output=True, timeout=60, check=False).stdout)
 
 

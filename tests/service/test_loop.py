@@ -17,7 +17,7 @@ PAGES, HOSTS = 1200, 8
 
 
 def xyro(*arguments, check=True):
-    command = [sys.executable, "-m", "crawl", *map(str, arguments)]
+    command = [sys.executable, "-m", "xyro", *map(str, arguments)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert not check or done.returncode == 0, done.stderr
     return done

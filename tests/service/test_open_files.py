@@ -8,9 +8,9 @@ import sys
 
 SCRIPT = """
 import resource, sys
-from configs.load import load
+from xyro.configs.load import load
 from xyro.service.node.open_files import make_room
-from wire.errors import InputError
+from xyro.wire.errors import InputError
 soft, hard, concurrency = map(int, sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 try:

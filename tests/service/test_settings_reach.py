@@ -22,9 +22,11 @@ from xyro.wire.messages import Kind
 DAY = 86_400.0
 ANY = CrawlSettings(scope="any")
 READ = "\n".join(
-    path.read_text(encoding="utf-8") for path in (ROOT / "crawl").rglob("*.py") if path.parent.name != "bench"
+    path.read_text(encoding="utf-8")
+    for room in ("frontier", "service", "plugins")
+    for path in (ROOT / room).rglob("*.py")
 )
-"""what reads settings: design.md section 2, but for the laboratories"""
+"""the rooms that read settings"""
 
 
 def keys() -> list[tuple[str, str]]:

@@ -141,7 +141,7 @@ def test_site(host: str, site: str) -> None:
 
 
 def test_the_public_suffix_list_is_loaded_only_where_a_site_is_asked_for() -> None:
-    code = "import sys, wire.urls; sys.exit('publicsuffixlist' in sys.modules)"
+    code = "import sys, xyro.wire.urls; sys.exit('publicsuffixlist' in sys.modules)"
     root = Path(__file__).parents[2]
     assert subprocess.run([sys.executable, "-c", code], cwd=root, check=False).returncode == 0
 
