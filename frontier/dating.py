@@ -12,7 +12,7 @@ from xyro.configs.schema import Refresh
 from xyro.frontier.change_model import Beliefs, Learnt
 from xyro.frontier.freshness import Meter
 from xyro.frontier.guide import Guide
-from xyro.frontier.ledger import Ids, Purse
+from xyro.frontier.ledger import Ids, Ledger
 from xyro.frontier.schedule import Agenda, Basis
 from xyro.metadata import keys, rows
 from xyro.metadata.manager import Partition
@@ -48,10 +48,10 @@ def marked(marks: tuple[Mark, ...], mark: Mark, apart: int) -> tuple[Mark, ...]:
 class Dates:
     """`date` at the end of a turn, after the pages have spent."""
 
-    def __init__(self, partition: Partition, purse: Purse, agenda: Agenda, settings: Refresh) -> None:
+    def __init__(self, partition: Partition, ledger: Ledger, agenda: Agenda, settings: Refresh) -> None:
         self.partition = partition
         self.columns = partition.columns
-        self.purse = purse
+        self.ledger = ledger
         self.agenda = agenda
         self.meter: Meter | None = None
         """hears of every read, to tell how fresh all pages are"""
@@ -75,7 +75,7 @@ class Dates:
             return
         pages = np.array([one.page for one in settled], np.int64)
         dues, kinds, base = [], [], self.partition.base
-        clock, apart = self.purse.clock.ticks, int(self.purse.remembered * TICKS)
+        clock, apart = self.ledger.clock.ticks, int(self.ledger.remembered * TICKS)
         flow = self._importance(pages)
         guided = flow if self.guide is None else self.guide.weigh(pages, self.columns["flags"][pages], flow, now)
         for one, importance, r, backed in zip(settled, flow, guided, self._backed(pages), strict=True):
@@ -115,14 +115,14 @@ class Dates:
         flow = self.columns["flow"][pages]
         never = never_measured(flow)
         if never.any():
-            flow[never] = self.purse.importance(pages[never])
+            flow[never] = self.ledger.importance(pages[never])
         found: list[float] = flow.tolist()
         return found
 
     def _backed(self, pages: Ids) -> list[int]:
         """Ticks of evidence behind the importance of pages, at most."""
-        age = np.uint32(self.purse.clock.ticks & 0xFFFF_FFFF) - self.columns["birth"][pages]
-        found: list[int] = np.minimum(age, int(self.purse.span * TICKS)).tolist()
+        age = np.uint32(self.ledger.clock.ticks & 0xFFFF_FFFF) - self.columns["birth"][pages]
+        found: list[int] = np.minimum(age, int(self.ledger.span * TICKS)).tolist()
         return found
 
     def _timed(self, one: Settled, learnt: Learnt) -> Callable[[float], float] | None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from xyro.configs.schema import Settings
 from xyro.frontier.bandwidth import DAY, Pace
 from xyro.frontier.host_limits import Limits
-from xyro.frontier.ledger import NO_PAGES, Purse
+from xyro.frontier.ledger import NO_PAGES, Ledger
 from xyro.frontier.order_quota import Places
 from xyro.metadata import keys, rows
 from xyro.metadata.manager import Partition
@@ -38,10 +38,10 @@ class Unread:
     """`take` fills hosts that run low; `reads`: of the crawl so far."""
 
     def __init__(
-        self, partition: Partition, purse: Purse, settings: Settings, limits: Limits, places: Places, turns: Turns
+        self, partition: Partition, ledger: Ledger, settings: Settings, limits: Limits, places: Places, turns: Turns
     ) -> None:
         self.partition = partition
-        self.purse = purse
+        self.ledger = ledger
         self.settings = settings
         self.limits = limits
         self.places = places
@@ -69,7 +69,7 @@ class Unread:
         pages = self._scan(hungry, busy)
         if not len(pages):
             return
-        cash = self.purse.effective(pages)
+        cash = self.ledger.effective(pages)
         urgency = self._urgency(pages, cash)
         wanted = min(room, int(np.minimum(spare, hosts.waiting[:count]).sum()))
         if len(pages) > wanted:
@@ -101,10 +101,10 @@ class Unread:
         """Breadth first while scouting, then cash, or what reaches the page's site as far as site_weight says."""
         if self.scouting:
             return -self.partition.columns["depth"][pages].astype(np.int64)
-        weight, sites = self.settings.opic.site_weight, self.purse.sites
-        if not weight or sites is None:
+        weight, inflow = self.settings.opic.site_weight, self.ledger.host_inflow
+        if not weight or inflow is None:
             return cash
-        return sites.mixed(cash, self.partition.columns["host"][pages], weight)
+        return inflow.mixed(cash, self.partition.columns["host"][pages], weight)
 
     def _scan(self, hungry: NDArray[np.bool_], busy: bool) -> Ids:
         """Unread pages of hungry hosts among the next SCAN pages; on through all pages while nothing is out at all."""
@@ -116,7 +116,7 @@ class Unread:
             unread = columns["state"][start:stop] == _UNREAD
             unread &= (columns["flags"][start:stop] & LEASED) == 0
             pages = np.flatnonzero(unread) + start
-            rich = self.purse.effective(pages) >= self.finder.theta
+            rich = self.ledger.effective(pages) >= self.finder.theta
             self.finder.adapt(len(pages), int(rich.sum()))
             pages = pages[hungry[columns["host"][pages]]]
             if len(pages) or busy:
@@ -131,7 +131,7 @@ class Unread:
         met = [rows.first_seen(self.partition.get(keys.MAP.key(page)) or b"") for page in pages.tolist()]
         age = np.maximum(now - np.array(met, np.float64), 0.0) / DAY
         rate = np.full(len(pages), DEFAULT_PRIOR.a / DEFAULT_PRIOR.b)
-        index = pace.rules.policy.index(self.purse.importance(pages) * pace.scale, rate, age)
+        index = pace.rules.policy.index(self.ledger.importance(pages) * pace.scale, rate, age)
         return float(np.median(index))
 
     @property

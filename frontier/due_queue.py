@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.frontier.bandwidth import DAY, Pace
-from xyro.frontier.ledger import Purse
+from xyro.frontier.ledger import Ledger
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, State
@@ -70,10 +70,10 @@ class DuePages:
 
     name = "folders"
 
-    def __init__(self, partition: Partition, pace: Pace, purse: Purse, unit: int) -> None:
+    def __init__(self, partition: Partition, pace: Pace, ledger: Ledger, unit: int) -> None:
         self.partition = partition
         self.pace = pace
-        self.purse = purse
+        self.ledger = ledger
         self.folders = DueFolders(unit)
         self.governor = Governor()
         self.behind = False
@@ -122,7 +122,7 @@ class DuePages:
         rules = self.pace.rules
         if not rules.least or self.partition.states[page] != _READ:
             return False
-        importance = float(self.purse.importance(np.array([page], np.int64))[0])
+        importance = float(self.ledger.importance(np.array([page], np.int64))[0])
         if importance * self.pace.scale >= rules.least:
             return False
         self.put(page, second(now + rules.ceiling * DAY))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from xyro.configs.schema import Focus as Table
 from xyro.configs.schema import Settings
 from xyro.frontier.interest import Interest
-from xyro.frontier.ledger import NO_PAGES, Purse
+from xyro.frontier.ledger import NO_PAGES, Ledger
 from xyro.frontier.scope import globs
 from xyro.metadata import keys, rows
 from xyro.metadata.documents import Documents
@@ -96,8 +96,8 @@ def focus_words(settings: Settings) -> frozenset[str]:
 class Classing:
     """Classes of one partition's pages. Always holds between groups: a page's odd class says that it is UNREAD."""
 
-    def __init__(self, partition: Partition, purse: Purse, focus: Focus, documents: Documents) -> None:
-        self.partition, self.purse, self.focus = partition, purse, focus
+    def __init__(self, partition: Partition, ledger: Ledger, focus: Focus, documents: Documents) -> None:
+        self.partition, self.ledger, self.focus = partition, ledger, focus
         self.documents = documents
         self.interest = Interest(partition, focus.formats)
         self.on = focus.on
@@ -116,7 +116,7 @@ class Classing:
         """Pages of class 1, 2 ... as the virtual page counts them (all 0 where it pays all alike); None when stale."""
         if self.stale:
             return None
-        virtual = self.purse.virtual
+        virtual = self.ledger.virtual
         return virtual.counts[1:] if isinstance(virtual, FocusedPage) else [0] * (CLASSES - 1)
 
     def recover(self, state: Mapping[str, Any]) -> None:
@@ -127,7 +127,7 @@ class Classing:
         self.stale = self._other_words or text != now_text
 
     def born(self, first: int, urls: Sequence[str]) -> None:
-        """Flags of pages just minted, before the purse knows of them."""
+        """Flags of pages just minted, before the ledger knows of them."""
         states = self.partition.states
         made = [
             0 if states[page] == _FOREIGN else self._class(page, url) << CLASS_SHIFT | self._query(url)
@@ -166,7 +166,7 @@ class Classing:
         moved, self._moved = self._moved, {}
         if self.focus.terms.by_class:
             classes = [self._class(page, url) for page, url in moved.items()]
-            self.purse.classify(np.array(list(moved), np.int64), np.array(classes, np.int64))
+            self.ledger.classify(np.array(list(moved), np.int64), np.array(classes, np.int64))
 
     def renew(self) -> None:
         """All pages by the rules of now. Nothing of this group may have touched a page."""
@@ -185,7 +185,7 @@ class Classing:
                 if page < n and own[page]:
                     classes[page], flags[page] = self._class(page, url), int(flags[page]) | self._query(url)
             _write(columns, flags)
-        self.purse.classify(np.flatnonzero(own), classes[own])
+        self.ledger.classify(np.flatnonzero(own), classes[own])
         self.stale = self._other_words = False
 
     def _class(self, page: int, url: str) -> int:

@@ -23,7 +23,7 @@ from xyro.configs.schema import Refresh
 from xyro.frontier.bandwidth import Pace
 from xyro.frontier.freshness_audits import Audits, together
 from xyro.frontier.guide import Guide
-from xyro.frontier.ledger import Purse
+from xyro.frontier.ledger import Ledger
 from xyro.metadata import keys, rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow
@@ -44,9 +44,11 @@ _GONE = ("http-404", "http-410")
 class Meter:
     """Of one partition. Invariant: `expected` holds every page whose Refresh-Data has a weight, as that says."""
 
-    def __init__(self, partition: Partition, purse: Purse, pace: Pace, settings: Refresh, guide: Guide | None) -> None:
+    def __init__(
+        self, partition: Partition, ledger: Ledger, pace: Pace, settings: Refresh, guide: Guide | None
+    ) -> None:
         self.partition = partition
-        self.purse = purse
+        self.ledger = ledger
         self.pace = pace
         self.guide = guide
         self.expected = Expected()
@@ -136,7 +138,7 @@ class Meter:
 
     def _importance(self, start: int, stop: int) -> NDArray[np.float64]:
         """Of pages start .. stop - 1, as they are dated; 0 of those that are not refreshed."""
-        found = self.purse.importance(slice(start, stop))
+        found = self.ledger.importance(slice(start, stop))
         if self.guide is not None:
             flags = self.partition.columns["flags"][start:stop]
             found = np.array(self.guide.weigh(np.arange(start, stop), flags, found.tolist(), self._now))

@@ -22,7 +22,7 @@ _COSTS[list(DANGLING)] = 0
 
 
 class Cash(Protocol):
-    """What is asked of the purse."""
+    """What is asked of the ledger."""
 
     columns: Columns
 
@@ -41,36 +41,36 @@ class Cash(Protocol):
 
 
 class Holdings(Held):
-    """Cash and costs of a purse's pages, for one pick of at most `free` read ones.
+    """Cash and costs of a ledger's pages, for one pick of at most `free` read ones.
 
     busy: pages that this group's reports settle; they may spend by those.
     """
 
-    def __init__(self, purse: Cash, free: int, busy: NDArray[np.int64]) -> None:
-        n = purse.columns.n
-        super().__init__(purse.columns["cash"][:n], purse.virtual.scalar)
-        self.purse, self.busy = purse, busy
+    def __init__(self, ledger: Cash, free: int, busy: NDArray[np.int64]) -> None:
+        n = ledger.columns.n
+        super().__init__(ledger.columns["cash"][:n], ledger.virtual.scalar)
+        self.ledger, self.busy = ledger, busy
         self.scan = min(SCAN, max(1, n // 8) + 8 * free)
 
     def of(self, pages: Pages | slice) -> Units:
-        return self.purse.effective(pages)
+        return self.ledger.effective(pages)
 
     def holding(self, start: int, stop: int, least: float) -> Mask:
-        if isinstance(self.purse.virtual, FocusedPage):
-            rich: Mask = self.purse.effective(slice(start, stop)) >= int(least)
+        if isinstance(self.ledger.virtual, FocusedPage):
+            rich: Mask = self.ledger.effective(slice(start, stop)) >= int(least)
             return rich
         return super().holding(start, stop, int(least))  # one pass and no copy
 
     def cost(self, pages: Pages) -> Costs:
-        costs: Costs = _COSTS[self.purse.columns["state"][pages]]
+        costs: Costs = _COSTS[self.ledger.columns["state"][pages]]
         able = np.flatnonzero(costs >= 0)
         if able.size and self.busy.size:
             costs[able[np.isin(pages[able], self.busy)]] = -1
         return costs
 
     def paid(self) -> Units:
-        virtual = self.purse.virtual
+        virtual = self.ledger.virtual
         return virtual.scalars if isinstance(virtual, FocusedPage) else np.array([virtual.scalar])
 
     def kinds(self, pages: Pages) -> Pages | int:
-        return self.purse.classes(pages) if isinstance(self.purse.virtual, FocusedPage) else 0
+        return self.ledger.classes(pages) if isinstance(self.ledger.virtual, FocusedPage) else 0

@@ -1,4 +1,4 @@
-"""What reaches hosts over links from other hosts, measured as it happens: the hook of a partition's purse."""
+"""What reaches hosts over links from other hosts, measured as it happens: the hook of a partition's ledger."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class Timed(Protocol):
     def remembered(self) -> float: ...
 
 
-class SiteFlow:
+class HostInflow:
     """External inflow of the hosts of one partition, as it happens; stored each quarter turnover (8 bytes a host)."""
 
-    def __init__(self, partition: Partition, purse: Timed) -> None:
-        self.partition, self.purse = partition, purse
+    def __init__(self, partition: Partition, ledger: Timed) -> None:
+        self.partition, self.ledger = partition, ledger
         self._inflow: Inflow | None = None
 
     @property
     def inflow(self) -> Inflow:
-        """Taken up when it is first needed: by then the purse's clock is the stored one's."""
+        """Taken up when it is first needed: by then the ledger's clock is the stored one's."""
         if self._inflow is None:
             stored = self.partition.get(_STORED) or b""
-            self._inflow = Inflow.load(stored, self.purse.clock.ticks)
+            self._inflow = Inflow.load(stored, self.ledger.clock.ticks)
         self._inflow.grow(len(self.partition.hosts))
         return self._inflow
 
@@ -54,14 +54,14 @@ class SiteFlow:
 
     def keep(self) -> None:
         """Within a commit group: measure and store, when it is time."""
-        inflow, now = self.inflow, self.purse.clock.ticks
+        inflow, now = self.inflow, self.ledger.clock.ticks
         if inflow.due(now):
-            inflow.measure(now, self.purse.remembered)
+            inflow.measure(now, self.ledger.remembered)
             self.partition.put(_STORED, inflow.dump())
 
     def estimate(self) -> NDArray[np.float64]:
         """External inflow of every host as if measured now: page-units a turnover."""
-        return self.inflow.estimate(self.purse.clock.ticks, self.purse.remembered)
+        return self.inflow.estimate(self.ledger.clock.ticks, self.ledger.remembered)
 
     def mixed(self, cash: Ids, hosts: NDArray[np.uint32], weight: float) -> Ids:
         """Urgency of pages: `weight` of it by their host's inflow, the rest by their cash, both about their means."""

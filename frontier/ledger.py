@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from xyro.frontier.cash_history import History
 from xyro.frontier.holdings import Holdings
-from xyro.frontier.host_inflow import SiteFlow
+from xyro.frontier.host_inflow import HostInflow
 from xyro.metadata.hot import Columns
 from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, QUERY, State
 from xyro.opic.buckets import Levels
@@ -31,7 +31,7 @@ PLAIN = Terms()
 _UNCLASSED = ~CLASS_MASK & 0xFFFF
 
 
-class Purse:
+class Ledger:
     """Spends, receives and measures; the caller supplies the links and commits the columns."""
 
     def __init__(
@@ -64,7 +64,7 @@ class Purse:
         self.elsewhere_pages = 0
         self.elsewhere_spent = 0
         """of all other partitions, as last heard"""
-        self.sites: SiteFlow | None = None
+        self.host_inflow: HostInflow | None = None
         """hears of what is paid over links, if [opic] sites is on"""
 
     @property
@@ -131,8 +131,8 @@ class Purse:
     def credit(self, pages: Ids, amounts: NDArray[np.int64]) -> None:
         """Cash that came from elsewhere."""
         credit(self.columns["cash"], pages, amounts)
-        if self.sites is not None:
-            self.sites.came(pages, amounts)
+        if self.host_inflow is not None:
+            self.host_inflow.came(pages, amounts)
         self.columns.touch("cash", pages)
         self._tell(pages)
 
@@ -197,8 +197,8 @@ class Purse:
         self.history.measure(ids, cash, self.clock.ticks, self.known)  # before the clock advances: pay comes after
         columns["cash"][ids] -= cash
         credit(columns["cash"], links, amounts)
-        if self.sites is not None:
-            self.sites.spent(ids, np.diff(indptr), links, amounts)
+        if self.host_inflow is not None:
+            self.host_inflow.spent(ids, np.diff(indptr), links, amounts)
         self._tell(ids)
         self._tell(links)
         self.virtual.receive(int(virtual.sum()))

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.frontier.ledger import Purse
+from xyro.frontier.ledger import Ledger
 from xyro.metadata import keys
 from xyro.metadata.manager import Partition
 from xyro.metadata.states import State
@@ -30,12 +30,12 @@ MOST_ITEMS = 2_000
 """items in one transfer: about 200 kB"""
 
 
-class Post:
+class Outbox:
     """One partition's outbox and inbox."""
 
-    def __init__(self, partition: Partition, purse: Purse, partitions: int) -> None:
+    def __init__(self, partition: Partition, ledger: Ledger, partitions: int) -> None:
         self.partition = partition
-        self.purse = purse
+        self.ledger = ledger
         self.partitions = partitions
         self.sent: dict[int, int] = defaultdict(int)
         """last number sent, by target"""
@@ -98,20 +98,20 @@ class Post:
         return Ack(source=self.partition.number, target=transfer.source, seq=self.applied[transfer.source])
 
     def _apply(self, transfer: CashTransfer, resolve: Callable[[list[str], list[int]], NDArray[np.int64]]) -> None:
-        purse = self.purse
+        ledger = self.ledger
         if transfer.items:
             pages = resolve([item.url for item in transfer.items], [item.depth for item in transfer.items])
-            purse.credit(pages, np.array([item.cash for item in transfer.items], np.int64))
+            ledger.credit(pages, np.array([item.cash for item in transfer.items], np.int64))
             if transfer.focused:
                 self.shown.append(pages[list(transfer.focused)])
         if self.partition.number == 0:
-            purse.virtual.receive(transfer.virtual)
+            ledger.virtual.receive(transfer.virtual)
             weighted = transfer.weighted if transfer.weighted >= 0 else transfer.pages
             self.heard[transfer.source] = (transfer.spent, transfer.pages, weighted)
-            purse.heard(*(sum(counts[i] for counts in self.heard.values()) for i in (0, 1)))
+            ledger.heard(*(sum(counts[i] for counts in self.heard.values()) for i in (0, 1)))
         elif transfer.source == 0:
-            purse.virtual.deposit(transfer.virtual)
-            purse.heard(transfer.spent, transfer.pages)
+            ledger.virtual.deposit(transfer.virtual)
+            ledger.heard(transfer.spent, transfer.pages)
 
     def acknowledged(self, ack: Ack) -> None:
         """The receiver has everything up to ack.seq on disk: trim the outbox."""
@@ -129,7 +129,7 @@ class Post:
         nearer: FOREIGN entries whose depth fell, which is news even without cash.
         """
         if self.partitions == 1:
-            self.purse.virtual.pay(self.purse.known)
+            self.ledger.virtual.pay(self.ledger.known)
             return []
         news = np.concatenate([np.arange(born, self.partition.columns.n), *nearer]).astype(np.int64)
         parcels = self._parcels(touched, news)
@@ -161,13 +161,13 @@ class Post:
 
     def _virtual(self) -> dict[int, int]:
         """Units of the virtual page to each partition: income to 0, or 0's payouts. Settles this one's account."""
-        virtual, known, weighted = self.purse.virtual, self.purse.known, self.purse.weighted
+        virtual, known, weighted = self.ledger.virtual, self.ledger.known, self.ledger.weighted
         out: dict[int, int] = {}
         if self.partition.number:
             if virtual.due(known) or (virtual.pot and self._told != (known, weighted)):
                 self._told = (known, weighted)
                 out[0] = virtual.take()
-        elif virtual.due(self.purse.known_everywhere):
+        elif virtual.due(self.ledger.known_everywhere):
             others = [self.heard.get(q, (0, 0, 0)) for q in range(1, self.partitions)]
             counts = [weighted, *(other[2] for other in others)]
             if not any(counts):  # nobody is to be paid yet: all are
@@ -179,14 +179,14 @@ class Post:
         return out
 
     def _send(self, target: int, items: tuple[Passing, ...], units: int) -> CashTransfer:
-        spent, pages = self.purse.spent, self.purse.known
+        spent, pages = self.ledger.spent, self.ledger.known
         if self.partition.number == 0:
             others = [counts for q, counts in self.heard.items() if q != target]
             spent += sum(counts[0] for counts in others)
             pages += sum(counts[1] for counts in others)
         self.sent[target] += 1
         focused = tuple(i for i, item in enumerate(items) if item.url in self.focused) if self.focused else ()
-        number, weighted = self.sent[target], self.purse.weighted
+        number, weighted = self.sent[target], self.ledger.weighted
         transfer = CashTransfer(
             self.partition.number, target, number, items, units, spent, pages, weighted=weighted, focused=focused
         )

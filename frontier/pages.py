@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from xyro.configs.schema import Fetch
 from xyro.frontier.focus import Classing
-from xyro.frontier.ledger import NO_PAGES, Ids, Purse
+from xyro.frontier.ledger import NO_PAGES, Ids, Ledger
 from xyro.frontier.schedule import Agenda
 from xyro.frontier.scope import Scope
 from xyro.metadata import keys
@@ -34,12 +34,12 @@ class Pages:
     """
 
     def __init__(
-        self, partition: Partition, scope: Scope, fetch: Fetch, purse: Purse, classes: Classing, agenda: Agenda
+        self, partition: Partition, scope: Scope, fetch: Fetch, ledger: Ledger, classes: Classing, agenda: Agenda
     ) -> None:
         self.partition = partition
         self.columns = partition.columns
         self.scope = scope
-        self.purse = purse
+        self.ledger = ledger
         self.classes = classes
         self.agenda = agenda
         self.born: Callable[[int, Sequence[str]], None] = lambda first, urls: None
@@ -112,7 +112,7 @@ class Pages:
         if self.classes.on:
             self.classes.born(first, urls)
         self.born(first, urls)
-        self.purse.mint(first, np.array(states, np.uint8) == State.FOREIGN)
+        self.ledger.mint(first, np.array(states, np.uint8) == State.FOREIGN)
         return first
 
     # -- depth ---------------------------------------------------------------------------------------------------

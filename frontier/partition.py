@@ -4,7 +4,7 @@ One turn, one commit group, for one partition:
 
     reports, loads, submits, transfers
         -> metadata: URLs become ids, rows, links                        (visit)
-        -> opic:     pages spend their cash over what they showed        (purse.spend)
+        -> opic:     pages spend their cash over what they showed        (ledger.spend)
         -> refresh:  change rate, interval, next read                    (date)
         -> plan:     what is wanted, due, or rich, becomes orders        (planner.orders)
         -> Commit:   one write batch; orders and messages leave when it is on disk
@@ -25,10 +25,10 @@ from xyro.frontier.claims import Claims
 from xyro.frontier.dating import Dates, Settled
 from xyro.frontier.focus import Classing, Focus
 from xyro.frontier.freshness import Meter
-from xyro.frontier.host_inflow import SiteFlow
-from xyro.frontier.ledger import Purse
+from xyro.frontier.host_inflow import HostInflow
+from xyro.frontier.ledger import Ledger
 from xyro.frontier.loads import Loads
-from xyro.frontier.outbox import Post
+from xyro.frontier.outbox import Outbox
 from xyro.frontier.pages import Pages
 from xyro.frontier.scheduler import Planner
 from xyro.frontier.scope import Scope
@@ -55,7 +55,7 @@ class PageNode:
         self.columns = partition.columns
         self.partitions: int = partition.facts["partitions"]
         opic, focus = settings.opic, Focus(settings)
-        self.purse = Purse(
+        self.ledger = Ledger(
             self.columns,
             partition.base,
             opic.damping,
@@ -66,16 +66,16 @@ class PageNode:
             history=opic.history,
             measures=opic.measures,
         )
-        self.purse.sites = SiteFlow(partition, self.purse) if opic.sites or opic.site_weight else None
+        self.ledger.host_inflow = HostInflow(partition, self.ledger) if opic.sites or opic.site_weight else None
         documents = Documents(partition, settings.store.versions, settings.store.version_days)
-        self.classes = Classing(partition, self.purse, focus, documents)
-        self.post = Post(partition, self.purse, self.partitions)
-        self.planner = Planner(partition, self.purse, settings, refreshing)
+        self.classes = Classing(partition, self.ledger, focus, documents)
+        self.outbox = Outbox(partition, self.ledger, self.partitions)
+        self.planner = Planner(partition, self.ledger, settings, refreshing)
         agenda, self.wanted = self.planner.agenda, self.planner.wanted
-        self.pages = Pages(partition, scope, settings.fetch, self.purse, self.classes, agenda)
+        self.pages = Pages(partition, scope, settings.fetch, self.ledger, self.classes, agenda)
         self.loads = Loads(partition, self.planner.leases, self.pages, self.wanted, documents)
-        self.dates = Dates(partition, self.purse, agenda, settings.refresh)
-        self.meter = Meter(partition, self.purse, self.planner.pace, settings.refresh, self.dates.guide)
+        self.dates = Dates(partition, self.ledger, agenda, settings.refresh)
+        self.meter = Meter(partition, self.ledger, self.planner.pace, settings.refresh, self.dates.guide)
         self.dates.meter = agenda.gauge = self.meter
         self.planner.rereads.audits = self.meter.audits
         self.planner.sharing.measured = self.meter.fresh
@@ -96,8 +96,8 @@ class PageNode:
         """After `Partition.open`: transfers to send again, and documents whose load waited, for the loader."""
         state = self.partition.scalars.get("node")
         if state:
-            self.purse.load(state["purse"])
-            self.post.load(state["post"])
+            self.ledger.load(state["purse"])
+            self.outbox.load(state["post"])
             self.planner.load(state["planner"])
             self.promises.load(state.get("promises", {}))
             self.dates.beliefs.load(state.get("beliefs"))
@@ -108,12 +108,12 @@ class PageNode:
         self.partition.hosts.rewind(now)
         self.planner.recover()
         self.promises.recover()
-        return self.post.recover(), self.loads.recover()
+        return self.outbox.recover(), self.loads.recover()
 
     def dump(self) -> dict[str, Any]:
         return {
-            "purse": self.purse.dump(),
-            "post": self.post.dump(),
+            "purse": self.ledger.dump(),
+            "post": self.outbox.dump(),
             "planner": self.planner.dump(),
             "meter": self.meter.dump(),
             "promises": self.promises.dump(),
@@ -133,7 +133,7 @@ class PageNode:
     def _switch(self) -> None:
         """What may have columns that come or go waits for a commit group."""
         opic, self._switched = self.settings.opic, False
-        self.purse.follow(opic.window, opic.sweep_target, opic.select, opic.history, opic.measures)
+        self.ledger.follow(opic.window, opic.sweep_target, opic.select, opic.history, opic.measures)
         self.planner.agenda.switch()
 
     @property
@@ -181,10 +181,10 @@ class PageNode:
             interest.loaded(self.loads.ended)
             interest.spent(spending.pages, spending.children)
         self._hint(spending, settled, now)
-        self.purse.spend(spending.pages, spending.children, born, partition.next_number)
-        if self.purse.sites is not None:
-            self.purse.sites.keep()
-        self.purse.window.grew(self.purse.known + self.read_pages, self.purse.clock.ticks)
+        self.ledger.spend(spending.pages, spending.children, born, partition.next_number)
+        if self.ledger.host_inflow is not None:
+            self.ledger.host_inflow.keep()
+        self.ledger.window.grew(self.ledger.known + self.read_pages, self.ledger.clock.ticks)
         answered = sum(one.visit.answered for one in settled)
         if settled:
             self.planner.answered(answered, now)
@@ -193,7 +193,7 @@ class PageNode:
         if self.classes.on:
             self._classify(settled)
         touched = [*self.pages.touched, *spending.children] if self.partitions > 1 else ()
-        transfers = self.post.collect(touched, self.pages.nearer, born)
+        transfers = self.outbox.collect(touched, self.pages.nearer, born)
         orders = self.planner.orders(now, room)
         self.meter.close(answered, now)
         elsewhere = self.wanted.take_elsewhere()
@@ -204,14 +204,14 @@ class PageNode:
         """What was read, judged or found by its links' words in this turn goes to its class at the virtual page."""
         for one in settled:
             self.classes.moved(one.page, one.report.url)
-        self.pages.nearer.append(self.classes.follow(self.post.shown))
-        self.post.focused, self.post.shown = self.classes.elsewhere, []
+        self.pages.nearer.append(self.classes.follow(self.outbox.shown))
+        self.outbox.focused, self.outbox.shown = self.classes.elsewhere, []
 
     def _exchange(self, work: Work) -> list[Ack]:
         """What other partitions sent: trim the outbox, take their cash."""
         for ack in work.acks:
-            self.post.acknowledged(ack)
-        taken = (self.post.take(transfer, self.pages.receive) for transfer in work.transfers)
+            self.outbox.acknowledged(ack)
+        taken = (self.outbox.take(transfer, self.pages.receive) for transfer in work.transfers)
         return [ack for ack in taken if ack is not None]
 
     def _live(self, reports: Sequence[PageReport]) -> list[PageReport]:
@@ -252,7 +252,7 @@ class PageNode:
         free = int(self.settings.opic.spend_ratio * len(visited) + 0.5) + more
         if not visited and not more:
             return spending
-        read, dangling = self.purse.rich(free, np.array(visited, np.int64))
+        read, dangling = self.ledger.rich(free, np.array(visited, np.int64))
         for page in read.tolist():
             children = self.partition.children(page)
             if children is not None:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.frontier.bandwidth import Counts, Pace
-from xyro.frontier.ledger import Purse
+from xyro.frontier.ledger import Ledger
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, State
@@ -49,15 +49,15 @@ class Doublings:
     behind importance does. So a graph that grows without pause is never gone through for it.
     """
 
-    def __init__(self, purse: Purse) -> None:
-        self._purse = purse
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
         self.since = -1
         """ticks: what the doublings are counted from"""
         self.next = 0
         """ticks at the next one"""
 
     def passed(self) -> bool:
-        now, since = self._purse.clock.ticks, self._purse.window.since
+        now, since = self._ledger.clock.ticks, self._ledger.window.since
         if since != self.since:
             self.since, self.next = since, since + int(FIRST * TICKS)
         if now < self.next:
@@ -70,16 +70,16 @@ class Doublings:
 
     def load(self, state: Sequence[int] | None) -> None:
         """None: a directory from before there were any; its pages are dated anew at once."""
-        self.since, self.next = state or (self._purse.window.since, 0)
+        self.since, self.next = state or (self._ledger.window.since, 0)
 
 
 class Recount:
     """`step` in each turn, until it says that it is done. weigh: by the importance of now, not that of each row."""
 
-    def __init__(self, partition: Partition, pace: Pace, purse: Purse, rewrite: Rewrite, weigh: bool = False) -> None:
+    def __init__(self, partition: Partition, pace: Pace, ledger: Ledger, rewrite: Rewrite, weigh: bool = False) -> None:
         self.partition = partition
         self.pace = pace
-        self.purse = purse
+        self.ledger = ledger
         self.rewrite = rewrite
         self._weighed = 0 if weigh else partition.columns.n
         """pages before it are weighed, those born since the pass began with the importance of now"""
@@ -117,7 +117,7 @@ class Recount:
         stop = min(self._weighed + ROWS, self._pages)
         pages = self._in(self._weighed, stop, (_READ,))
         self._weighed = stop
-        for page, importance in zip(pages.tolist(), self.purse.importance(pages).tolist(), strict=True):
+        for page, importance in zip(pages.tolist(), self.ledger.importance(pages).tolist(), strict=True):
             row = self.partition.row(page)
             if row is None or not (row.rate and row.weight and 0.0 < importance < math.inf):
                 continue
@@ -147,5 +147,5 @@ class Recount:
         return 0.0 if kept else due
 
     def _importance(self, page: int) -> float:
-        found = float(self.purse.importance(np.array([page], np.int64))[0])
+        found = float(self.ledger.importance(np.array([page], np.int64))[0])
         return found if math.isfinite(found) else 0.0

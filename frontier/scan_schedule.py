@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from xyro.frontier.bandwidth import DAY, Pace
 from xyro.frontier.due_queue import DUE_AT_ONCE, LATEST, NOTHING, DuePages, Pages
-from xyro.frontier.ledger import Purse
+from xyro.frontier.ledger import Ledger
 from xyro.metadata.hot import Columns
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow
@@ -59,12 +59,12 @@ class Scanned(DuePages):
         self,
         partition: Partition,
         pace: Pace,
-        purse: Purse,
+        ledger: Ledger,
         unit: int,
         shut: Callable[[], NDArray[np.bool_]],
         ranks: bool = True,
     ) -> None:
-        super().__init__(partition, pace, purse, unit)
+        super().__init__(partition, pace, ledger, unit)
         columns = partition.columns
         columns.add(RATE, np.float32)
         columns.add(LAST_READ, np.uint32)

@@ -25,7 +25,7 @@ from xyro.configs.schema import Settings
 from xyro.frontier.bandwidth import DAY, Pace
 from xyro.frontier.due_queue import DuePages, second
 from xyro.frontier.freshness import Meter
-from xyro.frontier.ledger import Purse
+from xyro.frontier.ledger import Ledger
 from xyro.frontier.redating import Doublings, Recount
 from xyro.frontier.scan_schedule import Scanned, dropped
 from xyro.metadata import keys, rows
@@ -76,13 +76,13 @@ class Agenda:
     def __init__(
         self,
         partition: Partition,
-        purse: Purse,
+        ledger: Ledger,
         settings: Settings,
         refreshing: bool,
         shut: Callable[[], NDArray[np.bool_]],
     ) -> None:
         self.partition = partition
-        self.purse = purse
+        self.ledger = ledger
         self.settings = settings
         self.refreshing = refreshing
         self.pace = Pace(settings.refresh, partition.facts["partitions"])
@@ -105,16 +105,16 @@ class Agenda:
         settings = self.settings
         alone = settings.refresh.guide == "importance" and not settings.clusters
         follows = self.refreshing and alone and not settings.crawl.refresh and not isinstance(self.due, Scanned)
-        return (self.doublings or Doublings(self.purse)) if follows else None
+        return (self.doublings or Doublings(self.ledger)) if follows else None
 
     def _execution(self) -> DuePages:
         """Who finds the pages whose time has come. A bounded `crawl --refresh` reads ahead of it, by no scan."""
         refresh, bounded = self.settings.refresh, self.settings.crawl.refresh
         if self.refreshing and refresh.execution == "scan" and not bounded:
             alone = refresh.guide == "importance"
-            return Scanned(self.partition, self.pace, self.purse, refresh.time_unit, self._shut, alone)
+            return Scanned(self.partition, self.pace, self.ledger, refresh.time_unit, self._shut, alone)
         dropped(self.partition.columns)
-        return DuePages(self.partition, self.pace, self.purse, 1 if bounded else refresh.time_unit)
+        return DuePages(self.partition, self.pace, self.ledger, 1 if bounded else refresh.time_unit)
 
     def reconfigure(self, settings: Settings) -> None:
         """Other settings (SIGHUP), between two turns: by another policy all pages are dated anew, in slices."""
@@ -179,7 +179,7 @@ class Agenda:
             self.due.recover(pages, due[pages])
 
     def _count_anew(self) -> None:
-        self.recount = Recount(self.partition, self.pace, self.purse, self.rewrite, self.doublings is not None)
+        self.recount = Recount(self.partition, self.pace, self.ledger, self.rewrite, self.doublings is not None)
 
     # -- what is settled -----------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ from xyro.frontier.gamma import Sharing
 from xyro.frontier.host_limits import Limits
 from xyro.frontier.host_queues import Lines
 from xyro.frontier.leases import Leases
-from xyro.frontier.ledger import Purse
+from xyro.frontier.ledger import Ledger
 from xyro.frontier.order_quota import Places
 from xyro.frontier.parking import Parking
 from xyro.frontier.requests import Wanted
@@ -49,7 +49,7 @@ from xyro.wire.messages import FetchOrder, Priority
 class Planner:
     """`orders` at the end of every turn. refreshing: pages read are read again when due."""
 
-    def __init__(self, partition: Partition, purse: Purse, settings: Settings, refreshing: bool) -> None:
+    def __init__(self, partition: Partition, ledger: Ledger, settings: Settings, refreshing: bool) -> None:
         self.partition = partition
         self.settings = settings
         self.leases = Leases(partition, whole=not settings.store.links)
@@ -57,14 +57,14 @@ class Planner:
         self.limits = Limits(partition.hosts, settings.budgets, settings.blackouts)
         self.parking = Parking(partition, self.limits)
         self.wanted, self.crowded = Wanted(partition), Lines()
-        self.agenda = Agenda(partition, purse, settings, refreshing, self._shut_hosts)
+        self.agenda = Agenda(partition, ledger, settings, refreshing, self._shut_hosts)
         self.pace = self.agenda.pace
         self.promised = Promised(self.agenda, settings.publish.deadline, refreshing)
         self.sharing, self.turns = Sharing(settings.refresh), Turns()
         self.rereads = Rereads(
             partition, settings, self.agenda, self.leases, self.places, self.parking, self.sharing, self.turns
         )
-        self.discovery = Unread(partition, purse, settings, self.limits, self.places, self.turns)
+        self.discovery = Unread(partition, ledger, settings, self.limits, self.places, self.turns)
         self.crowd = Crowd(partition, self.limits)
         self._now = 0.0
         self._busy = False

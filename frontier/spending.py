@@ -1,4 +1,4 @@
-"""Who spends in a turn, and over what: gathered while reports are applied, spent at once (purse.spend)."""
+"""Who spends in a turn, and over what: gathered while reports are applied, spent at once (ledger.spend)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which pages to spend next: the threshold sweep that the crawler uses, and its rivals (algorithms.md D).
 
 A selector sees the cash of the pages (`Held`) and says which are next, in the laboratory (simulate.py) and in a crawl
-(its purse) alike. The sweep walks the column with a cyclic pointer and takes the pages with cash >= theta; theta
+(its ledger) alike. The sweep walks the column with a cyclic pointer and takes the pages with cash >= theta; theta
 follows the share of pages it finds rich. It keeps nothing per page, reads memory in order, costs a twentieth of a heap
 and ends with less error than exact greedy.
 

@@ -81,7 +81,7 @@ class Checks:
         (node,) = single.nodes
         urls = [self.live.web.url(page) for page in self.live.pages.tolist()]
         pages = np.array(node.partition.urls.find(urls), np.int64)
-        self._learned = lambda: node.purse.importance(pages)
+        self._learned = lambda: node.ledger.importance(pages)
         self._weights = self._learned()
         self._dated = lambda: _dated_by(node, pages) / float(self._learned().mean())
         self._recounts = lambda: _next_doubling(node)

@@ -1,6 +1,6 @@
 """One graph over several partitions that exchange cash through an unreliable post (design.md section 6, Partitions).
 
-A shard does with opic's own pieces what the crawl's purse and post do with rows: it spends its rich pages, pays
+A shard does with opic's own pieces what the crawl's ledger and post do with rows: it spends its rich pages, pays
 children of other shards by letters, sends its virtual income to shard 0 and raises its scalar by what comes back.
 Letters of a pair carry numbers without gaps; the receiver applies them in that order and keeps aside what comes too
 early, so late, lost, reordered and repeated letters change nothing but the time; the sender repeats what is not

@@ -27,7 +27,7 @@ from xyro.configs.schema import Refresh
 from xyro.frontier import due_queue
 from xyro.frontier.bandwidth import DAY, Pace
 from xyro.frontier.due_queue import DuePages, Pages
-from xyro.frontier.ledger import Purse
+from xyro.frontier.ledger import Ledger
 from xyro.lab.speed.measures import cpu_seconds, say, spread
 from xyro.metadata import keys, rows
 from xyro.metadata.manager import Partition
@@ -170,7 +170,7 @@ def _filed(partition: Partition, known: Known, orders: int) -> tuple[DuePages, S
     columns = partition.columns  # they grow after the only commit: it would hold all of them
     columns.grow(n)
     columns["state"][:n] = int(State.READ)
-    due = DuePages(partition, pace, Purse(columns, 0, 0.15, 16.0, 0.1), UNIT)
+    due = DuePages(partition, pace, Ledger(columns, 0, 0.15, 16.0, 0.1), UNIT)
     filed = (known.read_at + days * DAY).clip(NOW + UNIT, due_queue.LATEST).astype(np.uint32)
     filed[first] = NOW - 2 * UNIT
     columns["due"][:n] = filed

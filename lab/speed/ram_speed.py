@@ -95,7 +95,7 @@ class Frontier:
 
     @property
     def known(self) -> int:
-        return self.node.purse.known
+        return self.node.ledger.known
 
     def turn(self, work: Work) -> None:
         self.now += 0.05

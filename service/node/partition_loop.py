@@ -200,13 +200,13 @@ class PageLoop:
         A crawl of a few hundred pages has turned its cash over twice when it has read them all. At most `spends`
         spends, in groups small enough for one to build on the others.
         """
-        purse = self.node.purse
-        last, idle = purse.spends + spends, 0
-        while purse.clock.turnovers < turnovers and purse.spends < last and idle < IDLE_SWEEPS:
-            before = purse.spends
+        ledger = self.node.ledger
+        last, idle = ledger.spends + spends, 0
+        while ledger.clock.turnovers < turnovers and ledger.spends < last and idle < IDLE_SWEEPS:
+            before = ledger.spends
             async with self._gate:
                 await self._turn(max(SETTLING_GROUP, self.node.read_pages // 16))
-            idle = idle + 1 if purse.spends == before else 0
+            idle = idle + 1 if ledger.spends == before else 0
             await asyncio.sleep(0)
 
     async def _turn(self, free: int = 0) -> None:

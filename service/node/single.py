@@ -304,7 +304,7 @@ class Single:
         soon = self.clock.time() + PATIENCE
         for node in self.nodes:
             planner = node.planner
-            if planner.unread or planner.shut_out or planner.wanted or node.post.unacknowledged:
+            if planner.unread or planner.shut_out or planner.wanted or node.outbox.unacknowledged:
                 return False
             if planner.agenda.next_retry <= soon:
                 return False
@@ -394,7 +394,7 @@ class Single:
 
     @property
     def known(self) -> int:
-        return sum(node.purse.known for node in self.nodes)
+        return sum(node.ledger.known for node in self.nodes)
 
     @property
     def errors(self) -> Counter[str]:

@@ -45,16 +45,16 @@ class Trust:
     """Of one View; `importance` float64[n] as there, page-units a turnover (not brought to mean 1)."""
 
     def __init__(self, node: PageNode, importance: Reals) -> None:
-        purse, opic, n = node.purse, node.settings.opic, len(importance)
+        ledger, opic, n = node.ledger, node.settings.opic, len(importance)
         self.importance = importance
-        self.clock, self.span, self.apart = purse.clock.ticks, purse.span, purse.remembered
+        self.clock, self.span, self.apart = ledger.clock.ticks, ledger.span, ledger.remembered
         self.now = node.now
         """wall clock of the last turn; 0 in a stopped crawl, whose OPIC clock stands since its last read"""
         self._birth: NDArray[np.uint32] = node.columns["birth"][:n].copy()
         self._never: NDArray[np.bool_] = never_measured(node.columns["flow"][:n])
         self._history = str(getattr(opic, "history", "interpolation"))
-        self._plain = not purse.terms.by_class and not purse.terms.edge
-        factor = condition(opic.damping, purse.terms.edge, MAX_LINKS if purse.terms.edge else 0)
+        self._plain = not ledger.terms.by_class and not ledger.terms.edge
+        factor = condition(opic.damping, ledger.terms.edge, MAX_LINKS if ledger.terms.edge else 0)
         self.convergence = convergence(self.span)
         self.error_bound = error_bound(self.convergence, factor)
 

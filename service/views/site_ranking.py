@@ -104,7 +104,7 @@ def _external(view: View, mean: float) -> Iterator[tuple[Ids, Ids, NDArray[np.fl
     """(hosts of sources, hosts of targets, importance carried) of the stored links, some pages at a time.
 
     A page that is not READ spends nothing over the links it once had. Link weights below 1 are left aside."""
-    edge = view.node.purse.tolls.edge
+    edge = view.node.ledger.tolls.edge
     rows = view.store.scan(keys.LINK.prefix)
     found = ((page, value) for key, value in rows if (page := keys.LINK.split(key)) < view.n)
     while part := list(islice(found, ROWS_AT_ONCE)):
@@ -117,7 +117,7 @@ def _carry(
     view: View, pages: Sequence[int], children: Sequence[NDArray[np.uint32]], mean: float, edge: float
 ) -> tuple[Ids, Ids, NDArray[np.float64]]:
     ids, degrees = np.array(pages, np.int64), np.array([len(row) for row in children], np.int64)
-    tolls = np.full(len(ids), 1.0 - view.node.purse.tolls.damping)
+    tolls = np.full(len(ids), 1.0 - view.node.ledger.tolls.damping)
     toll = np.asarray(edge / (degrees + edge), np.float64) if edge else tolls
     each = carried(view.importance[ids] / mean, degrees, toll)
     targets = np.concatenate(children).astype(np.int64)

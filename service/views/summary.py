@@ -18,7 +18,7 @@ from xyro.service.views.wait_reasons import waiting_for
 def summary(nodes: Sequence[PageNode]) -> dict[str, Any]:
     """What columns and counters say; times of a running crawl are added by `running`."""
     return {
-        "known": sum(node.purse.known for node in nodes),
+        "known": sum(node.ledger.known for node in nodes),
         "reads": sum(node.reads for node in nodes),
         "states": states(nodes),
         "hosts": len({name for node in nodes for name in node.partition.hosts.names}),
@@ -28,8 +28,8 @@ def summary(nodes: Sequence[PageNode]) -> dict[str, Any]:
         "waiting_loads": sum(len(node.loads.waits) for node in nodes),
         "waiting_for": waiting_for(nodes),
         **_documents(nodes),
-        "turnovers": round(nodes[0].purse.clock.turnovers, 3),
-        "spends": sum(node.purse.spends for node in nodes),
+        "turnovers": round(nodes[0].ledger.clock.turnovers, 3),
+        "spends": sum(node.ledger.spends for node in nodes),
         "scope": nodes[0].scope.mode,
     }
 

@@ -55,21 +55,21 @@ class View:
         self.host: NDArray[np.uint32] = columns["host"][:n].copy()
         self.depth: NDArray[np.uint8] = columns["depth"][:n].copy()
         self.due: NDArray[np.uint32] = columns["due"][:n].copy()
-        self.cash: NDArray[np.int64] = node.purse.effective(slice(0, n)).copy()
+        self.cash: NDArray[np.int64] = node.ledger.effective(slice(0, n)).copy()
         self.keys: NDArray[np.int64] = columns["cash"][:n].copy()
-        self.importance: NDArray[np.float64] = node.purse.importance(slice(0, n))
+        self.importance: NDArray[np.float64] = node.ledger.importance(slice(0, n))
         self.trust = Trust(node, self.importance)
-        self.inflow = node.purse.sites.estimate() if node.purse.sites is not None else None
+        self.inflow = node.ledger.host_inflow.estimate() if node.ledger.host_inflow is not None else None
         self.own: NDArray[np.bool_] = self.state != State.FOREIGN
         self.cash[~self.own] = 0
         self.spread = node.planner.pace.spread.dump()
-        self.foreign = node.purse.foreign
+        self.foreign = node.ledger.foreign
         self.hosts = len(node.partition.hosts)
         self.waiting: NDArray[np.int32] = node.partition.hosts.waiting[: self.hosts].copy()
         self.leased: NDArray[np.int32] = node.partition.hosts.leased[: self.hosts].copy()
-        self.pot = node.purse.virtual.held
-        self.counts, self.by_class = node.classes.counts(), node.purse.terms.by_class
-        self.sent = dict(node.post.sent)
+        self.pot = node.ledger.virtual.held
+        self.counts, self.by_class = node.classes.counts(), node.ledger.terms.by_class
+        self.sent = dict(node.outbox.sent)
 
     def close(self) -> None:
         """Let go of the pinned store."""

@@ -213,7 +213,7 @@ class Crawl:
     def send_again(self) -> None:
         """What a restart does: post all transfers that were not acknowledged."""
         for node in self.nodes:
-            self.wire += node.post.recover()
+            self.wire += node.outbox.recover()
 
     def run(self, web: Callable[[FetchOrder], PageReport], turns: int = 10_000, step: float = 0.05) -> int:
         """Until nothing is out and nothing is on its way; the number of turns."""
@@ -244,10 +244,10 @@ class Crawl:
             own = node.columns["state"][:n] != State.FOREIGN
             assert not node.columns["cash"][:n][~own].any()
             there += sum((node.columns["cash"][:n][own] + _paid(node)[own]).tolist())
-            there += node.purse.virtual.pot + node.purse.virtual.account
+            there += node.ledger.virtual.pot + node.ledger.virtual.account
             known += int(own.sum())
-            for (target, seq), units in node.post.unacknowledged.items():
-                if seq > self.nodes[target].post.applied.get(node.partition.number, 0):
+            for (target, seq), units in node.outbox.unacknowledged.items():
+                if seq > self.nodes[target].outbox.applied.get(node.partition.number, 0):
                     there += units
         return there, UNIT * known
 
@@ -258,7 +258,7 @@ class Crawl:
 
 def _paid(node: PageNode) -> np.ndarray:
     """What the virtual page paid each page so far, by the class in bits 7 to 10 of its flags."""
-    virtual = node.purse.virtual
+    virtual = node.ledger.virtual
     scalars = getattr(virtual, "scalars", np.full(16, virtual.scalar))
     return scalars[node.columns["flags"][: node.columns.n] >> 7 & 15]
 

@@ -12,7 +12,7 @@ import pytest
 from tests.frontier import rig
 from xyro.configs.schema import Opic, Settings
 from xyro.frontier.cash_history import SLOTS, History
-from xyro.frontier.ledger import Purse
+from xyro.frontier.ledger import Ledger
 from xyro.metadata.hot import Columns
 from xyro.metadata.states import COLUMNS, OPTIONAL, State
 from xyro.opic.adaptive import LADDER
@@ -57,7 +57,7 @@ def spend(crawl, groups):
 
 
 def look(crawl):
-    return crawl.node.purse.importance(slice(0, crawl.node.columns.n)).tolist()
+    return crawl.node.ledger.importance(slice(0, crawl.node.columns.n)).tolist()
 
 
 def reopened(path, target, **opic):
@@ -77,14 +77,14 @@ def test_a_crash_loses_nothing_and_the_crawl_goes_on_as_it_would_have(tmp_path, 
     options = {"select": select, "history": history, "window": window}
     crawl = crawled(tmp_path / "d", **options)
     there, wanted = crawl.cash()
-    assert there == wanted and crawl.node.purse.spends > 60 and crawl.audit()["ok"]
+    assert there == wanted and crawl.node.ledger.spends > 60 and crawl.audit()["ok"]
     again = reopened(tmp_path / "d", tmp_path / "copy", **options)
     assert rig.dump(again.node.partition) == rig.dump(crawl.node.partition)
-    assert again.node.purse.dump() == crawl.node.purse.dump() and look(again) == look(crawl)
+    assert again.node.ledger.dump() == crawl.node.ledger.dump() and look(again) == look(crawl)
     again.now = crawl.now
     for either in (crawl, again):
         spend(either, 15)
-    assert look(again) == look(crawl) and again.node.purse.dump() == crawl.node.purse.dump()
+    assert look(again) == look(crawl) and again.node.ledger.dump() == crawl.node.ledger.dump()
     assert again.cash() == crawl.cash() == (wanted, wanted)
     crawl.close()
     again.close()
@@ -175,7 +175,7 @@ def test_histories_and_selections_change_while_it_runs_and_a_crash_finds_them_ch
         followed(crawl, **options)
         assert columns["flow"][:n].tolist() == flow and crawl.cash() == there
         spend(crawl, 1)
-        assert (SLOTS in columns) == (history in MEASURED) and crawl.node.purse.strategy == select
+        assert (SLOTS in columns) == (history in MEASURED) and crawl.node.ledger.strategy == select
         spend(crawl, 6)
         assert np.mean(look(crawl)) == pytest.approx(1, rel=0.4) and crawl.audit()["ok"]
         again = reopened(tmp_path / "d", tmp_path / f"after-{history}", **options)
@@ -189,7 +189,7 @@ def test_histories_and_selections_change_while_it_runs_and_a_crash_finds_them_ch
 
 def test_a_window_that_is_set_while_it_runs_is_that_of_a_crawl_begun_with_it():
     """Flow is stored, not history x T (algorithms.md B): nothing is converted."""
-    one, other = purse_of(60, window=16.0), purse_of(60, window=2.0)
+    one, other = ledger_of(60, window=16.0), ledger_of(60, window=2.0)
     turns(one, graph(60), 100)
     state = {name: one.columns[name][:60].copy() for name in COLUMNS}
     for name, values in state.items():
@@ -203,48 +203,48 @@ def test_a_window_that_is_set_while_it_runs_is_that_of_a_crawl_begun_with_it():
 
 
 def test_a_contest_goes_on_where_the_window_stays_auto():
-    purse = purse_of(60, window="auto")
-    turns(purse, graph(60), 300)
-    chosen, contest = purse.window.most, purse.history.sampled
-    purse.follow("auto", 0.2, "sweep", "interpolation", 8)
-    assert purse.history.sampled is contest and purse.window.most == chosen and purse.select.target == 0.2
+    ledger = ledger_of(60, window="auto")
+    turns(ledger, graph(60), 300)
+    chosen, contest = ledger.window.most, ledger.history.sampled
+    ledger.follow("auto", 0.2, "sweep", "interpolation", 8)
+    assert ledger.history.sampled is contest and ledger.window.most == chosen and ledger.select.target == 0.2
 
 
 def test_an_older_directory_knows_no_selection_but_the_sweep():
-    purse = purse_of(8)
-    state = purse.dump()
+    ledger = ledger_of(8)
+    state = ledger.dump()
     select = state.pop("select")
     old = {**state, "sweep": {key: value for key, value in select.items() if key != "name"}}
-    again = Purse(purse.columns, 0, 0.85, 16.0, 0.1)
+    again = Ledger(ledger.columns, 0, 0.85, 16.0, 0.1)
     again.load(old)
-    assert again.dump() == purse.dump()
+    assert again.dump() == ledger.dump()
 
 
 # What the histories say
 
 
-def purse_of(n, **options):
+def ledger_of(n, **options):
     columns = Columns(COLUMNS, 1 << 12, optional=OPTIONAL)
     window = options.pop("window", 16.0)
-    purse = Purse(columns, 0, 0.85, window, 0.1, **options)
+    ledger = Ledger(columns, 0, 0.85, window, 0.1, **options)
     columns.grow(n)
     columns["state"][:n] = State.READ
-    purse.mint(0, np.zeros(n, bool))
-    purse.spend([], [], 0, 1)
-    purse.virtual.pay(n)
-    return purse
+    ledger.mint(0, np.zeros(n, bool))
+    ledger.spend([], [], 0, 1)
+    ledger.virtual.pay(n)
+    return ledger
 
 
-def turns(purse, links, count):
+def turns(ledger, links, count):
     """Commit groups in which the selector's pages spend; yields what each page received over all of them."""
-    n = purse.columns.n
+    n = ledger.columns.n
     gone = np.zeros(n)
     for turn in range(2, 2 + count):
-        pages = np.concatenate(purse.rich(5))
-        gone[pages] += purse.effective(pages) / UNIT
-        purse.spend(pages, [links[page] for page in pages], n, turn)
-        purse.virtual.pay(n)
-    return gone + purse.effective(slice(0, n)) / UNIT
+        pages = np.concatenate(ledger.rich(5))
+        gone[pages] += ledger.effective(pages) / UNIT
+        ledger.spend(pages, [links[page] for page in pages], n, turn)
+        ledger.virtual.pay(n)
+    return gone + ledger.effective(slice(0, n)) / UNIT
 
 
 def graph(n):
@@ -254,26 +254,26 @@ def graph(n):
 
 def test_static_is_all_that_ever_came_over_all_the_time_there_was():
     """(H + C - C_0) / (G - G_born), and what the default history still weighs, exactly."""
-    purse = purse_of(60, history="static")
-    passed = turns(purse, graph(60), 400)
-    assert purse.window.at(purse.clock.ticks) == np.inf
-    age = elapsed(purse.clock.ticks, purse.columns["birth"][:60])
+    ledger = ledger_of(60, history="static")
+    passed = turns(ledger, graph(60), 400)
+    assert ledger.window.at(ledger.clock.ticks) == np.inf
+    age = elapsed(ledger.clock.ticks, ledger.columns["birth"][:60])
     backed, prior = backing(age), 1.0
     born_with = 0.0  # a page is born without cash: what the virtual page paid at once came after
     exact = (passed - born_with + prior * backed) / (age + backed)
     assert age.min() > 10
-    np.testing.assert_allclose(purse.importance(slice(0, 60)), exact, rtol=1e-3)
-    np.testing.assert_allclose(purse.importance(slice(0, 60)), passed / age, rtol=5e-2)
+    np.testing.assert_allclose(ledger.importance(slice(0, 60)), exact, rtol=1e-3)
+    np.testing.assert_allclose(ledger.importance(slice(0, 60)), passed / age, rtol=5e-2)
 
 
 @pytest.mark.parametrize("history", MEASURED)
 def test_all_histories_of_a_web_that_stands_still_agree_in_the_end(history):
     exact, found = (
-        purse_of(60, history="static"),
-        purse_of(60, history=history, window=8.0, measures=16),
+        ledger_of(60, history="static"),
+        ledger_of(60, history=history, window=8.0, measures=16),
     )
-    for purse in (exact, found):
-        turns(purse, graph(60), 600)
+    for ledger in (exact, found):
+        turns(ledger, graph(60), 600)
     wanted = exact.importance(slice(0, 60))
     wrong = np.abs(found.importance(slice(0, 60)) / wanted - 1)
     assert wrong.mean() < (0.25 if history == "fixed" else 0.08), "fixed is P2's, biased as printed"
@@ -291,51 +291,51 @@ def test_only_a_history_of_measures_costs_memory():
 
 
 def test_a_window_chosen_by_itself_changes_nothing_stored():
-    purse = purse_of(60, window="auto")
-    turns(purse, graph(60), 300)
-    chosen = purse.window.most
+    ledger = ledger_of(60, window="auto")
+    turns(ledger, graph(60), 300)
+    chosen = ledger.window.most
     assert 8 <= chosen <= LADDER[-1], "this web stands still"
-    flow = purse.columns["flow"][:60].tolist()
-    fixed = Purse(purse.columns, 0, 0.85, 2.0, 0.1)
-    fixed.load(purse.dump())
-    assert (fixed.window.least, fixed.window.most) == (2.0, 2.0) and purse.columns["flow"][:60].tolist() == flow
-    again = Purse(purse.columns, 0, 0.85, "auto", 0.1)
+    flow = ledger.columns["flow"][:60].tolist()
+    fixed = Ledger(ledger.columns, 0, 0.85, 2.0, 0.1)
+    fixed.load(ledger.dump())
+    assert (fixed.window.least, fixed.window.most) == (2.0, 2.0) and ledger.columns["flow"][:60].tolist() == flow
+    again = Ledger(ledger.columns, 0, 0.85, "auto", 0.1)
     again.load(fixed.dump())
     assert again.window.most == 16.0, "it was not chosen any more: from the beginning"
-    again.load(purse.dump())
-    assert again.window.most == chosen and again.dump() == purse.dump()
+    again.load(ledger.dump())
+    assert again.window.most == chosen and again.dump() == ledger.dump()
 
 
 def test_a_web_that_keeps_changing_gets_a_short_window():
-    purse, n = purse_of(60, window="auto"), 60
+    ledger, n = ledger_of(60, window="auto"), 60
     rng = np.random.default_rng(3)
     for turn in range(2, 900):
         if turn % 60 == 2:  # every seven turnovers; a window must foresee two
             pull = rng.pareto(1.0, n) + 0.05
             links = [rng.choice(n, 6, replace=False, p=pull / pull.sum()) for _ in range(n)]
-        pages = np.concatenate(purse.rich(5))
-        purse.spend(pages, [links[page] for page in pages], n, turn)
-        purse.virtual.pay(n)
-        purse.window.grew(n, purse.clock.ticks)
-    assert purse.clock.ticks > 20 * TICKS and purse.window.most <= 4
+        pages = np.concatenate(ledger.rich(5))
+        ledger.spend(pages, [links[page] for page in pages], n, turn)
+        ledger.virtual.pay(n)
+        ledger.window.grew(n, ledger.clock.ticks)
+    assert ledger.clock.ticks > 20 * TICKS and ledger.window.most <= 4
 
 
 def test_every_history_goes_with_every_selection():
     for select, history in itertools.product(SELECTS, HISTORIES):
-        purse = purse_of(30, select=select, history=history, window="auto")
-        turns(purse, graph(30), 30)
-        assert int(purse.effective(slice(0, 30)).sum()) + purse.virtual.held == 30 * UNIT
-        assert np.isfinite(purse.importance(slice(0, 30))).all()
+        ledger = ledger_of(30, select=select, history=history, window="auto")
+        turns(ledger, graph(30), 30)
+        assert int(ledger.effective(slice(0, 30)).sum()) + ledger.virtual.held == 30 * UNIT
+        assert np.isfinite(ledger.importance(slice(0, 30))).all()
 
 
 @pytest.mark.parametrize("select", SELECTS)
 def test_every_selection_goes_with_a_virtual_page_that_pays_some_pages_more(select):
     terms = Terms(weights=weights_of([1.0, 5.0], 1.0))
-    purse = purse_of(40, select=select, terms=terms)
-    purse.classify(np.arange(0, 40, 2), np.full(20, 2))
-    turns(purse, graph(40), 60)
-    assert int(purse.effective(slice(0, 40)).sum()) + purse.virtual.held == 40 * UNIT
-    again = Purse(purse.columns, 0, 0.85, 16.0, 0.1, terms, select=select)
-    again.load(purse.dump())
-    picks = [[found.tolist() for found in one.rich(5)] for one in (purse, again)]
+    ledger = ledger_of(40, select=select, terms=terms)
+    ledger.classify(np.arange(0, 40, 2), np.full(20, 2))
+    turns(ledger, graph(40), 60)
+    assert int(ledger.effective(slice(0, 40)).sum()) + ledger.virtual.held == 40 * UNIT
+    again = Ledger(ledger.columns, 0, 0.85, 16.0, 0.1, terms, select=select)
+    again.load(ledger.dump())
+    picks = [[found.tolist() for found in one.rich(5)] for one in (ledger, again)]
     assert picks[0] == picks[1] and picks[0][0]

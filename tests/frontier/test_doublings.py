@@ -18,41 +18,41 @@ START = int(FIRST * TICKS)
 
 
 @pytest.fixture
-def purse():
-    return Crawl.in_memory().node.purse
+def ledger():
+    return Crawl.in_memory().node.ledger
 
 
-def heard(purse, doublings, upto, step=TICKS // 8):
+def heard(ledger, doublings, upto, step=TICKS // 8):
     """Turnovers at which it says that the clock has doubled."""
     found = []
-    while purse.clock.ticks < upto * TICKS:
-        purse.clock.ticks += step
+    while ledger.clock.ticks < upto * TICKS:
+        ledger.clock.ticks += step
         if doublings.passed():
-            found.append((purse.clock.ticks - purse.window.since) / TICKS)
+            found.append((ledger.clock.ticks - ledger.window.since) / TICKS)
     return found
 
 
-def test_it_is_heard_at_each_doubling_of_the_settled_clock(purse):
-    assert heard(purse, Doublings(purse), 70) == [FIRST * 2**turn for turn in range(6)]
+def test_it_is_heard_at_each_doubling_of_the_settled_clock(ledger):
+    assert heard(ledger, Doublings(ledger), 70) == [FIRST * 2**turn for turn in range(6)]
 
 
-def test_a_crawl_that_outgrows_itself_begins_anew_and_one_that_grows_on_is_never_gone_through(purse):
-    doublings = Doublings(purse)
-    assert heard(purse, doublings, FIRST * 5) == [FIRST, 2 * FIRST, 4 * FIRST]
-    purse.window.since = purse.clock.ticks
-    assert heard(purse, doublings, FIRST * 8) == [FIRST, 2 * FIRST]
+def test_a_crawl_that_outgrows_itself_begins_anew_and_one_that_grows_on_is_never_gone_through(ledger):
+    doublings = Doublings(ledger)
+    assert heard(ledger, doublings, FIRST * 5) == [FIRST, 2 * FIRST, 4 * FIRST]
+    ledger.window.since = ledger.clock.ticks
+    assert heard(ledger, doublings, FIRST * 8) == [FIRST, 2 * FIRST]
     for _ in range(100):
-        purse.window.since = purse.clock.ticks
-        purse.clock.ticks += START - 1
+        ledger.window.since = ledger.clock.ticks
+        ledger.clock.ticks += START - 1
         assert not doublings.passed()
 
 
-def test_it_is_heard_once_whatever_the_restarts(purse):
-    doublings = Doublings(purse)
-    heard(purse, doublings, FIRST * 3)
-    again = Doublings(purse)
+def test_it_is_heard_once_whatever_the_restarts(ledger):
+    doublings = Doublings(ledger)
+    heard(ledger, doublings, FIRST * 3)
+    again = Doublings(ledger)
     again.load(doublings.dump())
-    assert not again.passed() and heard(purse, again, FIRST * 5) == [4 * FIRST]
+    assert not again.passed() and heard(ledger, again, FIRST * 5) == [4 * FIRST]
 
 
 # A crawl
@@ -68,7 +68,7 @@ def until_doubled(web):
     crawl = web.crawl
     while agenda_of(crawl).recount is not None:
         crawl.turn()
-    crawl.node.purse.clock.ticks = max(crawl.node.purse.clock.ticks, agenda_of(crawl).doublings.next)
+    crawl.node.ledger.clock.ticks = max(crawl.node.ledger.clock.ticks, agenda_of(crawl).doublings.next)
     crawl.turn()
     return crawl
 
@@ -81,7 +81,7 @@ def off(crawl):
         page = crawl.page(one)[1]
         row = node.partition.row(page)
         if row is not None and row.weight and node.partition.states[page] == State.READ:
-            found[page] = abs(weight(float(node.purse.importance([page])[0]), row.rate) / row.weight - 1.0)
+            found[page] = abs(weight(float(node.ledger.importance([page])[0]), row.rate) / row.weight - 1.0)
     return found
 
 

@@ -53,7 +53,7 @@ class World:
     def freshness(self):
         """The truth, by the importances of now."""
         node, pages = self.crawl.node, [self.crawl.page(page)[1] for page in PAGES]
-        return np.average([self.fresh(page) for page in PAGES], weights=node.purse.importance(np.array(pages)))
+        return np.average([self.fresh(page) for page in PAGES], weights=node.ledger.importance(np.array(pages)))
 
     def answer(self, order):
         here = PAGES.index(order.url)

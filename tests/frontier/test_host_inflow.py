@@ -97,7 +97,7 @@ def test_measured_and_found_inflow_are_that_of_exact_importance(partitions):
 def test_off_by_default_and_found_from_the_links_all_the_same():
     links = a_web()
     crawl = crawled(Crawl.in_memory(settings=PLAIN), links, 300)
-    assert crawl.node.purse.sites is None
+    assert crawl.node.ledger.host_inflow is None
     with crawl.views() as views:
         rows = top_sites(views, 3, "host")
         assert len(rows) == 3
@@ -130,7 +130,9 @@ def test_a_reopened_crawl_goes_on_measuring(tmp_path):
     links = a_web()
     crawl = crawled(Crawl.on_disk(tmp_path / "data", settings=SITES), links, 200)
     again = Crawl.on_disk(copied(tmp_path / "data", tmp_path / "copy"), settings=SITES)
-    np.testing.assert_allclose(again.node.purse.sites.estimate(), crawl.node.purse.sites.inflow.flow[:HOSTS])
+    np.testing.assert_allclose(
+        again.node.ledger.host_inflow.estimate(), crawl.node.ledger.host_inflow.inflow.flow[:HOSTS]
+    )
     spend(again, 100)
     with again.views() as views:
         found = by_host(top_sites(views, 100, "host"), "measured_inflow")
@@ -151,7 +153,7 @@ def test_without_links_it_says_what_is_missing():
 def test_site_weight_puts_pages_of_linked_sites_first():
     """h1 is linked from elsewhere, h2 only from within: with the sites' weight alone h1's unread pages go first."""
     crawl = Crawl.in_memory(settings=msgspec.structs.replace(PLAIN, opic=Opic(site_weight=1.0)))
-    sites = crawl.node.purse.sites
+    sites = crawl.node.ledger.host_inflow
     crawl.submit(url(1), url(2))
     crawl.turn()
     sites.inflow.add(np.array([crawl.node.partition.host("h1.example")]), np.array([1 << 20]))

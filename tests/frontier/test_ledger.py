@@ -1,4 +1,4 @@
-"""The purse: what is spent is what arrives; the sweep; the clock; state to and fro."""
+"""The ledger: what is spent is what arrives; the sweep; the clock; state to and fro."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xyro.frontier.ledger import Purse
+from xyro.frontier.ledger import Ledger
 from xyro.metadata.hot import Columns
 from xyro.metadata.states import COLUMNS, DANGLING, State
 from xyro.opic.cash import UNIT
@@ -16,29 +16,29 @@ from xyro.opic.importance import TICKS
 FEW = 1 << 12
 
 
-def purse_of(n=0, state=State.READ, target=0.1, window=16.0):
+def ledger_of(n=0, state=State.READ, target=0.1, window=16.0):
     columns = Columns(COLUMNS, FEW)
-    purse = Purse(columns, 0, 0.85, window, target)
-    born(purse, n, state)
-    return purse
+    ledger = Ledger(columns, 0, 0.85, window, target)
+    born(ledger, n, state)
+    return ledger
 
 
-def born(purse, count, state=State.READ, foreign=False):
+def born(ledger, count, state=State.READ, foreign=False):
     """`count` new pages, as a commit group makes them."""
-    first = purse.columns.grow(count)
-    purse.columns["state"][first : purse.columns.n] = State.FOREIGN if foreign else state
-    purse.mint(first, np.full(count, foreign))
-    purse.spend([], [], first, 1)
-    purse.virtual.pay(purse.known)
-    return np.arange(first, purse.columns.n)
+    first = ledger.columns.grow(count)
+    ledger.columns["state"][first : ledger.columns.n] = State.FOREIGN if foreign else state
+    ledger.mint(first, np.full(count, foreign))
+    ledger.spend([], [], first, 1)
+    ledger.virtual.pay(ledger.known)
+    return np.arange(first, ledger.columns.n)
 
 
-def total(purse):
+def total(ledger):
     """Cash of all pages of this partition, the virtual page, and what lies on FOREIGN entries."""
-    n = purse.columns.n
-    foreign = purse.columns["state"][:n] == State.FOREIGN
-    own = purse.columns["cash"][:n][~foreign].sum() + purse.virtual.scalar * int((~foreign).sum())
-    return int(own) + int(purse.columns["cash"][:n][foreign].sum()) + purse.virtual.held
+    n = ledger.columns.n
+    foreign = ledger.columns["state"][:n] == State.FOREIGN
+    own = ledger.columns["cash"][:n][~foreign].sum() + ledger.virtual.scalar * int((~foreign).sum())
+    return int(own) + int(ledger.columns["cash"][:n][foreign].sum()) + ledger.virtual.held
 
 
 GROUPS = st.lists(
@@ -53,54 +53,54 @@ GROUPS = st.lists(
 @settings(max_examples=80)
 @given(GROUPS)
 def test_spending_moves_cash_and_makes_none(groups):
-    purse = purse_of(3)
+    ledger = ledger_of(3)
     for turn, (count, spends) in enumerate(groups):
-        first = purse.columns.n
-        purse.columns.grow(count)
+        first = ledger.columns.n
+        ledger.columns.grow(count)
         foreign = np.arange(count) % 3 == 2
-        purse.columns["state"][first : first + count] = np.where(foreign, State.FOREIGN, State.READ)
-        purse.mint(first, foreign)
-        n = purse.columns.n
-        own = np.flatnonzero(purse.columns["state"][:n] != State.FOREIGN)
+        ledger.columns["state"][first : first + count] = np.where(foreign, State.FOREIGN, State.READ)
+        ledger.mint(first, foreign)
+        n = ledger.columns.n
+        own = np.flatnonzero(ledger.columns["state"][:n] != State.FOREIGN)
         pages = list(dict.fromkeys(int(own[page % len(own)]) for page, _ in spends))
         links = [np.unique(np.array(children, np.int64) % n) for _, children in spends][: len(pages)]
-        held = int(purse.effective(np.array(pages, np.int64)).sum())
-        spent = purse.spent
-        purse.spend(pages, links, first, turn)
-        assert purse.spent - spent == held
-        purse.virtual.pay(purse.known)
-        assert total(purse) == UNIT * purse.known
-        assert (purse.effective(own) >= 0).all()
-        assert (purse.columns["cash"][:n][purse.columns["state"][:n] == State.FOREIGN] >= 0).all()
+        held = int(ledger.effective(np.array(pages, np.int64)).sum())
+        spent = ledger.spent
+        ledger.spend(pages, links, first, turn)
+        assert ledger.spent - spent == held
+        ledger.virtual.pay(ledger.known)
+        assert total(ledger) == UNIT * ledger.known
+        assert (ledger.effective(own) >= 0).all()
+        assert (ledger.columns["cash"][:n][ledger.columns["state"][:n] == State.FOREIGN] >= 0).all()
 
 
 def test_new_pages_hold_nothing_and_bring_a_pages_worth():
-    purse = purse_of(10)
-    assert purse.virtual.scalar == UNIT, "the pot was paid to all alike"
-    assert purse.effective(slice(0, 10)).tolist() == [UNIT] * 10
-    new = born(purse, 1)
-    assert (purse.known, total(purse)) == (11, 11 * UNIT)
-    assert np.signbit(purse.columns["flow"][new]).all(), "never measured"
+    ledger = ledger_of(10)
+    assert ledger.virtual.scalar == UNIT, "the pot was paid to all alike"
+    assert ledger.effective(slice(0, 10)).tolist() == [UNIT] * 10
+    new = born(ledger, 1)
+    assert (ledger.known, total(ledger)) == (11, 11 * UNIT)
+    assert np.signbit(ledger.columns["flow"][new]).all(), "never measured"
 
 
 def test_foreign_entries_are_not_known_pages():
-    purse = purse_of(4)
-    entries = born(purse, 3, foreign=True)
-    assert (purse.known, purse.foreign, total(purse)) == (4, 3, 4 * UNIT)
-    assert not purse.columns["cash"][entries].any()
+    ledger = ledger_of(4)
+    entries = born(ledger, 3, foreign=True)
+    assert (ledger.known, ledger.foreign, total(ledger)) == (4, 3, 4 * UNIT)
+    assert not ledger.columns["cash"][entries].any()
 
 
 def test_pages_without_links_pay_the_virtual_page():
-    purse = purse_of(2)
-    purse.spend([0, 1], [np.empty(0, np.uint32)] * 2, 2, 1)
-    assert purse.virtual.pot == 2 * UNIT and not purse.effective(slice(0, 2)).any()
+    ledger = ledger_of(2)
+    ledger.spend([0, 1], [np.empty(0, np.uint32)] * 2, 2, 1)
+    assert ledger.virtual.pot == 2 * UNIT and not ledger.effective(slice(0, 2)).any()
 
 
 def test_a_replay_draws_the_same_remainders():
-    one, two, other = purse_of(8), purse_of(8), purse_of(8)
+    one, two, other = ledger_of(8), ledger_of(8), ledger_of(8)
     links = [np.array([1, 2, 3]), np.array([0, 4, 5, 6, 7])]
-    for purse, turn in ((one, 5), (two, 5), (other, 6)):
-        purse.spend([0, 1], links, 8, turn)
+    for ledger, turn in ((one, 5), (two, 5), (other, 6)):
+        ledger.spend([0, 1], links, 8, turn)
     assert one.columns["cash"][:8].tolist() == two.columns["cash"][:8].tolist() != other.columns["cash"][:8].tolist()
 
 
@@ -108,100 +108,100 @@ def test_a_replay_draws_the_same_remainders():
 
 
 def test_a_turnover_is_all_cash_spent_once():
-    purse = purse_of(5)
+    ledger = ledger_of(5)
     for page in range(5):
-        purse.columns["cash"][page] = UNIT - purse.virtual.scalar
-    purse.spend(range(5), [np.empty(0, np.uint32)] * 5, 5, 1)
-    assert purse.clock.ticks == TICKS
-    assert (purse.columns["clock"][:5] == 0).all(), "spent before the clock went on"
+        ledger.columns["cash"][page] = UNIT - ledger.virtual.scalar
+    ledger.spend(range(5), [np.empty(0, np.uint32)] * 5, 5, 1)
+    assert ledger.clock.ticks == TICKS
+    assert (ledger.columns["clock"][:5] == 0).all(), "spent before the clock went on"
 
 
 def test_what_others_spend_moves_the_clock_once():
-    purse = purse_of(5)
-    purse.heard(5 * UNIT, 5)
-    assert purse.known_everywhere == 10 and purse.clock.ticks == TICKS // 2
-    purse.heard(5 * UNIT, 5)
-    purse.heard(3 * UNIT, 4)
-    assert purse.clock.ticks == TICKS // 2 and purse.known_everywhere == 10, "old news are no news"
+    ledger = ledger_of(5)
+    ledger.heard(5 * UNIT, 5)
+    assert ledger.known_everywhere == 10 and ledger.clock.ticks == TICKS // 2
+    ledger.heard(5 * UNIT, 5)
+    ledger.heard(3 * UNIT, 4)
+    assert ledger.clock.ticks == TICKS // 2 and ledger.known_everywhere == 10, "old news are no news"
 
 
 # The sweep
 
 
-def rich_purse(states, cash):
+def rich_ledger(states, cash):
     """Pages of these states with so much cash above the others."""
-    purse = purse_of(0)
-    purse.columns.grow(len(states))
-    purse.columns["state"][: len(states)] = states
-    purse.columns["cash"][: len(cash)] = cash
-    purse.select.theta = 100.0
-    return purse
+    ledger = ledger_of(0)
+    ledger.columns.grow(len(states))
+    ledger.columns["state"][: len(states)] = states
+    ledger.columns["cash"][: len(cash)] = cash
+    ledger.select.theta = 100.0
+    return ledger
 
 
-def swept(purse, free):
+def swept(ledger, free):
     """One whole turn of the column."""
     read, dangling = [], []
     for _ in range(100):
-        found = purse.rich(free)
+        found = ledger.rich(free)
         read += found[0].tolist()
         dangling += found[1].tolist()
-        if purse.select.pointer == 0:
+        if ledger.select.pointer == 0:
             break
     return read, dangling
 
 
 def test_the_sweep_finds_rich_pages_that_can_spend_by_themselves():
     states = [State.READ, State.UNREAD, State.ERROR, *DANGLING, State.FOREIGN, State.READ]
-    purse = rich_purse(states, [1000] * (len(states) - 1) + [10])
-    read, dangling = swept(purse, 5)
+    ledger = rich_ledger(states, [1000] * (len(states) - 1) + [10])
+    read, dangling = swept(ledger, 5)
     assert read == [0]
     assert dangling == [i for i, state in enumerate(states) if state in DANGLING]
 
 
 def test_pages_whose_report_may_be_in_this_group_are_left_alone():
-    purse = rich_purse([State.READ, State.READ, State.FAILED], [1000] * 3)
-    read, dangling = purse.rich(5, np.array([0, 2]))
+    ledger = rich_ledger([State.READ, State.READ, State.FAILED], [1000] * 3)
+    read, dangling = ledger.rich(5, np.array([0, 2]))
     assert (read.tolist(), dangling.tolist()) == ([1], [])
 
 
 @pytest.mark.parametrize("free", [0, 1, 3])
 def test_no_more_read_pages_than_are_free_and_none_is_passed_over(free):
-    purse = rich_purse([State.READ, State.FAILED] * 40, [1000] * 80)
-    purse.select.target = 1.0
+    ledger = rich_ledger([State.READ, State.FAILED] * 40, [1000] * 80)
+    ledger.select.target = 1.0
     met = []
     for _ in range(300):
-        read, dangling = purse.rich(free)
+        read, dangling = ledger.rich(free)
         assert len(read) <= free
         met += [*read.tolist(), *dangling.tolist()]
-        purse.columns["cash"][[*read, *dangling]] = 0
-        purse.select.theta = 100.0
+        ledger.columns["cash"][[*read, *dangling]] = 0
+        ledger.select.theta = 100.0
     assert len(met) == len(set(met))
     assert sorted(met) == list(range(0 if free else 1, 80, 1 if free else 2)), "dangling ones cost no share of reads"
 
 
 def test_an_empty_partition_can_be_swept():
-    purse = purse_of(0)
-    assert [found.tolist() for found in purse.rich(5)] == [[], []]
+    ledger = ledger_of(0)
+    assert [found.tolist() for found in ledger.rich(5)] == [[], []]
 
 
 # State
 
 
 def test_what_is_dumped_is_loaded():
-    purse = purse_of(6)
-    born(purse, 2, foreign=True)
-    purse.spend([0, 1], [np.array([2, 3]), np.array([7])], 8, 3)
-    purse.heard(12345, 6)
-    purse.rich(2)
-    purse.window.grew(8, purse.clock.ticks)
-    again = Purse(purse.columns, 0, 0.85, 16.0, 0.1)
-    again.load(purse.dump())
-    assert again.dump() == purse.dump()
-    assert again.importance(slice(0, 6)).tolist() == purse.importance(slice(0, 6)).tolist()
+    ledger = ledger_of(6)
+    born(ledger, 2, foreign=True)
+    ledger.spend([0, 1], [np.array([2, 3]), np.array([7])], 8, 3)
+    ledger.heard(12345, 6)
+    ledger.rich(2)
+    ledger.window.grew(8, ledger.clock.ticks)
+    again = Ledger(ledger.columns, 0, 0.85, 16.0, 0.1)
+    again.load(ledger.dump())
+    assert again.dump() == ledger.dump()
+    assert again.importance(slice(0, 6)).tolist() == ledger.importance(slice(0, 6)).tolist()
 
 
 def test_the_settings_of_now_beat_those_of_the_dump():
-    old = purse_of(3, window=16.0, target=0.1)
-    new = Purse(old.columns, 0, 0.85, 2.0, 0.5)
+    old = ledger_of(3, window=16.0, target=0.1)
+    new = Ledger(old.columns, 0, 0.85, 2.0, 0.5)
     new.load(old.dump())
     assert (new.select.target, new.window.least, new.window.most) == (0.5, 2.0, 2.0)

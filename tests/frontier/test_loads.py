@@ -67,7 +67,7 @@ def children(crawl, page=0):
 
 
 def cash_of(crawl, page=0):
-    return int(crawl.node.purse.effective(slice(page, page + 1))[0])
+    return int(crawl.node.ledger.effective(slice(page, page + 1))[0])
 
 
 def test_a_waiting_load_keeps_its_body_and_its_cash_and_orders_its_parts():
@@ -77,7 +77,7 @@ def test_a_waiting_load_keeps_its_body_and_its_cash_and_orders_its_parts():
     assert (row.url, row.epoch, row.kind, row.charset) == (url(0), order.epoch, Kind.XML, "utf-8")
     assert [crawl.node.partition.url(part) for part in row.needs] == [DTD, ENTITY]
     assert [(one.url, one.priority) for one in orders] == [(DTD, Priority.BLOCKING), (ENTITY, Priority.BLOCKING)]
-    assert cash_of(crawl) > 0 and crawl.node.purse.spends == 0 and children(crawl) is None
+    assert cash_of(crawl) > 0 and crawl.node.ledger.spends == 0 and children(crawl) is None
     assert wanted(crawl) == {1, 2}, "the page itself need not be read again: its body is there"
     assert crawl.audit()["ok"]
 
@@ -99,7 +99,7 @@ def test_a_load_that_ends_with_its_read_spends_at_once():
     crawl.load(over(order, [url(0, 7)]))
     read(crawl, order)
     crawl.turn()
-    assert children(crawl) == [url(0, 7)] and crawl.node.purse.spends == 1
+    assert children(crawl) == [url(0, 7)] and crawl.node.ledger.spends == 1
     assert status(crawl) is None and wanted(crawl) == set() and crawl.node.loads.loading == {}
 
 
@@ -110,7 +110,7 @@ def test_a_load_report_may_come_a_group_before_its_page_report(state):
         crawl.load(waiting(order, DTD), body_of(order, crawl))
     else:
         crawl.load(over(order, [url(0, 7)]))
-    assert crawl.turn() == [] and crawl.node.purse.spends == 0, "the read has not been reported"
+    assert crawl.turn() == [] and crawl.node.ledger.spends == 0, "the read has not been reported"
     read(crawl, order)
     orders = crawl.turn()
     if state == "waiting":
@@ -185,10 +185,10 @@ def test_load_reports_of_another_read_change_nothing():
     crawl.turn()
     crawl.load(over(order, [url(0, 7)]))
     crawl.turn()
-    before, spends = dump(crawl.node.partition)["columns"], crawl.node.purse.spends
+    before, spends = dump(crawl.node.partition)["columns"], crawl.node.ledger.spends
     crawl.load(over(order, [url(0, 9)]))
     crawl.turn()
-    assert children(crawl) == [url(0, 7)] and crawl.node.purse.spends == spends
+    assert children(crawl) == [url(0, 7)] and crawl.node.ledger.spends == spends
     assert dump(crawl.node.partition)["columns"] == before
     assert crawl.node.partition.urls.find_one(url(0, 9)) == -1
 

@@ -49,14 +49,14 @@ def test_children_elsewhere_leave_with_their_cash_and_their_depth():
     crawl, order = begun()
     here, there = elsewhere(crawl, 0, 3), elsewhere(crawl, 1, 3)
     crawl.answer(order, [here, there])
-    before = crawl.node.purse.effective(slice(0, 1))[0]
+    before = crawl.node.ledger.effective(slice(0, 1))[0]
     crawl.turn(0)
     (transfer,) = sent(crawl)
     (item,) = transfer.items
     assert (transfer.source, transfer.target, transfer.seq) == (0, 1, 1)
     assert (item.url, item.depth) == (there, 1) and 0 < item.cash < before
-    assert stored(crawl) == [transfer] and crawl.node.post.in_flight == item.cash + transfer.virtual
-    assert (transfer.spent, transfer.pages) == (crawl.node.purse.spent, 2)
+    assert stored(crawl) == [transfer] and crawl.node.outbox.in_flight == item.cash + transfer.virtual
+    assert (transfer.spent, transfer.pages) == (crawl.node.ledger.spent, 2)
 
 
 def test_the_receiver_applies_stores_and_acknowledges():
@@ -68,7 +68,7 @@ def test_the_receiver_applies_stores_and_acknowledges():
     crawl.deliver()
     crawl.turn(1)
     node, page = crawl.page(there)
-    assert node.columns["cash"][page] + node.purse.virtual.scalar >= transfer.items[0].cash
+    assert node.columns["cash"][page] + node.ledger.virtual.scalar >= transfer.items[0].cash
     assert (crawl.state(there), crawl.depth(there)) == (State.UNREAD, 1)
     assert acks(crawl) == [Ack(1, 0, 1)]
     assert node.partition.get(keys.INBOX.key(0)) == (1).to_bytes(8, "big")
@@ -84,7 +84,7 @@ def test_an_ack_trims_the_outbox_once_it_is_written():
         crawl.pending[0].append(ack)
     crawl.turn(0)
     assert not [one for one in stored(crawl) if one.seq == 1]
-    assert (1, 1) not in crawl.node.post.unacknowledged
+    assert (1, 1) not in crawl.node.outbox.unacknowledged
     crawl.pending[0].append(Ack(1, 0, 1))
     crawl.turn(0)  # once more: nothing to trim
 
@@ -100,14 +100,14 @@ def test_what_was_applied_is_acknowledged_again_but_not_applied_again():
         crawl.turn(1)
     assert acks(crawl) == [Ack(1, 0, 1)] * 6
     there, wanted = crawl.cash()
-    assert there == wanted and crawl.nodes[1].purse.known == 1
+    assert there == wanted and crawl.nodes[1].ledger.known == 1
 
 
 def test_a_number_too_early_is_neither_applied_nor_acknowledged():
     crawl, _ = begun()
     crawl.pending[1].append(CashTransfer(0, 1, 2, (Passing(elsewhere(crawl, 1), 5),)))
     crawl.turn(1)
-    assert acks(crawl) == [] and crawl.nodes[1].purse.known == 0
+    assert acks(crawl) == [] and crawl.nodes[1].ledger.known == 0
 
 
 def test_many_children_go_in_several_transfers(monkeypatch):
@@ -122,13 +122,13 @@ def test_many_children_go_in_several_transfers(monkeypatch):
     assert [item.url for one in transfers for item in one.items] == children
     crawl.deliver_all()
     crawl.turn(1)
-    assert crawl.nodes[1].purse.known == 10 and crawl.cash()[0] == crawl.cash()[1]
+    assert crawl.nodes[1].ledger.known == 10 and crawl.cash()[0] == crawl.cash()[1]
 
 
 def test_news_of_a_page_travel_without_cash():
     """A redirect of a page without cash still makes its target known."""
     crawl, order = begun()
-    crawl.node.columns["cash"][0] = -crawl.node.purse.virtual.scalar
+    crawl.node.columns["cash"][0] = -crawl.node.ledger.virtual.scalar
     crawl.answer(order, status=301, signature=b"", location=elsewhere(crawl, 1, 3))
     crawl.turn(0)
     assert [item.cash for one in sent(crawl) for item in one.items] == [0]
@@ -149,16 +149,16 @@ def test_the_virtual_page_is_shared_out_by_partition_0_in_proportion_to_pages():
         for _ in range(12):
             crawl.turn()
             crawl.deliver_all()
-        return np.array([zero.purse.virtual.scalar, one.purse.virtual.scalar])
+        return np.array([zero.ledger.virtual.scalar, one.ledger.virtual.scalar])
 
     before = settle()
-    assert (zero.purse.known, one.purse.known) == (1, 9)
-    assert (zero.purse.known_everywhere, one.purse.known_everywhere) == (10, 10)
+    assert (zero.ledger.known, one.ledger.known) == (1, 9)
+    assert (zero.ledger.known_everywhere, one.ledger.known_everywhere) == (10, 10)
     for order in list(crawl.orders.values()):
         crawl.answer(order)  # no links: all they have goes to the virtual page
     paid = settle() - before
     assert paid.min() > UNIT / 2 and abs(paid[0] - paid[1]) < UNIT / 1000, "every page gets the same"
-    assert one.purse.virtual.pot == 0, "its income goes to partition 0"
+    assert one.ledger.virtual.pot == 0, "its income goes to partition 0"
     assert crawl.cash() == (10 * UNIT, 10 * UNIT)
 
 
@@ -167,7 +167,7 @@ def test_a_crawl_at_rest_sends_nothing():
     crawl.answer(order, [url(host, 1) for host in range(9)])
     crawl.run(lambda order: report(order, crawl.now, [url(k, k) for k in range(6)]))
     crawl.turn()
-    assert crawl.wire == [] and not any(node.post.unacknowledged for node in crawl.nodes)
+    assert crawl.wire == [] and not any(node.outbox.unacknowledged for node in crawl.nodes)
 
 
 # Restart
@@ -179,24 +179,24 @@ def test_everything_not_acknowledged_is_sent_again_after_a_restart():
     crawl.turn(0)
     wanted, again = sent(crawl), Crawl([_reborn(node.partition) for node in crawl.nodes], ANY)
     assert again.wire == wanted
-    assert again.node.post.in_flight == crawl.node.post.in_flight
+    assert again.node.outbox.in_flight == crawl.node.outbox.in_flight
     again.deliver_all()
     again.turn(1)
     again.deliver_all()
     again.turn(0)
-    assert again.nodes[1].post.applied[0] >= 1 and again.cash()[0] == again.cash()[1]
+    assert again.nodes[1].outbox.applied[0] >= 1 and again.cash()[0] == again.cash()[1]
     assert all(one.seq > 1 for one in stored(again)), "numbers go on where they stopped"
 
 
 def test_what_was_heard_before_there_were_classes_counts_each_page_once():
     crawl, _ = begun(3)
-    post = crawl.node.post
-    post.load({"sent": [(1, 4)], "heard": [(1, 500, 20), (2, 600, 30, 90)]})
-    assert post.heard == {1: (500, 20, 20), 2: (600, 30, 90)}
-    assert post.dump()["heard"] == [(1, 500, 20, 20), (2, 600, 30, 90)]
+    outbox = crawl.node.outbox
+    outbox.load({"sent": [(1, 4)], "heard": [(1, 500, 20), (2, 600, 30, 90)]})
+    assert outbox.heard == {1: (500, 20, 20), 2: (600, 30, 90)}
+    assert outbox.dump()["heard"] == [(1, 500, 20, 20), (2, 600, 30, 90)]
     crawl.pending[0].append(CashTransfer(1, 0, 1, virtual=0, spent=700, pages=25))
     crawl.turn(0)
-    assert post.heard[1] == (700, 25, 25), "a transfer of an older outbox"
+    assert outbox.heard[1] == (700, 25, 25), "a transfer of an older outbox"
 
 
 def test_something_else_in_the_outbox_is_damage():
@@ -206,7 +206,7 @@ def test_something_else_in_the_outbox_is_damage():
     batch.put(keys.OUTBOX.key(1, 1), encode(Submit((url(0),))))
     store.write(batch)
     with pytest.raises(MachineError, match="the outbox holds a Submit"):
-        crawl.node.post.recover()
+        crawl.node.outbox.recover()
 
 
 def _reborn(partition):
@@ -220,4 +220,4 @@ def test_cash_on_foreign_entries_does_not_outlive_the_group():
     for node in crawl.nodes:
         n = node.columns.n
         assert not node.columns["cash"][:n][node.columns["state"][:n] == State.FOREIGN].any()
-        assert np.isin(node.columns["state"][:n], [State.FOREIGN]).sum() == node.purse.foreign
+        assert np.isin(node.columns["state"][:n], [State.FOREIGN]).sum() == node.ledger.foreign

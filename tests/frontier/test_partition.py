@@ -221,7 +221,7 @@ def check(crawl):
     for node in crawl.nodes:
         n = node.columns.n
         own = node.columns["state"][:n] != State.FOREIGN
-        assert (node.purse.effective(slice(0, n))[own] >= 0).all()
+        assert (node.ledger.effective(slice(0, n))[own] >= 0).all()
 
 
 def come_to_rest(crawl):
@@ -230,7 +230,7 @@ def come_to_rest(crawl):
         crawl.send_again()
         crawl.deliver_all()
         crawl.turn()
-        if not any(node.post.unacknowledged for node in crawl.nodes):
+        if not any(node.outbox.unacknowledged for node in crawl.nodes):
             return
     raise AssertionError("transfers for ever")
 
@@ -248,7 +248,7 @@ def test_no_unit_of_cash_is_made_or_lost(partitions, actions):
     assert said["ok"], said["violations"]
     come_to_rest(crawl)
     check(crawl)
-    assert all(node.post.in_flight == 0 for node in crawl.nodes)
+    assert all(node.outbox.in_flight == 0 for node in crawl.nodes)
     said = crawl.audit()
     assert said["ok"], said["violations"]
 
@@ -329,7 +329,7 @@ def test_transfers_and_acks_applied_twice_change_nothing():
         for ours, theirs in zip(once.nodes, twice.nodes, strict=True):
             assert dump(ours.partition) == dump(theirs.partition)
     assert sum(node.reads for node in once.nodes) > 40
-    assert not any(node.post.unacknowledged for node in once.nodes)
+    assert not any(node.outbox.unacknowledged for node in once.nodes)
 
 
 def test_a_gap_waits_for_what_fills_it():
@@ -344,11 +344,11 @@ def test_a_gap_waits_for_what_fills_it():
     crawl.wire = pair[::-1]
     crawl.deliver_all()
     crawl.turn(pair[0].target)
-    applied = crawl.nodes[pair[0].target].post.applied[pair[0].source]
+    applied = crawl.nodes[pair[0].target].outbox.applied[pair[0].source]
     assert applied == pair[0].seq, "the first one only: it came last"
     check(crawl)
     come_to_rest(crawl)
-    assert crawl.nodes[pair[0].target].post.applied[pair[0].source] >= pair[-1].seq
+    assert crawl.nodes[pair[0].target].outbox.applied[pair[0].source] >= pair[-1].seq
 
 
 # Single rules
@@ -383,11 +383,11 @@ def test_a_new_signature_replaces_the_links_an_old_one_keeps_them():
 
 def test_a_page_pays_its_children_and_the_virtual_page():
     crawl, order = one_page()
-    purse = crawl.node.purse
-    cash, scalar = int(purse.effective(slice(0, 1))[0]), purse.virtual.scalar
+    ledger = crawl.node.ledger
+    cash, scalar = int(ledger.effective(slice(0, 1))[0]), ledger.virtual.scalar
     crawl.answer(order, [url(0, 1), url(0, 2)])
     crawl.turn()
-    assert cash == UNIT == purse.spent
+    assert cash == UNIT == ledger.spent
     got = (crawl.node.columns["cash"][:3] + scalar).tolist()
     assert got[0] == 0 and abs(got[1] - got[2]) <= 1
     assert got[1] + got[2] == cash - int(teleport(np.array([cash]))[0])
@@ -437,10 +437,10 @@ def test_stale_reports_are_counted_and_spend_nothing():
     crawl, order = one_page()
     crawl.answer(order, [url(0, 1)])
     crawl.turn()
-    spends = crawl.node.purse.spends
+    spends = crawl.node.ledger.spends
     crawl.answer(order, [url(0, 5)])
     crawl.turn()
-    assert crawl.node.stale == 1 and crawl.node.purse.spends == spends
+    assert crawl.node.stale == 1 and crawl.node.ledger.spends == spends
     assert crawl.node.partition.urls.find_one(url(0, 5)) == -1
 
 
@@ -459,9 +459,9 @@ def test_dangling_pages_give_their_cash_back_without_a_fetch():
         crawl.submit(url(0, k))
         crawl.turn()
         crawl.answer(crawl.order(url(0, k)), [url(0, 1)])
-        before = int(crawl.node.purse.effective(slice(page, page + 1))[0])
+        before = int(crawl.node.ledger.effective(slice(page, page + 1))[0])
         crawl.turn()
-        spent.append(before > int(crawl.node.purse.effective(slice(page, page + 1))[0]))
+        spent.append(before > int(crawl.node.ledger.effective(slice(page, page + 1))[0]))
     assert any(spent) and crawl.state(url(0, 1)) is State.FAILED
     check(crawl)
 
@@ -555,7 +555,7 @@ def test_2000_urls_of_256_fingerprints_stay_2000_pages(tmp_path, with_snapshot):
         crawl.answer(order, everyone[1000:])
     crawl.turn()
     wanted = {one["url"]: one["id"] for one in pages(crawl)}
-    assert len(wanted) == len(set(wanted.values())) == 2000 == crawl.node.purse.known
+    assert len(wanted) == len(set(wanted.values())) == 2000 == crawl.node.ledger.known
     before = dump(crawl.node.partition)
     assert sum(key[:1] == keys.CLASH.prefix for key in before["said"]) >= 2000 - 256
     crawl.close()
@@ -566,5 +566,5 @@ def test_2000_urls_of_256_fingerprints_stay_2000_pages(tmp_path, with_snapshot):
     for order in list(again.orders.values())[:2]:
         again.answer(order, [*everyone, url(1, 5000)])
     again.turn()
-    assert again.node.purse.known == 2001 and again.audit()["ok"]
+    assert again.node.ledger.known == 2001 and again.audit()["ok"]
     again.close()

@@ -407,7 +407,7 @@ def test_pages_whose_importance_a_guide_says_go_by_their_dates(tmp_path):
     planner.partition.begin()
     planner.due.dated(page, int(web.crawl.now) + 5, 0.0, web.crawl.now)
     assert web.crawl.node.columns[RATE][page] == 0.0
-    apart = Scanned(planner.partition, planner.pace, planner.agenda.purse, 60, planner._shut_hosts, ranks=False)
+    apart = Scanned(planner.partition, planner.pace, planner.agenda.ledger, 60, planner._shut_hosts, ranks=False)
     apart.dated(page, int(web.crawl.now) + 5, 1.0, web.crawl.now)
     assert web.crawl.node.columns[RATE][page] == 0.0 and len(apart.folders) == 1
 

@@ -156,7 +156,7 @@ def test_the_focus_is_paid_its_share():
     read_all(crawl, [url(1, 1), url(1, 2)])
     for _ in range(3):
         read_all(crawl)
-    read, virtual = crawl.node.purse.virtual.scalars[[0, 2]].tolist(), crawl.node.purse.virtual
+    read, virtual = crawl.node.ledger.virtual.scalars[[0, 2]].tolist(), crawl.node.ledger.virtual
     assert read[0] > UNIT // 4 and abs(read[1] - 5 * read[0]) <= 5
     assert virtual.scalars[3] == read[1], "unread pages as read ones"
     sound(crawl)
@@ -164,11 +164,11 @@ def test_the_focus_is_paid_its_share():
 
 def test_kinds_decide_when_a_page_is_read_and_again_when_it_changes():
     crawl = begun(Table(4.0, kinds=("XML",)))
-    before = crawl.node.purse.virtual.scalars.copy()
+    before = crawl.node.ledger.virtual.scalars.copy()
     crawl.answer(crawl.order(url(0)), [url(0, 1)], kind=Kind.XML)
     crawl.turn()
     assert (class_of(crawl, url(0)), class_of(crawl, url(0, 1))) == (2, 1)
-    assert (crawl.node.purse.virtual.scalars >= before).all()
+    assert (crawl.node.ledger.virtual.scalars >= before).all()
     sound(crawl)
     crawl.submit(url(0))
     crawl.turn()
@@ -224,7 +224,7 @@ def test_words_travel_without_cash():
         crawl.turn()
         crawl.deliver_all()
     node, page = crawl.page(poor)
-    node.columns["cash"][page] = -node.purse.virtual.scalars[1]
+    node.columns["cash"][page] = -node.ledger.virtual.scalars[1]
     crawl.answer(crawl.order(poor), words([LINK_FOCUSED], there))
     crawl.turn()
     (transfer,) = [one for one in crawl.wire if isinstance(one, CashTransfer) and one.focused]
@@ -252,11 +252,11 @@ def test_the_unread_class_is_left_when_the_page_is_read_or_goes_out_of_scope():
 def test_an_unread_page_gets_its_multiple():
     crawl = begun(unread_weight=10.0)
     read_all(crawl, [url(1, 1), url(1, 2)])
-    before = crawl.node.purse.virtual.scalars[:2]
+    before = crawl.node.ledger.virtual.scalars[:2]
     crawl.answer(crawl.order(url(1, 1)))
     crawl.turn()
     crawl.turn()
-    gain = crawl.node.purse.virtual.scalars[:2] - before
+    gain = crawl.node.ledger.virtual.scalars[:2] - before
     assert gain[0] > 0 and abs(gain[1] - 10 * gain[0]) <= 10
     sound(crawl)
 
@@ -272,13 +272,13 @@ def test_payouts_go_to_partitions_by_their_weighted_pages():
     for _ in range(12):
         crawl.turn()
         crawl.deliver_all()
-    before = [node.purse.virtual.scalars.copy() for node in crawl.nodes]
+    before = [node.ledger.virtual.scalars.copy() for node in crawl.nodes]
     for order in list(crawl.orders.values()):
         crawl.answer(order)
     for _ in range(12):
         crawl.turn()
         crawl.deliver_all()
-    gains = [node.purse.virtual.scalars - old for node, old in zip(crawl.nodes, before, strict=True)]
+    gains = [node.ledger.virtual.scalars - old for node, old in zip(crawl.nodes, before, strict=True)]
     assert gains[0][0] > UNIT // 50 and abs(gains[0][0] - gains[1][0]) <= gains[0][0] / 50, "alike everywhere"
     assert abs(gains[q][2] - 20 * gains[q][0]) <= 20
     sound(crawl)
@@ -287,13 +287,13 @@ def test_payouts_go_to_partitions_by_their_weighted_pages():
 def test_only_the_focus_is_paid_once_there_is_one():
     """ordinary_weight 0: all alike until a page fits, in any partition; then only that."""
     crawl = begun(Table(1.0, patterns=("*p9*",)), partitions=2, ordinary_weight=0.0)
-    assert crawl.node.purse.weighted == 0
+    assert crawl.node.ledger.weighted == 0
 
     def rest():
         for _ in range(12):
             crawl.turn()
             crawl.deliver_all()
-        return [node.purse.virtual.scalars.copy() for node in crawl.nodes]
+        return [node.ledger.virtual.scalars.copy() for node in crawl.nodes]
 
     q = 1 - crawl.owner(url(0))
     first = rest()
@@ -333,9 +333,9 @@ def test_stored_children_weigh_what_those_just_shown_weighed():
     crawl.turn()
     first = [cash_of(crawl, one) for one in shown]
     assert abs(3 * (first[1] - first[0]) - 2 * along_links(held)) <= 6
-    held, purse, partition = cash_of(crawl, url(0)), crawl.node.purse, crawl.node.partition
+    held, ledger, partition = cash_of(crawl, url(0)), crawl.node.ledger, crawl.node.partition
     partition.begin()
-    purse.spend([0], [partition.children(0)], crawl.node.columns.n, 99)
+    ledger.spend([0], [partition.children(0)], crawl.node.columns.n, 99)
     partition.seal({"node": crawl.node.dump()})
     gained = [cash_of(crawl, one) - before for one, before in zip(shown, first, strict=True)]
     assert sum(gained) == along_links(held) and abs(gained[1] - 5 * gained[0]) <= 6
@@ -343,7 +343,7 @@ def test_stored_children_weigh_what_those_just_shown_weighed():
 
 def cash_of(crawl, target):
     node, page = crawl.page(target)
-    return int(node.purse.effective(slice(page, page + 1))[0])
+    return int(node.ledger.effective(slice(page, page + 1))[0])
 
 
 def along_links(held):
@@ -355,10 +355,10 @@ def along_links(held):
 
 def test_small_edges_are_a_setting():
     crawl = begun(virtual="edge", edge_weight=1.0)
-    held, paid = cash_of(crawl, url(0)), crawl.node.purse.virtual.scalar
+    held, paid = cash_of(crawl, url(0)), crawl.node.ledger.virtual.scalar
     crawl.answer(crawl.order(url(0)), [url(1, 1)])
     crawl.turn()
-    assert cash_of(crawl, url(1, 1)) - (crawl.node.purse.virtual.scalar - paid) == held - held // 2, "one link: 1 : 1"
+    assert cash_of(crawl, url(1, 1)) - (crawl.node.ledger.virtual.scalar - paid) == held - held // 2, "one link: 1 : 1"
     sound(crawl)
 
 
@@ -398,7 +398,7 @@ def test_gamma_shares_the_orders_whatever_unread_pages_are_paid(gamma):
     assert totals[0] == totals[1] == (UNIT * SITES * FRESH,) * 2
     states = crawls[0].node.columns["state"][: SITES * FRESH]
     unread = np.flatnonzero(states == State.UNREAD)
-    held = [int(crawl.node.purse.effective(unread).sum()) for crawl in crawls]
+    held = [int(crawl.node.ledger.effective(unread).sum()) for crawl in crawls]
     assert len(unread) == SITES * (FRESH - 1) and held[1] > held[0]
 
 
@@ -485,7 +485,7 @@ def test_without_a_focus_a_resumed_crawl_is_plain_again(name, actions):
     plain.turn()
     sound(plain)
     assert not (plain.node.columns["flags"][: plain.node.columns.n] & (CLASS_MASK | QUERY | WORDED)).any()
-    assert "scalars" not in plain.node.purse.dump()["virtual"]
+    assert "scalars" not in plain.node.ledger.dump()["virtual"]
     plain.turn()
     sound(plain)
 

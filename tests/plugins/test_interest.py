@@ -70,9 +70,9 @@ def test_a_document_found_makes_its_parent_and_what_hangs_beside_it_rich():
 def test_a_parent_hears_of_it_as_soon_as_it_is_loaded_though_it_does_not_spend():
     settings = msgspec.structs.replace(set_to(LEADING), opic=Opic(spend_ratio=0.0))
     crawl = begun(settings=settings)
-    spends = crawl.node.purse.spends
+    spends = crawl.node.ledger.spends
     load_it(crawl)
-    assert crawl.node.purse.spends == spends + 1, "the document, and nobody else"
+    assert crawl.node.ledger.spends == spends + 1, "the document, and nobody else"
     assert [class_of(crawl, page) for page in (HUB, DOCUMENT, BESIDE, OTHER)] == [2, 0, 3, 0]
     sound(crawl)
 

@@ -68,7 +68,7 @@ def test_a_sound_crawl_is_ok_and_its_cash_adds_up():
     said = crawl.audit()
     assert said == {
         "ok": True, "pages": 82, "cash_total": 82 * 65_536, "cash_expected": 82 * 65_536, "violations": [],
-        "virtual": sum(node.purse.virtual.held for node in crawl.nodes), "in_flight": said["in_flight"],
+        "virtual": sum(node.ledger.virtual.held for node in crawl.nodes), "in_flight": said["in_flight"],
     }  # fmt: skip
     assert said["in_flight"] > 0
     kept = {key[:1] for node in crawl.nodes for key, _ in node.partition.store.scan(b"")}
@@ -105,7 +105,7 @@ def negative_cash(node):
     """Moved from one page to another: the sum still holds."""
     page = page_in(node, State.READ)
     other = page_in(node, State.READ, but=page)
-    amount = int(node.purse.effective(slice(page, page + 1))[0]) + 7
+    amount = int(node.ledger.effective(slice(page, page + 1))[0]) + 7
     node.columns["cash"][page] -= amount
     node.columns["cash"][other] += amount
 
@@ -115,7 +115,7 @@ def foreign_cash(node):
 
 
 def foreign_count(node):
-    node.purse.foreign += 1
+    node.ledger.foreign += 1
 
 
 def no_state(node):
@@ -237,7 +237,7 @@ def transfer_lost(node):
     key, transfer = with_outbox(node)[-1]
     delete(node, key)
     cash = transfer.virtual + sum(item.cash for item in transfer.items)
-    node.purse.virtual.pot += cash
+    node.ledger.virtual.pot += cash
 
 
 def transfer_changed(node):
