@@ -30,7 +30,7 @@ from xyro.plugins.publish.indexnow import IndexNow, Verdict
 from xyro.plugins.publish.publishing import MOST_URLS, Publishing
 from xyro.plugins.publish.services import Machine
 from xyro.plugins.publish.websub import WebSub
-from xyro.service.api import http_json
+from xyro.service.node import http_json
 from xyro.wire.errors import InputError
 from xyro.wire.urls import host_of
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from xyro.plugins.publish.publishing import MOST_URLS
-from xyro.service.api.http_json import answer, body_of, listing
+from xyro.service.node.http_json import answer, body_of, listing
 from xyro.wire.durations import seconds
 from xyro.wire.errors import InputError
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -21,8 +22,8 @@ from aiohttp import web
 from xyro.metadata.documents import unpacked
 from xyro.plugins.warehouse.documents_view import LISTED, ORDERS, Chosen, bodies, chosen, dtds, packed_body, versions
 from xyro.plugins.warehouse.warehouse_stats import stats
-from xyro.service.api import http_json
-from xyro.service.api.long_views import LongLooks
+from xyro.service.node import http_json
+from xyro.service.node.long_views import LongViews
 from xyro.service.node.single import Single
 from xyro.service.views.views import Views
 from xyro.wire.errors import InputError
@@ -32,8 +33,8 @@ ENOUGH = 4 << 20
 """characters of packed bodies in one answer: some 10 ms of the event loop"""
 
 
-def xml_routes(single: Single, looks: LongLooks) -> list[web.RouteDef]:
-    api = _XmlApi(single, looks)
+def xml_routes(single: Single, long_views: LongViews) -> list[web.RouteDef]:
+    api = _XmlApi(single, long_views)
     return [
         web.get("/xml/versions", api.versions),
         web.get("/xml/body", api.body),
@@ -45,9 +46,9 @@ def xml_routes(single: Single, looks: LongLooks) -> list[web.RouteDef]:
 
 
 class _XmlApi:
-    def __init__(self, single: Single, looks: LongLooks) -> None:
+    def __init__(self, single: Single, long_views: LongViews) -> None:
         self.single = single
-        self._looks = looks
+        self._long_views = long_views
 
     async def versions(self, request: web.Request) -> web.Response:
         with await self.single.views() as views:
@@ -67,7 +68,8 @@ class _XmlApi:
         host, root, by = (request.query.get(name, "") for name in ("host", "root", "by"))
         if by not in ORDERS:
             raise InputError(f"chosen: by is one of {', '.join(ORDERS)}")
-        return await self._looks.documents(lambda views: chosen(views, host, root, by), _in_rows, request)
+        choose = partial(chosen, host=host, root=root, by=by)
+        return await self._long_views.stream("documents", choose, _in_rows, request)
 
     async def bodies(self, request: web.Request) -> web.Response:
         """Some of the first of these documents: as many as fit in one answer."""
@@ -86,10 +88,11 @@ class _XmlApi:
         most = request.query.get("most", str(LISTED))
         if not (most.isascii() and most.isdigit() and len(most) < 10):
             raise InputError("dtds: most is a whole number")
-        return await self._looks.documents(lambda views: dtds(views, int(most)), lambda _, rows: rows, request)
+        choose = partial(dtds, most=int(most))
+        return await self._long_views.stream("documents", choose, lambda _, rows: rows, request)
 
     async def stats(self, _: web.Request) -> web.Response:
-        return http_json.answer(await self._looks.look(stats))
+        return http_json.answer(await self._long_views.run(stats))
 
 
 def _in_rows(_: Views, pages: list[Chosen]) -> Iterator[dict[str, Any]]:

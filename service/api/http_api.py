@@ -4,7 +4,7 @@
     GET  /status   /top?n=&by=   /why?url=   /audit
     GET  /export/TABLE                JSON lines, one commit boundary, streamed: pages, documents, links, hosts
     GET  /plan?target=&bandwidth=&policies=   what a bandwidth gives, what a freshness takes
-    GET  /rank?links=0|1              what `xyro rank` computes from: MessagePack, likewise
+    GET  /rank?links=0|1              what `xyro rank` computes from: plugins/rank/routes.py
     GET  /xml/...                     the repository of documents: plugins/warehouse/routes.py
     ...  /publish  /subscriptions     what sites and subscribers ask: plugins/publish/routes.py
     POST /submit   {"urls": [...], "priority": "ordered"}   -> {"accepted": n, "refused": [{"url", "why"}]}
@@ -24,20 +24,23 @@ import ipaddress
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from aiohttp import web
 
 from xyro.plugins.publish.routes import promise_routes
+from xyro.plugins.rank.routes import rank_routes
+from xyro.plugins.view_extensions import VIEW_EXTENSIONS, running_status
 from xyro.plugins.warehouse.routes import xml_routes
-from xyro.service.api import http_json
 from xyro.service.api.health import Health
-from xyro.service.api.long_views import LongLooks
-from xyro.service.node import backup
+from xyro.service.node import backup, http_json
+from xyro.service.node.long_views import LongViews
 from xyro.service.node.seeds import sort_seeds
 from xyro.service.node.single import Single
 from xyro.service.node.slicing import unhurried
 from xyro.service.node.status import running
+from xyro.service.views.audit import audit
 from xyro.service.views.cash_sources import givers, targets_of
 from xyro.service.views.export import COLUMNS
 from xyro.service.views.forecast import Question, told, whole
@@ -88,7 +91,7 @@ class Api:
         self._names = {"127.0.0.1", "localhost", "[::1]"}
         self.health = Health(single)
         self._backing_up = asyncio.Lock()
-        self._looks = LongLooks(single)
+        self._long_views = LongViews(single)
         self._runner: web.AppRunner | None = None
 
     async def start(self, listening: socket.socket) -> None:
@@ -105,11 +108,11 @@ class Api:
                 web.get("/audit", self._audit),
                 web.get("/export/{table}", self._export),
                 web.get("/plan", self._plan),
-                web.get("/rank", self._rank),
                 web.post("/submit", self._submit),
                 web.post("/hosts", self._hosts),
                 web.post("/backup", self._backup),
-                *xml_routes(self.single, self._looks),
+                *rank_routes(self._long_views),
+                *xml_routes(self.single, self._long_views),
                 *promise_routes(self.single),
             ]
         )
@@ -121,7 +124,7 @@ class Api:
     async def close(self) -> None:
         """Requests under way are ended; nothing of the crawl is pinned any more."""
         await self.health.close()
-        await self._looks.close()
+        await self._long_views.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -158,7 +161,7 @@ class Api:
         return http_json.answer(said, 200 if said["ok"] else 503)
 
     async def _status(self, _: web.Request) -> web.Response:
-        return http_json.answer(running(self.single))
+        return http_json.answer(running(self.single, running_status(self.single)))
 
     async def _top(self, request: web.Request) -> web.Response:
         count, by = request.query.get("n", "20"), request.query.get("by", "importance")
@@ -166,15 +169,17 @@ class Api:
             raise InputError(f"top: n is a whole number, by is one of {', '.join(ORDERS)}")
         most, now, level = min(int(count), MOST_ROWS), self.single.clock.time(), request.query.get("level", "host")
         if by == "site":
-            return http_json.answer(await self._looks.look(lambda views: top_sites(views, most, level)))
-        return await http_json.listing(await self._looks.look(lambda views: views.top(most, by, now)))
+            return http_json.answer(await self._long_views.run(lambda views: top_sites(views, most, level)))
+        return await http_json.listing(await self._long_views.run(lambda views: views.top(most, by, now)))
 
     async def _why(self, request: web.Request) -> web.Response:
         url = canonical(request.query.get("url", ""), fold_slashes=self.single.scope.fold_slashes)
         with await self.single.views() as views:
             said, targets = why(views, url, self.single.clock.time()), targets_of(views, url)
         if targets:
-            said = with_givers(said, await self._looks.look(lambda views: givers(views, targets, self.single.clock)))
+            said = with_givers(
+                said, await self._long_views.run(lambda views: givers(views, targets, self.single.clock))
+            )
         return http_json.answer(said)
 
     async def _plan(self, request: web.Request) -> web.Response:
@@ -188,18 +193,15 @@ class Api:
         return http_json.answer(await asyncio.to_thread(told, pages, settings, question))
 
     async def _audit(self, _: web.Request) -> web.Response:
-        return http_json.answer(await self._looks.audit())
+        return http_json.answer(await self._long_views.audit(partial(audit, extensions=VIEW_EXTENSIONS)))
 
     async def _export(self, request: web.Request) -> web.StreamResponse:
         table = request.match_info["table"]
         if table not in COLUMNS:
             raise InputError(f"export: {', '.join(COLUMNS)}")
         if table == "hosts":
-            return await self._looks.stream(table, Sites, lambda views, sites: views.hosts(sites.of), request)
-        return await self._looks.export(table, request)
-
-    async def _rank(self, request: web.Request) -> web.StreamResponse:
-        return await self._looks.rank_data(request.query.get("links") == "1", request)
+            return await self._long_views.stream(table, Sites, lambda views, sites: views.hosts(sites.of), request)
+        return await self._long_views.export(table, request)
 
     # -- orders ----------------------------------------------------------------------------------------------------
 

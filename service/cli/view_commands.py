@@ -58,15 +58,17 @@ def status(data: Path | None, as_json: bool) -> None:
     if remote is not None:
         said = remote.get("/status")
     else:
+        from xyro.plugins.view_extensions import VIEW_EXTENSIONS
         from xyro.service.node.stopped import nodes_of
+        from xyro.service.views.extensions import status_parts
         from xyro.service.views.freshness_report import fresh_now
-        from xyro.service.views.promise_report import stopped
         from xyro.service.views.summary import summary
         from xyro.wire.clock import SystemClock
 
         with nodes_of(directory) as nodes:
             now = SystemClock().time()
-            said = {**summary(nodes), **fresh_now(nodes, now), "running": False, **stopped(nodes, now)}
+            plugins = status_parts(VIEW_EXTENSIONS, nodes, now)
+            said = {**summary(nodes), **fresh_now(nodes, now), "running": False, **plugins}
     if as_json:
         click.echo(json.dumps(said))
         return
@@ -169,9 +171,10 @@ def audit(data: Path | None, as_json: bool) -> None:
     """
 
     def local(views: Views) -> Any:
+        from xyro.plugins.view_extensions import VIEW_EXTENSIONS
         from xyro.service.views.audit import audit as check
 
-        return check(views)
+        return check(views, VIEW_EXTENSIONS)
 
     said = _looking(directory_of(data), "/audit", local)
     if as_json:

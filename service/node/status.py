@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import resource
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from xyro.service.node.single import Single
 from xyro.service.views.freshness_report import fresh_now
-from xyro.service.views.promise_report import costs
 from xyro.service.views.summary import summary
 from xyro.wire.messages import Priority
 
 TEN_MINUTES = 600.0
 
 
-def running(single: Single) -> dict[str, Any]:
-    """The summary of all nodes with queue, speed and memory."""
+def running(single: Single, plugins: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """The summary of all nodes with queue, speed and memory; `plugins`: the fields that plug-ins add."""
     elapsed = max(single.clock.monotonic() - single.started, 1e-9)
     counts = single.queue.counts()
     return {
         **summary(single.nodes),
         **fresh_now(single.nodes, single.clock.time()),
         "running": True,
-        "published": single.publishing.told(),
-        "subscribed": single.subscribed.told(),
-        **costs(single.nodes, single.subscribed.subscriptions, single.clock.time()),
-        **({"clusters": [one.told() for one in single.clustered.clusters]} if single.clustered is not None else {}),
-        **({"websub": single.websub.told()} if single.websub is not None else {}),
+        **plugins,
         "seconds": round(elapsed, 1),
         "reads_this_run": single.reads,
         "pages_per_second": round(_speed(single, elapsed), 2),

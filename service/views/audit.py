@@ -8,7 +8,7 @@ The cash equation over all partitions, to the unit:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -18,8 +18,8 @@ from xyro.metadata import keys, links, rows
 from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, LEASED, WANTED, State
 from xyro.opic.cash import UNIT
 from xyro.opic.focus import CLASSES
-from xyro.plugins.warehouse.warehouse_audit import repository
 from xyro.refresh.interval import Spread
+from xyro.service.views.extensions import AuditCheck, ViewExtension
 from xyro.service.views.views import View, Views
 from xyro.wire.codec import decode
 from xyro.wire.errors import CodecError, XyroError
@@ -27,11 +27,11 @@ from xyro.wire.messages import CashTransfer
 from xyro.wire.urls import authority, host_of, partition_of
 
 MOST = 50
-"""violations told in full"""
+"""violations that are listed; the others are counted"""
 
 
-def audit(views: Views) -> dict[str, Any]:
-    """The report of `xyro audit --json`."""
+def audit(views: Views, extensions: Sequence[ViewExtension] = ()) -> dict[str, Any]:
+    """The report of `xyro audit --json`; the checks of the extensions are made after our own."""
     applied = {
         (keys.INBOX.split(key), view.partition.number): int.from_bytes(value, "big")
         for view in views.views
@@ -42,20 +42,21 @@ def audit(views: Views) -> dict[str, Any]:
     cash = sum(int(view.cash.sum()) for view in views.views)
     virtual = sum(view.pot for view in views.views)
     total, expected = cash + virtual + in_flight, UNIT * views.known
-    found = _violations(views, outbox, applied)
+    checks = (*CHECKS, *(extension.audit for extension in extensions if extension.audit is not None))
+    found = _violations(views, checks, outbox, applied)
     if total != expected:
         found = chain([f"cash: {total:,} units where {expected:,} were minted ({total - expected:+,})"], found)
-    told = list(islice(found, MOST))
+    violations = list(islice(found, MOST))
     if more := sum(1 for _ in found):
-        told.append(f"and {more:,} more")
+        violations.append(f"and {more:,} more")
     return {
-        "ok": not told,
+        "ok": not violations,
         "pages": views.known,
         "cash_total": total,
         "cash_expected": expected,
         "virtual": virtual,
         "in_flight": in_flight,
-        "violations": told,
+        "violations": violations,
     }
 
 
@@ -85,16 +86,18 @@ def _units(transfer: CashTransfer) -> int:
     return transfer.virtual + sum(item.cash for item in transfer.items)
 
 
-def _violations(views: Views, outbox: _Outbox, applied: Mapping[tuple[int, int], int]) -> Iterator[str]:
+def _violations(
+    views: Views, checks: Sequence[AuditCheck], outbox: _Outbox, applied: Mapping[tuple[int, int], int]
+) -> Iterator[str]:
     for view in views.views:
-        for check in (_columns, _classes, _map, _clashes, _refresh, _links, _wanted, _hosts, _waits, repository):
+        for check in checks:
             for violation in _readable(check, view):
                 yield f"partition {view.partition.number}: {violation}"
     yield from outbox.damage
     yield from _sequences(views, outbox.transfers, applied)
 
 
-def _readable(check: Callable[[View], Iterator[str]], view: View) -> Iterator[str]:
+def _readable(check: AuditCheck, view: View) -> Iterator[str]:
     """The violations that a check finds; a row that cannot be read is one, and ends the check."""
     try:
         yield from check(view)
@@ -240,6 +243,10 @@ def _waits(view: View) -> Iterator[str]:
         with_body.discard(page)
     for page in sorted(with_body)[:MOST]:
         yield f"page {page} has a body that waits, but no load does"
+
+
+CHECKS: tuple[AuditCheck, ...] = (_columns, _classes, _map, _clashes, _refresh, _links, _wanted, _hosts, _waits)
+"""made in this order in each partition"""
 
 
 def _sequences(

@@ -28,6 +28,7 @@ from xyro.metadata.manager import Partition
 from xyro.metadata.states import LEASED, State
 from xyro.metadata.store import MemoryStore
 from xyro.opic.cash import UNIT
+from xyro.plugins.view_extensions import VIEW_EXTENSIONS
 from xyro.service.node.data_dir import DataDir
 from xyro.service.views.audit import audit
 from xyro.service.views.views import Views
@@ -234,7 +235,7 @@ class Crawl:
 
     def audit(self) -> dict[str, object]:
         with self.views() as views:
-            return audit(views)
+            return audit(views, VIEW_EXTENSIONS)
 
     def cash(self) -> tuple[int, int]:
         """(units there are, units there should be), counted by this file alone, from the columns and the outboxes."""

@@ -8,6 +8,7 @@ from xyro.configs.schema import Cluster, Settings
 from xyro.frontier.due_queue import DEBT
 from xyro.metadata import keys
 from xyro.plugins.clusters.page_clusters import Clustered
+from xyro.plugins.publish.promise_report import costs, stopped
 from xyro.plugins.publish.promises import Said
 from xyro.plugins.publish.watch import Watch
 from xyro.refresh.publications import TRUSTED
@@ -16,7 +17,6 @@ from xyro.refresh.subscriptions import Subscriptions
 from xyro.refresh.trust import Source
 from xyro.service.node.crawl_file import remember
 from xyro.service.node.stopped import nodes_of
-from xyro.service.views.promise_report import costs, stopped
 from xyro.wire.messages import Priority
 
 HOUR = 3_600.0

@@ -18,7 +18,7 @@ from xyro.plugins.publish.indexnow import IndexNow
 from xyro.plugins.publish.listener import BODY, _belongs, listen
 from xyro.plugins.publish.promises import Said
 from xyro.refresh.allowance import Allowance
-from xyro.service.api import http_json
+from xyro.service.node import http_json
 from xyro.service.node.data_dir import DataDir
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import InputError

@@ -17,7 +17,8 @@ from tests.service.neighbours import Neighbours, crawling
 from xyro.configs.load import load
 from xyro.lab.child import running
 from xyro.metadata.store import Store
-from xyro.service.api import http_api, long_views
+from xyro.service.api import http_api
+from xyro.service.node import long_views
 from xyro.service.api.http_api import BODY, Api, listen
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
@@ -323,7 +324,7 @@ async def test_a_client_that_goes_away_pins_nothing(web, tmp_path, pins):
         assert pins["open"] == 1, "the export is too small to stall: the test shows nothing"
         client.close()
         await come_true(lambda: pins["open"] == 0)
-        assert not http_api._looks._tasks
+        assert not http_api._long_views._tasks
 
 
 async def test_a_client_that_takes_nothing_is_cut_off(web, tmp_path, pins, monkeypatch):
@@ -382,17 +383,17 @@ async def test_only_so_many_long_looks_at_a_time(web, tmp_path, pins):
 
 
 async def test_what_only_seemed_wrong_is_looked_at_again_while_all_stands_still(web, tmp_path, monkeypatch):
-    true, calls = long_views.audit, []
+    true, calls = http_api.audit, []
 
-    def first_wrong(views):
+    def first_wrong(views, extensions):
         calls.append(threading.current_thread() is threading.main_thread())
         if len(calls) == 1:
             return {"ok": False}
         if len(calls) == 2:
-            return true(views)
+            return true(views, extensions)
         raise ValueError("the columns grew")
 
-    monkeypatch.setattr(long_views, "audit", first_wrong)
+    monkeypatch.setattr(http_api, "audit", first_wrong)
     async with serving(web, tmp_path / "data") as (_, _, port):
         assert (await ask(f"http://127.0.0.1:{port}/audit"))[1]["ok"]
     assert calls == [False, True]

@@ -15,8 +15,8 @@ from xyro.configs.load import TABLES
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Opic, Settings, Store
 from xyro.metadata.documents import Archive
+from xyro.plugins.publish.promise_report import costs
 from xyro.refresh.subscriptions import Subscriptions
-from xyro.service.views.promise_report import costs
 from xyro.wire.messages import Kind
 
 DAY = 86_400.0

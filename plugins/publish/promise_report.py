@@ -1,4 +1,4 @@
-"""Of `xyro status`: what was promised, what became of it, what lateness costs; of a crawl that runs or is stopped."""
+"""Reports promises for `xyro status`: what was promised, what became of it, what lateness costs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from xyro.refresh.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
     from xyro.frontier.partition import PageNode
+    from xyro.service.node.single import Single
 
 
 def costs(nodes: Sequence[PageNode], readers: Subscriptions, now: float) -> dict[str, Any]:
@@ -38,8 +39,19 @@ def costs(nodes: Sequence[PageNode], readers: Subscriptions, now: float) -> dict
     return {"cost": {name: round(value, 4) for name, value in terms.items()}}
 
 
+def running(single: Single) -> dict[str, Any]:
+    """`published`, `subscribed`, `cost`, `clusters`, `websub` of a running crawl."""
+    return {
+        "published": single.publishing.told(),
+        "subscribed": single.subscribed.told(),
+        **costs(single.nodes, single.subscribed.subscriptions, single.clock.time()),
+        **({"clusters": [one.told() for one in single.clustered.clusters]} if single.clustered is not None else {}),
+        **({"websub": single.websub.told()} if single.websub is not None else {}),
+    }
+
+
 def stopped(nodes: Sequence[PageNode], now: float) -> dict[str, Any]:
-    """`published`, `subscribed`, `cost`, `clusters`, `websub` as a running crawl tells them.
+    """The same of a stopped crawl.
 
     Which pages are overdue for a notice is not stored: a start finds it out.
     """

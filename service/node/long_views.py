@@ -1,11 +1,11 @@
-"""Looks at a running crawl that take long, export and audit, while the crawl goes on.
+"""Runs views of a crawl that take long (export, audit, scans of all documents) while the crawl goes on.
 
-All work on a View of one commit boundary. Rows are streamed by the event loop, some at a time. An audit, and what has
+Each works on a View of one commit boundary. Rows are streamed by the event loop, some at a time. An audit, and what has
 to scan all documents before its first row, runs in a thread, which needs two cares. What the View shares with the
-living crawl (the fingerprint table) may be rebuilt under its eyes, so that it misses a page which is there, never the
-reverse: scans do not ask for pages by their URL, and an audit that is anything but "ok" is asked once more while
-the crawl stands still. And when the process stops, the store must not be closed under a thread that reads it: the
-thread is called back first.
+living crawl (the fingerprint table) may be rebuilt meanwhile, so that the thread misses a page which is there, never
+the reverse: scans do not ask for pages by their URL, and an audit that is anything but "ok" is made once more while the
+crawl stands still. And when the process stops, the store must not be closed under a thread that reads it: the thread is
+called back first.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from xyro.metadata.store import Pairs, Reader
-from xyro.plugins.rank.rank_input import pieces
 from xyro.service.node.single import Single
-from xyro.service.views.audit import audit
 from xyro.service.views.views import Views
 from xyro.wire.errors import InputError, XyroError
 
@@ -34,11 +32,11 @@ STALLED = 60.0
 """seconds that a client may take no byte before it is cut off, so that it cannot pin the store for ever"""
 _log = logging.getLogger("xyro")
 Row = dict[str, Any]
-Said = TypeVar("Said")
+Found = TypeVar("Found")
 
 
-class LongLooks:
-    """At most AT_ONCE looks at one Single; a View never outlives its request, nor a request `close`."""
+class LongViews:
+    """Serves at most AT_ONCE long views of one Single; a View never outlives its request, nor a request `close`."""
 
     def __init__(self, single: Single) -> None:
         self.single = single
@@ -70,50 +68,46 @@ class LongLooks:
             if not self._tasks:
                 self._none.set()
 
-    async def audit(self) -> dict[str, Any]:
-        """The report of xyro.service.views.audit, of one commit boundary."""
+    async def audit(self, audit: Callable[[Views], dict[str, Any]]) -> dict[str, Any]:
+        """The report of `audit` (xyro.service.views.audit), of one commit boundary."""
         async with self._views() as views:
             try:
-                said = await _aside(views, audit)
-            except Exception:  # the columns of hosts grew under its eyes: the second look decides
-                said = {"ok": False}
-        if said["ok"]:
-            return said
+                report = await _in_thread(views, audit)
+            except Exception:  # the columns of hosts grew meanwhile: the second audit decides
+                report = {"ok": False}
+        if report["ok"]:
+            return report
         async with self.single.boundary():
             with Views(self.single.nodes) as views:
                 return audit(views)
 
-    async def look(self, look: Callable[[Views], Said]) -> Said:
-        """What `look` finds, in a thread: for a scan of all documents. It must not ask for pages by their URL."""
+    async def run(self, find: Callable[[Views], Found]) -> Found:
+        """The result of `find`, which runs in a thread (a scan of all documents); it must not find pages by URL."""
         async with self._views() as views:
-            return await _aside(views, look)
+            return await _in_thread(views, find)
 
     async def export(self, table: str, request: web.Request) -> web.StreamResponse:
         """All rows of a table as JSON lines."""
         async with self._views() as views:
             return await _stream(table, getattr(views, table)(), request)
 
-    async def rank_data(self, links: bool, request: web.Request) -> web.StreamResponse:
-        """What a ranking needs, for the process that ranks (rank_data.py)."""
-        async with self._views() as views:
-            return await _send("rank", "application/msgpack", pieces(views, links), request)
-
-    async def documents(
-        self, choose: Callable[[Views], Said], rows: Callable[[Views, Said], Iterable[Row]], request: web.Request
+    async def send(
+        self, name: str, content_type: str, parts: Callable[[Views], Iterable[bytes]], request: web.Request
     ) -> web.StreamResponse:
-        """`rows` of what `choose` finds in a thread, as JSON lines of one commit boundary."""
-        return await self.stream("documents", choose, rows, request)
+        """The bytes that `parts` yields, streamed; `name` is for the log."""
+        async with self._views() as views:
+            return await _send(name, content_type, parts(views), request)
 
     async def stream(
         self,
         table: str,
-        choose: Callable[[Views], Said],
-        rows: Callable[[Views, Said], Iterable[Row]],
+        choose: Callable[[Views], Found],
+        rows: Callable[[Views, Found], Iterable[Row]],
         request: web.Request,
     ) -> web.StreamResponse:
-        """The same of any table."""
+        """`rows` of what `choose` finds in a thread, as JSON lines of one commit boundary."""
         async with self._views() as views:
-            return await _stream(table, rows(views, await _aside(views, choose)), request)
+            return await _stream(table, rows(views, await _in_thread(views, choose)), request)
 
 
 async def _stream(name: str, rows: Iterable[Row], request: web.Request) -> web.StreamResponse:
@@ -140,12 +134,12 @@ async def _send(name: str, kind: str, parts: Iterable[bytes], request: web.Reque
     return response
 
 
-async def _aside(views: Views, look: Callable[[Views], Said]) -> Said:
-    """The look in a thread, which is called back when the process stops."""
+async def _in_thread(views: Views, find: Callable[[Views], Found]) -> Found:
+    """Run `find` in a thread, which is called back when the process stops."""
     leashes = [_Leash(view.store) for view in views.views]
     for view, leash in zip(views.views, leashes, strict=True):
         view.store = leash
-    work = asyncio.create_task(asyncio.to_thread(look, views))
+    work = asyncio.create_task(asyncio.to_thread(find, views))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
@@ -158,8 +152,8 @@ async def _aside(views: Views, look: Callable[[Views], Said]) -> Said:
             work.exception()  # seen: a thread called back ends with one
 
 
-class _Called(Exception):
-    """The look is not wanted any more: the thread is to come back."""
+class _CalledBack(Exception):
+    """Nobody wants the result any more: the thread is to end."""
 
 
 class _Leash:
@@ -171,13 +165,13 @@ class _Leash:
 
     def get(self, key: bytes) -> bytes | None:
         if self.cut:
-            raise _Called
+            raise _CalledBack
         return self._reader.get(key)
 
     def scan(self, prefix: bytes, start: bytes = b"", reverse: bool = False) -> Pairs:
         for pair in self._reader.scan(prefix, start, reverse):
             if self.cut:
-                raise _Called
+                raise _CalledBack
             yield pair
 
     def close(self) -> None:
