@@ -356,12 +356,12 @@ async def test_the_process_stops_although_a_client_takes_nothing(web, tmp_path, 
 async def test_the_process_stops_in_the_middle_of_an_audit(web, tmp_path, pins, monkeypatch):
     reading = threading.Event()
 
-    def endless(views):
+    def endless(views, extensions):
         while True:
             for _ in views.views[0].store.scan(b""):
                 reading.set()
 
-    monkeypatch.setattr(long_views, "audit", endless)
+    monkeypatch.setattr(http_api, "audit", endless)
     async with serving(web, tmp_path / "data") as (_, _, port):
         asked = asyncio.create_task(ask(f"http://127.0.0.1:{port}/audit"))
         await come_true(reading.is_set)
