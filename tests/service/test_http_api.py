@@ -18,8 +18,8 @@ from xyro.configs.load import load
 from xyro.lab.child import running
 from xyro.metadata.store import Store
 from xyro.service.api import http_api
-from xyro.service.node import long_views
 from xyro.service.api.http_api import BODY, Api, listen
+from xyro.service.node import long_views
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
 from xyro.service.node.seeds import sort_seeds
