@@ -60,6 +60,12 @@ def _soak(options: list[str]) -> int:
     return soak(options)
 
 
+def _walk(options: list[str]) -> int:
+    from xyro.lab.walk.page_walk import main as follow
+
+    return follow(options)
+
+
 def _refresh(options: list[str]) -> int:
     from xyro.lab.refresh.refresh_lab import main as compare
 
@@ -89,6 +95,7 @@ _passed_on("promises", "Publications under full load, subscriptions over weeks."
 _passed_on("soak", "Run the daemon at full speed and see whether it leaks.", _soak)
 _passed_on("opic", "Hold OPIC against the papers and exact PageRank.", _opic)
 _passed_on("xml", "Find XML sooner by a focus: measured on a computed web.", _xml)
+_passed_on("walk", "Follow one page: files and functions that it enters.", _walk)
 _passed_on("refresh", "Compare refresh policies on changing collections.", _refresh)
 
 
