@@ -66,7 +66,7 @@ def _file(path: Path) -> Layer:
         if name in TABLES:
             layer[name] = {name: _tables(str(path), name, table)}
             continue
-        _known(name, (*_sections(), *TABLES), f"{path}: [{_shown(name)}]")
+        _require_name(name, (*_sections(), *TABLES), f"{path}: [{_shown(name)}]")
         if not isinstance(table, dict):
             raise InputError(f"{path}: {name}: expected a section, [{name}] with its keys below it, got {table!a:.100}")
         layer[name] = {key: _value(str(path), name, key, value) for key, value in table.items()}
@@ -118,7 +118,7 @@ def _environment(environ: Mapping[str, str]) -> Layer:
         section, mark, key = variable.removeprefix(PREFIX).lower().partition("__")
         if variable.startswith(PREFIX) and mark and text:
             place = f"environment: {variable}"
-            _known(section, _sections(), f"{place}: section {_shown(section)}")
+            _require_name(section, _sections(), f"{place}: section {_shown(section)}")
             field = _field(_sections()[section], key, f"{place}:")
             parsed = _list(text) if get_origin(field) is tuple else text
             layer.setdefault(section, {})[key] = _convert(place, parsed, field, strict=False)
@@ -148,9 +148,9 @@ def _overrides(overrides: Mapping[str, object]) -> Layer:
     for path, value in overrides.items():
         if value is not None and value != ():
             section, _, key = path.partition(".")
-            _known(section, _sections(), f"command line: [{_shown(section)}]")
-            given = str(value) if isinstance(value, Path) else value
-            layer.setdefault(section, {})[key] = _value("command line", section, key, given)
+            _require_name(section, _sections(), f"command line: [{_shown(section)}]")
+            plain = str(value) if isinstance(value, Path) else value
+            layer.setdefault(section, {})[key] = _value("command line", section, key, plain)
     return layer
 
 
@@ -179,11 +179,11 @@ def _field(section: type[Section], key: str, place: str) -> Any:
         homes = [f"[{name}]" for name, other in _sections().items() if key in _fields(other)]
         if homes:
             raise InputError(f"{place} {key}: no such key here; it belongs to {' or '.join(homes)}")
-        _known(key, fields, f"{place} {_shown(key)}")
+        _require_name(key, fields, f"{place} {_shown(key)}")
     return fields[key]
 
 
-def _known(name: str, names: Collection[str], place: str) -> None:
+def _require_name(name: str, names: Collection[str], place: str) -> None:
     if name not in names:
         import difflib  # costs 3 ms, and only a mistake needs it
 

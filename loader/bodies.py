@@ -24,49 +24,49 @@ class Bodies:
     def __init__(self, capacity: int, library: Library) -> None:
         self.size = 0
         self._capacity = capacity
-        self._most = capacity if library is NOTHING else _ON_THE_WAY * capacity
+        self._limit = capacity if library is NOTHING else _ON_THE_WAY * capacity
         self._library = library
-        self._held: OrderedDict[int, tuple[int, bytes]] = OrderedDict()
+        self._packed: OrderedDict[int, tuple[int, bytes]] = OrderedDict()
 
     def put(self, page: int, epoch: int, packed: bytes) -> None:
         self.drop(page)
-        self._held[page] = (epoch, packed)
+        self._packed[page] = (epoch, packed)
         self.size += len(packed)
         if self.size > self._capacity and self._library is not NOTHING:
             self._shed()
 
     def get(self, page: int, epoch: int) -> bytes | None:
         """The packed body; None: another read has replaced it."""
-        held = self._held.get(page)
-        if held is not None and held[0] == epoch:
-            return held[1]
+        entry = self._packed.get(page)
+        if entry is not None and entry[0] == epoch:
+            return entry[1]
         return self._library.body(page, epoch)
 
     def drop(self, page: int) -> None:
-        held = self._held.pop(page, None)
-        if held is not None:
-            self.size -= len(held[1])
+        entry = self._packed.pop(page, None)
+        if entry is not None:
+            self.size -= len(entry[1])
 
     def excess(self) -> Iterator[int]:
         """The oldest pages beyond what may be held at all."""
-        over = self.size - self._most
-        for page, (_, packed) in self._held.items():
+        over = self.size - self._limit
+        for page, (_, packed) in self._packed.items():
             if over <= 0:
                 return
             yield page
             over -= len(packed)
 
     def _shed(self) -> None:
-        for page in list(_first(self._held, _LOOKS)):
+        for page in list(_first(self._packed, _LOOKS)):
             if self.size <= self._capacity:
                 return
-            epoch, _ = self._held[page]
+            epoch, _ = self._packed[page]
             if self._library.body(page, epoch) is not None:
                 self.drop(page)
             else:
-                self._held.move_to_end(page)
+                self._packed.move_to_end(page)
 
 
-def _first(held: OrderedDict[int, tuple[int, bytes]], count: int) -> Iterator[int]:
-    for page, _ in zip(held, range(count), strict=False):
+def _first(packed: OrderedDict[int, tuple[int, bytes]], count: int) -> Iterator[int]:
+    for page, _ in zip(packed, range(count), strict=False):
         yield page

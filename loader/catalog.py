@@ -135,9 +135,9 @@ class Catalog:
         target = _resolve_uri(self._files, self._first, name, frozenset())
         return self._copy(target) if target else None
 
-    def beside(self, url: str, given: Iterable[str]) -> Copy | None:
+    def beside(self, url: str, copies: Iterable[str]) -> Copy | None:
         """A file that a copy names by a relative reference: one below the directory of a copy that was `given`."""
-        fits = any(url.startswith(copy[: copy.rindex("/") + 1]) for copy in given) and "/../" not in url
+        fits = any(url.startswith(copy[: copy.rindex("/") + 1]) for copy in copies) and "/../" not in url
         return self._copy(url) if fits else None
 
     def _copy(self, url: str) -> Copy | None:

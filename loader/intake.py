@@ -53,7 +53,7 @@ _RATE = _SETTLE / 0.03
 """bytes a second, as which the validator's time counts: a hostile grammar takes as long as megabytes"""
 _LARGE = 1 << 18
 """Bytes of a body whose parser is collected at once: lxml's parsers are reference cycles that hold up to 10 MB each."""
-Told = LoadReport | Document
+LoadedMessage = LoadReport | Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Resumed:
 
 
 @dataclass(slots=True)
-class _Held:
+class _WaitingPage:
     """A document that waits: the page without its body (that is in Bodies)."""
 
     page: XmlPage
@@ -126,12 +126,12 @@ class Intake:
         self._extra_kinds = frozenset(extras)
         self._stand_ins = STAND_INS if stand_ins is None else stand_ins
         self._table: Waiting[int] = Waiting()
-        self._held: dict[int, _Held] = {}
+        self._waiting_pages: dict[int, _WaitingPage] = {}
 
     @property
     def waiting(self) -> int:
         """Documents held, those of `ready` included."""
-        return len(self._held)
+        return len(self._waiting_pages)
 
     @property
     def ready(self) -> int:
@@ -152,48 +152,48 @@ class Intake:
         """May documents be read again when it is told that this part came, or cannot be had?"""
         return self._validator is not None and (self.ready > 0 or self.wants(url))
 
-    def take(self, page: XmlPage, now: float, *, named: bool = False) -> list[Told]:
+    def take(self, page: XmlPage, now: float, *, named: bool = False) -> list[LoadedMessage]:
         """Load one page. `named`: robots.txt names it as a sitemap, so it may list URLs outside its folder."""
-        held = self._held.get(page.page)
-        if held is not None and held.page.epoch > page.epoch:
+        waiting = self._waiting_pages.get(page.page)
+        if waiting is not None and waiting.page.epoch > page.epoch:
             return []
         self._release(page.page)
         if page.kind is Kind.DTD:
-            told = self._load_declarations(page)
+            messages = self._load_declarations(page)
         else:
-            told = self._load_document(page, now, named)
+            messages = self._load_document(page, now, named)
         if page.kind is Kind.DTD or self.wants(page.url):
             self._tell(page.url, now, on_shelf=self._parts.keep(page))
-        return told + self._settle(now)
+        return messages + self._settle(now)
 
-    def missing(self, url: str, now: float) -> list[Told]:
+    def missing(self, url: str, now: float) -> list[LoadedMessage]:
         """The part `url` cannot be had."""
         self._tell(url, now, on_shelf=False)
         return self._settle(now)
 
-    def moved(self, url: str, target: str, now: float) -> list[Told]:
+    def moved(self, url: str, target: str, now: float) -> list[LoadedMessage]:
         """Reading the part `url` led to `target` (a redirect): those who wait for it will need that one."""
         if self.wants(url):
             self._tell(url, now, on_shelf=self._parts.point(url, target))
         return self._settle(now)
 
-    def unchanged(self, url: str, now: float) -> list[Told]:
+    def unchanged(self, url: str, now: float) -> list[LoadedMessage]:
         """The part `url` is as it was when it was read before: the library has it, or nobody."""
         if self.wants(url):
             self._tell(url, now, on_shelf=self._parts.fill((url,), now, unchanged=True))
         return self._settle(now)
 
-    def expire(self, now: float) -> list[Told]:
+    def expire(self, now: float) -> list[LoadedMessage]:
         """End what waited too long. To be called now and then, and while `ready` is not 0."""
         self._table.expire(now)
         return self._settle(now)
 
-    def resume(self, waits: Iterable[Resumed], now: float) -> list[Told]:
+    def resume(self, waits: Iterable[Resumed], now: float) -> list[LoadedMessage]:
         """Hold what waited before a restart. The reports: one WAITING for each part that has to be read (again)."""
         for wait in waits:
-            held = _Held(wait.page, wait.named, wait.since + self._patience)
-            self._held[wait.page.page] = held
-            self._table.hold(wait.page.page, wait.needs or (wait.page.url,), held.deadline)
+            waiting = _WaitingPage(wait.page, wait.named, wait.since + self._patience)
+            self._waiting_pages[wait.page.page] = waiting
+            self._table.hold(wait.page.page, wait.needs or (wait.page.url,), waiting.deadline)
             if not wait.needs:
                 self._table.hurry(wait.page.page)
         asked: dict[int, None] = {}
@@ -204,21 +204,21 @@ class Intake:
                 self._table.lost(url)
             else:
                 asked[key] = None
-        return [_still_waits(self._held[key].page, self._table.needs(key)) for key in asked]
+        return [_still_waits(self._waiting_pages[key].page, self._table.needs(key)) for key in asked]
 
-    def _load_document(self, page: XmlPage, now: float, named: bool) -> list[Told]:
-        told = self._load(page, named, now)
-        last = told[-1]
-        if _has_failed(told) and (self.wants(page.url) or is_named_like_a_part(page.url)):
-            return self._load_part(page, told)
+    def _load_document(self, page: XmlPage, now: float, named: bool) -> list[LoadedMessage]:
+        messages = self._load(page, named, now)
+        last = messages[-1]
+        if _has_failed(messages) and (self.wants(page.url) or is_named_like_a_part(page.url)):
+            return self._load_part(page, messages)
         if isinstance(last, LoadReport) and last.state is LoadState.WAITING:
             self._bodies.put(page.page, page.epoch, pack(page.body))
-            self._hold(_Held(replace(page, body=b""), named, now + self._patience), last.needs)
-        return told
+            self._hold(_WaitingPage(replace(page, body=b""), named, now + self._patience), last.needs)
+        return messages
 
     def _load(
         self, page: XmlPage, named: bool, now: float, *, final: bool = False, packed: bytes | None = None
-    ) -> list[Told]:
+    ) -> list[LoadedMessage]:
         """Read it with the parts on the shelf, and again while the library has more of them.
 
         `final`: what is missing now is missing for good; `packed`: the body, where it was packed before.
@@ -256,7 +256,7 @@ class Intake:
         looked = (self._parts.shelf.get(url) for url in reading.found.extras)
         return [part for part in looked if isinstance(part, str)]
 
-    def _load_alone(self, page: XmlPage, named: bool) -> list[Told]:
+    def _load_alone(self, page: XmlPage, named: bool) -> list[LoadedMessage]:
         """With its parts it does not parse: whose fault is it?"""
         reading = self._read(page, page.body, self._empty, named)
         if reading.fault:
@@ -264,7 +264,7 @@ class Intake:
         report = _report(page, reading, LoadState.INCOMPLETE, "bad-part")
         return self._with_document(page, reading, report)
 
-    def _with_document(self, page: XmlPage, reading: _Reading, report: LoadReport) -> list[Told]:
+    def _with_document(self, page: XmlPage, reading: _Reading, report: LoadReport) -> list[LoadedMessage]:
         if not self._keeper.keeps(report.format):
             return [report]
         judged = self._keeper.judge(page, report.format, reading.supply)
@@ -277,23 +277,23 @@ class Intake:
             reading = self._read(page, page.body, self._empty, named, recover=True)
         return _report(page, reading, LoadState.FAILED, fault)
 
-    def _load_part(self, page: XmlPage, as_document: list[Told]) -> list[Told]:
+    def _load_part(self, page: XmlPage, as_document: list[LoadedMessage]) -> list[LoadedMessage]:
         """A part that is no document by itself: an entity (many roots, or none), or declarations."""
         for wrapper, form in ((AS_ENTITY, "entity"), (AS_DTD, "dtd")):
-            told = self._load_wrapped(page, wrapper, form)
-            if not _has_failed(told):
-                return told
+            messages = self._load_wrapped(page, wrapper, form)
+            if not _has_failed(messages):
+                return messages
         return as_document
 
-    def _load_declarations(self, page: XmlPage) -> list[Told]:
+    def _load_declarations(self, page: XmlPage) -> list[LoadedMessage]:
         """A DTD; or content, under a type or name that stands for both: chapter.ent has text, iso-lat1.ent has none."""
-        told = self._load_wrapped(page, AS_DTD, "dtd")
-        if _has_failed(told) and may_be_content(page.mime, page.url):
+        messages = self._load_wrapped(page, AS_DTD, "dtd")
+        if _has_failed(messages) and may_be_content(page.mime, page.url):
             content = self._load_wrapped(page, AS_ENTITY, "entity")
-            return told if _has_failed(content) else content
-        return told
+            return messages if _has_failed(content) else content
+        return messages
 
-    def _load_wrapped(self, page: XmlPage, wrapper: bytes, form: str) -> list[Told]:
+    def _load_wrapped(self, page: XmlPage, wrapper: bytes, form: str) -> list[LoadedMessage]:
         """A DTD or an entity by itself. The parts it names are its links; who waits for them are the documents."""
         try:
             body = self._parts.body_of(page)
@@ -308,7 +308,7 @@ class Intake:
         report = replace(_report(page, reading, state, reading.fault), format=form)
         return [report] if reading.fault else self._with_document(page, reading, report)
 
-    def _module(self, page: XmlPage, reading: _Reading, why: str) -> list[Told]:
+    def _module(self, page: XmlPage, reading: _Reading, why: str) -> list[LoadedMessage]:
         """A module of a DTD: it need not be well-formed without the DTD that it is a part of."""
         report = replace(_report(page, reading, LoadState.LOADED), format="dtd")
         judged = Judged(Verdict.UNVALIDATED, (why,), parts=tuple(reading.supply.asked))
@@ -371,45 +371,45 @@ class Intake:
             self._parts.lose(url, now)
             self._table.lost(url)
 
-    def _settle(self, now: float) -> list[Told]:
+    def _settle(self, now: float) -> list[LoadedMessage]:
         """Read again what has its parts or is at its end, up to _SETTLE bytes (at least one)."""
-        told: list[Told] = []
+        messages: list[LoadedMessage] = []
         size = 0
-        while size < _SETTLE and (taken := self._table.take()) is not None:
-            key, state = taken
-            held = self._held[key]
-            packed = self._bodies.get(key, held.page.epoch)
+        while size < _SETTLE and (due := self._table.take()) is not None:
+            key, state = due
+            waiting = self._waiting_pages[key]
+            packed = self._bodies.get(key, waiting.page.epoch)
             if packed is None:
                 self._release(key)
-                told.append(_incomplete(held.page, "lost-body"))
+                messages.append(_incomplete(waiting.page, "lost-body"))
                 continue
-            page = replace(held.page, body=zlib.decompress(packed))
+            page = replace(waiting.page, body=zlib.decompress(packed))
             size += len(page.body)
             spent = self._spent
-            final = state is State.ENDING or held.readings >= self._limits.parts or held.deadline <= now
-            told += self._load(page, held.named, now, final=final, packed=packed)
+            final = state is State.ENDING or waiting.readings >= self._limits.parts or waiting.deadline <= now
+            messages += self._load(page, waiting.named, now, final=final, packed=packed)
             size += int((self._spent - spent) * _RATE)
-            last = told[-1]
+            last = messages[-1]
             if isinstance(last, LoadReport) and last.state is LoadState.WAITING:
-                held.readings += 1
-                self._hold(held, last.needs)
+                waiting.readings += 1
+                self._hold(waiting, last.needs)
             else:
                 self._release(key)
-        return told
+        return messages
 
     @property
     def _spent(self) -> float:
         return 0.0 if self._validator is None else self._validator.spent
 
-    def _hold(self, held: _Held, needs: tuple[str, ...]) -> None:
-        key = held.page.page
-        self._held[key] = held
-        self._table.hold(key, needs, held.deadline)
+    def _hold(self, waiting: _WaitingPage, needs: tuple[str, ...]) -> None:
+        key = waiting.page.page
+        self._waiting_pages[key] = waiting
+        self._table.hold(key, needs, waiting.deadline)
         for oldest in self._bodies.excess():
             self._table.hurry(oldest)
 
     def _release(self, key: int) -> None:
-        if self._held.pop(key, None) is not None:
+        if self._waiting_pages.pop(key, None) is not None:
             self._bodies.drop(key)
             self._table.drop(key)
 
@@ -444,9 +444,9 @@ def _report(page: XmlPage, reading: _Reading, state: LoadState, error: str = "")
     )
 
 
-def _has_failed(told: list[Told]) -> bool:
+def _has_failed(messages: list[LoadedMessage]) -> bool:
     """Does it end in a report of a failure?"""
-    last = told[-1]
+    last = messages[-1]
     return isinstance(last, LoadReport) and last.state is LoadState.FAILED
 
 

@@ -117,8 +117,8 @@ class Judge:
             slim_of(dtd, [body for _, body in own.values()]) if elements and len(asked) == len(resolver.asked) else None
         )
         self._keep(request["key"], _Dtd(dtd, identifier, own[identifier][0] if identifier in own else "", own, slim))
-        told = None if slim is None else [text.decode() for text in slim]
-        return {"elements": elements, "asked": [list(key) for key in asked], "slim": told}
+        texts = None if slim is None else [text.decode() for text in slim]
+        return {"elements": elements, "asked": [list(key) for key in asked], "slim": texts}
 
     def do_rng(self, request: Answer, bodies: list[bytes]) -> Answer:
         parts = _parts(request, bodies)
@@ -232,8 +232,8 @@ def _external(system: str, public: str) -> str:
 
 
 def _problems(errors: Iterable[Any]) -> list[str]:
-    told = dict.fromkeys(f"line {error.line}: {printable(error.message)}"[:_LONG] for error in errors)
-    return list(told)[:MAX_PROBLEMS]
+    lines = dict.fromkeys(f"line {error.line}: {printable(error.message)}"[:_LONG] for error in errors)
+    return list(lines)[:MAX_PROBLEMS]
 
 
 # The process

@@ -42,12 +42,12 @@ class JudgeProcess:
     def ask(self, request: dict[str, Any], bodies: Sequence[bytes], seconds: float | None = None) -> dict[str, Any]:
         """The answer, within `seconds` of CPU. Died: there is none."""
         process, allowed = self._process or self._start(), self.seconds if seconds is None else seconds
-        told_of = {**request, "seconds": allowed, "sizes": [len(body) for body in bodies]}
-        told = self._exchange(process, [json.dumps(told_of).encode() + b"\n", *bodies])
-        if not told.endswith(b"\n"):
+        message = {**request, "seconds": allowed, "sizes": [len(body) for body in bodies]}
+        reply = self._exchange(process, [json.dumps(message).encode() + b"\n", *bodies])
+        if not reply.endswith(b"\n"):
             self.spent += allowed
             raise Died(self._cause())
-        answer: dict[str, Any] = json.loads(told)
+        answer: dict[str, Any] = json.loads(reply)
         self.spent += answer.pop("cpu")
         return answer
 

@@ -52,12 +52,12 @@ def _codec_of(body: bytes) -> str:
 
 def _numbered(body: bytes) -> Iterator[bytes]:
     """References by number, but in CDATA, where there are none."""
-    at = 0
-    while (start := body.find(b"<![CDATA[", at)) >= 0 and (end := body.find(b"]]>", start)) >= 0:
-        yield _without_names(body[at:start])
+    position = 0
+    while (start := body.find(b"<![CDATA[", position)) >= 0 and (end := body.find(b"]]>", start)) >= 0:
+        yield _without_names(body[position:start])
         yield body[start:end]
-        at = end
-    yield _without_names(body[at:])
+        position = end
+    yield _without_names(body[position:])
 
 
 def _without_names(text: bytes) -> bytes:

@@ -58,4 +58,6 @@ def _borrowed(body: bytes) -> list[str]:
 def _uses_parts(body: bytes) -> bool:
     """Is an external part put into the middle of a declaration, not between two?"""
     external = set(_EXTERNAL.findall(body))
-    return any(not external.isdisjoint(_USED.findall(one)) for one in _WITHIN.findall(body)) if external else False
+    return (
+        any(not external.isdisjoint(_USED.findall(section)) for section in _WITHIN.findall(body)) if external else False
+    )

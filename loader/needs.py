@@ -158,7 +158,7 @@ class Supply:
         """
         self.outline = Outline()
         """what the parse saw (give it to parse.read)"""
-        self.given: dict[tuple[str, str], ShelfPart] = {}
+        self.answered: dict[tuple[str, str], ShelfPart] = {}
         """what was answered, by (system, public) as the parser asked"""
         self.slim: Slim | None = None
         """stood in for the DTD: `given` does not hold that one and its modules"""
@@ -188,7 +188,7 @@ class Supply:
             self.used += 1
             self.asked.update(slim.asked)
             return ShelfPart(slim.url, slim.entities if self._mentions else slim.defaults)
-        part = self.given[(system, public)] = self._answered(system, public)
+        part = self.answered[(system, public)] = self._answered(system, public)
         return part
 
     @property

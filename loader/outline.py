@@ -69,9 +69,9 @@ class Outline:
 
     def instructed(self, target: str, data: str) -> None:
         """A processing instruction ahead of the root element."""
-        kept = {"xml-model": self.models, "xml-stylesheet": self.stylesheets}.get(target)
-        if kept is not None and len(kept) < _MOST:
-            kept.append(pseudo_attributes(data))
+        instructions = {"xml-model": self.models, "xml-stylesheet": self.stylesheets}.get(target)
+        if instructions is not None and len(instructions) < _MOST:
+            instructions.append(pseudo_attributes(data))
 
     def located(self, name: str, value: str, handler: Any) -> None:
         """An xsi:schemaLocation or xsi:noNamespaceSchemaLocation."""

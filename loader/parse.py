@@ -143,25 +143,25 @@ def pieces(body: bytes, limits: Limits) -> Iterator[bytes]:
         return
     if len(body) > limits.body:
         raise XmlFault("too-large", f"{len(body)} bytes")
-    for at in range(0, len(body), PIECE):
-        yield body[at : at + PIECE]
+    for start in range(0, len(body), PIECE):
+        yield body[start : start + PIECE]
 
 
 def _unzipped(body: bytes, limits: Limits) -> Iterator[bytes]:
     """The members of a gzip file one after the other; what follows the last is ignored, as gzip(1) does."""
-    size, members, at = 0, 0, 0
-    while body.startswith(_GZIP, at):
+    size, members, position = 0, 0, 0
+    while body.startswith(_GZIP, position):
         members += 1
         unzip = zlib.decompressobj(wbits=31)
         while not unzip.eof:
-            data = unzip.unconsumed_tail or body[at : at + PIECE]
-            at += 0 if unzip.unconsumed_tail else len(data)
+            data = unzip.unconsumed_tail or body[position : position + PIECE]
+            position += 0 if unzip.unconsumed_tail else len(data)
             piece = _inflated(unzip, data)
             size += len(piece)
-            _refuse_bomb(size, at, members, limits)
+            _refuse_bomb(size, position, members, limits)
             if piece:
                 yield piece
-        at -= len(unzip.unused_data)
+        position -= len(unzip.unused_data)
 
 
 def _inflated(unzip: Any, data: bytes) -> bytes:
@@ -309,7 +309,7 @@ class _Events:
         self._tags = outline.tags
         self._most_open = 0
         self._limits = limits
-        self._deepest, self._most = limits.depth, limits.nodes
+        self._deepest, self._nodes_left = limits.depth, limits.nodes
         self._handler: Handler | None = None
         self._starts: Mapping[str, Callable[[Attributes], None]] = {}
         self._ends: Mapping[str, Callable[[str], None]] = {}
@@ -329,7 +329,7 @@ class _Events:
             self._opened()
         if attrib:
             self._attributes(handler, tag, attrib)
-        if self._nodes > self._most:
+        if self._nodes > self._nodes_left:
             raise XmlFault("too-many-nodes")
         act = self._starts.get(tag)
         if act is not None:

@@ -60,23 +60,23 @@ class Parts:
     def _fetch(self, url: str, now: float, unchanged: bool) -> bool:
         if self.is_lost(url, now):
             return False
-        known = self._library.part(url, unchanged=unchanged)
-        if known is None:
+        part = self._library.part(url, unchanged=unchanged)
+        if part is None:
             return False
-        if known.moved and self.shelf.point(url, known.moved):
+        if part.moved and self.shelf.point(url, part.moved):
             return True
-        if known.body is not None and self._put(url, known.body, known.charset):
+        if part.body is not None and self._put(url, part.body, part.charset):
             return True
         self.lose(url, now)
         return False
 
     def _put(self, url: str, body: bytes, charset: str) -> bool:
         try:
-            kept = self.shelf.put(url, self._plain(body, charset))
+            part = self.shelf.put(url, self._plain(body, charset))
         except XmlFault:
             return False
         self._lost.pop(url, None)
-        return kept
+        return part
 
     def _plain(self, body: bytes, charset: str) -> bytes:
         plain = b"".join(pieces(body, self._limits))

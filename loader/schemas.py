@@ -79,22 +79,22 @@ class Schemas:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._known: OrderedDict[Reference, Schema] = OrderedDict()
+        self._compiled: OrderedDict[Reference, Schema] = OrderedDict()
 
     def find(self, reference: Reference, supply: Supply) -> Schema | str:
         """The schema, or why it cannot be had. XmlFault: it has too many parts, or one is not well-formed."""
-        known = self._known.get(reference)
-        if known is not None and all(supply.fetch(url) == part for url, part in known.parts):
-            self._known.move_to_end(reference)
-            return known
+        schema = self._compiled.get(reference)
+        if schema is not None and all(supply.fetch(url) == part for url, part in schema.parts):
+            self._compiled.move_to_end(reference)
+            return schema
         parts = self._gather((url for _, url in reference.urls), supply)
         missing = [url for url, part in parts.items() if part is NOTHING or not part.body]
         if missing:
             return f"{missing[0]}: a schema that could not be had"
         schema = Schema(_key(reference, parts), tuple(parts.items()))
-        self._known[reference] = schema
-        if len(self._known) > _CACHE:
-            self._known.popitem(last=False)
+        self._compiled[reference] = schema
+        if len(self._compiled) > _CACHE:
+            self._compiled.popitem(last=False)
         return schema
 
     def _gather(self, urls: Iterable[str], supply: Supply) -> dict[str, ShelfPart]:

@@ -39,7 +39,7 @@ _LEAST = 0.01
 _COSTLY = 0.1
 """seconds of CPU from which on an error (no memory left) is as bad as no answer"""
 _LEGACY = "about:legacy-compat"
-Given = dict[tuple[str, str], ShelfPart]
+PartsByReference = dict[tuple[str, str], ShelfPart]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ class _Plan:
     """key of the compiled DTD; empty: the document is parsed with the whole of it"""
     schemas: list[str] = field(default_factory=list)
     """keys"""
-    given: Given = field(default_factory=dict)
-    recipes: dict[str, tuple[dict[str, Any], Given]] = field(default_factory=dict)
+    parts: PartsByReference = field(default_factory=dict)
+    recipes: dict[str, tuple[dict[str, Any], PartsByReference]] = field(default_factory=dict)
     """by key: how the process is told the grammar again, when it has been started again or has dropped it"""
 
 
@@ -135,11 +135,11 @@ class Validator:
         asked, module = tuple(supply.asked), not_alone(body, supply.needs)
         if supply.needs:
             return Judged(Verdict.UNVALIDATED, (module,), parts=asked)
-        given = dict(supply.given)
-        given.setdefault((OWN, ""), ShelfPart(supply.url, body))
-        request = {"do": "dtd", "key": "", "public": "", "system": OWN, "name": "x", **_named(given)}
+        answered = dict(supply.answered)
+        answered.setdefault((OWN, ""), ShelfPart(supply.url, body))
+        request = {"do": "dtd", "key": "", "public": "", "system": OWN, "name": "x", **_named(answered)}
         self._begin(supply)
-        answer = self._asked(request, given.values(), _digest(given, AS_DTD))
+        answer = self._asked(request, answered.values(), _digest(answered, AS_DTD))
         verdict = Verdict.UNVALIDATED if "error" in answer else Verdict.NO_GRAMMAR
         problems = (f"as a DTD: {answer['error']}",) if "error" in answer else ()
         if not answer.get("elements") and module:
@@ -159,7 +159,7 @@ class Validator:
     # What a document names
 
     def _plan_dtd(self, outline: Outline, supply: Supply, plan: _Plan) -> None:
-        plan.given = supply.given
+        plan.parts = supply.answered
         if outline.doctype is None:
             return
         public, system, name = outline.doctype
@@ -180,8 +180,8 @@ class Validator:
 
     def _compile_dtd(self, doctype: tuple[str, str, str], supply: Supply, plan: _Plan) -> None:
         public, system, _ = doctype
-        key = _digest(supply.given, f"{public}\n{system}".encode())
-        plan.recipes[key] = (_compile(key, doctype), supply.given)
+        key = _digest(supply.answered, f"{public}\n{system}".encode())
+        plan.recipes[key] = (_compile(key, doctype), supply.answered)
         if key not in self._compiled:
             answer = self._tell(key, plan)
             if "error" in answer:
@@ -203,13 +203,13 @@ class Validator:
         public, system, _ = doctype
         url = supply.name_of(system, "")
         asked: list[tuple[str, str]] = [(system, public) for system, public in answer["asked"]]
-        parts = tuple((asked, supply.given[asked]) for asked in asked)
+        parts = tuple((asked, supply.answered[asked]) for asked in asked)
         if answer["slim"] is None or not all(supply.look(*asked) == part for asked, part in parts):
             return None
         defaults, entities = (text.encode() for text in answer["slim"])
         pages = {part.url: None for _, part in parts if part.url in supply.asked}
         names = {page: None for page in supply.asked if page in pages or page == url}
-        return Slim(key, supply.given[system, public].url, parts, names, defaults, entities)
+        return Slim(key, supply.answered[system, public].url, parts, names, defaults, entities)
 
     def _plan_schema(self, reference: Reference, supply: Supply, plan: _Plan) -> None:
         plan.grammars.update((url, None) for _, url in reference.urls)
@@ -220,7 +220,7 @@ class Validator:
         if isinstance(schema, str):
             plan.troubles.append(schema)
             return
-        bodies: Given = {(url, ""): part for url, part in schema.parts}
+        bodies: PartsByReference = {(url, ""): part for url, part in schema.parts}
         asked: dict[str, Any] = {"do": reference.kind, "key": schema.key, "pairs": reference.urls}
         plan.recipes[schema.key] = ({**asked, "url": reference.urls[0][1]}, bodies)
         if schema.key not in self._compiled:
@@ -238,7 +238,7 @@ class Validator:
             return (Verdict.UNVALIDATED if plan.troubles else Verdict.NO_GRAMMAR), plan.troubles
         keys = [key for key in (plan.dtd, *plan.schemas) if key]
         request = {"do": "judge", "charset": charset, "dtd": plan.dtd, "name": plan.doctype, "schemas": plan.schemas}
-        asked, bodies = {**request, **_named(plan.given)}, [ShelfPart("", body), *plan.given.values()]
+        asked, bodies = {**request, **_named(plan.parts)}, [ShelfPart("", body), *plan.parts.values()]
         answer = self._asked(asked, bodies, *keys)
         if "unknown" in answer:
             for key in answer["unknown"]:
@@ -246,18 +246,18 @@ class Validator:
             answer = self._asked(asked, bodies, *keys)
         if "unknown" in answer or "error" in answer:
             return Verdict.UNVALIDATED, [*plan.troubles, f"not validated: {answer.get('error', 'grammar lost')}"]
-        told = [problems for problems in (answer["dtd"], *answer["schemas"]) if problems is not None]
-        problems = list(dict.fromkeys(problem for one in told for problem in one))
+        problem_lists = [problems for problems in (answer["dtd"], *answer["schemas"]) if problems is not None]
+        problems = list(dict.fromkeys(problem for problem_list in problem_lists for problem in problem_list))
         if problems:
             return Verdict.INVALID, problems + plan.troubles
         if plan.troubles:
             return Verdict.UNVALIDATED, plan.troubles
-        return (Verdict.VALID if told else Verdict.NO_GRAMMAR), []
+        return (Verdict.VALID if problem_lists else Verdict.NO_GRAMMAR), []
 
     def _tell(self, key: str, plan: _Plan) -> dict[str, Any]:
         """Have a grammar compiled."""
-        request, given = plan.recipes[key]
-        return self._asked({**request, **_named(given)}, given.values(), key)
+        request, parts = plan.recipes[key]
+        return self._asked({**request, **_named(parts)}, parts.values(), key)
 
     def _asked(self, request: dict[str, Any], parts: Iterable[ShelfPart], *keys: str) -> dict[str, Any]:
         """The answer, or {"error": why}. Which of several grammars took too long is not known: they are one here."""
@@ -301,13 +301,13 @@ def _compile(key: str, doctype: tuple[str, str, str]) -> dict[str, Any]:
     return {"do": "dtd", "key": key, "public": public, "system": system, "name": name}
 
 
-def _named(given: Given) -> dict[str, Any]:
-    return {"parts": [(system, public, part.url) for (system, public), part in given.items()]}
+def _named(parts: PartsByReference) -> dict[str, Any]:
+    return {"parts": [(system, public, part.url) for (system, public), part in parts.items()]}
 
 
-def _digest(given: Given, name: bytes) -> str:
+def _digest(parts: PartsByReference, name: bytes) -> str:
     digest = hashlib.blake2b(name, digest_size=16)
-    for (system, public), part in given.items():
+    for (system, public), part in parts.items():
         digest.update(repr((system, public, part.url, len(part.body))).encode())
         digest.update(part.body)
     return digest.hexdigest()

@@ -73,7 +73,7 @@ class Waiting(Generic[Key]):
         self._index: dict[str, dict[Key, None]] = {}
         self._queue: dict[Key, None] = {}
         self._deadlines: list[tuple[float, int, Key]] = []
-        self._held = 0
+        self._sequence = 0
 
     def __len__(self) -> int:
         """Loads held, in any state."""
@@ -110,8 +110,8 @@ class Waiting(Generic[Key]):
         self._loads[key] = _Load(urls, len(urls), deadline)
         for url in urls:
             self._index.setdefault(url, {})[key] = None
-        self._held += 1
-        heappush(self._deadlines, (deadline, self._held, key))
+        self._sequence += 1
+        heappush(self._deadlines, (deadline, self._sequence, key))
         if len(self._deadlines) > 2 * len(self._loads) + 64:
             self._forget_stale_deadlines()
 

@@ -88,15 +88,15 @@ class Found:
 
     def note(self, url: str, flags: int) -> str | None:
         """As `add`, for a canonical URL. `flags`: a LinkKind and LINK_* bits; LINK_EXTERNAL is set here."""
-        known = self._flags.get(url)
-        if known is None:
+        earlier = self._flags.get(url)
+        if earlier is None:
             if len(self._flags) >= MAX_LINKS:
                 self._over_full(url)
                 return None
             inside = url.startswith(self._site) or authority(url) == self._authority
             self._flags[url] = flags if inside else flags | LINK_EXTERNAL
-        elif known & _LESS and _weight(flags) > _weight(known):
-            self._flags[url] = flags | known & LINK_EXTERNAL
+        elif earlier & _LESS and _weight(flags) > _weight(earlier):
+            self._flags[url] = flags | earlier & LINK_EXTERNAL
         return url
 
     def date(self, url: str | None, when: float) -> None:

@@ -44,7 +44,7 @@ class Bus(Protocol):
         """Put `message` at the end of `topic`; never waits. MachineError: the topic is over its bound, or closed."""
         ...
 
-    async def receive(self, topic: str, most: int) -> list[Message]:
+    async def receive(self, topic: str, limit: int) -> list[Message]:
         """The oldest messages of `topic`, at least one and at most `most` (>= 1), waiting for the first.
 
         An empty list says that the bus is closed. A cancelled receive takes nothing.
@@ -91,12 +91,12 @@ class _Topic:
                 self.sleepers.remove(sleeper)
             raise
 
-    def take(self, most: int) -> list[Message]:
-        if len(self.messages) <= most:
-            taken = list(self.messages)
+    def take(self, limit: int) -> list[Message]:
+        if len(self.messages) <= limit:
+            messages = list(self.messages)
             self.messages.clear()
-            return taken
-        return [self.messages.popleft() for _ in range(most)]
+            return messages
+        return [self.messages.popleft() for _ in range(limit)]
 
 
 class LocalBus:
@@ -120,15 +120,15 @@ class LocalBus:
         if queue.sleepers:
             queue.wake()
 
-    async def receive(self, topic: str, most: int) -> list[Message]:
-        if most < 1:
-            raise ValueError(f"receive at least one message, not {most}")
+    async def receive(self, topic: str, limit: int) -> list[Message]:
+        if limit < 1:
+            raise ValueError(f"receive at least one message, not {limit}")
         queue = self._topics.get(topic) or self._open(topic)
         while not (queue.messages or self._closed):
             await queue.wait()
         if self._closed:
             return []
-        return queue.take(most)
+        return queue.take(limit)
 
     def waiting(self, topic: str) -> int:
         queue = self._topics.get(topic)

@@ -20,10 +20,10 @@ def span(seconds: float) -> str:
     return f"{seconds:g}s"
 
 
-def seconds(given: object, name: str) -> float:
+def seconds(text: object, name: str) -> float:
     """Seconds of a span, above 0. InputError names it."""
-    found = _FORM.fullmatch(str(given).strip()) if isinstance(given, str | int | float) else None
-    value = float(found[1]) * UNITS[found[2] or "s"] if found and not isinstance(given, bool) else 0.0
+    found = _FORM.fullmatch(str(text).strip()) if isinstance(text, str | int | float) else None
+    value = float(found[1]) * UNITS[found[2] or "s"] if found and not isinstance(text, bool) else 0.0
     if not 0.0 < value <= MOST:
-        raise InputError(f"{name}: expected a span of time such as 90s, 15m, 1h, 7d or seconds, got {given!a:.60}")
+        raise InputError(f"{name}: expected a span of time such as 90s, 15m, 1h, 7d or seconds, got {text!a:.60}")
     return value

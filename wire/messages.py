@@ -85,10 +85,10 @@ _LENGTH = f"1..{MAX_URL} characters"
 _MOST = str(MAX_LINKS)
 
 
-def _require(ok: bool, *what: str) -> None:
+def _require(ok: bool, *words: str) -> None:
     """ValueError with these words; they are joined only where they are needed (a report is built for every page)."""
     if not ok:
-        raise ValueError(" ".join(what))
+        raise ValueError(" ".join(words))
 
 
 @dataclass(frozen=True, slots=True)

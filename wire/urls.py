@@ -118,12 +118,12 @@ def _climbed(stem: str, slash: int, href: str) -> str:
     if not _PLAIN(stem):
         return ""
     end = stem.rindex("/")
-    at = 2 if href.startswith("./") else 0
-    while href.startswith("../", at):
-        at += 3
+    position = 2 if href.startswith("./") else 0
+    while href.startswith("../", position):
+        position += 3
         if end > slash:
             end = stem.rindex("/", slash, end)
-    return stem[: end + 1] + href[at:]
+    return stem[: end + 1] + href[position:]
 
 
 def _scalar(text: str) -> str:

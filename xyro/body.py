@@ -29,7 +29,7 @@ class Body:
         self._reply = reply
         self._caps = caps
         self._decoders = [Decoder(codings_of(coding) if coding else (), caps)]
-        self._held: bytes | None = None
+        self._pending: bytes | None = None
         """what was received with the first bytes; None: nothing was received yet"""
         self._ahead = b""
         self._over = False
@@ -71,11 +71,11 @@ class Body:
         return b""
 
     async def _received(self) -> bytes:
-        if self._held:
-            return self._some(self._held)
+        if self._pending:
+            return self._some(self._pending)
         try:
             data = await self._reply.read()
-            return self._some(data) if self._coded or self._held is None else data
+            return self._some(data) if self._coded or self._pending is None else data
         except TheirError as error:
             if error.kind not in READABLE:
                 raise
@@ -84,17 +84,17 @@ class Body:
 
     def _some(self, data: bytes) -> bytes:
         """What is decoded at once: of a coded body little, for each byte may become hundreds."""
-        most = FIRST if self._coded or self._held is None else len(data)
-        self._held = data[most:]
-        return data[:most]
+        size = FIRST if self._coded or self._pending is None else len(data)
+        self._pending = data[size:]
+        return data[:size]
 
     def at_hand(self) -> bytes:
         """The next bytes of what was received already, empty where the network has to be asked."""
         if self._ahead:
             ahead, self._ahead = self._ahead, b""
             return ahead
-        while self._held and not self._over:
-            data = self._decoded(self._some(self._held))
+        while self._pending and not self._over:
+            data = self._decoded(self._some(self._pending))
             if data:
                 return data
         return b""

@@ -127,7 +127,7 @@ class _Layer:
 
     def __init__(self, coding: str) -> None:
         self._coding = coding
-        self._held = b""
+        self._pending = b""
         self._plain = False
         self._over = False
         self._ended = 0
@@ -142,18 +142,18 @@ class _Layer:
         """What `pieces` decode to, in steps of at most STEP bytes (or a whole piece that passes as it is)."""
         for piece in pieces:
             yield from self._feed(piece, False)
-        if last and self._held:
+        if last and self._pending:
             yield from self._feed(b"", True)
 
     def _feed(self, data: bytes, last: bool) -> Iterator[bytes]:
-        data, self._held = self._held + data, b""
+        data, self._pending = self._pending + data, b""
         while data and not self._over:
             if self._plain:
                 yield data
                 return
             if self._inflate is None:
                 if not last and len(data) < self._needed(data):
-                    self._held = data
+                    self._pending = data
                     return
                 self._begin(data)
             else:

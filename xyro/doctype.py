@@ -148,15 +148,15 @@ def _opening(head: bytes) -> tuple[str, str, bool]:
     if not codec:
         codec = "utf-16-le" if head[1:2] == b"\0" else "utf-16-be" if head[:1] == b"\0" else "latin-1"
     text = head[skip:SNIFF].decode(codec, "replace")
-    at = _end(_PROLOG, text, 0)
+    start = _end(_PROLOG, text, 0)
     declares = text.lstrip().startswith("<?xml")
-    doctype = _DOCTYPE.match(text, at)
+    doctype = _DOCTYPE.match(text, start)
     if doctype is None:
-        root = _ROOT.match(text, at)
+        root = _ROOT.match(text, start)
         return "", root[2] if root else "", declares
     return doctype[2] or doctype[3] or "", doctype[1].rpartition(":")[2], declares
 
 
-def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
-    match = pattern.match(text, at)
-    return match.end() if match else at
+def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
+    match = pattern.match(text, start)
+    return match.end() if match else start

@@ -235,16 +235,16 @@ class Fetcher:
             url, fold_slashes=self._fold, resolver=self._cache, charset=answer.charset, words=self._words
         )
         digest = hashlib.md5(usedforsecurity=False)
-        held: list[bytes] | None = [] if self._text else None
+        pieces: list[bytes] | None = [] if self._text else None
         while piece:
             if len(piece) > SLICE:
                 async with self._unpacking:  # one page after the other: each takes RAM, and all together no less time
                     while piece:
-                        held = _note_piece(piece, answer, digest, held)
+                        pieces = _note_piece(piece, answer, digest, pieces)
                         await _feed(extractor, piece)
                         piece = body.at_hand()
             else:
-                held = _note_piece(piece, answer, digest, held)
+                pieces = _note_piece(piece, answer, digest, pieces)
                 extractor.feed(piece)
             piece = await body.piece()
         found = extractor.close()
@@ -256,7 +256,7 @@ class Fetcher:
         if self._linked:
             answer.signature = _of_links(found.links.urls)
             return
-        text = maintext.signature(b"".join(held), found.charset) if held is not None else None
+        text = maintext.signature(b"".join(pieces), found.charset) if pieces is not None else None
         answer.signature = text or digest.digest()
 
     def _retry_after(self, headers: Mapping[str, str]) -> float:
@@ -264,14 +264,14 @@ class Fetcher:
         return retry_after(text, self._clock.time()) if text else 0.0
 
 
-def _note_piece(piece: bytes, answer: Answer, digest: hashlib._Hash, held: list[bytes] | None) -> list[bytes] | None:
+def _note_piece(piece: bytes, answer: Answer, digest: hashlib._Hash, pieces: list[bytes] | None) -> list[bytes] | None:
     """For the signature; returns `held`, None once there is too much for a main text."""
     answer.size += len(piece)
     digest.update(piece)
-    if held is None or answer.size > maintext.MAX_SIZE:
+    if pieces is None or answer.size > maintext.MAX_SIZE:
         return None
-    held.append(piece)
-    return held
+    pieces.append(piece)
+    return pieces
 
 
 async def _feed(extractor: LinkExtractor, piece: bytes) -> None:

@@ -108,12 +108,12 @@ def fresh_for(headers: Mapping[str, str]) -> float:
 @lru_cache(maxsize=1024)
 def _lifetime(control: str) -> float | None:
     """What a Cache-Control says, in seconds; None where it leaves it to Expires."""
-    said = dict(_DIRECTIVE.findall(control.lower()))
-    if "no-cache" in said or "no-store" in said:
+    directives = dict(_DIRECTIVE.findall(control.lower()))
+    if "no-cache" in directives or "no-store" in directives:
         return 0.0
     for name in ("s-maxage", "max-age"):
-        if said.get(name):
-            return float(said[name])
+        if directives.get(name):
+            return float(directives[name])
     return None
 
 

@@ -101,14 +101,14 @@ class HrefCache:
             self._spend(1 + len(key) // ENTRY + found.entries)
         return found
 
-    def kept(self, folder: Folder, mark: Mark) -> None:
+    def count_entry(self, folder: Folder, mark: Mark) -> None:
         """An entry was added to `folder`, with what it comes to."""
         url = mark[0] if isinstance(mark, tuple) else mark
         entries = 1 if url is None else 1 + len(url) // ENTRY
         folder.entries += entries
         self._spend(entries)
 
-    def one(self, url: str) -> str:
+    def intern(self, url: str) -> str:
         """The one object that stands for `url`."""
         found = self._urls.setdefault(url, url)
         if found is url:
@@ -196,7 +196,7 @@ class PageLinks:
         if not href or href[0] == "#":
             return None
         if (len(self.links) >= MAX_LINKS or self.room <= 0) and not flags & LINK_KIND_MASK:
-            return self._known(href, flags)
+            return self._known_mark(href, flags)
         url = self._resolved(href)
         if url is None:
             return href
@@ -204,7 +204,7 @@ class PageLinks:
             flags |= LINK_EXTERNAL
         return url, flags
 
-    def _known(self, href: str, flags: int) -> Mark:
+    def _known_mark(self, href: str, flags: int) -> Mark:
         """A page that has all the links it may: a new href is counted as it is written, resolving it would cost more
         than all else."""
         url = self.folder.urls.get(href)
@@ -220,12 +220,12 @@ class PageLinks:
             return urls[href]
         url = resolve(self.base, href, fold_slashes=self.fold_slashes)
         if url is not None:
-            url = self.cache.one(url)
+            url = self.cache.intern(url)
         if (
             href[0] != "?" and len(href) <= LONGEST_KEPT and len(urls) < FOLDER_KEPT
         ):  # a bare query hangs on the page, not on its folder
             urls[href] = url
-            self.cache.kept(self.folder, url)
+            self.cache.count_entry(self.folder, url)
         return url
 
     def add(self, mark: Mark) -> None:

@@ -28,12 +28,12 @@ def websub(headers: Iterable[str], url: str, fold_slashes: bool = True) -> tuple
 
 
 def named(
-    said: Iterable[tuple[str, frozenset[str]]], url: str, fold_slashes: bool = True
+    links: Iterable[tuple[str, frozenset[str]]], url: str, fold_slashes: bool = True
 ) -> tuple[tuple[str, ...], str]:
     """The same from (target relative to `url`, relations) of links."""
     hubs: dict[str, None] = {}
     topic = ""
-    for target, relations in said:
+    for target, relations in links:
         found = resolve(url, target, fold_slashes=fold_slashes) if relations & {"hub", "self"} else None
         if found is not None and "hub" in relations and len(hubs) < MOST_HUBS:
             hubs[found] = None
@@ -48,8 +48,8 @@ def links(text: str) -> Iterator[tuple[str, frozenset[str]]]:
     place = 0
     while (link := _LINK.match(text, place)) is not None:
         place = link.end()
-        said: dict[str, str] = {}
+        parameters: dict[str, str] = {}
         for name, value in _PARAMETER.findall(link[2]):
-            said.setdefault(name.lower(), value.strip('"'))
-        if "anchor" not in said:
-            yield link[1].strip(), frozenset(said.get("rel", "").lower().split())
+            parameters.setdefault(name.lower(), value.strip('"'))
+        if "anchor" not in parameters:
+            yield link[1].strip(), frozenset(parameters.get("rel", "").lower().split())

@@ -72,32 +72,32 @@ class LinkExtractor:
         self._page = PageLinks(url, HrefCache() if resolver is None else resolver, fold_slashes)
         self._charset = charset
         self._words = words
-        self._held: list[bytes] = []
+        self._pending: list[bytes] = []
         self._size = 0
         self._stream: _Stream | None = None
 
     def feed(self, data: bytes) -> None:
-        self._held.append(data)
+        self._pending.append(data)
         self._size += len(data)
         if self._size > (WHOLE if self._stream is None else PIECE):
             self._flush(whole=False)
 
     def close(self) -> Found:
         if self._stream is None:
-            body = self._held[0] if len(self._held) == 1 else b"".join(self._held)
+            body = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
             codec = codec_for(body, self._charset)
             plain = not self._words or not mentions(body, codec, self._words)
             if plain and _scan(self._page, body, codec):
                 return self._page.found(codec)
-            self._held = [body]
+            self._pending = [body]
         self._flush(whole=True)
         assert self._stream is not None
         self._stream.finish()
         return self._page.found(self._stream.codec)
 
     def _flush(self, whole: bool) -> None:
-        body = b"".join(self._held)
-        self._held, self._size = [], 0
+        body = b"".join(self._pending)
+        self._pending, self._size = [], 0
         if self._stream is None:
             codec = codec_for(body, self._charset, whole=whole)
             reader = _WordStream(self._page, codec, body, self._words) if self._words else None
@@ -116,11 +116,11 @@ def _scan(page: PageLinks, body: bytes, codec: str) -> bool:
     for tag in distinct:  # first of all: a base counts for what stands before it, too
         if tag[:4] in (b"base", b"BASE"):
             page.settle(scan.attributes(tag, codec)[1])
-    known = page.folder.tags.setdefault(codec, {})
+    marks = page.folder.tags.setdefault(codec, {})
     links = page.links
     brief = len(page.base) <= LONGEST_KEPT  # then no need to count: WHOLE bytes cannot show MAX_LINKS
     for tag in distinct:
-        mark = known[tag] if tag in known else _learnt(page, known, tag, codec)
+        mark = marks[tag] if tag in marks else _learnt(page, marks, tag, codec)
         if isinstance(mark, tuple):
             url, flags = mark
             if not brief or flags & LINK_KIND_MASK or links.setdefault(url, flags) != flags:
@@ -130,7 +130,7 @@ def _scan(page: PageLinks, body: bytes, codec: str) -> bool:
     return True
 
 
-def _learnt(page: PageLinks, known: dict[bytes, Mark], tag: bytes, codec: str) -> Mark:
+def _learnt(page: PageLinks, marks: dict[bytes, Mark], tag: bytes, codec: str) -> Mark:
     """What a tag not met in this folder comes to; remembered if it comes to the same on every page of the folder."""
     if not tag:
         return None
@@ -140,15 +140,15 @@ def _learnt(page: PageLinks, known: dict[bytes, Mark], tag: bytes, codec: str) -
         return page.mark(reference) if reference else None
     reference = reference_of(name, attrs)
     mark = page.mark(reference) if reference else None
-    said = name == "link" and page.relate(attrs)
+    relates = name == "link" and page.relate(attrs)
     if (
-        not said
+        not relates
         and len(tag) <= LONGEST_KEPT
-        and len(known) < FOLDER_KEPT
+        and len(marks) < FOLDER_KEPT
         and not (reference and reference[0].strip(BLANK)[:1] == "?")
     ):
-        known[tag] = mark
-        page.cache.kept(page.folder, mark)
+        marks[tag] = mark
+        page.cache.count_entry(page.folder, mark)
     return mark
 
 

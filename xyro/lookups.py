@@ -19,18 +19,18 @@ class Lookups:
     """`most`: lookups at a time. Those who must wait get turns as far apart as lookups have been ending, so N hosts
     cost one question per turn, not N (as politeness.claim)."""
 
-    def __init__(self, most: int) -> None:
-        self._most = max(most, 1)
+    def __init__(self, limit: int) -> None:
+        self._limit = max(limit, 1)
         self._under_way = 0
         self._line = 0.0
         self._mean = USUAL
 
     def claim(self, now: float) -> float:
         """Begin a lookup: `now` if that is allowed (then `ended` must follow), else the moment to ask again."""
-        if self._under_way < self._most:
+        if self._under_way < self._limit:
             self._under_way += 1
             return now
-        apart = self._mean / self._most
+        apart = self._mean / self._limit
         self._line = max(min(self._line, now + LONGEST_LINE), now) + apart
         return self._line
 

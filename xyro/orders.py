@@ -41,7 +41,7 @@ class _Host:
     A line is a list: a deque is 624 bytes if it holds one order, and there are thousands of hosts with few.
     """
 
-    __slots__ = ("busy", "held", "in_rings", "lines", "name", "orders", "ready", "ready_at", "stamp")
+    __slots__ = ("busy", "in_rings", "lines", "name", "orders", "paused", "ready", "ready_at", "stamp")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -50,7 +50,7 @@ class _Host:
         self.ready_at = -math.inf
         self.ready = False
         self.busy = False
-        self.held = False
+        self.paused = False
         self.in_rings = 0
         """bit L: an entry of this host is in the ring of level L (perhaps a stale one)"""
         self.stamp = 0
@@ -92,8 +92,8 @@ class OrderQueue:
 
     def waiting(self, host: str) -> int:
         """Orders queued for `host`."""
-        known = self._hosts.get(host)
-        return known.orders if known is not None else 0
+        entry = self._hosts.get(host)
+        return entry.orders if entry is not None else 0
 
     def hosts(self) -> int:
         """Hosts remembered: with orders, out, held, or with a floor that has not passed."""
@@ -112,19 +112,19 @@ class OrderQueue:
     def lift(self, order: FetchOrder, host: str) -> bool:
         """An order of this page and epoch that is queued takes the level and deadline of `order`, if those are more
         urgent. False: it is not queued (it is being read, or was), or as urgent already; then nothing changes."""
-        known = self._hosts.get(host)
-        queued = _queued(known, order) if known is not None else None
-        if known is None or queued is None or urgency(order) >= urgency(queued):
+        entry = self._hosts.get(host)
+        queued = _queued(entry, order) if entry is not None else None
+        if entry is None or queued is None or urgency(order) >= urgency(queued):
             return False
         level = queued.priority.value
-        line = known.lines[level]
+        line = entry.lines[level]
         assert line is not None
         line.remove(queued)
         if not line:
-            known.lines[level] = None
-        known.orders -= 1
+            entry.lines[level] = None
+        entry.orders -= 1
         self._counts[level] -= 1
-        self._add(replace(order, raised=False), known, front=False)
+        self._add(replace(order, raised=False), entry, front=False)
         return True
 
     def pop(self, now: float) -> tuple[str, FetchOrder] | None:
@@ -151,47 +151,47 @@ class OrderQueue:
 
     def release(self, host: str, ready_at: float) -> None:
         """The order of `host` that was out is done; the host may be read again at `ready_at`."""
-        known = self._hosts.get(host)
-        if known is not None and known.busy:
-            known.busy = False
-            known.ready_at = ready_at
-            self._park(known)
+        entry = self._hosts.get(host)
+        if entry is not None and entry.busy:
+            entry.busy = False
+            entry.ready_at = ready_at
+            self._park(entry)
 
     def postpone(self, host: str, ready_at: float) -> None:
         """`host` may not be read before `ready_at`; never makes it earlier. (A floor kept over a restart.)"""
-        known = self._host(host)
-        if ready_at > known.ready_at:
-            known.ready_at = ready_at
-            if not known.busy:
-                self._park(known)
+        entry = self._host(host)
+        if ready_at > entry.ready_at:
+            entry.ready_at = ready_at
+            if not entry.busy:
+                self._park(entry)
 
     def hold(self, host: str) -> None:
         """Pause: give out no order of `host` until `resume`. Orders are kept and still taken in."""
-        known = self._host(host)
-        known.held = True
-        known.ready = False
-        known.stamp = 0
+        entry = self._host(host)
+        entry.paused = True
+        entry.ready = False
+        entry.stamp = 0
 
     def resume(self, host: str) -> None:
         """End a pause."""
-        known = self._hosts.get(host)
-        if known is not None and known.held:
-            known.held = False
-            if not known.busy:
-                self._park(known)
+        entry = self._hosts.get(host)
+        if entry is not None and entry.paused:
+            entry.paused = False
+            if not entry.busy:
+                self._park(entry)
 
     def drop(self, host: str) -> list[FetchOrder]:
         """Take out all queued orders of `host`, most urgent first (block). The one that is out is not among them."""
-        known = self._hosts.get(host)
-        if known is None or not known.orders:
+        entry = self._hosts.get(host)
+        if entry is None or not entry.orders:
             return []
-        dropped = [order for line in known.lines if line for order in line]
-        for level, line in enumerate(known.lines):
+        dropped = [order for line in entry.lines if line for order in line]
+        for level, line in enumerate(entry.lines):
             self._counts[level] -= len(line or ())
-        known.lines = [None] * _LEVELS
-        known.orders = 0
-        if not (known.busy or known.held):
-            self._park(known)
+        entry.lines = [None] * _LEVELS
+        entry.orders = 0
+        if not (entry.busy or entry.paused):
+            self._park(entry)
         return dropped
 
     def wake_at(self) -> float | None:
@@ -209,10 +209,10 @@ class OrderQueue:
         return None
 
     def _host(self, name: str) -> _Host:
-        known = self._hosts.get(name)
-        if known is None:
-            known = self._hosts[name] = _Host(name)
-        return known
+        entry = self._hosts.get(name)
+        if entry is None:
+            entry = self._hosts[name] = _Host(name)
+        return entry
 
     def _add(self, order: FetchOrder, host: _Host, *, front: bool) -> None:
         level = order.priority.value
@@ -230,13 +230,13 @@ class OrderQueue:
         host.orders += 1
         if host.ready:
             self._enter(host, level)
-        elif host.orders == 1 and not (host.busy or host.held):
+        elif host.orders == 1 and not (host.busy or host.paused):
             self._park(host)
 
     def _park(self, host: _Host) -> None:
         """A host that is neither busy nor held: with orders it waits for its floor (or is ready), without it cools."""
         host.ready = False
-        if host.held:
+        if host.paused:
             return
         if host.orders and host.ready_at == -math.inf:
             self._admit(host)

@@ -84,20 +84,20 @@ class Politeness:
 
     def host_ready(self, host: str) -> float:
         """The moment from which `host` may be read; -inf for a host nothing is known of."""
-        known = self._hosts.get(host)
-        return known.ready_at if known is not None else -math.inf
+        entry = self._hosts.get(host)
+        return entry.ready_at if entry is not None else -math.inf
 
     def failures(self, host: str) -> int:
         """Temporary failures of `host` in a row."""
-        known = self._hosts.get(host)
-        return known.failures if known is not None else 0
+        entry = self._hosts.get(host)
+        return entry.failures if entry is not None else 0
 
     def ip_ready(self, address: str) -> float:
         """The moment from which `address` may be read; +inf while it is being read, -inf where nothing is known."""
-        known = self._addresses.get(address)
-        if known is None:
+        entry = self._addresses.get(address)
+        if entry is None:
             return -math.inf
-        return math.inf if known.read else known.ready_at
+        return math.inf if entry.read else entry.ready_at
 
     def claim(self, address: str, now: float) -> float:
         """Take the turn to read `address`: `now` if it is the caller's (then `finished` or `unclaim` must follow), else
@@ -107,18 +107,18 @@ class Politeness:
         """
         if not address or not self.manners.ip_delay:
             return now
-        known = self._address(address, now)
-        if not known.read and known.ready_at <= now:
-            known.read = True
+        entry = self._address(address, now)
+        if not entry.read and entry.ready_at <= now:
+            entry.read = True
             return now
-        known.line = max(known.ready_at, known.line + self.manners.ip_delay, now + self.manners.ip_delay)
-        return known.line
+        entry.line = max(entry.ready_at, entry.line + self.manners.ip_delay, now + self.manners.ip_delay)
+        return entry.line
 
     def unclaim(self, address: str) -> None:
         """Give back a turn that was not used: nobody was contacted."""
-        known = self._addresses.get(address)
-        if known is not None:
-            known.read = False
+        entry = self._addresses.get(address)
+        if entry is not None:
+            entry.read = False
 
     def touched(self, address: str, ended: float) -> None:
         """A read ended at `address`, which nobody had claimed (the name had several): its floor holds all the same."""
@@ -150,18 +150,18 @@ class Politeness:
 
     def restore(self, host: str, ready_at: float, failures: int = 0) -> None:
         """After a restart: what `finished` had said, its wall-clock time turned into this process's monotonic one."""
-        known = self._hosts.get(host)
-        if known is not None:
-            ready_at, failures = max(ready_at, known.ready_at), max(failures, known.failures)
+        entry = self._hosts.get(host)
+        if entry is not None:
+            ready_at, failures = max(ready_at, entry.ready_at), max(failures, entry.failures)
         self._remember(host, ready_at, failures, -math.inf)
 
     def _address(self, address: str, now: float) -> _Address:
-        known = self._addresses.get(address)
-        if known is None:
+        entry = self._addresses.get(address)
+        if entry is None:
             if len(self._addresses) >= self._addresses_limit:
                 self._forget_addresses(now)
-            known = self._addresses[address] = _Address()
-        return known
+            entry = self._addresses[address] = _Address()
+        return entry
 
     def _delay(self, duration: float, crawl_delay: float | None) -> float:
         m = self.manners
@@ -174,9 +174,9 @@ class Politeness:
         return min(self.manners.backoff_base * 2.0 ** min(failures - 1, 64), self.manners.backoff_cap)
 
     def _remember(self, host: str, ready_at: float, failures: int, now: float) -> None:
-        known = self._hosts.get(host)
-        if known is not None:
-            known.ready_at, known.failures = ready_at, failures
+        entry = self._hosts.get(host)
+        if entry is not None:
+            entry.ready_at, entry.failures = ready_at, failures
             return
         if ready_at <= now and not failures:
             return
@@ -185,10 +185,10 @@ class Politeness:
         self._hosts[host] = _Host(ready_at, failures)
 
     def _leave(self, address: str, ended: float) -> None:
-        known = self._addresses.get(address)
-        if known is not None:
-            known.read = False
-            known.ready_at = ended + self.manners.ip_delay
+        entry = self._addresses.get(address)
+        if entry is not None:
+            entry.read = False
+            entry.ready_at = ended + self.manners.ip_delay
 
     def _forget_hosts(self, now: float) -> None:
         """Amortised O(1): runs when the table has doubled since the last time."""

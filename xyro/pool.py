@@ -134,8 +134,8 @@ class Pool:
     def next_ready_in(self) -> float | None:
         """Seconds until something queued may be read (0: now); None while nothing but reads that go on, `submit` or
         `resume` can change that."""
-        at = self._queue.wake_at()
-        return None if at is None else max(at - self._clock.monotonic(), 0.0)
+        moment = self._queue.wake_at()
+        return None if moment is None else max(moment - self._clock.monotonic(), 0.0)
 
     def submit(self, orders: Iterable[FetchOrder]) -> None:
         """Queue orders; they may be read at once. `not_before` (wall clock) holds for the order's whole host; a raised
@@ -237,10 +237,10 @@ class Pool:
 
     def _set_alarm(self) -> None:
         """For the next host that may be read."""
-        at = self._queue.wake_at()
-        if at is not None and at < self._alarm_at:
+        moment = self._queue.wake_at()
+        if moment is not None and moment < self._alarm_at:
             self._silence()
-            self._alarm, self._alarm_at = asyncio.create_task(self._ring(at)), at
+            self._alarm, self._alarm_at = asyncio.create_task(self._ring(moment)), moment
 
     async def _work(self, host: str, order: FetchOrder) -> None:
         """One slot: goes from order to order while there are some that may be read now."""
@@ -260,8 +260,8 @@ class Pool:
             self._in_flight -= 1
             self._fill()
 
-    async def _ring(self, at: float) -> None:
-        await self._clock.sleep(max(at - self._clock.monotonic(), 0.0))
+    async def _ring(self, moment: float) -> None:
+        await self._clock.sleep(max(moment - self._clock.monotonic(), 0.0))
         self._alarm, self._alarm_at = None, math.inf
         self._fill()
 

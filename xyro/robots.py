@@ -154,7 +154,7 @@ def _lines(body: bytes, cut: bool) -> Iterator[tuple[bytes, bytes]]:
 
 def _bounded(rules: dict[tuple[bool, str], None]) -> list[tuple[bool, str]]:
     """The rules, with wildcards only within the budget; what is over it becomes stricter, never laxer."""
-    kept: dict[tuple[bool, str], None] = {}
+    bounded: dict[tuple[bool, str], None] = {}
     spent = 0
     for allow, pattern in rules:
         star = pattern.find("*")
@@ -164,8 +164,8 @@ def _bounded(rules: dict[tuple[bool, str], None]) -> list[tuple[bool, str]]:
                 if allow:
                     continue
                 pattern = pattern[:star] or "/"
-        kept[allow, pattern] = None
-    return list(kept)
+        bounded[allow, pattern] = None
+    return list(bounded)
 
 
 def _literals(patterns: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from xyro.loader.intake import Intake, Resumed, Told
+from xyro.loader.intake import Intake, LoadedMessage, Resumed
 from xyro.loader.keep import FORMATS, OFF
 from xyro.loader.library import Known
 from xyro.loader.parse import Limits
@@ -39,7 +39,7 @@ class Shelves:
         return self.bodies.get((page, epoch))
 
 
-def finals(told: list[Told]) -> list[tuple[int, LoadState, str]]:
+def finals(told: list[LoadedMessage]) -> list[tuple[int, LoadState, str]]:
     return [(one.page, one.state, one.error) for one in told if isinstance(one, LoadReport)]
 
 
