@@ -194,7 +194,7 @@ def _require_name(name: str, names: Collection[str], place: str) -> None:
 
 
 class _Mend(ValueError):
-    """What to write instead."""
+    """A suggestion of what to write instead."""
 
 
 def _convert(place: str, value: object, field: Any, strict: bool = True) -> Any:

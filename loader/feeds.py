@@ -86,7 +86,7 @@ class _Feed(XmlLinks):
         self._claim()
 
     def _claim(self) -> None:
-        """What the feed says of itself; tags come in any order."""
+        """Collect the feed's own claims; tags come in any order."""
         if self._period and not self._in_entry:
             self.found.rate(self.found.url, self._period * self._times * self._skipped)
 

@@ -80,7 +80,7 @@ class _WaitingPage:
 
 @dataclass(slots=True)
 class _Reading:
-    """What one parse of one body gave."""
+    """The result of one parse of one body."""
 
     found: Found
     supply: Supply
@@ -139,17 +139,18 @@ class Intake:
         return self._table.ready
 
     def wants(self, url: str) -> bool:
-        """Does a document wait for this part (a canonical URL)?"""
+        """Tell whether a document waits for this part (a canonical URL)."""
         return self._table.wants(url)
 
     def may_take_long(self, page: XmlPage) -> bool:
-        """Whatever the body's size: a grammar may have to be applied (to it, or to those that wait for it)."""
+        """Tell whether a load may take long, whatever the body's size: a grammar may have to be applied to it, or to
+        those that wait for it."""
         return self._validator is not None and (
             page.kind is Kind.DTD or self.has_to_read(page.url) or may_name_grammar(page.body, page.charset)
         )
 
     def has_to_read(self, url: str) -> bool:
-        """May documents be read again when it is told that this part came, or cannot be had?"""
+        """Tell whether documents may be read again when this part came, or cannot be had."""
         return self._validator is not None and (self.ready > 0 or self.wants(url))
 
     def take(self, page: XmlPage, now: float, *, named: bool = False) -> list[LoadedMessage]:
@@ -445,7 +446,7 @@ def _report(page: XmlPage, reading: _Reading, state: LoadState, error: str = "")
 
 
 def _has_failed(messages: list[LoadedMessage]) -> bool:
-    """Does it end in a report of a failure?"""
+    """Tell whether the messages end in a report of a failure."""
     last = messages[-1]
     return isinstance(last, LoadReport) and last.state is LoadState.FAILED
 

@@ -1,4 +1,4 @@
-"""What is no XML but is read like a feed or a sitemap: JSON Feed 1 and 1.1, and sitemaps of plain text.
+"""Feeds and sitemaps that are no XML: JSON Feed 1 and 1.1, and sitemaps of plain text.
 
 xyro knows them by media type, name and first bytes (xyro/doctype.py) and hands them over as it does XML.
 """
@@ -23,7 +23,7 @@ _DATES = ("date_modified", "date_published")
 
 
 def reader_of(head: bytes) -> Callable[[bytes, Found, bool], XmlLinks] | None:
-    """Who reads a body that begins so (unzipped); None: it is for the XML parser."""
+    """Return the reader of a body that begins so (unzipped); None: it is for the XML parser."""
     head = head.removeprefix(b"\xef\xbb\xbf").lstrip(_BLANK)
     if head.startswith(b"{"):
         return read_json

@@ -1,4 +1,4 @@
-"""What runs in the judge's process (judge_process.py): libxml2's validators, on strangers' documents and grammars.
+"""The judge's process (judge_process.py starts it): libxml2's validators, on strangers' documents and grammars.
 
 A content model, a pattern or a schema can be written so that it takes for ever, or all memory, and libxml2 does not say
 stop. So everything that compiles or applies a grammar happens here, where the kernel says it: CPU (ITIMER_PROF ends the
@@ -126,7 +126,7 @@ class Judge:
         return {}
 
     def do_xsd(self, request: Answer, bodies: list[bytes]) -> Answer:
-        """Of {pairs: [[namespace, URL]]}: a schema that imports them all, or the only one."""
+        """Compile {pairs: [[namespace, URL]]}: a schema that imports them all, or the only one."""
         parts, pairs = _parts(request, bodies), request["pairs"]
         if len(pairs) == 1:
             tree = _tree(pairs[0][1], parts)
@@ -136,7 +136,7 @@ class Judge:
         return {}
 
     def do_judge(self, request: Answer, bodies: list[bytes]) -> Answer:
-        """Of the document bodies[0]: {"dtd": problems or None, "schemas": [problems ...]}; no problems: valid."""
+        """Judge the document bodies[0]: {"dtd": problems or None, "schemas": [problems ...]}; no problems: valid."""
         wanted = [key for key in (request["dtd"], *request["schemas"]) if key]
         unknown = [key for key in wanted if key not in self._grammars]
         if unknown:

@@ -71,7 +71,7 @@ class JudgeProcess:
         return process
 
     def _exchange(self, process: subprocess.Popen[bytes], sent: Sequence[bytes]) -> bytes:
-        """What it says, a line; cut short: it is gone."""
+        """Send a request and return the reply, one line; a line cut short says that the process is gone."""
         assert process.stdin is not None and process.stdout is not None
         try:
             process.stdin.write(b"".join(sent))
@@ -83,7 +83,7 @@ class JudgeProcess:
         return process.stdout.readline()
 
     def _cause(self) -> str:
-        """What it died of."""
+        """Say what the process died of."""
         assert self._process is not None and self._end is not None
         process, self._process = self._process, None
         self.deaths += 1

@@ -1,4 +1,4 @@
-"""What the warehouse is given of a body that was loaded: a Document, with the judgement of the validator.
+"""From a loaded body to the warehouse's Document, with the judgement of the validator.
 
 Kept are the formats asked for (FORMATS: everything but sitemaps, which are lists of URLs and change all the time);
 bodies that are not well-formed never are. `entity`: a part that is no document by itself.
@@ -35,7 +35,7 @@ class Keeper:
         return form in self._formats
 
     def judge(self, page: XmlPage, form: str, supply: Supply) -> Judged:
-        """What validation says of a body whose streaming read went well with the same supply."""
+        """Validate a body whose streaming read went well with the same supply."""
         if form == "entity" or (form in PLAIN and not supply.outline.root):
             return Judged(Verdict.NO_GRAMMAR, parts=tuple(supply.asked))
         if self._validator is None:
@@ -47,7 +47,7 @@ class Keeper:
 
 
 def _unjudged(form: str, supply: Supply) -> Judged:
-    """What the streaming read saw."""
+    """A document that was not validated, as the streaming read saw it."""
     seen, asked = supply.outline, tuple(supply.asked)
     grammars = asked[:1] if seen.doctype and seen.doctype[1] and form != "dtd" else ()
     shape = (seen.root, seen.doctype[0] if seen.doctype else "", grammars, asked[len(grammars) :])

@@ -1,4 +1,4 @@
-"""What the loader may ask of the warehouse: parts that were read before, and the bodies of documents that wait.
+"""The loader's questions to the warehouse: parts that were read before, and the bodies of documents that wait.
 
 The intake has an answer or none at once; how the warehouse finds it is its own affair
 (service/node/part_library.py). Without a
@@ -13,7 +13,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a part: its body as it was read, where it moved, or (neither) that it cannot be had."""
+    """A part as the warehouse has it: its body as it was read, where it moved, or (neither) that it cannot be had."""
 
     body: bytes | None = None
     charset: str = ""

@@ -30,7 +30,7 @@ _MOST = 200_000
 
 
 def may_be_list(body: bytes) -> bool:
-    """Is this a feed or a sitemap (unzipped), as far as its first bytes tell?"""
+    """Tell whether this is a feed or a sitemap (unzipped), as far as its first bytes tell."""
     return _ROOT.search(body[:_BEGINNING]) is not None
 
 
@@ -46,7 +46,7 @@ def mended(body: bytes, charset: str) -> tuple[bytes, str]:
 
 
 def _codec_of(body: bytes) -> str:
-    """Of a body in UTF-16 or UTF-32, which cannot be mended byte by byte."""
+    """Return the codec of a body in UTF-16 or UTF-32, which cannot be mended byte by byte."""
     return encoding_of(body[:4], "") or ("utf-16" if body.startswith(BOMS[1:]) else "")
 
 

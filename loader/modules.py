@@ -1,4 +1,4 @@
-"""What is no document but a part of some: by its name, or, of declarations, by what it takes from others.
+"""Recognises parts of documents: by name, or, of declarations, by what they take from others.
 
 A module of a DTD (DocBook's *.mod) uses parameter entities that its driver declares, so by itself it need not even be
 well-formed; an entity (*.ent) may have many roots, or none. Read by themselves, as a crawl comes upon them, nothing is
@@ -25,17 +25,18 @@ _WITHIN = re.compile(rb"<![^<>]*")
 
 
 def is_named_like_a_part(url: str) -> bool:
-    """Does the path of a canonical URL end as those of parts do?"""
+    """Tell whether the path of a canonical URL ends as those of parts do."""
     return url.partition("?")[0].lower().endswith(SUFFIXES)
 
 
 def may_be_content(mime: str, url: str) -> bool:
-    """May a part hold elements and text, by its media type or its name? A DTD or a module of one may not."""
+    """Tell whether a part may hold elements and text, by its media type or its name. A DTD or a module of one may
+    not."""
     return mime in _ENTITIES or url.partition("?")[0].lower().endswith(".ent")
 
 
 def not_alone(body: bytes, needs: Iterable[str], broken: bool = False) -> str:
-    """Why declarations (unzipped) cannot be judged by themselves, empty where they can.
+    """Say why declarations (unzipped) cannot be judged by themselves, empty where they can.
 
     needs: URLs of parts that they name and that are not at hand; broken: they are not well-formed, which these parts
     excuse only where something of them is used within a declaration.
@@ -56,7 +57,7 @@ def _borrowed(body: bytes) -> list[str]:
 
 
 def _uses_parts(body: bytes) -> bool:
-    """Is an external part put into the middle of a declaration, not between two?"""
+    """Tell whether an external part stands in the middle of a declaration, not between two."""
     external = set(_EXTERNAL.findall(body))
     return (
         any(not external.isdisjoint(_USED.findall(section)) for section in _WITHIN.findall(body)) if external else False

@@ -1,4 +1,4 @@
-"""What a document needs from elsewhere, told by the parser itself, and answered from memory.
+"""The external parts that a document needs, as the parser asks for them, answered from memory.
 
 libxml2 asks for an external resource exactly where XML 1.0 makes a processor read one: the external DTD subset, a
 parameter entity that a DTD references, a general entity that the content references (in comments and CDATA nothing is
@@ -197,7 +197,7 @@ class Supply:
         return self._url
 
     def look(self, system: str, public: str) -> ShelfPart | None:
-        """What `answer` would be, without a trace; None: it would be a need."""
+        """Return what `answer` would, without a trace; None: it would be a need."""
         copy = self._copy(system, public)
         if copy is not None:
             return copy
@@ -224,7 +224,7 @@ class Supply:
         return self._absolute(system) or public or system
 
     def _is_dtd(self, system: str, public: str) -> bool:
-        """Is this the external subset, of a document whose internal subset has no say in it?"""
+        """Tell whether this is the external subset of a document whose internal subset has no say in it."""
         doctype = self.outline.doctype
         return doctype is not None and doctype[:2] == (public, system) and is_plain(self.outline.head)
 

@@ -1,4 +1,4 @@
-"""What one streaming read saw of a document as a whole: its shape, and the grammars and stylesheets that it names."""
+"""The outline of a document after one streaming read: its shape, and the grammars and stylesheets that it names."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ class Outline:
                 self.schemas.setdefault((namespace, location), found.base if found is not None else "")
 
     def mentions_entities(self) -> bool:
-        """May the body refer to a declared entity? Only what is here whole, and plainly, says that it does not."""
+        """Tell whether the body may refer to a declared entity. False only where the whole body is here and plainly
+        does not."""
         return not self.whole or _ENTITY.search(self.head) is not None
 
 
@@ -96,7 +97,7 @@ def _text(head: bytes) -> str:
 
 
 def pseudo_attributes(data: str) -> dict[str, str]:
-    """Of an instruction (xml-stylesheet 1.0 section 3); the first of a name counts."""
+    """Parse the pseudo-attributes of an instruction (xml-stylesheet 1.0 section 3); the first of a name counts."""
     found: dict[str, str] = {}
     for name, double, single in _PSEUDO.findall(data):
         found.setdefault(name, _REFERENCE.sub(lambda match: _REFERENCES[match[0]], double or single))

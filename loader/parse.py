@@ -40,7 +40,7 @@ Attributes = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one body may cost. Over a limit the load fails by name, with the links found so far."""
+    """Limits of one body's cost. Over a limit the load fails by name, with the links found so far."""
 
     depth: int = 1_000
     """elements open at once (hand-written documents stay below 100)"""
@@ -100,7 +100,7 @@ _NAMES = {
 
 
 class Handler(Protocol):
-    """Who is told what the document contains. Tags it has no entry for cost it nothing."""
+    """Receives the document's events. Tags it has no entry for cost it nothing."""
 
     @property
     def starts(self) -> Mapping[str, Callable[[Attributes], None]]:
@@ -250,7 +250,8 @@ def _first(stream: Iterator[bytes]) -> bytes:
 
 
 def encoding_of(head: bytes, charset: str) -> str | None:
-    """What the parser has to be told, None where it finds out by itself (byte order mark, declaration, UTF-8)."""
+    """Return the encoding that the parser must be given, None where it finds out by itself (byte order mark,
+    declaration, UTF-8)."""
     if head[:4] in _WIDEST:
         return _WIDEST[head[:4]]
     if head.startswith(BOMS):

@@ -43,7 +43,7 @@ class Schema:
 
 
 def references(outline: Outline, url: str) -> list[Reference]:
-    """What the document at `url` names, in order; the locations of XML Schema together, as one."""
+    """List the schemas that the document at `url` names, in order; the locations of XML Schema together, as one."""
     found = [_of_model(model, url) for model in outline.models]
     pairs = [
         (namespace, resolve(base or url, location) or "", location)
@@ -112,7 +112,8 @@ class Schemas:
         return parts
 
     def _included(self, part: ShelfPart) -> list[str]:
-        """What a schema names: XML Schema's include, import, redefine; RELAX NG's include, externalRef."""
+        """List the parts that a schema names: XML Schema's include, import, redefine; RELAX NG's include,
+        externalRef."""
         handler = _Includes(Found(part.url, 0.0))
         try:
             read(pieces(part.body, self._limits), "", lambda tag: handler, self._limits, lambda *_: NOTHING)

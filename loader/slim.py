@@ -1,4 +1,4 @@
-"""What a document takes from a DTD it shares with thousands: entities and default attributes, without the rest.
+"""Reduces a DTD that thousands share to what a document takes from it: entities and default attributes.
 
 DocBook 4.5 has 0.4 MB of declarations in 27 files; to read them for every document costs 30 ms. The first document
 is read with all of it. Then the DTD, compiled by the judge's process (judge_child.py), is written out again as the
@@ -65,7 +65,7 @@ class Slims:
 
 
 def is_plain(head: bytes) -> bool:
-    """Can the internal subset not change what the DTD declares? False where that is not plain to see."""
+    """Tell whether the internal subset cannot change what the DTD declares. False where that is not plain to see."""
     match = _DOCTYPE.match(head)
     if match is None or _TWO_BYTES.match(head):
         return False

@@ -1,4 +1,4 @@
-"""Which grammars and sites are worth another try: a document that has to be given up costs 0.4 s each time.
+"""Trust in grammars and sites: a document that has to be given up costs 0.4 s each time.
 
 The fault may be the grammar's, or a document's: DocBook 5 in RELAX NG judges 20 kB in 0.01 s and cannot judge 1 MB in
 time. So a grammar has credit for three documents that are given up; documents that are judged pay back, and so does
@@ -27,7 +27,7 @@ class Trust:
         """credit, and what the last death was of; grammars with full credit are not here"""
 
     def refuses(self, key: str) -> str:
-        """Why the grammar is not tried for this document; empty: it is."""
+        """Say why the grammar is not tried for this document; empty: it is."""
         credit, why = self._credit.get(key, (FULL, ""))
         if credit >= STRIKE:
             return ""

@@ -1,4 +1,4 @@
-"""Is a document what the grammars it names allow? DTD (both subsets), RELAX NG, XML Schema; each where it is named.
+"""Validates documents by the grammars they name: DTD (both subsets), RELAX NG, XML Schema.
 
     judged = validator.judge(body, charset, supply)      supply: the one of the streaming read that went well
 
@@ -44,7 +44,7 @@ PartsByReference = dict[tuple[str, str], ShelfPart]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What validation says of one document (fields as in wire.messages.Document)."""
+    """The judgement of one document (fields as in wire.messages.Document)."""
 
     verdict: Verdict
     problems: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class _Compiled:
 
 @dataclass(slots=True)
 class _Plan:
-    """What is to be asked of the process about one document."""
+    """The questions to the process about one document."""
 
     grammars: dict[str, None] = field(default_factory=dict)
     troubles: list[str] = field(default_factory=list)
@@ -113,7 +113,7 @@ class Validator:
         self._process.close()
 
     def judge(self, body: bytes, charset: str, supply: Supply) -> Judged:
-        """Of a well-formed document (`body` unzipped). It never raises for what a document does."""
+        """Judge a well-formed document (`body` unzipped). It never raises for what a document does."""
         outline = self._outline(body, charset, supply)
         body, charset = unmarked(body.lstrip(b" \t\r\n")), encoding_of(outline.head, charset) or ""
         plan = _Plan()
@@ -128,7 +128,7 @@ class Validator:
         return _judged(verdict, problems, outline, supply, plan.grammars)
 
     def judge_dtd(self, body: bytes, charset: str, supply: Supply) -> Judged:
-        """Of a DTD by itself: NO_GRAMMAR where it is one, else UNVALIDATED; tags: declared elements.
+        """Judge a DTD by itself: NO_GRAMMAR where it is one, else UNVALIDATED; tags: declared elements.
 
         One whose parts could not all be had, or that is itself a part of another, is not judged alone.
         """
@@ -147,7 +147,7 @@ class Validator:
         return Judged(verdict, problems, parts=asked, tags=answer.get("elements", 0))
 
     def _outline(self, body: bytes, charset: str, supply: Supply) -> Outline:
-        """What the streaming read saw; where it was not told to look, it is done again."""
+        """Return the outline of the streaming read; where it was not asked to make one, read again."""
         if not supply.outline.root:
             handler = XmlLinks(Found(supply.url, 0.0))
             with suppress(XmlFault):  # read well-formed before: then with fewer parts than now
@@ -281,7 +281,7 @@ class Validator:
         return answer
 
     def _begin(self, supply: Supply) -> None:
-        """Of a document: the process may take its SECONDS again."""
+        """Begin a document: the process may take its SECONDS again."""
         self._until = self._process.spent + self._process.seconds
         self._site = site_of(host_of(supply.url))
 

@@ -88,7 +88,7 @@ class Waiting(Generic[Key]):
         return len(self._queue)
 
     def wants(self, url: str) -> bool:
-        """Does a load miss this part?"""
+        """Tell whether a load misses this part."""
         return url in self._index
 
     def wanted(self) -> Iterator[tuple[str, Key]]:
@@ -97,7 +97,7 @@ class Waiting(Generic[Key]):
             yield url, next(iter(keys))
 
     def needs(self, key: Key) -> tuple[str, ...]:
-        """What a load was held for, the parts that came since included."""
+        """Return the parts that a load was held for, those that came since included."""
         return self._loads[key].needs
 
     def hold(self, key: Key, needs: Iterable[str], deadline: float) -> None:

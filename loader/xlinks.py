@@ -38,7 +38,7 @@ _CLOCK_SKEW = 86_400.0
 
 
 class Found:
-    """What one document showed: distinct links in order of first appearance, and dates of change of the linked pages.
+    """The links of one document: distinct, in order of first appearance, with dates of change of the linked pages.
 
     Where a URL is shown twice the first kind counts, but a plain link outweighs nofollow, and both outweigh a hint.
     """
@@ -87,7 +87,7 @@ class Found:
         return None if url is None else self.note(url, flags)
 
     def note(self, url: str, flags: int) -> str | None:
-        """As `add`, for a canonical URL. `flags`: a LinkKind and LINK_* bits; LINK_EXTERNAL is set here."""
+        """Add a link whose URL is canonical. `flags`: a LinkKind and LINK_* bits; LINK_EXTERNAL is set here."""
         earlier = self._flags.get(url)
         if earlier is None:
             if len(self._flags) >= MAX_LINKS:

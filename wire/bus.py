@@ -52,7 +52,7 @@ class Bus(Protocol):
         ...
 
     def waiting(self, topic: str) -> int:
-        """How many messages of `topic` were posted here and not received yet."""
+        """Return the number of messages of `topic` that were posted here and not received yet."""
         ...
 
     async def close(self) -> None:

@@ -62,7 +62,7 @@ class ManualClock:
 
     @property
     def sleepers(self) -> int:
-        """How many tasks wait in `sleep` now."""
+        """Return the number of tasks that wait in `sleep` now."""
         return sum(not future.done() for _, _, future in self._sleepers)
 
     async def sleep(self, seconds: float) -> None:

@@ -100,7 +100,7 @@ def decode(data: bytes) -> Message:
 
 
 class _Shape:
-    """What the codec knows of one message: its fields' names, the types they arrive in, what makes them whole."""
+    """Describes one message type for the codec: field names, the types they arrive in, and their converters."""
 
     def __init__(self, tag: int, message: type[Message]) -> None:
         hints = get_type_hints(message, localns={})  # not the class: PageReport has a field named bytes
@@ -158,7 +158,7 @@ def _wire_type(hint: Any) -> type:
 
 
 def _builder(hint: Any) -> _Build | None:
-    """What turns an unpacked field into a value of type `hint`; None where it is one already. It raises ValueError."""
+    """Return the converter of an unpacked field to type `hint`, None where none is needed. It raises ValueError."""
     if get_origin(hint) is tuple:
         return _array_builder(get_args(hint))
     if hint is Links:

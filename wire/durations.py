@@ -13,7 +13,7 @@ MOST = 1e9
 
 
 def span(seconds: float) -> str:
-    """As `seconds` reads it, in the largest unit up to days that needs no fraction."""
+    """Write a span as `seconds` reads it, in the largest unit up to days that needs no fraction."""
     for unit, length in (("d", UNITS["d"]), ("h", UNITS["h"]), ("m", UNITS["m"])):
         if seconds >= length and seconds % length == 0.0:
             return f"{seconds / length:.0f}{unit}"

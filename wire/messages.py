@@ -43,7 +43,7 @@ class Priority(enum.IntEnum):
 
 
 class Kind(enum.IntEnum):
-    """What a body is, from its media type, suffix and first bytes."""
+    """The kind of a body, judged by its media type, suffix and first bytes."""
 
     UNKNOWN = 0
     HTML = 1
@@ -53,7 +53,7 @@ class Kind(enum.IntEnum):
 
 
 class LinkKind(enum.IntEnum):
-    """Which element showed a link (4 bits of its flags)."""
+    """The element that showed a link (4 bits of its flags)."""
 
     ANCHOR = 0
     AREA = 1
@@ -142,7 +142,7 @@ class FetchOrder:
 
 @dataclass(frozen=True, slots=True)
 class PageReport:
-    """What became of one order: an answer of the web (`status` > 0), a named failure (`error`), or both (a 404)."""
+    """The outcome of one order: an answer of the web (`status` > 0), a named failure (`error`), or both (a 404)."""
 
     page: int
     url: str
@@ -230,7 +230,7 @@ class XmlPage:
 
 
 class LoadState(enum.IntEnum):
-    """How a load stands (Status-Data)."""
+    """The state of a load (Status-Data)."""
 
     LOADED = 0
     """parsed, nothing missing"""
@@ -244,7 +244,7 @@ class LoadState(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What the loader found in one XmlPage. WAITING reports come before the final one of the same page and epoch."""
+    """The loader's findings in one XmlPage. WAITING reports come before the final one of the same page and epoch."""
 
     page: int
     url: str
@@ -272,7 +272,7 @@ class LoadReport:
 
 
 class Verdict(enum.IntEnum):
-    """What validation said of a well-formed document (XML 1.0 section 2.8; not well-formed ones are not kept)."""
+    """The result of validating a well-formed document (XML 1.0 section 2.8; malformed ones are not stored)."""
 
     NO_GRAMMAR = 0
     """it names neither DTD nor schema: well-formed is all that can be said"""
@@ -289,7 +289,7 @@ MAX_PROBLEMS = 20
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What the warehouse keeps of one XML or DTD body: the body itself, packed, and what loading it showed."""
+    """One XML or DTD body for the warehouse: the body itself, packed, and the findings of its load."""
 
     page: int
     url: str

@@ -90,7 +90,7 @@ def resolve(base: str, href: str, *, fold_slashes: bool = True) -> str | None:
 
 
 def _joined(base: str, href: str) -> str:
-    """What plain joining makes of the two, or an empty string; right wherever _PLAIN matches it, whatever `base` is."""
+    """Join the two as strings; empty where that cannot do. Right wherever _PLAIN matches, whatever `base` is."""
     if "#" in href:
         href = href[: href.index("#")]
     if "://" in href:
@@ -132,7 +132,7 @@ def _scalar(text: str) -> str:
 
 
 def _parse(text: str) -> str:
-    """WHATWG's form of an absolute http(s) URL, or an InputError that says what is wrong with it."""
+    """Parse an absolute http(s) URL by WHATWG's rules. InputError: names the fault."""
     if len(text) > MAX_HREF:
         raise InputError(f"{_shown(text)}: longer than {MAX_URL} characters; give a shorter URL")
     href = _href(text)
@@ -142,7 +142,7 @@ def _parse(text: str) -> str:
 
 
 def _mend(text: str, href: str | None) -> str:
-    """What to do about `text`, of which the parser made `href` (None: nothing), which is no http(s) URL."""
+    """Say how to mend `text`, of which the parser made `href` (None: nothing), which is no http(s) URL."""
     bare = text.strip().lstrip("/\\")
     names_no_scheme = "://" not in bare if href is None else _HOST_AND_PORT.match(bare) is not None
     if bare and names_no_scheme and _href("http://" + bare) is not None:
@@ -230,7 +230,7 @@ def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
 
 
 def is_address(host: str) -> bool:
-    """Is a canonical host an address rather than a name? The parser has made 0x7f.1 and the like plain long before."""
+    """Tell whether a canonical host is an address, not a name. (The parser has normalised forms like 0x7f.1 before.)"""
     return address_of(host) is not None
 
 

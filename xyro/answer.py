@@ -1,4 +1,4 @@
-"""What one request brought back, before politeness and retry policy are applied to it.
+"""The answer to one request, before politeness and retry policy are applied to it.
 
 The fetcher fills an Answer while the body arrives; the pool turns it into the PageReport (frozen, checked) that leaves.
 """

@@ -50,7 +50,7 @@ class Body:
         return head
 
     def unpack(self, head: bytes) -> None:
-        """What was taken for the body is a gzip file, of which `head` was read."""
+        """Decode on: the body has turned out to be a gzip file, of which `head` was read."""
         self._coded = True
         decoder = Decoder(("gzip",), self._caps)
         self._decoders.append(decoder)
@@ -83,7 +83,7 @@ class Body:
             return b""
 
     def _some(self, data: bytes) -> bytes:
-        """What is decoded at once: of a coded body little, for each byte may become hundreds."""
+        """Take a piece to decode at once: of a coded body little, for each byte may become hundreds."""
         size = FIRST if self._coded or self._pending is None else len(data)
         self._pending = data[size:]
         return data[:size]

@@ -1,4 +1,4 @@
-"""Which encoding a page is in: BOM > header > declaration in the first 1,024 bytes > UTF-8 if it decodes >
+"""Detection of a page's encoding: BOM > header > declaration in the first 1,024 bytes > UTF-8 if it decodes >
 windows-1252.
 
 Names are those of Python's codecs, after the WHATWG rule that the labels ascii and latin1 mean windows-1252 (what
@@ -53,7 +53,7 @@ def codec_of(label: str) -> str:
 
 @lru_cache(maxsize=64)
 def is_ascii_based(codec: str) -> bool:
-    """Does a byte below 0x80 always mean its ASCII character? Then markup can be found in the bytes."""
+    """Tell whether a byte below 0x80 always means its ASCII character, so that markup can be found in the bytes."""
     return _ASCII_BELOW_80(codec) is not None
 
 

@@ -295,7 +295,7 @@ class Reply:
         return data
 
     def widen(self, wire: int) -> None:
-        """So many bytes may come for this answer, if that is more than it was."""
+        """Raise the number of bytes that this answer may have; never lower it."""
         self._exchange.wire = max(self._exchange.wire, wire)
 
     async def drop(self, tiny: int = 16 * 1024) -> None:

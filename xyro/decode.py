@@ -78,7 +78,7 @@ class Decoder:
         return self._drained((data,))
 
     def finish(self) -> bytes:
-        """What was held back so far; sets `failure` to `truncated` if a stream has not come to its end."""
+        """Return the bytes held back so far; set `failure` to `truncated` if a stream has not come to its end."""
         if self.failure or not self._layers:
             return b""
         rest = self._drained((), last=True)
@@ -102,7 +102,8 @@ class Decoder:
         return b"".join(out)
 
     def _watched(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """What one layer hands to the next, up to the cap: a bomb may be between the layers, and come to nothing."""
+        """Pass on one layer's output to the next, up to the cap: a bomb may lie between the layers, and come to
+        nothing."""
         for piece in pieces:
             self._between += len(piece)
             if self._between > self.caps.size:
@@ -135,11 +136,11 @@ class _Layer:
 
     @property
     def is_whole(self) -> bool:
-        """Has everything that began come to its end? (An empty body is whole.)"""
+        """Tell whether every stream that began has ended. (An empty body is whole.)"""
         return self._inflate is None
 
     def run(self, pieces: Iterable[bytes], last: bool) -> Iterator[bytes]:
-        """What `pieces` decode to, in steps of at most STEP bytes (or a whole piece that passes as it is)."""
+        """Decode `pieces`, in steps of at most STEP bytes (or a whole piece that passes as it is)."""
         for piece in pieces:
             yield from self._feed(piece, False)
         if last and self._pending:
@@ -160,7 +161,7 @@ class _Layer:
                 data = yield from self._inflated(data, self._inflate)
 
     def _needed(self, data: bytes) -> int:
-        """How many bytes it takes to decide what begins with `data`."""
+        """Return the number of bytes needed to decide what begins with `data`."""
         return 2 if len(data) < 2 or self._bits(data) != _RAW else RAW_NEEDS
 
     def _begin(self, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What a body is (Kind), from its media type, the suffix of its URL and its first bytes. Pure.
+"""Classification of a body (Kind) by its media type, the suffix of its URL and its first bytes. Pure.
 
 1. `readable` decides on the headers: True and False are final, None asks for the first bytes.
 2. `kind_of` decides on the first bytes (up to SNIFF, after decoding; `is_gzip` says that a .gz has to be unpacked
@@ -74,7 +74,8 @@ _W3C_DTD = re.compile(r"https?://www\.w3\.org/|DTD/xhtml|xhtml[\w.-]*\.dtd|about
 
 
 def readable(mime: str, url: str) -> bool | None:
-    """Is a body of this media type (lower case, no parameters) worth reading? None: look at its first bytes."""
+    """Tell whether a body of this media type (lower case, no parameters) is worth reading. None: the first bytes
+    decide."""
     if mime in _HTML or mime in _XML or mime in _DTD:
         return True
     if mime.endswith("+xml"):
@@ -88,12 +89,12 @@ def readable(mime: str, url: str) -> bool | None:
 
 
 def is_sitemap(url: str, head: bytes) -> bool:
-    """Is this body a sitemap, an index of them, or one of plain text?"""
+    """Tell whether this body is a sitemap, an index of them, or one of plain text."""
     return _opening(head[:SNIFF])[1] in _SITEMAP_ROOTS or _lists_urls(url)
 
 
 def is_gzip(mime: str, url: str, head: bytes) -> bool:
-    """Is this body a packed document (a sitemap.xml.gz) rather than the document itself?"""
+    """Tell whether this body is a packed document (a sitemap.xml.gz), not the document itself."""
     return head.startswith(GZIP_MAGIC) and mime not in _HTML
 
 
@@ -119,7 +120,7 @@ def kind_of(mime: str, url: str, head: bytes) -> Kind:
 
 
 def _lists_urls(url: str) -> bool:
-    """Is it named as sitemaps of plain text are?"""
+    """Tell whether it is named as sitemaps of plain text are."""
     return bool(_TEXT_SITEMAP(url))
 
 

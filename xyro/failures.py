@@ -28,7 +28,7 @@ GROWTH = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What to do about one failure class. `wait`: seconds before the first retry; `retries`: how many there are."""
+    """The retry policy of one failure class. `wait`: seconds before the first retry; `retries`: their number."""
 
     wait: float = 0.0
     retries: int = 0

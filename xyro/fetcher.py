@@ -44,7 +44,7 @@ _CUT: Final = {"disconnect": "disconnect", "timeout": "time", "slow-body": "time
 
 
 class Posted(NamedTuple):
-    """What was answered to a POST."""
+    """The answer to a POST."""
 
     status: int
     again: float = 0.0
@@ -93,7 +93,7 @@ class Fetcher:
         return answer
 
     def knows(self, url: str) -> bool:
-        """Does `address` know its answer without asking a name server?"""
+        """Tell whether `address` has its answer without asking a name server."""
         return self._client.resolver.knows(host_of(url))
 
     async def address(self, url: str) -> str:

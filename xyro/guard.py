@@ -1,4 +1,4 @@
-"""Which addresses and ports may be contacted. The last word is said on the socket address really connected to.
+"""The guard of addresses and ports. Its last check is made on the socket address really connected to.
 
 Our own deny list (reliability.md 4.2), because ipaddress.is_global has holes; an IPv4 address inside an IPv6 one
 (mapped, NAT64, 6to4) is decoded and judged itself. Three settings change what is denied:
@@ -48,7 +48,7 @@ def parse_network(text: str) -> str:
 
 
 def is_public(address: Address) -> bool:
-    """Is it outside of the deny list? An IPv4 address inside an IPv6 one is judged itself."""
+    """Tell whether an address is outside of the deny list. An IPv4 address inside an IPv6 one is judged itself."""
     inner = _embedded(address)
     if inner is not None:
         return is_public(inner)
@@ -99,17 +99,17 @@ class Guard:
 
     @property
     def only_net(self) -> bool:
-        """Is the crawl confined to some networks?"""
+        """Tell whether the crawl is confined to some networks."""
         return bool(self._only)
 
     @property
     def loopback_only(self) -> bool:
-        """Can nothing but this machine be reached? (Then a contact address is not required.)"""
+        """Tell whether nothing but this machine can be reached. (Then a contact address is not required.)"""
         return self._loopback_only
 
     @property
     def looks_up_names(self) -> bool:
-        """May a name be looked up at all? Not with only_net and no name server inside."""
+        """Tell whether a name may be looked up at all: not with only_net and no name server inside."""
         return not self._only or bool(self.name_servers)
 
     def deny(self, address: str, port: int) -> None:
@@ -141,7 +141,7 @@ class Guard:
             raise TheirError(kind, f"{address} port {port}")
 
     def host_allowed(self, url: str) -> str:
-        """What can be said from a canonical URL alone: an empty string, or the failure class.
+        """Judge a canonical URL by itself: return an empty string, or the failure class.
 
         A name is judged by its port only, and under only_net by whether it could be looked up; what it resolves to is
         judged when it is connected to.

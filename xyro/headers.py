@@ -1,4 +1,4 @@
-"""What the headers of an answer say, and those of a request that asks again. Pure.
+"""Headers: those of an answer, read; those of a conditional request, made. Pure.
 
 Where a header stands twice, the first one counts (but X-Robots-Tag, which adds up).
 """
@@ -107,7 +107,7 @@ def fresh_for(headers: Mapping[str, str]) -> float:
 
 @lru_cache(maxsize=1024)
 def _lifetime(control: str) -> float | None:
-    """What a Cache-Control says, in seconds; None where it leaves it to Expires."""
+    """Return the lifetime that a Cache-Control gives, in seconds; None where it leaves that to Expires."""
     directives = dict(_DIRECTIVE.findall(control.lower()))
     if "no-cache" in directives or "no-store" in directives:
         return 0.0

@@ -30,7 +30,7 @@ class Chain:
 
 
 class Hops:
-    """Who is redirected where. An origin has at most one hop out."""
+    """Redirects of robots.txt under way. An origin has at most one hop out."""
 
     def __init__(self) -> None:
         self._chains: dict[str, Chain] = {}
@@ -60,7 +60,7 @@ class Hops:
         return FetchOrder(PAGE, answer.location, Priority.REFRESH, self._epochs)
 
     def origin_of(self, order: FetchOrder) -> str:
-        """Whose robots.txt an order for a hop reads; that order is out no more."""
+        """Return the origin whose robots.txt an order for a hop reads, and forget the order."""
         return self._out.pop(order.epoch).origin
 
     def end(self, origin: str) -> None:

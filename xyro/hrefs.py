@@ -1,4 +1,4 @@
-"""What the tags of a page come to: references to canonical URLs with their flags, and what else a page says of itself.
+"""From a page's tags to its links: references to canonical URLs with their flags, and the page's own declarations.
 
 `HrefCache` remembers what the hrefs of a folder resolve to; `PageLinks` collects one page's distinct links; both are
 fed by the extractor of links.py. The rules which elements make links, of what kind, are `reference_of` and
@@ -56,7 +56,7 @@ Mark = tuple[str, int] | str | None
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What `LinkExtractor.close` tells. `canonical`, `base`, `refresh`: canonical URLs, empty where there is none;
+    """The result of `LinkExtractor.close`. `canonical`, `base`, `refresh`: canonical URLs, empty where there is none;
     `hubs`, `topic`: WebSub hubs that the page names, and with them its rel=self."""
 
     links: Links = NO_LINKS
@@ -72,7 +72,8 @@ class Found:
 
 
 class HrefCache:
-    """What the hrefs of a folder come to: most links of a page stood on its neighbours too (12,103 of 154,013 are new).
+    """Caches the URLs of a folder's hrefs: most links of a page stood on its neighbours too (12,103 of 154,013 are
+    new).
 
     Filled and read by extractors, on one thread. Bounded: two generations of `size` entries (about 400 bytes each; what
     is long counts as several); when the young one is full it becomes the old one, and the old one is dropped. Equal
@@ -124,7 +125,7 @@ class HrefCache:
 
 
 class Folder:
-    """What is known of one folder: `tags` by a tag's bytes (and encoding), `urls` by the text of an href."""
+    """The cache of one folder: `tags` by a tag's bytes (and encoding), `urls` by the text of an href."""
 
     __slots__ = ("entries", "fold_slashes", "tags", "urls")
 
@@ -190,7 +191,7 @@ class PageLinks:
         self.nofollow |= bool(words & {"nofollow", "none"})
 
     def mark(self, reference: Reference) -> Mark:
-        """What a reference comes to: its URL with all flags, or the href that names none, or nothing."""
+        """Resolve a reference: return its URL with all flags, or the href that names none, or nothing."""
         href, flags = reference
         href = href.strip(BLANK)
         if not href or href[0] == "#":
@@ -264,7 +265,7 @@ def _weight(flags: int) -> int:
 
 
 def has_effect(meta: dict[str, str]) -> bool:
-    """Can this <meta> be one that PageLinks.meta heeds?"""
+    """Tell whether this <meta> can be one that PageLinks.meta heeds."""
     return "http-equiv" in meta or _name(meta) in _ROBOTS
 
 

@@ -30,7 +30,7 @@ def websub(headers: Iterable[str], url: str, fold_slashes: bool = True) -> tuple
 def named(
     links: Iterable[tuple[str, frozenset[str]]], url: str, fold_slashes: bool = True
 ) -> tuple[tuple[str, ...], str]:
-    """The same from (target relative to `url`, relations) of links."""
+    """Return hubs and topic from (target relative to `url`, relations) of links."""
     hubs: dict[str, None] = {}
     topic = ""
     for target, relations in links:

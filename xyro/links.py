@@ -131,7 +131,7 @@ def _scan(page: PageLinks, body: bytes, codec: str) -> bool:
 
 
 def _learnt(page: PageLinks, marks: dict[bytes, Mark], tag: bytes, codec: str) -> Mark:
-    """What a tag not met in this folder comes to; remembered if it comes to the same on every page of the folder."""
+    """Resolve a tag not met in this folder; cache it if it means the same on every page of the folder."""
     if not tag:
         return None
     name, attrs = scan.attributes(tag, codec)
@@ -209,7 +209,7 @@ class _Stream:
 
 
 class _WordStream(_Stream):
-    """The same with text: links next to one of the words are marked."""
+    """A stream that reads text, too: links next to one of the words are marked."""
 
     def __init__(self, page: PageLinks, codec: str, head: bytes, words: frozenset[str]) -> None:
         self._text = Nearby(words)

@@ -50,7 +50,8 @@ def signature(body: bytes, codec: str) -> bytes | None:
 
 
 def is_tame(body: bytes) -> bool:
-    """Can lexbor be given this page? How deep it gets is estimated to the safe side: an end tag closes an element only
+    """Tell whether lexbor can be given this page. Its depth is estimated to the safe side: an end tag closes an
+    element only
     if that is the innermost one, for what a parser makes of any other end tag is where the attacks are."""
     if len(body) > MAX_SIZE or body.count(b"<") > MAX_TAGS or _LONG_TAG.search(body):
         return False

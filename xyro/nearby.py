@@ -1,4 +1,4 @@
-"""Which links of a page stand next to certain words: in their text or title, or up to five words before or after it.
+"""Finds the links of a page that stand next to certain words: in text or title, or up to five words around it.
 
 Fed with tags and text in the order of the page. Words are counted, not kept: a link is an interval of word numbers,
 and it is focused if one of the words looked for has a number within AROUND of it. Linear in the page. Most pages show
@@ -25,7 +25,7 @@ _NOTED = frozenset({"a", "area", "img"}) | _SILENT
 
 
 def mentions(body: bytes, codec: str, words: frozenset[str]) -> bool:
-    """May the page show one of the words? Where this says no, it does not."""
+    """Tell whether the page may show one of the words. False is certain."""
     text = body.decode(codec, "replace")
     text = (html.unescape(text) if "&" in text else text).casefold()
     return any(word in text for word in words)

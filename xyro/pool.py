@@ -43,7 +43,7 @@ from xyro.wire.urls import origin as origin_of
 
 
 class Reader(Protocol):
-    """What the pool needs of the fetcher. None of the three raises for what the web does; cancellation passes
+    """The fetcher as the pool uses it. No method raises for what the web does; cancellation passes
     through."""
 
     async def fetch(self, order: FetchOrder) -> Answer:
@@ -56,7 +56,7 @@ class Reader(Protocol):
         ...
 
     def knows(self, url: str) -> bool:
-        """Does `address` know its answer without asking a name server?"""
+        """Tell whether `address` has its answer without asking a name server."""
         ...
 
     async def address(self, url: str) -> str:
@@ -66,7 +66,7 @@ class Reader(Protocol):
 
 @dataclass(slots=True)
 class Counters:
-    """What happened since the pool was made. `reads`: orders that the web answered (robots.txt not counted)."""
+    """Counters since the pool was made. `reads`: orders that the web answered (robots.txt not counted)."""
 
     reads: int = 0
     robots_reads: int = 0
@@ -366,7 +366,7 @@ class Pool:
         self._tell(host, order, answer, ready_at - now)
 
     async def _answer(self, reading: Awaitable[Answer]) -> Answer:
-        """What the fetcher answers; if it breaks its contract, `internal`: our mistake must not lose a page."""
+        """Fetch an order; if the fetcher breaks its contract, answer `internal`: our mistake must not lose a page."""
         try:
             answer = await reading
         except Exception as error:

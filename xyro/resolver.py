@@ -65,7 +65,7 @@ class Resolver(AbstractResolver):
         return (await self.addresses(host))[0]
 
     def knows(self, host: str) -> bool:
-        """Can `addresses` tell, or refuse, without a query?"""
+        """Tell whether `addresses` can answer, or refuse, without a query."""
         if address_of(host) is not None or not self._guard.looks_up_names:
             return True
         name = host.rstrip(".").lower()

@@ -69,7 +69,7 @@ class _Group:
 
 
 class Robots:
-    """What one robots.txt says to one agent. `crawl_delay` is in seconds (finite, >= 0), None where none was given;
+    """The rules of one robots.txt for one agent. `crawl_delay` is in seconds (finite, >= 0), None where none was given;
     `sitemaps` are the values of its Sitemap lines as they stand."""
 
     __slots__ = ("_needles", "_prefixes", "_protego", "_text", "crawl_delay", "sitemaps")
@@ -117,7 +117,7 @@ class Robots:
         return 400 + 12 * len(self._text) + sum(map(len, self.sitemaps))
 
     def allows(self, url: str) -> bool:
-        """May the canonical `url` (of the origin this file came from) be read?"""
+        """Tell whether the canonical `url` (of the origin this file came from) may be read."""
         if not self._text:
             return True
         path = url[url.index("/", 8) :]
@@ -205,7 +205,7 @@ EVERYTHING = Robots(_Group())
 
 @dataclass(frozen=True, slots=True)
 class RobotsState:
-    """What holds for one origin until `fresh_until` (monotonic seconds).
+    """The rules in force for one origin until `fresh_until` (monotonic seconds).
 
         robots.txt answered with                                   holds                      asked again after
         2xx                                                        its rules                  24 h (2.4)
@@ -237,7 +237,7 @@ _READ = ("", "not-readable")
 
 
 def judge(answer: Answer, before: RobotsState | None, now: float, token: str) -> RobotsState:
-    """What holds after `answer` to GET /robots.txt (redirects followed); `before` is what held, if anything did."""
+    """Judge `answer` to GET /robots.txt (redirects followed); `before` is the state in force until now, if any."""
     status, error = answer.status, answer.error
     tomorrow = now + DAY
     cut = error == "too-large" or answer.truncated == "length"
@@ -288,7 +288,7 @@ class RobotsTable:
         return len(self._states)
 
     def get(self, origin: str, now: float) -> RobotsState | None:
-        """What holds for `origin`, None if its robots.txt has to be read (again) first."""
+        """Return the state of `origin`, None if its robots.txt has to be read (again) first."""
         state = self._states.get(origin)
         return state if state is not None and now < state.fresh_until else None
 
