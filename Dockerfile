@@ -17,7 +17,9 @@ COPY metadata metadata
 COPY opic opic
 COPY refresh refresh
 COPY loader loader
-COPY crawl crawl
+COPY frontier frontier
+COPY service service
+COPY plugins plugins
 COPY lab lab
 RUN /opt/xyro/bin/pip install --no-deps --no-build-isolation .
 

@@ -1,5 +1,6 @@
 # make crawl SEED=URL CONTACT=you@example.org    crawl a site; without SEED: a small computed web on this machine
-# make test | lint | check                       all tests | style, format and strict types | both
+# make test | test-long                          the tests, on all cores | the long simulations and crash runs
+# make lint | check                              style, format and strict types | lint and test
 #
 # Needs Python 3.11 or newer and a package registry; no root. The environment is .venv here, from the hash-pinned locks;
 # it is brought up to date when a lock or pyproject.toml changed, and only then.
@@ -14,14 +15,16 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3 python3.13; do \
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --require-hashes
+# A worker that has nothing left to do takes tests from the others: no order may be relied upon.
+PYTEST := $(VENV)/bin/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
 # The folder itself, not a copy of it; the build backend comes out of the lock, so nothing is fetched that is not pinned.
-INSTALL_XYRO := $(PIP) install --quiet --no-deps --no-build-isolation --config-settings editable_mode=compat --editable .
+INSTALL_XYRO := $(PIP) install --quiet --no-deps --no-build-isolation --editable .
 
 # $(call quoted,WORDS): each word as one word of the shell, whatever is in it.
 quoted = $(foreach word,$(1),'$(subst ','\'',$(word))')
 contact = $(if $(value CONTACT),--contact $(call quoted,$(value CONTACT)))
 
-.PHONY: help env dev crawl test lint check lock clean
+.PHONY: help env dev crawl test test-long lint check lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -38,7 +41,10 @@ else
 endif
 
 test: $(VENV)/.develops
-	$(VENV)/bin/python -m pytest $(ARGS)
+	$(PYTEST) -m 'not long' $(ARGS)
+
+test-long: $(VENV)/.develops
+	$(PYTEST) -m long $(ARGS)
 
 lint: $(VENV)/.develops
 	$(VENV)/bin/ruff check .

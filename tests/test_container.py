@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import layers
 from xyro.configs.load import load
 from xyro.wire.errors import InputError
 
@@ -63,7 +64,7 @@ def test_only_locked_packages_are_installed() -> None:
 def test_what_is_copied_exists_and_is_all_that_is_built() -> None:
     sources = [word for rest in of("COPY") if "--from" not in rest for word in rest.split()[:-1]]
     folders = [source for source in sources if (ROOT / source).is_dir()]
-    assert set(folders) == {name for name in PROJECT["tool"]["setuptools"]["packages"] if "." not in name}
+    assert set(folders) == set(layers.FOLDERS), "the links in xyro/ lead to the other folders"
     assert set(sources) - set(folders) == {"requirements.lock", "pyproject.toml", "README.md", "LICENSE"}
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split("\n")
     assert next(line for line in ignored if line and line[0] not in "#!") == "*"

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import ast
 import configparser
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import sysconfig
+import tarfile
+import textwrap
+import threading
 import tomllib
+import venv
 import zipfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from email.parser import Parser
 from fnmatch import fnmatch
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -31,8 +40,8 @@ EXTRAS = {
 }
 OPTIONAL = [requirement for extra, lines in EXTRAS.items() if extra != "dev" for requirement in lines]
 BUILD = [Requirement(line) for line in PROJECT["build-system"]["requires"]]
-PACKAGES = PROJECT["tool"]["setuptools"]["packages"]
-OURS = layers.read(ROOT, PACKAGES)
+OURS = layers.read(ROOT, layers.FOLDERS)
+ROOMS = sorted(path.removesuffix("/__init__.py") for path in OURS if path.endswith("/__init__.py"))
 
 CARD_PACKAGES = ("aiohttp", "aiodns", "lxml", "selectolax", "plyvel", "msgpack", "uvloop", "protego")
 CARD_FOLDERS = ("xyro", "metadata", "opic", "refresh", "loader", "configs", "tests")
@@ -41,7 +50,7 @@ LOCKS = ("requirements.lock", "requirements-dev.lock")
 
 
 def module_of(requirement: Requirement) -> str:
-    return {"pyyaml": "yaml"}.get(requirement.name, requirement.name.replace("-", "_"))
+    return {"pyyaml": "yaml", "pytest-xdist": "xdist"}.get(requirement.name, requirement.name.replace("-", "_"))
 
 
 # What is used
@@ -53,13 +62,13 @@ def test_each_package_of_the_card_is_declared_and_used() -> None:
 
 
 def test_each_dependency_is_used_and_nothing_else_is() -> None:
-    foreign = layers.imported(OURS) - sys.stdlib_module_names - set(PACKAGES)
+    foreign = layers.imported(OURS) - sys.stdlib_module_names - {"xyro"}
     assert foreign == {module_of(requirement) for requirement in [*DECLARED, *OPTIONAL]}
 
 
 def test_what_the_tests_import_is_declared() -> None:
     declared = [*DECLARED, *OPTIONAL, *EXTRAS["dev"], *BUILD]
-    used = layers.imported(layers.read(ROOT, ["tests"])) - sys.stdlib_module_names - {*PACKAGES, "tests"}
+    used = layers.imported(layers.read(ROOT, ["tests"])) - sys.stdlib_module_names - {"xyro", "tests"}
     assert used <= {module_of(requirement) for requirement in declared}
 
 
@@ -82,18 +91,23 @@ def test_each_dependency_says_what_it_is_for_and_what_would_replace_it() -> None
         assert " -> " in line or requirement.name == "xyro", line
 
 
-def test_all_lists_of_packages_are_one_list() -> None:
-    rooms = [path.parent.relative_to(ROOT) for depth in ("*", "*/*") for path in ROOT.glob(f"{depth}/__init__.py")]
-    folders = {".".join(room.parts) for room in rooms if room.parts[0] not in ("tests", ".venv")}
-    assert set(PACKAGES) == folders
-    assert PROJECT["tool"]["mypy"]["files"] == [name for name in PACKAGES if "." not in name]
+def test_every_folder_with_modules_is_a_package_that_is_found() -> None:
+    """What is installed and type-checked is the one folder xyro/, with all that its links lead to."""
+    assert {path.rpartition("/")[0] for path in OURS} == set(ROOMS)
+    found = PROJECT["tool"]["setuptools"]["packages"]["find"]
+    assert found == {"include": ["xyro", "xyro.*"], "namespaces": False}
+    assert PROJECT["tool"]["mypy"]["files"] == ["xyro"]
 
 
-@pytest.mark.parametrize("room", PACKAGES)
+@pytest.mark.parametrize("name", ["crawl", "open", "Crawl"])
+def test_no_module_takes_a_name_that_the_library_needs(name: str) -> None:
+    assert [path.name for path in (ROOT / "xyro").iterdir() if path.stem == name] == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
 def test_the_map_of_a_package_names_all_its_modules(room: str) -> None:
-    folder = ROOT / room.replace(".", "/")
-    words = re.findall(r"[a-z_0-9]+[*]?", str(ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))))
-    modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "__main__"}
+    words = re.findall(r"[a-z_0-9]+[*]?", str(ast.get_docstring(ast.parse(OURS[f"{room}/__init__.py"]))))
+    modules = {path.stem for path in (ROOT / room).glob("*.py")} - {"__init__", "__main__"}
     assert {name for name in modules if not any(fnmatch(name, word) for word in words)} == set()
 
 
@@ -158,38 +172,85 @@ def test_tests_run_with_the_versions_that_users_get() -> None:
 # What is shipped
 
 
+def run(*command: str | Path, cwd: Path | None = None, timeout: float = 120) -> str:
+    """Run the command, outside any checkout and without the settings of this shell; return its standard output."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("XYRO_", "PYTHON"))}
+    environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=environment, timeout=timeout)
+    assert done.returncode == 0, f"{command}: {done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    return done.stdout
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
-    """The wheel that `pip install .` makes, built from a copy: building leaves files in its folder."""
-    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in (*(name for name in PACKAGES if "." not in name), "tests"):
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what a clone holds, links as links: building leaves files in its folder."""
+    copy = tmp_path_factory.mktemp("sources")
+    for name in (*layers.FOLDERS, "tests"):
+        shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    environment = os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    built = subprocess.run(
-        [*command, "-w", target, source], capture_output=True, text=True, env=environment, timeout=120
-    )
-    assert built.returncode == 0, f"{built.stderr}\nThe environment lacks the build backend of the lock: `make dev`"
-    (path,) = target.iterdir()
-    with zipfile.ZipFile(path) as archive:
+        shutil.copy(ROOT / name, copy)
+    return copy
+
+
+def build(folder: Path, target: Path) -> Path:
+    """Make the wheel that `pip install` makes of the folder; a failure may mean that the build backend is not there."""
+    options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(target)]
+    run(sys.executable, "-m", "pip", "wheel", *options, folder)
+    (path,) = target.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def wheel_file(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(sources, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def wheel(wheel_file: Path) -> Iterator[zipfile.ZipFile]:
+    with zipfile.ZipFile(wheel_file) as archive:
         yield archive
 
 
+def installed_path(path: str) -> str:
+    """Where a file of the repository lies in the installed package."""
+    return path if path.startswith("xyro/") else f"xyro/{path}"
+
+
+def shipped(wheel: zipfile.ZipFile) -> dict[str, bytes]:
+    return {name: wheel.read(name) for name in wheel.namelist() if ".dist-info/" not in name}
+
+
+def test_the_wheel_holds_one_name(wheel: zipfile.ZipFile) -> None:
+    tops = {name.partition("/")[0] for name in wheel.namelist()}
+    assert tops == {"xyro", f"xyro-{PROJECT['project']['version']}.dist-info"}
+
+
 def test_the_wheel_holds_the_packages_and_the_settings_and_nothing_else(wheel: zipfile.ZipFile) -> None:
-    shipped = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    settings = {path.relative_to(ROOT).as_posix() for path in (ROOT / "configs").glob("*.toml")}
+    settings = {path.relative_to(ROOT).as_posix(): path.read_text() for path in (ROOT / "configs").glob("*.toml")}
     assert "configs/default.toml" in settings
-    assert shipped == set(OURS) | settings
+    expected = {installed_path(path): text.encode() for path, text in (OURS | settings).items()}
+    assert shipped(wheel) == expected
+
+
+def test_a_wheel_made_from_the_source_archive_is_the_same(
+    sources: Path, wheel: zipfile.ZipFile, tmp_path: Path
+) -> None:
+    make = "import sys; from setuptools import build_meta; print(build_meta.build_sdist(sys.argv[1]))"
+    name = run(sys.executable, "-c", make, tmp_path, cwd=sources).split()[-1]
+    with tarfile.open(tmp_path / name) as archive:
+        archive.extractall(tmp_path, filter="data")
+    with zipfile.ZipFile(build(tmp_path / name.removesuffix(".tar.gz"), tmp_path)) as again:
+        assert shipped(again) == shipped(wheel)
 
 
 def test_the_wheel_gives_the_command(wheel: zipfile.ZipFile) -> None:
     (name,) = (name for name in wheel.namelist() if name.endswith("/entry_points.txt"))
     points = configparser.ConfigParser()
     points.read_string(wheel.read(name).decode())
-    module, _, function = points["console_scripts"]["xyro"].partition(":")
-    assert f"def {function}(" in wheel.read(f"{module.replace('.', '/')}.py").decode()
+    assert points["xyro.commands"]["lab"] == "xyro.lab.command:lab"
+    for point in (points["console_scripts"]["xyro"], points["xyro.commands"]["lab"]):
+        module, _, function = point.partition(":")
+        assert f"def {function}(" in wheel.read(f"{module.replace('.', '/')}.py").decode()
 
 
 def test_the_wheel_says_what_it_is(wheel: zipfile.ZipFile) -> None:
@@ -200,6 +261,82 @@ def test_the_wheel_says_what_it_is(wheel: zipfile.ZipFile) -> None:
     required = {Requirement(line) for line in said.get_all("Requires-Dist", []) if "extra ==" not in line}
     assert required == set(DECLARED)
     assert set(said.get_all("Provides-Extra", [])) == EXTRAS.keys()
+
+
+@dataclass(frozen=True)
+class Application:
+    """An application's own environment: its packages lie where wheels are installed, and Xyro is installed beside."""
+
+    home: Path
+    """its virtual environment"""
+    packages: dict[Path, bytes]
+    """its files as they were before Xyro came"""
+
+    def run(self, *command: str | Path, cwd: Path) -> str:
+        return run(self.home / "bin" / command[0], *command[1:], cwd=cwd)
+
+
+TAKEN_NAMES = ("configs", "loader", "tests", "lab", "metadata")
+"""packages that the application calls its own: names that folders of this repository have, too"""
+
+
+@pytest.fixture(scope="module")
+def application(wheel_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Application:
+    """A fresh environment that sees the dependencies of this one, but not its Xyro."""
+    home = tmp_path_factory.mktemp("application")
+    venv.create(home, symlinks=True, with_pip=False)
+    paths = {"base": str(home), "platbase": str(home)}
+    site = Path(sysconfig.get_path("purelib", "venv", vars=paths))
+    present = [path for path in sys.path if "site-packages" in path]
+    (site / "dependencies.pth").write_text("\n".join(present), encoding="utf-8")
+    for name in TAKEN_NAMES:
+        (site / name).mkdir()
+        (site / name / "__init__.py").write_text(f"OWNER = 'the {name} of the application'\n", encoding="utf-8")
+    files = {path: path.read_bytes() for name in TAKEN_NAMES for path in (site / name).rglob("*")}
+    pip = (sys.executable, "-m", "pip", "--python", home / "bin" / "python")
+    run(*pip, "install", "--quiet", "--no-deps", "--no-index", "--ignore-installed", wheel_file)
+    assert (site / "xyro" / "__init__.py").is_file()
+    return Application(home, files)
+
+
+def test_the_wheel_overwrites_nothing_of_an_application(application: Application) -> None:
+    assert {path: path.read_bytes() for path in application.packages} == application.packages
+
+
+def test_application_and_library_each_import_their_own(application: Application, tmp_path: Path) -> None:
+    script = f"""
+        import importlib, sys
+        for name in {TAKEN_NAMES}:
+            assert importlib.import_module(name).OWNER == f"the {{name}} of the application"
+        import xyro
+        from xyro.configs.load import load
+        from xyro.metadata.store import Store
+        from xyro.loader.intake import Intake
+        from xyro.service.node.single import Single
+        assert xyro.__file__.startswith(sys.prefix), xyro.__file__
+        assert {{sys.modules["configs"], sys.modules["metadata"]}}.isdisjoint({{xyro.configs, xyro.metadata}})
+        assert load().store.data
+    """
+    application.run("python", "-c", textwrap.dedent(script), cwd=tmp_path)
+
+
+def test_the_commands_of_the_wheel_work_beside_an_application(application: Application, tmp_path: Path) -> None:
+    names = [line.split()[0] for line in application.run("xyro", "lab", "--help", cwd=tmp_path).splitlines() if line]
+    assert {"web", "demo", "opic", "refresh", "speed"} <= set(names)
+    assert "crawl" in application.run("python", "-m", "xyro", "--help", cwd=tmp_path)
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.html").write_text("<title>One</title><a href='/two.html'>two</a>", encoding="utf-8")
+    (tmp_path / "site" / "two.html").write_text("<title>Two</title>", encoding="utf-8")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "site"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        seed = f"http://127.0.0.1:{server.server_port}/"
+        limits = ("--only-net", "127.0.0.0/8", "--delay", "0", "--max-seconds", "60")
+        closing = json.loads(application.run("xyro", "crawl", seed, *limits, "--json", cwd=tmp_path))
+        server.shutdown()
+    assert closing["pages_read"] == 2
+    rows = [json.loads(row) for row in application.run("xyro", "export", "pages", cwd=tmp_path).splitlines()]
+    assert {row["url"] for row in rows} >= {seed, f"{seed}two.html"}
 
 
 def test_licence_version_and_change_log_agree() -> None:
