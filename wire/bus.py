@@ -1,25 +1,21 @@
-"""The seam between nodes: whoever has a message posts it to a topic, whoever works on the topic receives it.
+"""The bus carries messages between partitions and loops: a sender posts to a topic, a receiver takes from it.
 
-    topic     posted by                             received by     what bounds it
-    orders    page nodes                            fetch nodes     leases: at most 64 orders of a host are out at once
-    pages.N   fetch nodes   one report an order     partition N's   leased orders
-              load nodes    LoadReports, bodies     page node       XML bodies out, and documents that wait for a part
-              HTTP API      Submits                                 the API's limit on a request
-              partitions    CashTransfers, Acks                     commit groups, sender and target until its Ack
+topics.py lists the topics with their senders, receivers and bounds.
 
 So a poster never has to wait: the rules of the loop keep every topic small, and a topic over its bound means that one
 of them is broken. That is a MachineError, loud and at once, rather than a queue that eats the memory.
 
 The three forms (design.md section 5) differ in where the queues live, never for the caller:
 
-- LocalBus, here: one process, one event loop; messages pass as objects, nothing is encoded.
+- LocalBus, here: one process, one event loop; messages pass as objects, nothing is encoded. (EncodingBus encodes and
+  decodes each: the tests run the loop over it.)
 - Worker processes: `post` puts the codec's bytes into a frame for a Unix socket, written together at the end of the
   event loop's turn; acknowledgements come back in batches; `receive` reads the queue that the socket's protocol fills.
 - NATS JetStream: a topic is a subject and `receive` a pull of up to `most` messages. It delivers at least once, as
   transport only; outbox and inbox in LevelDB and the lease epoch in each report make a second delivery harmless.
 
-A message that was posted but not received when a process dies is lost with it. Nothing else is: orders come again when
-their lease ends, cash stays in the sender's outbox until it is acknowledged.
+A message that was posted but not received when a process dies is lost with it. Nothing else is: an order that
+is lost is given out again after a restart, cash stays in the sender's outbox until it is acknowledged.
 """
 
 from __future__ import annotations
@@ -30,11 +26,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Protocol
 
+from xyro.wire import topics
+from xyro.wire.codec import decode, encode
 from xyro.wire.errors import MachineError
 from xyro.wire.messages import Message
-
-DEFAULT_BOUND = 262_144
-"""Messages waiting in one topic that has no bound of its own: 64 leased orders of each of 4,096 hosts."""
 
 
 class Bus(Protocol):
@@ -102,7 +97,8 @@ class _Topic:
 class LocalBus:
     """The bus of one process and one event loop (not for several threads): a deque for each topic.
 
-    `bounds`: topic -> most messages waiting; "pages" stands for every "pages.N" not named itself; others DEFAULT_BOUND.
+    `bounds`: topic -> most messages waiting, instead of the bound of topics.py; "pages" stands for every "pages.N" that
+    has none itself.
     """
 
     def __init__(self, bounds: Mapping[str, int] | None = None) -> None:
@@ -142,5 +138,15 @@ class LocalBus:
 
     def _open(self, topic: str) -> _Topic:
         bounds = self._bounds
-        bound = bounds.get(topic, bounds.get(topic.partition(".")[0], DEFAULT_BOUND))
+        bound = bounds.get(topic, bounds.get(topic.partition(".")[0], topics.bound(topic)))
         return self._topics.setdefault(topic, _Topic(bound))
+
+
+class EncodingBus(LocalBus):
+    """A local bus that carries every message as bytes, as a bus between processes does.
+
+    A receiver gets an equal message, never the sender's object: what works because both sides share one fails here.
+    """
+
+    def post(self, topic: str, message: Message) -> None:
+        super().post(topic, decode(encode(message)))

@@ -4,6 +4,9 @@ Comes in: FetchOrders (a page id, a URL, one of five priorities, the validators 
 Goes out: exactly one PageReport for each order that was taken to its end (what the web answered, or a named failure),
 and the body itself where it is XML or a DTD and belongs to a loader.
 
+`reader.py` assembles all of it; `xyro.Reader` and the other names of the library (NAMES below) are loaded when they are
+asked for, so `import xyro` alone loads nothing.
+
 An order's life:
 
     orders.py      waits in the queue: BLOCKING, ORDERED, then discovery and refresh by gamma; hosts take turns
@@ -28,3 +31,45 @@ at a time, and the next one no earlier than politeness says; nothing that a site
 limits; orders.py, politeness.py, lookups.py, hops.py, robots.py, failures.py and reports.py never await, read a clock
 or touch the network.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xyro.answer import Answer as Answer
+    from xyro.guard import Guard as Guard
+    from xyro.pool import Pool as Pool
+    from xyro.reader import Reader as Reader
+    from xyro.reader import ReaderOptions as ReaderOptions
+    from xyro.wire.errors import InputError as InputError
+    from xyro.wire.errors import MachineError as MachineError
+    from xyro.wire.messages import FetchOrder as FetchOrder
+    from xyro.wire.messages import PageReport as PageReport
+
+NAMES = {
+    "Answer": "xyro.answer.Answer",
+    "FetchOrder": "xyro.wire.messages.FetchOrder",
+    "Guard": "xyro.guard.Guard",
+    "InputError": "xyro.wire.errors.InputError",
+    "MachineError": "xyro.wire.errors.MachineError",
+    "PageReport": "xyro.wire.messages.PageReport",
+    "Pool": "xyro.pool.Pool",
+    "Reader": "xyro.reader.Reader",
+    "ReaderOptions": "xyro.reader.ReaderOptions",
+}
+"""name of the library -> where it is defined; a module is loaded when the first of its names is asked for"""
+
+
+def __getattr__(name: str) -> Any:
+    """The library's name `name`, loaded now."""
+    if name not in NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, attribute = NAMES[name].rpartition(".")
+    value = globals()[name] = getattr(importlib.import_module(module), attribute)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *NAMES})

@@ -42,7 +42,7 @@ from xyro.wire.urls import authority
 from xyro.wire.urls import origin as origin_of
 
 
-class Reader(Protocol):
+class PageFetcher(Protocol):
     """The fetcher as the pool uses it. No method raises for what the web does; cancellation passes
     through."""
 
@@ -89,7 +89,7 @@ class Pool:
         self,
         queue: OrderQueue,
         politeness: Politeness,
-        fetcher: Reader,
+        fetcher: PageFetcher,
         clock: Clock,
         *,
         robots_token: str,

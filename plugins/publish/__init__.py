@@ -5,7 +5,7 @@
     publishing.py  where publications come together          subscribed.py  subscriptions of all partitions
     promises.py    one partition's: deadlines, orders        rows.py        their rows
     notices.py     telling subscribers                       page_clusters.py   named sets that are read together
-    watch.py       which known pages a target stands for     side_reads.py  key files, through the same pool
+    watch.py       which known pages a target stands for
     admission.py        how many connections the listener holds
     compose.py     what a notice says                     notice_outbox.py      which notice goes out next: one a host
     services.py     what these need of single.py           demand.py      how long before a notice its pages are read

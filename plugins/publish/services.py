@@ -8,9 +8,9 @@ from typing import Protocol
 from xyro.configs.schema import Settings
 from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import Scope
-from xyro.plugins.publish.side_reads import SideReads
 from xyro.plugins.publish.watch import Watch
 from xyro.service.node.partition_loop import PageLoop
+from xyro.service.node.side_reads import SideReads
 from xyro.wire.clock import Clock
 from xyro.wire.messages import Priority
 

@@ -1,7 +1,6 @@
-"""The fetch node: orders from the bus into the pool, one report for each back to the page node of its partition.
+"""The fetch loop takes orders from the bus into the reader's pool and delivers each report.
 
-XML and DTD bodies pass the load node on the way: its LoadReports are posted before the PageReport, so a page and its
-links are applied in one commit group.
+It loads nothing of the store or the schedule, so a process that only reads the web can run it.
 """
 
 from __future__ import annotations
@@ -10,64 +9,56 @@ import asyncio
 from collections.abc import Callable
 
 from xyro.answer import Answer
-from xyro.pool import Pool
-from xyro.service.node.load_loop import LoadNode
-from xyro.service.node.partition_loop import inbox
+from xyro.reader import OnReport, Reader
+from xyro.service.node.side_reads import SideReads
+from xyro.wire import topics
 from xyro.wire.bus import Bus
-from xyro.wire.messages import FetchOrder, Kind, PageReport, XmlPage
+from xyro.wire.clock import Clock
+from xyro.wire.messages import FetchOrder, PageReport
+
+ORDERS_AT_ONCE = 4096
 
 
-class FetchNode:
-    """Owns the pool's feed. `pool` is set right after construction: the pool's on_report is this node's."""
+class FetchLoop:
+    """Runs one reader.
 
-    pool: Pool
+    `reader_of`: makes the reader with the `on_report` that it is given. `deliver`: takes each report of a page with the
+    whole body (None unless it is XML or a DTD) on to its partition. `pause`: seconds before the first read; after a
+    restart nobody knows when a host was read last.
+    """
 
-    def __init__(self, bus: Bus, loads: LoadNode, posted: Callable[[PageReport], None]) -> None:
-        """`posted`: told of each report after it was posted."""
-        self.pause = 0.0
-        """seconds before the first read: after a restart nobody knows when a host was read last"""
+    def __init__(
+        self,
+        bus: Bus,
+        clock: Clock,
+        reader_of: Callable[[OnReport], Reader],
+        deliver: Callable[[PageReport, bytes | None], None],
+        pause: float = 0.0,
+    ) -> None:
         self.bus = bus
-        self.loads = loads
-        self.posted = posted
+        self.clock = clock
+        self.pause = pause
+        self.reader = reader_of(self._on_report)
+        self.side_reads = SideReads(self.reader.pool.submit)
+        self._deliver = deliver
 
     async def run(self) -> None:
-        """Until the bus closes, the pool fails, or it is cancelled. Raises what the pool failed of, not a group."""
+        """Read until the bus closes or it is cancelled. Raises the error that the pool fails of, not a group of it."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._feed())
-                await self.loads.clock.sleep(self.pause)
-                group.create_task(self.pool.run())
+                await self.clock.sleep(self.pause)
+                group.create_task(self.reader.pool.run())
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
 
     async def _feed(self) -> None:
-        while messages := await self.bus.receive("orders", 4096):
-            self.pool.submit(order for order in messages if isinstance(order, FetchOrder))
-        self.pool.stop()
+        pool = self.reader.pool
+        while messages := await self.bus.receive(topics.ORDERS, ORDERS_AT_ONCE):
+            pool.submit(order for order in messages if isinstance(order, FetchOrder))
+        pool.stop()
 
-    def on_report(self, report: PageReport, answer: Answer) -> None:
-        """One order was settled. Called by the pool; never waits."""
-
-        def post() -> None:
-            self.bus.post(inbox(report.page >> 32), report)
-            self.posted(report)
-
-        if report.loading and answer.body is not None and not self.loads.is_known(report):
-            self.loads.take(_xml_page(report, answer.body), post)
-        elif (stored := self.loads.again(report)) is not None:
-            self.loads.take(stored, post)
-        else:
-            self.loads.settled(report, post)
-
-
-def _xml_page(report: PageReport, body: bytes) -> XmlPage:
-    return XmlPage(
-        page=report.page,
-        url=report.url,
-        epoch=report.epoch,
-        read_at=report.ended,
-        kind=report.kind if report.kind is Kind.DTD else Kind.XML,
-        mime=report.mime,
-        charset=report.charset,
-        body=body,
-    )
+    def _on_report(self, report: PageReport, answer: Answer) -> None:
+        """One order was settled: of a page, or a read on the side. The pool calls it; it never waits."""
+        if not self.side_reads.take(report, answer):
+            self._deliver(report, answer.body)

@@ -1,4 +1,6 @@
-"""The load node: bodies to the loader, its reports to the page nodes, and word of parts that cannot be had.
+"""The load loop gives bodies to the loader, and posts the loader's reports and each page's own to its partition.
+
+The reports of a body are posted before its PageReport, so a page and its links are applied in one commit group.
 
 Small bodies are parsed where they arrive (a millisecond), big ones in a thread of their own, so that a sitemap of
 50,000 URLs does not stop the event loop; and so is what may name a grammar: a hostile one takes 0.4 s. Either way one
@@ -11,12 +13,13 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from xyro.loader.intake import Intake, Resumed
-from xyro.service.node.partition_loop import inbox
+from xyro.wire import topics
 from xyro.wire.bus import Bus
 from xyro.wire.clock import Clock
-from xyro.wire.messages import Document, LoadReport, LoadState, PageReport, XmlPage
+from xyro.wire.messages import Document, Kind, LoadReport, LoadState, PageReport, XmlPage
 
 BIG = 200_000
 """bytes of a body from which on it is parsed in the thread: about 10 ms"""
@@ -48,10 +51,12 @@ class LoadNode:
         is_named: Callable[[int], bool],
         stored: Callable[[PageReport], XmlPage | None] = lambda report: None,
         eased: Callable[[], None] = lambda: None,
+        posted: Callable[[PageReport], None] = lambda report: None,
     ) -> None:
         """`stored(report)`: the body of a document that did not change, where it is to be validated again.
 
-        `eased`: told whenever there is less to parse."""
+        `eased`: called whenever there is less to parse. `posted`: called with each report after it was posted.
+        """
         self.bus = bus
         self.clock = clock
         self.intake = intake
@@ -59,6 +64,7 @@ class LoadNode:
         self._is_named = is_named
         self._stored = stored
         self._eased = eased
+        self._posted = posted
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="loader")
         self._queue: deque[tuple[Job, Then, int]] = deque()
         """the first is being parsed"""
@@ -82,6 +88,20 @@ class LoadNode:
     def queued(self) -> int:
         """Jobs that are not done: reports that nobody has seen yet are among them."""
         return len(self._queue)
+
+    def deliver(self, report: PageReport, body: bytes | None) -> None:
+        """Post a page's report, past the loader if `body` (XML or a DTD) is to be loaded first. Never waits."""
+        post = partial(self._post, report)
+        if report.loading and body is not None and not self.is_known(report):
+            self.take(_xml_page(report, body), post)
+        elif (stored := self.again(report)) is not None:
+            self.take(stored, post)
+        else:
+            self.settled(report, post)
+
+    def _post(self, report: PageReport) -> None:
+        self.bus.post(topics.pages(report.page >> 32), report)
+        self._posted(report)
 
     def is_known(self, report: PageReport) -> bool:
         """The very body was loaded before and nobody waits for it: the stored links stand."""
@@ -179,8 +199,8 @@ class LoadNode:
 
     def _tell(self, messages: list[Told], then: Then) -> None:
         for message in messages:
-            self.bus.post(inbox(message.page >> 32), message)
-            self._topics.add(inbox(message.page >> 32))
+            self.bus.post(topics.pages(message.page >> 32), message)
+            self._topics.add(topics.pages(message.page >> 32))
         then()
         if self.intake.ready and not self._queue and not self._going:
             self._going = True
@@ -198,3 +218,16 @@ class LoadNode:
                 await asyncio.wait(going)
         self._thread.shutdown()
         self.intake.close()
+
+
+def _xml_page(report: PageReport, body: bytes) -> XmlPage:
+    return XmlPage(
+        page=report.page,
+        url=report.url,
+        epoch=report.epoch,
+        read_at=report.ended,
+        kind=report.kind if report.kind is Kind.DTD else Kind.XML,
+        mime=report.mime,
+        charset=report.charset,
+        body=body,
+    )

@@ -19,6 +19,7 @@ from xyro.frontier.batch import Edit, Turn, Work, urls_of, weight
 from xyro.frontier.partition import PageNode
 from xyro.metadata.manager import Commit
 from xyro.metadata.snapshot import Step
+from xyro.wire import topics
 from xyro.wire.bus import Bus
 from xyro.wire.clock import Clock
 from xyro.wire.errors import MachineError
@@ -39,11 +40,6 @@ TICK = 0.25
 CHUNKS_A_TURN = 4
 """snapshot chunks (2 MB each) copied between two turns"""
 _log = logging.getLogger(__name__)
-
-
-def inbox(partition: int) -> str:
-    """Topic of everything that goes to a partition's page node."""
-    return f"pages.{partition}"
 
 
 class PageLoop:
@@ -72,7 +68,7 @@ class PageLoop:
         self._room = room
         self._starving = starving
         self._synced = synced
-        self._topic = inbox(node.partition.number)
+        self._topic = topics.pages(node.partition.number)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"writer-{node.partition.number}")
         self._slots = asyncio.Semaphore(GROUPS)
         self._writes: set[asyncio.Task[None]] = set()
@@ -261,11 +257,11 @@ class PageLoop:
     def _leave(self, turn: Turn) -> None:
         """The group is on disk: its effects may leave the process."""
         for order in turn.orders:
-            self.bus.post("orders", order)
+            self.bus.post(topics.ORDERS, order)
         for transfer in turn.transfers:
-            self.bus.post(inbox(transfer.target), transfer)
+            self.bus.post(topics.pages(transfer.target), transfer)
         for ack in turn.acks:
-            self.bus.post(inbox(ack.target), ack)
+            self.bus.post(topics.pages(ack.target), ack)
         for submit in turn.submits:
             self.send(submit)
 
@@ -278,7 +274,7 @@ class PageLoop:
         for partition, urls in parts.items():
             for start in range(0, len(urls), MOST_URLS):
                 part = Submit(tuple(urls[start : start + MOST_URLS]), submit.priority, submit.seed)
-                self.bus.post(inbox(partition), part)
+                self.bus.post(topics.pages(partition), part)
                 sent.append(part)
         return sent
 

@@ -1,26 +1,16 @@
-"""From settings to what reads the web: client, fetcher, pool."""
+"""From settings to the reader's options."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from xyro.answer import Answer
-from xyro.client import Client, Limits
+from xyro.client import Limits
 from xyro.configs.schema import Fetch, Settings
 from xyro.decode import Caps
-from xyro.fetcher import Fetcher
-from xyro.frontier.focus import Focus
-from xyro.guard import Guard
-from xyro.orders import OrderQueue
-from xyro.politeness import Manners, Politeness
-from xyro.pool import Pool
-from xyro.resolver import Resolver
-from xyro.wire.clock import Clock
-from xyro.wire.messages import PageReport
+from xyro.politeness import Manners
+from xyro.reader import ReaderOptions
 
 
-def fetcher_of(settings: Settings, guard: Guard, clock: Clock) -> Fetcher:
-    """Client and fetcher; call on the running loop."""
+def options_of(settings: Settings, words: frozenset[str], gamma: float) -> ReaderOptions:
+    """The options of a reader that marks links by `words` and begins with `gamma` (0 to 100)."""
     fetch = settings.fetch
     limits = Limits(
         connect=fetch.connect_timeout,
@@ -32,15 +22,18 @@ def fetcher_of(settings: Settings, guard: Guard, clock: Clock) -> Fetcher:
         wire=2 * fetch.max_body,
         most_idle=fetch.concurrency,
     )
-    resolver = Resolver(guard, clock)
-    client = Client(guard, resolver, user_agent=_user_agent(fetch), contact=fetch.contact, limits=limits)
-    return Fetcher(
-        client,
-        clock,
+    return ReaderOptions(
+        user_agent=_user_agent(fetch),
+        robots_token=fetch.user_agent,
+        contact=fetch.contact,
+        limits=limits,
+        manners=manners_of(settings),
+        concurrency=fetch.concurrency,
         signature=fetch.signature,
-        skip_suffixes=[suffix[1:] for suffix in settings.crawl.skip_suffixes],
+        skip_suffixes=tuple(suffix[1:] for suffix in settings.crawl.skip_suffixes),
         fold_slashes=settings.crawl.fold_slashes,
-        words=Focus(settings).words,
+        words=words,
+        gamma=gamma,
     )
 
 
@@ -62,24 +55,3 @@ def manners_of(settings: Settings) -> Manners:
     if polite.delay is not None:
         return Manners.fixed(polite.delay)
     return Manners(polite.min_delay, polite.factor, polite.factor_cap, polite.ip_delay, polite.crawl_delay_cap)
-
-
-def pool_of(
-    settings: Settings,
-    queue: OrderQueue,
-    fetcher: Fetcher,
-    clock: Clock,
-    on_report: Callable[[PageReport, Answer], None],
-    may_read: Callable[[], bool],
-) -> Pool:
-    """The pool over the queue."""
-    return Pool(
-        queue,
-        Politeness(manners_of(settings)),
-        fetcher,
-        clock,
-        robots_token=settings.fetch.user_agent,
-        on_report=on_report,
-        concurrency=settings.fetch.concurrency,
-        may_read=may_read,
-    )

@@ -1,7 +1,6 @@
 """All nodes of one machine on one event loop: page nodes (one a partition), fetch node, load node, an in-process bus.
 
-pages.N   everything for partition N: reports, loads, submits, cash     bounded by leases and commit groups
-orders    everything for the fetchers                                   bounded by leases
+wire/topics.py has the topics between them.
 """
 
 from __future__ import annotations
@@ -14,32 +13,32 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from xyro.answer import Answer
 from xyro.configs.schema import Settings
 from xyro.frontier.batch import weight
+from xyro.frontier.focus import Focus
 from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import Scope
 from xyro.guard import Guard
 from xyro.metadata.states import NAMED, State
-from xyro.orders import OrderQueue
 from xyro.plugins.clusters.page_clusters import Clustered
 from xyro.plugins.publish.publication_rows import stored
 from xyro.plugins.publish.publishing import Publishing
-from xyro.plugins.publish.side_reads import SideReads
 from xyro.plugins.publish.subscribed import Subscribed
 from xyro.plugins.publish.watch import Watch, scan
 from xyro.plugins.publish.websub import WebSub
+from xyro.reader import OnReport, Reader
 from xyro.refresh.ahead import Ahead
 from xyro.service.node.blackout_switch import Closing
 from xyro.service.node.data_dir import DataDir
-from xyro.service.node.fetch_loop import FetchNode
+from xyro.service.node.fetch_loop import FetchLoop
 from xyro.service.node.load_loop import FULL, LoadNode
 from xyro.service.node.loader_factory import intake_of
 from xyro.service.node.part_library import Library
-from xyro.service.node.partition_loop import PageLoop, inbox
-from xyro.service.node.reader_factory import fetcher_of, pool_of
+from xyro.service.node.partition_loop import PageLoop
+from xyro.service.node.reader_factory import options_of
 from xyro.service.views.views import Views
-from xyro.wire.bus import LocalBus
+from xyro.wire import topics
+from xyro.wire.bus import Bus, LocalBus
 from xyro.wire.clock import Clock, SystemClock
 from xyro.wire.messages import PageReport, Priority, Submit
 from xyro.wire.urls import host_of, partition_of
@@ -78,13 +77,20 @@ class Single:
     """A crawl in one process: `start`, then `finished` says when nothing is left to do, `stop` at any time."""
 
     def __init__(
-        self, data: DataDir, settings: Settings, guard: Guard, bounds: Bounds, clock: Clock | None = None
+        self,
+        data: DataDir,
+        settings: Settings,
+        guard: Guard,
+        bounds: Bounds,
+        clock: Clock | None = None,
+        bus: Bus | None = None,
     ) -> None:
         self.data = data
+        self.guard = guard
         self.settings = settings
         self.bounds = bounds
         self.clock = clock or SystemClock()
-        self.bus = LocalBus()
+        self.bus: Bus = bus or LocalBus()
         self.scope = Scope(settings.crawl, settings.rules, guard.host_allowed)
         self.nodes = [
             PageNode(partition, self.scope, settings, bounds.refresh or bounds.forever) for partition in data.partitions
@@ -94,14 +100,13 @@ class Single:
         self.library = Library(self.nodes, self.scope, self.clock, settings.loader.part_age)
         intake = intake_of(settings, self.library)
         again = self.library.again if settings.loader.revalidate else lambda report: None
-        self.loads = LoadNode(self.bus, self.clock, intake, self._signature_of, self._is_named, again, self._eased)
-        self.fetch = FetchNode(self.bus, self.loads, self._posted)
-        self.queue = OrderQueue(self._gamma())
-        self.fetcher = fetcher_of(settings, guard, self.clock)
-        self.pool = self.fetch.pool = pool_of(
-            settings, self.queue, self.fetcher, self.clock, self._on_report, self._may_read
+        self.loads = LoadNode(
+            self.bus, self.clock, intake, self._signature_of, self._is_named, again, self._eased, self._posted
         )
-        self.side = SideReads(self.pool.submit)
+        self.fetch_loop = FetchLoop(self.bus, self.clock, self._reader_of, self.loads.deliver, self._first_pause())
+        reader = self.fetch_loop.reader
+        self.queue, self.fetcher, self.pool = reader.queue, reader.fetcher, reader.pool
+        self.side = self.fetch_loop.side_reads
         self.watch = Watch()
         self.publishing = Publishing(self)
         self.subscribed = Subscribed(self, self.fetcher.post)
@@ -121,6 +126,16 @@ class Single:
         """the most important pages, as they were when it stopped"""
         self._reads_before = 0
         self._tasks: list[asyncio.Task[None]] = []
+
+    def _reader_of(self, on_report: OnReport) -> Reader:
+        options = options_of(self.settings, Focus(self.settings).words, self._gamma())
+        return Reader(options, self.guard, self.clock, on_report, self._may_read)
+
+    def _first_pause(self) -> float:
+        """Seconds before the first read of a crawl that is resumed."""
+        polite = self.settings.politeness
+        delay = polite.min_delay if polite.delay is None else polite.delay
+        return 0.0 if self.data.created else min(delay, LONGEST_PAUSE)
 
     def _share_promises(self) -> None:
         """Clusters and subscriptions are the whole process's: every node tells and asks the same ones."""
@@ -148,11 +163,6 @@ class Single:
             self.websub.recover()
             self._tasks.append(asyncio.create_task(self.websub.run()))
 
-    def _on_report(self, report: PageReport, answer: Answer) -> None:
-        """The pool settled an order: of a page, or a read on the side."""
-        if not self.side.take(report, answer):
-            self.fetch.on_report(report, answer)
-
     # -- life ----------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -164,7 +174,7 @@ class Single:
         for node in self.nodes:
             transfers, waiting = node.recover(now)
             for transfer in transfers:
-                self.bus.post(inbox(transfer.target), transfer)
+                self.bus.post(topics.pages(transfer.target), transfer)
             waits += waiting
             for number, row in node.partition.hosts.clocks.items():
                 if row.next_at > now or row.failures:
@@ -174,12 +184,9 @@ class Single:
         self._recover_promises()
         self.loads.resume(waits)
         self._reads_before = self.reads_total
-        if not self.data.created:
-            polite = self.settings.politeness
-            self.fetch.pause = min(polite.min_delay if polite.delay is None else polite.delay, LONGEST_PAUSE)
         for work in (
             *(loop.run() for loop in self.loops),
-            self.fetch.run(),
+            self.fetch_loop.run(),
             self._housekeeping(),
             self.subscribed.run(),
         ):
@@ -353,7 +360,7 @@ class Single:
     def _posted(self, report: PageReport) -> None:
         """A report waits for its page node: is it worth a commit group at once?"""
         self.unsynced += weight(report)
-        if self._starving() or self.bus.waiting(inbox(report.page >> 32)) >= self.settings.store.commit_reports:
+        if self._starving() or self.bus.waiting(topics.pages(report.page >> 32)) >= self.settings.store.commit_reports:
             self.loops[report.page >> 32].hurry()
 
     @contextlib.asynccontextmanager

@@ -10,7 +10,7 @@ from xyro.loader.judge_process import JudgeProcess
 from xyro.loader.parse import Limits
 from xyro.loader.validate import Validator
 from xyro.service.node.load_loop import LoadNode
-from xyro.service.node.partition_loop import inbox
+from xyro.wire import topics
 from xyro.wire.bus import LocalBus
 from xyro.wire.clock import ManualClock
 from xyro.wire.messages import Document, Kind, Verdict, XmlPage
@@ -52,7 +52,7 @@ class Loads:
 
     async def documents(self):
         await self.node.close(60.0)
-        told = await self.bus.receive(inbox(0), 1_000)
+        told = await self.bus.receive(topics.pages(0), 1_000)
         return {message.page: message.verdict for message in told if isinstance(message, Document)}
 
 
@@ -86,7 +86,7 @@ async def test_grammars_are_applied_in_the_thread(event):
 async def test_a_document_that_names_no_grammar_is_read_at_once():
     loads = Loads()
     loads.take(0, b"<r/>")
-    assert loads.node.quiet and loads.bus.waiting(inbox(0)) == 2
+    assert loads.node.quiet and loads.bus.waiting(topics.pages(0)) == 2
     assert await loads.documents() == {0: Verdict.NO_GRAMMAR}
 
 

@@ -14,8 +14,8 @@ from xyro.loader.intake import Intake
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
 from xyro.service.node.load_loop import BIG, LoadNode
-from xyro.service.node.partition_loop import inbox
 from xyro.service.node.single import Bounds, Single
+from xyro.wire import topics
 from xyro.wire.bus import LocalBus
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import MachineError
@@ -47,7 +47,7 @@ class Loads:
         self.node.take(page, lambda: self.settled.append(page.page))
 
     async def loaded(self):
-        told = await self.bus.receive(inbox(0), 1_000) if self.bus.waiting(inbox(0)) else []
+        told = await self.bus.receive(topics.pages(0), 1_000) if self.bus.waiting(topics.pages(0)) else []
         return [message.page for message in told if isinstance(message, LoadReport)]
 
 

@@ -18,7 +18,8 @@ from xyro.metadata import keys
 from xyro.metadata.snapshot import oldest_snapshot
 from xyro.service.node import partition_loop
 from xyro.service.node.data_dir import DataDir
-from xyro.service.node.partition_loop import PageLoop, inbox
+from xyro.service.node.partition_loop import PageLoop
+from xyro.wire import topics
 from xyro.wire.bus import LocalBus
 from xyro.wire.clock import ManualClock
 from xyro.wire.errors import MachineError
@@ -53,7 +54,7 @@ class Rig:
                 await self.news.wait()
 
     def post(self, message):
-        self.bus.post(inbox(0), message)
+        self.bus.post(topics.pages(0), message)
 
     async def orders(self, most=100):
         async with asyncio.timeout(60):

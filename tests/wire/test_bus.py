@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.wire.bus import DEFAULT_BOUND, Bus, LocalBus
+from xyro.wire import topics
+from xyro.wire.bus import Bus, EncodingBus, LocalBus
 from xyro.wire.errors import MachineError
 from xyro.wire.messages import Ack
 
 MakeBus = Callable[[Mapping[str, int] | None], Bus]
 
 
-@pytest.fixture(params=[LocalBus])
+@pytest.fixture(params=[LocalBus, EncodingBus])
 def make_bus(request: pytest.FixtureRequest) -> MakeBus:
     return request.param  # type: ignore[no-any-return]
 
@@ -129,7 +130,7 @@ async def test_a_bound_of_a_family_is_each_members_own(make_bus: MakeBus) -> Non
 async def test_every_topic_has_a_bound() -> None:
     bus = LocalBus()
     message = ack(1)
-    for _ in range(DEFAULT_BOUND):
+    for _ in range(topics.LEASED):
         bus.post("surprise", message)
     with pytest.raises(MachineError):
         bus.post("surprise", message)

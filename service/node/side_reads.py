@@ -1,5 +1,8 @@
-"""Reads that are no pages of the crawl, such as the key files of publishers: through the same pool, so the same guard,
-robots.txt and politeness hold for them. They are never stored; a restart forgets them."""
+"""Side reads are reads that are no pages of the crawl, such as the key files of publishers.
+
+They pass the same pool, so the same guard, robots.txt and politeness hold for them. They are never stored; a restart
+forgets them.
+"""
 
 from __future__ import annotations
 
