@@ -45,7 +45,7 @@ class Interval(NamedTuple):
     """what set it: policy | floor | ceiling | hopeless | importance"""
 
 
-def reads_per_second(bandwidth: float | str) -> float:
+def parse_bandwidth(bandwidth: float | str) -> float:
     """`[refresh] bandwidth`: a number, or a text as of the schema, "4000/day". 0 = measured."""
     number, _, unit = str(bandwidth).partition("/")
     return float(number) / UNITS[unit.strip() or "s"]
@@ -83,7 +83,7 @@ class Counts:
         self.population.replace(old, row.rate if row is not None else 0.0, weight, rate)
 
 
-class Pace:
+class Bandwidth:
     """Of one partition; `partitions` share a bandwidth that is set."""
 
     def __init__(self, settings: Refresh, partitions: int = 1) -> None:
@@ -112,7 +112,7 @@ class Pace:
     def follow(self, settings: Refresh) -> None:
         """Other settings."""
         self.rules = rules_of(settings)
-        self.fixed = reads_per_second(settings.bandwidth) / self.partitions
+        self.fixed = parse_bandwidth(settings.bandwidth) / self.partitions
         self.planned = 1.0 - settings.audit / 100.0
         self._found = None
 
@@ -130,7 +130,7 @@ class Pace:
         self.capacity.count(now, reads, busy)
 
     @property
-    def bandwidth(self) -> float:
+    def reads_per_second(self) -> float:
         """Reads a second that refresh plans with; 0 = not known yet."""
         return self.share * self.planned * self.whole
 
@@ -189,14 +189,14 @@ class Pace:
 
     def free(self, now: float) -> float:
         """What promised pages leave of the bandwidth: they are read ahead of the plan, and it pays for them."""
-        bandwidth = self.bandwidth
-        return max(bandwidth - self.promised.rate(now), LEAST_FREE * bandwidth)
+        whole = self.reads_per_second
+        return max(whole - self.promised.rate(now), LEAST_FREE * whole)
 
     def interval(self, importance: float, rate: float, shape: float = math.inf) -> Interval:
         """Of a page of this importance (as it was measured) and change rate (a day, mean of a belief of `shape`)."""
         if not self.known:  # P1's law needs S alone
             bounds = self.rules.floor * DAY, self.rules.ceiling * DAY
-            return Interval(self.spread.interval(weight(importance, rate), self.bandwidth, *bounds), "policy")
+            return Interval(self.spread.interval(weight(importance, rate), self.reads_per_second, *bounds), "policy")
         days, term = self.rules.one_interval(importance * self.scale, rate, self.multiplier, shape)
         return Interval(days * DAY, term)
 
@@ -211,7 +211,7 @@ class Pace:
 
     def outlook(self) -> Outlook:
         """What the bandwidth of now gives."""
-        return self.population.outlook(self.bandwidth * DAY, self.rules)
+        return self.population.outlook(self.reads_per_second * DAY, self.rules)
 
     # -- state ---------------------------------------------------------------------------------------------------
 

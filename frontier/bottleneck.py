@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.frontier.host_limits import Limits
+from xyro.frontier.host_limits import HostLimits
 from xyro.metadata.manager import Partition
 from xyro.metadata.states import State
 
@@ -23,12 +23,12 @@ SHARE = 0.5
 _READ = int(State.READ)
 
 
-class Crowd:
+class Bottleneck:
     """`waits` at the end of each turn."""
 
-    def __init__(self, partition: Partition, limits: Limits) -> None:
+    def __init__(self, partition: Partition, host_limits: HostLimits) -> None:
         self.partition = partition
-        self.limits = limits
+        self.host_limits = host_limits
         self._refreshed: NDArray[np.bool_] = np.zeros(0, np.bool_)
         """hosts with a page that was read, at the last look"""
         self._next = -math.inf
@@ -39,8 +39,8 @@ class Crowd:
         waiting = hosts.waiting[:count] > 0
         waiting[list(lined)] = True
         waiting &= hosts.open[:count]
-        if self.limits.until:
-            waiting &= ~self.limits.shut[:count]
+        if self.host_limits.until:
+            waiting &= ~self.host_limits.shut[:count]
         if not waiting.any():
             return False
         refreshed = self._look(now)

@@ -83,7 +83,7 @@ class Seen:
         return self.tau > 0.0
 
 
-class Beliefs:
+class ChangeModel:
     """`learn` for each settled order of a turn, `told` and `published` of what its sites say; `keep` after these."""
 
     def __init__(self, partition: Partition, settings: Refresh, enough: int = 50) -> None:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from xyro.frontier.change_model import Beliefs, having
-from xyro.frontier.schedule import Agenda
+from xyro.frontier.change_model import ChangeModel, having
+from xyro.frontier.schedule import Schedule
 from xyro.metadata import keys, rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow, Said
@@ -40,10 +40,10 @@ class Claim(NamedTuple):
 class Claims:
     """Of one partition; `hear` within a turn, between the loads and the dates."""
 
-    def __init__(self, partition: Partition, agenda: Agenda, beliefs: Beliefs) -> None:
+    def __init__(self, partition: Partition, schedule: Schedule, change_model: ChangeModel) -> None:
         self.partition = partition
-        self.agenda = agenda
-        self.beliefs = beliefs
+        self.schedule = schedule
+        self.change_model = change_model
 
     def hear(self, page: int, report: LoadReport, settled: Container[int], now: float) -> None:
         """What the document `page` said. settled: pages whose rows this turn writes anew."""
@@ -83,10 +83,10 @@ class Claims:
                 said = having(said, one)
         if said is row.said:
             return
-        self.agenda.rewrite(page, row, msgspec.structs.replace(row, said=said))
-        trust, due = self.beliefs.trust(host).of(dated), int(self.partition.columns["due"][page])
-        if fresh and trust >= WORTH and due > now and self.agenda.refreshing:
-            self.agenda.put_due(page, round(sooner(due, now, trust)))
+        self.schedule.rewrite(page, row, msgspec.structs.replace(row, said=said))
+        trust, due = self.change_model.trust(host).of(dated), int(self.partition.columns["due"][page])
+        if fresh and trust >= WORTH and due > now and self.schedule.refreshing:
+            self.schedule.put_due(page, round(sooner(due, now, trust)))
 
 
 def _by_url(report: LoadReport) -> Mapping[str, Claim]:

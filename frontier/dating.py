@@ -9,11 +9,11 @@ import msgspec
 import numpy as np
 
 from xyro.configs.schema import Refresh
-from xyro.frontier.change_model import Beliefs, Learnt
-from xyro.frontier.freshness import Meter
+from xyro.frontier.change_model import ChangeModel, Learnt
+from xyro.frontier.freshness import Freshness
 from xyro.frontier.guide import Guide
 from xyro.frontier.ledger import Ids, Ledger
-from xyro.frontier.schedule import Agenda, Basis
+from xyro.frontier.schedule import Basis, Schedule
 from xyro.metadata import keys, rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import Mark, RefreshRow
@@ -48,14 +48,14 @@ def marked(marks: tuple[Mark, ...], mark: Mark, apart: int) -> tuple[Mark, ...]:
 class Dates:
     """`date` at the end of a turn, after the pages have spent."""
 
-    def __init__(self, partition: Partition, ledger: Ledger, agenda: Agenda, settings: Refresh) -> None:
+    def __init__(self, partition: Partition, ledger: Ledger, schedule: Schedule, settings: Refresh) -> None:
         self.partition = partition
         self.columns = partition.columns
         self.ledger = ledger
-        self.agenda = agenda
-        self.meter: Meter | None = None
+        self.schedule = schedule
+        self.freshness: Freshness | None = None
         """hears of every read, to tell how fresh all pages are"""
-        self.beliefs = Beliefs(partition, settings)
+        self.change_model = ChangeModel(partition, settings)
         self.guide: Guide | None = None
         self.follow(settings)
         self.joint: Callable[[int, float, float], tuple[float, float]] | None = None
@@ -63,11 +63,11 @@ class Dates:
 
     def follow(self, settings: Refresh) -> None:
         """Begin with these settings, or go on with others; a page is dated by them at its next read."""
-        self.settings = self.beliefs.settings = settings
+        self.settings = self.change_model.settings = settings
         if (settings.guide == "interest") != (self.guide is not None):
             self.guide = Guide(self.partition.directory, self.partition.number) if self.guide is None else None
-        if self.meter is not None:
-            self.meter.guide = self.guide
+        if self.freshness is not None:
+            self.freshness.guide = self.guide
 
     def date(self, settled: list[Settled], now: float) -> None:
         """Change rate, weight in S, interval and next read of the pages settled in this turn; their rows."""
@@ -79,12 +79,12 @@ class Dates:
         flow = self._importance(pages)
         guided = flow if self.guide is None else self.guide.weigh(pages, self.columns["flags"][pages], flow, now)
         for one, importance, r, backed in zip(settled, flow, guided, self._backed(pages), strict=True):
-            learnt = self.beliefs.learn(one.page, one.report, one.visit, one.row)
+            learnt = self.change_model.learn(one.page, one.report, one.visit, one.row)
             changes = rate(*learnt.belief)
             weight, pace = (r, changes) if self.joint is None else self.joint(one.page + base, r, changes)
             alone = weight == importance and pace == changes
             basis = Basis(weight, pace, learnt.belief[0], changes, alone, self._timed(one, learnt))
-            due, heavy = self.agenda.date(one.page, one.report, one.visit, one.row, basis, now)
+            due, heavy = self.schedule.date(one.page, one.report, one.visit, one.row, basis, now)
             row = next_row(one.report, one.visit, one.row, learnt.belief, heavy, one.fault)
             marks = one.row.marks if one.row is not None else ()
             if row.reads:
@@ -93,13 +93,13 @@ class Dates:
                 row,
                 marks=marks,
                 said=learnt.said,
-                counted=self.beliefs.count(one.page, one.row, row),
+                counted=self.change_model.count(one.page, one.row, row),
                 diary=learnt.diary,
                 visits=learnt.visits,
             )
             self.partition.put(keys.REFRESH.key(one.page), rows.pack(row))
-            if self.meter is not None:
-                self.meter.settled(one.page, one.report, one.visit, one.row, row)
+            if self.freshness is not None:
+                self.freshness.settled(one.page, one.report, one.visit, one.row, row)
             dues.append(due)
             kinds.append(int(row.kind) << KIND_SHIFT)
         self.columns["due"][pages] = dues
@@ -108,7 +108,7 @@ class Dates:
         )
         for name in ("due", "flags"):
             self.columns.touch(name, pages)
-        self.beliefs.keep()
+        self.change_model.keep()
 
     def _importance(self, pages: Ids) -> list[float]:
         """Flow of pages just read; where a page has not spent yet (its load goes on), the estimate of now."""

@@ -13,17 +13,17 @@ import heapq
 import math
 from collections.abc import Callable
 
-from xyro.frontier.due_queue import DEBT, LEAST_BURST, DuePages
-from xyro.frontier.schedule import Agenda
+from xyro.frontier.due_queue import DEBT, LEAST_BURST, DueQueue
+from xyro.frontier.schedule import Schedule
 
 
-class Promised:
-    """Of one planner. `of`: the deadline (seconds since 1970) by which a page was promised, 0 = it was not."""
+class Deadlines:
+    """Of one scheduler. `of`: the deadline (seconds since 1970) by which a page was promised, 0 = it was not."""
 
-    def __init__(self, agenda: Agenda, usual: float, refreshing: bool) -> None:
+    def __init__(self, schedule: Schedule, usual: float, refreshing: bool) -> None:
         """usual: seconds that what people order has, where nobody named a deadline; refreshing: there is a plan."""
         self.of: Callable[[int], float] = lambda page: 0.0
-        self._agenda = agenda
+        self._schedule = schedule
         self._usual = usual
         self._refreshing = refreshing
         self._waiting: list[tuple[float, int]] = []
@@ -32,9 +32,9 @@ class Promised:
         """page -> its deadline in `_waiting`: a daily notice orders again and again what cannot be paid for"""
 
     @property
-    def _due(self) -> DuePages:
+    def _due(self) -> DueQueue:
         """Whose credit pays, as of now."""
-        return self._agenda.due
+        return self._schedule.due_queue
 
     def __len__(self) -> int:
         return len(self._held)
@@ -54,7 +54,7 @@ class Promised:
                 heapq.heappush(self._waiting, (deadline, page))
             return False
         self._due.spent()
-        self._due.pace.paid += 1
+        self._due.bandwidth.paid += 1
         return True
 
     def pop(self) -> int | None:
@@ -71,14 +71,14 @@ class Promised:
         if not self._held or self._solvent:
             return now if self._held else math.inf
         missing = max(-self._most_debt - self._due.governor.credit, 0.0)
-        reads_per_second = self._due.pace.bandwidth
+        reads_per_second = self._due.bandwidth.reads_per_second
         return now + missing / reads_per_second if reads_per_second > 0.0 else math.inf
 
     @property
     def _most_debt(self) -> float:
-        return max(LEAST_BURST, DEBT * self._due.pace.bandwidth)
+        return max(LEAST_BURST, DEBT * self._due.bandwidth.reads_per_second)
 
     @property
     def _solvent(self) -> bool:
-        charged = self._refreshing and self._due.pace.fixed > 0.0
+        charged = self._refreshing and self._due.bandwidth.fixed > 0.0
         return not charged or self._due.governor.credit >= -self._most_debt

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.configs.schema import Settings
-from xyro.frontier.bandwidth import DAY, Pace
-from xyro.frontier.host_limits import Limits
+from xyro.frontier.bandwidth import DAY, Bandwidth
+from xyro.frontier.host_limits import HostLimits
 from xyro.frontier.ledger import NO_PAGES, Ledger
-from xyro.frontier.order_quota import Places
+from xyro.frontier.order_quota import OrderQuota
 from xyro.metadata import keys, rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.states import LEASED, State
@@ -34,17 +34,23 @@ _UNREAD = int(State.UNREAD)
 Ids = NDArray[np.int64]
 
 
-class Unread:
+class Discovery:
     """`take` fills hosts that run low; `reads`: of the crawl so far."""
 
     def __init__(
-        self, partition: Partition, ledger: Ledger, settings: Settings, limits: Limits, places: Places, turns: Turns
+        self,
+        partition: Partition,
+        ledger: Ledger,
+        settings: Settings,
+        host_limits: HostLimits,
+        order_quota: OrderQuota,
+        turns: Turns,
     ) -> None:
         self.partition = partition
         self.ledger = ledger
         self.settings = settings
-        self.limits = limits
-        self.places = places
+        self.host_limits = host_limits
+        self.order_quota = order_quota
         self.turns = turns
         self.finder = Sweep(target=0.1)
         self.reads = 0
@@ -84,7 +90,7 @@ class Unread:
     def _spare(self, gamma: float) -> NDArray[np.int32]:
         """Places for unread pages, by host: all that are free where half of them are, else what is kept for discovery
         once it is a quarter of its part (a scan for every single place would be dear)."""
-        hosts, most = self.partition.hosts, self.places.per_host
+        hosts, most = self.partition.hosts, self.order_quota.per_host
         count = len(hosts)
         free = most - hosts.leased[:count]
         spare = np.where(2 * free >= most, free, 0)
@@ -93,8 +99,8 @@ class Unread:
             batch = kept >= max(1.0, gamma * most / 400.0)
             np.maximum(spare[: len(kept)], np.minimum(kept, free[: len(kept)]), out=spare[: len(kept)], where=batch)
         asked = hosts.open[:count] & (hosts.waiting[:count] > 0)
-        if self.limits.until:
-            asked &= ~self.limits.shut[:count]
+        if self.host_limits.until:
+            asked &= ~self.host_limits.shut[:count]
         return np.where(asked, spare, 0).astype(np.int32)
 
     def _urgency(self, pages: Ids, cash: Ids) -> Ids:
@@ -123,7 +129,7 @@ class Unread:
                 return pages
         return NO_PAGES
 
-    def margin(self, pace: Pace, now: float) -> float:
+    def margin(self, bandwidth: Bandwidth, now: float) -> float:
         """Index of the poorest pages of the last choice: as pages of the prior's mean rate, as old as their URL."""
         pages = self.chosen[-SAMPLE:]
         if not len(pages) or not self.ready:
@@ -131,7 +137,7 @@ class Unread:
         met = [rows.first_seen(self.partition.get(keys.MAP.key(page)) or b"") for page in pages.tolist()]
         age = np.maximum(now - np.array(met, np.float64), 0.0) / DAY
         rate = np.full(len(pages), DEFAULT_PRIOR.a / DEFAULT_PRIOR.b)
-        index = pace.rules.policy.index(self.ledger.importance(pages) * pace.scale, rate, age)
+        index = bandwidth.rules.policy.index(self.ledger.importance(pages) * bandwidth.scale, rate, age)
         return float(np.median(index))
 
     @property
@@ -144,8 +150,8 @@ class Unread:
     @property
     def ready(self) -> int:
         """The same without those of hosts that a blackout or a spent budget shuts."""
-        if not self.limits.until:
+        if not self.host_limits.until:
             return self.waiting
         hosts = self.partition.hosts
         count = len(hosts)
-        return int(hosts.waiting[:count][hosts.open[:count] & ~self.limits.shut[:count]].sum())
+        return int(hosts.waiting[:count][hosts.open[:count] & ~self.host_limits.shut[:count]].sum())

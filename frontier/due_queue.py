@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.frontier.bandwidth import DAY, Pace
+from xyro.frontier.bandwidth import DAY, Bandwidth
 from xyro.frontier.ledger import Ledger
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow
@@ -65,14 +65,14 @@ class Governor:
         return now + (1.0 - self.credit) / reads_per_second if reads_per_second > 0.0 else math.inf
 
 
-class DuePages:
+class DueQueue:
     """`dated` after each read, `ready` each turn. The column `due` decides; what lies in a folder is a hint."""
 
     name = "folders"
 
-    def __init__(self, partition: Partition, pace: Pace, ledger: Ledger, unit: int) -> None:
+    def __init__(self, partition: Partition, bandwidth: Bandwidth, ledger: Ledger, unit: int) -> None:
         self.partition = partition
-        self.pace = pace
+        self.bandwidth = bandwidth
         self.ledger = ledger
         self.folders = DueFolders(unit)
         self.governor = Governor()
@@ -119,11 +119,11 @@ class DuePages:
 
     def _below(self, page: int, now: float) -> bool:
         """Is the page still below min_importance? Then it is looked at again, not read, when its ceiling has passed."""
-        rules = self.pace.rules
+        rules = self.bandwidth.rules
         if not rules.least or self.partition.states[page] != _READ:
             return False
         importance = float(self.ledger.importance(np.array([page], np.int64))[0])
-        if importance * self.pace.scale >= rules.least:
+        if importance * self.bandwidth.scale >= rules.least:
             return False
         self.put(page, second(now + rules.ceiling * DAY))
         return True
@@ -139,14 +139,14 @@ class DuePages:
         file again."""
         room -= yield from self._begun(now, room)
         self._rest = min(self._rest, now + self.folders.unit_seconds)  # the clock may have been set back
-        if self.pace.fixed and not self.behind and now >= self._rest:
+        if self.bandwidth.fixed and not self.behind and now >= self._rest:
             yield from self._early(now, min(room, EARLY_AT_ONCE))
 
     def _begun(self, now: float, room: int) -> Generator[tuple[int, RefreshRow], None, int]:
         """Pages of folders that have begun, as far as the credit goes. Returns how many there were."""
         most, found = min(DUE_AT_ONCE, room), 0
         self.earn(now)
-        if self.pace.fixed:
+        if self.bandwidth.fixed:
             most = min(most, int(self.governor.credit))
         for page in self._still_due(self.folders.pop(int(now), most), now) if most > 0 else ():
             row = self.partition.row(page) or NOTHING
@@ -170,7 +170,7 @@ class DuePages:
             return self._below(page, now)
         if self.partition.flags[page] & HASTENED:
             return False
-        interval = self.pace.of_row(row)
+        interval = self.bandwidth.of_row(row)
         later = row.last_read + interval.seconds
         if later <= now + max(SLACK * interval.seconds, self.folders.unit_seconds):
             return False
@@ -188,7 +188,7 @@ class DuePages:
                     break
                 looked += 1
                 row = self.partition.row(page) or NOTHING
-                interval = self.pace.of_row(row)
+                interval = self.bandwidth.of_row(row)
                 later = row.last_read + interval.seconds
                 if row.weight <= 0.0 or interval.term != "policy":
                     kept.append(ahead[turn : turn + 1])
@@ -223,23 +223,23 @@ class DuePages:
     @property
     def affords(self) -> bool:
         """May a read of the plan be made now, as far as the bandwidth that is set goes?"""
-        return not self.pace.fixed or self.governor.credit >= 1.0
+        return not self.bandwidth.fixed or self.governor.credit >= 1.0
 
     def next_credit(self, now: float) -> float:
         """When a read of the plan may be made again; infinite where one may be made now."""
-        return math.inf if self.affords else self.governor.when(now, self.pace.bandwidth)
+        return math.inf if self.affords else self.governor.when(now, self.bandwidth.reads_per_second)
 
     def earn(self, now: float) -> None:
         """What the bandwidth allows by now: told before anything is read, or what asks first would never get any."""
-        fixed = self.pace.fixed
+        fixed = self.bandwidth.fixed
         if fixed:
-            self.governor.advance(now, self.pace.bandwidth)
+            self.governor.advance(now, self.bandwidth.reads_per_second)
             # a debt of the time before a lower bandwidth would take months
             self.governor.credit = max(self.governor.credit, -1.0 - max(LEAST_BURST, DEBT * fixed))
 
     def spent(self) -> None:
         """A read of the plan was ordered."""
-        if self.pace.fixed:
+        if self.bandwidth.fixed:
             self.governor.credit -= 1.0
 
     def next_time(self, now: float) -> float:
@@ -247,9 +247,9 @@ class DuePages:
         head = self.folders.next_due()
         if head is None:
             return math.inf
-        if not self.pace.fixed:
+        if not self.bandwidth.fixed:
             return float(head)
-        credit = self.governor.when(now, self.pace.bandwidth)
+        credit = self.governor.when(now, self.bandwidth.reads_per_second)
         unit = self.folders.unit_seconds
         early = max(credit, self._rest, (now // unit + 1) * unit)
         return min(max(float(head), credit), early)

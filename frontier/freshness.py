@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.configs.schema import Refresh
-from xyro.frontier.bandwidth import Pace
+from xyro.frontier.bandwidth import Bandwidth
 from xyro.frontier.freshness_audits import Audits, together
 from xyro.frontier.guide import Guide
 from xyro.frontier.ledger import Ledger
@@ -41,15 +41,15 @@ _READ = int(State.READ)
 _GONE = ("http-404", "http-410")
 
 
-class Meter:
+class Freshness:
     """Of one partition. Invariant: `expected` holds every page whose Refresh-Data has a weight, as that says."""
 
     def __init__(
-        self, partition: Partition, ledger: Ledger, pace: Pace, settings: Refresh, guide: Guide | None
+        self, partition: Partition, ledger: Ledger, bandwidth: Bandwidth, settings: Refresh, guide: Guide | None
     ) -> None:
         self.partition = partition
         self.ledger = ledger
-        self.pace = pace
+        self.bandwidth = bandwidth
         self.guide = guide
         self.expected = Expected()
         self.audits = Audits(partition, self._importance)
@@ -143,7 +143,7 @@ class Meter:
             flags = self.partition.columns["flags"][start:stop]
             found = np.array(self.guide.weigh(np.arange(start, stop), flags, found.tolist(), self._now))
         counts = (self.partition.columns["state"][start:stop] == _READ) & (
-            found * self.pace.scale >= self.pace.rules.least
+            found * self.bandwidth.scale >= self.bandwidth.rules.least
         )
         return np.where(counts & np.isfinite(found), found, 0.0)
 

@@ -15,8 +15,8 @@ import math
 from collections.abc import Callable
 
 from xyro.configs.schema import Refresh
-from xyro.frontier.bandwidth import Pace
-from xyro.refresh.split import Controller, Schedule
+from xyro.frontier.bandwidth import Bandwidth
+from xyro.refresh.split import Controller, GammaSchedule
 
 EVERY = 5.0
 """seconds between two looks, fixed, scheduled and auto"""
@@ -26,7 +26,7 @@ LEAST, MOST = 1.0, 99.0
 """bounds of what is adjusted: neither side is shut out, so both go on being measured"""
 
 
-class Sharing:
+class Gamma:
     """`renew` once a turn."""
 
     def __init__(self, settings: Refresh) -> None:
@@ -35,25 +35,25 @@ class Sharing:
         self.measured: Callable[[], float | None] = lambda: None
         """weighted freshness as it is now, where somebody measures it (frontier/freshness.py); else the plan's
         outlook"""
-        self.gamma = 50.0
+        self.percent = 50.0
         self.follow(settings)
 
     def follow(self, settings: Refresh) -> None:
         """Other settings."""
         self.auto = settings.gamma == "auto"
-        fixed = self.gamma if settings.gamma == "auto" else float(settings.gamma)
-        self.schedule = Schedule(settings.gamma_schedule) if settings.gamma_schedule else None
+        fixed = self.percent if settings.gamma == "auto" else float(settings.gamma)
+        self.schedule = GammaSchedule(settings.gamma_schedule) if settings.gamma_schedule else None
         target = settings.target_freshness
         self.controller = Controller(target, fixed, LEAST, MOST) if target else None
-        self.gamma = fixed
+        self.percent = fixed
         self._looked = self._heard = -math.inf
 
     def resume(self, gamma: float) -> None:
         """Go on from where adjusting it had got to."""
         if self.controller is not None:
-            self.controller.gamma = self.gamma = min(max(gamma, LEAST), MOST)
+            self.controller.gamma = self.percent = min(max(gamma, LEAST), MOST)
         elif self.auto:
-            self.gamma = gamma
+            self.percent = gamma
 
     def seeks(self, now: float) -> bool:
         """Is the margin wanted?"""
@@ -66,28 +66,28 @@ class Sharing:
     def refresh_share(self, contested: bool, fixed: bool) -> float:
         """Refresh's part of the bandwidth. One that was set is refresh's own, unless gamma is there to divide it."""
         divided = not fixed or self.auto or self.controller is not None
-        return 1.0 - self.gamma / 100.0 if contested and divided else 1.0
+        return 1.0 - self.percent / 100.0 if contested and divided else 1.0
 
-    def renew(self, now: float, reads: int, pace: Pace) -> None:
+    def renew(self, now: float, reads: int, bandwidth: Bandwidth) -> None:
         """gamma as of now; `reads`: of the crawl so far."""
         if not _is_over(self._looked, CONTROL if self.controller is not None else EVERY, now):
             return
         self._looked = now
         if self.controller is not None:
-            if pace.population.pages and pace.bandwidth > 0.0:
+            if bandwidth.population.pages and bandwidth.reads_per_second > 0.0:
                 measured = self.measured()
-                self.gamma = self.controller.hear(pace.outlook().freshness if measured is None else measured)
+                self.percent = self.controller.hear(bandwidth.outlook().freshness if measured is None else measured)
         elif self.schedule is not None:
-            self.gamma = self.schedule.at(reads)
+            self.percent = self.schedule.at(reads)
         elif self.auto and self.margin > 0.0:
-            self.gamma = self._competing(pace)
+            self.percent = self._competing(bandwidth)
 
-    def _competing(self, pace: Pace) -> float:
+    def _competing(self, bandwidth: Bandwidth) -> float:
         """What the pages that are refreshed leave over, if each is read once its index is that of the margin."""
-        whole = pace.whole
+        whole = bandwidth.whole
         if whole <= 0.0 or not math.isfinite(self.margin):
-            return self.gamma
-        return min(max(100.0 * (1.0 - pace.spends_at(self.margin) / whole), LEAST), MOST)
+            return self.percent
+        return min(max(100.0 * (1.0 - bandwidth.spends_at(self.margin) / whole), LEAST), MOST)
 
 
 def _is_over(since: float, seconds: float, now: float) -> bool:

@@ -1,6 +1,6 @@
 """Hosts that are left alone for a while by the settings: blackout hours, and budgets of pages a day.
 
-The planner asks `shut[host]` as it asks whether a person holds the host: pages of a host that is shut are parked,
+The scheduler asks `shut[host]` as it asks whether a person holds the host: pages of a host that is shut are parked,
 whoever ordered them, and come back when it opens. A promise to a host does not depend on who wants the page; who must
 read it changes the settings (SIGHUP).
 
@@ -26,7 +26,7 @@ from xyro.metadata.hosts import Hosts
 DAY = 86_400.0
 
 
-class Limits:
+class HostLimits:
     """`renew` at the beginning of each plan; costs nothing without [[budgets]] and [[blackouts]]."""
 
     def __init__(self, hosts: Hosts, budgets: Sequence[Budget], blackouts: Sequence[Blackout]) -> None:

@@ -1,4 +1,4 @@
-"""Lines of pages before hosts that have no room: served first come, first served, as places come free.
+"""HostQueues of pages before hosts that have no room: served first come, first served, as places come free.
 
 Filled by revisits.py with pages that are due and found their host full, and by scheduler.py with pages that people
 want of
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from xyro.refresh.due import Folder
 
 
-class Lines:
+class HostQueues:
     """By host number. Invariant: no line is empty."""
 
     def __init__(self) -> None:

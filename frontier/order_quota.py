@@ -23,8 +23,8 @@ WANTED = 1024
 """most orders of a host that people want, while there are places in plenty: half an hour of a polite crawl"""
 
 
-class Places:
-    """Of one planner. Invariant: what is asked here follows from the orders that are out, and nothing else."""
+class OrderQuota:
+    """Of one scheduler. Invariant: what is asked here follows from the orders that are out, and nothing else."""
 
     def __init__(self, leases: Leases, hosts: Hosts, most: int) -> None:
         """most: orders of a host while there are places in plenty (`leases_per_host`)."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from xyro.configs.schema import Fetch
 from xyro.frontier.focus import Classing
 from xyro.frontier.ledger import NO_PAGES, Ids, Ledger
-from xyro.frontier.schedule import Agenda
+from xyro.frontier.schedule import Schedule
 from xyro.frontier.scope import Scope
 from xyro.metadata import keys
 from xyro.metadata.manager import Partition
@@ -34,14 +34,14 @@ class Pages:
     """
 
     def __init__(
-        self, partition: Partition, scope: Scope, fetch: Fetch, ledger: Ledger, classes: Classing, agenda: Agenda
+        self, partition: Partition, scope: Scope, fetch: Fetch, ledger: Ledger, classes: Classing, schedule: Schedule
     ) -> None:
         self.partition = partition
         self.columns = partition.columns
         self.scope = scope
         self.ledger = ledger
         self.classes = classes
-        self.agenda = agenda
+        self.schedule = schedule
         self.born: Callable[[int, Sequence[str]], None] = lambda first, urls: None
         """told of new pages: they have the numbers from `first` on"""
         self.touched: list[Ids] = []
@@ -176,9 +176,9 @@ class Pages:
             row = self.partition.row(page)
             if row is not None and row.reads:
                 judged = State.READ
-                self.agenda.put_due(page, self._now)
+                self.schedule.put_due(page, self._now)
         elif not outside:
-            self.agenda.retire(page)
+            self.schedule.retire(page)
         self.partition.set_state(page, judged)
         if self.classes.on:
             self.classes.moved(page, self.partition.url(page))

@@ -1,21 +1,21 @@
 """Pages put aside because nobody may read their host now: a person holds it, or [[blackouts]] and [[budgets]] shut it.
 
-Filled by the planner with whatever it would order of such a host, emptied when the host opens. Nothing of it is stored:
-a restart finds these pages where all others are found.
+Filled by the scheduler with whatever it would order of such a host, emptied when the host opens. Nothing of it is
+stored: a restart finds these pages where all others are found.
 """
 
 from __future__ import annotations
 
-from xyro.frontier.host_limits import Limits
+from xyro.frontier.host_limits import HostLimits
 from xyro.metadata.manager import Partition
 
 
 class Parking:
     """Of one partition, by host."""
 
-    def __init__(self, partition: Partition, limits: Limits) -> None:
+    def __init__(self, partition: Partition, host_limits: HostLimits) -> None:
         self.partition = partition
-        self.limits = limits
+        self.host_limits = host_limits
         self._pages: dict[int, list[int]] = {}
 
     def __len__(self) -> int:
@@ -28,7 +28,7 @@ class Parking:
     def park(self, page: int) -> bool:
         """Put a page of a held or shut host aside. False: its host is open."""
         host = self.partition.hosts_of[page]
-        if self.partition.hosts.open[host] and host not in self.limits.until:
+        if self.partition.hosts.open[host] and host not in self.host_limits.until:
             return False
         self._pages.setdefault(host, []).append(page)
         return True
@@ -40,4 +40,4 @@ class Parking:
     @property
     def shut_out(self) -> bool:
         """Do pages wait for the end of a blackout, or for a new day's budget?"""
-        return any(self._pages.get(host) for host in self.limits.until if self.partition.hosts.open[host])
+        return any(self._pages.get(host) for host in self.host_limits.until if self.partition.hosts.open[host])

@@ -6,7 +6,7 @@ One turn, one commit group, for one partition:
         -> metadata: URLs become ids, rows, links                        (visit)
         -> opic:     pages spend their cash over what they showed        (ledger.spend)
         -> refresh:  change rate, interval, next read                    (date)
-        -> plan:     what is wanted, due, or rich, becomes orders        (planner.orders)
+        -> plan:     what is wanted, due, or rich, becomes orders        (scheduler.orders)
         -> Commit:   one write batch; orders and messages leave when it is on disk
 
 Single-threaded and synchronous: time comes in, a Turn goes out; service/node/single.py awaits, writes and posts.
@@ -24,13 +24,13 @@ from xyro.frontier.batch import Turn, Work
 from xyro.frontier.claims import Claims
 from xyro.frontier.dating import Dates, Settled
 from xyro.frontier.focus import Classing, Focus
-from xyro.frontier.freshness import Meter
+from xyro.frontier.freshness import Freshness
 from xyro.frontier.host_inflow import HostInflow
 from xyro.frontier.ledger import Ledger
 from xyro.frontier.loads import Loads
 from xyro.frontier.outbox import Outbox
 from xyro.frontier.pages import Pages
-from xyro.frontier.scheduler import Planner
+from xyro.frontier.scheduler import Scheduler
 from xyro.frontier.scope import Scope
 from xyro.frontier.spending import NO_CHILDREN, Spending, followed
 from xyro.loader.intake import Resumed
@@ -70,16 +70,16 @@ class PageNode:
         documents = Documents(partition, settings.store.versions, settings.store.version_days)
         self.classes = Classing(partition, self.ledger, focus, documents)
         self.outbox = Outbox(partition, self.ledger, self.partitions)
-        self.planner = Planner(partition, self.ledger, settings, refreshing)
-        agenda, self.wanted = self.planner.agenda, self.planner.wanted
-        self.pages = Pages(partition, scope, settings.fetch, self.ledger, self.classes, agenda)
-        self.loads = Loads(partition, self.planner.leases, self.pages, self.wanted, documents)
-        self.dates = Dates(partition, self.ledger, agenda, settings.refresh)
-        self.meter = Meter(partition, self.ledger, self.planner.pace, settings.refresh, self.dates.guide)
-        self.dates.meter = agenda.gauge = self.meter
-        self.planner.rereads.audits = self.meter.audits
-        self.planner.sharing.measured = self.meter.fresh
-        self.claims = Claims(partition, agenda, self.dates.beliefs)
+        self.scheduler = Scheduler(partition, self.ledger, settings, refreshing)
+        schedule, self.wanted = self.scheduler.schedule, self.scheduler.wanted
+        self.pages = Pages(partition, scope, settings.fetch, self.ledger, self.classes, schedule)
+        self.loads = Loads(partition, self.scheduler.leases, self.pages, self.wanted, documents)
+        self.dates = Dates(partition, self.ledger, schedule, settings.refresh)
+        self.freshness = Freshness(partition, self.ledger, self.scheduler.bandwidth, settings.refresh, self.dates.guide)
+        self.dates.freshness = schedule.gauge = self.freshness
+        self.scheduler.revisits.audits = self.freshness.audits
+        self.scheduler.gamma.measured = self.freshness.fresh
+        self.claims = Claims(partition, schedule, self.dates.change_model)
         self.promises = Promises(self)
         self.reads = 0
         self.read_pages = 0
@@ -98,15 +98,15 @@ class PageNode:
         if state:
             self.ledger.load(state["purse"])
             self.outbox.load(state["post"])
-            self.planner.load(state["planner"])
+            self.scheduler.load(state["planner"])
             self.promises.load(state.get("promises", {}))
-            self.dates.beliefs.load(state.get("beliefs"))
+            self.dates.change_model.load(state.get("beliefs"))
             self.reads, self.read_pages = state["reads"], state["read_pages"]
             self.pages.recover(state["scope"])
             self.classes.recover(state)
-            self.meter.recover(state.get("meter"), now)
+            self.freshness.recover(state.get("meter"), now)
         self.partition.hosts.rewind(now)
-        self.planner.recover()
+        self.scheduler.recover()
         self.promises.recover()
         return self.outbox.recover(), self.loads.recover()
 
@@ -114,10 +114,10 @@ class PageNode:
         return {
             "purse": self.ledger.dump(),
             "post": self.outbox.dump(),
-            "planner": self.planner.dump(),
-            "meter": self.meter.dump(),
+            "planner": self.scheduler.dump(),
+            "meter": self.freshness.dump(),
             "promises": self.promises.dump(),
-            "beliefs": self.dates.beliefs.dump(),
+            "beliefs": self.dates.change_model.dump(),
             "reads": self.reads,
             "read_pages": self.read_pages,
             "focus": self.classes.dump(),
@@ -128,13 +128,13 @@ class PageNode:
         """Other settings (SIGHUP), between two turns."""
         self.settings, self._switched = settings, True
         self.dates.follow(settings.refresh)
-        self.planner.reconfigure(settings)
+        self.scheduler.reconfigure(settings)
 
     def _switch(self) -> None:
         """What may have columns that come or go waits for a commit group."""
         opic, self._switched = self.settings.opic, False
         self.ledger.follow(opic.window, opic.sweep_target, opic.select, opic.history, opic.measures)
-        self.planner.agenda.switch()
+        self.scheduler.schedule.switch()
 
     @property
     def now(self) -> float:
@@ -187,15 +187,15 @@ class PageNode:
         self.ledger.window.grew(self.ledger.known + self.read_pages, self.ledger.clock.ticks)
         answered = sum(one.visit.answered for one in settled)
         if settled:
-            self.planner.answered(answered, now)
+            self.scheduler.answered(answered, now)
         self.dates.date(settled, now)
         self.promises.settled(settled, now)  # before `orders`: what was published or is due together is ordered now
         if self.classes.on:
             self._classify(settled)
         touched = [*self.pages.touched, *spending.children] if self.partitions > 1 else ()
         transfers = self.outbox.collect(touched, self.pages.nearer, born)
-        orders = self.planner.orders(now, room)
-        self.meter.close(answered, now)
+        orders = self.scheduler.orders(now, room)
+        self.freshness.close(answered, now)
         elsewhere = self.wanted.take_elsewhere()
         commit = partition.seal({"node": self.dump()})
         return Turn(commit, orders, transfers, acks, elsewhere)
@@ -216,7 +216,7 @@ class PageNode:
 
     def _live(self, reports: Sequence[PageReport]) -> list[PageReport]:
         """The reports whose order is out; those of an older lease, and repeated ones, change nothing."""
-        leases, base = self.planner.leases, self.partition.base
+        leases, base = self.scheduler.leases, self.partition.base
         live: dict[int, PageReport] = {}
         for report in reports:
             if leases.is_out(report.page - base, report.epoch):
@@ -242,7 +242,7 @@ class PageNode:
         self.partition.hosts.hold(host, held)
         self._held.append(host)
         if not held:
-            self.planner.resume(host)
+            self.scheduler.resume(host)
 
     # -- reports -------------------------------------------------------------------------------------------------
 
@@ -264,7 +264,7 @@ class PageNode:
     def _visit(self, report: PageReport, spending: Spending) -> Settled:
         """Apply one report whose order is out."""
         page = report.page - self.partition.base
-        row = self.planner.leases.settle(page)
+        row = self.scheduler.leases.settle(page)
         visit = judge(report, row)
         self._remember_host(page, report)
         self.wanted.release(page)

@@ -9,7 +9,7 @@ over the pages, some hundred rows a turn, so that no turn is long:
              is counted where it then stands. When the pass ends the new counts replace the old ones, which serve till
              then
 
-Nothing of it is stored: a crash in between begins both passes anew (Pace.dump, Agenda.load).
+Nothing of it is stored: a crash in between begins both passes anew (Bandwidth.dump, Schedule.load).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.frontier.bandwidth import Counts, Pace
+from xyro.frontier.bandwidth import Bandwidth, Counts
 from xyro.frontier.ledger import Ledger
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow
@@ -76,9 +76,11 @@ class Doublings:
 class Recount:
     """`step` in each turn, until it says that it is done. weigh: by the importance of now, not that of each row."""
 
-    def __init__(self, partition: Partition, pace: Pace, ledger: Ledger, rewrite: Rewrite, weigh: bool = False) -> None:
+    def __init__(
+        self, partition: Partition, bandwidth: Bandwidth, ledger: Ledger, rewrite: Rewrite, weigh: bool = False
+    ) -> None:
         self.partition = partition
-        self.pace = pace
+        self.bandwidth = bandwidth
         self.ledger = ledger
         self.rewrite = rewrite
         self._weighed = 0 if weigh else partition.columns.n
@@ -86,26 +88,26 @@ class Recount:
         self._pages = partition.columns.n
         self._follows = weigh
         """pages go by their dates; else a scan may have to rank them"""
-        pace.counting = Counts()
+        bandwidth.counting = Counts()
 
     def step(self) -> list[tuple[int, float]]:
         """The next pages whose date changes, and their new dates (seconds since 1970). Within a commit group."""
         if self._weighed < self._pages:
             self._weigh()
             return []
-        counting = self.pace.counting
+        counting = self.bandwidth.counting
         assert counting is not None, "step follows the constructor, until done"
         stop = min(counting.cursor + ROWS, self.partition.columns.n)
         pages = self._in(counting.cursor, stop, _COUNTED)
         counting.cursor = stop
         dated = [(page, self._look(page, counting)) for page in pages.tolist()]
         if stop == self.partition.columns.n:
-            self.pace.counted()
+            self.bandwidth.counted()
         return [(page, due) for page, due in dated if due]
 
     @property
     def done(self) -> bool:
-        return self.pace.counting is None
+        return self.bandwidth.counting is None
 
     def _in(self, start: int, stop: int, states: tuple[int, ...]) -> NDArray[np.int64]:
         """Pages of a slice that are in one of these states."""
@@ -134,14 +136,14 @@ class Recount:
             counting.add(row.weight, row.rate)
             return 0.0
         importance = row.weight * row.weight / row.rate if row.weight else self._importance(page)
-        interval = self.pace.interval(importance, row.rate, row.rate_a)
+        interval = self.bandwidth.interval(importance, row.rate, row.rate_a)
         heavy = 0.0 if interval.term == "importance" else row.weight or weight(importance, row.rate)
         counting.add(row.weight, row.rate)
         if heavy != row.weight:  # counted as it was, so that both counts hear of it
             self.rewrite(page, row, msgspec.structs.replace(row, weight=heavy))
         if self.partition.flags[page] & HASTENED:
             return 0.0
-        wait = min(interval.seconds, self.pace.rules.ceiling * 86_400.0)
+        wait = min(interval.seconds, self.bandwidth.rules.ceiling * 86_400.0)
         due = row.last_read + wait
         kept = self._follows and abs(due - self.partition.columns["due"][page]) <= CLOSE * wait
         return 0.0 if kept else due

@@ -1,7 +1,7 @@
 """Pages that somebody wants read ahead of the plan: people, publishers and subscribers, loads that need a part.
 
-Filled by `order` and, over a restart, from the LEASE rows; emptied by the planner, which asks for all of it each turn.
-A row stays until an order for its page is settled (`release`), so that a crash in between reads the page again.
+Filled by `order` and, over a restart, from the LEASE rows; emptied by the scheduler, which asks for all of it each
+turn. A row stays until an order for its page is settled (`release`), so that a crash in between reads the page again.
 """
 
 from __future__ import annotations

@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from xyro.configs.schema import Settings
 from xyro.frontier.due_queue import second
 from xyro.frontier.freshness_audits import Audits
-from xyro.frontier.gamma import Sharing
-from xyro.frontier.host_queues import Lines
+from xyro.frontier.gamma import Gamma
+from xyro.frontier.host_queues import HostQueues
 from xyro.frontier.leases import Leases
-from xyro.frontier.order_quota import Places
+from xyro.frontier.order_quota import OrderQuota
 from xyro.frontier.parking import Parking
-from xyro.frontier.schedule import Agenda
+from xyro.frontier.schedule import Schedule
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, LEASED, State
@@ -35,28 +35,28 @@ Found = Iterator[tuple[int, RefreshRow | None]]
 """pages and their Refresh-Data"""
 
 
-class Rereads:
+class Revisits:
     """`take` in each turn of a crawl that refreshes."""
 
     def __init__(
         self,
         partition: Partition,
         settings: Settings,
-        agenda: Agenda,
+        schedule: Schedule,
         leases: Leases,
-        places: Places,
+        order_quota: OrderQuota,
         parking: Parking,
-        sharing: Sharing,
+        gamma: Gamma,
         turns: Turns,
     ) -> None:
         self.partition = partition
-        self.agenda = agenda
+        self.schedule = schedule
         self.leases = leases
-        self.places = places
+        self.order_quota = order_quota
         self.parking = parking
-        self.sharing = sharing
+        self.gamma = gamma
         self.turns = turns
-        self.lines = Lines()
+        self.host_queues = HostQueues()
         self.audits: Audits | None = None
         """chooses reads at random"""
         self._concurrency = settings.fetch.concurrency
@@ -74,8 +74,8 @@ class Rereads:
             yield from self._counted(self._at_random(self.audits))
         yield from self._counted(self._lined(now))
         yield from self._counted(self._due(now))
-        if self.agenda.ahead is not None:
-            yield from self._counted(self._early(self.agenda.ahead))
+        if self.schedule.ahead is not None:
+            yield from self._counted(self._early(self.schedule.ahead))
 
     def _counted(self, found: Found) -> Found:
         for one in found:
@@ -92,35 +92,35 @@ class Rereads:
 
     def _lined(self, now: float) -> Found:
         """Pages that were due before, and have waited for their host since."""
-        self.agenda.due.earn(now)
-        due, now = self.partition.columns["due"], self.lines.latest(now)
+        self.schedule.due_queue.earn(now)
+        due, now = self.partition.columns["due"], self.host_queues.latest(now)
 
         def valid(page: int) -> bool:
             return bool(0 < due[page] <= now) and self._may_refresh(page)
 
         def claim(host: int) -> bool:
-            return self._room > 0 and self.agenda.due.affords and self._claim(host)
+            return self._room > 0 and self.schedule.due_queue.affords and self._claim(host)
 
         leased = self.partition.hosts.leased
-        for page in self.lines.take(leased, self.places.per_host, valid, claim) if self.lines else ():
+        for page in self.host_queues.take(leased, self.order_quota.per_host, valid, claim) if self.host_queues else ():
             self._spend(page)
             yield page, self.partition.row(page)
 
     def _due(self, now: float) -> Found:
         """Pages that become due now; those whose host has no room wait for it."""
-        columns, due = self.partition.columns, self.agenda.due
+        columns, due = self.partition.columns, self.schedule.due_queue
         later = second(now + due.folders.unit_seconds)
         for page, row in due.ready(now, self._room):
             if not self._may_refresh(page):
                 continue
             host = self.partition.hosts_of[page]
-            if host not in self.lines and self._claim(host):
+            if host not in self.host_queues and self._claim(host):
                 self._spend(page)
                 yield page, row
             elif columns["due"][page] <= now:
-                self.lines.put(host, page)
+                self.host_queues.put(host, page)
             else:  # it came before its time
-                self.agenda.put_due(page, later, hastened=bool(self.partition.flags[page] & HASTENED))
+                self.schedule.put_due(page, later, hastened=bool(self.partition.flags[page] & HASTENED))
 
     def _early(self, ahead: Ahead) -> Found:
         """Keep the fetchers busy with the pages whose turn comes next."""
@@ -136,13 +136,13 @@ class Rereads:
 
     def _spend(self, page: int) -> None:
         if self.partition.states[page] != _DISALLOWED:  # to ask robots.txt again is no read
-            self.agenda.due.spent()
+            self.schedule.due_queue.spent()
 
     def _claim(self, host: int) -> bool:
         """May refresh take a place of this host? Where unread pages wait for it, too, they take turns."""
-        room = self.places.room(host)
+        room = self.order_quota.room(host)
         if self.partition.hosts.waiting[host]:
-            return self.turns.refresh(host, self.sharing.gamma, room)
+            return self.turns.refresh(host, self.gamma.percent, room)
         self.turns.lend(host)
         return room > 0
 

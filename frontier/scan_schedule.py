@@ -25,8 +25,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.frontier.bandwidth import DAY, Pace
-from xyro.frontier.due_queue import DUE_AT_ONCE, LATEST, NOTHING, DuePages, Pages
+from xyro.frontier.bandwidth import DAY, Bandwidth
+from xyro.frontier.due_queue import DUE_AT_ONCE, LATEST, NOTHING, DueQueue, Pages
 from xyro.frontier.ledger import Ledger
 from xyro.metadata.hot import Columns
 from xyro.metadata.manager import Partition
@@ -47,7 +47,7 @@ class Standing(NamedTuple):
     at: float
 
 
-class Scanned(DuePages):
+class Scanned(DueQueue):
     """`shut`: a flag for each host whose pages cannot be ordered now. ranks: do importance and rate alone date pages?
 
     Invariant: a page of rate > 0 was READ, at `last_read`, when it was ranked.
@@ -58,18 +58,18 @@ class Scanned(DuePages):
     def __init__(
         self,
         partition: Partition,
-        pace: Pace,
+        bandwidth: Bandwidth,
         ledger: Ledger,
         unit: int,
         shut: Callable[[], NDArray[np.bool_]],
         ranks: bool = True,
     ) -> None:
-        super().__init__(partition, pace, ledger, unit)
+        super().__init__(partition, bandwidth, ledger, unit)
         columns = partition.columns
         columns.add(RATE, np.float32)
         columns.add(LAST_READ, np.uint32)
         self.columns = columns
-        self.scan = Scan(pace.rules.policy)
+        self.scan = Scan(bandwidth.rules.policy)
         self._shut = shut
         self._ranks = ranks
         self._rate = cast("memoryview[float]", columns[RATE].data)
@@ -79,12 +79,12 @@ class Scanned(DuePages):
         self._looked = -math.inf
         self._theta = 0.0
         """the least index that the bandwidth reached at the last look; 0 = not known"""
-        self._by = pace.rules, pace.fixed
+        self._by = bandwidth.rules, bandwidth.fixed
 
     # -- who is ranked -------------------------------------------------------------------------------------------
 
     def dated(self, page: int, due: int, rate: float, read_at: float) -> None:
-        if 0.0 < rate < self.pace.rules.hopeless_rate and self._ranks and self.columns["flow"][page] > 0.0:
+        if 0.0 < rate < self.bandwidth.rules.hopeless_rate and self._ranks and self.columns["flow"][page] > 0.0:
             self._rank(page, rate, int(read_at))
             return
         self.leave(page)
@@ -159,60 +159,60 @@ class Scanned(DuePages):
     def _stale(self, now: float) -> bool:
         """Is it time to look again?"""
         rules, fixed = self._by
-        switched = rules is not self.pace.rules or fixed != self.pace.fixed
+        switched = rules is not self.bandwidth.rules or fixed != self.bandwidth.fixed
         return switched or not self._looked <= now < self._looked + self.folders.unit_seconds
 
     def _look(self, now: float) -> None:
         """Choose the pages for the time unit that begins."""
-        pace, columns, n = self.pace, self.columns, self.columns.n
-        rules, wanted = pace.rules, pace.bandwidth * self.folders.unit_seconds
+        bandwidth, columns, n = self.bandwidth, self.columns, self.columns.n
+        rules, wanted = bandwidth.rules, bandwidth.reads_per_second * self.folders.unit_seconds
         self.scan.policy, self.scan.ceiling = rules.policy, rules.ceiling
         self.scan.floor = rules.floor if rules.floor * DAY > 1.0 else 0.0  # in its own second a page has no index
-        if pace.fixed:
+        if bandwidth.fixed:
             wanted += self.governor.credit
             most, least = SPARE * wanted + SPARE_PAGES, 0.0
         else:
-            most, least = max(2.0 * wanted, DUE_AT_ONCE), min(pace.multiplier / self._unit, float(LATE))
+            most, least = max(2.0 * wanted, DUE_AT_ONCE), min(bandwidth.multiplier / self._unit, float(LATE))
         shut, held = self._shut(), (columns["flow"][:n], columns[RATE][:n], columns[LAST_READ][:n])
         passed = Shut(shut, columns["host"][:n]) if shut.any() else None
         chosen = self.scan.choose(*held, int(now), int(min(most, n)), least, passed).tolist()
         self._chosen = deque(chosen)
-        self._looked, self._by = now, (rules, pace.fixed)
-        self._theta = self._index(chosen[int(wanted)], now) if pace.fixed and wanted < len(chosen) else 0.0
+        self._looked, self._by = now, (rules, bandwidth.fixed)
+        self._theta = self._index(chosen[int(wanted)], now) if bandwidth.fixed and wanted < len(chosen) else 0.0
 
     def _index(self, page: int, now: float) -> float:
         """Of a ranked page; importance relative to the mean."""
         age = max(now - self._last_read[page], 0.0) / DAY
-        if age >= self.pace.rules.ceiling:
+        if age >= self.bandwidth.rules.ceiling:
             return math.inf
-        held = (float(self.columns["flow"][page]) * self.pace.scale, self._rate[page], age)
-        return float(self.pace.rules.policy.index(*(np.array([number]) for number in held))[0])
+        held = (float(self.columns["flow"][page]) * self.bandwidth.scale, self._rate[page], age)
+        return float(self.bandwidth.rules.policy.index(*(np.array([number]) for number in held))[0])
 
     @property
     def _unit(self) -> float:
         """What makes an index of the importance as measured one of importance with mean 1."""
-        return 1.0 if self.pace.rules.policy.name in ("uniform", "proportional") else self.pace.scale
+        return 1.0 if self.bandwidth.rules.policy.name in ("uniform", "proportional") else self.bandwidth.scale
 
     def next_time(self, now: float) -> float:
         head = self.folders.next_due()
         dated = math.inf if head is None else float(head)
-        credit = self.governor.when(now, self.pace.bandwidth) if self.pace.fixed else now
+        credit = self.governor.when(now, self.bandwidth.reads_per_second) if self.bandwidth.fixed else now
         look = credit if self._chosen else max(credit, self._looked + self.folders.unit_seconds)
-        return min(max(dated, credit), look) if self.pace.fixed else min(dated, look)
+        return min(max(dated, credit), look) if self.bandwidth.fixed else min(dated, look)
 
     # -- looks ---------------------------------------------------------------------------------------------------
 
     @property
     def threshold(self) -> float:
         """The least index that is chosen, importance relative to the mean: as of the last look, or as expected."""
-        return self._theta or self.pace.multiplier
+        return self._theta or self.bandwidth.multiplier
 
     def standing(self, page: int, now: float) -> Standing | None:
         """How far a page is from being read; None: its date decides."""
         if not self._rate[page]:
             return None
-        importance = float(self.columns["flow"][page]) * self.pace.scale
-        days, _ = self.pace.rules.one_interval(importance, self._rate[page], self.threshold)
+        importance = float(self.columns["flow"][page]) * self.bandwidth.scale
+        days, _ = self.bandwidth.rules.one_interval(importance, self._rate[page], self.threshold)
         return Standing(self._index(page, now), self.threshold, self._last_read[page] + days * DAY)
 
     def told(self) -> dict[str, Any]:

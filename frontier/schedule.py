@@ -4,8 +4,8 @@
     due       filled by every read while refreshing, emptied when their time has come (due_queue.py, scan_schedule.py)
     ahead     the same in a bounded crawl that refreshes: in the order of their dates, whatever the time is
 
-Filled by what a turn settles (dates.py), hears (claims.py) and promises (publish/promises.py), emptied by the planner.
-What a queue says is a hint: the column `due` decides whether a page is still due, or to be tried again.
+Filled by what a turn settles (dates.py), hears (claims.py) and promises (publish/promises.py), emptied by the
+scheduler. What a queue says is a hint: the column `due` decides whether a page is still due, or to be tried again.
 
 How often a page is read is bandwidth.py's to say.
 """
@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.configs.schema import Settings
-from xyro.frontier.bandwidth import DAY, Pace
-from xyro.frontier.due_queue import DuePages, second
-from xyro.frontier.freshness import Meter
+from xyro.frontier.bandwidth import DAY, Bandwidth
+from xyro.frontier.due_queue import DueQueue, second
+from xyro.frontier.freshness import Freshness
 from xyro.frontier.ledger import Ledger
 from xyro.frontier.redating import Doublings, Recount
 from xyro.frontier.scan_schedule import Scanned, dropped
@@ -67,7 +67,7 @@ def _found_by(settings: Settings) -> tuple[str, int, str]:
     return refresh.execution, refresh.time_unit, refresh.guide
 
 
-class Agenda:
+class Schedule:
     """Of one partition. refreshing: pages read are read again when due. shut: hosts whose pages cannot be ordered now.
 
     Invariant: population and S (bandwidth.py) hold every READ page of weight above 0 as its Refresh-Data row tells it.
@@ -85,10 +85,10 @@ class Agenda:
         self.ledger = ledger
         self.settings = settings
         self.refreshing = refreshing
-        self.pace = Pace(settings.refresh, partition.facts["partitions"])
+        self.bandwidth = Bandwidth(settings.refresh, partition.facts["partitions"])
         self._shut = shut
         self._found_by = _found_by(settings)
-        self.due = self._execution()
+        self.due_queue = self._execution()
         self.ahead: Ahead | None = None
         """a bounded `crawl --refresh` reads the page due next rather than nothing"""
         self.retries: list[tuple[float, int]] = []
@@ -98,33 +98,33 @@ class Agenda:
         self.doublings: Doublings | None = None
         """where dates that were given should follow importance"""
         self.doublings = self._followed()
-        self.gauge: Meter | None = None
+        self.gauge: Freshness | None = None
         """hears of rows that change without a read"""
 
     def _followed(self) -> Doublings | None:
         settings = self.settings
         alone = settings.refresh.guide == "importance" and not settings.clusters
-        follows = self.refreshing and alone and not settings.crawl.refresh and not isinstance(self.due, Scanned)
+        follows = self.refreshing and alone and not settings.crawl.refresh and not isinstance(self.due_queue, Scanned)
         return (self.doublings or Doublings(self.ledger)) if follows else None
 
-    def _execution(self) -> DuePages:
+    def _execution(self) -> DueQueue:
         """Who finds the pages whose time has come. A bounded `crawl --refresh` reads ahead of it, by no scan."""
         refresh, bounded = self.settings.refresh, self.settings.crawl.refresh
         if self.refreshing and refresh.execution == "scan" and not bounded:
             alone = refresh.guide == "importance"
-            return Scanned(self.partition, self.pace, self.ledger, refresh.time_unit, self._shut, alone)
+            return Scanned(self.partition, self.bandwidth, self.ledger, refresh.time_unit, self._shut, alone)
         dropped(self.partition.columns)
-        return DuePages(self.partition, self.pace, self.ledger, 1 if bounded else refresh.time_unit)
+        return DueQueue(self.partition, self.bandwidth, self.ledger, 1 if bounded else refresh.time_unit)
 
     def reconfigure(self, settings: Settings) -> None:
         """Other settings (SIGHUP), between two turns: by another policy all pages are dated anew, in slices."""
-        law = self.pace.law
+        law = self.bandwidth.law
         self.settings = settings
-        self.pace.follow(settings.refresh)
+        self.bandwidth.follow(settings.refresh)
         if self.gauge is not None:
             self.gauge.follow(settings.refresh)
-        if self.pace.law != law:
-            self.pace.counting = None
+        if self.bandwidth.law != law:
+            self.bandwidth.counting = None
             self._count_anew()
 
     def switch(self) -> None:
@@ -132,28 +132,28 @@ class Agenda:
         record then has the columns. What a scan ranked goes by the dates that it estimated."""
         if self._found_by == _found_by(self.settings):
             return
-        self._found_by, before = _found_by(self.settings), self.due
-        self.due = self._execution()
-        self.due.governor = before.governor
+        self._found_by, before = _found_by(self.settings), self.due_queue
+        self.due_queue = self._execution()
+        self.due_queue.governor = before.governor
         self.doublings = self._followed()
         self._file_all()
-        if self.due.name != before.name:
-            self.pace.counting = None
+        if self.due_queue.name != before.name:
+            self.bandwidth.counting = None
             self._count_anew()
 
     # -- state ---------------------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
-        execution = self.due.name if self.recount is None else ""
+        execution = self.due_queue.name if self.recount is None else ""
         doublings = {} if self.doublings is None else {"doublings": self.doublings.dump()}
-        return {**self.pace.dump(), "execution": execution, "debt": self.due.governor.debt, **doublings}
+        return {**self.bandwidth.dump(), "execution": execution, "debt": self.due_queue.governor.debt, **doublings}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        same = self.pace.load(state, self.partition)
-        self.due.governor.credit = -state.get("debt", 0.0)
+        same = self.bandwidth.load(state, self.partition)
+        self.due_queue.governor.credit = -state.get("debt", 0.0)
         if self.doublings is not None:
             self.doublings.load(state.get("doublings"))
-        if not same or (isinstance(self.due, Scanned) and state.get("execution") != self.due.name):
+        if not same or (isinstance(self.due_queue, Scanned) and state.get("execution") != self.due_queue.name):
             self._count_anew()
 
     def recover(self) -> None:
@@ -176,10 +176,10 @@ class Agenda:
         if self.refreshing:
             dated = (due > 0) & (state != _ERROR) & ((state != _GOOD) | (self.ahead is None))
             pages = np.flatnonzero(dated).astype(np.uint32)
-            self.due.recover(pages, due[pages])
+            self.due_queue.recover(pages, due[pages])
 
     def _count_anew(self) -> None:
-        self.recount = Recount(self.partition, self.pace, self.ledger, self.rewrite, self.doublings is not None)
+        self.recount = Recount(self.partition, self.bandwidth, self.ledger, self.rewrite, self.doublings is not None)
 
     # -- what is settled -----------------------------------------------------------------------------------------
 
@@ -191,33 +191,37 @@ class Agenda:
         if visit.state is _FAILED_TEMPORARILY:
             return self._put_off(page, report, row, by)
         heavy = self._weight(by) if good else 0.0
-        self.pace.replace(page, row, heavy, by.believed)
-        self.pace.renew(now)
+        self.bandwidth.replace(page, row, heavy, by.believed)
+        self.bandwidth.renew(now)
         wait = self._wait(by.importance, by.rate, by.shape) if good else self._look_again(report, visit)
         moved = by.timed(wait) if by.timed is not None and good else wait
         due = second(now + moved) if moved else 0
         if self.ahead is not None and good:
-            self.ahead.put(page, heavy, self.pace.spread.total / max(self.pace.population.pages, 1))
+            self.ahead.put(page, heavy, self.bandwidth.spread.total / max(self.bandwidth.population.pages, 1))
         elif self.refreshing:
-            self.due.dated(page, due, by.rate if by.alone and heavy and moved == wait else 0.0, report.ended)
+            self.due_queue.dated(page, due, by.rate if by.alone and heavy and moved == wait else 0.0, report.ended)
         self._hasten(page, moved != wait)
         return due, heavy
 
     def _put_off(self, page: int, report: PageReport, row: RefreshRow | None, by: Basis) -> tuple[int, float]:
         """The same of a page that failed temporarily: it keeps its place in S, and its time to be tried again."""
         heavy = row.weight if row is not None else 0.0
-        self.pace.replace(page, row, heavy, by.believed)
+        self.bandwidth.replace(page, row, heavy, by.believed)
         self.retry(page, report.retry_at)
-        self.due.leave(page)
+        self.due_queue.leave(page)
         return second(report.retry_at), heavy
 
     def _weight(self, by: Basis) -> float:
         """Of a page in S; 0 below the least importance that is read."""
-        return weight(by.importance, by.rate) if by.importance * self.pace.scale >= self.pace.rules.least else 0.0
+        return (
+            weight(by.importance, by.rate)
+            if by.importance * self.bandwidth.scale >= self.bandwidth.rules.least
+            else 0.0
+        )
 
     def _wait(self, importance: float, rate: float, shape: float) -> float:
         """Seconds to the next read of a page, or to the next look at one that the policy gives up."""
-        return min(self.pace.interval(importance, rate, shape).seconds, self.pace.rules.ceiling * DAY)
+        return min(self.bandwidth.interval(importance, rate, shape).seconds, self.bandwidth.rules.ceiling * DAY)
 
     def _look_again(self, report: PageReport, visit: Visit) -> float:
         """Seconds to the next try of a page that failed for good, 0 = none is planned."""
@@ -233,7 +237,7 @@ class Agenda:
         """Date a page anew. hastened: because something is known of it; else by its interval."""
         self._hasten(page, hastened)
         if self.refreshing:
-            (self.due.put if hastened else self.due.redate)(page, due)
+            (self.due_queue.put if hastened else self.due_queue.redate)(page, due)
         else:
             self.partition.columns["due"][page] = due
             self.partition.columns.touch("due", page)
@@ -245,8 +249,8 @@ class Agenda:
     def rewrite(self, page: int, old: RefreshRow, new: RefreshRow) -> None:
         """A page's row changes without a read of it (evidence of its change rate, another policy): everyone hears."""
         if (old.weight, old.rate) != (new.weight, new.rate):
-            self.pace.replace(page, old, new.weight, new.rate)
-            self.due.learned(page, new.rate)
+            self.bandwidth.replace(page, old, new.weight, new.rate)
+            self.due_queue.learned(page, new.rate)
         self.partition.put(keys.REFRESH.key(page), rows.pack(new))
         if self.gauge is not None:
             self.gauge.moved(old, new if new.weight else None)
@@ -255,7 +259,7 @@ class Agenda:
         """The page left the scope: it is read no more, and its weight leaves S. No order for it may be out."""
         self.partition.columns["due"][page] = 0
         self.partition.columns.touch("due", page)
-        self.due.leave(page)
+        self.due_queue.leave(page)
         row = self.partition.row(page)
         if row is not None and row.weight:
             self.rewrite(page, row, msgspec.structs.replace(row, weight=0.0))
@@ -270,7 +274,7 @@ class Agenda:
         elif due and self.ahead is not None and state == _GOOD:
             self.ahead.put_after(page, 0)
         elif due and self.refreshing:
-            self.due.file(page, due)
+            self.due_queue.file(page, due)
 
     def retry(self, page: int, at: float) -> None:
         """Look at a page that failed temporarily no earlier than `at`."""
@@ -307,4 +311,4 @@ class Agenda:
         """When something becomes due that is not yet out (wall clock); infinite if nothing will."""
         if self.ahead or self.recount is not None or self._found_by != _found_by(self.settings):
             return 0.0
-        return min(self.next_retry, self.due.next_time(now) if self.refreshing else math.inf)
+        return min(self.next_retry, self.due_queue.next_time(now) if self.refreshing else math.inf)

@@ -4,7 +4,7 @@
     crowded   filled from `wanted` with pages of hosts that have very many orders out, emptied as these are answered
     promised  filled from `wanted` with what has a deadline and the bandwidth does not allow for (promised.py)
     retries   filled by temporary failures, emptied when their time has come (schedule.py)
-    rereads   pages that are due, and those whose host had no room for them (revisits.py, schedule.py, host_queues.py)
+    revisits   pages that are due, and those whose host had no room for them (revisits.py, schedule.py, host_queues.py)
     unread    not a queue: a scan of the columns for hosts that run low on orders (discovery.py)
     parking   filled from all but the last with pages of hosts that a person holds, or that [[blackouts]] and
               [[budgets]] shut (host_limits.py), emptied when the host opens (parking.py)
@@ -24,20 +24,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.configs.schema import Settings
-from xyro.frontier.bottleneck import Crowd
-from xyro.frontier.deadlines import Promised
-from xyro.frontier.discovery import Unread
-from xyro.frontier.due_queue import DuePages
-from xyro.frontier.gamma import Sharing
-from xyro.frontier.host_limits import Limits
-from xyro.frontier.host_queues import Lines
+from xyro.frontier.bottleneck import Bottleneck
+from xyro.frontier.deadlines import Deadlines
+from xyro.frontier.discovery import Discovery
+from xyro.frontier.due_queue import DueQueue
+from xyro.frontier.gamma import Gamma
+from xyro.frontier.host_limits import HostLimits
+from xyro.frontier.host_queues import HostQueues
 from xyro.frontier.leases import Leases
 from xyro.frontier.ledger import Ledger
-from xyro.frontier.order_quota import Places
+from xyro.frontier.order_quota import OrderQuota
 from xyro.frontier.parking import Parking
 from xyro.frontier.requests import Wanted
-from xyro.frontier.revisits import Rereads
-from xyro.frontier.schedule import Agenda
+from xyro.frontier.revisits import Revisits
+from xyro.frontier.schedule import Schedule
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HINTED, LEASED, WANTED
@@ -46,48 +46,48 @@ from xyro.refresh.split import Turns
 from xyro.wire.messages import FetchOrder, Priority
 
 
-class Planner:
+class Scheduler:
     """`orders` at the end of every turn. refreshing: pages read are read again when due."""
 
     def __init__(self, partition: Partition, ledger: Ledger, settings: Settings, refreshing: bool) -> None:
         self.partition = partition
         self.settings = settings
         self.leases = Leases(partition, whole=not settings.store.links)
-        self.places = Places(self.leases, partition.hosts, settings.store.leases_per_host)
-        self.limits = Limits(partition.hosts, settings.budgets, settings.blackouts)
-        self.parking = Parking(partition, self.limits)
-        self.wanted, self.crowded = Wanted(partition), Lines()
-        self.agenda = Agenda(partition, ledger, settings, refreshing, self._shut_hosts)
-        self.pace = self.agenda.pace
-        self.promised = Promised(self.agenda, settings.publish.deadline, refreshing)
-        self.sharing, self.turns = Sharing(settings.refresh), Turns()
-        self.rereads = Rereads(
-            partition, settings, self.agenda, self.leases, self.places, self.parking, self.sharing, self.turns
+        self.order_quota = OrderQuota(self.leases, partition.hosts, settings.store.leases_per_host)
+        self.host_limits = HostLimits(partition.hosts, settings.budgets, settings.blackouts)
+        self.parking = Parking(partition, self.host_limits)
+        self.wanted, self.crowded = Wanted(partition), HostQueues()
+        self.schedule = Schedule(partition, ledger, settings, refreshing, self._shut_hosts)
+        self.bandwidth = self.schedule.bandwidth
+        self.deadlines = Deadlines(self.schedule, settings.publish.deadline, refreshing)
+        self.gamma, self.turns = Gamma(settings.refresh), Turns()
+        self.revisits = Revisits(
+            partition, settings, self.schedule, self.leases, self.order_quota, self.parking, self.gamma, self.turns
         )
-        self.discovery = Unread(partition, ledger, settings, self.limits, self.places, self.turns)
-        self.crowd = Crowd(partition, self.limits)
+        self.discovery = Discovery(partition, ledger, settings, self.host_limits, self.order_quota, self.turns)
+        self.bottleneck = Bottleneck(partition, self.host_limits)
         self._now = 0.0
         self._busy = False
         """at the last turn there was more to read than went out"""
 
     @property
-    def due(self) -> DuePages:
+    def due_queue(self) -> DueQueue:
         """Who finds the pages whose time has come, as of now: a switch of execution replaces it."""
-        return self.agenda.due
+        return self.schedule.due_queue
 
     def _shut_hosts(self) -> NDArray[np.bool_]:
         """Hosts whose pages could not be ordered now: held, shut, full, or with pages that wait for a place."""
         hosts, count = self.partition.hosts, len(self.partition.hosts)
-        shut = ~hosts.open[:count] | (hosts.leased[:count] >= self.places.per_host)
-        shut[[*self.limits.until, *self.rereads.lines]] = True
+        shut = ~hosts.open[:count] | (hosts.leased[:count] >= self.order_quota.per_host)
+        shut[[*self.host_limits.until, *self.revisits.host_queues]] = True
         return shut
 
     def reconfigure(self, settings: Settings) -> None:
         """Other settings (SIGHUP), between two turns: how often and what is read follows from the next turn on."""
         self.settings = self.discovery.settings = settings
-        self.sharing.follow(settings.refresh)
-        self.limits.follow(settings.budgets, settings.blackouts)
-        self.agenda.reconfigure(settings)
+        self.gamma.follow(settings.refresh)
+        self.host_limits.follow(settings.budgets, settings.blackouts)
+        self.schedule.reconfigure(settings)
 
     # -- looks ---------------------------------------------------------------------------------------------------
 
@@ -101,57 +101,52 @@ class Planner:
         """Do pages wait for the end of a blackout, or for a new day's budget?"""
         return self.parking.shut_out
 
-    @property
-    def gamma(self) -> float:
-        """Percent of the orders for discovery, as of now."""
-        return self.sharing.gamma
-
     def next_time(self) -> float:
         """When something becomes due that is not yet out (wall clock); infinite if nothing will."""
-        credit = self.due.next_credit(self._now) if self.rereads.lines else math.inf
-        opens = min((until for until, _ in self.limits.until.values()), default=math.inf)
-        return min(self.agenda.next_time(self._now), credit, opens, self.promised.next_time(self._now))
+        credit = self.due_queue.next_credit(self._now) if self.revisits.host_queues else math.inf
+        opens = min((until for until, _ in self.host_limits.until.values()), default=math.inf)
+        return min(self.schedule.next_time(self._now), credit, opens, self.deadlines.next_time(self._now))
 
     # -- state ---------------------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
         return {
-            **self.agenda.dump(),
+            **self.schedule.dump(),
             "finder": self.discovery.finder.dump(),
             "boot": self.leases.boot,
             "reads": self.discovery.reads,
-            "gamma": self.sharing.gamma,
-            "limits": self.limits.dump(),
+            "gamma": self.gamma.percent,
+            "limits": self.host_limits.dump(),
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        self.agenda.load(state)
+        self.schedule.load(state)
         self.discovery.finder = Sweep.load(state["finder"])
         self.leases.boot = state["boot"] + 1
         self.discovery.reads = state["reads"]
-        self.sharing.resume(state.get("gamma", self.sharing.gamma))
-        self.limits.load(state.get("limits", {}))
+        self.gamma.resume(state.get("gamma", self.gamma.percent))
+        self.host_limits.load(state.get("limits", {}))
 
     def recover(self) -> None:
         """Rebuild the queues from columns and LEASE rows."""
         self.wanted.recover()
-        self.agenda.recover()
+        self.schedule.recover()
 
     # -- reports, hosts ------------------------------------------------------------------------------------------
 
     def answered(self, reads: int, now: float) -> None:
         """So many orders of this turn were answered by the web; their pages are dated next."""
-        self.pace.answered(reads, now, self._busy)
+        self.bandwidth.answered(reads, now, self._busy)
         self.discovery.reads += reads
-        self.sharing.renew(now, self.discovery.reads, self.pace)
-        contested = self.agenda.refreshing and self.discovery.waiting > 0
-        self.pace.share = self.sharing.refresh_share(contested, self.pace.fixed > 0.0)
+        self.gamma.renew(now, self.discovery.reads, self.bandwidth)
+        contested = self.schedule.refreshing and self.discovery.waiting > 0
+        self.bandwidth.share = self.gamma.refresh_share(contested, self.bandwidth.fixed > 0.0)
 
     def drop(self, page: int, epoch: int) -> None:
         """The order was taken back unread (a person blocked its host): it is to be given out again, later."""
         if self.leases.is_out(page, epoch):
             self.leases.settle(page)
-            self.rereads.dropped(page)
+            self.revisits.dropped(page)
             if not self.parking.park(page):
                 self._put_back(page)
 
@@ -165,31 +160,31 @@ class Planner:
         if self.partition.flags[page] & WANTED:
             self.wanted.again(page)
         else:
-            self.agenda.file(page)
+            self.schedule.file(page)
 
     # -- orders --------------------------------------------------------------------------------------------------
 
     def orders(self, now: float, room: int) -> list[FetchOrder]:
         """The orders of this turn, most urgent first; at most `room` of them. Within a commit group."""
         self._now = now
-        for host in self.limits.renew(now):
+        for host in self.host_limits.renew(now):
             self.resume(host)
-        self.pace.renew(now)
-        self.agenda.go_on_counting()
-        room = min(room, self.places.free)
+        self.bandwidth.renew(now)
+        self.schedule.go_on_counting()
+        room = min(room, self.order_quota.free)
         found: list[FetchOrder] = []
         if room > 0:
             self._take_wanted(found, room)
             self._take_retries(found, room, now)
-            if self.agenda.refreshing:
+            if self.schedule.refreshing:
                 self._take_rereads(found, room, now)
             self._take_unread(found, room, now)
-        self._busy = self.due.behind or self.crowd.waits(self.rereads.lines, now)
-        self.pace.store(self.partition)
+        self._busy = self.due_queue.behind or self.bottleneck.waits(self.revisits.host_queues, now)
+        self.bandwidth.store(self.partition)
         return found
 
     def _take_wanted(self, found: list[FetchOrder], room: int) -> None:
-        while len(found) < room and (page := self.promised.pop()) is not None:
+        while len(found) < room and (page := self.deadlines.pop()) is not None:
             self._take_one(page, Priority.ORDERED, found)
         self._take_crowded(found, room)
         while len(found) < room and (wanted := self.wanted.pop()) is not None:
@@ -206,16 +201,16 @@ class Planner:
         leased = self.partition.hosts.leased
 
         def claim(host: int) -> bool:
-            return len(found) < room and bool(leased[host] < self.places.wanted_per_host)
+            return len(found) < room and bool(leased[host] < self.order_quota.wanted_per_host)
 
-        for page in self.crowded.take(leased, self.places.wanted_per_host, lambda page: True, claim):
+        for page in self.crowded.take(leased, self.order_quota.wanted_per_host, lambda page: True, claim):
             self._take_one(page, Priority.ORDERED, found)
 
     def _is_crowded(self, page: int) -> bool:
         """Are so many orders of its host out that a page that nobody was promised has to wait?"""
-        if self.partition.flags[page] & LEASED or self.promised.of(page):
+        if self.partition.flags[page] & LEASED or self.deadlines.of(page):
             return False
-        return bool(self.partition.hosts.leased[self.partition.hosts_of[page]] >= self.places.wanted_per_host)
+        return bool(self.partition.hosts.leased[self.partition.hosts_of[page]] >= self.order_quota.wanted_per_host)
 
     def _take_one(self, page: int, priority: Priority, found: list[FetchOrder]) -> None:
         """A page that is still wanted; where an order for it is out, that one moves up instead of waiting its turn."""
@@ -229,48 +224,48 @@ class Planner:
         elif not self.parking.park(page):
             row = self.partition.row(page)
             again = priority is Priority.ORDERED and row is not None and row.reads > 0
-            if not again or self.promised.pay(page):
+            if not again or self.deadlines.pay(page):
                 found.append(self._order(page, priority, row))
 
     def _take_retries(self, found: list[FetchOrder], room: int, now: float) -> None:
         if len(found) >= room:
             return
-        for page in self.agenda.to_retry(now):
+        for page in self.schedule.to_retry(now):
             if self.parking.park(page):
                 continue
-            if (promised := self.promised.of(page)) or self._has_room(page):
+            if (promised := self.deadlines.of(page)) or self._has_room(page):
                 row = self.partition.row(page)
                 level = Priority.REFRESH if row is not None and row.reads > 0 else Priority.DISCOVER
                 found.append(self._order(page, Priority.ORDERED if promised else level, row))
                 if len(found) >= room:
                     return
             else:
-                self.agenda.retry(page, now + 1.0)
+                self.schedule.retry(page, now + 1.0)
 
     def _take_rereads(self, found: list[FetchOrder], room: int, now: float) -> None:
         room -= len(found)
-        if self.places.scarce and self.discovery.ready:
-            room = self.places.part(room, self.sharing.gamma)
-        for page, row in self.rereads.take(now, room):
+        if self.order_quota.scarce and self.discovery.ready:
+            room = self.order_quota.part(room, self.gamma.percent)
+        for page, row in self.revisits.take(now, room):
             found.append(self._order(page, Priority.REFRESH, row))
 
     def _take_unread(self, found: list[FetchOrder], room: int, now: float) -> None:
-        for page, priority in self.discovery.take(room - len(found), len(self.leases) > 0, self.sharing.gamma):
+        for page, priority in self.discovery.take(room - len(found), len(self.leases) > 0, self.gamma.percent):
             host = self.partition.hosts_of[page]
-            if host in self.limits.until:
+            if host in self.host_limits.until:
                 continue  # its host's budget ended with an order before it
             self.turns.discovery(host)
             row = self.partition.row(page) if self.partition.flags[page] & HINTED else None
             found.append(self._order(page, priority, row))
-        if self.sharing.seeks(now):
-            self.sharing.hear(self.discovery.margin(self.pace, now), now)
+        if self.gamma.seeks(now):
+            self.gamma.hear(self.discovery.margin(self.bandwidth, now), now)
 
     def _has_room(self, page: int) -> bool:
-        return self.places.room(self.partition.hosts_of[page]) > 0
+        return self.order_quota.room(self.partition.hosts_of[page]) > 0
 
     def _order(self, page: int, priority: Priority, row: RefreshRow | None) -> FetchOrder:
-        self.limits.count(self.partition.hosts_of[page], self._now)
+        self.host_limits.count(self.partition.hosts_of[page], self._now)
         return self.leases.order(page, priority, row, self._deadline(page, priority))
 
     def _deadline(self, page: int, priority: Priority) -> float:
-        return self.promised.deadline(page, self._now) if priority is Priority.ORDERED else 0.0
+        return self.deadlines.deadline(page, self._now) if priority is Priority.ORDERED else 0.0

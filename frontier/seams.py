@@ -7,7 +7,7 @@ from typing import Protocol
 from xyro.frontier.dating import Dates
 from xyro.frontier.pages import Pages
 from xyro.frontier.requests import Wanted
-from xyro.frontier.scheduler import Planner
+from xyro.frontier.scheduler import Scheduler
 from xyro.metadata.hot import Columns
 from xyro.metadata.manager import Partition
 
@@ -17,7 +17,7 @@ class Node(Protocol):
 
     partition: Partition
     columns: Columns
-    planner: Planner
+    scheduler: Scheduler
     dates: Dates
     pages: Pages
     wanted: Wanted

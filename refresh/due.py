@@ -1,6 +1,6 @@
 """Due pages, foldered by the time unit of their next read (P1 6.6: "a file per time unit").
 
-Filled by: every report (the page's next read) and recovery (the due column). Emptied by: the planner, which pops what
+Filled by: every report (the page's next read) and recovery (the due column). Emptied by: the scheduler, which pops what
 has begun. Bounded by: one entry per read; an entry whose page was read or re-dated since is stale, and the caller, who
 has the due column, skips it. 4 to 4.5 bytes a page plus some 300 bytes a folder.
 """

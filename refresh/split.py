@@ -165,7 +165,7 @@ class Capacity:
         return self._busy.rate(self._clock) or self.held
 
 
-class Schedule:
+class GammaSchedule:
     """gamma over the life of a crawl: more discovery at first, then maintenance.
 
     points: (known pages read so far, gamma) with rising pages; linear between them, level before and after.
@@ -174,7 +174,7 @@ class Schedule:
     def __init__(self, points: Sequence[tuple[float, float]]) -> None:
         pages = [page for page, _ in points]
         if not points or pages != sorted(set(pages)) or not all(0.0 <= gamma <= 100.0 for _, gamma in points):
-            raise ValueError(f"Schedule: pages rise, gammas are 0 to 100; got {list(points)}")
+            raise ValueError(f"GammaSchedule: pages rise, gammas are 0 to 100; got {list(points)}")
         self.points = tuple(points)
 
     def at(self, pages: float) -> float:

@@ -1,8 +1,9 @@
 """A daemon on a clock that jumps: months of `xyro serve` in minutes (`xyro lab daemon`).
 
 Crawler and computed web share one process, one event loop and one clock. Whenever nothing is on its way (no order out,
-no report to commit, no commit group being written), nothing can happen before the planner's next due page or the pool's
-next host: the clock jumps there, and the daemon takes its turn. Sockets, commits and parsing are those of every day.
+no report to commit, no commit group being written), nothing can happen before the scheduler's next due page or the
+pool's next host: the clock jumps there, and the daemon takes its turn. Sockets, commits and parsing are those of every
+day.
 """
 
 from __future__ import annotations
@@ -96,5 +97,5 @@ class Jumping:
     def _next(self) -> float:
         """When something can happen again."""
         ready = self.single.pool.next_ready_in()
-        due = min(node.planner.next_time() for node in self.single.nodes)
+        due = min(node.scheduler.next_time() for node in self.single.nodes)
         return min(due, math.inf if ready is None else self.clock.time() + ready)

@@ -127,7 +127,7 @@ class Checks:
 
 def _next_doubling(node: PageNode) -> int:
     """Ticks of OPIC's clock at the next recount."""
-    doublings = node.planner.agenda.doublings
+    doublings = node.scheduler.schedule.doublings
     return 0 if doublings is None else doublings.next
 
 

@@ -69,7 +69,7 @@ class Size:
     pages: int
     delay: float
     seconds: float
-    pace: float
+    bandwidth: float
 
 
 FULL = Size(24, 24_000, 0.25, 45.0, 0.7)
@@ -262,7 +262,7 @@ def changes(web: Web, seen: Seen, now: float, size: Size, rng: random.Random) ->
             until = web.state(page, now).until
             if until < now + size.seconds:
                 found.setdefault(web.host(page), []).append((until, page))
-    most = max(1, round(size.pace * size.seconds))
+    most = max(1, round(size.bandwidth * size.seconds))
     return sorted(one for of in found.values() for one in rng.sample(of, min(most, len(of))))
 
 
@@ -280,7 +280,7 @@ async def _measured(single: Single, sites: Sites, seed: int) -> dict[str, Any]:
     except TimeoutError:
         raise MachineError("promises: key files are not read: a bug, or a machine that stands still") from None
     start, before, rng = clock.time(), seen.reads, random.Random(seed)
-    load: dict[str, Any] = {"least_backlog": min(backlog(single)), "unread": single.nodes[0].planner.unread}
+    load: dict[str, Any] = {"least_backlog": min(backlog(single)), "unread": single.nodes[0].scheduler.unread}
     async with asyncio.TaskGroup() as group:
         for when, page in changes(web, seen, start, size, rng):
             group.create_task(_at(clock.time, when, sites, page))

@@ -2,7 +2,7 @@
 
     scan      refresh/scan.py over the columns of all pages, as at each look of a crawl by scan (hosts that are shut
               passed over, bounds kept): the pages with the greatest index by each policy
-    folders   the crawl's own DuePages: pages whose time unit has begun are popped, and each is asked again by its
+    folders   the crawl's own DueQueue: pages whose time unit has begun are popped, and each is asked again by its
               Refresh-Data row, out of LevelDB, whether it is due by the multiplier of now. That row is read for the
               order that is made of the page (validators, signature), under a scan, too: told apart
     floor     one np.partition over one column, and one sum over each of the columns a scan reads: what memory and a
@@ -25,8 +25,8 @@ import numpy as np
 
 from xyro.configs.schema import Refresh
 from xyro.frontier import due_queue
-from xyro.frontier.bandwidth import DAY, Pace
-from xyro.frontier.due_queue import DuePages, Pages
+from xyro.frontier.bandwidth import DAY, Bandwidth
+from xyro.frontier.due_queue import DueQueue, Pages
 from xyro.frontier.ledger import Ledger
 from xyro.lab.speed.measures import cpu_seconds, say, spread
 from xyro.metadata import keys, rows
@@ -161,16 +161,16 @@ def _folders(partition: Partition, known: Known, orders: int, runs: int) -> bool
     return _told("folders: obsolescence, without these rows", chosen, GOAL_LAW)
 
 
-def _filed(partition: Partition, known: Known, orders: int) -> tuple[DuePages, Seconds, Pages]:
+def _filed(partition: Partition, known: Known, orders: int) -> tuple[DueQueue, Seconds, Pages]:
     """The crawl's own folders with every page in, when each is due, and the `orders` pages that are due now."""
-    n, pace = known.pages, _pace(known, orders)
-    days = pace.rules.intervals(known.importance * pace.scale, known.rate, pace.multiplier)
+    n, bandwidth = known.pages, _pace(known, orders)
+    days = bandwidth.rules.intervals(known.importance * bandwidth.scale, known.rate, bandwidth.multiplier)
     first = np.random.default_rng(2).choice(n, min(orders, n), replace=False)
     _store_rows(partition, known, first, days[first])
     columns = partition.columns  # they grow after the only commit: it would hold all of them
     columns.grow(n)
     columns["state"][:n] = int(State.READ)
-    due = DuePages(partition, pace, Ledger(columns, 0, 0.15, 16.0, 0.1), UNIT)
+    due = DueQueue(partition, bandwidth, Ledger(columns, 0, 0.15, 16.0, 0.1), UNIT)
     filed = (known.read_at + days * DAY).clip(NOW + UNIT, due_queue.LATEST).astype(np.uint32)
     filed[first] = NOW - 2 * UNIT
     columns["due"][:n] = filed
@@ -178,16 +178,16 @@ def _filed(partition: Partition, known: Known, orders: int) -> tuple[DuePages, S
     return due, filed, first.astype(np.uint32)
 
 
-def _pace(known: Known, orders: int) -> Pace:
+def _pace(known: Known, orders: int) -> Bandwidth:
     """P1's law, at a bandwidth that reads `orders` pages a time unit."""
-    pace = Pace(Refresh(audit=0.0))
+    bandwidth = Bandwidth(Refresh(audit=0.0))
     heavy = np.sqrt(known.importance[:: known.pages // 10_000 or 1].astype(np.float64))
     rates = known.rate[:: known.pages // 10_000 or 1].astype(np.float64)
     for heaviness, rate in zip(heavy.tolist(), rates.tolist(), strict=True):
-        pace.replace(0, None, heaviness * math.sqrt(rate), rate)
-    pace.capacity.held = orders / UNIT * len(heavy) / known.pages
-    pace.renew(float(NOW))
-    return pace
+        bandwidth.replace(0, None, heaviness * math.sqrt(rate), rate)
+    bandwidth.capacity.held = orders / UNIT * len(heavy) / known.pages
+    bandwidth.renew(float(NOW))
+    return bandwidth
 
 
 def _store_rows(partition: Partition, known: Known, pages: Ids, days: Reals) -> None:

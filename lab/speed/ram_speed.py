@@ -86,7 +86,7 @@ class Frontier:
         self.group = group
         self.data = DataDir.open(directory, make=True)
         self.node = PageNode(self.data.partitions[0], Scope(settings.crawl), settings, refreshing=True)
-        self.queue = OrderQueue(self.node.planner.gamma)
+        self.queue = OrderQueue(self.node.scheduler.gamma.percent)
         self.now = 1.7e9
         self._clock = SystemClock()
         self._signatures = count(1)

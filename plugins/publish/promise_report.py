@@ -26,12 +26,12 @@ def costs(nodes: Sequence[PageNode], readers: Subscriptions, now: float) -> dict
     """What the collection costs its readers now (refresh/lateness.py), in missed changes a page."""
     whole = Expected()
     for node in nodes:
-        whole.merge(node.meter.expected)
+        whole.merge(node.freshness.expected)
     missed = whole.obsolescence(now)
     if missed is None:
         return {"cost": None}
-    pages = sum(node.planner.pace.population.pages for node in nodes)
-    gamma = nodes[0].planner.settings.refresh.late_cost
+    pages = sum(node.scheduler.bandwidth.population.pages for node in nodes)
+    gamma = nodes[0].scheduler.settings.refresh.late_cost
     late = reduce(add, (node.promises.publications.overdue(now) for node in nodes), ON_TIME)
     found = cost(missed, pages, gamma, late, readers.late(now))
     terms = {"missed_changes": found.missed_changes, "late_publications": found.publications,

@@ -56,7 +56,7 @@ class Promises:
         """WebSub is on: told of each page that names hubs, and of its rel=self, empty where it has none"""
         self.kept: Mapping[str, Any] = {}
         """as it was stored: clusters and readers take theirs up when they are made"""
-        node.planner.promised.of = self.deadline
+        node.scheduler.deadlines.of = self.deadline
         node.pages.born = self._born
 
     def _born(self, first: int, urls: Sequence[str]) -> None:
@@ -120,21 +120,21 @@ class Promises:
     def _hasten(self, page: int, now: float, trust: float) -> None:
         due = int(self.node.columns["due"][page])
         if due and self.node.partition.states[page] == State.READ:
-            self.node.planner.agenda.put_due(page, int(hastened(float(due), now, trust)))
+            self.node.scheduler.schedule.put_due(page, int(hastened(float(due), now, trust)))
 
     def _hear_rate(self, page: int, rate: float, sure: bool) -> None:
         """A claimed rate is heard once for each time that it is said with a claim."""
         if page in self.publications.pages:
             return
         row = self.node.partition.row(page) or RefreshRow()
-        self.node.planner.agenda.rewrite(page, row, self.node.dates.beliefs.told(page, row, rate, sure))
+        self.node.scheduler.schedule.rewrite(page, row, self.node.dates.change_model.told(page, row, rate, sure))
         if not row.reads:
             self.node.partition.set_flag(page, HINTED)
 
     def trust_of(self, host: str) -> Trust:
         """What a host's own word has been worth so far, in this as in all that it says of its pages."""
         number = self.node.partition.hosts.numbers.get(host)
-        return Trust() if number is None else self.node.dates.beliefs.trust(number)
+        return Trust() if number is None else self.node.dates.change_model.trust(number)
 
     def meet(self, loads: Iterable[LoadReport], reports: Iterable[PageReport]) -> None:
         """What was loaded, or read, in this turn: does it name hubs (in a feed, in HTML, in Link headers)?"""
@@ -171,7 +171,7 @@ class Promises:
             for one in settled:
                 if one.visit.answered or one.report.final:
                     readers.read(one.page + self.node.partition.base, now)
-        self.node.dates.beliefs.keep()
+        self.node.dates.change_model.keep()
 
     def _settle(self, one: Settled, now: float) -> None:
         visit = one.visit
@@ -200,16 +200,16 @@ class Promises:
         chance = 0.5
         if row is not None and row.rate_b and row.last_read:
             chance = outcome(row.rate_a, row.rate_b, (one.report.ended - row.last_read) / DAY, True)
-        self.node.dates.beliefs.published(self.node.partition.hosts_of[one.page], true, chance)
+        self.node.dates.change_model.published(self.node.partition.hosts_of[one.page], true, chance)
 
     def _keep_together(self, one: Settled, now: float, clusters: Clustered) -> None:
-        base, agenda = self.node.partition.base, self.node.planner.agenda
+        base, schedule = self.node.partition.base, self.node.scheduler.schedule
         due = int(self.node.columns["due"][one.page])
         aligned = clusters.read(one.page + base, now, due)
         if aligned is None:
             return
         if aligned.due and aligned.due != due:
-            agenda.put_due(one.page, aligned.due)
+            schedule.put_due(one.page, aligned.due)
         self._call(aligned.call, clusters.url)
 
     def _call(self, pages: Iterable[int], url: Callable[[int], str]) -> None:

@@ -189,7 +189,7 @@ class Api:
         except ValueError:
             raise InputError("plan: target is a number above 0 and below 1") from None
         question = Question(wanted, request.query.get("bandwidth"), tuple(filter(None, policies.split(","))))
-        pages, settings = whole(self.single.nodes), self.single.nodes[0].planner.settings.refresh
+        pages, settings = whole(self.single.nodes), self.single.nodes[0].scheduler.settings.refresh
         return http_json.answer(await asyncio.to_thread(told, pages, settings, question))
 
     async def _audit(self, _: web.Request) -> web.Response:

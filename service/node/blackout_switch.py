@@ -1,6 +1,7 @@
 """Blackouts in the fetch pool: orders that were handed out before a blackout began wait in the queue until it ends.
 
-The planner gives out none while a host is shut (host_limits.py); but up to `leases_per_host` may be out when it begins.
+The scheduler gives out none while a host is shut (host_limits.py); but up to `leases_per_host` may be out when
+it begins.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ class Closing:
 
     def follow(self, now: float, anew: bool = False) -> None:
         """Hold and release hosts as the calendar says. anew: the settings changed."""
-        if now < self._next and not anew and not any(node.planner.limits.met for node in self.nodes):
+        if now < self._next and not anew and not any(node.scheduler.host_limits.met for node in self.nodes):
             return
         shut: set[str] = set()
         self._next = math.inf
         for node in self.nodes:
-            limits = node.planner.limits
+            limits = node.scheduler.host_limits
             closed, change = limits.closed(now)
             shut.update(node.partition.hosts.names[host] for host in closed)
             self._next = min(self._next, change)

@@ -58,7 +58,7 @@ class Library:
     def again(self, report: PageReport) -> XmlPage | None:
         """To be asked on the loop, of a report whose body is the one read before; None where that stands."""
         node, page = self._nodes[report.page >> 32], report.page & 0xFFFF_FFFF
-        lease = node.planner.leases.get(page)
+        lease = node.scheduler.leases.get(page)
         if lease is None or lease.row is None or lease.row.kind not in (Kind.XML, Kind.DTD):
             return None
         stored = node.loads.documents.latest(page) if page not in node.loads.loading else None

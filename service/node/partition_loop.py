@@ -161,12 +161,12 @@ class PageLoop:
             work.add(later.popleft())
 
     def _due(self) -> bool:
-        planner, now = self.node.planner, self.clock.time()
+        scheduler, now = self.node.scheduler, self.clock.time()
         if self._room() <= 0:
             return False
-        if planner.next_time() <= now or now < self.node.now or planner.wanted:  # a clock set back: all times moved
+        if scheduler.next_time() <= now or now < self.node.now or scheduler.wanted:  # a clock set back: all times moved
             return True
-        return bool(planner.unread) and self._starving()
+        return bool(scheduler.unread) and self._starving()
 
     async def turn(self) -> None:
         """One commit group: through the node, onto its way to disk."""

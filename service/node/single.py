@@ -96,7 +96,7 @@ class Single:
             PageNode(partition, self.scope, settings, bounds.refresh or bounds.forever) for partition in data.partitions
         ]
         for node in self.nodes:
-            node.planner.agenda.ahead = Ahead() if bounds.refresh and not bounds.forever else None
+            node.scheduler.schedule.ahead = Ahead() if bounds.refresh and not bounds.forever else None
         self.library = Library(self.nodes, self.scope, self.clock, settings.loader.part_age)
         intake = intake_of(settings, self.library)
         again = self.library.again if settings.loader.revalidate else lambda report: None
@@ -203,7 +203,7 @@ class Single:
     def _gamma(self) -> float:
         """Of all partitions, by the reads that each has made."""
         weights = [1.0 + node.reads for node in self.nodes]
-        return sum(w * node.planner.gamma for w, node in zip(weights, self.nodes, strict=True)) / sum(weights)
+        return sum(w * node.scheduler.gamma.percent for w, node in zip(weights, self.nodes, strict=True)) / sum(weights)
 
     async def submit(self, urls: Iterable[str], priority: Priority = Priority.ORDERED, *, seed: bool = True) -> None:
         """Hand canonical URLs over; returns when they are on disk."""
@@ -283,7 +283,7 @@ class Single:
 
     @property
     def leased(self) -> int:
-        return sum(len(node.planner.leases) for node in self.nodes)
+        return sum(len(node.scheduler.leases) for node in self.nodes)
 
     def _room(self) -> int:
         """Reads that may still be ordered under the bound."""
@@ -310,12 +310,12 @@ class Single:
         """Nothing in scope is unread, no retry is due soon, no load waits, no transfer is on its way."""
         soon = self.clock.time() + PATIENCE
         for node in self.nodes:
-            planner = node.planner
-            if planner.unread or planner.shut_out or planner.wanted or node.outbox.unacknowledged:
+            scheduler = node.scheduler
+            if scheduler.unread or scheduler.shut_out or scheduler.wanted or node.outbox.unacknowledged:
                 return False
-            if planner.agenda.next_retry <= soon:
+            if scheduler.schedule.next_retry <= soon:
                 return False
-            if self.bounds.refresh and planner.next_time() < math.inf:
+            if self.bounds.refresh and scheduler.next_time() < math.inf:
                 return False
         return self.loads.quiet
 
@@ -334,7 +334,7 @@ class Single:
     # -- looks ---------------------------------------------------------------------------------------------------
 
     def _signature_of(self, page: int) -> bytes:
-        lease = self.nodes[page >> 32].planner.leases.get(page & 0xFFFF_FFFF)
+        lease = self.nodes[page >> 32].scheduler.leases.get(page & 0xFFFF_FFFF)
         return lease.row.signature if lease and lease.row else b""
 
     def _is_named(self, page: int) -> bool:
@@ -391,7 +391,7 @@ class Single:
             for order in self.pool.drop(host):
                 if self.side.dropped(order):
                     continue
-                self.nodes[order.page >> 32].planner.drop(order.page & 0xFFFF_FFFF, order.epoch)
+                self.nodes[order.page >> 32].scheduler.drop(order.page & 0xFFFF_FFFF, order.epoch)
                 self.loads.missing(order.url)
         if not held and host not in self.closing.held:
             self.pool.resume(host)

@@ -42,4 +42,4 @@ def _speed(single: Single, elapsed: float) -> float:
     """Reads a second over the last ten minutes, or since the start."""
     if elapsed < TEN_MINUTES or single.settings.refresh.bandwidth:  # then the meter says what was set
         return single.reads / elapsed
-    return sum(node.planner.pace.meter.rate(single.clock.time()) for node in single.nodes)
+    return sum(node.scheduler.bandwidth.meter.rate(single.clock.time()) for node in single.nodes)

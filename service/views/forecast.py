@@ -64,7 +64,7 @@ def whole(nodes: Sequence[PageNode]) -> Population:
     """The refreshed pages of all partitions; a copy."""
     pages = Population()
     for node in nodes:
-        pages.merge(node.planner.pace.population)
+        pages.merge(node.scheduler.bandwidth.population)
     return pages
 
 
@@ -106,7 +106,7 @@ def _policies(question: Question, settings: Refresh) -> Sequence[str]:
 
 def answer(nodes: Sequence[PageNode], question: Question) -> dict[str, Any]:
     """`xyro plan --json`."""
-    return told(whole(nodes), nodes[0].planner.settings.refresh, question)
+    return told(whole(nodes), nodes[0].scheduler.settings.refresh, question)
 
 
 def told(pages: Population, settings: Refresh, question: Question) -> dict[str, Any]:

@@ -16,11 +16,11 @@ def fresh_now(nodes: Sequence[PageNode], now: float) -> dict[str, Any]:
     """`xyro status`: how fresh all is now (by the model as audits correct it, and by the model alone), how fresh audits
     found it, delays, bandwidth."""
     whole, detection, discovery = Expected(), Delays(), Delays()
-    for meter in (node.meter for node in nodes):
+    for meter in (node.freshness for node in nodes):
         whole.merge(meter.expected)
         detection.merge(meter.detection.all)
         discovery.merge(meter.discovery.all)
-    seen = together([(node.meter.audits, node.meter.expected.importance) for node in nodes])
+    seen = together([(node.freshness.audits, node.freshness.expected.importance) for node in nodes])
     model = whole.freshness(now)
     return {
         "freshness": _rounded(None if model is None else calibrated(model, seen)),
@@ -31,9 +31,9 @@ def fresh_now(nodes: Sequence[PageNode], now: float) -> dict[str, Any]:
         "detection_delay": told(detection),
         "discovery_delay": told(discovery),
         "refresh_per_second": {
-            "planned": _rounded(sum(node.planner.pace.bandwidth for node in nodes)),
-            "promised": _rounded(sum(node.planner.pace.promised.rate(now) for node in nodes)),
-            "spent": _rounded(sum(node.meter.spent.rate(now) for node in nodes)),
+            "planned": _rounded(sum(node.scheduler.bandwidth.reads_per_second for node in nodes)),
+            "promised": _rounded(sum(node.scheduler.bandwidth.promised.rate(now) for node in nodes)),
+            "spent": _rounded(sum(node.freshness.spent.rate(now) for node in nodes)),
         },
     }
 
@@ -41,7 +41,7 @@ def fresh_now(nodes: Sequence[PageNode], now: float) -> dict[str, Any]:
 def _found_by(nodes: Sequence[PageNode]) -> dict[str, Any]:
     """How pages whose time has come are found: pages that go by their date, and of a scan those that are ranked and
     the least index that is chosen (of partitions: the greatest)."""
-    told = [node.planner.due.told() for node in nodes]
+    told = [node.scheduler.due_queue.told() for node in nodes]
     counts: dict[str, Any] = {name: sum(one[name] for one in told) for name in ("dated", "ranked") if name in told[0]}
     if "threshold" not in told[0]:
         return {"by": told[0]["by"], **counts}
@@ -58,7 +58,7 @@ def _audited(nodes: Sequence[PageNode], seen: Found, now: float) -> dict[str, An
         "high": _rounded(seen.high if seen.audits else None),
         "expected": _rounded(seen.expected),
         "audits": seen.audits,
-        "missed": sum(node.meter.audits.missed for node in nodes),
+        "missed": sum(node.freshness.audits.missed for node in nodes),
         "over_s": round(max(0.0, now - seen.since)) if seen.audits else None,
     }
 

@@ -62,7 +62,7 @@ class View:
         self.inflow = node.ledger.host_inflow.estimate() if node.ledger.host_inflow is not None else None
         self.own: NDArray[np.bool_] = self.state != State.FOREIGN
         self.cash[~self.own] = 0
-        self.spread = node.planner.pace.spread.dump()
+        self.spread = node.scheduler.bandwidth.spread.dump()
         self.foreign = node.ledger.foreign
         self.hosts = len(node.partition.hosts)
         self.waiting: NDArray[np.int32] = node.partition.hosts.waiting[: self.hosts].copy()

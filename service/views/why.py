@@ -75,7 +75,7 @@ def _state(view: View, page: int) -> str:
         return "It was ordered: it is read as soon as its host may be."
     match state:
         case State.UNREAD:
-            theta = view.node.planner.discovery.finder.theta
+            theta = view.node.scheduler.discovery.finder.theta
             rich = "rich" if view.cash[page] >= theta else "poor"
             return f"It is in scope and waits to be read: {rich} in cash ({view.cash[page] / 65_536:.3g} pages' worth)."
         case State.READ:

@@ -30,20 +30,20 @@ def of_rate(row: RefreshRow) -> str:
 
 def of_interval(view: View, page: int, row: RefreshRow, now: float) -> Iterator[str]:
     """Its interval, the term that set it, and its next read."""
-    planner, due = view.node.planner, int(view.due[page])
-    if not planner.agenda.refreshing:
+    scheduler, due = view.node.scheduler, int(view.due[page])
+    if not scheduler.schedule.refreshing:
         what = "This crawl does not refresh" if view.node.now else "Nothing runs now"
         yield f"{what}; `xyro serve` or `crawl --refresh` would read it again{f', {stamp(due)}' if due else ''}."
         return
-    pace = planner.pace
-    if not row.weight and pace.rules.least:
+    bandwidth = scheduler.bandwidth
+    if not row.weight and bandwidth.rules.least:
         yield (
-            f"Its importance is below min_importance ({pace.rules.least:g}): it is not read again, but looked at anew "
-            f"{stamp(due)}."
+            f"Its importance is below min_importance ({bandwidth.rules.least:g}): it is not read again, but looked at "
+            f"anew {stamp(due)}."
         )
         return
-    interval = planner.pace.of_row(row)
-    if isinstance(planner.due, Scanned) and (standing := planner.due.standing(page, now)) is not None:
+    interval = scheduler.bandwidth.of_row(row)
+    if isinstance(scheduler.due_queue, Scanned) and (standing := scheduler.due_queue.standing(page, now)) is not None:
         yield from _of_scan(standing)
         return
     yield f"{_TERMS[interval.term](view, interval.seconds)} That makes {lasting(interval.seconds)} between two reads."
@@ -64,13 +64,13 @@ def _of_scan(standing: Standing) -> Iterator[str]:
 
 
 def _policy(view: View, seconds: float) -> str:
-    pace, refresh = view.node.planner.pace, view.node.settings.refresh
-    how = f"Policy {pace.rules.policy.name}"
-    if pace.rules.policy.name == "obsolescence":
-        k = math.sqrt(2.0 * pace.multiplier)
+    bandwidth, refresh = view.node.scheduler.bandwidth, view.node.settings.refresh
+    how = f"Policy {bandwidth.rules.policy.name}"
+    if bandwidth.rules.policy.name == "obsolescence":
+        k = math.sqrt(2.0 * bandwidth.multiplier)
         how += f": t = K / sqrt(importance x change rate), K = {k:.3g} days"
-    reads = pace.free(view.node.now) * 86_400
-    spread = f"so that {pace.population.pages:,} pages take {reads:,.{0 if reads >= 100 else 2}f} reads a day"
+    reads = bandwidth.free(view.node.now) * 86_400
+    spread = f"so that {bandwidth.population.pages:,} pages take {reads:,.{0 if reads >= 100 else 2}f} reads a day"
     whose = "as set" if refresh.bandwidth else "as many as could be read lately"
     return f"{how}, {spread} ({whose})."
 
@@ -89,20 +89,20 @@ _TERMS: dict[str, Any] = {
 def of_host(view: View, page: int, now: float) -> Iterator[str]:
     """What holds its host's pages back: people, blackouts, budgets, politeness."""
     number, host = int(view.host[page]), authority(view.url(page))
-    planner = view.node.planner
+    scheduler = view.node.scheduler
     clock = view.partition.hosts.clocks.get(number)
     if clock is not None and clock.held:
         yield f"Host {host} is {clock.held} by a person."
     elif clock is not None and clock.next_at > now:
         yield f"Host {host} is left alone until {stamp(clock.next_at)} ({clock.failures} failures in a row)."
     if not view.node.now:  # a stopped crawl: nobody has asked the calendar yet
-        planner.limits.renew(now)
-    shut = planner.limits.until.get(number)
+        scheduler.host_limits.renew(now)
+    shut = scheduler.host_limits.until.get(number)
     if shut is not None and shut[1] == "blackout":
         yield f"Host {host} is in a blackout until {stamp(shut[0])}: nothing of it is read, whoever orders it."
     elif shut is not None:
         yield f"The budget of host {host} ([[budgets]]) is used up until {stamp(shut[0])}."
-    used = planner.limits.used(number)
+    used = scheduler.host_limits.used(number)
     if used is not None:
         yield f"Of the {used[1]:,} pages a day of host {host}, {used[0]:,} were ordered today."
 
@@ -110,7 +110,7 @@ def of_host(view: View, page: int, now: float) -> Iterator[str]:
 def of_next(view: View, page: int) -> Iterator[str]:
     """Of pages that are not to be refreshed by a policy: when they are looked at again."""
     state, due = State(int(view.state[page])), int(view.due[page])
-    if state in (State.FAILED, State.DISALLOWED) and due and view.node.planner.agenda.refreshing:
+    if state in (State.FAILED, State.DISALLOWED) and due and view.node.scheduler.schedule.refreshing:
         yield f"It is tried once more {stamp(due)}."
-    if state is State.UNREAD and view.node.planner.sharing.auto:
-        yield f"Discovery gets {view.node.planner.gamma:.0f} % of the orders now (gamma = auto)."
+    if state is State.UNREAD and view.node.scheduler.gamma.auto:
+        yield f"Discovery gets {view.node.scheduler.gamma.percent:.0f} % of the orders now (gamma = auto)."

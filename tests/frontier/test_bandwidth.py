@@ -12,8 +12,8 @@ from tests.frontier.rig import START, Crawl, in_memory_partition, url
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Refresh, Settings, Store
 from xyro.frontier import redating
-from xyro.frontier.bandwidth import DAY, Pace, reads_per_second
-from xyro.frontier.gamma import Sharing
+from xyro.frontier.bandwidth import DAY, Bandwidth, parse_bandwidth
+from xyro.frontier.gamma import Gamma
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import State
 from xyro.refresh.interval import Spread
@@ -55,7 +55,7 @@ class Web:
                 self.reads[order.url] += 1
                 per_day[int((crawl.now - begin) // DAY)] += 1
             if not crawl.pending[0]:
-                crawl.now = max(crawl.now + 0.01, min(crawl.node.planner.next_time(), end))
+                crawl.now = max(crawl.now + 0.01, min(crawl.node.scheduler.next_time(), end))
         return [per_day[day] for day in range(days)]
 
 
@@ -69,10 +69,10 @@ def recomputed(crawl):
 
 
 def assert_exact(crawl):
-    pace = crawl.node.planner.pace
+    bandwidth = crawl.node.scheduler.bandwidth
     spread, population = recomputed(crawl)
-    assert pace.spread.dump() == spread and pace.population == population
-    assert pace.population.pages == population.pages
+    assert bandwidth.spread.dump() == spread and bandwidth.population == population
+    assert bandwidth.population.pages == population.pages
 
 
 def reborn(web, **refresh):
@@ -109,8 +109,11 @@ def test_each_policy_spends_the_bandwidth_every_day(policy):
 def test_floors_leave_their_bandwidth_to_others_and_too_much_of_it_is_left_unspent():
     web = Web(bandwidth="200/day", min_interval=2 * DAY)
     days = web.run(6)
-    most = len(web.crawl.node.planner.pace.population.bins.pages) and web.crawl.node.planner.pace.population.pages / 2
-    assert web.crawl.node.planner.pace.multiplier == 0.0, "every page is at its floor"
+    most = (
+        len(web.crawl.node.scheduler.bandwidth.population.bins.pages)
+        and web.crawl.node.scheduler.bandwidth.population.pages / 2
+    )
+    assert web.crawl.node.scheduler.bandwidth.multiplier == 0.0, "every page is at its floor"
     assert sum(days[2:]) <= 4 * most + len(PAGES)
     assert max(web.reads.values()) <= 1 + 6 / 2 + 1
 
@@ -127,11 +130,13 @@ def test_intervals_follow_the_law_over_many_days():
     web.run(3)
     web.reads.clear()
     web.run(5)
-    node, pace = web.crawl.node, web.crawl.node.planner.pace
+    node, bandwidth = web.crawl.node, web.crawl.node.scheduler.bandwidth
     rows = {one: node.partition.row(web.crawl.page(one)[1]) for one in PAGES}
     heavy = sorted(PAGES, key=lambda one: -rows[one].weight)
     hot, cold = (sum(web.reads[one] for one in part) for part in (heavy[:60], heavy[-60:]))
-    expected = [sum(DAY / pace.of_row(rows[one]).seconds for one in part) * 5 for part in (heavy[:60], heavy[-60:])]
+    expected = [
+        sum(DAY / bandwidth.of_row(rows[one]).seconds for one in part) * 5 for part in (heavy[:60], heavy[-60:])
+    ]
     assert hot == pytest.approx(expected[0], rel=0.25) and hot > 2 * cold
 
 
@@ -143,22 +148,22 @@ def test_a_switch_while_running_dates_all_pages_anew_in_slices(monkeypatch, poli
     monkeypatch.setattr(redating, "ROWS", 37)
     web = Web(bandwidth="100/day", max_interval=50 * DAY)
     web.run(3)
-    crawl, planner = web.crawl, web.crawl.node.planner
+    crawl, scheduler = web.crawl, web.crawl.node.scheduler
     chosen = msgspec.structs.replace(crawl.settings.refresh, policy=policy, bandwidth="150/day")
-    planner.reconfigure(msgspec.structs.replace(crawl.settings, refresh=chosen))
-    assert planner.agenda.recount is not None and planner.next_time() == 0.0
+    scheduler.reconfigure(msgspec.structs.replace(crawl.settings, refresh=chosen))
+    assert scheduler.schedule.recount is not None and scheduler.next_time() == 0.0
     for _ in range(4):
         for order in crawl.turn():
             web.answer(order)
         assert_exact(crawl)
-    while planner.agenda.recount is not None:
+    while scheduler.schedule.recount is not None:
         crawl.turn()
-    assert planner.pace.rules.policy.name == policy
+    assert scheduler.bandwidth.rules.policy.name == policy
     due = crawl.node.columns["due"]
     for one in PAGES:
         page = crawl.page(one)[1]
         row = crawl.node.partition.row(page)
-        wait = min(planner.pace.of_row(row).seconds, 50 * DAY)
+        wait = min(scheduler.bandwidth.of_row(row).seconds, 50 * DAY)
         assert int(due[page]) - row.last_read == pytest.approx(wait, rel=0.06, abs=2.0)
     assert_exact(crawl)
     assert all(148 <= reads <= 152 for reads in web.run(2)[1:])
@@ -167,28 +172,28 @@ def test_a_switch_while_running_dates_all_pages_anew_in_slices(monkeypatch, poli
 def test_min_importance_takes_pages_out_of_the_plan_and_brings_them_back():
     web = Web(bandwidth="100/day")
     web.run(2)
-    crawl, planner = web.crawl, web.crawl.node.planner
-    before = planner.pace.population.pages
+    crawl, scheduler = web.crawl, web.crawl.node.scheduler
+    before = scheduler.bandwidth.population.pages
     for least, fewer in ((1.0, True), (0.0, False)):
         chosen = msgspec.structs.replace(crawl.settings.refresh, min_importance=least)
-        planner.reconfigure(msgspec.structs.replace(crawl.settings, refresh=chosen))
-        while planner.agenda.recount is not None:
+        scheduler.reconfigure(msgspec.structs.replace(crawl.settings, refresh=chosen))
+        while scheduler.schedule.recount is not None:
             crawl.turn()
-        assert (planner.pace.population.pages < before) == fewer
+        assert (scheduler.bandwidth.population.pages < before) == fewer
         assert_exact(crawl)
 
 
 def test_settings_changed_between_two_runs_date_all_pages_anew_and_others_do_not():
     web = Web(bandwidth="100/day")
     web.run(2)
-    assert reborn(web).node.planner.agenda.recount is None
+    assert reborn(web).node.scheduler.schedule.recount is None
     assert_exact(web.crawl)
     crawl = reborn(web, policy="kolobov")
-    assert crawl.node.planner.agenda.recount is not None
-    while crawl.node.planner.agenda.recount is not None:
+    assert crawl.node.scheduler.schedule.recount is not None
+    while crawl.node.scheduler.schedule.recount is not None:
         crawl.turn()
     assert_exact(crawl)
-    assert reborn(web, policy="kolobov").node.planner.agenda.recount is None
+    assert reborn(web, policy="kolobov").node.scheduler.schedule.recount is None
 
 
 def test_a_directory_from_before_there_was_a_population_counts_it():
@@ -196,7 +201,7 @@ def test_a_directory_from_before_there_was_a_population_counts_it():
     web.run(2)
     node = web.crawl.node
     old = node.dump() | {
-        "planner": {k: v for k, v in node.planner.dump().items() if k in ("spread", "finder", "boot", "reads")}
+        "planner": {k: v for k, v in node.scheduler.dump().items() if k in ("spread", "finder", "boot", "reads")}
     }
     partition = node.partition
     partition.begin()
@@ -206,15 +211,17 @@ def test_a_directory_from_before_there_was_a_population_counts_it():
     partition.write(commit)
     partition.written(commit)
     crawl = reborn(web)
-    planner = crawl.node.planner
-    assert not planner.pace.known and planner.agenda.recount is not None
+    scheduler = crawl.node.scheduler
+    assert not scheduler.bandwidth.known and scheduler.schedule.recount is not None
     row = crawl.node.partition.row(5)
-    pace = planner.pace
-    assert pace.of_row(row).seconds == pytest.approx(pace.spread.total / row.weight / pace.bandwidth)
-    while planner.agenda.recount is not None:
+    bandwidth = scheduler.bandwidth
+    assert bandwidth.of_row(row).seconds == pytest.approx(
+        bandwidth.spread.total / row.weight / bandwidth.reads_per_second
+    )
+    while scheduler.schedule.recount is not None:
         for order in crawl.turn():
             web.answer(order)
-    assert planner.pace.known
+    assert scheduler.bandwidth.known
     assert_exact(crawl)
     assert_exact(reborn(web))
 
@@ -227,11 +234,11 @@ def test_a_row_that_changes_while_its_order_is_out_stays_counted_exactly():
         crawl.now += 600
         crawl.turn()
     page = next(iter(crawl.orders))
-    partition, planner = crawl.node.partition, crawl.node.planner
+    partition, scheduler = crawl.node.partition, crawl.node.scheduler
     partition.begin()
     row = partition.row(page)
-    planner.agenda.rewrite(page, row, msgspec.structs.replace(row, rate_a=row.rate_a * 9.0))
-    planner.pace.store(partition)
+    scheduler.schedule.rewrite(page, row, msgspec.structs.replace(row, rate_a=row.rate_a * 9.0))
+    scheduler.bandwidth.store(partition)
     commit = partition.seal({"node": crawl.node.dump()})
     partition.write(commit)
     partition.written(commit)
@@ -249,11 +256,11 @@ def test_a_row_that_changes_while_its_order_is_out_stays_counted_exactly():
     [(2.5, 2.5), (0, 0.0), ("10", 10.0), ("4000/day", 4000 / DAY), ("90 / min", 1.5), ("36/h", 0.01), ("3/s", 3.0)],
 )
 def test_a_bandwidth_has_a_unit(said, means):
-    assert reads_per_second(said) == pytest.approx(means)
+    assert parse_bandwidth(said) == pytest.approx(means)
 
 
 def test_partitions_share_a_bandwidth_that_is_set():
-    assert Pace(Refresh(bandwidth=8.0, audit=0.0), 4).bandwidth == 2.0
+    assert Bandwidth(Refresh(bandwidth=8.0, audit=0.0), 4).reads_per_second == 2.0
 
 
 def test_capacity_holds_while_there_is_little_to_read():
@@ -287,63 +294,63 @@ def test_what_was_never_busy_counts_by_its_best_time():
     assert capacity.rate() == pytest.approx(2.0, rel=0.11)
 
 
-# Sharing
+# Gamma
 
 
-def a_pace(bandwidth, pages=1000):
-    pace = Pace(Refresh(bandwidth=bandwidth))
+def a_bandwidth(bandwidth, pages=1000):
+    bandwidth = Bandwidth(Refresh(bandwidth=bandwidth))
     for page in range(pages):
-        pace.replace(page, None, 0.1 + page / pages, 0.1)
-    pace.renew(START)
-    return pace
+        bandwidth.replace(page, None, 0.1 + page / pages, 0.1)
+    bandwidth.renew(START)
+    return bandwidth
 
 
 def test_gamma_follows_a_schedule():
-    sharing = Sharing(Refresh(gamma_schedule=((0, 90), (1000, 20))))
+    sharing = Gamma(Refresh(gamma_schedule=((0, 90), (1000, 20))))
     told = []
     for step, reads in enumerate((0, 500, 1000, 10**9)):
-        sharing.renew(START + 10 * step, reads, a_pace(1.0, 3))
-        told.append(sharing.gamma)
+        sharing.renew(START + 10 * step, reads, a_bandwidth(1.0, 3))
+        told.append(sharing.percent)
     assert told == [90, 55, 20, 20]
 
 
 @pytest.mark.parametrize("back", [0.0, DAY, 3000 * DAY])
 def test_gamma_goes_on_when_the_clock_is_set_back(back):
-    target = Sharing(Refresh(gamma=50.0, target_freshness=0.8))
-    auto = Sharing(Refresh(gamma="auto"))
+    target = Gamma(Refresh(gamma=50.0, target_freshness=0.8))
+    auto = Gamma(Refresh(gamma="auto"))
     for sharing in (target, auto):
-        sharing.renew(START, 0, a_pace(0.01, 3))
+        sharing.renew(START, 0, a_bandwidth(0.01, 3))
         sharing.hear(1.0, START)
-    before = target.gamma
-    target.renew(START - back + 300.0, 0, a_pace(0.01, 3))
-    assert target.gamma != before
+    before = target.percent
+    target.renew(START - back + 300.0, 0, a_bandwidth(0.01, 3))
+    assert target.percent != before
     assert not auto.seeks(START + 1.0) and auto.seeks(START - back + 5.0)
 
 
 def test_gamma_auto_gives_discovery_what_refresh_does_not_want_at_the_margin():
-    sharing, pace = Sharing(Refresh(gamma="auto")), a_pace(0.01)
+    sharing, bandwidth = Gamma(Refresh(gamma="auto")), a_bandwidth(0.01)
     wanted = {}
-    for step, margin in enumerate((pace.multiplier * 4.0, pace.multiplier, pace.multiplier / 4.0)):
+    for step, margin in enumerate((bandwidth.multiplier * 4.0, bandwidth.multiplier, bandwidth.multiplier / 4.0)):
         sharing.margin = margin
-        sharing.renew(START + 10 * step, 0, pace)
-        wanted[margin] = sharing.gamma
+        sharing.renew(START + 10 * step, 0, bandwidth)
+        wanted[margin] = sharing.percent
     rich, even, poor = wanted.values()
     assert rich == pytest.approx(50.0, abs=0.5), "at four times the multiplier P1's law reads half as often"
     assert even == poor == 1.0
 
 
 def test_a_target_moves_gamma_until_refresh_has_what_it_needs():
-    sharing = Sharing(Refresh(gamma=50.0, target_freshness=0.8))
-    pace = a_pace(1000 * 0.4 / DAY)
+    sharing = Gamma(Refresh(gamma=50.0, target_freshness=0.8))
+    bandwidth = a_bandwidth(1000 * 0.4 / DAY)
     for step in range(400):
-        sharing.renew(START + 300 * step, 0, pace)
-        pace.share = sharing.refresh_share(contested=True, fixed=True)
-        pace.renew(START + 300 * step)
-    assert pace.outlook().freshness == pytest.approx(0.8, abs=0.01)
+        sharing.renew(START + 300 * step, 0, bandwidth)
+        bandwidth.share = sharing.refresh_share(contested=True, fixed=True)
+        bandwidth.renew(START + 300 * step)
+    assert bandwidth.outlook().freshness == pytest.approx(0.8, abs=0.01)
     sharing.measured = lambda: 0.1
     for step in range(400, 450):
-        sharing.renew(START + 300 * step, 0, pace)
-    assert sharing.gamma == 1.0, "who measures is believed"
+        sharing.renew(START + 300 * step, 0, bandwidth)
+    assert sharing.percent == 1.0, "who measures is believed"
 
 
 def test_unread_pages_compete_by_the_same_index():
@@ -357,14 +364,14 @@ def test_unread_pages_compete_by_the_same_index():
             for order in crawl.turn():
                 web.answer(order)
             crawl.now += 20_000.0
-        assert crawl.node.planner.unread and crawl.node.planner.sharing.margin > 0.0
-        told[bandwidth] = crawl.node.planner.gamma
+        assert crawl.node.scheduler.unread and crawl.node.scheduler.gamma.margin > 0.0
+        told[bandwidth] = crawl.node.scheduler.gamma.percent
     assert told["1/day"] < 50.0 < told["100000/day"]
 
 
 def test_a_page_that_never_changes_fast_enough_to_be_kept_is_hopeless():
-    pace = Pace(Refresh(bandwidth=1.0, min_interval=3600.0, hopeless=0.1, hopeless_interval=5 * DAY))
+    bandwidth = Bandwidth(Refresh(bandwidth=1.0, min_interval=3600.0, hopeless=0.1, hopeless_interval=5 * DAY))
     row = RefreshRow(last_read=1, reads=9, rate_a=500.0, rate_b=1.0, weight=20.0)
-    pace.replace(0, None, row.weight, row.rate)
-    pace.renew(START)
-    assert pace.of_row(row) == (5 * DAY, "hopeless")
+    bandwidth.replace(0, None, row.weight, row.rate)
+    bandwidth.renew(START)
+    assert bandwidth.of_row(row) == (5 * DAY, "hopeless")

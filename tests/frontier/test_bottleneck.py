@@ -9,7 +9,7 @@ import pytest
 from tests.frontier.rig import START, Crawl, url
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Refresh, Settings, Store
-from xyro.frontier.bottleneck import LOOK, Crowd
+from xyro.frontier.bottleneck import LOOK, Bottleneck
 from xyro.metadata.states import State
 
 SLOW, FAST = 400, 50
@@ -66,7 +66,7 @@ class Hosts:
 
 def test_half_of_the_hosts_that_have_pages_must_wait():
     hosts = Hosts()
-    crowd = Crowd(hosts, hosts)
+    crowd = Bottleneck(hosts, hosts)
     assert not crowd.waits([], START)
     hosts.waiting[2] = 9
     assert not crowd.waits([], START), "one of three"
@@ -78,7 +78,7 @@ def test_half_of_the_hosts_that_have_pages_must_wait():
 @pytest.mark.parametrize("why", ["held", "shut"])
 def test_hosts_that_nobody_may_read_do_not_wait(why):
     hosts = Hosts()
-    crowd = Crowd(hosts, hosts)
+    crowd = Bottleneck(hosts, hosts)
     hosts.waiting[:] = (0, 0, 9, 9)
     if why == "held":
         hosts.open[2:] = False
@@ -91,7 +91,7 @@ def test_hosts_that_nobody_may_read_do_not_wait(why):
 @pytest.mark.parametrize(("later", "looks"), [(1.0, False), (LOOK, True), (-86_400.0, True)])
 def test_which_hosts_are_refreshed_is_looked_at_now_and_then_whatever_the_clock_does(later, looks):
     hosts = Hosts()
-    crowd = Crowd(hosts, hosts)
+    crowd = Bottleneck(hosts, hosts)
     hosts.waiting[2] = 9
     assert not crowd.waits([], START)
     hosts.of["state"][1] = State.ERROR

@@ -39,7 +39,7 @@ def visit(crawl, target, content, kind=Kind.HTML):
     """The next order for the page, answered with this content."""
     node, page = crawl.page(target)
     while not any(order.url == target for order in crawl.orders.values()):
-        crawl.now = max(crawl.now + 60.0, float(node.columns["due"][page]), node.planner.next_time())
+        crawl.now = max(crawl.now + 60.0, float(node.columns["due"][page]), node.scheduler.next_time())
         crawl.turn()
     crawl.give(report(crawl.order(target), crawl.now, signature=signature(content), kind=kind))
     crawl.turn()
@@ -134,12 +134,12 @@ def test_trust_in_publishers_of_an_older_version_is_taken_over_once(tmp_path):
 def test_a_told_rate_moves_the_rate_and_leaves_the_importance():
     crawl = begun(crawl_of(), url(0))
     before = row_of(crawl, url(0))
-    expected = crawl.node.meter.expected.importance
+    expected = crawl.node.freshness.expected.importance
     publish(crawl, url(0), every=0.5)
     after = row_of(crawl, url(0))
     assert before.rate < after.rate < 2.0
     assert after.weight**2 / after.rate == pytest.approx(before.weight**2 / before.rate)
-    assert crawl.node.meter.expected.importance == pytest.approx(expected)
+    assert crawl.node.freshness.expected.importance == pytest.approx(expected)
 
 
 def test_a_rate_that_is_told_of_a_page_never_read_shapes_its_first_belief():
@@ -170,7 +170,7 @@ def by_hand(crawl):
 
 
 def kept(crawl):
-    learned = crawl.node.dates.beliefs.kinds.dump()
+    learned = crawl.node.dates.change_model.kinds.dump()
     held = {key: numbers for key, numbers in learned["keys"].items() if any(numbers)}
     rates = crawl.node.partition.hosts.rates.items()
     return {**learned, "keys": held}, {host: Population.unpack(packed).numbers() for host, packed in rates}

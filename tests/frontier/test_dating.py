@@ -55,7 +55,7 @@ def due_of(crawl: Crawl, target: str) -> int:
 def visit(crawl: Crawl, target: str, content: int, **fields: object) -> None:
     """The next order for the page, answered with this content."""
     while not any(order.url == target for order in crawl.orders.values()):
-        crawl.now = max(crawl.now + 60.0, due_of(crawl, target), crawl.node.planner.next_time())
+        crawl.now = max(crawl.now + 60.0, due_of(crawl, target), crawl.node.scheduler.next_time())
         crawl.turn()
     answer(crawl, crawl.order(target), content, **fields)
     crawl.turn()
@@ -75,7 +75,7 @@ def told_by_sitemap(crawl: Crawl, *modified: tuple[str, float], rates: tuple[tup
 
 
 def trust_of(crawl: Crawl, source: Source, host: str = "h0.example") -> float:
-    beliefs = crawl.node.dates.beliefs
+    beliefs = crawl.node.dates.change_model
     return beliefs.trust(crawl.node.partition.hosts.numbers[host]).of(source)
 
 
@@ -134,7 +134,7 @@ def test_a_date_of_a_page_never_read_shapes_the_belief_that_it_begins_with():
     crawl.turn()
     node, page = crawl.page(url(0, 1))
     node.partition.begin()
-    node.planner.drop(page, crawl.order(url(0, 1)).epoch)
+    node.scheduler.drop(page, crawl.order(url(0, 1)).epoch)
     node.partition.write(node.partition.seal({"node": node.dump()}))
     crawl.orders.clear()
     changed_at = crawl.now - 10 * DAY
@@ -233,7 +233,7 @@ def counted_in_rows(crawl: Crawl) -> tuple[PriorLearner, dict[int, Population]]:
 def agree(crawl: Crawl) -> bool:
     kinds, hosts = counted_in_rows(crawl)
     kept = {host: Population.unpack(data) for host, data in crawl.node.partition.hosts.rates.items()}
-    ours = crawl.node.dates.beliefs.kinds.dump()
+    ours = crawl.node.dates.change_model.kinds.dump()
     filled = {kind: numbers for kind, numbers in ours["keys"].items() if numbers != [0, 0, 0]}
     return kept == hosts and ours["whole"] == kinds.dump()["whole"] and filled == kinds.dump()["keys"]
 
@@ -258,7 +258,7 @@ def test_populations_are_those_of_the_rows_through_kinds_failures_and_restarts(t
 
 def test_new_pages_of_a_host_begin_with_the_prior_of_its_pages():
     crawl = crawl_of()
-    crawl.node.dates.beliefs.enough = crawl.node.dates.beliefs.kinds.enough = 4
+    crawl.node.dates.change_model.enough = crawl.node.dates.change_model.kinds.enough = 4
     slow, fast = [url(0, page) for page in range(4)], [url(1, page) for page in range(4)]
     begun(crawl, *slow, *fast)
     for turn in range(SETTLED + 1):
@@ -272,7 +272,7 @@ def test_new_pages_of_a_host_begin_with_the_prior_of_its_pages():
     visit(crawl, url(1, 9), 1)
     quiet, busy = row_of(crawl, url(0, 9)), row_of(crawl, url(1, 9))
     assert quiet.rate < 0.2 < busy.rate
-    beliefs = crawl.node.dates.beliefs
+    beliefs = crawl.node.dates.change_model
     hosts = crawl.node.partition.hosts
     for host, row in (("h0.example", quiet), ("h1.example", busy)):
         wanted = Population.unpack(hosts.rates[hosts.numbers[host]]).prior()
@@ -289,7 +289,7 @@ def run_weekly(crawl: Crawl, dated: bool, reads: int) -> list[float]:
     delays = []
     for _ in range(reads):
         while not any(order.url == url(0) for order in crawl.orders.values()):
-            crawl.now = max(crawl.now + 60.0, due_of(crawl, url(0)), crawl.node.planner.next_time())
+            crawl.now = max(crawl.now + 60.0, due_of(crawl, url(0)), crawl.node.scheduler.next_time())
             crawl.turn()
         weeks = int((crawl.now - change) // (7 * DAY))
         last = change + weeks * 7 * DAY

@@ -1,4 +1,4 @@
-"""Promised pages: ahead of the plan, by their deadlines, paid for by the plan; and what a read of before is worth."""
+"""Deadlines pages: ahead of the plan, by their deadlines, paid for by the plan; and what a read of before is worth."""
 
 import pytest
 
@@ -70,7 +70,7 @@ def test_orders_carry_the_deadline_that_was_promised():
 def test_a_page_that_is_out_as_due_goes_up_when_it_is_published():
     crawl = crawl_of()
     page = crawl.page(url(0, 1))[1]
-    edit(crawl, lambda node: node.planner.agenda.put_due(page, int(crawl.now)))
+    edit(crawl, lambda node: node.scheduler.schedule.put_due(page, int(crawl.now)))
     crawl.now += 120.0
     (due,) = crawl.turn()
     assert due.priority is Priority.REFRESH
@@ -101,16 +101,16 @@ def test_a_read_that_had_begun_before_does_not_answer_the_publication():
 def test_the_plan_pays_and_beyond_its_debt_the_earliest_deadlines_are_read():
     bandwidth = 20 / 86_400
     crawl = crawl_of(60, **{"refresh.bandwidth": bandwidth, "refresh.audit": 0.0})
-    governor, planner = crawl.node.planner.due.governor, crawl.node.planner
-    debt = max(16.0, DEBT * planner.pace.bandwidth)
+    governor, scheduler = crawl.node.scheduler.due_queue.governor, crawl.node.scheduler
+    debt = max(16.0, DEBT * scheduler.bandwidth.reads_per_second)
     before = governor.credit
     publish(crawl, *range(30), deadline=2 * HOUR)
     publish(crawl, *range(30, 60), deadline=HOUR)
     out = crawl.turn()
     assert len(out) == pytest.approx(before + debt, abs=2) and governor.credit == pytest.approx(-debt, abs=2)
     waiting = 60 - len(out)
-    assert len(planner.promised) == waiting > 0 and crawl.turn() == []
-    assert planner.next_time() == pytest.approx(crawl.now + 1 / bandwidth, rel=1.0)
+    assert len(scheduler.deadlines) == waiting > 0 and crawl.turn() == []
+    assert scheduler.next_time() == pytest.approx(crawl.now + 1 / bandwidth, rel=1.0)
     for order in out:
         crawl.answer(order)
     crawl.turn()
@@ -128,7 +128,7 @@ def test_the_plan_pays_and_beyond_its_debt_the_earliest_deadlines_are_read():
 def test_without_a_bandwidth_that_is_set_nothing_waits():
     crawl = crawl_of(60)
     publish(crawl, *range(60))
-    assert len(crawl.turn()) == 60 and len(crawl.node.planner.promised) == 0
+    assert len(crawl.turn()) == 60 and len(crawl.node.scheduler.deadlines) == 0
 
 
 def test_a_promised_page_that_failed_is_tried_again_ahead_of_the_plan():
@@ -150,7 +150,7 @@ def test_lateness_is_in_the_cost_and_told_of_a_stopped_crawl_too():
     assert before["late_publications"] == before["late_subscriptions"] == 0.0
     assert before["total"] == before["missed_changes"] > 0.0
     late = costs(crawl.nodes, readers, crawl.now + 5 * HOUR)["cost"]
-    pages = crawl.node.planner.pace.population.pages
+    pages = crawl.node.scheduler.bandwidth.population.pages
     assert late["late_publications"] == pytest.approx(4.0 / pages, abs=1e-3)
     assert late["total"] == pytest.approx(late["missed_changes"] + late["late_publications"], abs=1e-3)
     readers.overdue[2] = crawl.now
@@ -188,7 +188,7 @@ def test_saying_it_again_and_again_hastens_an_untrusted_page_no_further():
     crawl = crawl_of()
     page = crawl.page(url(0, 1))[1]
     host = int(crawl.node.partition.hosts_of[page])
-    edit(crawl, lambda node: [node.dates.beliefs.published(host, False, 0.5) for _ in range(3)])
+    edit(crawl, lambda node: [node.dates.change_model.published(host, False, 0.5) for _ in range(3)])
     said = Said("changed", crawl.now, crawl.now + HOUR)
 
     def claim(node):
@@ -238,9 +238,9 @@ def test_the_multiplier_spends_what_promises_leave():
     for order in crawl.turn():
         crawl.answer(order)
     crawl.turn()
-    pace = crawl.node.planner.pace
-    whole = pace.bandwidth
-    assert pace.free(crawl.now) == whole
+    bandwidth = crawl.node.scheduler.bandwidth
+    whole = bandwidth.reads_per_second
+    assert bandwidth.free(crawl.now) == whole
     for _ in range(20 * 24):
         publish(crawl, 0, 1, 2, 3)
         for _ in range(3):
@@ -248,12 +248,14 @@ def test_the_multiplier_spends_what_promises_leave():
                 crawl.answer(order)
         crawl.now += HOUR
     promised = 96 / 86_400
-    assert pace.free(crawl.now) == pytest.approx(whole - promised, rel=0.02)
-    assert pace.spends_at(pace.multiplier) == pytest.approx(whole - promised, rel=0.07), "found anew at a drift of 5 %"
-    told = pace.dump()["promised"]
+    assert bandwidth.free(crawl.now) == pytest.approx(whole - promised, rel=0.02)
+    assert bandwidth.spends_at(bandwidth.multiplier) == pytest.approx(whole - promised, rel=0.07), (
+        "found anew at a drift of 5 %"
+    )
+    told = bandwidth.dump()["promised"]
     assert Bursts(*told).rate(crawl.now) == pytest.approx(promised, rel=0.1), "and after a restart"
-    pace.promised.count(crawl.now, 1_000_000)
-    assert pace.free(crawl.now) == pytest.approx(0.1 * whole)
+    bandwidth.promised.count(crawl.now, 1_000_000)
+    assert bandwidth.free(crawl.now) == pytest.approx(0.1 * whole)
 
 
 def test_what_cannot_be_paid_for_is_kept_once_however_often_it_is_ordered():
@@ -261,18 +263,18 @@ def test_what_cannot_be_paid_for_is_kept_once_however_often_it_is_ordered():
     node = crawl.node
     publish(crawl, *range(60))
     crawl.turn()
-    planner, waiting = node.planner, len(node.planner.promised)
-    pages = [page for page in range(60) if page not in planner.leases]
+    scheduler, waiting = node.scheduler, len(node.scheduler.deadlines)
+    pages = [page for page in range(60) if page not in scheduler.leases]
     assert len(pages) == waiting > 0
     for _ in range(50):
         edit(crawl, lambda node: node.wanted.order(pages, Priority.ORDERED))
         assert crawl.turn() == []
-    assert len(planner.promised) == waiting == len(planner.promised._waiting)
+    assert len(scheduler.deadlines) == waiting == len(scheduler.deadlines._waiting)
 
 
 def test_a_page_that_waits_to_be_paid_for_is_named_once_by_its_earliest_deadline():
     crawl = crawl_of(3, **{"refresh.bandwidth": "10/day"})
-    promised, governor = crawl.node.planner.promised, crawl.node.planner.due.governor
+    promised, governor = crawl.node.scheduler.deadlines, crawl.node.scheduler.due_queue.governor
     deadlines = {0: 300.0, 1: 200.0}
     promised.of = deadlines.__getitem__
     governor.credit = -1e9

@@ -59,7 +59,7 @@ def test_it_is_heard_once_whatever_the_restarts(ledger):
 
 
 def agenda_of(crawl):
-    return crawl.node.planner.agenda
+    return crawl.node.scheduler.schedule
 
 
 def until_doubled(web):
@@ -88,18 +88,18 @@ def off(crawl):
 def test_all_pages_are_dated_by_the_importance_of_now_in_slices(monkeypatch):
     monkeypatch.setattr(redating, "ROWS", 37)
     crawl, turns = until_doubled(Web(bandwidth="100/day")), 0
-    assert agenda_of(crawl).recount is not None and crawl.node.planner.next_time() == 0.0
+    assert agenda_of(crawl).recount is not None and crawl.node.scheduler.next_time() == 0.0
     assert max(off(crawl).values()) > 2 * CLOSE, "the first reads knew less"
     while agenda_of(crawl).recount is not None:
         crawl.turn()
         assert_exact(crawl)
         turns += 1
     assert turns >= 2 * len(PAGES) // 37 - 1
-    pace, partition = crawl.node.planner.pace, crawl.node.partition
+    bandwidth, partition = crawl.node.scheduler.bandwidth, crawl.node.partition
     assert len(off(crawl)) > 100 and max(off(crawl).values()) <= CLOSE + 1e-6
     for page in off(crawl):
         row = partition.row(page)
-        wait = pace.of_row(row).seconds
+        wait = bandwidth.of_row(row).seconds
         assert int(crawl.node.columns["due"][page]) - row.last_read == pytest.approx(wait, rel=0.06, abs=2.0)
 
 
@@ -141,10 +141,10 @@ def test_counting_again_files_no_page_whose_date_stays():
     """Each page dated anew lies in two folders until its old date has passed: that must not add up."""
     web = Web(bandwidth="100/day")
     web.run(3)
-    agenda, entries = agenda_of(web.crawl), []
+    schedule, entries = agenda_of(web.crawl), []
     for _ in range(4):
-        agenda._count_anew()
-        while agenda.recount is not None:
+        schedule._count_anew()
+        while schedule.recount is not None:
             web.crawl.turn()
-        entries.append(len(agenda.due.folders))
+        entries.append(len(schedule.due_queue.folders))
     assert entries[3] == entries[2] <= entries[0] + web.crawl.node.columns.n

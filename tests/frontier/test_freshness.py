@@ -59,7 +59,7 @@ class World:
         here = PAGES.index(order.url)
         version = self.version(order.url)
         node, page = self.crawl.page(order.url)
-        if page in node.meter.audits.pending:
+        if page in node.freshness.audits.pending:
             self.bits.append(self.fresh(order.url))
         self.read[order.url] = version
         shown = [PAGES[(here + step) % len(PAGES)] for step in (1, 7)]
@@ -112,7 +112,7 @@ def test_audits_take_their_share_and_find_the_truth():
     truth = []
     world.live(16, each=lambda: truth.append((crawl.now, world.freshness())))
     said = fresh_now(crawl.nodes, crawl.now)["audit"]
-    audits = crawl.node.meter.audits
+    audits = crawl.node.freshness.audits
     assert audits.made / (crawl.node.reads - len(PAGES)) == pytest.approx(0.4, abs=0.05)  # some were out already
     assert len(world.bits) == audits.made + audits.missed
     held = audits.window.whole
@@ -125,9 +125,9 @@ def test_audits_take_their_share_and_find_the_truth():
 
 def test_all_is_off_where_no_audit_is_asked_for():
     crawl, _ = lived(5, audit=0.0)
-    audits, said = crawl.node.meter.audits, fresh_now(crawl.nodes, crawl.now)
+    audits, said = crawl.node.freshness.audits, fresh_now(crawl.nodes, crawl.now)
     assert audits.made == 0 and said["audit"]["freshness"] is None
-    meter = crawl.node.meter
+    meter = crawl.node.freshness
     assert said["freshness"] == said["freshness_model"] and meter.fresh() == meter.expected.freshness(meter._now)
 
 
@@ -136,7 +136,7 @@ def test_first_reads_owe_no_audit():
     crawl = Crawl.in_memory(settings=settings(audit=50.0, bandwidth=30 / DAY), refreshing=True)
     crawl.submit(*PAGES)
     World(crawl).live(0.1)
-    audits = crawl.node.meter.audits
+    audits = crawl.node.freshness.audits
     assert crawl.node.reads >= len(PAGES) and audits.made + len(audits.pending) <= 1
 
 
@@ -148,7 +148,7 @@ def test_a_model_that_expects_too_little_is_put_right_by_audits():
     world.live(8, each=lambda: errors.append(tuple(told_and_model(crawl))))
     told, model = np.array(errors[-len(errors) // 4 :]).T - 1.0
     assert (model < -0.01).all() and np.mean(told) > 0.65 * np.mean(model)
-    assert crawl.node.meter.fresh() == pytest.approx(fresh_now(crawl.nodes, crawl.now)["freshness"], abs=5e-3)
+    assert crawl.node.freshness.fresh() == pytest.approx(fresh_now(crawl.nodes, crawl.now)["freshness"], abs=5e-3)
 
 
 def told_and_model(crawl):
@@ -158,14 +158,14 @@ def told_and_model(crawl):
 
 def test_one_percent_is_the_default_and_what_is_owed_is_bounded():
     assert Refresh().audit == 1.0
-    audits = Crawl.in_memory(settings=settings()).node.meter.audits
+    audits = Crawl.in_memory(settings=settings()).node.freshness.audits
     audits.answered(100_000)
     assert audits._owed == OWED
 
 
 def test_a_page_that_is_out_is_audited_by_the_read_under_way():
     crawl, _ = lived(3)
-    audits, node = crawl.node.meter.audits, crawl.node
+    audits, node = crawl.node.freshness.audits, crawl.node
     crawl.submit(*PAGES)
     crawl.turn()
     assert (node.columns["flags"][: len(PAGES)] & LEASED).all()
@@ -184,9 +184,9 @@ def ordered_for_audit(crawl):
         crawl.give(report(order, crawl.now))
     crawl.turn()
     node = crawl.node
-    node.meter.audits.answered(100)
+    node.freshness.audits.answered(100)
     crawl.turn()
-    page = next(iter(node.meter.audits.pending))
+    page = next(iter(node.freshness.audits.pending))
     return crawl.orders[page]
 
 
@@ -196,7 +196,7 @@ def ordered_for_audit(crawl):
 )
 def test_what_a_failed_audit_says(error, status, retry, made, missed):
     crawl, _ = lived(2)
-    audits = crawl.node.meter.audits
+    audits = crawl.node.freshness.audits
     before = audits.made, audits.missed, audits.window.whole.fresh
     order = ordered_for_audit(crawl)
     crawl.give(failed(order, crawl.now, error, status=status, retry_in=retry))
@@ -207,16 +207,16 @@ def test_what_a_failed_audit_says(error, status, retry, made, missed):
 
 def test_an_audit_that_is_taken_back_counts_for_nothing():
     crawl, _ = lived(2)
-    audits, order = crawl.node.meter.audits, ordered_for_audit(crawl)
+    audits, order = crawl.node.freshness.audits, ordered_for_audit(crawl)
     made = audits.made
     crawl.node.partition.begin()
-    crawl.node.planner.drop(order.page & 0xFFFF_FFFF, order.epoch)
+    crawl.node.scheduler.drop(order.page & 0xFFFF_FFFF, order.epoch)
     assert audits.missed == 1 and audits.made == made and order.page not in audits.pending
 
 
 def test_pages_of_a_held_host_are_missed():
     crawl, _ = lived(2, audit=50.0)
-    audits = crawl.node.meter.audits
+    audits = crawl.node.freshness.audits
     for order in list(crawl.orders.values()):
         crawl.give(report(order, crawl.now))
     for host in range(len(crawl.node.partition.hosts)):
@@ -237,7 +237,7 @@ def test_where_the_choice_falls_depends_on_importance_alone():
             crawl.give(report(order, crawl.now))
         crawl.turn()
         crawl.now += days * DAY
-        audits = crawl.node.meter.audits
+        audits = crawl.node.freshness.audits
         audits.answered(100_000)
         audits.choose(1000)
         drawn.append(dict(audits.pending))
@@ -250,15 +250,15 @@ def test_a_page_that_leaves_the_scope_leaves_the_model():
     for order in list(crawl.orders.values()):
         crawl.give(report(order, crawl.now))
     crawl.turn()
-    before = node.meter.expected.importance
+    before = node.freshness.expected.importance
     page = next(p for p in range(node.columns.n) if not node.partition.flags[p] & LEASED)
     row = node.partition.row(page)
     node.partition.begin()
-    node.planner.agenda.retire(page)
+    node.scheduler.schedule.retire(page)
     node.partition.set_state(page, State.OUT)
-    node.meter.close(0, crawl.now)
-    assert node.meter.expected.importance == pytest.approx(before - row.weight**2 / row.rate, abs=1e-6)
-    assert node.meter._importance(page, page + 1)[0] == 0.0
+    node.freshness.close(0, crawl.now)
+    assert node.freshness.expected.importance == pytest.approx(before - row.weight**2 / row.rate, abs=1e-6)
+    assert node.freshness._importance(page, page + 1)[0] == 0.0
 
 
 # -- delays ------------------------------------------------------------------------------------------------------------
@@ -332,12 +332,12 @@ def test_a_page_is_as_old_as_a_feed_or_sitemap_says(form, dated, modified_ago, d
 
 def test_it_goes_on_after_a_restart_as_if_nothing_had_been(tmp_path):
     crawl, _ = lived(5, Crawl.on_disk(tmp_path / "a", settings=settings(audit=20.0), refreshing=True))
-    said, dumped = fresh_now(crawl.nodes, crawl.now), crawl.node.meter.dump()
-    owed = crawl.node.meter.audits.window.dump()
+    said, dumped = fresh_now(crawl.nodes, crawl.now), crawl.node.freshness.dump()
+    owed = crawl.node.freshness.audits.window.dump()
     snapshot(crawl.node)
     crawl.close()
     again = Crawl.on_disk(tmp_path / "a", settings=settings(audit=20.0), refreshing=True, now=crawl.now)
-    assert again.node.meter.dump() == dumped and again.node.meter.audits.window.dump() == owed
+    assert again.node.freshness.dump() == dumped and again.node.freshness.audits.window.dump() == owed
     spent = {"refresh_per_second", "execution"}  # of each process
     assert {k: v for k, v in fresh_now(again.nodes, crawl.now).items() if k not in spent} == {
         k: v for k, v in said.items() if k not in spent
@@ -348,7 +348,7 @@ def test_it_goes_on_after_a_restart_as_if_nothing_had_been(tmp_path):
 def test_a_directory_from_before_is_counted_once(tmp_path):
     crawl, _ = lived(5, Crawl.on_disk(tmp_path / "a", settings=settings(), refreshing=True))
     wanted = fresh_now(crawl.nodes, crawl.now)
-    crawl.node.meter.recover(None, crawl.now)
+    crawl.node.freshness.recover(None, crawl.now)
     said = fresh_now(crawl.nodes, crawl.now)
     assert said["freshness"] == pytest.approx(wanted["freshness"], abs=2e-4)
     assert said["missed_changes"] == wanted["missed_changes"]

@@ -164,6 +164,6 @@ def test_site_weight_puts_pages_of_linked_sites_first():
     assert whole[0] > whole[1] == 0
     assert half[0] < half[1] + (1 << 21)
     assert none.tolist() == cash.tolist()
-    assert crawl.node.planner.discovery._urgency(np.array([0, 1]), cash).tolist() == whole.tolist()
+    assert crawl.node.scheduler.discovery._urgency(np.array([0, 1]), cash).tolist() == whole.tolist()
     plain = Crawl.in_memory(settings=PLAIN)
-    assert plain.node.planner.discovery._urgency(np.array([0, 1]), cash) is cash
+    assert plain.node.scheduler.discovery._urgency(np.array([0, 1]), cash) is cash

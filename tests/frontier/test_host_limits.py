@@ -16,7 +16,7 @@ from xyro.configs.schema import Blackout, Budget, Settings
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.frontier import host_limits
 from xyro.frontier.blackouts import closed_until, next_begin, windows_of
-from xyro.frontier.host_limits import Limits, fits
+from xyro.frontier.host_limits import HostLimits, fits
 from xyro.metadata.hosts import Hosts
 from xyro.service.node.blackout_switch import Closing
 from xyro.service.views.views import Views
@@ -119,14 +119,14 @@ def test_patterns_fit_hosts_with_and_without_a_port():
     assert fits("[::1]:80", "[::1]:80") and not fits("xa.example", "a.example")
 
 
-# Limits
+# HostLimits
 
 
 def limits_of(names=("a", "b"), budgets=(), blackouts=()):
     hosts = Hosts()
     for name in names:
         hosts.number(name)
-    return hosts, Limits(hosts, host_limits, blackouts)
+    return hosts, HostLimits(hosts, budgets, blackouts)
 
 
 def test_a_budget_shuts_its_host_until_midnight_and_each_host_has_its_own():
@@ -146,11 +146,11 @@ def test_what_was_used_today_survives_a_restart_and_is_void_tomorrow():
     limits.renew(5 * DAY)
     for _ in range(3):
         limits.count(0, 5 * DAY)
-    again = Limits(hosts, [Budget("a", 3)], [])
+    again = HostLimits(hosts, [Budget("a", 3)], [])
     again.load(limits.dump())
     again.renew(5 * DAY + 60)
     assert again.until == {0: (6 * DAY, "budget")}
-    again = Limits(hosts, [Budget("a", 3)], [])
+    again = HostLimits(hosts, [Budget("a", 3)], [])
     again.load(limits.dump())
     again.renew(6 * DAY + 60)
     assert again.until == {} and again.dump() == {}
@@ -192,7 +192,7 @@ def test_hosts_met_on_the_way_are_shut_as_if_they_had_been_there_from_the_beginn
         for host in range(len(hosts)):
             if host not in limits.until and random.random() < 0.2:
                 limits.count(host, now)
-        again = Limits(hosts, [Budget("*.b", 1)], tables)
+        again = HostLimits(hosts, [Budget("*.b", 1)], tables)
         again.load(limits.dump())
         again.renew(now)
         assert again.until == limits.until
@@ -223,7 +223,7 @@ def test_what_is_read_in_a_day_stays_within_the_budget_though_it_was_ordered_the
     crawl.turn()
     crawl.now = midnight + 1.0
     crawl.turn()
-    assert len(crawl.orders) == 5 and crawl.node.planner.limits.used(0) == (5, 5)
+    assert len(crawl.orders) == 5 and crawl.node.scheduler.host_limits.used(0) == (5, 5)
     for order in list(crawl.orders.values()):
         crawl.answer(order)
     assert crawl.turn() == []
@@ -248,7 +248,7 @@ def test_no_page_of_a_host_in_a_blackout_is_ordered_whoever_asks_and_all_come_ba
     crawl.submit(url(1, 2))
     crawl.submit(url(1, 3), priority=Priority.BLOCKING)
     assert "h1.example" not in "".join(told(crawl.turn()))
-    assert crawl.node.planner.shut_out and crawl.node.planner.next_time() <= begin + 6 * 3600
+    assert crawl.node.scheduler.shut_out and crawl.node.scheduler.next_time() <= begin + 6 * 3600
     for order in list(crawl.orders.values()):
         crawl.answer(order)
     assert "h1.example" not in "".join(told(crawl.turn()))
@@ -256,7 +256,7 @@ def test_no_page_of_a_host_in_a_blackout_is_ordered_whoever_asks_and_all_come_ba
     crawl.turn()
     crawl.turn()
     assert {url(1, 1), url(1, 2), url(1, 3)} <= {order.url for order in crawl.orders.values()}
-    assert not crawl.node.planner.shut_out
+    assert not crawl.node.scheduler.shut_out
 
 
 def test_a_days_budget_bounds_the_orders_of_all_kinds():

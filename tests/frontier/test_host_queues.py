@@ -1,4 +1,4 @@
-"""Lines before full hosts: first come, first served, and nothing is lost or served twice."""
+"""HostQueues before full hosts: first come, first served, and nothing is lost or served twice."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.frontier.host_queues import Lines
+from xyro.frontier.host_queues import HostQueues
 
 STEPS = st.lists(
     st.one_of(
@@ -33,7 +33,7 @@ def taken(lines, leased, most=3, valid=lambda page: True):
 
 @given(STEPS)
 def test_each_line_is_served_in_its_order_as_far_as_there_is_room(steps):
-    lines, waiting, number = Lines(), {host: [] for host in range(4)}, 0
+    lines, waiting, number = HostQueues(), {host: [] for host in range(4)}, 0
     for deed, what in steps:
         if deed == "put":
             number += 1
@@ -50,7 +50,7 @@ def test_each_line_is_served_in_its_order_as_far_as_there_is_room(steps):
 
 
 def test_a_page_that_is_not_wanted_any_more_takes_no_place():
-    lines = Lines()
+    lines = HostQueues()
     for page in range(10):
         lines.put(0, page)
     assert taken(lines, [0], valid=lambda page: page % 2 == 1) == [1, 3, 5]
@@ -62,7 +62,7 @@ def test_a_page_that_is_not_wanted_any_more_takes_no_place():
 @given(st.integers(1, 4), st.integers(1, 12))
 def test_where_places_are_too_few_for_all_hosts_each_gets_its_turn(places, turns):
     """Each host has room and an endless line, but there are only so many places a turn."""
-    lines, served = Lines(), []
+    lines, served = HostQueues(), []
     for page in range(50):
         for host in range(5):
             lines.put(host, 1000 * host + page)

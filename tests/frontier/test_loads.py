@@ -431,7 +431,7 @@ def test_a_part_that_many_need_is_ordered_once():
         read(crawl, order)
     assert [one.url for one in crawl.turn()] == [DTD]
     assert crawl.node.loads.needed == {5: 5}
-    assert not crawl.node.planner.wanted
+    assert not crawl.node.scheduler.wanted
     order = crawl.order(DTD)
     crawl.answer(order, kind=Kind.DTD)
     crawl.turn()

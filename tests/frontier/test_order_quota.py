@@ -1,4 +1,4 @@
-"""Places of orders: a backlog takes many, however long it is, and never all of them."""
+"""OrderQuota of orders: a backlog takes many, however long it is, and never all of them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.frontier.rig import Crawl, in_memory_partition, report, url
 from tests.frontier.test_scheduler import seeded
 from xyro.frontier import order_quota
-from xyro.frontier.order_quota import Places
-from xyro.frontier.scheduler import Planner
+from xyro.frontier.order_quota import OrderQuota
+from xyro.frontier.scheduler import Scheduler
 from xyro.metadata import keys
 from xyro.refresh.change import DAY
 from xyro.wire.messages import Priority
@@ -31,7 +31,7 @@ class Out:
 
 def places_of(*by_host, most=8):
     out = Out(*by_host)
-    return Places(out, out, most)
+    return OrderQuota(out, out, most)
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=30))
@@ -75,7 +75,7 @@ def backlogs(hosts, due, new, unread, monkeypatch, gamma=50.0, out=200):
     shown = [url(host, page) for host in range(hosts) for page in range(1, due)]
     crawl = seeded(*shown, leases=8, scout=0, refreshing=True, gamma=gamma, audit=0.0, min_interval=DAY,
                    max_interval=DAY)  # fmt: skip
-    crawl.node.planner.agenda.doublings = None
+    crawl.node.scheduler.schedule.doublings = None
     crawl.run(lambda order: report(order, crawl.now))
     crawl.now += 3 * DAY
     crawl.room = 0
@@ -92,7 +92,7 @@ def backlogs(hosts, due, new, unread, monkeypatch, gamma=50.0, out=200):
 
 
 def read_politely(crawl, ticks):
-    """Reads by host number: each host with an order out reads one a tick, the planner takes a turn after every few."""
+    """Reads by host number: each host with an order out reads one a tick, a turn of the scheduler after every few."""
     reads = collections.Counter()
     for _ in range(ticks):
         crawl.now += 2.0
@@ -139,7 +139,7 @@ def test_pages_that_people_want_of_one_host_do_not_take_all_places(monkeypatch):
     crawl.submit(other)
     first = [order.url for order in crawl.turn()]
     assert first == [*many[:30], other], "the other host's page does not wait for all of these"
-    assert not crawl.node.planner.wanted, "nothing is to be done before an answer comes"
+    assert not crawl.node.scheduler.wanted, "nothing is to be done before an answer comes"
     seen = []
     crawl.room = 2
     for order in [order for order in crawl.orders.values() if order.url in many][:5]:
@@ -155,7 +155,7 @@ def test_pages_that_people_want_of_one_host_do_not_take_all_places(monkeypatch):
     assert seen == many, "each in its turn, none twice"
     crawl.answer(crawl.order(other))
     crawl.turn()
-    assert not crawl.node.planner.crowded and not list(crawl.node.partition.scan(keys.LEASE.prefix))
+    assert not crawl.node.scheduler.crowded and not list(crawl.node.partition.scan(keys.LEASE.prefix))
 
 
 def test_pages_that_wait_before_a_crowded_host_are_found_after_a_restart(monkeypatch):
@@ -175,7 +175,7 @@ def test_pages_that_wait_before_a_crowded_host_are_found_after_a_restart(monkeyp
 def test_what_a_load_waits_for_and_what_was_promised_goes_to_a_crowded_host_all_the_same(monkeypatch):
     monkeypatch.setattr(order_quota, "WANTED", 3)
     crawl = seeded(leases=2)
-    planner: Planner = crawl.node.planner
+    scheduler: Scheduler = crawl.node.scheduler
     crawl.submit(*(url(2, page) for page in range(6)))
     crawl.turn()
     crawl.submit(url(2, 50), priority=Priority.BLOCKING)
@@ -184,7 +184,7 @@ def test_what_a_load_waits_for_and_what_was_promised_goes_to_a_crowded_host_all_
     crawl.turn()
     crawl.room = 1 << 30
     promised = crawl.page(url(2, 60))[1]
-    planner.promised.of = lambda page: crawl.now + 60.0 if page == promised else 0.0
+    scheduler.deadlines.of = lambda page: crawl.now + 60.0 if page == promised else 0.0
     assert [order.url for order in crawl.turn()] == [url(2, 50), url(2, 60)]
     crawl.submit(url(2, 0))
     (raised,) = crawl.turn()

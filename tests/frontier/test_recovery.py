@@ -110,7 +110,7 @@ def test_a_crawl_killed_again_and_again_ends_as_one_that_never_was(tmp_path, par
     killed = Crawl.on_disk(path, partitions, settings=ANY)
     killed.submit(url(0))
     killed.turn()
-    while killed.orders or killed.wire or killed.node.planner.unread:
+    while killed.orders or killed.wire or killed.node.scheduler.unread:
         for order in list(killed.orders.values())[:5]:
             killed.give(web(order))
         killed.deliver_all()

@@ -72,19 +72,19 @@ def answered(crawl, order, how):
 
 def in_group(crawl, change):
     """A commit group between two turns, in which only this happens."""
-    partition, planner = crawl.node.partition, crawl.node.planner
+    partition, scheduler = crawl.node.partition, crawl.node.scheduler
     partition.begin()
-    change(partition, planner)
-    planner.pace.store(partition)
+    change(partition, scheduler)
+    scheduler.bandwidth.store(partition)
     commit = partition.seal({"node": crawl.node.dump()})
     partition.write(commit)
     partition.written(commit)
 
 
 def switch(crawl, **refresh):
-    planner = crawl.node.planner
-    chosen = msgspec.structs.replace(planner.settings.refresh, **refresh)
-    planner.reconfigure(msgspec.structs.replace(planner.settings, refresh=chosen))
+    scheduler = crawl.node.scheduler
+    chosen = msgspec.structs.replace(scheduler.settings.refresh, **refresh)
+    scheduler.reconfigure(msgspec.structs.replace(scheduler.settings, refresh=chosen))
 
 
 def evidence(crawl, page, times):
@@ -92,7 +92,7 @@ def evidence(crawl, page, times):
     row = crawl.node.partition.row(page)
     if row is not None and row.rate_b:
         new = msgspec.structs.replace(row, rate_a=row.rate_a * times)
-        in_group(crawl, lambda partition, planner: planner.agenda.rewrite(page, row, new))
+        in_group(crawl, lambda partition, scheduler: scheduler.schedule.rewrite(page, row, new))
 
 
 @settings(max_examples=15, deadline=None)
@@ -114,7 +114,7 @@ def test_counts_are_those_of_the_rows_after_any_mix(deeds):
                     crawl.now += which
             crawl.turn()
             assert_exact(crawl)
-        while crawl.node.planner.agenda.recount is not None:
+        while crawl.node.scheduler.schedule.recount is not None:
             crawl.turn()
             assert_exact(crawl)
         assert_exact(crawl)
@@ -123,24 +123,24 @@ def test_counts_are_those_of_the_rows_after_any_mix(deeds):
 
 @pytest.mark.parametrize("how", ["changed", "304", "http-5xx", "http-404"])
 def test_whoever_writes_a_row_while_its_order_is_out_a_report_is_laid_over_what_is_stored(how):
-    """Even if the planner was not told of it."""
+    """Even if the scheduler was not told of it."""
     crawl = one_day_old()
     while not crawl.orders:
         crawl.now += 600
         crawl.turn()
     page, order = next(iter(crawl.orders.items()))
 
-    def stored(partition, planner):
+    def stored(partition, scheduler):
         row = partition.row(page)
         new = msgspec.structs.replace(row, rate_a=row.rate_a * 9.0, weight=row.weight * 3.0)
-        planner.pace.replace(page, row, new.weight, new.rate)
+        scheduler.bandwidth.replace(page, row, new.weight, new.rate)
         partition.put(keys.REFRESH.key(page), rows.pack(new))
 
     in_group(crawl, stored)
     assert_exact(crawl)
     crawl.give(answered(crawl, order, how))
     crawl.turn()
-    assert page not in crawl.node.planner.leases
+    assert page not in crawl.node.scheduler.leases
     assert_exact(crawl)
 
 

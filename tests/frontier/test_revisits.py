@@ -41,13 +41,13 @@ def read_for(crawl, days):
             crawl.answer(order)
             reads[order.url] += 1
         if not crawl.pending[0]:
-            crawl.now = max(crawl.now + 0.01, min(crawl.node.planner.next_time(), end))
+            crawl.now = max(crawl.now + 0.01, min(crawl.node.scheduler.next_time(), end))
     return reads
 
 
 def date_in_30_seconds(crawl, target, hastened):
     page = crawl.page(target)[1]
-    edit(crawl, lambda node: node.planner.agenda.put_due(page, int(crawl.now) + 30, hastened))
+    edit(crawl, lambda node: node.scheduler.schedule.put_due(page, int(crawl.now) + 30, hastened))
 
 
 @pytest.mark.parametrize("execution", ["folders", "scan"])
@@ -75,7 +75,7 @@ def test_a_page_stays_in_its_line_when_the_clock_is_set_back():
         date_in_30_seconds(crawl, SLOW[page], hastened=True)
     crawl.now += 120.0
     (first,) = crawl.turn()
-    assert crawl.node.planner.rereads.lines.pages() == 2
+    assert crawl.node.scheduler.revisits.host_queues.pages() == 2
     crawl.now -= 3600.0
     found = [first]
     for _ in range(4):
@@ -117,14 +117,14 @@ def test_what_comes_early_and_finds_its_host_full_keeps_a_date_by_its_interval()
 
 def test_ahead_of_time_no_page_of_a_full_host_is_lost():
     crawl = crawl_of(places=1)
-    agenda = crawl.node.planner.agenda
-    agenda.ahead = Ahead()
+    schedule = crawl.node.scheduler.schedule
+    schedule.ahead = Ahead()
     for page in range(crawl.node.columns.n):
-        agenda.ahead.put_after(page, 0)
+        schedule.ahead.put_after(page, 0)
     for _ in range(30):
         crawl.now += 1.0
         crawl.turn()
-        assert len(agenda.ahead) + len(crawl.orders) == crawl.node.columns.n
+        assert len(schedule.ahead) + len(crawl.orders) == crawl.node.columns.n
         for order in list(crawl.orders.values()):
             crawl.answer(order)
 
@@ -135,9 +135,9 @@ def test_a_page_that_has_become_due_a_little_later_is_read_as_it_was_filed(early
     crawl, told = crawl_of(bandwidth="100/day"), []
     node, page = crawl.page(FAST[0])
     row, seconds = node.partition.row(page), 10 * DAY
-    node.planner.pace.of_row = lambda row: Interval(seconds, "policy")
+    node.scheduler.bandwidth.of_row = lambda row: Interval(seconds, "policy")
     now = row.last_read + seconds * (1.0 - early)
-    edit(crawl, lambda node: told.append(node.planner.due._deferred(page, row, now)))
+    edit(crawl, lambda node: told.append(node.scheduler.due_queue._deferred(page, row, now)))
     assert told == [deferred]
     assert (node.columns["due"][page] == row.last_read + seconds) == deferred
 
@@ -149,37 +149,37 @@ def test_a_recount_that_a_crash_cut_short_begins_anew():
     web = Web(bandwidth="100/day")
     web.run(1)
     crawl = reborn(web, policy="uniform")
-    assert crawl.node.planner.agenda.recount is not None
-    crawl.node.planner.agenda.recount.step = list  # not got far
+    assert crawl.node.scheduler.schedule.recount is not None
+    crawl.node.scheduler.schedule.recount.step = list  # not got far
     crawl.turn()
     crawl = reborn(web)
-    assert crawl.node.planner.agenda.recount is not None
+    assert crawl.node.scheduler.schedule.recount is not None
     crawl.turn()
     crawl.turn()  # two passes
-    assert crawl.node.planner.agenda.recount is None and reborn(web).node.planner.agenda.recount is None
+    assert crawl.node.scheduler.schedule.recount is None and reborn(web).node.scheduler.schedule.recount is None
     assert_exact(crawl)
 
 
 def test_what_promises_took_of_the_bandwidth_is_owed_over_a_restart():
     crawl = crawl_of(bandwidth="100/day")
-    crawl.node.planner.due.governor.credit = -40.0
+    crawl.node.scheduler.due_queue.governor.credit = -40.0
     crawl.turn()
     settings, partition = crawl.settings, crawl.node.partition
     again = Crawl([in_memory_partition(partition.store, 0, 1)], settings, refreshing=True, now=crawl.now)
-    assert again.node.planner.due.governor.debt == 40.0
+    assert again.node.scheduler.due_queue.governor.debt == 40.0
     again.turn()
     again.now += DAY / 4
     again.turn()
-    assert again.node.planner.due.governor.debt == pytest.approx(15.0, abs=0.5)
+    assert again.node.scheduler.due_queue.governor.debt == pytest.approx(15.0, abs=0.5)
 
 
 def test_a_lower_bandwidth_owes_no_more_than_a_day_of_its_own():
     crawl = crawl_of(bandwidth="100/s")
-    crawl.node.planner.due.governor.credit = -DEBT * 100.0
+    crawl.node.scheduler.due_queue.governor.credit = -DEBT * 100.0
     lower = msgspec.structs.replace(crawl.settings.refresh, bandwidth="100/day")
-    crawl.node.planner.reconfigure(msgspec.structs.replace(crawl.settings, refresh=lower))
+    crawl.node.scheduler.reconfigure(msgspec.structs.replace(crawl.settings, refresh=lower))
     crawl.turn()
-    assert crawl.node.planner.due.governor.debt == 1.0 + max(LEAST_BURST, 100.0)
+    assert crawl.node.scheduler.due_queue.governor.debt == 1.0 + max(LEAST_BURST, 100.0)
 
 
 def test_a_governor_owes_only_below_nothing():

@@ -13,7 +13,7 @@ from tests.frontier.rig import START, Crawl, copied, report, snapshot, url
 from tests.frontier.test_bandwidth import DAY, Web, assert_exact, reborn
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Refresh, Settings, Store
-from xyro.frontier.due_queue import DuePages
+from xyro.frontier.due_queue import DueQueue
 from xyro.frontier.scan_schedule import Scanned
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, LAST_READ, RATE, State
@@ -42,7 +42,7 @@ def by_full_sort(crawl):
     importance = crawl.node.columns["flow"][pages].astype(float)
     rate = np.array([held[page].rate for page in pages])
     age = np.array([(crawl.now - held[page].last_read) / DAY for page in pages])
-    index = crawl.node.planner.pace.rules.policy.index(importance, rate, age)
+    index = crawl.node.scheduler.bandwidth.rules.policy.index(importance, rate, age)
     return dict(zip(pages, index.tolist(), strict=True))
 
 
@@ -78,10 +78,10 @@ def test_the_bandwidth_is_spent_to_the_read_on_what_a_full_sort_puts_first(polic
         end, reads = crawl.now + DAY / 2, 0
         while crawl.now < end:
             quiet = not crawl.pending[0]
-            index = by_full_sort(crawl) if quiet and crawl.node.planner.due._stale(crawl.now) else {}
+            index = by_full_sort(crawl) if quiet and crawl.node.scheduler.due_queue._stale(crawl.now) else {}
             orders = crawl.turn()
             if index and orders:
-                assert crawl.node.planner.due._looked == crawl.now
+                assert crawl.node.scheduler.due_queue._looked == crawl.now
                 chosen = [order.page for order in orders]
                 rest = max(found for page, found in index.items() if page not in chosen)
                 assert min(index[page] for page in chosen) >= rest * (1 - 1e-5)
@@ -90,7 +90,7 @@ def test_the_bandwidth_is_spent_to_the_read_on_what_a_full_sort_puts_first(polic
                 web.answer(order)
                 reads += 1
             if not crawl.pending[0]:
-                crawl.now = max(crawl.now + 0.01, min(crawl.node.planner.next_time(), end))
+                crawl.now = max(crawl.now + 0.01, min(crawl.node.scheduler.next_time(), end))
         per_day.append(reads)
     assert all(74 <= reads <= 76 for reads in per_day) and looked > 50
     assert_exact(crawl)
@@ -133,20 +133,20 @@ def test_both_executions_are_as_fresh():
 
 def test_a_measured_bandwidth_reads_what_has_reached_the_multiplier():
     web = scanning(regular=False, time_unit=3600)
-    crawl, planner = web.crawl, web.crawl.node.planner
-    planner.pace.capacity.rate = lambda: 100 / DAY
+    crawl, scheduler = web.crawl, web.crawl.node.scheduler
+    scheduler.bandwidth.capacity.rate = lambda: 100 / DAY
     web.run(3)
     reads = 0
     end = crawl.now + 4 * DAY
     while crawl.now < end:
-        index = by_full_sort(crawl) if not crawl.pending[0] and planner.due._stale(crawl.now) else {}
+        index = by_full_sort(crawl) if not crawl.pending[0] and scheduler.due_queue._stale(crawl.now) else {}
         for order in crawl.turn():
             if index:
-                assert index[order.page] * planner.pace.scale >= planner.pace.multiplier * (1 - 1e-4)
+                assert index[order.page] * scheduler.bandwidth.scale >= scheduler.bandwidth.multiplier * (1 - 1e-4)
             web.answer(order)
             reads += 1
         if not crawl.pending[0]:
-            crawl.now = max(crawl.now + 0.01, min(planner.next_time(), end))
+            crawl.now = max(crawl.now + 0.01, min(scheduler.next_time(), end))
     assert reads == pytest.approx(400, rel=0.2)
 
 
@@ -229,7 +229,7 @@ def test_a_full_host_keeps_nobody_else_waiting():
         free += [order.url for order in crawl.turn()]
         crawl.now += 30.0
     assert len(stuck) == 2 and len(free) >= 20 and all("h1" in target for target in free)
-    assert crawl.node.planner.rereads.lines.pages() <= 5
+    assert crawl.node.scheduler.revisits.host_queues.pages() <= 5
 
 
 def test_pages_below_the_least_importance_and_hopeless_ones_are_not_ranked():
@@ -261,7 +261,7 @@ def test_a_hastened_page_goes_by_its_date_once_and_is_ranked_again():
     steps(crawl, 3000)
     node, page = crawl.page(url(0, 4))
     node.partition.begin()
-    node.planner.agenda.put_due(page, int(crawl.now + 500))
+    node.scheduler.schedule.put_due(page, int(crawl.now + 500))
     crawl.write(type("Sealed", (), {"commit": node.partition.seal({"node": node.dump()}), "orders": [],
                                     "transfers": [], "acks": [], "submits": []}))  # fmt: skip
     assert node.columns[RATE][page] == 0.0
@@ -275,7 +275,7 @@ def test_a_rate_that_is_learned_without_a_read_counts_at_once():
     node, page = crawl.page(url(0, 4))
     row = node.partition.row(page)
     node.partition.begin()
-    node.planner.agenda.rewrite(page, row, msgspec.structs.replace(row, rate_a=row.rate_a * 10))
+    node.scheduler.schedule.rewrite(page, row, msgspec.structs.replace(row, rate_a=row.rate_a * 10))
     assert node.columns[RATE][page] == pytest.approx(10 * row.rate)
     assert node.columns[LAST_READ][page] == row.last_read
 
@@ -299,12 +299,12 @@ def test_a_crash_changes_nothing_of_what_is_read_next(tmp_path, snapshot_after):
             snapshot(crawl.node)
     crawl.turn()
     again = Crawl.on_disk(copied(tmp_path / "a", tmp_path / "b"), settings=chosen, refreshing=True)
-    assert again.node.planner.agenda.recount is None
+    assert again.node.scheduler.schedule.recount is None
     for name in (RATE, LAST_READ, "due"):
         n = crawl.node.columns.n
         assert again.node.columns[name][:n].tolist() == crawl.node.columns[name][:n].tolist(), name
     out = sorted(crawl.orders)  # the crash loses these; the directory knows that they are due
-    assert set(again.node.planner.due.folders.pop(int(crawl.now) + 60).tolist()) >= set(out) - {0}
+    assert set(again.node.scheduler.due_queue.folders.pop(int(crawl.now) + 60).tolist()) >= set(out) - {0}
     crawl.close()
     again.close()
 
@@ -314,11 +314,11 @@ def test_a_directory_goes_from_folders_to_a_scan_and_back():
     web.run(2)
     assert RATE not in web.crawl.node.columns
     crawl = reborn(web, execution="scan")
-    planner = crawl.node.planner
-    assert isinstance(planner.due, Scanned) and planner.agenda.recount is not None
+    scheduler = crawl.node.scheduler
+    assert isinstance(scheduler.due_queue, Scanned) and scheduler.schedule.recount is not None
     crawl = reborn(web, execution="scan")  # killed before the pages were ranked: they are, this time
-    assert crawl.node.planner.agenda.recount is not None
-    while crawl.node.planner.agenda.recount is not None:
+    assert crawl.node.scheduler.schedule.recount is not None
+    while crawl.node.scheduler.schedule.recount is not None:
         for order in crawl.turn():
             web.answer(order)
     crawl.turn()
@@ -326,10 +326,10 @@ def test_a_directory_goes_from_folders_to_a_scan_and_back():
     assert all(99 <= reads <= 101 for reads in web.run(2)[1:])
     assert_ranked_as_rows_say(crawl)
     crawl = reborn(web, execution="scan")
-    assert crawl.node.planner.agenda.recount is None
+    assert crawl.node.scheduler.schedule.recount is None
     assert_ranked_as_rows_say(crawl)
     crawl = reborn(web, execution="folders")
-    assert not isinstance(crawl.node.planner.due, Scanned) and RATE not in crawl.node.columns
+    assert not isinstance(crawl.node.scheduler.due_queue, Scanned) and RATE not in crawl.node.columns
     assert all(99 <= reads <= 101 for reads in web.run(2)[1:])
     assert_exact(crawl)
     assert crawl.audit()["violations"] == []
@@ -341,35 +341,37 @@ def switched(web, **refresh):
     chosen = msgspec.structs.replace(crawl.settings.refresh, **refresh)
     crawl.settings = msgspec.structs.replace(crawl.settings, refresh=chosen)
     crawl.node.follow(crawl.settings)
-    assert crawl.node.planner.next_time() <= crawl.now, "it is not waited for the next date"
+    assert crawl.node.scheduler.next_time() <= crawl.now, "it is not waited for the next date"
     for order in crawl.turn():
         web.answer(order)
-    while crawl.node.planner.agenda.recount is not None:
+    while crawl.node.scheduler.schedule.recount is not None:
         for order in crawl.turn():
             web.answer(order)
     for order in crawl.turn():
         web.answer(order)
-    return crawl.node.planner
+    return crawl.node.scheduler
 
 
 def test_the_execution_changes_while_it_runs_and_a_crash_finds_it_changed():
     web = Web(bandwidth="100/day", regular=False)
     web.run(2)
-    planner = switched(web, execution="scan")
-    assert isinstance(planner.due, Scanned) and isinstance(planner.promised._due, Scanned)
+    scheduler = switched(web, execution="scan")
+    assert isinstance(scheduler.due_queue, Scanned) and isinstance(scheduler.deadlines._due, Scanned)
     assert_ranked_as_rows_say(web.crawl)
     assert all(99 <= reads <= 101 for reads in web.run(2)[1:])
     assert_ranked_as_rows_say(web.crawl)
     reborn(web, execution="scan")
     assert_ranked_as_rows_say(web.crawl)
-    planner = switched(web, execution="folders", time_unit=60)
-    assert type(planner.due) is DuePages and RATE not in web.crawl.node.columns
-    assert planner.due.folders.unit_seconds == 60
+    scheduler = switched(web, execution="folders", time_unit=60)
+    assert type(scheduler.due_queue) is DueQueue and RATE not in web.crawl.node.columns
+    assert scheduler.due_queue.folders.unit_seconds == 60
     assert all(99 <= reads <= 101 for reads in web.run(2)[1:])
     read = np.flatnonzero(web.crawl.node.columns["state"][: web.crawl.node.columns.n] == State.READ)
     assert (web.crawl.node.columns["due"][read] > 0).all(), "every page has a date"
-    planner = switched(web, time_unit=3600)
-    assert planner.due.folders.unit_seconds == 3600 and len(planner.due.folders) >= len(read) - len(web.crawl.orders)
+    scheduler = switched(web, time_unit=3600)
+    assert scheduler.due_queue.folders.unit_seconds == 3600 and len(scheduler.due_queue.folders) >= len(read) - len(
+        web.crawl.orders
+    )
     assert all(98 <= reads <= 102 for reads in web.run(2)[1:])
     assert_exact(web.crawl)
     assert web.crawl.audit()["violations"] == []
@@ -378,23 +380,23 @@ def test_the_execution_changes_while_it_runs_and_a_crash_finds_it_changed():
 def test_what_promises_took_is_owed_over_a_switch():
     web = Web(bandwidth="100/day", regular=False)
     web.run(1)
-    web.crawl.node.planner.due.governor.credit = -40.0
-    planner = switched(web, execution="scan")
-    assert planner.due.governor.debt == pytest.approx(40.0, abs=1.0)
+    web.crawl.node.scheduler.due_queue.governor.credit = -40.0
+    scheduler = switched(web, execution="scan")
+    assert scheduler.due_queue.governor.debt == pytest.approx(40.0, abs=1.0)
 
 
 def test_a_switch_of_policy_counts_at_the_next_turn():
     web = scanning(bandwidth="100/day", regular=False)
     web.run(2)
-    crawl, planner = web.crawl, web.crawl.node.planner
+    crawl, scheduler = web.crawl, web.crawl.node.scheduler
     chosen = msgspec.structs.replace(crawl.settings.refresh, policy="uniform", bandwidth="86400/day")
-    planner.reconfigure(msgspec.structs.replace(crawl.settings, refresh=chosen))
+    scheduler.reconfigure(msgspec.structs.replace(crawl.settings, refresh=chosen))
     crawl.now += 2.0
     crawl.turn()
     crawl.now += 2.0
     crawl.turn()
-    assert planner.due.scan.policy.name == "uniform"
-    while planner.agenda.recount is not None:
+    assert scheduler.due_queue.scan.policy.name == "uniform"
+    while scheduler.schedule.recount is not None:
         crawl.turn()
     assert_exact(crawl)
 
@@ -402,12 +404,14 @@ def test_a_switch_of_policy_counts_at_the_next_turn():
 def test_pages_whose_importance_a_guide_says_go_by_their_dates(tmp_path):
     web = scanning(bandwidth="100/day")
     web.run(1)
-    planner = web.crawl.node.planner
+    scheduler = web.crawl.node.scheduler
     page = next(iter(rows_of(web.crawl)))
-    planner.partition.begin()
-    planner.due.dated(page, int(web.crawl.now) + 5, 0.0, web.crawl.now)
+    scheduler.partition.begin()
+    scheduler.due_queue.dated(page, int(web.crawl.now) + 5, 0.0, web.crawl.now)
     assert web.crawl.node.columns[RATE][page] == 0.0
-    apart = Scanned(planner.partition, planner.pace, planner.agenda.ledger, 60, planner._shut_hosts, ranks=False)
+    apart = Scanned(
+        scheduler.partition, scheduler.bandwidth, scheduler.schedule.ledger, 60, scheduler._shut_hosts, ranks=False
+    )
     apart.dated(page, int(web.crawl.now) + 5, 1.0, web.crawl.now)
     assert web.crawl.node.columns[RATE][page] == 0.0 and len(apart.folders) == 1
 
@@ -416,7 +420,7 @@ def test_a_crawl_that_reads_ahead_or_does_not_refresh_scans_nothing():
     for options, refreshing in (({"refresh": True}, True), ({}, False)):
         chosen = Settings(CrawlSettings(scope="any", **options), refresh=Refresh(execution="scan"))
         crawl = Crawl.in_memory(settings=chosen, refreshing=refreshing)
-        assert type(crawl.node.planner.due) is DuePages and RATE not in crawl.node.columns
+        assert type(crawl.node.scheduler.due_queue) is DueQueue and RATE not in crawl.node.columns
 
 
 # Looks
@@ -425,7 +429,7 @@ def test_a_crawl_that_reads_ahead_or_does_not_refresh_scans_nothing():
 def test_why_and_status_say_how_far_a_page_is_from_the_threshold():
     web = scanning(bandwidth="100/day", regular=False)
     web.run(3)
-    crawl, planner = web.crawl, web.crawl.node.planner
+    crawl, scheduler = web.crawl, web.crawl.node.scheduler
     told = fresh_now(crawl.nodes, crawl.now)["execution"]
     assert told["by"] == "scan" and told["ranked"] > 150 and told["threshold"] > 0.0
     held = by_full_sort(crawl)
@@ -433,11 +437,11 @@ def test_why_and_status_say_how_far_a_page_is_from_the_threshold():
     with Views(crawl.nodes) as views:
         said = " ".join(why(views, crawl.node.partition.url(page), crawl.now)["because"])
     assert "By scan: its index is " in said and "of the threshold" in said
-    standing = planner.due.standing(page, crawl.now)
-    assert standing.worth == pytest.approx(held[page] * planner.pace.scale, rel=1e-4)
+    standing = scheduler.due_queue.standing(page, crawl.now)
+    assert standing.worth == pytest.approx(held[page] * scheduler.bandwidth.scale, rel=1e-4)
     assert standing.worth < standing.threshold and standing.at > crawl.now
     row: RefreshRow = crawl.node.partition.row(page)
-    rules, flow = planner.pace.rules, float(crawl.node.columns["flow"][page]) * planner.pace.scale
+    rules, flow = scheduler.bandwidth.rules, float(crawl.node.columns["flow"][page]) * scheduler.bandwidth.scale
     age = np.array([(standing.at - row.last_read) / DAY])
     there = rules.policy.index(np.array([flow]), np.array([row.rate]), age)
     assert there[0] == pytest.approx(standing.threshold, rel=1e-3)

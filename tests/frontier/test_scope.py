@@ -294,7 +294,7 @@ def test_a_hint_is_not_a_read():
     show(crawl, url(0), url(0, 1))
     node, page = crawl.page(url(0, 1))
     node.partition.begin()
-    node.planner.drop(page, crawl.order(url(0, 1)).epoch)
+    node.scheduler.drop(page, crawl.order(url(0, 1)).epoch)
     told = LoadReport(0, url(0), 1, LoadState.LOADED, "sitemap", modified=((url(0, 1), 1e9),))
     node.claims.hear(0, told, (), crawl.now)
     node.partition.write(node.partition.seal({"node": node.dump()}))

@@ -108,7 +108,7 @@ def test_a_crawl_dates_html_pages_by_it_and_s_stays_exact(tmp_path, guided, befo
     write(crawl.node.partition.directory, 0, np.array([np.nan, 50.0, 0.5], np.float32))
     if wanted != refresh:
         crawl.node.follow(Settings(crawl=CrawlSettings(scope="any"), refresh=wanted))
-    assert (crawl.node.meter.guide is not None) == guided
+    assert (crawl.node.freshness.guide is not None) == guided
     crawl.submit(url(1), url(2), seed=False)
     crawl.now += LOOK
     for order in crawl.turn():

@@ -304,7 +304,7 @@ async def test_a_command_is_told(tmp_path):
 async def test_notices_of_a_paused_host_pile_up_nothing(tmp_path):
     neighbours = Neighbours()
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
-        subscribed, planner = running.single.subscribed, running.single.nodes[0].planner
+        subscribed, scheduler = running.single.subscribed, running.single.nodes[0].scheduler
         number = await subscribed.subscribe(neighbours.url("/p*.html"), EVERY, neighbours.url("/notice"))
         await running.single.hold(neighbours.host, "paused")
         for told in range(1, 4):
@@ -312,7 +312,7 @@ async def test_notices_of_a_paused_host_pile_up_nothing(tmp_path):
             await running.until(lambda told=told: subscribed.rows[number].sequence == told)
         assert len(neighbours.notices) == 3
         await running.until(lambda: subscribed.quiet)
-        assert planner.parking.pages() == 5, "each page once"
+        assert scheduler.parking.pages() == 5, "each page once"
         await running.single.hold(neighbours.host, "")
         await running.until(lambda: not running.single.subscribed.subscriptions.overdue)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.refresh.split import BandwidthMeter, Bursts, Capacity, Controller, Schedule, Turns
+from xyro.refresh.split import BandwidthMeter, Bursts, Capacity, Controller, GammaSchedule, Turns
 
 
 def orders(turns, gamma, frees, host=0):
@@ -137,7 +137,7 @@ def test_a_clock_that_is_set_back_changes_no_measure(back):
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.floats(0, 100)), min_size=1, max_size=6, unique_by=lambda p: p[0]))
 def test_a_schedule_meets_its_points_and_stays_between_them(points):
     points = sorted(points)
-    schedule = Schedule(points)
+    schedule = GammaSchedule(points)
     assert [schedule.at(page) for page, _ in points] == pytest.approx([gamma for _, gamma in points])
     for (first, low), (last, high) in pairwise(points):
         assert min(low, high) - 1e-9 <= schedule.at(0.5 * (first + last)) <= max(low, high) + 1e-9
@@ -145,14 +145,14 @@ def test_a_schedule_meets_its_points_and_stays_between_them(points):
 
 
 def test_a_schedule_falls_evenly():
-    schedule = Schedule([(1000, 90.0), (3000, 10.0)])
+    schedule = GammaSchedule([(1000, 90.0), (3000, 10.0)])
     assert [schedule.at(pages) for pages in (0, 1000, 1500, 2000, 3000, 9000)] == [90, 90, 70, 50, 10, 10]
 
 
 @pytest.mark.parametrize("points", [[], [(2, 1.0), (1, 1.0)], [(1, 1.0), (1, 2.0)], [(1, 101.0)]])
 def test_a_schedule_that_is_none(points):
-    with pytest.raises(ValueError, match="Schedule"):
-        Schedule(points)
+    with pytest.raises(ValueError, match="GammaSchedule"):
+        GammaSchedule(points)
 
 
 @pytest.mark.parametrize("target", [0.5, 0.7, 0.9])

@@ -132,7 +132,7 @@ async def crawling(data, neighbours: Neighbours, clock=None, **options):
             await listener.start(listening)
             running = Running(single, listener, f"http://127.0.0.1:{listening.getsockname()[1]}", http)
             await single.sow([neighbours.url("/")])
-            await running.until(lambda: single._settled() and not any(node.planner.unread for node in single.nodes))
+            await running.until(lambda: single._settled() and not any(node.scheduler.unread for node in single.nodes))
             yield running
         finally:
             await listener.close()

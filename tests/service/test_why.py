@@ -98,7 +98,7 @@ def test_a_date_that_evidence_set_is_told():
     crawl = crawl_of(bandwidth=0.001)
     node = crawl.node
     node.partition.begin()
-    node.planner.agenda.put_due(0, int(crawl.now + 60))
+    node.scheduler.schedule.put_due(0, int(crawl.now + 60))
     commit = node.partition.seal({"node": node.dump()})
     node.partition.write(commit)
     node.partition.written(commit)
