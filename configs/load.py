@@ -16,6 +16,7 @@ from typing import Any, get_args, get_origin
 
 import msgspec
 
+from xyro.configs.gone import stand_in
 from xyro.configs.schema import Blackout, Budget, Cluster, Focus, Rule, Section, Settings
 from xyro.wire.errors import InputError
 
@@ -119,6 +120,7 @@ def _environment(environ: Mapping[str, str]) -> Layer:
         if variable.startswith(PREFIX) and mark and text:
             place = f"environment: {variable}"
             _require_name(section, _sections(), f"{place}: section {_shown(section)}")
+            _require_present(section, key, text, f"{place}:")
             field = _field(_sections()[section], key, f"{place}:")
             parsed = _list(text) if get_origin(field) is tuple else text
             layer.setdefault(section, {})[key] = _convert(place, parsed, field, strict=False)
@@ -170,7 +172,14 @@ def _fields(section: type[Section]) -> dict[str, Any]:
 
 def _value(source: str, section: str, key: str, value: object) -> Any:
     place = f"{source}: [{section}]"
+    _require_present(section, key, value, f"{place} {_shown(key)}:")
     return _convert(f"{place} {_shown(key)}", value, _field(_sections()[section], key, place))
+
+
+def _require_present(section: str, key: str, value: object, place: str) -> None:
+    line = stand_in(section, key, value)
+    if line is not None:
+        raise InputError(f"{place} {line}")
 
 
 def _field(section: type[Section], key: str, place: str) -> Any:

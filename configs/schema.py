@@ -150,16 +150,7 @@ class Opic(Section, frozen=True):
     """[opic]: page importance."""
 
     damping: Annotated[float, Meta(gt=0, lt=1, description="a number between 0 and 1")] = 0.85
-    history: Annotated[
-        Literal["interpolation", "static", "variable", "fixed", "edge", "improved"],
-        Meta(description='"interpolation", "static", "variable", "fixed", "edge" or "improved"'),
-    ] = "interpolation"
     window: Turnovers | Literal["auto"] = 16.0
-    measures: Annotated[int, Meta(ge=2, le=64, description="a whole number, 2 to 64")] = 8
-    select: Annotated[
-        Literal["sweep", "cycle", "random", "greedy", "buckets"],
-        Meta(description='"sweep", "cycle", "random", "greedy" or "buckets"'),
-    ] = "sweep"
     spend_ratio: Number = 2.0
     sweep_target: Annotated[float, Meta(gt=0, le=1, description="a share above 0, up to 1")] = 0.1
     virtual: Annotated[Literal["damping", "edge"], Meta(description='"damping" or "edge"')] = "damping"

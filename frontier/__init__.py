@@ -7,7 +7,6 @@
     claims.py      what sitemaps and feeds say of other pages
     spending.py    who spends in this turn, over which children
     ledger.py       the partition's cash, virtual page and OPIC clock
-      cash_history.py     how its pages' flow is remembered         holdings.py   its pages as selectors see them
       focus.py       whom the virtual page pays how much       interest.py   pages that lead to what a focus seeks
       host_inflow.py   what reaches each host from others
     outbox.py        what partitions owe each other: outbox, inbox, acknowledgements

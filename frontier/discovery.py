@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from xyro.configs.schema import Settings
 from xyro.frontier.bandwidth import DAY, Bandwidth
+from xyro.frontier.host_inflow import mixed
 from xyro.frontier.host_limits import HostLimits
 from xyro.frontier.ledger import NO_PAGES, Ledger
 from xyro.frontier.order_quota import OrderQuota
 from xyro.metadata import keys, rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.states import LEASED, State
-from xyro.opic.choose import Sweep
+from xyro.opic.sweep import Sweep
 from xyro.refresh.change import DEFAULT_PRIOR
 from xyro.refresh.plan import choose, crowd
 from xyro.refresh.split import Turns
@@ -107,10 +108,9 @@ class Discovery:
         """Breadth first while scouting, then cash, or what reaches the page's site as far as site_weight says."""
         if self.scouting:
             return -self.partition.columns["depth"][pages].astype(np.int64)
-        weight, inflow = self.settings.opic.site_weight, self.ledger.host_inflow
-        if not weight or inflow is None:
-            return cash
-        return inflow.mixed(cash, self.partition.columns["host"][pages], weight)
+        weight = self.settings.opic.site_weight
+        inflow = self.ledger.inflow_of_hosts() if weight else None
+        return cash if inflow is None else mixed(cash, inflow[self.partition.columns["host"][pages]], weight)
 
     def _scan(self, hungry: NDArray[np.bool_], busy: bool) -> Ids:
         """Unread pages of hungry hosts among the next SCAN pages; on through all pages while nothing is out at all."""

@@ -1,34 +1,68 @@
-"""The cash of one partition: spending in commit groups, the virtual page, the OPIC clock (P2; algorithms.md A-C).
+"""The cash of one partition: spending in commit groups, the virtual page, the OPIC clock (P2; algorithms.md A-D).
 
-Holds, between groups: sum of effective cash over the partition's own pages + pot + account = UNIT x known pages, minus
+pages.py mints new pages and spending.py gathers what spends in a turn; `spend` measures the flow through those pages
+and moves their cash over their links. outbox.py carries cash to other partitions; `importance` weighs dates and orders.
+
+Between groups holds: sum of effective cash over the partition's own pages + pot + account = UNIT x known pages, minus
 what went to and plus what came from other partitions. FOREIGN entries hold cash only within a group (outbox.py).
+
+Importance is told by interpolation: the column `flow` keeps what flowed through a page over the last T turnovers
+(opic/importance.py). T applies when flow is measured and when it is read; nothing stored depends on it. With
+window = "auto" a contest on a sample of the pages chooses T (opic/adaptive.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.frontier.cash_history import History
-from xyro.frontier.holdings import Holdings
-from xyro.frontier.host_inflow import HostInflow
 from xyro.metadata.hot import Columns
-from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, QUERY, State
-from xyro.opic.buckets import Levels
+from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, DANGLING, QUERY, State
+from xyro.opic.adaptive import Sampled
 from xyro.opic.cash import LINK, UNIT, Tolls, VirtualPage, credit, seeds_of, shares
-from xyro.opic.choose import Selector, Sweep
 from xyro.opic.focus import FocusedPage, Terms
-from xyro.opic.importance import TICKS, WINDOW, Clock, Window, at_birth
-from xyro.opic.names import CRAWLED
+from xyro.opic.importance import TICKS, WINDOW, Clock, NewPages, Window, as_if_now, at_birth, measure
+from xyro.opic.sweep import Costs, Sweep
 
 Ids = NDArray[np.int64]
 NO_PAGES: Ids = np.empty(0, np.int64)
-_READ = int(State.READ)
 PLAIN = Terms()
+SCAN = 1 << 16
+"""most pages that one commit group's sweep looks at: 0.1 ms"""
+LEAST_WINDOW = 4.0
+"""turnovers that count while the crawl's graph grows; T is what it widens to once it has settled"""
+SLOTS = "slots"
+"""optional column of earlier versions: the last measures of each page"""
+_READ = int(State.READ)
 _UNCLASSED = ~CLASS_MASK & 0xFFFF
+_COSTS: Costs = np.full(256, -1, np.int8)
+"""by state: read pages cost a free spend, dangling ones nothing, others cannot spend without a read"""
+_COSTS[State.READ] = 1
+_COSTS[list(DANGLING)] = 0
+
+
+class InflowMeter(Protocol):
+    """Measures what reaches hosts over links from other hosts (host_inflow.py). `now`: ticks of the OPIC clock."""
+
+    def spent(self, pages: Ids, degrees: Ids, targets: Ids, amounts: Ids, now: int) -> None:
+        """Note that pages pay amounts to targets; page i pays the next degrees[i] of them."""
+        ...
+
+    def received(self, pages: Ids, amounts: Ids, now: int) -> None:
+        """Note cash that pages received from other partitions."""
+        ...
+
+    def store(self, now: int, window: float) -> None:
+        """Measure and store, when it is time. `window`: turnovers."""
+        ...
+
+    def estimate(self, now: int, window: float) -> NDArray[np.float64]:
+        """External inflow of every host as if measured now: page-units a turnover."""
+        ...
 
 
 class Ledger:
@@ -40,22 +74,23 @@ class Ledger:
         base: int,
         damping: float,
         window: float | Literal["auto"],
-        target: float,
+        sweep_target: float,
         terms: Terms = PLAIN,
-        *,
-        select: str = "sweep",
-        history: str = "interpolation",
-        measures: int = 8,
+        host_inflow: InflowMeter | None = None,
     ) -> None:
+        if SLOTS in columns:
+            columns.drop(SLOTS)
         self.columns = columns
         self.base = base
-        self.history = History(columns, history, window, measures)
         self.terms, self.tolls = terms, Tolls(damping, terms.edge)
         self.virtual: VirtualPage = FocusedPage(terms.weights) if terms.by_class else VirtualPage()
+        self.host_inflow = host_inflow
+        """None: [opic] sites is off"""
+        self.sweep = Sweep(target=sweep_target)
         self.clock = Clock()
-        self.strategy, self.target = select, target
-        self.select: Selector = self._selector()
-        self._busy = NO_PAGES
+        self.new_pages = NewPages()
+        self.sampled = Sampled() if window == "auto" else None
+        self.window = _widening(WINDOW if window == "auto" else window)
         self.spent = 0
         """units spent by this partition since the crawl began"""
         self.spends = 0
@@ -63,18 +98,14 @@ class Ledger:
         """FOREIGN entries among the columns: they are not known pages of this partition"""
         self.elsewhere_pages = 0
         self.elsewhere_spent = 0
-        """of all other partitions, as last heard"""
-        self.host_inflow: HostInflow | None = None
-        """hears of what is paid over links, if [opic] sites is on"""
+        """of all other partitions, as last reported"""
+
+    # -- counts --------------------------------------------------------------------------------------------------
 
     @property
     def known(self) -> int:
         """Known pages of this partition."""
         return self.columns.n - self.foreign
-
-    @property
-    def window(self) -> Window:
-        return self.history.window
 
     @property
     def known_everywhere(self) -> int:
@@ -85,6 +116,19 @@ class Ledger:
         """Known pages of this partition, each counted as often as the virtual page pays it."""
         known = self.known
         return self.virtual.weighted(known) if isinstance(self.virtual, FocusedPage) else known
+
+    @property
+    def span(self) -> float:
+        """Turnovers of settled flow that importance rests on: what was before the crawl last outgrew itself is not."""
+        now = self.clock.ticks
+        return min(self.window.at(now), max(now - self.window.since, 0) / TICKS)
+
+    @property
+    def remembered(self) -> float:
+        """Turnovers after which two importances of a page rest on little in common: T, at most WINDOW."""
+        return min(self.window.at(self.clock.ticks), WINDOW)
+
+    # -- pages ---------------------------------------------------------------------------------------------------
 
     def effective(self, pages: Ids | slice) -> NDArray[np.int64]:
         """Cash of pages of this partition, in units."""
@@ -114,14 +158,17 @@ class Ledger:
         virtual.mint(len(foreign) - count)
 
     def classify(self, pages: Ids, classes: Ids) -> None:
-        """Put distinct pages of this partition into these classes; their cash stays."""
+        """Put distinct pages of this partition into these classes; their cash stays.
+
+        ValueError: the virtual page pays all pages alike, and a page is to change its class.
+        """
         old = self.classes(pages)
         moved = old != classes
         pages, old, new = pages[moved], old[moved], classes[moved]
         if not len(pages):
             return
         if not isinstance(self.virtual, FocusedPage):
-            self.virtual = FocusedPage.over(self.virtual, self.terms.weights)
+            raise ValueError("Ledger.classify: the virtual page pays all pages alike")
         self.columns["cash"][pages] += self.virtual.moved(old, new)
         flags = self.columns["flags"]
         flags[pages] = flags[pages] & _UNCLASSED | (new << CLASS_SHIFT).astype(np.uint16)
@@ -129,42 +176,35 @@ class Ledger:
         self.columns.touch("flags", pages)
 
     def credit(self, pages: Ids, amounts: NDArray[np.int64]) -> None:
-        """Cash that came from elsewhere."""
+        """Credit pages with cash that came from other partitions."""
         credit(self.columns["cash"], pages, amounts)
         if self.host_inflow is not None:
-            self.host_inflow.came(pages, amounts)
+            self.host_inflow.received(pages, amounts, self.clock.ticks)
         self.columns.touch("cash", pages)
-        self._tell(pages)
+
+    # -- spending ------------------------------------------------------------------------------------------------
 
     def rich(self, free: int, busy: Ids = NO_PAGES) -> tuple[Ids, Ids]:
-        """The selector's next pages to spend without a fetch: (at most `free` read ones, all dangling ones met).
+        """The sweep's next pages to spend without a fetch: (at most `free` read ones, all dangling ones met).
 
         busy: pages that this group's reports settle; they may spend by those.
         """
-        self._tell(self._busy)  # their states may have changed since
-        self._busy = busy
-        picked = self.select.pick(Holdings(self, free, busy), free)
-        read = self.columns["state"][picked] == _READ
+        columns, n = self.columns, self.columns.n
+        start, stop = self.sweep.chunk(n, min(SCAN, max(1, n // 8) + 8 * free))
+        pages = self._holding(start, stop, int(self.sweep.theta))
+        costs: Costs = _COSTS[columns["state"][pages]]
+        able = np.flatnonzero(costs >= 0)
+        if able.size and busy.size:
+            costs[able[np.isin(pages[able], busy)]] = -1
+        picked = self.sweep.take(start, stop, pages, costs, free)
+        read = columns["state"][picked] == _READ
         return picked[read], picked[~read]
 
-    def follow(self, window: float | Literal["auto"], target: float, select: str, history: str, measures: int) -> None:
-        """Other settings of who spends and of what is remembered; within a commit group."""
-        self.history.follow(history, window, measures)
-        if (select, target) != (self.strategy, self.target):
-            self.strategy, self.target = select, target
-            self.select = self._selector()
-
-    def _selector(self, state: Mapping[str, Any] | None = None) -> Selector:
-        """The selector of the settings, new or as `state` says."""
-        select = CRAWLED[self.strategy](state)
-        if isinstance(select, Sweep):
-            select.target = self.target
-        return select
-
-    def _tell(self, pages: Ids) -> None:
-        """The cash of pages changed: only one selector keeps track of it."""
-        if isinstance(self.select, Levels):
-            self.select.changed(Holdings(self, 0, NO_PAGES), pages)
+    def _holding(self, start: int, stop: int, least: int) -> Ids:
+        """Which of the pages start .. stop-1 hold at least so many units."""
+        if isinstance(self.virtual, FocusedPage):
+            return np.flatnonzero(self.effective(slice(start, stop)) >= least) + start
+        return np.flatnonzero(self.columns["cash"][start:stop] >= least - self.virtual.scalar) + start  # no copy
 
     def spend(self, pages: Sequence[int] | Ids, children: Sequence[NDArray[Any]], born: int, turn: int) -> None:
         """Spend all cash of distinct `pages` over their `children`; pages born.. are new in this group.
@@ -188,19 +228,20 @@ class Ledger:
             columns["clock"][born : columns.n] = ticks
             columns["birth"][born : columns.n] = ticks
             columns["flow"][born : columns.n] = at_birth(self.effective(slice(born, columns.n)))
+        if self.host_inflow is not None:
+            self.host_inflow.store(now, self.remembered)
 
     def _spend(self, ids: Ids, indptr: Ids, links: Ids, turn: int) -> int:
+        """Returns the time after the pages spent, in ticks."""
         columns = self.columns
         cash = self.effective(ids)
         weights, voices = self._weights(ids, indptr, links), self._voices(ids)
         virtual, amounts = shares(cash, indptr, seeds_of(ids + self.base, turn), self.tolls, weights, voices)
-        self.history.measure(ids, cash, self.clock.ticks, self.known)  # before the clock advances: pay comes after
+        self._measure(ids, cash, self.clock.ticks)  # before the clock advances: pay comes after
         columns["cash"][ids] -= cash
         credit(columns["cash"], links, amounts)
         if self.host_inflow is not None:
-            self.host_inflow.spent(ids, np.diff(indptr), links, amounts)
-        self._tell(ids)
-        self._tell(links)
+            self.host_inflow.spent(ids, np.diff(indptr), links, amounts, self.clock.ticks)
         self.virtual.receive(int(virtual.sum()))
         spent = int(cash.sum())
         self.spent += spent
@@ -220,55 +261,83 @@ class Ledger:
             return None
         return np.where(self.columns["flags"][ids] & QUERY != 0, self.terms.query, LINK)
 
-    def heard(self, spent: int, pages: int) -> None:
-        """Another part of the crawl told its clock: units it spent so far and pages it knows."""
+    def count_elsewhere(self, spent: int, pages: int) -> None:
+        """Take note of the rest of the crawl: units that all other partitions spent so far, and pages they know."""
         self.elsewhere_pages = max(self.elsewhere_pages, pages)
         if spent > self.elsewhere_spent:
             self.clock.advance(spent - self.elsewhere_spent, UNIT * max(1, self.known_everywhere))
             self.elsewhere_spent = spent
 
-    @property
-    def span(self) -> float:
-        """Turnovers of settled flow that importance rests on: what was before the crawl last outgrew itself is not."""
-        now = self.clock.ticks
-        return min(self.window.at(now), max(now - self.window.since, 0) / TICKS)
+    # -- importance ----------------------------------------------------------------------------------------------
 
-    @property
-    def remembered(self) -> float:
-        """Turnovers after which two importances of a page rest on little in common: T, at most WINDOW."""
-        return min(self.window.at(self.clock.ticks), WINDOW)
+    def _measure(self, ids: Ids, cash: Ids, now: int) -> None:
+        """Distinct pages are about to spend `cash`, at `now` ticks: take it into their flow."""
+        columns, prior = self.columns, self.new_pages
+        flow, last, birth = columns["flow"][ids], columns["clock"][ids], columns["birth"][ids]
+        prior.learn(flow, cash, last, now)
+        if self.sampled is not None:
+            settled = max(Window.SHARE * (now - self.window.since) / TICKS, LEAST_WINDOW)
+            self.sampled.measure(ids, flow, cash, last, birth, now, settled, prior.prior)
+            self.sampled.passed(len(ids), self.known)
+            self.window.widen_to(self.sampled.window, LEAST_WINDOW)
+        columns["flow"][ids] = measure(flow, cash, last, birth, now, self.window.at(now), prior.prior)
+        columns["clock"][ids] = now & 0xFFFF_FFFF
 
     def importance(self, pages: Ids | slice) -> NDArray[np.float64]:
         """Flow through pages, as if each were spent now: page-units a turnover (mean about 1; see opic.normalise)."""
-        return self.history.importance(pages, self.effective(pages), self.clock.ticks)
+        columns, now = self.columns, self.clock.ticks
+        flow, last, birth = columns["flow"][pages], columns["clock"][pages], columns["birth"][pages]
+        return as_if_now(flow, self.effective(pages), last, birth, now, self.window.at(now), self.new_pages.prior)
+
+    def inflow_of_hosts(self) -> NDArray[np.float64] | None:
+        """What reaches each host over links from other hosts, page-units a turnover. None: not measured."""
+        if self.host_inflow is None:
+            return None
+        return self.host_inflow.estimate(self.clock.ticks, self.remembered)
+
+    # -- state ---------------------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
-        return {
+        state = {
             "virtual": self.virtual.dump(),
             "clock": self.clock.dump(),
-            "select": {"name": self.strategy, **self.select.dump()},
-            **self.history.dump(),
+            "sweep": self.sweep.dump(),
+            "new_pages": self.new_pages.dump(),
+            "window": self.window.dump(),
             "spent": self.spent,
             "spends": self.spends,
             "foreign": self.foreign,
             "elsewhere": [self.elsewhere_pages, self.elsewhere_spent],
         }
+        return state if self.sampled is None else {**state, "sampled": self.sampled.dump()}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Take over what `dump` gave; the settings (select, history, window, target) are those of now."""
-        self.history.load(state)
+        """Go on from what `dump` returned; the settings (window, sweep_target, terms) are those of now."""
         self.virtual = self._restored(state["virtual"])
         self.clock = Clock.load(state["clock"])
-        chosen = state.get("select") or {"name": "sweep", **state["sweep"]}  # "sweep": of before there were others
-        self.select = self._selector(chosen if chosen["name"] == self.strategy else None)
+        chosen = state.get("sweep") or state["select"]  # "select": of when there were other selectors
+        if chosen.get("name", "sweep") == "sweep":
+            self.sweep = replace(Sweep.load(chosen), target=self.sweep.target)
+        self.new_pages = NewPages.load(state["new_pages"])
+        most, self.window = self.window.most, Window.load(state["window"])
+        if self.sampled is not None and "sampled" in state:
+            self.sampled = Sampled.load(state["sampled"])
+            most = self.sampled.window
+        self.window.widen_to(most, LEAST_WINDOW)
         self.spent, self.spends, self.foreign = state["spent"], state["spends"], state["foreign"]
         self.elsewhere_pages, self.elsewhere_spent = state["elsewhere"]
 
     def _restored(self, state: Mapping[str, Any]) -> VirtualPage:
-        """The virtual page of the dump under the terms of now; who is in which class the columns tell."""
+        """The virtual page of the dump under the terms of now; the columns hold the classes of its pages."""
         if not self.terms.by_class and "scalars" not in state:
             return VirtualPage.load(state)
         page = FocusedPage.restore(state, self.terms.weights)
         own = self.columns["state"][: self.columns.n] != State.FOREIGN
         page.recount(self.classes(slice(0, self.columns.n))[own])
         return page
+
+
+def _widening(most: float) -> Window:
+    window = Window()
+    window.widen_to(most, LEAST_WINDOW)
+    return window

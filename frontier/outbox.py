@@ -108,10 +108,10 @@ class Outbox:
             ledger.virtual.receive(transfer.virtual)
             weighted = transfer.weighted if transfer.weighted >= 0 else transfer.pages
             self.heard[transfer.source] = (transfer.spent, transfer.pages, weighted)
-            ledger.heard(*(sum(counts[i] for counts in self.heard.values()) for i in (0, 1)))
+            ledger.count_elsewhere(*(sum(counts[i] for counts in self.heard.values()) for i in (0, 1)))
         elif transfer.source == 0:
             ledger.virtual.deposit(transfer.virtual)
-            ledger.heard(transfer.spent, transfer.pages)
+            ledger.count_elsewhere(transfer.spent, transfer.pages)
 
     def acknowledged(self, ack: Ack) -> None:
         """The receiver has everything up to ack.seq on disk: trim the outbox."""

@@ -61,12 +61,9 @@ class PageNode:
             opic.damping,
             opic.window,
             opic.sweep_target,
-            terms=focus.terms,
-            select=opic.select,
-            history=opic.history,
-            measures=opic.measures,
+            focus.terms,
+            HostInflow(partition) if opic.sites or opic.site_weight else None,
         )
-        self.ledger.host_inflow = HostInflow(partition, self.ledger) if opic.sites or opic.site_weight else None
         documents = Documents(partition, settings.store.versions, settings.store.version_days)
         self.classes = Classing(partition, self.ledger, focus, documents)
         self.outbox = Outbox(partition, self.ledger, self.partitions)
@@ -132,8 +129,7 @@ class PageNode:
 
     def _switch(self) -> None:
         """What may have columns that come or go waits for a commit group."""
-        opic, self._switched = self.settings.opic, False
-        self.ledger.follow(opic.window, opic.sweep_target, opic.select, opic.history, opic.measures)
+        self._switched = False
         self.scheduler.schedule.switch()
 
     @property
@@ -182,8 +178,6 @@ class PageNode:
             interest.spent(spending.pages, spending.children)
         self._hint(spending, settled, now)
         self.ledger.spend(spending.pages, spending.children, born, partition.next_number)
-        if self.ledger.host_inflow is not None:
-            self.ledger.host_inflow.keep()
         self.ledger.window.grew(self.ledger.known + self.read_pages, self.ledger.clock.ticks)
         answered = sum(one.visit.answered for one in settled)
         if settled:

@@ -41,7 +41,7 @@ from xyro.frontier.schedule import Schedule
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HINTED, LEASED, WANTED
-from xyro.opic.choose import Sweep
+from xyro.opic.sweep import Sweep
 from xyro.refresh.split import Turns
 from xyro.wire.messages import FetchOrder, Priority
 

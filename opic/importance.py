@@ -170,6 +170,10 @@ class Window:
         if size > self.GROWTH * self.size:
             self.size, self.since = size, now
 
+    def widen_to(self, most: float, least: float) -> None:
+        """T is `most` once the graph has settled, and begins at `least` or below."""
+        self.most, self.least = most, min(most, least)
+
     def at(self, now: int) -> float:
         """T in turnovers at `now` ticks."""
         return min(max(self.SHARE * (now - self.since) / TICKS, self.least), self.most)

@@ -23,7 +23,7 @@ LIVE: Mapping[str, tuple[str, ...]] = {
     "refresh": ALL,
     "politeness": ALL,
     "log": ALL,
-    "opic": ("history", "measures", "select", "spend_ratio", "sweep_target", "window"),
+    "opic": ("spend_ratio",),
     "crawl": ("confirm_dead",),
     "budgets": ALL,
     "blackouts": ALL,

@@ -52,7 +52,6 @@ class Trust:
         """wall clock of the last turn; 0 in a stopped crawl, whose OPIC clock stands since its last read"""
         self._birth: NDArray[np.uint32] = node.columns["birth"][:n].copy()
         self._never: NDArray[np.bool_] = never_measured(node.columns["flow"][:n])
-        self._history = str(getattr(opic, "history", "interpolation"))
         self._plain = not ledger.terms.by_class and not ledger.terms.edge
         factor = condition(opic.damping, ledger.terms.edge, MAX_LINKS if ledger.terms.edge else 0)
         self.convergence = convergence(self.span)
@@ -63,10 +62,7 @@ class Trust:
         return self._widths(np.minimum(self.span, elapsed(self.clock, self._birth)), self.importance, self._never)
 
     def _widths(self, backed: Reals, importance: Reals, never: NDArray[np.bool_]) -> Reals:
-        """Of histories other than interpolation the wider of two laws: their own, and that of a crawl that grows."""
         measured = LAWS["crawl"].width(backed, importance)
-        if (own := LAWS.get(self._history)) is not None and self._history != "interpolation":
-            measured = np.maximum(measured, own.width(backed, importance))
         return np.where(never, LAWS["never"].width(backed, importance), measured)
 
     def interval(self, page: int, mean: float) -> tuple[float, float]:

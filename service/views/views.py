@@ -59,7 +59,7 @@ class View:
         self.keys: NDArray[np.int64] = columns["cash"][:n].copy()
         self.importance: NDArray[np.float64] = node.ledger.importance(slice(0, n))
         self.trust = Trust(node, self.importance)
-        self.inflow = node.ledger.host_inflow.estimate() if node.ledger.host_inflow is not None else None
+        self.inflow = node.ledger.inflow_of_hosts()
         self.own: NDArray[np.bool_] = self.state != State.FOREIGN
         self.cash[~self.own] = 0
         self.spread = node.scheduler.bandwidth.spread.dump()

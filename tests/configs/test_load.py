@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from xyro.configs.load import load, slips
+from xyro.configs import gone
+from xyro.configs.gone import GONE
+from xyro.configs.load import TABLES, load, slips
 from xyro.configs.schema import Politeness, Rule, Settings
 from xyro.wire.errors import InputError
 
@@ -206,3 +208,29 @@ def test_the_package_alone_imports_nothing_heavy():
 def test_a_variable_that_lacks_an_underscore_is_told():
     said = slips({"XYRO_POLITENESS_MIN_DELAY": "5", "XYRO_POLITENESS__MIN_DELAY": "5", "XYRO_SERVICE_HOST": "10.0.0.1"})
     assert said == ["environment: XYRO_POLITENESS_MIN_DELAY: not a setting; did you mean XYRO_POLITENESS__MIN_DELAY?"]
+
+
+# Settings that went
+
+
+@pytest.mark.parametrize(("section", "key", "value"), GONE)
+def test_a_setting_that_went_is_answered_with_what_stands_for_it_now(toml, section, key, value):
+    path, line = toml(f"[{section}]\n{key} = {value or 'x'!r}\n"), GONE[section, key, value]
+    assert refusal([path]) == f"{path}: [{section}] {key}: {line}"
+    variable = f"XYRO_{section}__{key}".upper()
+    assert refusal([], {variable: value or "x"}) == f"environment: {variable}: {line}"
+    assert refusal([], {}, {f"{section}.{key}": value or "x"}) == f"command line: [{section}] {key}: {line}"
+    assert line.isprintable()
+
+
+def test_what_went_is_no_setting_any_more():
+    for section, key, value in GONE:
+        kind = TABLES.get(section) or type(getattr(Settings(), section))
+        assert value is not None or key not in kind.__struct_fields__
+
+
+def test_a_value_that_went_leaves_the_others_of_its_key(monkeypatch, toml):
+    monkeypatch.setattr(gone, "GONE", {("log", "level", "debug"): "went: write info"})
+    assert load([toml("[log]\nlevel = 'info'\n")]).log.level == "info"
+    assert refusal([toml("[log]\nlevel = 'debug'\n")]).endswith("[log] level: went: write info")
+    assert refusal([toml("[log]\nlevel = 3\n")]).endswith("got 3")

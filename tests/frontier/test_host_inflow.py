@@ -12,6 +12,7 @@ from tests.frontier.rig import START, Crawl, copied, report, url
 from xyro.configs import schema
 from xyro.configs.schema import Opic, Refresh, Settings, Store
 from xyro.frontier.batch import Work
+from xyro.frontier.host_inflow import mixed
 from xyro.opic.graph import from_lists
 from xyro.opic.pagerank import pagerank
 from xyro.opic.sites import site_rank
@@ -130,8 +131,9 @@ def test_a_reopened_crawl_goes_on_measuring(tmp_path):
     links = a_web()
     crawl = crawled(Crawl.on_disk(tmp_path / "data", settings=SITES), links, 200)
     again = Crawl.on_disk(copied(tmp_path / "data", tmp_path / "copy"), settings=SITES)
+    now = crawl.node.ledger.clock.ticks
     np.testing.assert_allclose(
-        again.node.ledger.host_inflow.estimate(), crawl.node.ledger.host_inflow.inflow.flow[:HOSTS]
+        again.node.ledger.inflow_of_hosts(), crawl.node.ledger.host_inflow.inflow(now).flow[:HOSTS]
     )
     spend(again, 100)
     with again.views() as views:
@@ -153,14 +155,15 @@ def test_without_links_it_says_what_is_missing():
 def test_site_weight_puts_pages_of_linked_sites_first():
     """h1 is linked from elsewhere, h2 only from within: with the sites' weight alone h1's unread pages go first."""
     crawl = Crawl.in_memory(settings=msgspec.structs.replace(PLAIN, opic=Opic(site_weight=1.0)))
-    sites = crawl.node.ledger.host_inflow
+    ledger = crawl.node.ledger
     crawl.submit(url(1), url(2))
     crawl.turn()
-    sites.inflow.add(np.array([crawl.node.partition.host("h1.example")]), np.array([1 << 20]))
-    sites.inflow.measure(1000, 4.0)
+    inflow = ledger.host_inflow.inflow(ledger.clock.ticks)
+    inflow.add(np.array([crawl.node.partition.host("h1.example")]), np.array([1 << 20]))
+    inflow.measure(1000, 4.0)
     hosts = np.array([crawl.node.partition.host(f"h{host}.example") for host in (1, 2)], np.uint32)
     cash = np.array([1 << 10, 1 << 20], np.int64)
-    whole, half, none = (sites.mixed(cash, hosts, weight) for weight in (1.0, 0.5, 0.0))
+    whole, half, none = (mixed(cash, ledger.inflow_of_hosts()[hosts], weight) for weight in (1.0, 0.5, 0.0))
     assert whole[0] > whole[1] == 0
     assert half[0] < half[1] + (1 << 21)
     assert none.tolist() == cash.tolist()

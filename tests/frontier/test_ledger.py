@@ -7,18 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xyro.frontier.ledger import Ledger
+from xyro.frontier.ledger import PLAIN, Ledger
 from xyro.metadata.hot import Columns
-from xyro.metadata.states import COLUMNS, DANGLING, State
+from xyro.metadata.states import COLUMNS, DANGLING, OPTIONAL, State
+from xyro.opic.adaptive import LADDER
 from xyro.opic.cash import UNIT
+from xyro.opic.focus import Terms, weights_of
 from xyro.opic.importance import TICKS
+from xyro.opic.sweep import Sweep
 
 FEW = 1 << 12
 
 
-def ledger_of(n=0, state=State.READ, target=0.1, window=16.0):
-    columns = Columns(COLUMNS, FEW)
-    ledger = Ledger(columns, 0, 0.85, window, target)
+def ledger_of(n=0, state=State.READ, target=0.1, window=16.0, terms=PLAIN):
+    columns = Columns(COLUMNS, FEW, optional=OPTIONAL)
+    ledger = Ledger(columns, 0, 0.85, window, target, terms)
     born(ledger, n, state)
     return ledger
 
@@ -118,10 +121,10 @@ def test_a_turnover_is_all_cash_spent_once():
 
 def test_what_others_spend_moves_the_clock_once():
     ledger = ledger_of(5)
-    ledger.heard(5 * UNIT, 5)
+    ledger.count_elsewhere(5 * UNIT, 5)
     assert ledger.known_everywhere == 10 and ledger.clock.ticks == TICKS // 2
-    ledger.heard(5 * UNIT, 5)
-    ledger.heard(3 * UNIT, 4)
+    ledger.count_elsewhere(5 * UNIT, 5)
+    ledger.count_elsewhere(3 * UNIT, 4)
     assert ledger.clock.ticks == TICKS // 2 and ledger.known_everywhere == 10, "old news are no news"
 
 
@@ -134,7 +137,7 @@ def rich_ledger(states, cash):
     ledger.columns.grow(len(states))
     ledger.columns["state"][: len(states)] = states
     ledger.columns["cash"][: len(cash)] = cash
-    ledger.select.theta = 100.0
+    ledger.sweep.theta = 100.0
     return ledger
 
 
@@ -145,7 +148,7 @@ def swept(ledger, free):
         found = ledger.rich(free)
         read += found[0].tolist()
         dangling += found[1].tolist()
-        if ledger.select.pointer == 0:
+        if ledger.sweep.pointer == 0:
             break
     return read, dangling
 
@@ -167,14 +170,14 @@ def test_pages_whose_report_may_be_in_this_group_are_left_alone():
 @pytest.mark.parametrize("free", [0, 1, 3])
 def test_no_more_read_pages_than_are_free_and_none_is_passed_over(free):
     ledger = rich_ledger([State.READ, State.FAILED] * 40, [1000] * 80)
-    ledger.select.target = 1.0
+    ledger.sweep.target = 1.0
     met = []
     for _ in range(300):
         read, dangling = ledger.rich(free)
         assert len(read) <= free
         met += [*read.tolist(), *dangling.tolist()]
         ledger.columns["cash"][[*read, *dangling]] = 0
-        ledger.select.theta = 100.0
+        ledger.sweep.theta = 100.0
     assert len(met) == len(set(met))
     assert sorted(met) == list(range(0 if free else 1, 80, 1 if free else 2)), "dangling ones cost no share of reads"
 
@@ -191,7 +194,7 @@ def test_what_is_dumped_is_loaded():
     ledger = ledger_of(6)
     born(ledger, 2, foreign=True)
     ledger.spend([0, 1], [np.array([2, 3]), np.array([7])], 8, 3)
-    ledger.heard(12345, 6)
+    ledger.count_elsewhere(12345, 6)
     ledger.rich(2)
     ledger.window.grew(8, ledger.clock.ticks)
     again = Ledger(ledger.columns, 0, 0.85, 16.0, 0.1)
@@ -204,4 +207,102 @@ def test_the_settings_of_now_beat_those_of_the_dump():
     old = ledger_of(3, window=16.0, target=0.1)
     new = Ledger(old.columns, 0, 0.85, 2.0, 0.5)
     new.load(old.dump())
-    assert (new.select.target, new.window.least, new.window.most) == (0.5, 2.0, 2.0)
+    assert (new.sweep.target, new.window.least, new.window.most) == (0.5, 2.0, 2.0)
+
+
+@pytest.mark.parametrize("name", ["sweep", "greedy"])
+def test_a_dump_of_when_there_were_other_selectors_is_loaded(name):
+    ledger = ledger_of(6)
+    ledger.rich(2)
+    state = ledger.dump()
+    sweep = state.pop("sweep")
+    again = Ledger(ledger.columns, 0, 0.85, 16.0, 0.1)
+    again.load({**state, "select": {"name": "sweep", **sweep} if name == "sweep" else {"name": name}})
+    assert again.dump() == {**state, "sweep": sweep if name == "sweep" else Sweep().dump()}
+
+
+def test_measures_of_a_history_that_went_leave_the_columns():
+    columns = Columns(COLUMNS, FEW, optional=OPTIONAL)
+    columns.add("slots", np.dtype((np.float32, (2, 8))))
+    Ledger(columns, 0, 0.85, 16.0, 0.1)
+    assert "slots" not in columns
+
+
+# Classes at the virtual page
+
+
+def test_classes_of_unlike_weight_keep_the_cash_and_are_restored():
+    terms = Terms(weights=weights_of([1.0, 5.0], 1.0))
+    ledger = ledger_of(40, terms=terms)
+    ledger.classify(np.arange(0, 40, 2), np.full(20, 2))
+    turns(ledger, graph(40), 60)
+    assert int(ledger.effective(slice(0, 40)).sum()) + ledger.virtual.held == 40 * UNIT
+    again = Ledger(ledger.columns, 0, 0.85, 16.0, 0.1, terms)
+    again.load(ledger.dump())
+    picks = [[found.tolist() for found in one.rich(5)] for one in (ledger, again)]
+    assert picks[0] == picks[1] and picks[0][0]
+
+
+def test_a_virtual_page_that_pays_all_alike_knows_no_classes():
+    ledger = ledger_of(4)
+    ledger.classify(np.arange(4), np.zeros(4, np.int64))
+    with pytest.raises(ValueError, match="all pages alike"):
+        ledger.classify(np.arange(4), np.full(4, 2))
+
+
+# The window T
+
+
+def graph(n):
+    rng = np.random.default_rng(11)
+    return [np.unique(rng.integers(0, n // (1 + page % 3), 6)) for page in range(n)]
+
+
+def turns(ledger, links, count):
+    """Commit groups in which the pages that the sweep finds spend."""
+    n = ledger.columns.n
+    for turn in range(2, 2 + count):
+        pages = np.concatenate(ledger.rich(5))
+        ledger.spend(pages, [links[page] for page in pages], n, turn)
+        ledger.virtual.pay(n)
+
+
+def test_another_window_on_resume_is_that_of_a_crawl_begun_with_it():
+    """Flow is stored, not history x T (algorithms.md B): nothing is converted."""
+    one, other = ledger_of(60, window=2.0), ledger_of(60, window=2.0)
+    turns(one, graph(60), 100)
+    for name in COLUMNS:
+        other.columns[name][:60] = one.columns[name][:60]
+    other.load({**one.dump(), "window": {**one.window.dump(), "least": 4.0, "most": 16.0}})
+    assert (other.window.least, other.window.most) == (2.0, 2.0)
+    np.testing.assert_array_equal(one.importance(slice(0, 60)), other.importance(slice(0, 60)))
+
+
+def test_a_window_chosen_by_itself_changes_nothing_stored():
+    ledger = ledger_of(60, window="auto")
+    turns(ledger, graph(60), 300)
+    chosen = ledger.window.most
+    assert 8 <= chosen <= LADDER[-1], "this web stands still"
+    flow = ledger.columns["flow"][:60].tolist()
+    fixed = Ledger(ledger.columns, 0, 0.85, 2.0, 0.1)
+    fixed.load(ledger.dump())
+    assert (fixed.window.least, fixed.window.most) == (2.0, 2.0) and ledger.columns["flow"][:60].tolist() == flow
+    again = Ledger(ledger.columns, 0, 0.85, "auto", 0.1)
+    again.load(fixed.dump())
+    assert again.window.most == 16.0, "it was not chosen any more: from the beginning"
+    again.load(ledger.dump())
+    assert again.window.most == chosen and again.dump() == ledger.dump()
+
+
+def test_a_web_that_keeps_changing_gets_a_short_window():
+    ledger, n = ledger_of(60, window="auto"), 60
+    rng = np.random.default_rng(3)
+    for turn in range(2, 900):
+        if turn % 60 == 2:  # every seven turnovers; a window must foresee two
+            pull = rng.pareto(1.0, n) + 0.05
+            links = [rng.choice(n, 6, replace=False, p=pull / pull.sum()) for _ in range(n)]
+        pages = np.concatenate(ledger.rich(5))
+        ledger.spend(pages, [links[page] for page in pages], n, turn)
+        ledger.virtual.pay(n)
+        ledger.window.grew(n, ledger.clock.ticks)
+    assert ledger.clock.ticks > 20 * TICKS and ledger.window.most <= 4

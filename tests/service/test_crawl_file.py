@@ -49,7 +49,7 @@ def test_any_focus_comes_back_as_it_was(tmp_path, weights, damping, words):
 
 
 def test_how_it_is_computed_is_each_runs_own(tmp_path):
-    remember(tmp_path, Settings(opic=Opic(window=32.0, select="greedy", spend_ratio=5.0, sites=True)))
+    remember(tmp_path, Settings(opic=Opic(window=32.0, spend_ratio=5.0, sites=True)))
     assert again(tmp_path) == Settings()
 
 

@@ -20,19 +20,19 @@ def test_what_can_change_does_and_what_cannot_stays():
         refresh=Refresh(gamma=10.0, bandwidth=3.0, time_unit=7, execution="scan"),
         fetch=Fetch(concurrency=3),
         politeness=Politeness(min_delay=9.0),
-        opic=Opic(spend_ratio=3.5, damping=0.5, window="auto"),
+        opic=Opic(spend_ratio=3.5, damping=0.5, window=8.0),
         log=Log(level="debug"),
         budgets=(Budget("a.example", 5),),
     )
     now, changed, left = merged(Settings(), wanted)
     assert sorted(changed) == [
-        "budgets", "crawl.confirm_dead", "log.level", "opic.spend_ratio", "opic.window", "politeness.min_delay",
+        "budgets", "crawl.confirm_dead", "log.level", "opic.spend_ratio", "politeness.min_delay",
         "refresh.bandwidth", "refresh.execution", "refresh.gamma", "refresh.time_unit",
     ]  # fmt: skip
-    assert sorted(left) == ["crawl.scope", "fetch.concurrency", "opic.damping"]
+    assert sorted(left) == ["crawl.scope", "fetch.concurrency", "opic.damping", "opic.window"]
     assert now.refresh == wanted.refresh and now.budgets == wanted.budgets
     assert now.crawl == Crawl(confirm_dead=5.0) and now.fetch == Fetch()
-    assert now.opic == Opic(spend_ratio=3.5, window="auto")
+    assert now.opic == Opic(spend_ratio=3.5)
 
 
 def test_nothing_new_changes_nothing():
@@ -41,7 +41,7 @@ def test_nothing_new_changes_nothing():
 
 @given(gamma=st.floats(0, 100), damping=st.floats(0.1, 0.9), level=st.sampled_from(["debug", "info", "error"]))
 def test_a_second_reading_has_only_what_stays_to_tell(gamma, damping, level):
-    wanted = Settings(refresh=Refresh(gamma=gamma), opic=Opic(damping=damping, window=3.0), log=Log(level=level))
+    wanted = Settings(refresh=Refresh(gamma=gamma), opic=Opic(damping=damping, spend_ratio=3.0), log=Log(level=level))
     now, _, left = merged(Settings(), wanted)
     assert merged(now, wanted) == (now, [], left)
     assert now == msgspec.structs.replace(wanted, opic=msgspec.structs.replace(wanted.opic, damping=Opic().damping))

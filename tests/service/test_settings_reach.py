@@ -68,4 +68,4 @@ def test_retention_bounds_the_versions_of_a_document(store, kept):
 
 
 def test_the_sweep_aims_at_its_share():
-    assert Crawl.in_memory(settings=Settings(opic=Opic(sweep_target=0.3))).node.ledger.select.target == 0.3
+    assert Crawl.in_memory(settings=Settings(opic=Opic(sweep_target=0.3))).node.ledger.sweep.target == 0.3
