@@ -21,7 +21,7 @@ from xyro.lab.refresh.live import Live
 from xyro.lab.refresh.world import Ids, Reals
 from xyro.lab.web.shape import DAY
 from xyro.service.node.single import Single
-from xyro.service.views.freshness_report import fresh_now
+from xyro.service.views.freshness_report import freshness_report
 
 CHECKS, COVERED = 50, 0.9
 """how often the meter is asked, and in what share of them its interval must hold the truth"""
@@ -86,7 +86,7 @@ class Checks:
         self._dated = lambda: _dated_by(node, pages) / float(self._learned().mean())
         self._recounts = lambda: _next_doubling(node)
         self.start, self._counted = self._dated(), self._recounts()
-        self._ask = lambda now: fresh_now(single.nodes, now)
+        self._ask = lambda now: freshness_report(single.nodes, now)
 
     def seen(self, now: float) -> None:
         """The crawl has done all there was to do now."""

@@ -23,9 +23,10 @@ import hmac
 import ipaddress
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 
@@ -41,10 +42,11 @@ from xyro.service.node.single import Single
 from xyro.service.node.slicing import unhurried
 from xyro.service.node.status import running
 from xyro.service.views.audit import audit
-from xyro.service.views.cash_sources import givers, targets_of
+from xyro.service.views.cash_sources import find_givers, targets_of
 from xyro.service.views.export import COLUMNS
-from xyro.service.views.forecast import Question, told, whole
-from xyro.service.views.site_ranking import Sites, top_sites
+from xyro.service.views.forecast import Question, refreshed_pages, report
+from xyro.service.views.site_ranking import SiteRanking, top_sites
+from xyro.service.views.views import Views
 from xyro.service.views.why import why, with_givers
 from xyro.wire.errors import InputError, XyroError
 from xyro.wire.urls import canonical
@@ -178,7 +180,7 @@ class Api:
             said, targets = why(views, url, self.single.clock.time()), targets_of(views, url)
         if targets:
             said = with_givers(
-                said, await self._long_views.run(lambda views: givers(views, targets, self.single.clock))
+                said, await self._long_views.run(lambda views: find_givers(views, targets, self.single.clock))
             )
         return http_json.answer(said)
 
@@ -189,8 +191,8 @@ class Api:
         except ValueError:
             raise InputError("plan: target is a number above 0 and below 1") from None
         question = Question(wanted, request.query.get("bandwidth"), tuple(filter(None, policies.split(","))))
-        pages, settings = whole(self.single.nodes), self.single.nodes[0].scheduler.settings.refresh
-        return http_json.answer(await asyncio.to_thread(told, pages, settings, question))
+        pages, settings = refreshed_pages(self.single.nodes), self.single.nodes[0].scheduler.settings.refresh
+        return http_json.answer(await asyncio.to_thread(report, pages, settings, question))
 
     async def _audit(self, _: web.Request) -> web.Response:
         return http_json.answer(await self._long_views.audit(partial(audit, extensions=VIEW_EXTENSIONS)))
@@ -200,7 +202,7 @@ class Api:
         if table not in COLUMNS:
             raise InputError(f"export: {', '.join(COLUMNS)}")
         if table == "hosts":
-            return await self._long_views.stream(table, Sites, lambda views, sites: views.hosts(sites.of), request)
+            return await self._long_views.stream(table, SiteRanking, _hosts, request)
         return await self._long_views.export(table, request)
 
     # -- orders ----------------------------------------------------------------------------------------------------
@@ -216,8 +218,8 @@ class Api:
         why_out = self.single.scope.why_out
         reasons = {url: reason async for url in unhurried(wanted) if (reason := why_out(url, 0))}
         outside = [(url, f"{reason}: known, but not to be read") for url, reason in reasons.items()]
-        told = [{"url": url, "why": reason} for url, reason in (*refused, *outside)]
-        return http_json.answer({"accepted": len(wanted) - len(outside), "refused": told})
+        refusals = [{"url": url, "why": reason} for url, reason in (*refused, *outside)]
+        return http_json.answer({"accepted": len(wanted) - len(outside), "refused": refusals})
 
     async def _hand_over(self, urls: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
         """Submit those that are none to refuse, some in a commit group. -> (canonical, distinct; those refused, why)"""
@@ -245,3 +247,7 @@ class Api:
             raise InputError("backup: to is an absolute path")
         async with self._backing_up:
             return http_json.answer(await backup.running(self.single, Path(to)))
+
+
+def _hosts(views: Views, ranking: SiteRanking) -> Iterator[dict[str, Any]]:
+    return views.hosts(ranking.row_by_name)

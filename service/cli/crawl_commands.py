@@ -58,9 +58,9 @@ def crawl(
     if as_json:
         click.echo(json.dumps(ended.report))
     else:
-        from xyro.service.views.table import table
+        from xyro.service.views.text_tables import pages_table
 
-        click.echo(f"{sentence(ended.report)}\n{table(ended.best, 'importance')}")
+        click.echo(f"{sentence(ended.report)}\n{pages_table(ended.best, 'importance')}")
     sys.exit(1 if ended.refused else 0)
 
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def _rows(views: Views, table: str) -> Iterator[dict[str, Any]]:
     """All rows of a table."""
     if table == "hosts":
-        from xyro.service.views.site_ranking import Sites
+        from xyro.service.views.site_ranking import SiteRanking
 
-        return views.hosts(Sites(views).of)
+        return views.hosts(SiteRanking(views).row_by_name)
     rows: Iterator[dict[str, Any]] = getattr(views, table)()
     return rows
 
@@ -61,20 +61,20 @@ def status(data: Path | None, as_json: bool) -> None:
         from xyro.plugins.view_extensions import VIEW_EXTENSIONS
         from xyro.service.node.stopped import nodes_of
         from xyro.service.views.extensions import status_parts
-        from xyro.service.views.freshness_report import fresh_now
+        from xyro.service.views.freshness_report import freshness_report
         from xyro.service.views.summary import summary
         from xyro.wire.clock import SystemClock
 
         with nodes_of(directory) as nodes:
             now = SystemClock().time()
             plugins = status_parts(VIEW_EXTENSIONS, nodes, now)
-            said = {**summary(nodes), **fresh_now(nodes, now), "running": False, **plugins}
+            said = {**summary(nodes), **freshness_report(nodes, now), "running": False, **plugins}
     if as_json:
         click.echo(json.dumps(said))
         return
-    from xyro.service.views.table import fields, telling
+    from xyro.service.views.text_tables import field_lines, informative_fields
 
-    click.echo(fields(telling(said)))
+    click.echo(field_lines(informative_fields(said)))
 
 
 @click.command(short_help="The first pages or sites: by importance, staleness ...")
@@ -101,9 +101,9 @@ def top(data: Path | None, count: int, by: str, level: str, as_json: bool) -> No
     if as_json:
         click.echo(json.dumps(rows))
         return
-    from xyro.service.views.table import table
+    from xyro.service.views.text_tables import pages_table
 
-    click.echo(table(rows, by))
+    click.echo(pages_table(rows, by))
 
 
 @click.command()
@@ -118,22 +118,22 @@ def why(url: str, data: Path | None, as_json: bool) -> None:
     canonical(url)  # refused before anything is opened
 
     def local(views: Views) -> Any:
-        from xyro.service.views.cash_sources import givers, targets_of
+        from xyro.service.views.cash_sources import find_givers, targets_of
         from xyro.service.views.why import why as explain
         from xyro.service.views.why import with_givers
 
         wanted = canonical(url, fold_slashes=views.nodes[0].scope.fold_slashes)
         said, targets = explain(views, wanted, SystemClock().time()), targets_of(views, wanted)
-        return with_givers(said, givers(views, targets, SystemClock())) if targets else said
+        return with_givers(said, find_givers(views, targets, SystemClock())) if targets else said
 
     said = _looking(directory_of(data), "/why", local, url=url)
     if as_json:
         click.echo(json.dumps(said))
         return
-    from xyro.service.views.table import fields
+    from xyro.service.views.text_tables import field_lines
 
     because = said.pop("because")
-    click.echo("\n".join([*(printable(sentence, 1000) for sentence in because), fields(said)]))
+    click.echo("\n".join([*(printable(sentence, 1000) for sentence in because), field_lines(said)]))
 
 
 @click.command(short_help="Write all pages, XML documents, links or hosts.")

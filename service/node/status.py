@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from xyro.service.node.single import Single
-from xyro.service.views.freshness_report import fresh_now
+from xyro.service.views.freshness_report import freshness_report
 from xyro.service.views.summary import summary
 from xyro.wire.messages import Priority
 
@@ -21,7 +21,7 @@ def running(single: Single, plugins: Mapping[str, Any] = MappingProxyType({})) -
     counts = single.queue.counts()
     return {
         **summary(single.nodes),
-        **fresh_now(single.nodes, single.clock.time()),
+        **freshness_report(single.nodes, single.clock.time()),
         "running": True,
         **plugins,
         "seconds": round(elapsed, 1),

@@ -1,13 +1,16 @@
-"""A crawl as people see it: at one commit boundary, running or stopped.
+"""Shows a crawl to people, at one commit boundary, whether it runs or not.
 
-    views.py        the crawl at one boundary: rows of pages, links, hosts       export.py      as jsonl, csv, parquet
-    status.py, summary.py   the few numbers of `xyro status`                     table.py       rows for people
-    why.py, why_due.py, cash_sources.py, told.py   every decision about one URL, in sentences
-    why_promised.py, promised.py   of what was promised, and what lateness costs freshness_report.py   how fresh it is
-    wait_reasons.py        of loads that wait
-    trust.py        how far importances are to be trusted, and their trends      sites.py       sites by importance
-    forecast.py     `xyro plan`: bandwidth against freshness                     audit.py       every invariant
-    long_views.py   the long ones over HTTP: streamed, aside from the crawl's own work
+    views.py               a crawl at one boundary: rows of pages, documents, links, hosts
+    importance_bounds.py   intervals and trends of importance        claim_evidence.py   what claims of hosts were worth
+    site_ranking.py        sites by the links between them           export.py           rows as jsonl, csv, parquet
+    summary.py, freshness_report.py   the fields of `xyro status`
+    why.py                 `xyro why`: sentences about one URL, of which
+                           why_due.py explains its next read, why_promised.py promises, wait_reasons.py a load that
+                           waits for parts, cash_sources.py the pages that give it most cash
+    forecast.py            `xyro plan`: bandwidth against freshness  audit.py            `xyro audit`: every invariant
+    extensions.py          the seam through which plug-ins add to audit and status
+    text_tables.py         rows and fields as text
 
-In: page nodes at a commit boundary. Out: plain rows and sentences. What always holds: nothing here changes a crawl.
+In: page nodes at a commit boundary. Out: plain rows and sentences. What always holds: nothing here changes a crawl,
+knows a process, or imports a plug-in.
 """

@@ -41,7 +41,7 @@ def audit(views: Views, extensions: Sequence[ViewExtension] = ()) -> dict[str, A
     in_flight = sum(_units(t) for t in outbox.transfers if t.seq > applied.get((t.source, t.target), 0))
     cash = sum(int(view.cash.sum()) for view in views.views)
     virtual = sum(view.pot for view in views.views)
-    total, expected = cash + virtual + in_flight, UNIT * views.known
+    total, expected = cash + virtual + in_flight, UNIT * views.known_pages
     checks = (*CHECKS, *(extension.audit for extension in extensions if extension.audit is not None))
     found = _violations(views, checks, outbox, applied)
     if total != expected:
@@ -51,7 +51,7 @@ def audit(views: Views, extensions: Sequence[ViewExtension] = ()) -> dict[str, A
         violations.append(f"and {more:,} more")
     return {
         "ok": not violations,
-        "pages": views.known,
+        "pages": views.known_pages,
         "cash_total": total,
         "cash_expected": expected,
         "virtual": virtual,
@@ -207,7 +207,7 @@ def _links(view: View) -> Iterator[str]:
             yield f"page {page} has a child twice"
 
 
-def _wanted(view: View) -> Iterator[str]:
+def _orders(view: View) -> Iterator[str]:
     """What people and loaders ordered is stored, and nothing else is."""
     stored = {keys.LEASE.split(key) for key, _ in view.store.scan(keys.LEASE.prefix)}
     marked = set(np.flatnonzero(view.flags & WANTED).tolist())
@@ -245,7 +245,7 @@ def _waits(view: View) -> Iterator[str]:
         yield f"page {page} has a body that waits, but no load does"
 
 
-CHECKS: tuple[AuditCheck, ...] = (_columns, _classes, _map, _clashes, _refresh, _links, _wanted, _hosts, _waits)
+CHECKS: tuple[AuditCheck, ...] = (_columns, _classes, _map, _clashes, _refresh, _links, _orders, _hosts, _waits)
 """made in this order in each partition"""
 
 

@@ -1,4 +1,4 @@
-"""Who gives a page most cash: a reverse look through Link-Data, which knows links only forward.
+"""Finds the pages that give a page most cash: a reverse scan of Link-Data, which stores links only forward.
 
 A page of importance x with d stored links gives each of them about x (1 - f) / d a turnover, f being what it pays the
 virtual page. The look goes through the links of all pages, for at most SECONDS: a million pages or so; where it was cut
@@ -24,12 +24,12 @@ CHECK = 4096
 
 
 def targets_of(views: Views, url: str) -> dict[int, int]:
-    """What the URL is called in the Link-Data of each partition: partition -> local number. Needs the URL tables."""
+    """Find the numbers of a URL in the Link-Data of each partition: partition -> local number. Needs the URL tables."""
     found = {number: view.partition.urls.find_one(url) for number, view in enumerate(views.views)}
     return {number: page for number, page in found.items() if 0 <= page < views.views[number].n}
 
 
-def givers(views: Views, targets: Mapping[int, int], clock: Clock, seconds: float = SECONDS) -> dict[str, Any]:
+def find_givers(views: Views, targets: Mapping[int, int], clock: Clock, seconds: float = SECONDS) -> dict[str, Any]:
     """{"givers": [{url, gives}] the most generous first, "links_seen": share of the pages with links looked at}."""
     end = clock.monotonic() + seconds
     best: list[tuple[float, int, int]] = []
@@ -47,7 +47,7 @@ def givers(views: Views, targets: Mapping[int, int], clock: Clock, seconds: floa
 
 def _look(view: View, number: int, target: int, clock: Clock, end: float, best: list[tuple[float, int, int]]) -> int:
     """The parents within one partition; -> how many of its pages were looked at."""
-    needle, kept = target.to_bytes(4, "little"), view.node.settings.opic.damping
+    needle, share = target.to_bytes(4, "little"), view.node.settings.opic.damping
     for count, (key, value) in enumerate(view.store.scan(keys.LINK.prefix)):
         if count % CHECK == CHECK - 1 and clock.monotonic() > end:
             return keys.LINK.split(key)
@@ -56,13 +56,13 @@ def _look(view: View, number: int, target: int, clock: Clock, end: float, best: 
         page, children = keys.LINK.split(key), links.unpack(value).children
         if page >= view.n or not bool(np.any(children == target)):
             continue
-        entry = (float(view.importance[page]) * kept / len(children), number, page)
+        entry = (float(view.importance[page]) * share / len(children), number, page)
         (heapq.heappush if len(best) < MOST else heapq.heappushpop)(best, entry)
     return view.n
 
 
-def told(found: Mapping[str, Any]) -> list[str]:
-    """The same for people."""
+def giver_sentences(found: Mapping[str, Any]) -> list[str]:
+    """Format what `find_givers` found as sentences."""
     part = found["links_seen"]
     cut = (
         ""
@@ -71,5 +71,5 @@ def told(found: Mapping[str, Any]) -> list[str]:
     )
     if not found["givers"]:
         return [f"No stored link leads to it{cut}: its cash comes from the virtual page."]
-    named = ", ".join(f"{one['url']} ({one['gives']:.3g})" for one in found["givers"])
+    named = ", ".join(f"{giver['url']} ({giver['gives']:.3g})" for giver in found["givers"])
     return [f"Most of its cash comes, in importance a turnover, from {named}{cut}."]

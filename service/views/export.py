@@ -1,4 +1,4 @@
-"""Rows to a file or standard output: JSON lines, CSV, Parquet (with the extra `parquet`: pyarrow).
+"""Writes rows to a file or standard output: JSON lines, CSV, Parquet (with the extra `parquet`: pyarrow).
 
 A file is written under another name and renamed at the end, so it is never there in part; what is no regular file (a
 pipe, a device) is written to as it comes. COLUMNS are the contract: every row has them, more may come.
@@ -14,7 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
-from xyro.service.views.page_rows import COLUMNS as HOST_CLAIMS
+from xyro.service.views.claim_evidence import COLUMNS as HOST_CLAIMS
 from xyro.wire.errors import InputError, MachineError
 
 COLUMNS: dict[str, dict[str, type]] = {
@@ -96,7 +96,7 @@ COLUMNS: dict[str, dict[str, type]] = {
 ANSWERS: dict[str, dict[str, type]] = {
     "rank": {"url": str, "rank": float, "importance": float, "interest": float, "kind": str},
 }
-"""columns of what is computed, not exported"""
+"""columns of results that are computed, not exported"""
 BINARY, TEXT = {"mode": "wb"}, {"mode": "w", "encoding": "utf-8", "newline": ""}
 ROWS_AT_ONCE = 50_000
 """rows of one Parquet row group"""

@@ -1,8 +1,7 @@
-"""What a bandwidth gives, what a freshness takes: `xyro plan`, computed from the sketch of all refreshed pages.
+"""Computes `xyro plan`: how fresh a bandwidth keeps the collection, or what bandwidth a freshness takes.
 
-The sketch is that of the crawl as it is (bandwidth.py); its pages change at their estimated rates, the bounds of
-[refresh]
-hold, and audit reads are paid for from the bandwidth.
+It works on the sketch of all refreshed pages (frontier/bandwidth.py): they change at their estimated rates, the bounds
+of [refresh] hold, and audit reads are paid for from the bandwidth.
 """
 
 from __future__ import annotations
@@ -60,8 +59,8 @@ def per_day(bandwidth: str) -> float:
     return reads
 
 
-def whole(nodes: Sequence[PageNode]) -> Population:
-    """The refreshed pages of all partitions; a copy."""
+def refreshed_pages(nodes: Sequence[PageNode]) -> Population:
+    """Merge the sketches of the refreshed pages of all partitions; a copy."""
     pages = Population()
     for node in nodes:
         pages.merge(node.scheduler.bandwidth.population)
@@ -69,7 +68,7 @@ def whole(nodes: Sequence[PageNode]) -> Population:
 
 
 def forecast(pages: Population, settings: Refresh, question: Question) -> list[dict[str, Any]]:
-    """Rows of `xyro plan`: 1 to 10 ms each, some 0.2 s for a target."""
+    """Compute the rows of `xyro plan`: 1 to 10 ms each, some 0.2 s for a target."""
     rows: list[dict[str, Any]] = []
     planned = 1.0 - settings.audit / 100.0
     for name in _policies(question, settings):
@@ -105,12 +104,12 @@ def _policies(question: Question, settings: Refresh) -> Sequence[str]:
 
 
 def answer(nodes: Sequence[PageNode], question: Question) -> dict[str, Any]:
-    """`xyro plan --json`."""
-    return told(whole(nodes), nodes[0].scheduler.settings.refresh, question)
+    """Compute the object of `xyro plan --json`."""
+    return report(refreshed_pages(nodes), nodes[0].scheduler.settings.refresh, question)
 
 
-def told(pages: Population, settings: Refresh, question: Question) -> dict[str, Any]:
-    """The rows, and over how many pages. InputError: no page was read yet."""
+def report(pages: Population, settings: Refresh, question: Question) -> dict[str, Any]:
+    """Combine the rows with the number of pages that they are over. InputError: no page was read yet."""
     if not pages.pages:
         raise InputError("plan: no page is refreshed yet: let the crawl read some first")
     return {"pages": pages.pages, "target": question.target, "rows": forecast(pages, settings, question)}

@@ -1,4 +1,4 @@
-"""How fresh a crawl is, for `xyro status`: the meters of all partitions (meter.py) together."""
+"""Reports for `xyro status` how fresh a crawl is, from the meters of all partitions (frontier/freshness.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xyro.refresh.expected import Expected
 from xyro.refresh.meter import Found, calibrated
 
 
-def fresh_now(nodes: Sequence[PageNode], now: float) -> dict[str, Any]:
+def freshness_report(nodes: Sequence[PageNode], now: float) -> dict[str, Any]:
     """`xyro status`: how fresh all is now (by the model as audits correct it, and by the model alone), how fresh audits
     found it, delays, bandwidth."""
     whole, detection, discovery = Expected(), Delays(), Delays()

@@ -1,4 +1,4 @@
-"""How far the importances of a View can be trusted, and where they are going (opic/confidence.py).
+"""Bounds the importances of a View, and tells growth from chance (opic/confidence.py).
 
 convergence and error_bound hold for a whole partition: the residual's bound (not an error), and the L1 error of all its
 importances, of sum 1, at most. importance_low and importance_high hold the true importance of 95 of 100 pages on the
@@ -20,7 +20,7 @@ from xyro.metadata import keys, rows
 from xyro.metadata.rows import Mark
 from xyro.opic.confidence import LAWS, LEAST, Trend, condition, convergence, error_bound, interval, trend
 from xyro.opic.importance import TICKS, elapsed, never_measured
-from xyro.service.views.table import bounded
+from xyro.service.views.text_tables import error_phrase
 from xyro.wire.messages import MAX_LINKS
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ class Rise(NamedTuple):
     """relative growth a turnover (log)"""
 
 
-class Trust:
-    """Of one View; `importance` float64[n] as there, page-units a turnover (not brought to mean 1)."""
+class ImportanceBounds:
+    """Intervals and trends of one View; `importance` is float64[n], page-units a turnover (not brought to mean 1)."""
 
     def __init__(self, node: PageNode, importance: Reals) -> None:
         ledger, opic, n = node.ledger, node.settings.opic, len(importance)
@@ -72,7 +72,7 @@ class Trust:
         return float(low[0]), float(high[0])
 
     def fields(self, page: int, mean: float, marks: Sequence[Mark], read_at: int) -> dict[str, float | None]:
-        """What a page's export row says of its importance. read_at: its last read, seconds since 1970."""
+        """Return the fields of a page's export row about its importance. read_at: its last read, seconds since 1970."""
         low, high = self.interval(page, mean)
         said: dict[str, float | None] = {
             "importance_low": round(low, 6),
@@ -119,12 +119,12 @@ class Trust:
             yield from (Rise(pages[k], float(growth[k])) for k in up.tolist())
 
 
-def sentences(said: dict[str, Any]) -> list[str]:
-    """The same for people."""
+def importance_sentences(said: dict[str, Any]) -> list[str]:
+    """Format the fields as sentences."""
     found = [
         f"Its importance is {said['importance']:.4g}, between {said['importance_low']:.4g} and "
         f"{said['importance_high']:.4g} on 95 of 100 pages; convergence {said['convergence']:.3g} (not an error), "
-        f"{bounded(said['error_bound'])}."
+        f"{error_phrase(said['error_bound'])}."
     ]
     if said["trend"] is not None:
         sure = said["trend_low"] > 0 or said["trend_high"] < 0

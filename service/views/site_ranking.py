@@ -1,4 +1,4 @@
-"""Sites of a crawl, ranked from Link-Data, beside what host_inflow.py measured while it ran.
+"""Ranks the sites of a crawl from Link-Data, beside what frontier/host_inflow.py measured while it ran.
 
 One pass over the stored links of all partitions of a View, memory of the order of the sites and their linked pairs. A
 site is a host, or a registrable domain.
@@ -24,7 +24,7 @@ Ids = NDArray[np.int64]
 ROWS_AT_ONCE = 1 << 12
 
 
-class Sites:
+class SiteRanking:
     """All sites of a View: names, and float64[sites] of pages, importance (sum over pages of mean 1), SiteRank (mean
     1), external inflow and what stays within (importance that links carry), and the online measure where it is on."""
 
@@ -47,8 +47,8 @@ class Sites:
     def _places(self, view: View, level: str) -> Ids:
         """The site of each host of a partition: int64[hosts]."""
         names = view.partition.hosts.names[: view.hosts]
-        told = names if level == "host" else [site_of(host_of(f"http://{name}/")) for name in names]
-        return np.array([self._numbers.setdefault(name, len(self._numbers)) for name in told], np.int64)
+        sites = names if level == "host" else [site_of(host_of(f"http://{name}/")) for name in names]
+        return np.array([self._numbers.setdefault(name, len(self._numbers)) for name in sites], np.int64)
 
     def _add_up(self, view: View, place: Ids, mean: float) -> None:
         count, own = len(self.names), view.own
@@ -62,7 +62,7 @@ class Sites:
             self.measured = found if self.measured is None else self.measured + found
 
     def row(self, number: int) -> dict[str, Any]:
-        """What `top --by site` and `export hosts` say of a site."""
+        """Return the fields of a site in `top --by site` and `export hosts`."""
         inflow, within = float(self.inflow[number]), float(self.graph.internal[number])
         return {
             "site_rank": round(float(self.rank[number]), 6),
@@ -71,8 +71,8 @@ class Sites:
             "internal_share": round(within / (within + inflow), 6) if within + inflow > 0 else None,
         }
 
-    def of(self, name: str) -> dict[str, Any]:
-        """The row of a site known by its name."""
+    def row_by_name(self, name: str) -> dict[str, Any]:
+        """Return the row of a site by its name."""
         return self.row(self._numbers[name])
 
     def top(self, count: int) -> list[dict[str, Any]]:
@@ -97,7 +97,7 @@ def top_sites(views: Views, count: int, level: str) -> list[dict[str, Any]]:
         raise InputError("top: level is host or domain")
     if not views.nodes[0].settings.store.links:
         raise InputError("top --by site: this crawl keeps no links ([store] links = false)")
-    return Sites(views, level).top(count)
+    return SiteRanking(views, level).top(count)
 
 
 def _external(view: View, mean: float) -> Iterator[tuple[Ids, Ids, NDArray[np.float64]]]:
@@ -122,5 +122,5 @@ def _carry(
     each = carried(view.importance[ids] / mean, degrees, toll)
     targets = np.concatenate(children).astype(np.int64)
     sources, flow = np.repeat(view.host[ids].astype(np.int64), degrees), np.repeat(each, degrees)
-    known = targets < view.n
-    return sources[known], view.host[targets[known]].astype(np.int64), flow[known]
+    minted = targets < view.n
+    return sources[minted], view.host[targets[minted]].astype(np.int64), flow[minted]

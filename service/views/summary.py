@@ -1,4 +1,4 @@
-"""`xyro status`: a few numbers about a crawl, O(hosts + columns) to make, running or stopped."""
+"""Sums up a crawl for `xyro status`, running or stopped, in O(hosts + columns)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy as np
 from xyro.frontier.partition import PageNode
 from xyro.metadata.documents import Archive
 from xyro.metadata.states import NAMES, State
-from xyro.service.views.page_rows import doubted
+from xyro.service.views.claim_evidence import count_doubted_hosts
 from xyro.service.views.wait_reasons import waiting_for
 
 
 def summary(nodes: Sequence[PageNode]) -> dict[str, Any]:
-    """What columns and counters say; times of a running crawl are added by `running`."""
+    """Collect what columns and counters hold; service/node/status.py adds the numbers of a running crawl."""
     return {
         "known": sum(node.ledger.known for node in nodes),
         "reads": sum(node.reads for node in nodes),
         "states": states(nodes),
         "hosts": len({name for node in nodes for name in node.partition.hosts.names}),
-        "doubted_hosts": doubted(nodes),
-        "held_hosts": _held(nodes),
+        "doubted_hosts": count_doubted_hosts(nodes),
+        "held_hosts": _count_holds(nodes),
         "partitions": len(nodes),
         "waiting_loads": sum(len(node.loads.waits) for node in nodes),
         "waiting_for": waiting_for(nodes),
@@ -35,7 +35,7 @@ def summary(nodes: Sequence[PageNode]) -> dict[str, Any]:
 
 
 def states(nodes: Sequence[PageNode]) -> dict[str, int]:
-    """Name of a state -> pages in it."""
+    """Count pages by the name of their state."""
     counts = np.zeros(len(State), np.int64)
     for node in nodes:
         n = node.columns.n
@@ -46,8 +46,8 @@ def states(nodes: Sequence[PageNode]) -> dict[str, int]:
     return named
 
 
-def _held(nodes: Sequence[PageNode]) -> dict[str, int]:
-    """Hosts that a person paused or blocked: how many of each."""
+def _count_holds(nodes: Sequence[PageNode]) -> dict[str, int]:
+    """Count the hosts that a person paused or blocked, by state."""
     held = {row.name: row.held for node in nodes for row in node.partition.hosts.clocks.values() if row.held}
     return dict(sorted(Counter(held.values()).items()))
 

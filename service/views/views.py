@@ -1,4 +1,4 @@
-"""What a crawl looks like at one commit boundary: the rows of export, top, why and audit, from a copy of the columns.
+"""Shows a crawl at one commit boundary: the rows of export, top, why and audit, from a copy of the columns.
 
 A View is cheap to take (columns are copied, the store is pinned), then read at leisure while the crawl goes on.
 """
@@ -19,8 +19,8 @@ from xyro.metadata import keys, links, rows
 from xyro.metadata.documents import Archive
 from xyro.metadata.rows import DocumentRow, RefreshRow, VersionRow
 from xyro.metadata.states import KIND_MASK, KIND_SHIFT, LEASED, NAMES, WANTED, State
-from xyro.service.views import page_rows
-from xyro.service.views.importance_bounds import Trust
+from xyro.service.views import claim_evidence
+from xyro.service.views.importance_bounds import ImportanceBounds
 from xyro.wire.messages import Kind, Verdict
 from xyro.wire.urls import authority
 
@@ -58,7 +58,7 @@ class View:
         self.cash: NDArray[np.int64] = node.ledger.effective(slice(0, n)).copy()
         self.keys: NDArray[np.int64] = columns["cash"][:n].copy()
         self.importance: NDArray[np.float64] = node.ledger.importance(slice(0, n))
-        self.trust = Trust(node, self.importance)
+        self.bounds = ImportanceBounds(node, self.importance)
         self.inflow = node.ledger.inflow_of_hosts()
         self.own: NDArray[np.bool_] = self.state != State.FOREIGN
         self.cash[~self.own] = 0
@@ -99,10 +99,10 @@ class View:
         return None if found is None else links.unpack(found).children
 
     def state_name(self, page: int) -> str:
-        """The word that people see."""
+        """Return the word that people see."""
         state = State(int(self.state[page]))
-        held = self.partition.hosts.clocks.get(int(self.host[page]))
-        if held is not None and held.held == "blocked":
+        clock = self.partition.hosts.clocks.get(int(self.host[page]))
+        if clock is not None and clock.held == "blocked":
             return "blocked"
         if self.flags[page] & LEASED:
             return "leased"
@@ -125,7 +125,7 @@ class View:
             "error": row.error or self.why_out(page, url),
             "depth": int(self.depth[page]),
             "importance": round(float(self.importance[page]) / mean, 6),
-            **self.trust.fields(page, mean, row.marks, row.last_read),
+            **self.bounds.fields(page, mean, row.marks, row.last_read),
             "cash": int(self.cash[page]),
             "change_rate": round(row.rate, 6) if row.reads else None,
             "interval_s": max(0, due - row.last_read) if regular and row.last_read else None,
@@ -182,10 +182,10 @@ class Views:
     def __init__(self, nodes: Sequence[PageNode]) -> None:
         self.nodes = nodes
         self.views = [View(node) for node in nodes]
-        known = sum(int(view.own.sum()) for view in self.views)
+        known_pages = sum(int(view.own.sum()) for view in self.views)
         total = sum(float(view.importance[view.own].sum()) for view in self.views)
-        self.known = known
-        self.mean = total / known if known and total > 0 else 1.0
+        self.known_pages = known_pages
+        self.mean = total / known_pages if known_pages and total > 0 else 1.0
 
     def __enter__(self) -> Views:
         return self
@@ -224,7 +224,7 @@ class Views:
 
     def hosts(self, site: Callable[[str], Mapping[str, Any]] = lambda name: NO_SITE) -> Iterator[dict[str, Any]]:
         """One row a host: its pages by state, its share of importance, its importance as a site, what politeness and
-        people say of it. site: a host's row among the sites (sites.Sites.of), which takes a pass over all links."""
+        people say of it. site: SiteRanking.row_by_name, which takes a pass over all links."""
         for view in self.views:
             hosts = view.partition.hosts
             count = len(hosts)
@@ -249,7 +249,7 @@ class Views:
                     "failures": row.failures,
                     "next_read": stamp(row.next_at),
                     "held": row.held or None,
-                    **page_rows.columns(hosts, number),
+                    **claim_evidence.claim_fields(hosts, number),
                 }
 
     def top(self, count: int, by: str, now: float) -> list[dict[str, Any]]:
@@ -260,7 +260,7 @@ class Views:
             if by == "stale":
                 best = self._stalest(view, count, now)
             elif by == "rising":
-                rises = ((rise.growth, rise.page) for rise in view.trust.rising(view.store) if view.own[rise.page])
+                rises = ((rise.growth, rise.page) for rise in view.bounds.rising(view.store) if view.own[rise.page])
                 best = heapq.nlargest(count, rises)
             else:
                 score = view.cash.astype(np.float64) if by == "cash" else view.importance / self.mean

@@ -1,4 +1,4 @@
-"""Loads that wait for parts, told to people: what `xyro status` counts and what `xyro why` says of one."""
+"""Explains loads that wait for parts: `xyro status` counts them, `xyro why` says of one what it waits for."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ READING, ORDERED, RETRY, LOADING = "being read", "ordered", "to be tried again",
 
 
 def waiting_for(nodes: Sequence[PageNode]) -> dict[str, int]:
-    """What happens to the parts that loads wait for -> how many loads wait for such ones. O(distinct parts)."""
-    told: Counter[str] = Counter()
+    """Count loads by the state of the parts that they wait for. O(distinct parts)."""
+    counts: Counter[str] = Counter()
     for node in nodes:
         for need, loads in node.loads.needed.items():
-            told[_of_part(*_home(nodes, node, need))] += loads
-    return dict(told.most_common())
+            counts[_part_fate(*_home(nodes, node, need))] += loads
+    return dict(counts.most_common())
 
 
 def _home(nodes: Sequence[PageNode], node: PageNode, page: int) -> tuple[PageNode, int]:
@@ -33,11 +33,11 @@ def _home(nodes: Sequence[PageNode], node: PageNode, page: int) -> tuple[PageNod
     return (home, number) if number >= 0 else (node, page)
 
 
-def _of_part(node: PageNode, page: int) -> str:
-    return _what(node.partition.flags[page], node.partition.states[page])
+def _part_fate(node: PageNode, page: int) -> str:
+    return _fate(node.partition.flags[page], node.partition.states[page])
 
 
-def _what(flags: int, state: int) -> str:
+def _fate(flags: int, state: int) -> str:
     if flags & LEASED:
         return READING
     if flags & WANTED or state == State.FOREIGN:
@@ -47,7 +47,7 @@ def _what(flags: int, state: int) -> str:
     return LOADING if state == State.READ else NAMES[State(state)]
 
 
-def why_it_waits(views: Views, view: View, page: int) -> Iterator[str]:
+def wait_sentences(views: Views, view: View, page: int) -> Iterator[str]:
     """Sentences about a load that waits; none if it does not."""
     stored = view.store.get(keys.STATUS.key(page))
     if stored is None:
@@ -68,8 +68,8 @@ def _part(views: Views, view: View, page: int) -> str:
     number = views.find(url)
     if number is not None:
         view, page = views.views[number >> 32], number & 0xFFFF_FFFF
-    what = _what(int(view.flags[page]), int(view.state[page]))
-    if what == RETRY:
+    fate = _fate(int(view.flags[page]), int(view.state[page]))
+    if fate == RETRY:
         row = view.row(page)
-        return f"{url}: {row.error}, {what} at {stamp(int(view.due[page]))}."
-    return f"{url}: {what}."
+        return f"{url}: {row.error}, {fate} at {stamp(int(view.due[page]))}."
+    return f"{url}: {fate}."

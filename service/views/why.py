@@ -1,16 +1,16 @@
-"""`xyro why URL`: what is known of a URL, and what decides when it is read."""
+"""Explains a URL for `xyro why`: what the crawl has stored of it, and what decides when it is read."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from xyro.metadata.states import LEASED, WANTED, State
-from xyro.service.views.cash_sources import told
-from xyro.service.views.importance_bounds import sentences
-from xyro.service.views.page_rows import evidence
+from xyro.service.views.cash_sources import giver_sentences
+from xyro.service.views.claim_evidence import evidence_sentences
+from xyro.service.views.importance_bounds import importance_sentences
 from xyro.service.views.views import View, Views, stamp
-from xyro.service.views.wait_reasons import why_it_waits
-from xyro.service.views.why_due import of_host, of_interval, of_next, of_rate
+from xyro.service.views.wait_reasons import wait_sentences
+from xyro.service.views.why_due import host_sentences, interval_sentences, rate_sentence, retry_sentences
 from xyro.service.views.why_promised import of_promises
 
 
@@ -22,13 +22,13 @@ def why(views: Views, url: str, now: float) -> dict[str, Any]:
     view = views.views[number >> 32]
     page = number & 0xFFFF_FFFF
     said = view.describe(page, views.mean)
-    because = [*_because(view, page, now), *_told(view, page), *why_it_waits(views, view, page)]
-    return {**said, "because": [*because, *sentences(said)]}
+    because = [*_because(view, page, now), *_evidence(view, page), *wait_sentences(views, view, page)]
+    return {**said, "because": [*because, *importance_sentences(said)]}
 
 
 def with_givers(said: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     """The same with who gives the page most cash (service/views/cash_sources.py)."""
-    return {**said, **found, "because": [*said["because"], *told(found)]}
+    return {**said, **found, "because": [*said["because"], *giver_sentences(found)]}
 
 
 def _unknown(views: Views, url: str) -> list[str]:
@@ -51,16 +51,16 @@ _RULES = {
 }
 
 
-def _told(view: View, page: int) -> list[str]:
-    return evidence(view.row(page), view.partition.hosts, int(view.host[page]), stamp)
+def _evidence(view: View, page: int) -> list[str]:
+    return evidence_sentences(view.row(page), view.partition.hosts, int(view.host[page]), stamp)
 
 
 def _because(view: View, page: int, now: float) -> list[str]:
-    said = [_state(view, page), *of_host(view, page, now)]
+    said = [_state(view, page), *host_sentences(view, page, now)]
     row = view.row(page)
     if row.reads and view.state[page] == State.READ:
-        said += [of_rate(row), *of_interval(view, page, row, now)]
-    said += of_next(view, page)
+        said += [rate_sentence(row), *interval_sentences(view, page, row, now)]
+    said += retry_sentences(view, page)
     said += of_promises(view, page, now)
     if (children := view.children(page)) is not None:
         said.append(f"It shows {len(children)} links.")

@@ -1,4 +1,4 @@
-"""The part of `xyro why` that explains when a page is read next: its rate, its interval and the rule that set them."""
+"""Explains for `xyro why` when a page is read next: its rate, its interval and the rule that set them."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from xyro.service.views.views import View, stamp
 from xyro.wire.urls import authority
 
 
-def lasting(seconds: float) -> str:
-    """ "3 days, 4:00:00" without fractions."""
+def duration_text(seconds: float) -> str:
+    """Format seconds as "3 days, 4:00:00", without fractions."""
     return "for ever" if math.isinf(seconds) else str(timedelta(seconds=round(min(seconds, 1e13))))
 
 
-def of_rate(row: RefreshRow) -> str:
-    """What is known of its changes, and how surely: a Gamma belief of shape a rests on about a changes."""
+def rate_sentence(row: RefreshRow) -> str:
+    """Say how often it changes, and how surely: a Gamma belief of shape a rests on about a changes."""
     seen = "once" if row.changes == 1 else f"{row.changes:,} times"
     reads = "once" if row.reads == 1 else f"{row.reads:,} times"
     sure = 100.0 / math.sqrt(row.rate_a) if row.rate_a > 0.0 else math.inf
-    told = f"It was read {reads} and changed {seen}: about {row.rate:.3g} changes a day"
-    return f"{told} (give or take {sure:.0f} %)." if math.isfinite(sure) else f"{told}."
+    history = f"It was read {reads} and changed {seen}: about {row.rate:.3g} changes a day"
+    return f"{history} (give or take {sure:.0f} %)." if math.isfinite(sure) else f"{history}."
 
 
-def of_interval(view: View, page: int, row: RefreshRow, now: float) -> Iterator[str]:
-    """Its interval, the term that set it, and its next read."""
+def interval_sentences(view: View, page: int, row: RefreshRow, now: float) -> Iterator[str]:
+    """Explain its interval, the term that set it, and its next read."""
     scheduler, due = view.node.scheduler, int(view.due[page])
     if not scheduler.schedule.refreshing:
-        what = "This crawl does not refresh" if view.node.now else "Nothing runs now"
-        yield f"{what}; `xyro serve` or `crawl --refresh` would read it again{f', {stamp(due)}' if due else ''}."
+        state = "This crawl does not refresh" if view.node.now else "Nothing runs now"
+        yield f"{state}; `xyro serve` or `crawl --refresh` would read it again{f', {stamp(due)}' if due else ''}."
         return
     bandwidth = scheduler.bandwidth
     if not row.weight and bandwidth.rules.least:
@@ -44,16 +44,17 @@ def of_interval(view: View, page: int, row: RefreshRow, now: float) -> Iterator[
         return
     interval = scheduler.bandwidth.of_row(row)
     if isinstance(scheduler.due_queue, Scanned) and (standing := scheduler.due_queue.standing(page, now)) is not None:
-        yield from _of_scan(standing)
+        yield from _scan_sentences(standing)
         return
-    yield f"{_TERMS[interval.term](view, interval.seconds)} That makes {lasting(interval.seconds)} between two reads."
+    between = duration_text(interval.seconds)
+    yield f"{_TERMS[interval.term](view, interval.seconds)} That makes {between} between two reads."
     if view.flags[page] & HASTENED:
         yield f"What is known beside its rate (a claim, a regular change, a cluster) sets its next read: {stamp(due)}."
     elif due:
         yield f"Its next read is due {stamp(due)}."
 
 
-def _of_scan(standing: Standing) -> Iterator[str]:
+def _scan_sentences(standing: Standing) -> Iterator[str]:
     share = 100.0 * standing.worth / standing.threshold if standing.threshold > 0.0 else math.inf
     how = f"By scan: its index is {standing.worth:.3g}, {share:.3g} % of the threshold {standing.threshold:.3g}, the "
     yield how + "least that is read."
@@ -86,8 +87,8 @@ _TERMS: dict[str, Any] = {
 }
 
 
-def of_host(view: View, page: int, now: float) -> Iterator[str]:
-    """What holds its host's pages back: people, blackouts, budgets, politeness."""
+def host_sentences(view: View, page: int, now: float) -> Iterator[str]:
+    """Explain why its host's pages wait: people, blackouts, budgets, politeness."""
     number, host = int(view.host[page]), authority(view.url(page))
     scheduler = view.node.scheduler
     clock = view.partition.hosts.clocks.get(number)
@@ -107,8 +108,8 @@ def of_host(view: View, page: int, now: float) -> Iterator[str]:
         yield f"Of the {used[1]:,} pages a day of host {host}, {used[0]:,} were ordered today."
 
 
-def of_next(view: View, page: int) -> Iterator[str]:
-    """Of pages that are not to be refreshed by a policy: when they are looked at again."""
+def retry_sentences(view: View, page: int) -> Iterator[str]:
+    """Say when a page that no policy refreshes is tried again."""
     state, due = State(int(view.state[page])), int(view.due[page])
     if state in (State.FAILED, State.DISALLOWED) and due and view.node.scheduler.schedule.refreshing:
         yield f"It is tried once more {stamp(due)}."

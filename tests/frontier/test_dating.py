@@ -16,7 +16,7 @@ from xyro.metadata.states import HASTENED, HINTED
 from xyro.refresh.change import DEFAULT_PRIOR, SETTLED, Population, PriorLearner, code, mle, update
 from xyro.refresh.periodic import unpack
 from xyro.refresh.trust import Source
-from xyro.service.views.page_rows import doubted
+from xyro.service.views.claim_evidence import count_doubted_hosts
 from xyro.service.views.why import why
 from xyro.wire.messages import FetchOrder, Kind, LoadReport, LoadState
 
@@ -101,7 +101,7 @@ def test_a_host_whose_last_modified_is_always_now_is_doubted_told_and_not_believ
     crawl = begun(crawl_of(), *targets)
     for target in targets:
         visit(crawl, target, 1, last_modified=formatdate(crawl.now + 7200.0, usegmt=True))
-    assert doubted(crawl.nodes) == 1
+    assert count_doubted_hosts(crawl.nodes) == 1
     before = row_of(crawl, url(0))
     visit(crawl, url(0), 2, last_modified=formatdate(crawl.now + 1.0 * DAY, usegmt=True))
     row = row_of(crawl, url(0))
@@ -120,7 +120,7 @@ def test_honest_hosts_are_not_doubted_and_cost_no_row():
     for content in range(1, 8):
         crawl.now += 3.0 * DAY
         visit(crawl, url(0), content, last_modified=formatdate(crawl.now - 600.0, usegmt=True))
-    assert doubted(crawl.nodes) == 0
+    assert count_doubted_hosts(crawl.nodes) == 0
     assert not crawl.node.partition.hosts.trust
 
 

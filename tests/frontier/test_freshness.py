@@ -15,8 +15,8 @@ from xyro.lab.child import running
 from xyro.metadata.states import LEASED, State
 from xyro.refresh.policy import NAMES
 from xyro.service.cli.plan_command import POLICIES, plan, shown
-from xyro.service.views.forecast import USUAL, Question, answer, per_day, whole
-from xyro.service.views.freshness_report import fresh_now
+from xyro.service.views.forecast import USUAL, Question, answer, per_day, refreshed_pages
+from xyro.service.views.freshness_report import freshness_report
 from xyro.wire.errors import InputError
 from xyro.wire.messages import Kind, LoadReport, LoadState
 
@@ -101,7 +101,7 @@ def by_hand(crawl, now):
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_the_model_is_that_of_the_rows(partitions):
     crawl, _ = lived(15, Crawl.in_memory(partitions, settings=settings(), refreshing=True))
-    said = fresh_now(crawl.nodes, crawl.now)
+    said = freshness_report(crawl.nodes, crawl.now)
     fresh, missed = by_hand(crawl, crawl.now)
     assert said["freshness_model"] == pytest.approx(fresh, abs=2e-3)
     assert said["missed_changes"] == pytest.approx(missed, rel=1e-3)
@@ -111,7 +111,7 @@ def test_audits_take_their_share_and_find_the_truth():
     crawl, world = lived(8, audit=40.0, bandwidth="120/day")
     truth = []
     world.live(16, each=lambda: truth.append((crawl.now, world.freshness())))
-    said = fresh_now(crawl.nodes, crawl.now)["audit"]
+    said = freshness_report(crawl.nodes, crawl.now)["audit"]
     audits = crawl.node.freshness.audits
     assert audits.made / (crawl.node.reads - len(PAGES)) == pytest.approx(0.4, abs=0.05)  # some were out already
     assert len(world.bits) == audits.made + audits.missed
@@ -125,7 +125,7 @@ def test_audits_take_their_share_and_find_the_truth():
 
 def test_all_is_off_where_no_audit_is_asked_for():
     crawl, _ = lived(5, audit=0.0)
-    audits, said = crawl.node.freshness.audits, fresh_now(crawl.nodes, crawl.now)
+    audits, said = crawl.node.freshness.audits, freshness_report(crawl.nodes, crawl.now)
     assert audits.made == 0 and said["audit"]["freshness"] is None
     meter = crawl.node.freshness
     assert said["freshness"] == said["freshness_model"] and meter.fresh() == meter.expected.freshness(meter._now)
@@ -148,11 +148,13 @@ def test_a_model_that_expects_too_little_is_put_right_by_audits():
     world.live(8, each=lambda: errors.append(tuple(told_and_model(crawl))))
     told, model = np.array(errors[-len(errors) // 4 :]).T - 1.0
     assert (model < -0.01).all() and np.mean(told) > 0.65 * np.mean(model)
-    assert crawl.node.freshness.fresh() == pytest.approx(fresh_now(crawl.nodes, crawl.now)["freshness"], abs=5e-3)
+    assert crawl.node.freshness.fresh() == pytest.approx(
+        freshness_report(crawl.nodes, crawl.now)["freshness"], abs=5e-3
+    )
 
 
 def told_and_model(crawl):
-    said = fresh_now(crawl.nodes, crawl.now)
+    said = freshness_report(crawl.nodes, crawl.now)
     return said["freshness"], said["freshness_model"]
 
 
@@ -283,14 +285,14 @@ def test_delays_of_changes_and_births():
     first, second, third = url(0), url(1), url(2)
     read(crawl, first, START, last_modified=modified(START - 9 * DAY))  # born before there was a crawl
     read(crawl, second, START + DAY, last_modified=modified(START + DAY - 3600))
-    said = fresh_now(crawl.nodes, crawl.now)
+    said = freshness_report(crawl.nodes, crawl.now)
     assert said["discovery_delay"]["count"] == 1 and said["discovery_delay"]["median_s"] == pytest.approx(3600, rel=0.1)
     read(crawl, first, START + 2 * DAY, signature=signature(99), last_modified=modified(START + 2 * DAY - 600))
-    said = fresh_now(crawl.nodes, crawl.now)
+    said = freshness_report(crawl.nodes, crawl.now)
     assert said["detection_delay"]["count"] == 1 and said["detection_delay"]["median_s"] == pytest.approx(600, rel=0.1)
     read(crawl, third, START + 2 * DAY, last_modified="yesterday, or so")
     read(crawl, third, START + 4 * DAY, signature=signature(98), last_modified=modified(START))  # older than the read
-    said = fresh_now(crawl.nodes, crawl.now)["detection_delay"]
+    said = freshness_report(crawl.nodes, crawl.now)["detection_delay"]
     assert said["count"] == 2 and 500 < said["median_s"] < 3600 < said["p90_s"] <= 2 * DAY
 
 
@@ -322,7 +324,7 @@ def test_a_page_is_as_old_as_a_feed_or_sitemap_says(form, dated, modified_ago, d
     fields = {} if modified_ago is None else {"last_modified": modified(crawl.now - modified_ago)}
     crawl.give(report(found, crawl.now, **fields))
     crawl.turn()
-    told = fresh_now(crawl.nodes, crawl.now)["discovery_delay"]
+    told = freshness_report(crawl.nodes, crawl.now)["discovery_delay"]
     assert told["count"] == (delay is not None)
     assert delay is None or told["median_s"] == pytest.approx(delay, rel=0.1)
 
@@ -332,14 +334,14 @@ def test_a_page_is_as_old_as_a_feed_or_sitemap_says(form, dated, modified_ago, d
 
 def test_it_goes_on_after_a_restart_as_if_nothing_had_been(tmp_path):
     crawl, _ = lived(5, Crawl.on_disk(tmp_path / "a", settings=settings(audit=20.0), refreshing=True))
-    said, dumped = fresh_now(crawl.nodes, crawl.now), crawl.node.freshness.dump()
+    said, dumped = freshness_report(crawl.nodes, crawl.now), crawl.node.freshness.dump()
     owed = crawl.node.freshness.audits.window.dump()
     snapshot(crawl.node)
     crawl.close()
     again = Crawl.on_disk(tmp_path / "a", settings=settings(audit=20.0), refreshing=True, now=crawl.now)
     assert again.node.freshness.dump() == dumped and again.node.freshness.audits.window.dump() == owed
     spent = {"refresh_per_second", "execution"}  # of each process
-    assert {k: v for k, v in fresh_now(again.nodes, crawl.now).items() if k not in spent} == {
+    assert {k: v for k, v in freshness_report(again.nodes, crawl.now).items() if k not in spent} == {
         k: v for k, v in said.items() if k not in spent
     }
     again.close()
@@ -347,9 +349,9 @@ def test_it_goes_on_after_a_restart_as_if_nothing_had_been(tmp_path):
 
 def test_a_directory_from_before_is_counted_once(tmp_path):
     crawl, _ = lived(5, Crawl.on_disk(tmp_path / "a", settings=settings(), refreshing=True))
-    wanted = fresh_now(crawl.nodes, crawl.now)
+    wanted = freshness_report(crawl.nodes, crawl.now)
     crawl.node.freshness.recover(None, crawl.now)
-    said = fresh_now(crawl.nodes, crawl.now)
+    said = freshness_report(crawl.nodes, crawl.now)
     assert said["freshness"] == pytest.approx(wanted["freshness"], abs=2e-4)
     assert said["missed_changes"] == wanted["missed_changes"]
     crawl.close()
@@ -371,7 +373,7 @@ def test_what_a_target_takes_gives_the_target():
 def test_more_bandwidth_is_fresher_and_the_freshness_policy_freshest():
     crawl, _ = lived(15)
     said = answer(crawl.nodes, Question(policies=("all",)))
-    assert said["pages"] == len(PAGES) == whole(crawl.nodes).pages
+    assert said["pages"] == len(PAGES) == refreshed_pages(crawl.nodes).pages
     by_policy = {name: [row for row in said["rows"] if row["policy"] == name] for name in NAMES}
     for rows in by_policy.values():
         assert len(rows) == len(USUAL)

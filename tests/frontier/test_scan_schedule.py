@@ -17,7 +17,7 @@ from xyro.frontier.due_queue import DueQueue
 from xyro.frontier.scan_schedule import Scanned
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, LAST_READ, RATE, State
-from xyro.service.views.freshness_report import fresh_now
+from xyro.service.views.freshness_report import freshness_report
 from xyro.service.views.views import Views
 from xyro.service.views.why import why
 from xyro.wire.messages import Priority
@@ -430,7 +430,7 @@ def test_why_and_status_say_how_far_a_page_is_from_the_threshold():
     web = scanning(bandwidth="100/day", regular=False)
     web.run(3)
     crawl, scheduler = web.crawl, web.crawl.node.scheduler
-    told = fresh_now(crawl.nodes, crawl.now)["execution"]
+    told = freshness_report(crawl.nodes, crawl.now)["execution"]
     assert told["by"] == "scan" and told["ranked"] > 150 and told["threshold"] > 0.0
     held = by_full_sort(crawl)
     page = min(held, key=held.get)
@@ -447,7 +447,7 @@ def test_why_and_status_say_how_far_a_page_is_from_the_threshold():
     assert there[0] == pytest.approx(standing.threshold, rel=1e-3)
     folders = Web(bandwidth="100/day")
     folders.run(1)
-    assert fresh_now(folders.crawl.nodes, folders.crawl.now)["execution"]["by"] == "folders"
+    assert freshness_report(folders.crawl.nodes, folders.crawl.now)["execution"]["by"] == "folders"
 
 
 def test_orders_of_people_and_the_first_read_are_as_ever():

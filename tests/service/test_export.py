@@ -13,7 +13,7 @@ import pytest
 from xyro.service.node.log_setup import set_up
 from xyro.service.node.progress import line
 from xyro.service.views.export import COLUMNS, check, form_of, write_rows
-from xyro.service.views.table import fields, table
+from xyro.service.views.text_tables import field_lines, pages_table
 from xyro.wire.errors import InputError, MachineError
 
 PAGE = dict.fromkeys(COLUMNS["pages"]) | {"id": 1, "url": "http://a/?q=1,2", "importance": 1.5, "cash": 7}
@@ -123,7 +123,7 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
 def test_a_table_has_a_line_a_row_and_lines_up():
     row = {"url": "http://a/", "score": 131_072.0, "cash": 131_072, "importance": 1.5, "reads": 3, "change_rate": 0.25,
            "next_read": None, "convergence": 2.0, "error_bound": 2.0}  # fmt: skip
-    head, first, second = table([row, row | {"change_rate": None}], "cash").splitlines()
+    head, first, second = pages_table([row, row | {"change_rate": None}], "cash").splitlines()
     assert head.split() == ["cash", "importance", "reads", "changes/day", "next", "read", "url"]
     assert first.split() == ["2", "1.5", "3", "0.25", "-", "http://a/"] and second.split()[3] == "-"
     assert head.index("url") == first.index("http") == second.index("http")
@@ -137,9 +137,9 @@ def test_fields_leave_out_what_is_nought_and_escape_the_rest():
         "error": "\x1b[2Jx\n",
         "x": None,
     }
-    lines = [one.split(maxsplit=1) for one in fields(said).splitlines()]
+    lines = [one.split(maxsplit=1) for one in field_lines(said).splitlines()]
     assert [words[0] for words in lines] == ["states", "none", "running", "error", "x"]
-    assert "read 1,200" in fields(said) and "dead" not in fields(said) and "\x1b" not in fields(said)
+    assert "read 1,200" in field_lines(said) and "dead" not in field_lines(said) and "\x1b" not in field_lines(said)
 
 
 def test_fields_show_words_fractions_and_tables_within_a_field():
@@ -149,7 +149,7 @@ def test_fields_show_words_fractions_and_tables_within_a_field():
         "clusters": [{"name": "front", "pages": 2_000, "due": None}, {"name": "rest", "pages": 1}],
         "empty": [],
     }
-    shown = [line.split(None, 1)[1] for line in fields(said).splitlines()]
+    shown = [line.split(None, 1)[1] for line in field_lines(said).splitlines()]
     assert shown == ["by folders  dated 3,200", "freshness 0.98", "name front  pages 2,000; name rest  pages 1", "none"]
 
 

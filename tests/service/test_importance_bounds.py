@@ -15,7 +15,7 @@ from xyro.opic.graph import from_lists
 from xyro.opic.importance import TICKS
 from xyro.opic.pagerank import pagerank
 from xyro.service.views.export import COLUMNS
-from xyro.service.views.table import table
+from xyro.service.views.text_tables import pages_table
 from xyro.service.views.why import why
 
 
@@ -93,7 +93,7 @@ def test_rising_pages_and_their_trend(settled):
     assert any("fell" in sentence for sentence in said[1]["because"])
     assert any("may be chance" in sentence for sentence in said[2]["because"])
     assert any("not an error" in sentence for sentence in said[2]["because"])
-    assert "not an error" in table(rising, "rising")
+    assert "not an error" in pages_table(rising, "rising")
 
 
 def test_a_page_that_gains_links_is_seen_to_rise():

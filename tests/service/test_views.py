@@ -207,7 +207,7 @@ def test_a_view_does_not_move_while_the_crawl_goes_on(tmp_path):
     with crawl.views() as views:
         before = list(views.pages())
         crawl.run(lambda order: report(order, START, [url(k % 7, k) for k in range(30)]))
-        assert list(views.pages()) == before and views.known == 1
+        assert list(views.pages()) == before and views.known_pages == 1
         assert views.find(url(1, 1)) is None, "not known yet"
     assert len(pages(crawl)) == 30
     crawl.close()

@@ -9,7 +9,7 @@ from tests.frontier.rig import Crawl, url
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Refresh, Settings
 from xyro.service.views import cash_sources as module
-from xyro.service.views.cash_sources import givers, targets_of, told
+from xyro.service.views.cash_sources import find_givers, giver_sentences, targets_of
 from xyro.service.views.views import Views
 from xyro.service.views.why import why, with_givers
 from xyro.wire.clock import SystemClock
@@ -111,13 +111,13 @@ def test_the_most_generous_parents_come_first_and_have_their_share(partitions):
     for _ in range(6):
         crawl.turn()
     with Views(crawl.nodes) as views:
-        found = givers(views, targets_of(views, url(2)), SystemClock())
+        found = find_givers(views, targets_of(views, url(2)), SystemClock())
         rows = {row["url"]: row["importance"] for row in views.pages()}
     expected = {url(0): rows[url(0)] * 0.85 / 2, url(1): rows[url(1)] * 0.85}
     assert {one["url"]: one["gives"] for one in found["givers"]} == pytest.approx(expected, abs=1e-4)
     gives = [one["gives"] for one in found["givers"]]
     assert gives == sorted(gives, reverse=True) and found["links_seen"] == 1.0
-    assert told(found)[0].startswith(
+    assert giver_sentences(found)[0].startswith(
         f"Most of its cash comes, in importance a turnover, from {found['givers'][0]['url']}"
     )
 
@@ -125,7 +125,7 @@ def test_the_most_generous_parents_come_first_and_have_their_share(partitions):
 def test_a_page_without_parents_lives_of_the_virtual_page():
     crawl = crawl_of()
     with Views(crawl.nodes) as views:
-        said = with_givers(why(views, url(0), crawl.now), givers(views, targets_of(views, url(0)), SystemClock()))
+        said = with_givers(why(views, url(0), crawl.now), find_givers(views, targets_of(views, url(0)), SystemClock()))
     assert said["givers"] == [] and "its cash comes from the virtual page" in said["because"][-1]
 
 
@@ -133,8 +133,8 @@ def test_a_look_that_was_cut_off_says_how_far_it_came(monkeypatch):
     monkeypatch.setattr(module, "CHECK", 1)
     crawl = crawl_of()
     with Views(crawl.nodes) as views:
-        found = givers(views, targets_of(views, url(2)), SystemClock(), seconds=-1.0)
-    assert found == {"givers": [], "links_seen": 0.0} and "cut off" in told(found)[0]
+        found = find_givers(views, targets_of(views, url(2)), SystemClock(), seconds=-1.0)
+    assert found == {"givers": [], "links_seen": 0.0} and "cut off" in giver_sentences(found)[0]
 
 
 def test_a_link_whose_bytes_only_look_like_the_page_is_none():
@@ -145,6 +145,6 @@ def test_a_link_whose_bytes_only_look_like_the_page_is_none():
         crawl.answer(order, [url(0, page) for page in range(1, 600)])
     crawl.turn()
     with Views(crawl.nodes) as views:
-        found = givers(views, {0: 0x01000000}, SystemClock())
+        found = find_givers(views, {0: 0x01000000}, SystemClock())
     assert found["givers"] == []
     assert msgspec.json.encode(found)

@@ -1,4 +1,4 @@
-"""Rows and fields for people. Canonical URLs are printable ASCII; everything else is numbers and words of ours."""
+"""Formats rows and fields for people. Canonical URLs are printable ASCII; the rest is numbers and words of ours."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from xyro.wire.text import printable
 FARTHEST = 2.0
 QUIET = ("doubted_hosts", "waiting_loads", "versions", "bodies", "bodies_bytes", "mean_size", "mean_depth",
          "stale_reports")  # fmt: skip
-"""of `status`: what is told where it is not 0"""
+"""fields of `status` that are shown only where they are not 0"""
 
 
-def table(rows: Sequence[Mapping[str, Any]], by: str) -> str:
-    """`top` for people: aligned columns, URLs last. Cash is counted in pages' worth, and told beside importance."""
+def pages_table(rows: Sequence[Mapping[str, Any]], by: str) -> str:
+    """Format `xyro top`: aligned columns, URLs last. Cash is counted in pages' worth and stands beside importance."""
     if by == "site":
-        return sites(rows)
+        return sites_table(rows)
     beside, wide, digits = ("cash", 7, 3) if by == "importance" else ("importance", 10, 4)
     lines = [f"{by:>10}  {beside:>{wide}}  {'reads':>5}  {'changes/day':>11}  {'next read':20}  url"]
     for row in rows:
@@ -27,26 +27,26 @@ def table(rows: Sequence[Mapping[str, Any]], by: str) -> str:
             f"{row['next_read'] or '-':20}  {row['url']}"
         )
     if rows and by != "cash":
-        said = rows[0]
-        lines.append(f"convergence {said['convergence']:.3g} (not an error); {bounded(said['error_bound'])}")
+        values = rows[0]
+        lines.append(f"convergence {values['convergence']:.3g} (not an error); {error_phrase(values['error_bound'])}")
     return "\n".join(lines)
 
 
-def bounded(error: float) -> str:
-    """What an error bound says: L1, of importances of sum 1; any two such are FARTHEST apart at most."""
+def error_phrase(error: float) -> str:
+    """Explain an error bound: L1, of importances of sum 1; any two of them are FARTHEST apart at most."""
     if error >= FARTHEST:
         return "how far all importances together are off is not bounded yet"
     return f"all importances together are off by {error:.3g} of their sum at most"
 
 
-def telling(said: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that say something: without None, counts of which none is above 0, and zeros that are no news."""
-    zero = {name for name in QUIET if not said.get(name)}
-    return {name: value for name, value in said.items() if name not in zero and _shown(value) not in ("-", "none")}
+def informative_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Select the fields that say something: no None, no counts of which none is above 0, no zeros of QUIET."""
+    zero = {name for name in QUIET if not values.get(name)}
+    return {name: value for name, value in values.items() if name not in zero and _shown(value) not in ("-", "none")}
 
 
-def sites(rows: Sequence[Mapping[str, Any]]) -> str:
-    """`top --by site` for people."""
+def sites_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Format `xyro top --by site`."""
     lines = [f"{'site rank':>10}  {'from others':>11}  {'internal':>8}  {'importance':>10}  {'pages':>8}  site"]
     for row in rows:
         share = "-" if row["internal_share"] is None else f"{row['internal_share']:.0%}"
@@ -57,11 +57,11 @@ def sites(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def fields(said: Mapping[str, Any]) -> str:
-    """A name and a value a line; of counts, those that are not 0."""
-    wide = max(map(len, said), default=0)
+def field_lines(values: Mapping[str, Any]) -> str:
+    """Format a name and a value a line; of counts, those that are not 0."""
+    wide = max(map(len, values), default=0)
     return "\n".join(
-        f"{name.replace('_', ' '):>{wide}}  {printable(_shown(value), 4000)}" for name, value in said.items()
+        f"{name.replace('_', ' '):>{wide}}  {printable(_shown(value), 4000)}" for name, value in values.items()
     )
 
 

@@ -1,4 +1,4 @@
-"""What people are told of evidence: habits, pending claims, what claims of hosts were worth (why, export, status)."""
+"""Describes evidence for why, export and status: habits, pending claims, what the claims of hosts were worth."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ COLUMNS: dict[str, type] = {"claims": int, "last_modified": str, "trust": str}
 """what `export hosts` says of a host's claims"""
 
 
-def columns(hosts: Hosts, number: int) -> dict[str, Any]:
-    """COLUMNS of one host; nulls where it claimed nothing that a read has settled."""
+def claim_fields(hosts: Hosts, number: int) -> dict[str, Any]:
+    """Return COLUMNS of one host; nulls where it claimed nothing that a read has settled."""
     data = hosts.trust.get(number)
     if not data:
         return dict.fromkeys(COLUMNS)
@@ -27,23 +27,23 @@ def columns(hosts: Hosts, number: int) -> dict[str, Any]:
     return {"claims": trust.claims, "last_modified": "doubted" if trust.doubted else "used", "trust": words}
 
 
-def doubted(nodes: Sequence[PageNode]) -> int:
-    """Hosts whose Last-Modified is not used."""
+def count_doubted_hosts(nodes: Sequence[PageNode]) -> int:
+    """Count the hosts whose Last-Modified is not used."""
     return sum(Trust.load(data).doubted for node in nodes for data in node.partition.hosts.trust.values())
 
 
-def evidence(row: RefreshRow, hosts: Hosts, host: int, stamp: Callable[[float], str | None]) -> list[str]:
+def evidence_sentences(row: RefreshRow, hosts: Hosts, host: int, stamp: Callable[[float], str | None]) -> list[str]:
     """Sentences for `why`: the page's habit, its host's Last-Modified, and claims that wait for its next read."""
-    said: list[str] = []
+    sentences: list[str] = []
     if (habit := unpack(row.diary).habit) is not None:
-        said.append(
+        sentences.append(
             f"It changes {habit}, as its last changes show: it is read just after, as far as its interval allows."
         )
     if Trust.load(hosts.trust.get(host, b"")).doubted:
-        said.append("Its host's Last-Modified is not used: too many were shown to be wrong.")
+        sentences.append("Its host's Last-Modified is not used: too many were shown to be wrong.")
     for claim in row.said:
         trust = Trust.load(hosts.trust.get(claim.host, b"")).of(Source(claim.source))
-        what = f"it changes {claim.rate:.3g} times a day" if claim.rate else f"it changed at {stamp(claim.at)}"
+        claimed = f"it changes {claim.rate:.3g} times a day" if claim.rate else f"it changed at {stamp(claim.at)}"
         name = Source(claim.source).name.lower().replace("_", "-")
-        said.append(f"Said of it ({name} of {hosts.names[claim.host]}): {what}; such claims weigh {trust:.2f}.")
-    return said
+        sentences.append(f"Said of it ({name} of {hosts.names[claim.host]}): {claimed}; such claims weigh {trust:.2f}.")
+    return sentences

@@ -3,8 +3,8 @@
 import pytest
 
 from xyro.opic import confidence
-from xyro.service.views.importance_bounds import MOST_DAILY, sentences
-from xyro.service.views.table import FARTHEST, QUIET, bounded, fields, table, telling
+from xyro.service.views.importance_bounds import MOST_DAILY, importance_sentences
+from xyro.service.views.text_tables import FARTHEST, QUIET, error_phrase, field_lines, informative_fields, pages_table
 
 SAID = {"importance": 2.0, "importance_low": 1.0, "importance_high": 4.0, "convergence": 0.5, "error_bound": 0.25,
         "trend": 0.6931471805599453, "trend_low": 0.1, "trend_high": 1.0, "trend_day": 0.09531017980432493}  # fmt: skip
@@ -12,15 +12,15 @@ SAID = {"importance": 2.0, "importance_low": 1.0, "importance_high": 4.0, "conve
 
 def test_a_bound_that_holds_of_any_two_is_none():
     assert FARTHEST == confidence.FARTHEST
-    assert "not bounded" in bounded(FARTHEST)
-    assert "0.25 of their sum" in bounded(0.25)
+    assert "not bounded" in error_phrase(FARTHEST)
+    assert "0.25 of their sum" in error_phrase(0.25)
 
 
 def test_lines_that_say_nothing_are_left_out():
     status = {"known": 0, "running": False, "cost": None, "queue": {"scout": 0}, "clusters": [], "doubted_hosts": 0}
-    assert telling(status) == {"known": 0, "running": False}
+    assert informative_fields(status) == {"known": 0, "running": False}
     news = {"queue": {"scout": 3, "discover": 0}, **dict.fromkeys(QUIET, 2)}
-    assert telling(news) == news
+    assert informative_fields(news) == news
 
 
 @pytest.mark.parametrize(
@@ -35,22 +35,24 @@ def test_two_columns_of_top_never_say_the_same(by, names, figures):
     score = 4.0 if by == "importance" else 3.0
     page = {"url": "http://a.example/", "importance": 4.0, "cash": 32_768, "reads": 1, "score": score}
     row = {**page, **dict.fromkeys(("change_rate", "next_read")), "convergence": 2.0, "error_bound": 2.0}
-    head, line, *_ = table([row], by).splitlines()
+    head, line, *_ = pages_table([row], by).splitlines()
     assert head.split()[:2] == names and line.split()[:2] == figures
     assert head.index(" url") == line.index(" http")
 
 
 def test_names_of_fields_end_in_one_column():
-    lines = fields({"a": 1, "refresh_per_second": 2.5, "state": "read"}).splitlines()
+    lines = field_lines({"a": 1, "refresh_per_second": 2.5, "state": "read"}).splitlines()
     assert {line.index("  ", len(line) - len(line.lstrip())) for line in lines} == {len("refresh_per_second")}
 
 
 def test_growth_is_told_in_percent():
-    assert "grew: +100 % a turnover (+10.5 % to +172 %), +10 % a day." in sentences(SAID)[1]
+    assert "grew: +100 % a turnover (+10.5 % to +172 %), +10 % a day." in importance_sentences(SAID)[1]
     fell = {**SAID, "trend": -0.6931471805599453, "trend_low": -1.0, "trend_high": 0.0}
-    assert "fell: -50 % a turnover" in sentences(fell)[1] and "may be chance" in sentences(fell)[1]
+    assert (
+        "fell: -50 % a turnover" in importance_sentences(fell)[1] and "may be chance" in importance_sentences(fell)[1]
+    )
 
 
 @pytest.mark.parametrize("day", [MOST_DAILY, 4.4e4, -4.4e4])
 def test_a_growth_of_minutes_is_not_told_by_the_day(day):
-    assert "a day" not in sentences({**SAID, "trend_day": day})[1]
+    assert "a day" not in importance_sentences({**SAID, "trend_day": day})[1]
