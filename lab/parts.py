@@ -93,13 +93,13 @@ def location(web: Web, way: Way, number: int) -> str:
 
 def text(web: Web, way: Way, number: int) -> str:
     """The entity."""
-    said = " ".join(prose(web.shape.seed).sentences(160, number, _WORDS))
+    sentences = " ".join(prose(web.shape.seed).sentences(160, number, _WORDS))
     inner = ""
     if way is Way.NEST:  # a parsed entity cannot declare: its documents do, under this name
         inner = "&inner;"
     elif way is Way.SELF:
         inner = "&chapter;"
-    return f'<?xml version="1.0" encoding="UTF-8"?><para>{said}</para>{inner}\n'
+    return f'<?xml version="1.0" encoding="UTF-8"?><para>{sentences}</para>{inner}\n'
 
 
 def subset(web: Web, page: int) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from xyro.loader.library import NOTHING, Library
 
-_LOOKS = 8
+_TRIES = 8
 """bodies looked for in the library each time one is put; at least as many have been written as were put before"""
 _ON_THE_WAY = 4
 """times the capacity that bodies on their way to the library may take"""
@@ -57,7 +57,7 @@ class Bodies:
             over -= len(packed)
 
     def _shed(self) -> None:
-        for page in list(_first(self._packed, _LOOKS)):
+        for page in list(_first(self._packed, _TRIES)):
             if self.size <= self._capacity:
                 return
             epoch, _ = self._packed[page]

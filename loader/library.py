@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class StoredPart:
     """A part as the warehouse has it: its body as it was read, where it moved, or (neither) that it cannot be had."""
 
     body: bytes | None = None
@@ -25,7 +25,7 @@ class Known:
 class Library(Protocol):
     """Asked from one thread at a time."""
 
-    def part(self, url: str, *, unchanged: bool = False) -> Known | None:
+    def part(self, url: str, *, unchanged: bool = False) -> StoredPart | None:
         """None: it has to be read. `unchanged`: it was just asked for, and what is stored is what it is."""
         ...
 
@@ -35,7 +35,7 @@ class Library(Protocol):
 
 
 class _Nothing:
-    def part(self, url: str, *, unchanged: bool = False) -> Known | None:
+    def part(self, url: str, *, unchanged: bool = False) -> StoredPart | None:
         return None
 
     def body(self, page: int, epoch: int) -> bytes | None:

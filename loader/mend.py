@@ -25,7 +25,7 @@ _WIDE = re.compile(
 _BARE_AMPERSAND = re.compile(rb"&(?!#?\w{1,32};)", re.ASCII)
 _NAMED = re.compile(rb"&(\w{2,32});", re.ASCII)
 _PREDEFINED = {b"&amp;": b"&#38;", b"&lt;": b"&#60;", b"&gt;": b"&#62;", b"&quot;": b"&#34;", b"&apos;": b"&#39;"}
-_MOST = 200_000
+_LIMIT = 200_000
 """references that are mended, up to 1 us each: 4 in each URL of a full sitemap"""
 
 
@@ -42,7 +42,7 @@ def mended(body: bytes, charset: str) -> tuple[bytes, str]:
     if root is not None:
         body = _WIDE.sub(rb"\1", body[root.start() :], count=1)
         charset = "" if _WIDE_NAME.match(charset) or _is_utf8(body) else charset
-    return b"".join(_numbered(body)) if body.count(b"&") <= _MOST else body, charset
+    return b"".join(_numbered(body)) if body.count(b"&") <= _LIMIT else body, charset
 
 
 def _codec_of(body: bytes) -> str:

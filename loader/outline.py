@@ -19,7 +19,7 @@ _DOCTYPE = re.compile(
     r"""(?:\s+(?:PUBLIC\s+(?:"([^"]*)"|'([^']*)')|SYSTEM)\s*(?:"([^"]*)"|'([^']*)'))?""",
     re.DOTALL,
 )
-_MOST = 64
+_LIMIT = 64
 """schema locations and instructions kept of one document"""
 _ENTITY = re.compile(rb"&(?!#|(?:lt|gt|amp|quot|apos);)")
 _NAMING = (b"<!DOCTYPE", b"chemaLocation", b"<?xml-model")
@@ -70,7 +70,7 @@ class Outline:
     def instructed(self, target: str, data: str) -> None:
         """A processing instruction ahead of the root element."""
         instructions = {"xml-model": self.models, "xml-stylesheet": self.stylesheets}.get(target)
-        if instructions is not None and len(instructions) < _MOST:
+        if instructions is not None and len(instructions) < _LIMIT:
             instructions.append(pseudo_attributes(data))
 
     def located(self, name: str, value: str, handler: Any) -> None:
@@ -78,7 +78,7 @@ class Outline:
         words = value.split() if name == WITH_NAMESPACES else ["", value.strip()]
         found = getattr(handler, "found", None)
         for namespace, location in zip(words[::2], words[1::2], strict=False):
-            if location and len(self.schemas) < _MOST:
+            if location and len(self.schemas) < _LIMIT:
                 self.schemas.setdefault((namespace, location), found.base if found is not None else "")
 
     def mentions_entities(self) -> bool:

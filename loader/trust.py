@@ -15,7 +15,7 @@ STRIKE = 100
 FULL = 3 * STRIKE
 JUDGED, PASSED = 10, 1
 """what a document pays back that was judged, and one that was not, because no credit was left"""
-_KNOWN = 1_000
+_CAPACITY = 1_000
 """grammars and sites in distress that are remembered"""
 
 
@@ -48,5 +48,5 @@ class Trust:
         self._credit.pop(key, None)
         if credit < FULL:
             self._credit[key] = credit, why
-        if len(self._credit) > _KNOWN:
+        if len(self._credit) > _CAPACITY:
             self._credit.popitem(last=False)

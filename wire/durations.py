@@ -8,7 +8,7 @@ from xyro.wire.errors import InputError
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _FORM = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([smhdw]?)", re.ASCII)
-MOST = 1e9
+LONGEST = 1e9
 """seconds: about 30 years"""
 
 
@@ -24,6 +24,6 @@ def seconds(text: object, name: str) -> float:
     """Seconds of a span, above 0. InputError names it."""
     found = _FORM.fullmatch(str(text).strip()) if isinstance(text, str | int | float) else None
     value = float(found[1]) * UNITS[found[2] or "s"] if found and not isinstance(text, bool) else 0.0
-    if not 0.0 < value <= MOST:
+    if not 0.0 < value <= LONGEST:
         raise InputError(f"{name}: expected a span of time such as 90s, 15m, 1h, 7d or seconds, got {text!a:.60}")
     return value

@@ -82,7 +82,7 @@ LINK_FOCUSED = 0x80
 
 
 _LENGTH = f"1..{MAX_URL} characters"
-_MOST = str(MAX_LINKS)
+_LINK_LIMIT = str(MAX_LINKS)
 
 
 def _require(ok: bool, *words: str) -> None:
@@ -105,7 +105,7 @@ class Links:
 
     def __post_init__(self) -> None:
         _require(len(self.urls) == len(self.flags), "Links: one flag byte per URL")
-        _require(len(self.urls) <= MAX_LINKS, "Links: at most", _MOST)
+        _require(len(self.urls) <= MAX_LINKS, "Links: at most", _LINK_LIMIT)
         _require(self.truncated >= 0 and self.dropped >= 0, "Links: truncated, dropped >= 0")
 
 

@@ -12,7 +12,7 @@ from xyro.answer import Answer
 from xyro.wire.messages import MAX_NUMBER, FetchOrder, Priority
 from xyro.wire.urls import authority
 
-MOST = 5
+HOP_LIMIT = 5
 """hops from host to host that are followed (RFC 9309 2.3.1.2)"""
 PAGE = MAX_NUMBER
 """page id of an order for a hop: it belongs to no page"""
@@ -52,7 +52,7 @@ class Hops:
             return None
         chain = self._chains.setdefault(origin, Chain(origin))
         chain.hops += 1
-        if chain.hops > MOST:
+        if chain.hops > HOP_LIMIT:
             answer.error, answer.detail = "redirect-loop", "robots.txt goes from host to host"
             return None
         self._epochs += 1

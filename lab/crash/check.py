@@ -59,7 +59,7 @@ class Left(NamedTuple):
     life: int
     reads: Mapping[str, int]
     """by URL"""
-    most: int
+    allowance: int
     """reads that this end may cost"""
 
 
@@ -86,7 +86,7 @@ def violations(
     pages = [request for request in requests if request.uri != ROBOTS]
     return [
         *_same_pages(calm, rough),
-        *_bounded(sum(row["reads"] > 0 for row in calm), len(pages), sum(one.most for one in left)),
+        *_bounded(sum(row["reads"] > 0 for row in calm), len(pages), sum(life.allowance for life in left)),
         *_lost(left, pages),
         *_justified({row["url"]: row["reads"] for row in rough}, pages),
         *_obedient(requests),
@@ -116,18 +116,19 @@ def losses(left: Sequence[Left], pages: Sequence[Request]) -> list[int]:
     """How many reads each end cost: the server answered them and the store does not know them."""
     answered = Counter(number(request.life) for request in pages)
     missing = [
-        sum(count for which, count in answered.items() if which <= one.life) - sum(one.reads.values()) for one in left
+        sum(count for number, count in answered.items() if number <= life.life) - sum(life.reads.values())
+        for life in left
     ]
     return [after - before for before, after in pairwise([0, *missing])]
 
 
 def _lost(left: Sequence[Left], pages: Sequence[Request]) -> Iterator[str]:
     """No end cost more than it may, and none left reads in the store that no server knows of."""
-    for one, lost in zip(left, losses(left, pages), strict=True):
-        if lost > one.most:
-            yield f"life {one.life}: its end cost {lost} reads, {one.most} are allowed"
-        so_far = [request for request in pages if number(request.life) <= one.life]
-        yield from (f"life {one.life}: {what}" for what in _justified(one.reads, so_far))
+    for life, lost in zip(left, losses(left, pages), strict=True):
+        if lost > life.allowance:
+            yield f"life {life.life}: its end cost {lost} reads, {life.allowance} are allowed"
+        so_far = [request for request in pages if number(request.life) <= life.life]
+        yield from (f"life {life.life}: {excess}" for excess in _justified(life.reads, so_far))
 
 
 def _justified(reads: Mapping[str, int], pages: Sequence[Request]) -> Iterator[str]:

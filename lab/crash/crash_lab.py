@@ -62,7 +62,7 @@ class Plan:
         return shape | crash_xml.SHAPE | {"slow": self.slow or 1.0 + 2 * self.window} if self.xml else shape
 
     @property
-    def most(self) -> int:
+    def allowance(self) -> int:
         """Reads that a kill may cost."""
         return AT_RISK + self.concurrency
 
@@ -89,7 +89,7 @@ class Outcome:
     plan: Plan
     pages: int = 0
     """read by the undisturbed crawl"""
-    known: int = 0
+    pages_known: int = 0
     ends: Counter[Moment] = field(default_factory=Counter)
     torn: int = 0
     """kills that left half a snapshot behind"""
@@ -126,22 +126,22 @@ class Outcome:
         hit = ", ".join(f"{count} {moment.value}" for moment, count in self.ends.items())
         return (
             f"{verdict}: partitions {self.plan.partitions}, {self.kills} kills "
-            f"({hit}; {self.torn} left half a snapshot), {self.pages} pages of {self.known} URLs, "
+            f"({hit}; {self.torn} left half a snapshot), {self.pages} pages of {self.pages_known} URLs, "
             f"{waited}{self.requests} page requests ({self.last} before the last kill), {self.reads} reads, "
-            f"{self.requests - self.reads} lost, at most {self.cost} by one kill ({self.plan.most} allowed), "
+            f"{self.requests - self.reads} lost, at most {self.cost} by one kill ({self.plan.allowance} allowed), "
             f"shortest gap {self.gap:.3f} s (delay {self.plan.delay:.3f} s), {self.seconds:.0f} s"
         )
 
 
-def ordeal(what: Plan, directory: Path, tell: Callable[[str], None] = lambda _: None) -> Outcome:
+def ordeal(plan: Plan, directory: Path, tell: Callable[[str], None] = lambda _: None) -> Outcome:
     """Do it, in a directory that exists. MachineError where a process fails by itself."""
     log = directory / "access.log"
-    outcome = Outcome(what)
-    with running(**what.shape, log=log) as web:
+    outcome = Outcome(plan)
+    with running(**plan.shape, log=log) as web:
         calm = _crawl("calm", directory, web, 0.0)
         calm.finish(calm.start())
-        rough = _crawl("rough", directory, web, what.delay, "--partitions", str(what.partitions))
-        rough.disk, rough.settings["XYRO_FETCH__CONCURRENCY"] = what.disk, str(what.concurrency)
+        rough = _crawl("rough", directory, web, plan.delay, "--partitions", str(plan.partitions))
+        rough.disk, rough.settings["XYRO_FETCH__CONCURRENCY"] = plan.disk, str(plan.concurrency)
         clock = SystemClock()
         began = clock.monotonic()
         _torment(rough, outcome, tell)
@@ -165,25 +165,25 @@ def _torment(crawl: Crawl, outcome: Outcome, tell: Callable[[str], None]) -> Non
         outcome.ends[moment] += 1
         outcome.torn = killer.torn
         if crawl.data.exists():  # else it was killed before there was anything to lose
-            said = crawl.audit()
-            holds = "holds" if said["ok"] else "BROKEN"
+            report = crawl.audit()
+            holds = "holds" if report["ok"] else "BROKEN"
             if outcome.plan.xml:
                 outcome.waiting = max(outcome.waiting, crawl.waiting())
-            tell(f"life {crawl.lives}: {moment.value}: {holds}, {said['pages']} pages known")
-            outcome.violations += [f"life {crawl.lives} ({moment.value}): {each}" for each in said["violations"]]
+            tell(f"life {crawl.lives}: {moment.value}: {holds}, {report['pages']} pages known")
+            outcome.violations += [f"life {crawl.lives} ({moment.value}): {each}" for each in report["violations"]]
             outcome.left.append(_left(crawl, moment, outcome.plan))
 
 
 def _left(crawl: Crawl, moment: Moment, plan: Plan) -> Left:
     """Ctrl-C costs nothing, but documents that were not parsed in time."""
     reads = {row["url"]: row["reads"] for row in crawl.pages() if row["reads"]}
-    return Left(crawl.lives, reads, plan.most if moment is not Moment.INTERRUPT or plan.xml else 0)
+    return Left(crawl.lives, reads, plan.allowance if moment is not Moment.INTERRUPT or plan.xml else 0)
 
 
 def _judge(outcome: Outcome, calm: Crawl, rough: Crawl, log: str, port: int) -> None:
     expected, found = calm.pages(), rough.pages()
     requests = [request for request in requests_of(log, port) if request.life.startswith(rough.name)]
-    outcome.known = len(expected)
+    outcome.pages_known = len(expected)
     outcome.pages = sum(row["reads"] > 0 for row in expected)
     pages = [request for request in requests if request.uri != ROBOTS]
     outcome.requests = len(pages)

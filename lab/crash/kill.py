@@ -96,9 +96,9 @@ class Crawl:
 
     def audit(self) -> dict[str, Any]:
         """What `audit --json` says."""
-        said: dict[str, Any] = json.loads(self._ask("audit", "--json"))
-        self._begun = said["pages"] > 0
-        return said
+        report: dict[str, Any] = json.loads(self._ask("audit", "--json"))
+        self._begun = report["pages"] > 0
+        return report
 
     def pages(self) -> list[dict[str, Any]]:
         """What `export pages` says."""

@@ -21,7 +21,7 @@ SHAPE = {"xml": 0.7, "parts": 1.0}
 """seven in ten pages are documents; all of these need an entity beside their DTD, two in three a slow one"""
 PAGES, SECONDS = 8_000, 80.0
 """of a crawl in which thousands of documents wait at a time"""
-_KEPT = (Doc.XML, Doc.DTD)
+_STORED_KINDS = (Doc.XML, Doc.DTD)
 
 
 def violations(web: Web, pages: Sequence[Row], documents: Sequence[Row], waiting: int) -> Iterator[str]:
@@ -33,13 +33,13 @@ def violations(web: Web, pages: Sequence[Row], documents: Sequence[Row], waiting
     for url, times in Counter(row["url"] for row in documents).items():
         if times > 1:
             yield f"{url} stands {times} times among the documents"
-    for page in web.places.of_kind(*_KEPT).tolist():
+    for page in web.places.of_kind(*_STORED_KINDS).tolist():
         url = web.url(page)
         if url in read:
-            yield from _kept(web, page, read[url], stored.get(url))
+            yield from _stored_faults(web, page, read[url], stored.get(url))
 
 
-def _kept(web: Web, page: int, row: Row, document: Row | None) -> Iterator[str]:
+def _stored_faults(web: Web, page: int, row: Row, document: Row | None) -> Iterator[str]:
     """Loaded as the truth says, and stored once, byte for byte."""
     url, error = web.url(page), error_of(web, page) if web.kind(page) is Doc.XML else ""
     if (row["error"] or "") != error:

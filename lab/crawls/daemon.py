@@ -117,10 +117,10 @@ def measure(trial: Trial, on: Path | None = None, tell: Tell = lambda text: None
     settings = trial.settings(trial.share * len(live.pages))
     with tempfile.TemporaryDirectory(prefix="xyro-daemon-", dir=on) as directory:
         checks, jumps = uvloop.run(_live(trial, live, settings, Path(directory) / "data", tell))
-    told = live.told(trial.days, BURN * trial.days, checks.start)._replace(recounts=checks.recounts)
+    history = live.told(trial.days, BURN * trial.days, checks.start)._replace(recounts=checks.recounts)
     asked = Asked(rules_of(settings.refresh).policy, trial.execution, trial.share, TIME_UNIT)
-    expected, known = (predicted(told, asked, exact).freshness for exact in (False, True))
-    found = _report(trial, live, checks, expected, known)
+    expected, by_rates = (predicted(history, asked, exact).freshness for exact in (False, True))
+    found = _report(trial, live, checks, expected, by_rates)
     return {**found, "jumps": jumps, "seconds": round(SystemClock().monotonic() - began, 1)}
 
 
@@ -128,7 +128,7 @@ async def _live(trial: Trial, live: Live, settings: Settings, directory: Path, t
     """The crawl, from its first read to the last day; the checks it stood, and jumps of the clock."""
     clock = ManualClock(ORIGIN)
     checks = Checks(live, trial.begin, trial.end)
-    async with WebServer(live.web, clock=clock, told=live.served) as server:
+    async with WebServer(live.web, clock=clock, listener=live.served) as server:
         live.web = server.web
         data = DataDir.open(directory, make=True)
         single = Single(data, settings, guard_of(settings.fetch), Bounds(forever=True), clock)
@@ -157,18 +157,18 @@ async def _days(daemon: Jumping, trial: Trial, live: Live, tell: Tell) -> None:
         tell(f"{100 * trial.share:g} % a day: day {day:g} of {trial.days:g}, {lasted:.0f} s")
 
 
-def _report(trial: Trial, live: Live, checks: Checks, expected: float, known: float) -> dict[str, Any]:
+def _report(trial: Trial, live: Live, checks: Checks, expected: float, by_rates: float) -> dict[str, Any]:
     freshness = live.freshness(trial.end)
     allowed = trial.share * len(live.pages) * (1 - BURN) * trial.days
-    held = {
+    claims = {
         "freshness": abs(freshness / expected - 1.0) <= FRESHNESS,
         "spending": abs(live.reads / allowed - 1.0) <= SPENDING,
         "found": live.read_pages == len(live.pages),
         "meter": checks.hold,
     }
     return {
-        "ok": all(held.values()),
-        "broken": [name for name, holds in held.items() if not holds],
+        "ok": all(claims.values()),
+        "broken": [name for name, holds in claims.items() if not holds],
         "policy": trial.policy,
         "execution": trial.execution,
         "bandwidth": trial.share,
@@ -177,7 +177,7 @@ def _report(trial: Trial, live: Live, checks: Checks, expected: float, known: fl
         "freshness": round(freshness, 4),
         "predicted": round(expected, 4),
         "off": round(freshness / expected - 1.0, 4),
-        "predicted_with_known_rates": round(known, 4),
+        "predicted_with_known_rates": round(by_rates, 4),
         "reads": live.reads,
         "allowed": round(allowed),
         "spending": round(live.reads / allowed, 4),
@@ -194,13 +194,13 @@ def _tell(text: str) -> None:
 
 def _reports(trials: Sequence[Trial], on: Path | None, jobs: int) -> Iterator[dict[str, Any]]:
     """Of all runs, in their order; at most `jobs` at a time. XyroError: of the first one that failed, or was killed."""
-    one = partial(measure, on=on, tell=_tell)
+    trial_report = partial(measure, on=on, tell=_tell)
     if jobs == 1 or len(trials) == 1:
-        yield from map(one, trials)
+        yield from map(trial_report, trials)
         return
     with ProcessPoolExecutor(min(jobs, len(trials)), multiprocessing.get_context("spawn")) as pool:
         try:
-            yield from pool.map(one, trials)
+            yield from pool.map(trial_report, trials)
         except BrokenProcessPool as error:
             raise MachineError(f"a run was killed: {error}") from error
 
@@ -221,12 +221,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parsed(arguments)
     on = options.on or (MEMORY if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) else None)
     rest = options.policy, options.seed, options.execution
-    trials = [Trial(*what, *rest) for what in (QUICK if options.quick else FULL)]
+    trials = [Trial(*choice, *rest) for choice in (QUICK if options.quick else FULL)]
     ok = True
     try:
-        for said in _reports(trials, on, max(1, options.jobs)):
-            ok &= said["ok"]
-            sys.stdout.write(json.dumps(said) + "\n")
+        for report in _reports(trials, on, max(1, options.jobs)):
+            ok &= report["ok"]
+            sys.stdout.write(json.dumps(report) + "\n")
             sys.stdout.flush()
     except XyroError as error:
         _tell(str(error))

@@ -59,12 +59,12 @@ def demo(data: Path | None, pages: int) -> int:
         }
         bounds = Bounds(pages=READS_A_PAGE * pages, seconds=SECONDS, refresh=True)
         ended = run(Job(directory, load((), {}, options), bounds, (web.entry,)))
-        true = _truth(Web(**settings).at(web.port))
+        true = _truth(Web(**settings).served_at(web.port))
     click.echo(sentence(ended.report))
     with nodes_of(directory) as nodes, Views(nodes) as views:
-        known = {row["url"]: row["importance"] for row in views.pages()}
+        estimates = {row["url"]: row["importance"] for row in views.pages()}
         best = views.top(TOP, "importance", SystemClock().time())
-    click.echo("\n".join(["", *_compared(best, true), "", *_judged(known, true), "", *_next(directory, best)]))
+    click.echo("\n".join(["", *_compared(best, true), "", *_judged(estimates, true), "", *_next(directory, best)]))
     return 0
 
 
@@ -101,12 +101,12 @@ def _compared(best: Sequence[Mapping[str, Any]], true: Mapping[str, float]) -> l
     return lines
 
 
-def _judged(known: Mapping[str, float], true: Mapping[str, float]) -> list[str]:
+def _judged(estimates: Mapping[str, float], true: Mapping[str, float]) -> list[str]:
     """How near the importance computed while crawling came."""
-    urls = sorted(known.keys() & true.keys(), key=lambda url: -true[url])
+    urls = sorted(estimates.keys() & true.keys(), key=lambda url: -true[url])
     if not urls:
         return ["Nothing was read before it was stopped."]
-    ours, theirs = np.array([known[url] for url in urls]), np.array([true[url] for url in urls])
+    ours, theirs = np.array([estimates[url] for url in urls]), np.array([true[url] for url in urls])
     error = np.abs(ours / theirs - 1)
     tenth = max(1, len(urls) // 10)
     return [

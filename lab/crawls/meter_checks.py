@@ -100,11 +100,11 @@ class Checks:
             self.check(self._ask(now), now)
             self._weights = self._learned()
 
-    def check(self, told: Mapping[str, Any], now: float) -> None:
+    def check(self, status: Mapping[str, Any], now: float) -> None:
         """told: as `xyro status` shows it."""
-        audit = told["audit"]
+        audit = status["audit"]
         self.made += 1
-        self.error.append(told["freshness"] - self.live.fresh_now(now))
+        self.error.append(status["freshness"] - self.live.fresh_now(now))
         if audit["audits"]:
             then, low, high = now - audit["over_s"], audit["low"], audit["high"]
             self.width.append(high - low)

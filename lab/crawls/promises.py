@@ -51,9 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ok = True
     try:
         for run in runs(options.part, options.quick, options.seed):
-            said = run()
-            ok &= said["ok"]
-            sys.stdout.write(json.dumps(said) + "\n")
+            report = run()
+            ok &= report["ok"]
+            sys.stdout.write(json.dumps(report) + "\n")
             sys.stdout.flush()
     except XyroError as error:
         sys.stderr.write(f"xyro lab promises: {error}\n")

@@ -87,7 +87,7 @@ class Keyed(Answers):
 
 
 @dataclass(slots=True)
-class Told:
+class Announcement:
     """One honest publication: when it was sent, how long it took to be read, what was stated."""
 
     page: int
@@ -102,7 +102,7 @@ class Seen:
 
     web: Web
     last: dict[int, float] = field(default_factory=dict)
-    waiting: dict[int, Told] = field(default_factory=dict)
+    waiting: dict[int, Announcement] = field(default_factory=dict)
     reads: int = 0
 
     def served(self, host: int, request: Request, t: float) -> None:
@@ -111,8 +111,8 @@ class Seen:
             return
         self.last[page] = t
         self.reads += 1
-        if (told := self.waiting.get(page)) is not None and t >= told.sent:
-            told.took = t - told.sent
+        if (announcement := self.waiting.get(page)) is not None and t >= announcement.sent:
+            announcement.took = t - announcement.sent
             del self.waiting[page]
 
 
@@ -124,7 +124,7 @@ class Sites:
         self._listener, self._api = listener, api
         self._keys: set[int] = set()
         """hosts whose key file was read"""
-        self.told: list[Told] = []
+        self.announcements: list[Announcement] = []
         self.ways: Counter[str] = Counter()
         self.refused = 0
         self.lies: list[int] = []
@@ -134,7 +134,7 @@ class Sites:
         """Let the keys of IndexNow be read, each with a page of which nothing was known: it can be no lie."""
         for host in range(3, self.size.hosts, 3):
             start, end = self.web.places.starts[host : host + 2].tolist()
-            page = next(one for one in range(end - 1, start, -1) if self.web.kind(one) is Doc.HTML)
+            page = next(number for number in range(end - 1, start, -1) if self.web.kind(number) is Doc.HTML)
             while host not in self._keys:
                 await self._indexnow(host, self.web.url(page))
                 await asyncio.sleep(2.0 * self.size.delay)
@@ -144,8 +144,8 @@ class Sites:
         host, now = self.web.host(page), SystemClock().time()
         ahead = sum(self.web.host(other) == host for other in self.seen.waiting)
         stated = (2 + ahead) * self.size.delay + MACHINE
-        told = self.seen.waiting[page] = Told(page, now, stated)
-        self.told.append(told)
+        announcement = self.seen.waiting[page] = Announcement(page, now, stated)
+        self.announcements.append(announcement)
         if not await self._say(host, self.web.url(page)):
             self.refused += 1
             self.seen.waiting.pop(page, None)
@@ -210,7 +210,7 @@ def _options(web: Web, size: Size) -> dict[str, Any]:
 
 async def _crawl(directory: Path, web: Web, size: Size, seed: int) -> dict[str, Any]:
     seen = Seen(web)
-    async with WebServer(web, told=seen.served) as server, ClientSession() as http:
+    async with WebServer(web, listener=seen.served) as server, ClientSession() as http:
         web = seen.web = server.web
         server.answers = Keyed(web, CACHE_BYTES)
         settings = load((), {}, _options(web, size))
@@ -262,8 +262,8 @@ def changes(web: Web, seen: Seen, now: float, size: Size, rng: random.Random) ->
             until = web.state(page, now).until
             if until < now + size.seconds:
                 found.setdefault(web.host(page), []).append((until, page))
-    most = max(1, round(size.bandwidth * size.seconds))
-    return sorted(one for of in found.values() for one in rng.sample(of, min(most, len(of))))
+    limit = max(1, round(size.bandwidth * size.seconds))
+    return sorted(change for moments in found.values() for change in rng.sample(moments, min(limit, len(moments))))
 
 
 def of_the_liar(web: Web, seen: Seen) -> list[int]:
@@ -283,7 +283,7 @@ async def _measured(single: Single, sites: Sites, seed: int) -> dict[str, Any]:
     load: dict[str, Any] = {"least_backlog": min(backlog(single)), "unread": single.nodes[0].scheduler.unread}
     async with asyncio.TaskGroup() as group:
         for when, page in changes(web, seen, start, size, rng):
-            group.create_task(_at(clock.time, when, sites, page))
+            group.create_task(_publish_at(clock.time, when, sites, page))
         lies = of_the_liar(web, seen)
         group.create_task(_lie(single, sites, rng.sample(lies, min(LIES, len(lies)))))
         await asyncio.sleep(size.seconds)
@@ -295,7 +295,7 @@ async def _measured(single: Single, sites: Sites, seed: int) -> dict[str, Any]:
     return _report(single, sites, load)
 
 
-async def _at(clock: Any, when: float, sites: Sites, page: int) -> None:
+async def _publish_at(clock: Any, when: float, sites: Sites, page: int) -> None:
     await asyncio.sleep(max(0.0, when - clock()))
     await sites.publish(page)
 
@@ -322,13 +322,14 @@ async def _arrived(seen: Seen, end: float) -> None:
 
 
 def _report(single: Single, sites: Sites, load: dict[str, Any]) -> dict[str, Any]:
-    took = [told.took for told in sites.told if told.took is not None]
-    late = sum(told.took is None or told.took > told.stated for told in sites.told)
+    took = [announcement.took for announcement in sites.announcements if announcement.took is not None]
+    stated = [notice.stated for notice in sites.announcements]
+    late = sum(notice.took is None or notice.took > notice.stated for notice in sites.announcements)
     counts = single.publishing.told()
     half = len(sites.lies) // 2
     lies = {"told": len(sites.lies), "ordered": len(sites.lies) - counts["hastened"], "false": counts["false"]}
-    held = {
-        "all read": bool(took) and len(took) == len(sites.told) and not sites.refused,
+    claims = {
+        "all read": bool(took) and len(took) == len(sites.announcements) and not sites.refused,
         "in the stated time": not late,
         "deadlines": not counts["late"] and not counts["overdue"],
         # a host without due pages at the end had unread ones: what counts is that politeness left no read over
@@ -337,14 +338,14 @@ def _report(single: Single, sites: Sites, load: dict[str, Any]) -> dict[str, Any
     }
     return {
         "part": "publications",
-        "ok": all(held.values()),
-        "broken": [name for name, holds in held.items() if not holds],
-        "publications": len(sites.told),
+        "ok": all(claims.values()),
+        "broken": [name for name, holds in claims.items() if not holds],
+        "publications": len(sites.announcements),
         "ways": dict(sites.ways),
         "median_s": round(median(took), 3) if took else None,
         "p90_s": round(quantiles(took, n=10)[-1], 3) if len(took) > 1 else None,
         "longest_s": round(max(took, default=0.0), 3),
-        "stated_s": [round(f(told.stated for told in sites.told), 2) for f in (min, max)] if sites.told else None,
+        "stated_s": [round(f(stated), 2) for f in (min, max)] if stated else None,
         "late": late,
         "deadline_s": DEADLINE,
         "deadlines_missed": counts["late"],

@@ -72,7 +72,7 @@ level = "warning"
 class Sample:
     """At `at` seconds after the start."""
 
-    at: float
+    moment: float
     rss: int
     anon: int
     tasks: int
@@ -93,12 +93,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.minutes > 0.0:
         parser.error("--minutes: above 0")
     try:
-        said = soak(60.0 * options.minutes, options.pages, options.hosts, options.samples)
+        report = soak(60.0 * options.minutes, options.pages, options.hosts, options.samples)
     except XyroError as error:
         sys.stderr.write(f"xyro lab soak: {error}\n")
         return 3 if isinstance(error, MachineError) else 2
-    sys.stdout.write(json.dumps(said) + "\n")
-    return 0 if said["ok"] else 1
+    sys.stdout.write(json.dumps(report) + "\n")
+    return 0 if report["ok"] else 1
 
 
 def soak(seconds: float, pages: int, hosts: int, samples: Path | None = None) -> dict[str, Any]:
@@ -151,12 +151,12 @@ def _samples(daemon: subprocess.Popen[bytes], remote: Remote, seconds: float, fi
     clock = SystemClock()
     began = clock.monotonic()
     with file.open("w") if file else contextlib.nullcontext() as out:
-        while (at := clock.monotonic() - began) < seconds:
+        while (moment := clock.monotonic() - began) < seconds:
             if daemon.poll() is not None:
                 raise MachineError(f"the daemon ended by itself with exit code {daemon.returncode}")
             health, memory = remote.get("/health"), memory_of(daemon.pid)
             reads = remote.get("/status")["reads_this_run"]
-            sample = Sample(round(at, 1), memory.rss, memory.anon, health["tasks"], health["open_files"], reads)
+            sample = Sample(round(moment, 1), memory.rss, memory.anon, health["tasks"], health["open_files"], reads)
             if out is not None:
                 out.write(json.dumps([getattr(sample, name) for name in Sample.__slots__]) + "\n")
                 out.flush()
@@ -184,14 +184,14 @@ def _judged(
     seen: Sequence[Sample], seconds: float, stopped: float, code: int | None, ready: bool, checked: dict[str, Any]
 ) -> dict[str, Any]:
     """What the samples say; sizes in MB."""
-    warm = [one for one in seen if one.at >= min(max(WARM_UP * seconds, WARM_LEAST), 0.5 * seconds)]
+    warm = [sample for sample in seen if sample.moment >= min(max(WARM_UP * seconds, WARM_LEAST), 0.5 * seconds)]
     third = max(1, len(warm) // 3)
     first, last = warm[:third], warm[-third:]
     growth = {name: _growth(warm, name) for name in ("rss", "anon")}
     steady = {name: [_median(first, name), _median(last, name)] for name in ("tasks", "files")}
     under_way = max(8.0, STEADY * steady["tasks"][0])
     long_enough = seconds >= TEN_MINUTES  # the rest is warm-up: caches and stores that fill
-    held = {
+    claims = {
         "rss_slope": growth["rss"] < MOST_GROWTH or not long_enough,
         **{name: abs(after - before) <= under_way for name, (before, after) in steady.items()},
         "ready": ready,
@@ -199,15 +199,15 @@ def _judged(
         "audit": checked["ok"],
     }
     return {
-        "ok": all(held.values()),
-        "broken": [name for name, holds in held.items() if not holds],
+        "ok": all(claims.values()),
+        "broken": [name for name, holds in claims.items() if not holds],
         "not_judged": [] if long_enough else ["rss_slope"],
-        "seconds": seen[-1].at,
+        "seconds": seen[-1].moment,
         "samples": len(warm),
         "reads": seen[-1].reads,
-        "reads_per_second": round((last[-1].reads - warm[0].reads) / max(last[-1].at - warm[0].at, 1e-9), 1),
+        "reads_per_second": round((last[-1].reads - warm[0].reads) / max(last[-1].moment - warm[0].moment, 1e-9), 1),
         "known": checked["pages"],
-        "rss_mb": [round(one.rss / 1e6, 1) for one in (warm[0], warm[-1])],
+        "rss_mb": [round(sample.rss / 1e6, 1) for sample in (warm[0], warm[-1])],
         "rss_mb_per_10_minutes": round(growth["rss"] / 1e6, 3),
         "anon_mb_per_10_minutes": round(growth["anon"] / 1e6, 3),
         **steady,
@@ -221,11 +221,11 @@ def _growth(warm: Sequence[Sample], name: str) -> float:
     """Bytes in ten minutes."""
     if len(warm) < 2:
         raise MachineError("too few samples after the warm-up: give it more --minutes")
-    return TEN_MINUTES * slope([(one.at, float(getattr(one, name))) for one in warm])
+    return TEN_MINUTES * slope([(sample.moment, float(getattr(sample, name))) for sample in warm])
 
 
 def _median(samples: Sequence[Sample], name: str) -> float:
-    return float(statistics.median(getattr(one, name) for one in samples))
+    return float(statistics.median(getattr(sample, name) for sample in samples))
 
 
 if __name__ == "__main__":

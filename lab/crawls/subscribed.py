@@ -86,7 +86,7 @@ class Served:
     def versions(self, page: int, t: float) -> set[int | None]:
         """Of the copies that the crawler may have had at t, which is told in whole seconds; None: it had none."""
         first, last = (bisect_right(self._times[page], t + apart) for apart in (-1.0, 1.0))
-        return {self._versions[page][given - 1] if given else None for given in range(first, last + 1)}
+        return {self._versions[page][number - 1] if number else None for number in range(first, last + 1)}
 
 
 @dataclass(slots=True)
@@ -119,10 +119,10 @@ class Living(Jumping):
         while self.clock.time() < t:
             await self.settle()
             now = self.clock.time()
-            told = self.single.subscribed.subscriptions
-            grain = STEP if told.awaited else self.grain
+            subscriptions = self.single.subscribed.subscriptions
+            grain = STEP if subscriptions.awaited else self.grain
             jump = min(max(self._next() - now, grain), LONGEST)
-            self.clock.advance(max(STEP, min(jump, told.next_time() - now, t - now)))
+            self.clock.advance(max(STEP, min(jump, subscriptions.next_time() - now, t - now)))
             self.jumps += 1
         await self.settle()
 
@@ -170,7 +170,7 @@ async def _live(directory: Path, web: Web, size: Size, enough: bool) -> dict[str
         "refresh.time_unit": int(GRAIN),
         "store.commit_seconds": 0.002,
     }
-    async with WebServer(web, clock=clock, told=served.served) as server:
+    async with WebServer(web, clock=clock, listener=served.served) as server:
         served.web = server.web
         settings = load((), {}, options)
         data = DataDir.open(directory, make=True)
@@ -183,8 +183,8 @@ async def _live(directory: Path, web: Web, size: Size, enough: bool) -> dict[str
             await living.until(ORIGIN + DAY)  # all is found, and read once
             wishes = await _subscribe(living, targets(server.web, size), size, url)
             await living.until(ORIGIN + (1.0 + size.days) * DAY)
-            told = single.subscribed.told()
-            return _report(Truth(served, wishes, clock.time()), receiver.notices, told, enough, living.jumps)
+            subscriptions = single.subscribed.told()
+            return _report(Truth(served, wishes, clock.time()), receiver.notices, subscriptions, enough, living.jumps)
         finally:
             await single.stop()
             await runner.cleanup()
@@ -221,13 +221,13 @@ class Truth:
     def wrong(self, notice: Mapping[str, Any]) -> list[str]:
         """Where a notice differs from the truth."""
         wish = self.wishes[notice["subscription"]]
-        since, at = _seconds(notice["since"]), _seconds(notice["at"])
+        since, moment = _seconds(notice["since"]), _seconds(notice["at"])
         due = wish.made + notice["notice"] * wish.every
         wrong = [] if abs(_seconds(notice["due"]) - due) < 2.0 else ["its date"]
         fresh = all(page["refreshed"] for page in notice["pages"] if self._kind(page["url"]) is not Doc.DEAD)
         wrong += [] if notice["in_time"] is fresh else ["whether it was in time"]
         wrong += ["no pages"] if not notice["pages"] else []
-        wrong += [page["url"] for page in notice["pages"] if self._is_wrong(page, since, at)]
+        wrong += [page["url"] for page in notice["pages"] if self._is_wrong(page, since, moment)]
         return wrong
 
     def _page(self, url: str) -> int:
@@ -236,12 +236,12 @@ class Truth:
     def _kind(self, url: str) -> Doc:
         return self.served.web.kind(self._page(url))
 
-    def _is_wrong(self, said: Mapping[str, Any], since: float, at: float) -> bool:
-        if self._kind(said["url"]) is Doc.DEAD:  # it was never there
-            return bool(said["changed"])
-        page = self._page(said["url"])
-        before, now = self.served.versions(page, since), self.served.versions(page, at)
-        return not any(bool(said["changed"]) is (old != new) for old in before for new in now)
+    def _is_wrong(self, entry: Mapping[str, Any], since: float, moment: float) -> bool:
+        if self._kind(entry["url"]) is Doc.DEAD:  # it was never there
+            return bool(entry["changed"])
+        page = self._page(entry["url"])
+        before, now = self.served.versions(page, since), self.served.versions(page, moment)
+        return not any(bool(entry["changed"]) is (old != new) for old in before for new in now)
 
 
 def _seconds(text: str) -> float:
@@ -249,22 +249,23 @@ def _seconds(text: str) -> float:
 
 
 def _report(
-    truth: Truth, notices: list[dict[str, Any]], told: Mapping[str, Any], enough: bool, jumps: int
+    truth: Truth, notices: list[dict[str, Any]], status: Mapping[str, Any], enough: bool, jumps: int
 ) -> dict[str, Any]:
     names = Counter((notice["subscription"], notice["notice"]) for notice in notices)
     expected = sum(truth.expected(number) for number in truth.wishes)
     wrong = [(notice, why) for notice in notices if (why := truth.wrong(notice))]
     missed = sum(not notice["in_time"] for notice in notices)
-    held = {
+    claims = {
         "each once": len(names) == len(notices) == expected,
         "the truth": not wrong,
         "deadlines": missed == 0 if enough else missed > 0,
-        "counted": missed == told["missed"] and (missed > 0) == (told["lateness"] > 0.0 or told["overdue_pages"] > 0),
+        "counted": missed == status["missed"]
+        and (missed > 0) == (status["lateness"] > 0.0 or status["overdue_pages"] > 0),
     }
     return {
         "part": "subscriptions",
-        "ok": all(held.values()),
-        "broken": [name for name, holds in held.items() if not holds],
+        "ok": all(claims.values()),
+        "broken": [name for name, holds in claims.items() if not holds],
         "enough": enough,
         "subscriptions": len(truth.wishes),
         "notices": len(notices),
@@ -274,7 +275,7 @@ def _report(
         "wrong": len(wrong),
         "wrong_ones": [f"{notice['target']} #{notice['notice']}: {', '.join(why)}" for notice, why in wrong[:3]],
         "missed": missed,
-        "lateness_s": told["lateness"],
-        "overdue_pages": told["overdue_pages"],
+        "lateness_s": status["lateness"],
+        "overdue_pages": status["overdue_pages"],
         "jumps": jumps,
     }

@@ -81,7 +81,7 @@ class Walk:
         self._node.recover(start)
         gamma = settings.refresh.gamma
         self._queue = OrderQueue(gamma if isinstance(gamma, float) else 50.0)
-        self._told: set[int] = set()
+        self._announced: set[int] = set()
         """hosts whose robots.txt was read"""
         self._turn([Submit((web.entry(),))])
 
@@ -143,8 +143,8 @@ class Walk:
     def _report(self, order: FetchOrder, page: int, **fields: object) -> PageReport:
         host = self.web.host(page) if page >= 0 else -1
         named: tuple[str, ...] = ()
-        if host >= 0 and host not in self._told:
-            self._told.add(host)
+        if host >= 0 and host not in self._announced:
+            self._announced.add(host)
             named = tuple(map(self.web.url, self.web.robots_sitemaps(host)))
         version = self.web.version(page, self.now) if page >= 0 else 0
         signature = b"" if "error" in fields else (version << 64 | max(page, 0)).to_bytes(16, "big")
@@ -194,9 +194,9 @@ def walking(web: Web, settings: Settings, *, refreshing: bool = False, start: fl
 
 def found(web: Web, settings: Settings) -> float:
     """Share of all documents that were read when SHARE of the pages were."""
-    most = round(SHARE * web.shape.pages)
+    limit = round(SHARE * web.shape.pages)
     with walking(web, settings) as walk:
-        walk.until(lambda run, now: run.reads >= most)
+        walk.until(lambda run, now: run.reads >= limit)
         return len(walk.run.found) / len(web.places.of_kind(Doc.XML))
 
 
@@ -246,15 +246,15 @@ def compare(pages: int, seeds: int) -> dict[str, dict[str, list[float]]]:
     figures: dict[str, dict[str, list[float]]] = {}
     say(f"  {'':14}  {'found at 20 %':>26}  {'delay, hours':>26}  {'not read':>26}")
     for name, settings in ways(pages).items():
-        told = figures[name] = {"found": [], "delay_hours": [], "unseen": []}
+        figure = figures[name] = {"found": [], "delay_hours": [], "unseen": []}
         for seed in range(1, seeds + 1):
-            told["found"].append(found(web_of(seed, pages), settings))
+            figure["found"].append(found(web_of(seed, pages), settings))
             waits = delays(web_of(seed, pages // 3, births=BIRTHS), settings)
-            told["delay_hours"].append(median(waits) / HOUR)
-            told["unseen"].append(sum(wait == NEVER for wait in waits) / len(waits))
+            figure["delay_hours"].append(median(waits) / HOUR)
+            figure["unseen"].append(sum(wait == NEVER for wait in waits) / len(waits))
         say(
-            f"  {name:14}  {spread(told['found'], 3):>26}  {spread(told['delay_hours'], 1):>26}  "
-            f"{spread(told['unseen'], 2):>26}"
+            f"  {name:14}  {spread(figure['found'], 3):>26}  {spread(figure['delay_hours'], 1):>26}  "
+            f"{spread(figure['unseen'], 2):>26}"
         )
     say(f"Delay: median from birth to first read, on webs of {pages // 3:,} pages, {PACE:g} reads a page and day.")
     return figures

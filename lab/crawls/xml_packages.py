@@ -33,7 +33,7 @@ DELAY = 0.05
 TENTH = 10
 """ordinary pages that were ready when a DTD was asked for, at least, for each that came before it: some do while the
 document is loaded and its need reaches the disk"""
-SAID = {"valid": "valid", "invalid": "invalid"}
+VERDICTS = {"valid": "valid", "invalid": "invalid"}
 """libxml2's verdict -> ours; of what it cannot read whole anything but `valid` is right"""
 
 
@@ -61,7 +61,9 @@ class Outcome:
     @property
     def holds(self) -> bool:
         return (
-            not self.wrong and set(self.kinds) == {"DTD"} and all(one.before * TENTH <= one.ready for one in self.ahead)
+            not self.wrong
+            and set(self.kinds) == {"DTD"}
+            and all(grammar.before * TENTH <= grammar.ready for grammar in self.ahead)
         )
 
 
@@ -99,11 +101,11 @@ def compare(directory: Path, true: Mapping[str, str], log: Path) -> Outcome:
         kinds = {row["url"]: str(row["kind"]) for row in views.pages()}
     verdicts: Counter[tuple[str, str]] = Counter()
     wrong = []
-    for url, said in true.items():
+    for url, verdict in true.items():
         ours = str(stored[url]["verdict"]) if url in stored else "not stored"
-        verdicts[said, ours] += 1
-        if ours != SAID[said] if said in SAID else ours == "valid":
-            wrong.append(f"{url}: libxml2 says {said}, we say {ours}")
+        verdicts[verdict, ours] += 1
+        if ours != VERDICTS[verdict] if verdict in VERDICTS else ours == "valid":
+            wrong.append(f"{url}: libxml2 says {verdict}, we say {ours}")
     named = {url: str(stored[url]["dtd"]) for url in true if url in stored and stored[url]["dtd"]}
     read = (kinds.get(dtd, "None") for dtd in set(named.values()))
     return Outcome(verdicts, wrong, Counter(kind for kind in read if kind != "None"), _ahead(log, named))
@@ -112,16 +114,16 @@ def compare(directory: Path, true: Mapping[str, str], log: Path) -> Outcome:
 def _ahead(log: Path, named: Mapping[str, str]) -> list[Ahead]:
     """Each DTD that was served, among the ordinary pages of its host."""
     served = [(host, path) for host, path, status in _entries(log) if status == 200]
-    pages = [at for at, (host, path) in enumerate(served) if host == GRAMMAR_HOST and path.startswith("/page/")]
+    pages = [index for index, (host, path) in enumerate(served) if host == GRAMMAR_HOST and path.startswith("/page/")]
     needs = {_place(url): _place(dtd) for url, dtd in named.items()}
     asked: dict[tuple[str, str], int] = {}
     found = []
-    for at, place in enumerate(served):
+    for position, place in enumerate(served):
         if place in needs:
-            asked.setdefault(needs[place], at)
+            asked.setdefault(needs[place], position)
         if place in asked and place[0] == GRAMMAR_HOST:
-            before = sum(asked[place] < one < at for one in pages)
-            found.append(Ahead(place[1], before, sum(one > at for one in pages)))
+            before = sum(asked[place] < page < position for page in pages)
+            found.append(Ahead(place[1], before, sum(page > position for page in pages)))
     return found
 
 
@@ -143,6 +145,9 @@ def _tell(outcome: Outcome) -> None:
     for line in outcome.wrong[:10]:
         say(f"  wrong: {line}")
     say(f"what they name as DTD is of kind {', '.join(f'{kind} ({n})' for kind, n in outcome.kinds.items())}")
-    for one in outcome.ahead:
-        say(f"  {one.path}: {one.before} ordinary pages of its host before it, {one.ready} ready ones after it")
+    for grammar in outcome.ahead:
+        say(
+            f"  {grammar.path}: {grammar.before} ordinary pages of its host before it, "
+            f"{grammar.ready} ready ones after it"
+        )
     say("all of it holds" if outcome.holds else "NOT all of it holds")

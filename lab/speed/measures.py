@@ -83,8 +83,8 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 def spread(values: Sequence[float], digits: int = 0) -> str:
     """median (least .. most)"""
-    least, middle, most = (f"{value:,.{digits}f}" for value in (min(values), statistics.median(values), max(values)))
-    return f"{middle} ({least} .. {most})" if len(values) > 1 else middle
+    least, middle, largest = (f"{value:,.{digits}f}" for value in (min(values), statistics.median(values), max(values)))
+    return f"{middle} ({least} .. {largest})" if len(values) > 1 else middle
 
 
 def shares(count: Mapping[str, float]) -> Iterator[tuple[str, float]]:

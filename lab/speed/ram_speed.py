@@ -48,7 +48,7 @@ class MadeUpWeb:
 
     def __init__(self, per_host: int) -> None:
         self.per_host = per_host
-        self.known = 1
+        self.pages_known = 1
         self._chance = random.Random(1)
 
     def url(self, number: int) -> str:
@@ -58,11 +58,11 @@ class MadeUpWeb:
         """Distinct URLs for page `number` to show."""
         draw = self._chance.randrange
         first = number - number % self.per_host
-        pages = min(self.per_host, self.known - first)
-        numbers = [*range(self.known, self.known + new)]
+        pages = min(self.per_host, self.pages_known - first)
+        numbers = [*range(self.pages_known, self.pages_known + new)]
         numbers += [first + int((pages + 1) ** self._chance.random()) - 1 for _ in range(near)]
-        numbers += [draw(self.known) for _ in range(far)]
-        self.known += new
+        numbers += [draw(self.pages_known) for _ in range(far)]
+        self.pages_known += new
         return [self.url(number) for number in dict.fromkeys(numbers)]
 
 
@@ -94,7 +94,7 @@ class Frontier:
         self.turn(Work(submits=[Submit((web.url(0),))]))
 
     @property
-    def known(self) -> int:
+    def pages_known(self) -> int:
         return self.node.ledger.known
 
     def turn(self, work: Work) -> None:
@@ -152,9 +152,9 @@ def ram(urls: int, group: int, per_host: int) -> None:
         frontier = Frontier(Path(directory) / "data", MadeUpWeb(per_host), group)
         garbage.tune()
         _grow(frontier, urls // 2)
-        half = memory(), frontier.known
+        half = memory(), frontier.pages_known
         points, cost = _grow(frontier, urls, watched=True)
-        _tell_memory(half, (memory(), frontier.known), points)
+        _tell_memory(half, (memory(), frontier.pages_known), points)
         _tell_rates(frontier, cost)
         frontier.data.close()
     _tell_peer(min(urls, 1_000_000), per_host)
@@ -163,11 +163,11 @@ def ram(urls: int, group: int, per_host: int) -> None:
 def _grow(frontier: Frontier, urls: int, *, watched: bool = False) -> tuple[list[tuple[int, Memory]], list[Cost]]:
     points: list[tuple[int, Memory]] = []
     costs: list[Cost] = []
-    step = max(1, (urls - frontier.known) // SAMPLES)
-    while frontier.known < urls:
+    step = max(1, (urls - frontier.pages_known) // SAMPLES)
+    while frontier.pages_known < urls:
         costs.append(frontier.read(*MIX))
-        if watched and (not points or frontier.known >= points[-1][0] + step):
-            points.append((frontier.known, memory()))
+        if watched and (not points or frontier.pages_known >= points[-1][0] + step):
+            points.append((frontier.pages_known, memory()))
     return points, costs
 
 

@@ -159,9 +159,9 @@ class Crowd:
             body = document(number, LEAST, f"http://dtd.example/{number % DTDS}.dtd")
             page = XmlPage(order.page, order.url, order.epoch, self._now, Kind.XML, "application/xml", "", body)
             work.add(page)
-            for told in self._intake.take(page, self._now):
-                if isinstance(told, LoadReport):
-                    work.add(told)
+            for message in self._intake.take(page, self._now):
+                if isinstance(message, LoadReport):
+                    work.add(message)
             work.add(_report(order, self._now))
         self._turn(work)
 

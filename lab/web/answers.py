@@ -50,7 +50,7 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Rendered:
     state: State
     etag: str
     last_modified: str
@@ -64,7 +64,7 @@ class Answers:
     def __init__(self, web: Web, cache_bytes: int = CACHE_BYTES) -> None:
         self.web = web
         self._bound = cache_bytes
-        self._kept: OrderedDict[int, _Kept] = OrderedDict()
+        self._rendered: OrderedDict[int, _Rendered] = OrderedDict()
         self._bytes = 0
         self._robots: dict[int, Response] = {}
         self._manners: dict[int, Manner] = {}
@@ -83,8 +83,8 @@ class Answers:
         manner = self._manners.get(host) or self._manners.setdefault(host, self.web.manner(host))
         if manner is Manner.LYING and self.web.status(page) == _VALIDATED:
             return self._lie(page, t)
-        kept = self._page(page, manner, t)
-        return kept.unchanged if _not_modified(request, kept, t) else kept.full
+        rendered = self._page(page, manner, t)
+        return rendered.unchanged if _not_modified(request, rendered, t) else rendered.full
 
     def delay(self, host: int, request: Request) -> float:
         """Seconds that this answer takes."""
@@ -96,21 +96,21 @@ class Answers:
             self._robots[host] = _plain(200, self.web.robots(host))
         return self._robots[host]
 
-    def _page(self, page: int, manner: Manner, t: float) -> _Kept:
-        kept = self._kept.get(page)
-        if kept is not None and kept.state.since <= t < kept.state.until:
-            self._kept.move_to_end(page)
-            return kept
-        if kept is not None:
+    def _page(self, page: int, manner: Manner, t: float) -> _Rendered:
+        rendered = self._rendered.get(page)
+        if rendered is not None and rendered.state.since <= t < rendered.state.until:
+            self._rendered.move_to_end(page)
+            return rendered
+        if rendered is not None:
             self._drop(page)
-        kept = self._kept[page] = _keep(self.web, page, manner, t)
-        self._bytes += len(kept.full.body) + OVERHEAD
-        while self._bytes > self._bound and len(self._kept) > 1:
-            self._drop(next(iter(self._kept)))
-        return kept
+        rendered = self._rendered[page] = _keep(self.web, page, manner, t)
+        self._bytes += len(rendered.full.body) + OVERHEAD
+        while self._bytes > self._bound and len(self._rendered) > 1:
+            self._drop(next(iter(self._rendered)))
+        return rendered
 
     def _drop(self, page: int) -> None:
-        self._bytes -= len(self._kept.pop(page).full.body) + OVERHEAD
+        self._bytes -= len(self._rendered.pop(page).full.body) + OVERHEAD
 
     def _lie(self, page: int, t: float) -> Response:
         rendered = render(self.web, page, t)
@@ -125,13 +125,13 @@ def _part(web: Web, way: parts.Way, number: int) -> Response:
     return _response(Rendered(302 if target else 200, parts.MIME, body, target))
 
 
-def _keep(web: Web, page: int, manner: Manner, t: float) -> _Kept:
+def _keep(web: Web, page: int, manner: Manner, t: float) -> _Rendered:
     state, rendered = web.state(page, t), render(web, page, t)
     etag = last_modified = ""
     if manner is Manner.HONEST and rendered.status == _VALIDATED:
         etag, last_modified = f'"p{page}-v{state.version}"', formatdate(int(state.modified), usegmt=True)
     validators = _validators(etag, last_modified) if etag else ""
-    return _Kept(
+    return _Rendered(
         state, etag, last_modified, _response(rendered, validators), Response(304, "", f"{validators}\r\n".encode())
     )
 
@@ -140,21 +140,21 @@ def _validators(etag: str, last_modified: str) -> str:
     return f"ETag: {etag}\r\nLast-Modified: {last_modified}\r\n"
 
 
-def _not_modified(request: Request, kept: _Kept, t: float) -> bool:
+def _not_modified(request: Request, rendered: _Rendered, t: float) -> bool:
     """RFC 9110 13.2.2: If-None-Match decides alone where it is sent, compared weakly; else If-Modified-Since."""
-    if not kept.etag:
+    if not rendered.etag:
         return False
     tags = request.headers.get("if-none-match")
     if tags is not None:
-        return any(tag.strip().removeprefix("W/") in (kept.etag, "*") for tag in tags.split(","))
+        return any(tag.strip().removeprefix("W/") in (rendered.etag, "*") for tag in tags.split(","))
     since = request.headers.get("if-modified-since")
-    if since is None or since == kept.last_modified:
+    if since is None or since == rendered.last_modified:
         return since is not None
     try:
         when = parsedate_to_datetime(since).timestamp()
     except (ValueError, OverflowError):
         return False
-    return int(kept.state.modified) <= when <= t
+    return int(rendered.state.modified) <= when <= t
 
 
 def _plain(status: int, text: str, extra: str = "") -> Response:

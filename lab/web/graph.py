@@ -68,8 +68,8 @@ def build(places: Places, rng: np.random.Generator) -> Slots:
     parts = (followed, twice, nofollow, lists)
     flags = np.repeat(np.array([0, 0, NOFOLLOW, LIST], np.uint8), [len(part.sources) for part in parts])
     edges = _join(*parts)
-    kept = np.isin(_codes(edges, shape.pages), _codes(tree, shape.pages)) | (edges.targets >= shape.pages)
-    flags[kept] |= TREE
+    chosen = np.isin(_codes(edges, shape.pages), _codes(tree, shape.pages)) | (edges.targets >= shape.pages)
+    flags[chosen] |= TREE
     return _in_order(edges, flags, _needs(places, rng), beyond, shape.pages, rng)
 
 
@@ -150,12 +150,12 @@ def _in_degrees(places: Places, rng: np.random.Generator) -> Ints:
     return wanted
 
 
-def _near_share(wanted: Ints, most: Ints, goal: float) -> float:
+def _near_share(wanted: Ints, limit: Ints, goal: float) -> float:
     """The chance of a link to stay at home by which `goal` of all do, although hubs have at most `most` local links."""
     low, high = 0.0, 1.0
     for _ in range(30):
         middle = (low + high) / 2
-        if np.minimum(wanted * middle, most).sum() < goal * wanted.sum():
+        if np.minimum(wanted * middle, limit).sum() < goal * wanted.sum():
             low = middle
         else:
             high = middle

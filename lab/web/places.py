@@ -98,10 +98,10 @@ class Places:
 
     def path(self, page: int) -> str:
         """Path of one of our own pages."""
-        known = self._paths.get(page)
-        if known is None:
-            known = self._paths[page] = self._path(page)
-        return known
+        path = self._paths.get(page)
+        if path is None:
+            path = self._paths[page] = self._path(page)
+        return path
 
     def folder_of(self, page: int) -> str:
         """Folder of a page's path, with both slashes."""

@@ -29,7 +29,7 @@ from xyro.lab.child import running
 from xyro.lab.web.access_log import AccessLog, Entry
 from xyro.lab.web.answers import CACHE_BYTES, Answers, Request, Response, refusal, status_line
 from xyro.lab.web.places import address_of
-from xyro.lab.web.shape import SETTINGS, TOLD, Shape
+from xyro.lab.web.shape import OPTION_HELP, SETTINGS, Shape
 from xyro.lab.web.truth import Truth, truth
 from xyro.lab.web.web import Web
 from xyro.wire.clock import Clock, SystemClock
@@ -56,7 +56,7 @@ class WebServer:
         latency: float = 0.0,
         log: Path | None = None,
         cache_bytes: int = CACHE_BYTES,
-        told: Callable[[int, Request, float], None] | None = None,
+        listener: Callable[[int, Request, float], None] | None = None,
     ) -> None:
         """port 0: the system chooses; latency: seconds before each answer; log: access log (see access_log.py).
 
@@ -70,13 +70,13 @@ class WebServer:
         self._port = port
         self._log_path = log
         self._cache_bytes = cache_bytes
-        self.told = told
+        self.listener = listener
         self._servers: list[asyncio.Server] = []
 
     async def __aenter__(self) -> WebServer:
         """Raises MachineError where no port can be bound on all addresses."""
         sockets = _listen(self.web.shape.hosts, self._port)
-        self.web = self.web.at(sockets[0].getsockname()[1])
+        self.web = self.web.served_at(sockets[0].getsockname()[1])
         self.answers = Answers(self.web, self._cache_bytes)
         self.log = AccessLog(self._log_path) if self._log_path else None
         loop = asyncio.get_running_loop()
@@ -197,8 +197,8 @@ class _Connection(asyncio.Protocol):
     def _answer(self, request: Request) -> None:
         now = self._server.clock.time()
         response = self._server.answers.answer(self._host, request, now)
-        if self._server.told is not None:
-            self._server.told(self._host, request, now)
+        if self._server.listener is not None:
+            self._server.listener(self._host, request, now)
         self._send(request, response, now)
 
     def _refuse(self, status: int, text: str) -> None:
@@ -219,8 +219,8 @@ class _Connection(asyncio.Protocol):
     def _entry(self, request: Request, response: Response, now: float, sent: int) -> Entry:
         host = request.headers.get("host", "").rpartition(":")[0] or address_of(self._host)
         agent = request.headers.get("user-agent", "")
-        what = (now, host, request.method, response.status, response.mime, sent)
-        return Entry(*what, self._number, self._served, agent, request.target)
+        entry = (now, host, request.method, response.status, response.mime, sent)
+        return Entry(*entry, self._number, self._served, agent, request.target)
 
 
 def parse(head: bytes) -> Request | None:
@@ -279,9 +279,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     for name in SETTINGS:
         default = Shape.__dataclass_fields__[name].default
-        told = TOLD[name] if name in ("port", "origin") else f"{TOLD[name]} [{default:.5g}]"
+        help_text = OPTION_HELP[name] if name in ("port", "origin") else f"{OPTION_HELP[name]} [{default:.5g}]"
         option = "--" + name.replace("_", "-")
-        parser.add_argument(option, type=type(default), default=default, metavar="N", help=told)
+        parser.add_argument(option, type=type(default), default=default, metavar="N", help=help_text)
     parser.set_defaults(port=0, origin=0.0)
     parser.add_argument("--latency", type=float, default=0.0, metavar="N", help="seconds before each answer [0]")
     parser.add_argument("--log", type=Path, metavar="FILE", help="write an access log here (lab/web/access_log.py)")

@@ -124,7 +124,7 @@ class Shape:
 
 
 SETTINGS = tuple(field.name for field in fields(Shape))
-TOLD = {
+OPTION_HELP = {
     "seed": "another web for each",
     "pages": "URLs of all kinds",
     "hosts": "each on an address of its own",
@@ -160,6 +160,6 @@ TOLD = {
 """what `xyro lab web --help` says of each"""
 
 
-def _require(ok: bool, what: str) -> None:
+def _require(ok: bool, reason: str) -> None:
     if not ok:
-        raise InputError(f"lab web: {what}")
+        raise InputError(f"lab web: {reason}")

@@ -62,7 +62,7 @@ class Web:
         self._born_on = self._births()
         self._states: dict[int, State] = {}
 
-    def at(self, port: int) -> Web:
+    def served_at(self, port: int) -> Web:
         """The same web under another port."""
         other = copy.copy(self)
         other.shape = replace(self.shape, port=port)
@@ -97,10 +97,10 @@ class Web:
 
     def state(self, page: int, t: float) -> State:
         """Version, last and next change at time t; lists change when a page they list changes."""
-        known = self._states.get(page)
-        if known is None or not known.since <= t < known.until:
-            known = self._states[page] = self._state(page, t)
-        return known
+        state = self._states.get(page)
+        if state is None or not state.since <= t < state.until:
+            state = self._states[page] = self._state(page, t)
+        return state
 
     def version(self, page: int, t: float) -> int:
         """How often the page had changed by time t since the origin."""

@@ -40,7 +40,7 @@ GRAMMARS = ("docbook-xml", "sgml-data")
 DOCUMENTS = ("docbook-xml", "gnumeric-doc", "atril-common", "eom-common", "mate-panel-common", "pluma-common")
 """Debian packages that ship DocBook: examples for each version, a book of 73 entities, articles in many languages (with
 their DTD), and a book of DocBook 5 put together by XInclude (without one)."""
-MOST = 80
+LIMIT = 80
 """documents of a package that are listed: translations repeat themselves"""
 SITES = (b"http://www.oasis-open.org/", b"http://docbook.org/", b"http://www.docbook.org/")
 HUB, GRAMMAR_HOST = "127.0.2.1", "127.0.2.99"
@@ -79,8 +79,8 @@ def _run(command: Sequence[str], directory: Path) -> None:
     try:
         subprocess.run(command, cwd=directory, check=True, capture_output=True, timeout=300)  # noqa: S603
     except (OSError, subprocess.SubprocessError) as error:
-        said = getattr(error, "stderr", b"") or b""
-        reason = said.decode(errors="replace").strip().rpartition("\n")[2] or str(error)
+        message = getattr(error, "stderr", b"") or b""
+        reason = message.decode(errors="replace").strip().rpartition("\n")[2] or str(error)
         raise MachineError(f"xml rig: {' '.join(command)}: {reason}: it needs Debian's packages once") from None
 
 
@@ -112,7 +112,7 @@ def build(directory: Path, port: int, pages: int, packages: Sequence[str] = DOCU
     for number, package in enumerate(packages, 2):
         origin = f"http://127.0.2.{number}:{port}"
         files = {**(installed if package == GRAMMARS[0] else {}), **dict(_served(directory / package, grammar))}
-        paths = [path for path, (_, body) in files.items() if _is_document(path, body)][:MOST]
+        paths = [path for path, (_, body) in files.items() if _is_document(path, body)][:LIMIT]
         named += [origin + path for path in paths]
         files["/"] = ("text/html", _list(package, [(path, path) for path in paths]))
         files["/sitemap.xml"] = ("application/xml", _sitemap([origin + path for path in paths]))

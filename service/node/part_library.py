@@ -19,13 +19,13 @@ from typing import ParamSpec, TypeVar
 
 from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import Scope
-from xyro.loader.library import Known
+from xyro.loader.library import StoredPart
 from xyro.metadata.states import State
 from xyro.wire.clock import Clock
 from xyro.wire.messages import Kind, PageReport, XmlPage
 from xyro.wire.urls import host_of, partition_of
 
-LOST = Known()
+LOST = StoredPart()
 _NEVER = frozenset(map(int, (State.BLOCKED, State.DISALLOWED, State.DEAD)))
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -49,7 +49,7 @@ class Library:
         """Call on the running loop, before the loader works in a thread."""
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
 
-    def part(self, url: str, *, unchanged: bool = False) -> Known | None:
+    def part(self, url: str, *, unchanged: bool = False) -> StoredPart | None:
         return self._on_loop(self._part, url, unchanged)
 
     def body(self, page: int, epoch: int) -> bytes | None:
@@ -95,7 +95,7 @@ class Library:
         node = self._nodes.get(page >> 32)
         return None if node is None else node.loads.body(page & 0xFFFF_FFFF, epoch)
 
-    def _part(self, url: str, unchanged: bool) -> Known | None:
+    def _part(self, url: str, unchanged: bool) -> StoredPart | None:
         if self._scope.why_refused(url):
             return LOST
         node = self._nodes.get(partition_of(host_of(url), self._partitions))
@@ -109,16 +109,16 @@ class Library:
             return LOST
         return self._read(node, page, unchanged) if state == State.READ else None
 
-    def _read(self, node: PageNode, page: int, unchanged: bool) -> Known | None:
+    def _read(self, node: PageNode, page: int, unchanged: bool) -> StoredPart | None:
         """A page that was read well last time."""
         row = node.partition.row(page)
         if row is None or row.error or not (unchanged or row.last_read > self._clock.time() - self._age):
             return None
         if row.location:
-            return Known(moved=row.location)
+            return StoredPart(moved=row.location)
         if page in node.loads.loading:
             return None
         document = node.loads.documents.latest(page)
         if document is None:
             return None
-        return Known(node.loads.documents.body(page), document.charset)
+        return StoredPart(node.loads.documents.body(page), document.charset)

@@ -120,6 +120,6 @@ def test_the_cache_never_outgrows_its_bound_and_never_shows():
     for t in (T, T + DAY, T):
         for page in range(300):
             assert get(small, page, t) == get(large, page, t)
-            kept = sum(len(entry.full.body) + OVERHEAD for entry in small._kept.values())
+            kept = sum(len(entry.full.body) + OVERHEAD for entry in small._rendered.values())
             assert kept == small._bytes <= 20_000
-    assert len(large._kept) == 300
+    assert len(large._rendered) == 300

@@ -13,7 +13,7 @@ from xyro.lab.child import Running
 from xyro.lab.web.places import Doc, address_of
 from xyro.lab.web.render import render
 from xyro.lab.web.server import WebServer, main, parse, running
-from xyro.lab.web.shape import DAY, ORIGIN, SETTINGS, TOLD
+from xyro.lab.web.shape import DAY, OPTION_HELP, ORIGIN, SETTINGS
 from xyro.lab.web.web import Web
 from xyro.wire.clock import ManualClock
 from xyro.wire.errors import MachineError
@@ -221,12 +221,12 @@ def test_bad_settings_are_one_line_and_exit_2(capsys):
 
 
 def test_help_tells_of_every_setting(capsys):
-    assert TOLD.keys() == set(SETTINGS)
+    assert OPTION_HELP.keys() == set(SETTINGS)
     with pytest.raises(SystemExit) as stopped:
         main(["--help"])
     said = " ".join(capsys.readouterr().out.split())
     assert stopped.value.code == 0
-    assert [text for text in TOLD.values() if text not in said] == []
+    assert [text for text in OPTION_HELP.values() if text not in said] == []
 
 
 def test_a_port_in_use_is_one_line_that_names_the_mend(capsys):

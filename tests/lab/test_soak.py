@@ -43,7 +43,7 @@ def test_whatever_does_not_hold_is_named(seen, options, broken):
 
 
 def test_growth_of_the_warm_up_does_not_count():
-    seen = [sample if sample.at >= 900 else Sample(sample.at, 1, 1, 1, 1, 1) for sample in samples()]
+    seen = [sample if sample.moment >= 900 else Sample(sample.moment, 1, 1, 1, 1, 1) for sample in samples()]
     assert judged(seen)["ok"]
 
 

@@ -119,6 +119,6 @@ def test_the_made_up_web_shows_what_was_asked_for():
     assert len({web.url(number) for number in range(1_000)}) == 1_000
     first = web.links(0, new=30, near=0, far=0)
     assert first == [web.url(number) for number in range(1, 31)]
-    assert web.known == 31
+    assert web.pages_known == 31
     assert set(web.links(15, new=0, near=900, far=0)) == {web.url(number) for number in range(10, 20)}
     assert set(web.links(15, new=0, near=0, far=500)) == {web.url(number) for number in range(31)}

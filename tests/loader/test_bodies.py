@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xyro.loader.bodies import Bodies
-from xyro.loader.library import NOTHING, Known
+from xyro.loader.library import NOTHING, StoredPart
 
 
 class Shelves:
@@ -12,7 +12,7 @@ class Shelves:
     def __init__(self) -> None:
         self.bodies: dict[tuple[int, int], bytes] = {}
 
-    def part(self, url: str, *, unchanged: bool = False) -> Known | None:
+    def part(self, url: str, *, unchanged: bool = False) -> StoredPart | None:
         return None
 
     def body(self, page: int, epoch: int) -> bytes | None:

@@ -11,7 +11,7 @@ import pytest
 
 from xyro.loader.intake import Intake, LoadedMessage, Resumed
 from xyro.loader.keep import FORMATS, OFF
-from xyro.loader.library import Known
+from xyro.loader.library import StoredPart
 from xyro.loader.parse import Limits
 from xyro.loader.validate import Validator
 from xyro.wire.messages import Document, Kind, LoadReport, LoadState, Verdict, XmlPage
@@ -27,11 +27,11 @@ class Shelves:
     """A library; `asked` counts what it was asked for."""
 
     def __init__(self, **bodies: str) -> None:
-        self.parts: dict[str, Known] = {}
+        self.parts: dict[str, StoredPart] = {}
         self.bodies: dict[tuple[int, int], bytes] = {}
         self.asked: list[str] = []
 
-    def part(self, url: str, *, unchanged: bool = False) -> Known | None:
+    def part(self, url: str, *, unchanged: bool = False) -> StoredPart | None:
         self.asked.append(url)
         return self.parts.get(url)
 
@@ -45,7 +45,7 @@ def finals(told: list[LoadedMessage]) -> list[tuple[int, LoadState, str]]:
 
 def test_a_part_in_the_library_is_not_needed(page: Page) -> None:
     library = Shelves()
-    library.parts[DTD] = Known('<!ENTITY more "é">'.encode("latin-1"), "latin-1")
+    library.parts[DTD] = StoredPart('<!ENTITY more "é">'.encode("latin-1"), "latin-1")
     intake = Intake(library=library)
     assert finals(intake.take(page(DOCUMENT), 0.0)) == [(7, LoadState.LOADED, "")]
     intake.take(page(DOCUMENT, D + "2.xml", page=8), 0.0)
@@ -55,18 +55,18 @@ def test_a_part_in_the_library_is_not_needed(page: Page) -> None:
 def test_parts_in_the_library_that_moved_and_name_others(page: Page) -> None:
     library = Shelves()
     library.parts = {
-        DTD: Known(moved=D + "y.dtd"),
-        D + "y.dtd": Known(b'<!ENTITY % z SYSTEM "z.mod">%z;'),
-        D + "z.mod": Known(b'<!ENTITY more "z">'),
+        DTD: StoredPart(moved=D + "y.dtd"),
+        D + "y.dtd": StoredPart(b'<!ENTITY % z SYSTEM "z.mod">%z;'),
+        D + "z.mod": StoredPart(b'<!ENTITY more "z">'),
     }
     assert finals(Intake(library=library).take(page(DOCUMENT), 0.0)) == [(7, LoadState.LOADED, "")]
-    library.parts[D + "y.dtd"] = Known(moved=DTD)
+    library.parts[D + "y.dtd"] = StoredPart(moved=DTD)
     assert finals(Intake(library=library).take(page(DOCUMENT), 0.0)) == [(7, LoadState.INCOMPLETE, "refused-part")]
 
 
 def test_a_part_that_cannot_be_had_is_missing_at_once(page: Page) -> None:
     library = Shelves()
-    library.parts[DTD] = Known()
+    library.parts[DTD] = StoredPart()
     intake = Intake(library=library)
     assert finals(intake.take(page(DOCUMENT), 0.0)) == [(7, LoadState.INCOMPLETE, "missing-part")]
     assert intake.waiting == 0
@@ -87,7 +87,7 @@ def test_a_part_that_did_not_change_is_taken_from_the_library(page: Page, there:
     intake = Intake(library=library)
     intake.take(page(DOCUMENT), 0.0)
     if there:
-        library.parts[DTD] = Known(DECLARATIONS.encode())
+        library.parts[DTD] = StoredPart(DECLARATIONS.encode())
     ((_, state, _),) = finals(intake.unchanged(DTD, 1.0))
     assert state is (LoadState.LOADED if there else LoadState.INCOMPLETE)
 
@@ -113,7 +113,7 @@ def test_after_a_restart_one_of_many_asks_for_a_part(page: Page) -> None:
 
 def test_after_a_restart_what_came_meanwhile_is_in_the_library(page: Page) -> None:
     library = Shelves()
-    library.parts = {DTD: Known(DECLARATIONS.encode()), D + "gone.dtd": Known()}
+    library.parts = {DTD: StoredPart(DECLARATIONS.encode()), D + "gone.dtd": StoredPart()}
     intake = Intake(library=library)
     assert intake.resume([resumed(page, library, 1, DTD), resumed(page, library, 2, D + "gone.dtd")], 5.0) == []
     assert sorted(finals(intake.expire(5.0))) == [(1, LoadState.LOADED, ""), (2, LoadState.LOADED, "")]

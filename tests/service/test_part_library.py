@@ -11,7 +11,7 @@ from tests.frontier.rig import START, Crawl, failed, url
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.frontier.scope import Scope
-from xyro.loader.library import Known
+from xyro.loader.library import StoredPart
 from xyro.service.node.part_library import LOST, Library
 from xyro.service.views.wait_reasons import waiting_for
 from xyro.service.views.why import why
@@ -59,7 +59,7 @@ def test_a_part_that_was_read_lately_is_there():
     crawl = Crawl.in_memory(settings=ANY)
     assert library_of(crawl).part(DTD) is None
     load(crawl, DTD, b"<!ELEMENT a ANY>")
-    assert library_of(crawl).part(DTD) == Known(b"<!ELEMENT a ANY>", "latin-1")
+    assert library_of(crawl).part(DTD) == StoredPart(b"<!ELEMENT a ANY>", "latin-1")
     assert library_of(crawl, START + DAY - 1).part(DTD) is not None
     assert library_of(crawl, START + DAY).part(DTD) is None, "too old: it is read again"
     assert library_of(crawl, START + DAY).part(DTD, unchanged=True) is not None, "it was just asked for"
@@ -72,7 +72,7 @@ def test_a_part_of_another_partition_is_found_there():
     crawl.deliver_all()
     crawl.turn(3)
     load(crawl, other, b"<!ELEMENT b ANY>")
-    assert library_of(crawl).part(other) == Known(b"<!ELEMENT b ANY>", "latin-1")
+    assert library_of(crawl).part(other) == StoredPart(b"<!ELEMENT b ANY>", "latin-1")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_part_that_moved_says_where_to():
     crawl.turn()
     crawl.answer(crawl.order(DTD), status=302, location=url(1, 1), kind=Kind.UNKNOWN, signature=b"")
     crawl.turn()
-    assert library_of(crawl).part(DTD) == Known(moved=url(1, 1))
+    assert library_of(crawl).part(DTD) == StoredPart(moved=url(1, 1))
 
 
 def test_the_body_of_a_waiting_load_is_visible_in_the_turn_that_stored_it():
