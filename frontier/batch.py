@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from xyro.metadata.manager import Commit
+from xyro.metadata.rows import RefreshRow
+from xyro.metadata.visits import Visit
 from xyro.wire.errors import MachineError
 from xyro.wire.messages import Ack, CashTransfer, Document, FetchOrder, LoadReport, Message, PageReport, Submit, XmlPage
 
@@ -95,3 +97,15 @@ class Turn:
     acks: list[Ack]
     submits: list[Submit]
     """pages that this partition wants and others must order"""
+
+
+@dataclass(slots=True)
+class Settled:
+    """An order settled in this turn, until its row is written."""
+
+    page: int
+    report: PageReport
+    visit: Visit
+    row: RefreshRow | None
+    fault: str | None = None
+    """what the loader said of the body in this turn, empty where nothing is wrong; None: nothing (yet)"""

@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 
 from xyro.configs.schema import Refresh
+from xyro.frontier.batch import Settled
 from xyro.frontier.change_model import ChangeModel, Learnt
 from xyro.frontier.freshness import Freshness
-from xyro.frontier.guide import Guide
+from xyro.frontier.hooks import Hooks
 from xyro.frontier.ledger import Ids, Ledger
 from xyro.frontier.schedule import Basis, Schedule
 from xyro.metadata import keys, rows
 from xyro.metadata.manager import Partition
-from xyro.metadata.rows import Mark, RefreshRow
+from xyro.metadata.rows import Mark
 from xyro.metadata.states import KIND_MASK, KIND_SHIFT, State
-from xyro.metadata.visits import Visit, next_row
+from xyro.metadata.visits import next_row
 from xyro.opic.importance import TICKS, never_measured
 from xyro.refresh.change import rate
 from xyro.refresh.periodic import timed
-from xyro.wire.messages import PageReport
 
 GOLDEN = 0.618_033_988_749_895
 """Multiples of it, modulo 1, are spread more evenly than chance: intervals of a page keep their mean."""
-
-
-@dataclass(slots=True)
-class Settled:
-    """An order settled in this turn, until its row is written."""
-
-    page: int
-    report: PageReport
-    visit: Visit
-    row: RefreshRow | None
-    fault: str | None = None
-    """what the loader said of the body in this turn, empty where nothing is wrong; None: nothing (yet)"""
 
 
 def marked(marks: tuple[Mark, ...], mark: Mark, apart: int) -> tuple[Mark, ...]:
@@ -48,7 +35,9 @@ def marked(marks: tuple[Mark, ...], mark: Mark, apart: int) -> tuple[Mark, ...]:
 class Dates:
     """`date` at the end of a turn, after the pages have spent."""
 
-    def __init__(self, partition: Partition, ledger: Ledger, schedule: Schedule, settings: Refresh) -> None:
+    def __init__(
+        self, partition: Partition, ledger: Ledger, schedule: Schedule, settings: Refresh, hooks: Hooks
+    ) -> None:
         self.partition = partition
         self.columns = partition.columns
         self.ledger = ledger
@@ -56,35 +45,33 @@ class Dates:
         self.freshness: Freshness | None = None
         """hears of every read, to tell how fresh all pages are"""
         self.change_model = ChangeModel(partition, settings)
-        self.guide: Guide | None = None
-        self.follow(settings)
-        self.joint: Callable[[int, float, float], tuple[float, float]] | None = None
-        """[[clusters]]: (page id, importance, change rate) -> those by which a member of a cluster is dated"""
+        self.hooks = hooks
 
     def follow(self, settings: Refresh) -> None:
         """Begin with these settings, or go on with others; a page is dated by them at its next read."""
-        self.settings = self.change_model.settings = settings
-        if (settings.guide == "interest") != (self.guide is not None):
-            self.guide = Guide(self.partition.directory, self.partition.number) if self.guide is None else None
-        if self.freshness is not None:
-            self.freshness.guide = self.guide
+        self.change_model.settings = settings
 
     def date(self, settled: list[Settled], now: float) -> None:
         """Change rate, weight in S, interval and next read of the pages settled in this turn; their rows."""
         if not settled:
+            self.change_model.keep()
             return
         pages = np.array([one.page for one in settled], np.int64)
         dues, kinds, base = [], [], self.partition.base
         clock, apart = self.ledger.clock.ticks, int(self.ledger.remembered * TICKS)
         flow = self._importance(pages)
-        guided = flow if self.guide is None else self.guide.weigh(pages, self.columns["flags"][pages], flow, now)
+        guided = flow
+        for guide in self.hooks.importance:
+            guided = guide(pages, guided, now)
         for one, importance, r, backed in zip(settled, flow, guided, self._backed(pages), strict=True):
             learnt = self.change_model.learn(one.page, one.report, one.visit, one.row)
             changes = rate(*learnt.belief)
-            weight, pace = (r, changes) if self.joint is None else self.joint(one.page + base, r, changes)
+            weight, pace = r, changes
+            for basis in self.hooks.basis:
+                weight, pace = basis(one.page + base, weight, pace)
             alone = weight == importance and pace == changes
-            basis = Basis(weight, pace, learnt.belief[0], changes, alone, self._timed(one, learnt))
-            due, heavy = self.schedule.date(one.page, one.report, one.visit, one.row, basis, now)
+            dated_by = Basis(weight, pace, learnt.belief[0], changes, alone, self._timed(one, learnt))
+            due, heavy = self.schedule.date(one.page, one.report, one.visit, one.row, dated_by, now)
             row = next_row(one.report, one.visit, one.row, learnt.belief, heavy, one.fault)
             marks = one.row.marks if one.row is not None else ()
             if row.reads:

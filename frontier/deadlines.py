@@ -20,9 +20,9 @@ from xyro.frontier.schedule import Schedule
 class Deadlines:
     """Of one scheduler. `of`: the deadline (seconds since 1970) by which a page was promised, 0 = it was not."""
 
-    def __init__(self, schedule: Schedule, usual: float, refreshing: bool) -> None:
+    def __init__(self, schedule: Schedule, usual: float, refreshing: bool, deadline: Callable[[int], float]) -> None:
         """usual: seconds that what people order has, where nobody named a deadline; refreshing: there is a plan."""
-        self.of: Callable[[int], float] = lambda page: 0.0
+        self.of = deadline
         self._schedule = schedule
         self._usual = usual
         self._refreshing = refreshing

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from xyro.configs.schema import Refresh
 from xyro.frontier.bandwidth import Bandwidth
 from xyro.frontier.freshness_audits import Audits, together
-from xyro.frontier.guide import Guide
+from xyro.frontier.hooks import Hooks
 from xyro.frontier.ledger import Ledger
 from xyro.metadata import keys, rows
 from xyro.metadata.manager import Partition
@@ -45,12 +45,12 @@ class Freshness:
     """Of one partition. Invariant: `expected` holds every page whose Refresh-Data has a weight, as that says."""
 
     def __init__(
-        self, partition: Partition, ledger: Ledger, bandwidth: Bandwidth, settings: Refresh, guide: Guide | None
+        self, partition: Partition, ledger: Ledger, bandwidth: Bandwidth, settings: Refresh, hooks: Hooks
     ) -> None:
         self.partition = partition
         self.ledger = ledger
         self.bandwidth = bandwidth
-        self.guide = guide
+        self.hooks = hooks
         self.expected = Expected()
         self.audits = Audits(partition, self._importance)
         self.detection, self.discovery = Recent(), Recent()
@@ -139,9 +139,8 @@ class Freshness:
     def _importance(self, start: int, stop: int) -> NDArray[np.float64]:
         """Of pages start .. stop - 1, as they are dated; 0 of those that are not refreshed."""
         found = self.ledger.importance(slice(start, stop))
-        if self.guide is not None:
-            flags = self.partition.columns["flags"][start:stop]
-            found = np.array(self.guide.weigh(np.arange(start, stop), flags, found.tolist(), self._now))
+        for guide in self.hooks.importance:
+            found = np.array(guide(np.arange(start, stop), found.tolist(), self._now))
         counts = (self.partition.columns["state"][start:stop] == _READ) & (
             found * self.bandwidth.scale >= self.bandwidth.rules.least
         )

@@ -61,8 +61,6 @@ class Loads:
         """by page id: bodies that came before the LoadReport that says that they have to wait"""
         self._resumed: set[int] = set()
         """pages whose load waited before a restart, as long as the loader has not asked for their parts again"""
-        self.ended: dict[int, str] = {}
-        """pages whose load ended in this turn -> format of the document, empty where it failed"""
         self.kept: dict[int, Document] = {}
         """by page id: documents that came before their final LoadReport"""
 
@@ -108,7 +106,6 @@ class Loads:
         self, reports: Iterable[LoadReport], bodies: Mapping[int, XmlPage], documents: Mapping[int, Document]
     ) -> None:
         """LoadReports of this turn, beside those that still wait for the PageReport of their read."""
-        self.ended = {}
         self.bodies.update(bodies)
         self.kept.update(documents)
         for report in reports:
@@ -142,7 +139,6 @@ class Loads:
             return None
         self._wanted.release(page)
         self.forget(page)
-        self.ended[page] = report.format if report.state is not LoadState.FAILED else ""
         if load.document is not None:
             self.documents.store(page, load.document)
         spending.over_urls(page, followed(report.links.urls, report.links.flags))

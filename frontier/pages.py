@@ -7,14 +7,14 @@ this concerns are judged again: those that come into scope are read, those that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
 from xyro.configs.schema import Fetch
-from xyro.frontier.focus import Classing
+from xyro.frontier.hooks import Hooks
 from xyro.frontier.ledger import NO_PAGES, Ids, Ledger
 from xyro.frontier.schedule import Schedule
 from xyro.frontier.scope import Scope
@@ -34,16 +34,14 @@ class Pages:
     """
 
     def __init__(
-        self, partition: Partition, scope: Scope, fetch: Fetch, ledger: Ledger, classes: Classing, schedule: Schedule
+        self, partition: Partition, scope: Scope, fetch: Fetch, ledger: Ledger, hooks: Hooks, schedule: Schedule
     ) -> None:
         self.partition = partition
         self.columns = partition.columns
         self.scope = scope
         self.ledger = ledger
-        self.classes = classes
+        self.hooks = hooks
         self.schedule = schedule
-        self.born: Callable[[int, Sequence[str]], None] = lambda first, urls: None
-        """told of new pages: they have the numbers from `first` on"""
         self.touched: list[Ids] = []
         """pages that URLs were resolved to in this turn"""
         self.nearer: list[Ids] = []
@@ -109,9 +107,8 @@ class Pages:
                 states.append(judge_url(url, depth))
         hosts = [self.partition.host(authority(url)) for url in urls]
         first = self.partition.mint(urls, hosts, states, depths, self._now)
-        if self.classes.on:
-            self.classes.born(first, urls)
-        self.born(first, urls)
+        for born in self.hooks.born:
+            born(first, urls)
         self.ledger.mint(first, np.array(states, np.uint8) == State.FOREIGN)
         return first
 
@@ -180,5 +177,5 @@ class Pages:
         elif not outside:
             self.schedule.retire(page)
         self.partition.set_state(page, judged)
-        if self.classes.on:
-            self.classes.moved(page, self.partition.url(page))
+        for hook in self.hooks.judged:
+            hook(page, self.partition.url(page))

@@ -14,17 +14,17 @@ Single-threaded and synchronous: time comes in, a Turn goes out; service/node/si
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from xyro.configs.schema import Settings
-from xyro.frontier.batch import Turn, Work
+from xyro.frontier.batch import Settled, Turn, Work
 from xyro.frontier.claims import Claims
-from xyro.frontier.dating import Dates, Settled
-from xyro.frontier.focus import Classing, Focus
+from xyro.frontier.dating import Dates
 from xyro.frontier.freshness import Freshness
+from xyro.frontier.hooks import Hooks
 from xyro.frontier.host_inflow import HostInflow
 from xyro.frontier.ledger import Ledger
 from xyro.frontier.loads import Loads
@@ -33,51 +33,61 @@ from xyro.frontier.pages import Pages
 from xyro.frontier.scheduler import Scheduler
 from xyro.frontier.scope import Scope
 from xyro.frontier.spending import NO_CHILDREN, Spending, followed
+from xyro.frontier.terms import terms_of
 from xyro.loader.intake import Resumed
 from xyro.metadata import keys, links
 from xyro.metadata.documents import Documents
 from xyro.metadata.manager import Partition
 from xyro.metadata.states import NAMED, State
 from xyro.metadata.visits import Spend, judge
-from xyro.plugins.publish.promises import Promises
 from xyro.wire.messages import Ack, CashTransfer, PageReport, Priority, Submit
 
 _FOREIGN = int(State.FOREIGN)
+Extension = Callable[["PageNode"], object]
+"""Registers with the hooks of a node that is complete, and returns what it made for it (frontier/hooks.py)."""
 
 
 class PageNode:
     """One partition: `turn` is the loop. Counters are since the process began, `reads` since the crawl began."""
 
-    def __init__(self, partition: Partition, scope: Scope, settings: Settings, refreshing: bool) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        scope: Scope,
+        settings: Settings,
+        refreshing: bool,
+        extensions: Iterable[Extension] = (),
+    ) -> None:
+        """`partition` is open; `refreshing`: pages are read again when due; `extensions` register with `hooks`."""
         self.partition = partition
         self.scope = scope
         self.settings = settings
         self.columns = partition.columns
         self.partitions: int = partition.facts["partitions"]
-        opic, focus = settings.opic, Focus(settings)
+        self.hooks = Hooks()
+        self.hooks.load(partition.scalars.get("node", {}))
+        opic = settings.opic
         self.ledger = Ledger(
             self.columns,
             partition.base,
             opic.damping,
             opic.window,
             opic.sweep_target,
-            focus.terms,
+            terms_of(settings),
             HostInflow(partition) if opic.sites or opic.site_weight else None,
         )
         documents = Documents(partition, settings.store.versions, settings.store.version_days)
-        self.classes = Classing(partition, self.ledger, focus, documents)
         self.outbox = Outbox(partition, self.ledger, self.partitions)
-        self.scheduler = Scheduler(partition, self.ledger, settings, refreshing)
+        self.scheduler = Scheduler(partition, self.ledger, settings, refreshing, self.hooks)
         schedule, self.wanted = self.scheduler.schedule, self.scheduler.wanted
-        self.pages = Pages(partition, scope, settings.fetch, self.ledger, self.classes, schedule)
+        self.pages = Pages(partition, scope, settings.fetch, self.ledger, self.hooks, schedule)
         self.loads = Loads(partition, self.scheduler.leases, self.pages, self.wanted, documents)
-        self.dates = Dates(partition, self.ledger, schedule, settings.refresh)
-        self.freshness = Freshness(partition, self.ledger, self.scheduler.bandwidth, settings.refresh, self.dates.guide)
+        self.dates = Dates(partition, self.ledger, schedule, settings.refresh, self.hooks)
+        self.freshness = Freshness(partition, self.ledger, self.scheduler.bandwidth, settings.refresh, self.hooks)
         self.dates.freshness = schedule.gauge = self.freshness
         self.scheduler.revisits.audits = self.freshness.audits
         self.scheduler.gamma.measured = self.freshness.fresh
         self.claims = Claims(partition, schedule, self.dates.change_model)
-        self.promises = Promises(self)
         self.reads = 0
         self.read_pages = 0
         """pages that were read at least once"""
@@ -86,6 +96,8 @@ class PageNode:
         self._held: list[int] = []
         self._switched = False
         self._now = 0.0
+        for extend in extensions:
+            self.hooks.add(extend(self))
 
     # -- recovery ------------------------------------------------------------------------------------------------
 
@@ -96,15 +108,14 @@ class PageNode:
             self.ledger.load(state["purse"])
             self.outbox.load(state["post"])
             self.scheduler.load(state["planner"])
-            self.promises.load(state.get("promises", {}))
             self.dates.change_model.load(state.get("beliefs"))
             self.reads, self.read_pages = state["reads"], state["read_pages"]
             self.pages.recover(state["scope"])
-            self.classes.recover(state)
             self.freshness.recover(state.get("meter"), now)
         self.partition.hosts.rewind(now)
         self.scheduler.recover()
-        self.promises.recover()
+        for recover in self.hooks.recover:
+            recover()
         return self.outbox.recover(), self.loads.recover()
 
     def dump(self) -> dict[str, Any]:
@@ -113,12 +124,11 @@ class PageNode:
             "post": self.outbox.dump(),
             "planner": self.scheduler.dump(),
             "meter": self.freshness.dump(),
-            "promises": self.promises.dump(),
             "beliefs": self.dates.change_model.dump(),
             "reads": self.reads,
             "read_pages": self.read_pages,
-            "focus": self.classes.dump(),
             "scope": self.pages.rules,
+            "extensions": self.hooks.dump(),
         }
 
     def follow(self, settings: Settings) -> None:
@@ -152,8 +162,8 @@ class PageNode:
         if self._switched:
             self._switch()
         born = self.columns.n
-        if self.classes.stale:
-            self.classes.renew()
+        while self.hooks.renew:
+            self.hooks.renew.pop()()
         self.pages.begin(now)
         while self._held:
             partition.put(*partition.hosts.stored(self._held.pop()))
@@ -165,17 +175,14 @@ class PageNode:
         reports = self._live(work.visits)
         spending = self._free_spends([report.page - partition.base for report in reports], free)
         self.loads.gather(work.loads.values(), work.bodies, work.documents)
-        self.promises.meet(work.loads.values(), reports)
         settled = [self._visit(report, spending) for report in reports]
-        interest = self.classes.interest
-        if interest.on:
-            for one in settled:
-                interest.settled(one.page, one.report, one.row is None or not one.row.reads)
+        for visited in self.hooks.visited:
+            visited(settled, work.loads.values())
         self.loads.late(spending)
+        before = self.columns.n
         self._resolve_links(spending)
-        if interest.on:
-            interest.loaded(self.loads.ended)
-            interest.spent(spending.pages, spending.children)
+        for linked in self.hooks.linked:
+            linked(spending, before)
         self._hint(spending, settled, now)
         self.ledger.spend(spending.pages, spending.children, born, partition.next_number)
         self.ledger.window.grew(self.ledger.known + self.read_pages, self.ledger.clock.ticks)
@@ -183,9 +190,8 @@ class PageNode:
         if settled:
             self.scheduler.answered(answered, now)
         self.dates.date(settled, now)
-        self.promises.settled(settled, now)  # before `orders`: what was published or is due together is ordered now
-        if self.classes.on:
-            self._classify(settled)
+        for ended in self.hooks.settled:  # before `orders`: what was published or is due together is ordered now
+            ended(settled, now)
         touched = [*self.pages.touched, *spending.children] if self.partitions > 1 else ()
         transfers = self.outbox.collect(touched, self.pages.nearer, born)
         orders = self.scheduler.orders(now, room)
@@ -193,13 +199,6 @@ class PageNode:
         elsewhere = self.wanted.take_elsewhere()
         commit = partition.seal({"node": self.dump()})
         return Turn(commit, orders, transfers, acks, elsewhere)
-
-    def _classify(self, settled: Sequence[Settled]) -> None:
-        """What was read, judged or found by its links' words in this turn goes to its class at the virtual page."""
-        for one in settled:
-            self.classes.moved(one.page, one.report.url)
-        self.pages.nearer.append(self.classes.follow(self.outbox.shown))
-        self.outbox.focused, self.outbox.shown = self.classes.elsewhere, []
 
     def _exchange(self, work: Work) -> list[Ack]:
         """What other partitions sent: trim the outbox, take their cash."""
@@ -302,7 +301,6 @@ class PageNode:
         elif report.nofollow:
             spending.over_urls(page, ())
         else:
-            self.classes.show(report.links)
             spending.over_urls(page, followed(report.links.urls, report.links.flags))
 
     def _resolve_links(self, spending: Spending) -> None:
@@ -310,12 +308,8 @@ class PageNode:
         if not spending.open:
             return
         parents = self.columns["depth"][[spending.pages[index] for index, _, _ in spending.open]].astype(np.int64)
-        counts, before = [stop - start for _, start, stop in spending.open], self.columns.n
-        depths = np.repeat(parents + 1, counts)
+        depths = np.repeat(parents + 1, [stop - start for _, start, stop in spending.open])
         found = self.pages.resolve(spending.urls, depths)
-        if self.classes.interest.on:
-            sources = np.array([spending.pages[index] for index, _, _ in spending.open], np.int64)
-            self.classes.interest.introduced(found, np.repeat(sources, counts), before)
         numbers = found.astype(np.uint32)
         for index, start, stop in spending.open:
             children = spending.children[index] = numbers[start:stop]

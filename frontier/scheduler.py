@@ -29,6 +29,7 @@ from xyro.frontier.deadlines import Deadlines
 from xyro.frontier.discovery import Discovery
 from xyro.frontier.due_queue import DueQueue
 from xyro.frontier.gamma import Gamma
+from xyro.frontier.hooks import Hooks
 from xyro.frontier.host_limits import HostLimits
 from xyro.frontier.host_queues import HostQueues
 from xyro.frontier.leases import Leases
@@ -49,7 +50,9 @@ from xyro.wire.messages import FetchOrder, Priority
 class Scheduler:
     """`orders` at the end of every turn. refreshing: pages read are read again when due."""
 
-    def __init__(self, partition: Partition, ledger: Ledger, settings: Settings, refreshing: bool) -> None:
+    def __init__(
+        self, partition: Partition, ledger: Ledger, settings: Settings, refreshing: bool, hooks: Hooks
+    ) -> None:
         self.partition = partition
         self.settings = settings
         self.leases = Leases(partition, whole=not settings.store.links)
@@ -59,7 +62,7 @@ class Scheduler:
         self.wanted, self.crowded = Wanted(partition), HostQueues()
         self.schedule = Schedule(partition, ledger, settings, refreshing, self._shut_hosts)
         self.bandwidth = self.schedule.bandwidth
-        self.deadlines = Deadlines(self.schedule, settings.publish.deadline, refreshing)
+        self.deadlines = Deadlines(self.schedule, settings.publish.deadline, refreshing, hooks.deadline)
         self.gamma, self.turns = Gamma(settings.refresh), Turns()
         self.revisits = Revisits(
             partition, settings, self.schedule, self.leases, self.order_quota, self.parking, self.gamma, self.turns

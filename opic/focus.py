@@ -47,6 +47,10 @@ class Terms:
     def by_class(self) -> bool:
         return len(set(self.weights)) > 1
 
+    @property
+    def by_query(self) -> bool:
+        return self.query != LINK
+
 
 def weights_of(shares: Sequence[float], unread: float) -> tuple[int, ...]:
     """Integer weights of 16 classes: class 2 s holds read pages of share shares[s], 2 s + 1 unread ones, which get

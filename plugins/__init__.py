@@ -1,1 +1,41 @@
 """Optional features: each registers with the frontier's hooks and the node's services; no room below imports one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xyro.configs.schema import Settings
+    from xyro.frontier.partition import Extension, PageNode
+
+
+def extensions(settings: Settings) -> Sequence[Extension]:
+    """The extensions of each partition's node that these settings ask for; the others are not even imported."""
+    found: list[Extension] = [_publications, lambda node: _focus(node, settings)]
+    if settings.refresh.guide == "interest":
+        found.append(_guide)
+    return found
+
+
+def _publications(node: PageNode) -> object:
+    """`xyro publish` works in every crawl; what it makes registers with the hooks when something is published."""
+    from xyro.plugins.publish.promises import Promises
+
+    return Promises(node)
+
+
+def _focus(node: PageNode, settings: Settings) -> object:
+    """Classes of pages: where the settings ask for some, or did when the state was stored."""
+    terms = node.ledger.terms
+    if not terms.by_class and not terms.by_query and not any(node.hooks.stored.get("focus", ())):
+        return None
+    from xyro.plugins.focus.classes import Classing, Focus
+
+    return Classing(node, Focus(settings))
+
+
+def _guide(node: PageNode) -> object:
+    from xyro.plugins.rank.guide import Guide
+
+    return Guide.of_node(node)

@@ -6,33 +6,49 @@ rounds, dates and what was late are stored with partition 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from xyro.configs.schema import Cluster as Settings
-from xyro.frontier.seams import Node
-from xyro.plugins.publish.watch import Watch
+from xyro.frontier.batch import Settled
+from xyro.frontier.partition import PageNode
+from xyro.frontier.watch import Watch, scan
+from xyro.metadata.states import State
 from xyro.refresh.clusters import Aligned, Cluster
+from xyro.service.views.views import stamp
 from xyro.wire.errors import InputError
+from xyro.wire.messages import Priority, Submit
 from xyro.wire.urls import canonical
 
 
 class Clustered:
-    """`joint` where a page is dated (frontier/dating.py), `read` after it was."""
+    """Takes part in the turns of all nodes (frontier/hooks.py): `joint` where a page is dated, `read` after it was."""
 
-    def __init__(
-        self, tables: Sequence[Settings], nodes: Sequence[Node], watch: Watch, fold_slashes: bool = True
-    ) -> None:
+    def __init__(self, tables: Sequence[Settings], nodes: Sequence[PageNode], fold_slashes: bool = True) -> None:
         """InputError: two of a name, or a URL that is none."""
         self.clusters = [Cluster(table.name, table.window) for table in tables]
         if len({cluster.name for cluster in self.clusters}) < len(self.clusters):
             raise InputError("settings: [[clusters]]: two of the same name: rename one")
         self._nodes = nodes
+        self.watch = Watch(nodes, self.join)
         self._of_target: dict[str, Cluster] = {}
         self._of_page: dict[int, Cluster] = {}
         for table, cluster in zip(tables, self.clusters, strict=True):
             for target in (*(canonical(url, fold_slashes=fold_slashes) for url in table.urls), *table.patterns):
                 if self._of_target.setdefault(target, cluster) is cluster:
-                    watch.add(target)
+                    self.watch.add(target)
+        for node in nodes:
+            node.hooks.basis.append(self.joint)
+            node.hooks.settled.append(partial(self._settled, node))
+            node.hooks.why.append(partial(self._why, node))
+        nodes[0].hooks.keep("clusters", self.dump)
+
+    def recover(self) -> None:
+        """Once all nodes have recovered: find the pages of the targets, then go on with the rounds that were stored."""
+        for node in self._nodes:
+            for target, page in scan(node.partition, self.watch.targets):
+                self.watch.take(target, page)
+        self.load(self._nodes[0].hooks.stored.get("clusters", {}))
 
     def join(self, target: str, page: int) -> None:
         """A page that a target stands for."""
@@ -57,6 +73,37 @@ class Clustered:
         """A page was read and dated; when its cluster is due, and whom to call. None: it is in no cluster."""
         cluster = self._of_page.get(page)
         return None if cluster is None else cluster.read(page, now, due)
+
+    def _settled(self, node: PageNode, settled: Sequence[Settled], now: float) -> None:
+        """Members that were read bring the others along."""
+        base, schedule = node.partition.base, node.scheduler.schedule
+        for one in settled:
+            if one.visit.state is State.READ:
+                due = int(node.columns["due"][one.page])
+                aligned = self.read(one.page + base, now, due)
+                if aligned is not None:
+                    if aligned.due and aligned.due != due:
+                        schedule.put_due(one.page, aligned.due)
+                    self._call(node, aligned.call)
+
+    def _call(self, node: PageNode, pages: Iterable[int]) -> None:
+        """Order pages, wherever they live."""
+        base, states = node.partition.base, node.partition.states
+        own = [page - base for page in pages if page >> 32 == base >> 32]
+        readable = [page for page in own if states[page] in (State.READ, State.UNREAD)]
+        node.wanted.order(readable, Priority.ORDERED)
+        if others := tuple(self.url(page) for page in pages if page >> 32 != base >> 32):
+            node.wanted.order_elsewhere(Submit(others, Priority.ORDERED, seed=False))
+
+    def _why(self, node: PageNode, page: int, now: float) -> list[str]:
+        cluster = self.of(page + node.partition.base)
+        if cluster is None:
+            return []
+        return [
+            f"It is in cluster {cluster.name} of {len(cluster.members):,} pages (importance {cluster.importance:.3g}, "
+            f"{cluster.rate:.3g} changes a day), read together: the last round took {cluster.spread:.1f} s of the "
+            f"window's {cluster.window:g}, the next is due {stamp(cluster.due)}."
+        ]
 
     def dump(self) -> dict[str, list[float]]:
         return {cluster.name: cluster.dump() for cluster in self.clusters}

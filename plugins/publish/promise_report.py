@@ -9,6 +9,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 from xyro.metadata import keys, rows
+from xyro.plugins.publish.promises import promises_of
 from xyro.plugins.publish.publication_rows import stored
 from xyro.plugins.publish.publishing import publications_told
 from xyro.plugins.publish.subscribed import subscriptions_told
@@ -32,7 +33,7 @@ def costs(nodes: Sequence[PageNode], readers: Subscriptions, now: float) -> dict
         return {"cost": None}
     pages = sum(node.scheduler.bandwidth.population.pages for node in nodes)
     gamma = nodes[0].scheduler.settings.refresh.late_cost
-    late = reduce(add, (node.promises.publications.overdue(now) for node in nodes), ON_TIME)
+    late = reduce(add, (promises_of(node).publications.overdue(now) for node in nodes), ON_TIME)
     found = cost(missed, pages, gamma, late, readers.late(now))
     terms = {"missed_changes": found.missed_changes, "late_publications": found.publications,
              "late_subscriptions": found.subscriptions, "total": found.total}  # fmt: skip
@@ -55,11 +56,11 @@ def stopped(nodes: Sequence[PageNode], now: float) -> dict[str, Any]:
 
     Which pages are overdue for a notice is not stored: a start finds it out.
     """
-    partition, kept = nodes[0].partition, nodes[0].promises.kept
+    partition, kept = nodes[0].partition, nodes[0].hooks.stored
     readers = Subscriptions()
-    readers.load(kept.get("readers", {}))
+    readers.load(kept.get("subscriptions", {}))
     return {
-        "published": publications_told([node.promises.publications for node in nodes], now),
+        "published": publications_told([promises_of(node).publications for node in nodes], now),
         "subscribed": subscriptions_told(sum(1 for _ in stored(partition)), readers),
         **costs(nodes, readers, now),
         **_clusters(kept.get("clusters", {})),

@@ -1,29 +1,28 @@
-"""What one partition has promised: pages that were published, and pages that are refreshed together (clusters).
+"""What publishers were promised of one partition's pages: to be read by a deadline.
 
-Its node asks it at the end of each turn, before orders are chosen (`settled`), and tells it of new URLs (`watch`).
-Rows of publications are written with the group that accepts them and removed with the one that settles them.
+Takes part in the partition's turns (frontier/hooks.py) as soon as there is a publication: `settled` at the end of a
+turn, before orders are chosen. Rows of publications are written with the group that accepts them and removed with the
+one that settles them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 
-from xyro.frontier.dating import Settled
-from xyro.frontier.seams import Node
+from xyro.frontier.batch import Settled
+from xyro.frontier.partition import PageNode
 from xyro.metadata import keys, rows
 from xyro.metadata.rows import PublishedRow, RefreshRow
 from xyro.metadata.states import HINTED, State
 from xyro.metadata.visits import Visit
-from xyro.plugins.clusters.page_clusters import Clustered
-from xyro.plugins.publish.watch import Watch
 from xyro.refresh.evidence import outcome
 from xyro.refresh.publications import TELLING, TRUSTED, Publication, Publications, borne_out, hastened
-from xyro.refresh.subscriptions import Subscriptions
 from xyro.refresh.trust import Source, Trust
-from xyro.wire.messages import LINK_HINT, LINK_KIND_MASK, LinkKind, LoadReport, PageReport, Priority, Submit
+from xyro.service.views.views import stamp
+from xyro.wire.errors import MachineError
+from xyro.wire.messages import Priority
 from xyro.wire.urls import authority
 
 DAY = 86_400.0
@@ -43,49 +42,44 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Promises:
-    """Of one page node. `watch`, `clusters` and `readers` are shared by all nodes of the process
-    (service/node/single.py)."""
+    """Publications of one partition."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: PageNode) -> None:
         self.node = node
         self.publications = Publications()
-        self.watch = Watch()
-        self.clusters: Clustered | None = None
-        self.readers: Subscriptions | None = None
-        self.discovered: Callable[[str, tuple[str, ...], str], None] | None = None
-        """WebSub is on: told of each page that names hubs, and of its rel=self, empty where it has none"""
-        self.kept: Mapping[str, Any] = {}
-        """as it was stored: clusters and readers take theirs up when they are made"""
-        node.scheduler.deadlines.of = self.deadline
-        node.pages.born = self._born
+        self._registered = False
+        node.hooks.recover.append(self._recover)
+        node.hooks.why.append(self.why)
 
-    def _born(self, first: int, urls: Sequence[str]) -> None:
-        if not self.watch.on:
-            return
-        states, base = self.node.partition.states, self.node.partition.base
-        for page, url in enumerate(urls, first):
-            if states[page] != State.FOREIGN:  # its own partition tells of it
-                self.watch.born(page + base, url)
+    def _register(self) -> None:
+        """There are publications: take part in the turns from now on."""
+        if not self._registered:
+            self._registered = True
+            hooks = self.node.hooks
+            hooks.settled.append(self.settled)
+            hooks.deadlines.append(self.publications.deadline)
+            hooks.keep("publications", self.publications.dump)
 
-    # -- state ---------------------------------------------------------------------------------------------------
-
-    def dump(self) -> dict[str, Any]:
-        if self.node.partition.number:
-            return {"publications": self.publications.dump()}
-        clusters = self.clusters.dump() if self.clusters is not None else self.kept.get("clusters", {})
-        readers = self.readers.dump() if self.readers is not None else self.kept.get("readers", {})
-        return {"publications": self.publications.dump(), "clusters": clusters, "readers": readers}
-
-    def load(self, state: Mapping[str, Any]) -> None:
-        self.publications.load(state.get("publications", {}))
-        self.kept = state
-
-    def recover(self) -> None:
+    def _recover(self) -> None:
         """Take up the publications that were not settled."""
+        self.publications.load(self.node.hooks.stored.get("publications", {}))
         for key, value in self.node.partition.scan(keys.PUBLISHED.prefix):
             row, page = rows.unpack_published(value), keys.PUBLISHED.split(key)
             said = Publication(page, row.publisher, row.claim, row.at, row.deadline, row.learn, row.ordered)
             self.publications.accept(said, again=True)
+            self._register()
+
+    def why(self, page: int, now: float) -> list[str]:
+        """For `xyro why`: the publication that the page waits to be read for."""
+        claim = self.publications.pages.get(page)
+        if claim is None:
+            return []
+        trust = "it is ordered ahead of the plan" if claim.ordered else "it is not trusted, and only hastens the read"
+        late = f", {now - claim.deadline:.0f} s ago" if claim.deadline < now else ""
+        return [
+            f"{claim.publisher} published it as {claim.claim} at {stamp(claim.at)}: {trust}; "
+            f"to be read by {stamp(claim.deadline)}{late}."
+        ]
 
     # -- publications --------------------------------------------------------------------------------------------
 
@@ -94,6 +88,7 @@ class Promises:
 
         A trusted host's pages are ordered (`settled`, in this very turn); of others the next read is hastened.
         """
+        self._register()
         pages = self.node.pages.resolve(urls, [0] * len(urls)).tolist()
         return [(url, why) for url, page in zip(urls, pages, strict=True) if (why := self._take(url, page, said))]
 
@@ -136,41 +131,16 @@ class Promises:
         number = self.node.partition.hosts.numbers.get(host)
         return Trust() if number is None else self.node.dates.change_model.trust(number)
 
-    def meet(self, loads: Iterable[LoadReport], reports: Iterable[PageReport]) -> None:
-        """What was loaded, or read, in this turn: does it name hubs (in a feed, in HTML, in Link headers)?"""
-        if self.discovered is not None:
-            for report in reports:
-                if report.hubs:
-                    self.discovered(report.url, report.hubs, report.topic)
-            for load in loads:
-                if load.hubs:
-                    self.discovered(load.url, load.hubs, topic_of(load))
-
-    def deadline(self, page: int) -> float:
-        """By when a page was promised to be read, to a publisher or to subscribers; 0 = to nobody."""
-        published = self.publications.deadline(page)
-        notice = self.readers.deadline(page + self.node.partition.base) if self.readers is not None else 0.0
-        return min(published, notice) if published and notice else published or notice
-
     # -- the end of a turn ---------------------------------------------------------------------------------------
 
     def settled(self, settled: Sequence[Settled], now: float) -> None:
-        """Orders ended: publications come out true or false, clusters keep together; then what is due is ordered."""
+        """Orders ended: publications come out true or false; then what is trusted is ordered."""
         if self.publications.pages:
             for one in settled:
                 if one.page in self.publications.pages:
                     self._settle(one, now)
             if self.publications.waiting:
                 self.node.wanted.order(self.publications.release(AT_ONCE), Priority.ORDERED)
-        if self.clusters is not None:
-            for one in settled:
-                if one.visit.state is State.READ:
-                    self._keep_together(one, now, self.clusters)
-        readers = self.readers
-        if readers is not None and (readers.awaited or readers.overdue):
-            for one in settled:
-                if one.visit.answered or one.report.final:
-                    readers.read(one.page + self.node.partition.base, now)
         self.node.dates.change_model.keep()
 
     def _settle(self, one: Settled, now: float) -> None:
@@ -202,36 +172,15 @@ class Promises:
             chance = outcome(row.rate_a, row.rate_b, (one.report.ended - row.last_read) / DAY, True)
         self.node.dates.change_model.published(self.node.partition.hosts_of[one.page], true, chance)
 
-    def _keep_together(self, one: Settled, now: float, clusters: Clustered) -> None:
-        base, schedule = self.node.partition.base, self.node.scheduler.schedule
-        due = int(self.node.columns["due"][one.page])
-        aligned = clusters.read(one.page + base, now, due)
-        if aligned is None:
-            return
-        if aligned.due and aligned.due != due:
-            schedule.put_due(one.page, aligned.due)
-        self._call(aligned.call, clusters.url)
 
-    def _call(self, pages: Iterable[int], url: Callable[[int], str]) -> None:
-        """Order pages, wherever they live."""
-        base = self.node.partition.base
-        own = [page - base for page in pages if page >> 32 == base >> 32]
-        self.node.wanted.order([page for page in own if self._is_readable(page)], Priority.ORDERED)
-        if others := tuple(url(page) for page in pages if page >> 32 != base >> 32):
-            self.node.wanted.order_elsewhere(Submit(others, Priority.ORDERED, seed=False))
-
-    def _is_readable(self, page: int) -> bool:
-        return self.node.partition.states[page] in (State.READ, State.UNREAD)
+def promises_of(node: PageNode) -> Promises:
+    """What the extension made for this node. MachineError: the node was made without it."""
+    found = node.hooks.extension(Promises)
+    if found is None:
+        raise MachineError("a page node was made without the extension for publications (a bug)")
+    return found
 
 
 def _showed_news(row: RefreshRow) -> bool:
     """Was the last read the first one, or did it find a change?"""
     return row.reads == 1 or (row.changes > 0 and row.last_change >= row.last_read)
-
-
-def topic_of(load: LoadReport) -> str:
-    """rel=self of a feed, empty where it has none."""
-    for target, flags in zip(load.links.urls, load.links.flags, strict=True):
-        if flags & LINK_KIND_MASK == LinkKind.CANONICAL and flags & LINK_HINT:
-            return target
-    return ""

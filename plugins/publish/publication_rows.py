@@ -7,10 +7,10 @@ import shutil
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from xyro.frontier.watch import is_pattern
 from xyro.metadata import keys, rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow, SubscriptionRow
-from xyro.plugins.publish.watch import is_pattern
 from xyro.service.views.views import stamp
 from xyro.wire.errors import InputError
 from xyro.wire.messages import MAX_URL

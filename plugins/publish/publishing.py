@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from xyro.plugins.publish.promises import Said
+from xyro.plugins.publish.promises import Said, promises_of
 from xyro.plugins.publish.services import Machine
 from xyro.refresh.allowance import Allowance
 from xyro.refresh.lags import Lags
@@ -70,7 +70,7 @@ class Publishing:
         refused: Refused = []
 
         def change(partition: int) -> None:
-            refused.extend(nodes[partition].promises.publish(parts[partition], said))
+            refused.extend(promises_of(nodes[partition]).publish(parts[partition], said))
 
         await asyncio.gather(*(self.single.loops[q].edit(partial(change, q)) for q in parts))
         return refused
@@ -87,7 +87,9 @@ class Publishing:
 
     def told(self) -> dict[str, Any]:
         """The counters of all partitions, for `xyro status`."""
-        return publications_told([node.promises.publications for node in self.single.nodes], self.single.clock.time())
+        return publications_told(
+            [promises_of(node).publications for node in self.single.nodes], self.single.clock.time()
+        )
 
 
 def publications_told(all_of_them: Iterable[Any], now: float) -> dict[str, Any]:

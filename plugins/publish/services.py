@@ -8,7 +8,7 @@ from typing import Protocol
 from xyro.configs.schema import Settings
 from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import Scope
-from xyro.plugins.publish.watch import Watch
+from xyro.frontier.watch import Watch
 from xyro.service.node.partition_loop import PageLoop
 from xyro.service.node.side_reads import SideReads
 from xyro.wire.clock import Clock

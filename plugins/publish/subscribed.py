@@ -16,7 +16,9 @@ from typing import Any
 
 import msgspec
 
+from xyro.frontier.batch import Settled
 from xyro.frontier.partition import PageNode
+from xyro.frontier.watch import is_pattern, scan
 from xyro.metadata import keys, rows
 from xyro.metadata.rows import SubscriptionRow
 from xyro.metadata.states import LEASED, WANTED
@@ -26,7 +28,6 @@ from xyro.plugins.publish.demand import Demand
 from xyro.plugins.publish.notice_outbox import NOBODY, Outbox
 from xyro.plugins.publish.publication_rows import described, made, stored
 from xyro.plugins.publish.services import Machine
-from xyro.plugins.publish.watch import is_pattern, scan
 from xyro.refresh.subscriptions import Act, Subscriptions
 from xyro.service.node.seeds import why_refused
 from xyro.service.node.slicing import unhurried
@@ -59,10 +60,43 @@ class Subscribed:
         self._demand = Demand(single)
         self._based: list[int] = []
         """those whose base was found by `recover`: not on disk yet"""
+        self._registered = False
+
+    def _register(self) -> None:
+        """There are subscriptions: take part in the turns of the nodes from now on."""
+        if self._registered:
+            return
+        self._registered = True
+        for node in self.single.nodes:
+            base = node.partition.base
+            node.hooks.deadlines.append(partial(_promised, self.subscriptions, base))
+            node.hooks.settled.append(partial(self._settled, base))
+            node.hooks.why.append(partial(self._why, base))
+        self.single.nodes[0].hooks.keep("subscriptions", self.subscriptions.dump)
+
+    def _settled(self, base: int, settled: Sequence[Settled], now: float) -> None:
+        """Pages were read: were they overdue?"""
+        if self.subscriptions.awaited or self.subscriptions.overdue:
+            for one in settled:
+                if one.visit.answered or one.report.final:
+                    self.subscriptions.read(one.page + base, now)
+
+    def _why(self, base: int, page: int, now: float) -> list[str]:
+        overdue = page + base in self.subscriptions.overdue
+        return ["A subscription's notice was due before it was refreshed."] if overdue else []
 
     def recover(self) -> None:
-        """Take up the subscriptions; their pages are known to the watch already."""
-        for number, row in stored(self.single.nodes[0].partition):
+        """Once all nodes have recovered: take up the subscriptions, and find the pages of their targets."""
+        self.subscriptions.load(self.single.nodes[0].hooks.stored.get("subscriptions", {}))
+        found = list(stored(self.single.nodes[0].partition))
+        if found:
+            self._register()
+        for _, row in found:
+            self.single.watch.add(row.target)
+        for node in self.single.nodes if found else ():
+            for target, page in scan(node.partition, self.single.watch.targets):
+                self.single.watch.take(target, page)
+        for number, row in found:
             if not row.based and not row.sequence and not row.seen:  # made while nothing ran: told of what changes now
                 row = msgspec.structs.replace(row, seen=dict(signatures(self.single, row.target)), based=True)
                 self._based.append(number)
@@ -78,6 +112,7 @@ class Subscribed:
         if len(self.rows) >= MOST:
             raise InputError(f"subscribe: there are {MOST:,} subscriptions; end some with `xyro unsubscribe`")
         self._check(row)
+        self._register()
         number, self._next = self._next, self._next + 1
         await self._follow(row.target)
         seen = {page: what async for page, what in unhurried(signatures(self.single, row.target))}
@@ -259,6 +294,11 @@ class Subscribed:
 def _waits(node: PageNode, page: int) -> bool:
     """Is it ordered, and no order out? (Its host is paused, or it cannot be paid for.) Another one adds nothing."""
     return node.partition.flags[page] & (WANTED | LEASED) == WANTED and page not in node.loads.loading
+
+
+def _promised(subscriptions: Subscriptions, base: int, page: int) -> float:
+    """By when a notice promises that a page of this partition is read; 0 = none does."""
+    return subscriptions.deadline(page + base)
 
 
 def subscriptions_told(number: int, subscriptions: Subscriptions) -> dict[str, Any]:

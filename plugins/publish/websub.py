@@ -21,12 +21,13 @@ import hmac
 import logging
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from urllib.parse import urlencode
 
 import msgspec
 
 from xyro.fetcher import Posted
+from xyro.frontier.batch import Settled
 from xyro.loader.intake import Intake
 from xyro.metadata import keys, rows
 from xyro.metadata.rows import TopicRow
@@ -35,7 +36,7 @@ from xyro.plugins.publish.publishing import Publishing
 from xyro.plugins.publish.services import Machine
 from xyro.refresh.hub_leases import LEASE, lease, next_asking, takes, unheard
 from xyro.wire.errors import InputError, TheirError
-from xyro.wire.messages import LINK_KIND_MASK, Kind, LinkKind, LoadReport, XmlPage
+from xyro.wire.messages import LINK_HINT, LINK_KIND_MASK, Kind, LinkKind, LoadReport, XmlPage
 from xyro.wire.urls import authority, canonical, host_of, partition_of
 
 Post = Callable[[str, bytes, Mapping[str, str]], Awaitable[Posted]]
@@ -69,6 +70,8 @@ class WebSub:
         self._until: dict[str, float] = {}
         """hosts of hubs that want to be left alone until then"""
         self._next = 1
+        for node in single.nodes:
+            node.hooks.visited.append(self.visited)
 
     def recover(self) -> None:
         """Take up the subscriptions."""
@@ -90,6 +93,15 @@ class WebSub:
         await self.single.loops[0].edit(lambda: partition.put(keys.TOPIC.key(number), packed))
 
     # -- discovery -----------------------------------------------------------------------------------------------
+
+    def visited(self, settled: Sequence[Settled], loads: Iterable[LoadReport]) -> None:
+        """What was read or loaded in a turn: does it name hubs (in a feed, in HTML, in Link headers)?"""
+        for one in settled:
+            if one.report.hubs:
+                self.discovered(one.report.url, one.report.hubs, one.report.topic)
+        for load in loads:
+            if load.hubs:
+                self.discovered(load.url, load.hubs, topic_of(load))
 
     def discovered(self, url: str, hubs: Sequence[str], said: str) -> None:
         """A page was read that names hubs; `said`: its rel=self. Stored and asked by the next round of `run`."""
@@ -244,3 +256,11 @@ def callback_of(text: str) -> str:
     if not text:
         raise InputError("[publish] websub needs callback: the URL under which hubs reach [publish] listen")
     return canonical(text)
+
+
+def topic_of(load: LoadReport) -> str:
+    """rel=self of a feed, empty where it has none."""
+    for target, flags in zip(load.links.urls, load.links.flags, strict=True):
+        if flags & LINK_KIND_MASK == LinkKind.CANONICAL and flags & LINK_HINT:
+            return target
+    return ""

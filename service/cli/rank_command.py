@@ -166,7 +166,7 @@ def _keep(directory: Path, ranked: Ranked) -> None:
     """The interest of each partition beside its store, at the weight of the crawl's importance."""
     import numpy as np
 
-    from xyro.frontier.guide import values_of, write
+    from xyro.plugins.rank.guide import values_of, write
     from xyro.wire.messages import Kind
 
     files = ranked.files

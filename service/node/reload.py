@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from xyro.configs.schema import Settings
+from xyro.configs.schema import Refresh, Settings
 from xyro.service.node.log_setup import set_up
 from xyro.service.node.reader_factory import manners_of
 from xyro.service.node.single import Single
@@ -20,7 +20,7 @@ from xyro.wire.errors import InputError
 
 ALL = ("*",)
 LIVE: Mapping[str, tuple[str, ...]] = {
-    "refresh": ALL,
+    "refresh": tuple(key for key in Refresh.__struct_fields__ if key != "guide"),
     "politeness": ALL,
     "log": ALL,
     "opic": ("spend_ratio",),

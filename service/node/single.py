@@ -15,16 +15,16 @@ from typing import Any
 
 from xyro.configs.schema import Settings
 from xyro.frontier.batch import weight
-from xyro.frontier.focus import Focus
 from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import Scope
+from xyro.frontier.terms import link_words
+from xyro.frontier.watch import Watch
 from xyro.guard import Guard
 from xyro.metadata.states import NAMED, State
+from xyro.plugins import extensions
 from xyro.plugins.clusters.page_clusters import Clustered
-from xyro.plugins.publish.publication_rows import stored
 from xyro.plugins.publish.publishing import Publishing
 from xyro.plugins.publish.subscribed import Subscribed
-from xyro.plugins.publish.watch import Watch, scan
 from xyro.plugins.publish.websub import WebSub
 from xyro.reader import OnReport, Reader
 from xyro.refresh.ahead import Ahead
@@ -93,7 +93,8 @@ class Single:
         self.bus: Bus = bus or LocalBus()
         self.scope = Scope(settings.crawl, settings.rules, guard.host_allowed)
         self.nodes = [
-            PageNode(partition, self.scope, settings, bounds.refresh or bounds.forever) for partition in data.partitions
+            PageNode(partition, self.scope, settings, bounds.refresh or bounds.forever, extensions(settings))
+            for partition in data.partitions
         ]
         for node in self.nodes:
             node.scheduler.schedule.ahead = Ahead() if bounds.refresh and not bounds.forever else None
@@ -107,13 +108,12 @@ class Single:
         reader = self.fetch_loop.reader
         self.queue, self.fetcher, self.pool = reader.queue, reader.fetcher, reader.pool
         self.side = self.fetch_loop.side_reads
-        self.watch = Watch()
+        self.watch = Watch(self.nodes)
         self.publishing = Publishing(self)
         self.subscribed = Subscribed(self, self.fetcher.post)
         fold, tables = settings.crawl.fold_slashes, settings.clusters
-        self.clustered = Clustered(tables, self.nodes, self.watch, fold) if tables else None
+        self.clustered = Clustered(tables, self.nodes, fold) if tables else None
         self.websub = WebSub(self, self.publishing, self.fetcher.post) if settings.publish.websub else None
-        self._share_promises()
         self.closing = Closing(self.nodes, self.pool)
         self.loops = [
             PageLoop(node, self.bus, self.clock, settings.store, self._room, self._starving, self._synced)
@@ -128,7 +128,7 @@ class Single:
         self._tasks: list[asyncio.Task[None]] = []
 
     def _reader_of(self, on_report: OnReport) -> Reader:
-        options = options_of(self.settings, Focus(self.settings).words, self._gamma())
+        options = options_of(self.settings, link_words(self.settings), self._gamma())
         return Reader(options, self.guard, self.clock, on_report, self._may_read)
 
     def _first_pause(self) -> float:
@@ -137,27 +137,10 @@ class Single:
         delay = polite.min_delay if polite.delay is None else polite.delay
         return 0.0 if self.data.created else min(delay, LONGEST_PAUSE)
 
-    def _share_promises(self) -> None:
-        """Clusters and subscriptions are the whole process's: every node tells and asks the same ones."""
-        self.watch.told = self.clustered.join if self.clustered is not None else None
-        for node in self.nodes:
-            node.promises.watch, node.promises.clusters = self.watch, self.clustered
-            node.promises.readers = self.subscribed.subscriptions
-            node.promises.discovered = self.websub.discovered if self.websub is not None else None
-            node.dates.joint = self.clustered.joint if self.clustered is not None else None
-
     def _recover_promises(self) -> None:
         """After the nodes: who belongs to clusters and subscriptions, then how these stood."""
-        kept = self.nodes[0].promises.kept
-        for _, row in stored(self.nodes[0].partition):
-            self.watch.add(row.target)
-        if self.watch.on:
-            for node in self.nodes:
-                for target, page in scan(node.partition, self.watch.targets):
-                    self.watch.take(target, page)
         if self.clustered is not None:
-            self.clustered.load(kept.get("clusters", {}))
-        self.subscribed.subscriptions.load(kept.get("readers", {}))
+            self.clustered.recover()
         self.subscribed.recover()
         if self.websub is not None:
             self.websub.recover()

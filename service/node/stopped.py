@@ -9,6 +9,7 @@ from pathlib import Path
 from xyro.configs.load import load
 from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import Scope
+from xyro.plugins import extensions
 from xyro.service.node import crawl_file
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
@@ -22,7 +23,7 @@ def nodes_of(directory: Path) -> Iterator[list[PageNode]]:
     try:
         settings = load(crawl_file.paths(directory))
         scope = Scope(settings.crawl, settings.rules, guard_of(settings.fetch).host_allowed)
-        nodes = [PageNode(partition, scope, settings, refreshing=False) for partition in data.partitions]
+        nodes = [PageNode(partition, scope, settings, False, extensions(settings)) for partition in data.partitions]
         now = SystemClock().time()
         for node in nodes:
             node.recover(now)

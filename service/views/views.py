@@ -19,6 +19,7 @@ from xyro.metadata import keys, links, rows
 from xyro.metadata.documents import Archive
 from xyro.metadata.rows import DocumentRow, RefreshRow, VersionRow
 from xyro.metadata.states import KIND_MASK, KIND_SHIFT, LEASED, NAMES, WANTED, State
+from xyro.opic.focus import CLASSES, FocusedPage
 from xyro.service.views import claim_evidence
 from xyro.service.views.importance_bounds import ImportanceBounds
 from xyro.wire.messages import Kind, Verdict
@@ -68,7 +69,11 @@ class View:
         self.waiting: NDArray[np.int32] = node.partition.hosts.waiting[: self.hosts].copy()
         self.leased: NDArray[np.int32] = node.partition.hosts.leased[: self.hosts].copy()
         self.pot = node.ledger.virtual.held
-        self.counts, self.by_class = node.classes.counts(), node.ledger.terms.by_class
+        virtual = node.ledger.virtual
+        counts = virtual.counts[1:] if isinstance(virtual, FocusedPage) else [0] * (CLASSES - 1)
+        self.counts: list[int] | None = None if node.hooks.renew else counts
+        """pages of class 1, 2 ... as the virtual page counts them; None where the next turn makes the classes anew"""
+        self.by_class = node.ledger.terms.by_class
         self.sent = dict(node.outbox.sent)
 
     def close(self) -> None:

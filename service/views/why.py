@@ -11,7 +11,6 @@ from xyro.service.views.importance_bounds import importance_sentences
 from xyro.service.views.views import View, Views, stamp
 from xyro.service.views.wait_reasons import wait_sentences
 from xyro.service.views.why_due import host_sentences, interval_sentences, rate_sentence, retry_sentences
-from xyro.service.views.why_promised import of_promises
 
 
 def why(views: Views, url: str, now: float) -> dict[str, Any]:
@@ -61,7 +60,8 @@ def _because(view: View, page: int, now: float) -> list[str]:
     if row.reads and view.state[page] == State.READ:
         said += [rate_sentence(row), *interval_sentences(view, page, row, now)]
     said += retry_sentences(view, page)
-    said += of_promises(view, page, now)
+    for why in view.node.hooks.why:
+        said += why(page, now)
     if (children := view.children(page)) is not None:
         said.append(f"It shows {len(children)} links.")
     return said

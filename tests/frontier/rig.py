@@ -28,6 +28,7 @@ from xyro.metadata.manager import Partition
 from xyro.metadata.states import LEASED, State
 from xyro.metadata.store import MemoryStore
 from xyro.opic.cash import UNIT
+from xyro.plugins import extensions
 from xyro.plugins.view_extensions import VIEW_EXTENSIONS
 from xyro.service.node.data_dir import DataDir
 from xyro.service.views.audit import audit
@@ -99,7 +100,9 @@ class Crawl:
     ) -> None:
         self.settings = settings
         self.scope = scope or Scope(settings.crawl, settings.rules)
-        self.nodes = [PageNode(partition, self.scope, settings, refreshing) for partition in partitions]
+        self.nodes = [
+            PageNode(partition, self.scope, settings, refreshing, extensions(settings)) for partition in partitions
+        ]
         self.now = now
         self.room = PLENTY
         self.orders: dict[int, FetchOrder] = {}

@@ -11,7 +11,7 @@ from tests.frontier.rig import Crawl, report, signature, snapshot, url
 from xyro.configs.schema import Refresh, Settings
 from xyro.frontier.batch import Edit, Work
 from xyro.metadata import keys, rows
-from xyro.plugins.publish.promises import Said
+from xyro.plugins.publish.promises import Said, promises_of
 from xyro.refresh.change import SETTLED, Population, PriorLearner
 from xyro.refresh.publications import TRUSTED
 from xyro.refresh.trust import Source, Trust
@@ -48,12 +48,12 @@ def visit(crawl, target, content, kind=Kind.HTML):
 def publish(crawl, target, every=0.0, sure=False):
     """The page's site (sure: the owner of the crawl) says that it changed, and changes each `every` days."""
     said = Said("changed", crawl.now, crawl.now + 600.0, 1.0 / every if every else 0.0, sure)
-    edit = Edit(lambda: crawl.node.promises.publish([target], said), None)
+    edit = Edit(lambda: promises_of(crawl.node).publish([target], said), None)
     crawl.write(crawl.node.turn(Work(edits=[edit]), crawl.now, 1000))
 
 
 def trust(crawl, host=HOSTS[0]):
-    return crawl.node.promises.trust_of(host).of(Source.PUBLISHED)
+    return promises_of(crawl.node).trust_of(host).of(Source.PUBLISHED)
 
 
 def row_of(crawl, target):

@@ -9,8 +9,7 @@ from xyro.frontier.due_queue import DEBT
 from xyro.metadata import keys
 from xyro.plugins.clusters.page_clusters import Clustered
 from xyro.plugins.publish.promise_report import costs, stopped
-from xyro.plugins.publish.promises import Said
-from xyro.plugins.publish.watch import Watch
+from xyro.plugins.publish.promises import Said, promises_of
 from xyro.refresh.publications import TRUSTED
 from xyro.refresh.split import Bursts
 from xyro.refresh.subscriptions import Subscriptions
@@ -51,8 +50,8 @@ def publish(crawl, *pages, deadline=HOUR):
     said = Said("changed", crawl.now, crawl.now + deadline, sure=True)
 
     def change(node):
-        assert node.promises.publish([url(0, page) for page in pages], said) == []
-        node.promises.settled((), crawl.now)
+        assert promises_of(node).publish([url(0, page) for page in pages], said) == []
+        promises_of(node).settled((), crawl.now)
 
     edit(crawl, change)
 
@@ -91,7 +90,7 @@ def test_a_read_that_had_begun_before_does_not_answer_the_publication():
     crawl.give(report(early, read))
     (again,) = crawl.turn()
     assert again.page == early.page and again.epoch != early.epoch and not again.raised
-    publications = crawl.node.promises.publications
+    publications = promises_of(crawl.node).publications
     assert len(publications) == 1 and not publications.counts.false
     crawl.now += 1.0
     crawl.answer(again)
@@ -166,10 +165,7 @@ def test_clusters_of_a_stopped_crawl_are_told(tmp_path):
     """By what is stored with it: `xyro status` is given no settings, and a crawl remembers none of its clusters."""
     settings = Settings(clusters=(Cluster("front", (url(0, 1), url(0, 2))),))
     crawl = Crawl.on_disk(tmp_path / "d", refreshing=True, settings=settings)
-    clustered = Clustered(settings.clusters, crawl.nodes, watch := Watch())
-    watch.told = clustered.join
-    promises = crawl.node.promises
-    promises.watch, promises.clusters, crawl.node.dates.joint = watch, clustered, clustered.joint
+    clustered = Clustered(settings.clusters, crawl.nodes)
     crawl.submit(url(0, 1), url(0, 2))
     for order in crawl.turn():
         crawl.answer(order)
@@ -192,7 +188,7 @@ def test_saying_it_again_and_again_hastens_an_untrusted_page_no_further():
     said = Said("changed", crawl.now, crawl.now + HOUR)
 
     def claim(node):
-        assert node.promises.publish([url(0, 1)], said) == []
+        assert promises_of(node).publish([url(0, 1)], said) == []
 
     before = int(crawl.node.columns["due"][page])
     edit(crawl, claim)
@@ -200,7 +196,7 @@ def test_saying_it_again_and_again_hastens_an_untrusted_page_no_further():
     assert crawl.now < once < before
     for _ in range(100):
         edit(crawl, claim)
-    assert int(crawl.node.columns["due"][page]) == once and len(crawl.node.promises.publications) == 1
+    assert int(crawl.node.columns["due"][page]) == once and len(promises_of(crawl.node).publications) == 1
 
 
 def test_who_claims_without_an_end_is_found_out_all_the_same():
@@ -209,12 +205,12 @@ def test_who_claims_without_an_end_is_found_out_all_the_same():
     page = crawl.page(url(0, 1))[1]
 
     def claim(node):
-        node.promises.publish([url(0, 1)], Said("changed", crawl.now, crawl.now + HOUR))
-        node.promises.settled((), crawl.now)
+        promises_of(node).publish([url(0, 1)], Said("changed", crawl.now, crawl.now + HOUR))
+        promises_of(node).settled((), crawl.now)
 
     edit(crawl, claim)
     (order,) = crawl.turn()
-    publications, host = crawl.node.promises.publications, crawl.node.partition.hosts.names[0]
+    publications, host = promises_of(crawl.node).publications, crawl.node.partition.hosts.names[0]
     for _ in range(20):
         crawl.now += 10.0
         began = crawl.now
@@ -227,7 +223,7 @@ def test_who_claims_without_an_end_is_found_out_all_the_same():
         if not out:
             break
         (order,) = out
-    assert publications.counts.false >= 1 and crawl.node.promises.trust_of(host).of(Source.PUBLISHED) < TRUSTED
+    assert publications.counts.false >= 1 and promises_of(crawl.node).trust_of(host).of(Source.PUBLISHED) < TRUSTED
 
 
 def test_the_multiplier_spends_what_promises_leave():

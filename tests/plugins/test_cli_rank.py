@@ -14,8 +14,8 @@ from tests.plugins.test_rank import SIZE, URLS, XML, dense, page_of, true_intere
 from tests.service.face import LOOPBACK, said, started, until, xyro
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Settings
-from xyro.frontier.guide import NAME, read
 from xyro.lab.child import running
+from xyro.plugins.rank.guide import NAME, read
 
 TRUTH = dict(zip(URLS, true_rank(dense()).tolist(), strict=True))
 

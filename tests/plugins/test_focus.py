@@ -13,11 +13,12 @@ from xyro.configs.load import load
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Focus as Table
 from xyro.configs.schema import Opic, Refresh, Settings
-from xyro.frontier.focus import Focus, focus_words
+from xyro.frontier.terms import link_words
 from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, QUERY, WORDED, State
 from xyro.opic.cash import UNIT, teleport
 from xyro.opic.focus import EQUAL, Terms
 from xyro.orders import OrderQueue
+from xyro.plugins.focus.classes import Focus
 from xyro.wire.errors import InputError
 from xyro.wire.messages import LINK_FOCUSED, LINK_NOFOLLOW, CashTransfer, Kind, Links, Priority
 from xyro.wire.urls import host_of
@@ -99,7 +100,7 @@ def test_what_makes_no_difference_costs_nothing(tables):
 
 
 def test_words_are_compared_without_case():
-    assert focus_words(set_to(Table(2.0, words=("News", "STRASSE")))) == {"news", "strasse"}
+    assert link_words(set_to(Table(2.0, words=("News", "STRASSE")))) == {"news", "strasse"}
 
 
 # The settings

@@ -5,8 +5,8 @@ import pytest
 from tests.frontier.rig import Crawl, url
 from xyro.configs.schema import Cluster, Refresh, Settings
 from xyro.configs.schema import Crawl as Scope
+from xyro.frontier.watch import scan
 from xyro.plugins.clusters.page_clusters import Clustered
-from xyro.plugins.publish.watch import Watch, scan
 from xyro.wire.errors import InputError
 from xyro.wire.messages import Priority
 
@@ -18,13 +18,13 @@ SETTINGS = Settings(
 )
 
 
-def crawl_of(partitions=1):
+def made(partitions=1):
     crawl = Crawl.in_memory(partitions, settings=SETTINGS, refreshing=True)
-    watch = Watch()
-    clustered = Clustered(SETTINGS.clusters, crawl.nodes, watch)
-    watch.told = clustered.join
-    for node in crawl.nodes:
-        node.promises.watch, node.promises.clusters, node.dates.joint = watch, clustered, clustered.joint
+    return crawl, Clustered(SETTINGS.clusters, crawl.nodes)
+
+
+def crawl_of(partitions=1):
+    crawl, clustered = made(partitions)
     return crawl, clustered.clusters[0]
 
 
@@ -91,12 +91,13 @@ def test_the_first_read_of_a_round_orders_the_other_members():
 def test_two_of_a_name_are_refused():
     tables = (Cluster("a", (url(0),)), Cluster("a", (url(1),)))
     with pytest.raises(InputError, match="same name"):
-        Clustered(tables, [], Watch())
+        Clustered(tables, [])
 
 
 def test_what_another_partition_links_to_is_one_member():
     """Its entry there (FOREIGN) is no page: no round would ever be whole; a start finds the same members again."""
-    crawl, cluster = crawl_of(4)
+    crawl, clustered = made(4)
+    (cluster,) = clustered.clusters
     members = [url(0, 1), url(1, 2)]
     start = next(url(host) for host in range(2, 99) if crawl.owner(url(host)) not in map(crawl.owner, members))
     crawl.submit(start)
@@ -108,6 +109,5 @@ def test_what_another_partition_links_to_is_one_member():
         crawl.deliver_all()
     assert len(cluster.members) == 2 and cluster.whole
     assert {crawl.nodes[page >> 32].partition.url(page & 0xFFFF_FFFF) for page in cluster.members} == set(members)
-    watch = crawl.node.promises.watch
-    found = [page for node in crawl.nodes for _, page in scan(node.partition, watch.targets)]
+    found = [page for node in crawl.nodes for _, page in scan(node.partition, clustered.watch.targets)]
     assert sorted(found) == sorted(cluster.members)

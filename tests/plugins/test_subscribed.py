@@ -13,12 +13,12 @@ from aiohttp import web
 
 from tests.frontier.rig import Crawl, url
 from tests.service.neighbours import Neighbours, crawling
+from xyro.frontier.watch import Watch, is_pattern, scan
 from xyro.metadata.states import State
 from xyro.plugins.publish import notices
 from xyro.plugins.publish.compose import compose
 from xyro.plugins.publish.demand import AGAIN, TYPICAL, Demand
 from xyro.plugins.publish.publication_rows import made
-from xyro.plugins.publish.watch import Watch, is_pattern, scan
 from xyro.refresh.subscriptions import lead
 from xyro.service.cli.publish_commands import _subscribe_stopped
 from xyro.service.node.slicing import AT_A_TIME

@@ -9,6 +9,7 @@ import pytest
 from tests.service.neighbours import Neighbours, crawling
 from xyro.configs.load import load
 from xyro.fetcher import Posted
+from xyro.plugins.publish.promises import promises_of
 from xyro.plugins.publish.websub import MOST_OF_HOST, signed
 from xyro.refresh.publications import MOST_WAITING
 from xyro.service.node.life_cycle import _public
@@ -181,7 +182,7 @@ async def test_a_delivery_speaks_for_the_feeds_own_host_alone(tmp_path):
             assert (await running.ask("POST", path_of(asked), data=body, headers=headers))[0] == 202
             await running.until(lambda: running.published["in_time"] == 1)
             assert running.published["published"] == 1, "the feed; nothing is said of another host's pages"
-            assert running.single.nodes[0].promises.publications.room("127.0.0.9") == MOST_WAITING
+            assert promises_of(running.single.nodes[0]).publications.room("127.0.0.9") == MOST_WAITING
 
 
 async def test_a_page_names_no_topic_of_another_host(tmp_path):

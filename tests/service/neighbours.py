@@ -11,6 +11,7 @@ from aiohttp import ClientSession, web
 
 from xyro.configs.load import load
 from xyro.plugins.publish import listener as publish
+from xyro.plugins.publish.promises import promises_of
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
 from xyro.service.node.single import Bounds, Single
@@ -112,7 +113,7 @@ class Running:
     def trust(self, host: str) -> float:
         from xyro.refresh.trust import Source
 
-        return self.single.nodes[0].promises.trust_of(host).of(Source.PUBLISHED)
+        return promises_of(self.single.nodes[0]).trust_of(host).of(Source.PUBLISHED)
 
 
 @contextlib.asynccontextmanager

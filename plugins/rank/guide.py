@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_64_intdigest
 
+from xyro.frontier.partition import PageNode
 from xyro.metadata.states import KIND_MASK, KIND_SHIFT
 from xyro.wire.errors import MachineError
 from xyro.wire.messages import Kind
@@ -83,6 +84,14 @@ def read(path: Path, partition: int) -> Values:
 
 class Guide:
     """The interest of one partition's pages, read anew when `xyro rank --keep` has written it anew."""
+
+    @classmethod
+    def of_node(cls, node: PageNode) -> Guide:
+        """The guide of a node's pages, which dates them from now on."""
+        guide = cls(node.partition.directory, node.partition.number)
+        columns = node.columns
+        node.hooks.importance.append(lambda pages, flow, now: guide.weigh(pages, columns["flags"][pages], flow, now))
+        return guide
 
     def __init__(self, folder: Path, partition: int) -> None:
         self.path, self.partition = folder / NAME, partition

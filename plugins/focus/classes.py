@@ -1,32 +1,32 @@
-"""Whom the virtual page pays how much: [[focus]] and the weights of [opic], applied to the pages of a partition.
+"""Puts the pages of a partition into the classes of the virtual page, which pays each class by its weight ([[focus]]).
 
 A page's class (opic/focus.py) is twice the number of the [[focus]] table that it fits, 0 for none, and one more while
 it waits to be read for the first time. Patterns and hosts decide when a page is minted, kinds when it is read, words
 when a link with such words is met, `leads_to` when one of its links is found to be such a document (interest.py); the
-class lies in the column `flags`. With default settings nothing here is called.
+class lies in the column `flags`. The ledger pays the classes (frontier/ledger.py, by frontier/terms.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xyro.configs.schema import Focus as Table
 from xyro.configs.schema import Settings
-from xyro.frontier.interest import Interest
-from xyro.frontier.ledger import NO_PAGES, Ledger
+from xyro.frontier.batch import Settled
+from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import globs
+from xyro.frontier.spending import Spending
+from xyro.frontier.terms import link_words, terms_of
 from xyro.metadata import keys, rows
-from xyro.metadata.documents import Documents
 from xyro.metadata.hot import Columns
-from xyro.metadata.manager import Partition
 from xyro.metadata.states import CLASS_SHIFT, KIND_MASK, KIND_SHIFT, LEADS, QUERY, WORDED, State
+from xyro.metadata.visits import Spend
 from xyro.opic.cash import LINK
-from xyro.opic.focus import CLASSES, FocusedPage, Terms, weights_of
-from xyro.wire.messages import LINK_FOCUSED, LINK_HINT, LINK_NOFOLLOW, Kind, Links
+from xyro.plugins.focus.interest import Interest
+from xyro.wire.messages import LINK_FOCUSED, LINK_HINT, LINK_NOFOLLOW, Kind, Links, LoadReport
 from xyro.wire.urls import host_of
 
 Ids = NDArray[np.int64]
@@ -61,15 +61,10 @@ class Focus:
     """The settings, made ready. `on`: they ask something of pages; `terms`: what they ask of cash."""
 
     def __init__(self, settings: Settings) -> None:
-        opic, tables = settings.opic, settings.focus
-        self.terms = Terms(
-            edge=opic.edge_weight if opic.virtual == "edge" else 0.0,
-            weights=weights_of([opic.ordinary_weight, *(table.weight for table in tables)], opic.unread_weight),
-            internal=round(LINK * opic.internal_weight),
-            query=round(LINK * opic.query_weight),
-        )
+        tables = settings.focus
+        self.terms = terms_of(settings)
         self.tables = [_Fit(table) for table in tables] if self.terms.by_class else []
-        self.words = focus_words(settings) if self.terms.by_class else frozenset()
+        self.words = link_words(settings)
         self.formats = frozenset(form for table in tables for form in table.leads_to) if self.terms.by_class else NONE
         """of documents that pages are to lead to"""
         self.queries = self.terms.query != LINK
@@ -88,43 +83,38 @@ class Focus:
         return 0
 
 
-def focus_words(settings: Settings) -> frozenset[str]:
-    """Words that the link extractor is to look for."""
-    return frozenset(word.casefold() for table in settings.focus for word in table.words)
-
-
 class Classing:
     """Classes of one partition's pages. Always holds between groups: a page's odd class says that it is UNREAD."""
 
-    def __init__(self, partition: Partition, ledger: Ledger, focus: Focus, documents: Documents) -> None:
-        self.partition, self.ledger, self.focus = partition, ledger, focus
-        self.documents = documents
-        self.interest = Interest(partition, focus.formats)
-        self.on = focus.on
-        self.stale = False
-        """other rules made the classes: `renew` before anything else"""
-        self.elsewhere: set[str] = set()
-        """URLs of other partitions that links with words showed in this group"""
+    def __init__(self, node: PageNode, focus: Focus) -> None:
+        """Register with the node's hooks. With a focus that is off it only undoes what another one did before."""
+        self.partition, self.ledger, self.focus = node.partition, node.ledger, focus
+        self.documents = node.loads.documents
+        self.pages, self.outbox, self.hooks = node.pages, node.outbox, node.hooks
+        self.interest = Interest(node.partition, focus.formats)
         self._worded: list[str] = []
         self._moved: dict[int, str] = {}
         self._other_words = False
+        self.hooks.recover.append(self.recover)
+        self.hooks.keep("focus", self.dump)
+        if focus.on:
+            self.hooks.born.append(self.born)
+            self.hooks.judged.append(self.moved)
+            self.hooks.visited.append(self.visited)
+            self.hooks.settled.append(self.settled)
+        if self.interest.on:
+            self.hooks.linked.append(self.linked)
 
     def dump(self) -> list[str]:
         return [self.focus.text, " ".join(sorted(self.focus.words))]
 
-    def counts(self) -> list[int] | None:
-        """Pages of class 1, 2 ... as the virtual page counts them (all 0 where it pays all alike); None when stale."""
-        if self.stale:
-            return None
-        virtual = self.ledger.virtual
-        return virtual.counts[1:] if isinstance(virtual, FocusedPage) else [0] * (CLASSES - 1)
-
-    def recover(self, state: Mapping[str, Any]) -> None:
-        """What the classes were made by, as the page node's dump tells it."""
-        text, words = state.get("focus", ("", ""))
+    def recover(self) -> None:
+        """Compare with the rules that made the stored classes; other rules make them anew in the next turn."""
+        text, words = self.hooks.stored.get("focus", ("", ""))
         now_text, now_words = self.dump()
         self._other_words = words != now_words
-        self.stale = self._other_words or text != now_text
+        if self._other_words or text != now_text:
+            self.hooks.renew.append(self.renew)
 
     def born(self, first: int, urls: Sequence[str]) -> None:
         """Flags of pages just minted, before the ledger knows of them."""
@@ -139,19 +129,41 @@ class Classing:
         """The page was read, or another scope judged it: its class may change in this group."""
         self._moved[page] = url
 
+    def visited(self, settled: Sequence[Settled], _: Iterable[LoadReport]) -> None:
+        """Links with words make the pages they lead to known for it; a page read may be a document no more."""
+        for one in settled:
+            report = one.report
+            if one.visit.spend is Spend.LINKS and not report.location and not report.nofollow:
+                self.show(report.links)
+            if self.interest.on:
+                self.interest.settled(one.page, report, one.row is None or not one.row.reads)
+
+    def linked(self, spending: Spending, before: int) -> None:
+        """Pages were met by links, documents were loaded, pages spend: some of them lead to what is sought."""
+        self.interest.introduced(spending, before)
+        self.interest.loaded(spending.loaded)
+        self.interest.spent(spending.pages, spending.children)
+
+    def settled(self, settled: Sequence[Settled], now: float) -> None:
+        """What was read, judged or found by its links' words in this turn goes to its class at the virtual page."""
+        for one in settled:
+            self.moved(one.page, one.report.url)
+        self.pages.nearer.append(self._follow(self.outbox.shown))
+        self.outbox.shown = []
+
     def show(self, found: Links) -> None:
         """Links of a page: those with words make the pages they lead to known for it."""
         if self.focus.words and max(found.flags, default=0) >= LINK_FOCUSED:
             pairs = zip(found.urls, found.flags, strict=True)
             self._worded += [url for url, flag in pairs if flag & LINK_FOCUSED and not flag & _UNFOLLOWED]
 
-    def follow(self, shown: Iterable[Ids]) -> Ids:
-        """At the end of a group: mark what links with words led to, here and from other partitions (`shown`), and put
-        pages into their classes. Returns the marked entries of other partitions, which are to hear of it."""
+    def _follow(self, shown: Iterable[Ids]) -> Ids:
+        """Mark what links with words led to, here and from other partitions (`shown`), and put pages into their
+        classes. Returns the marked entries of other partitions, which are to hear of it (`outbox.focused`)."""
         partition = self.partition
-        pages = np.concatenate([partition.urls.find(self._worded), *shown]).astype(np.int64) if self.on else NO_PAGES
+        pages = np.concatenate([partition.urls.find(self._worded), *shown]).astype(np.int64)
         foreign = partition.columns["state"][pages] == _FOREIGN
-        self.elsewhere = {partition.url(page) for page in np.unique(pages[foreign]).tolist()}
+        self.outbox.focused = {partition.url(page) for page in np.unique(pages[foreign]).tolist()}
         for page in np.unique(pages[~foreign]).tolist():
             if not partition.flags[page] & WORDED:
                 partition.set_flag(page, WORDED)
@@ -186,7 +198,7 @@ class Classing:
                     classes[page], flags[page] = self._class(page, url), int(flags[page]) | self._query(url)
             _write(columns, flags)
         self.ledger.classify(np.flatnonzero(own), classes[own])
-        self.stale = self._other_words = False
+        self._other_words = False
 
     def _class(self, page: int, url: str) -> int:
         flags = self.partition.flags[page]

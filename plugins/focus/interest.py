@@ -13,16 +13,17 @@ it is. Entries of other partitions are never SOUGHT here: a link over partitions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xyro.frontier.spending import Spending
 from xyro.metadata import keys, links
 from xyro.metadata.manager import Partition
 from xyro.metadata.states import KIND_MASK, KIND_SHIFT, LEADS, SOUGHT, State
-from xyro.wire.messages import Kind, PageReport
+from xyro.wire.messages import Kind, LoadReport, LoadState, PageReport
 
 Ids = NDArray[np.int64]
 PARENT = "parent"
@@ -48,16 +49,21 @@ class Interest:
         elif PARENT in self.columns:
             self.columns.drop(PARENT)
 
-    def introduced(self, found: Ids, parents: Ids, before: int) -> None:
-        """`parents[i]` shows `found[i]`; pages from `before` on are new in this group: whoever is first showed them."""
+    def introduced(self, spending: Spending, before: int) -> None:
+        """Pages from `before` on are new in this group: whoever is first showed them."""
+        if not spending.open:
+            return
+        shown = [spending.children[index] for index, _, _ in spending.open]
+        found = np.concatenate(shown).astype(np.int64)
+        parents = np.repeat([spending.pages[index] for index, _, _ in spending.open], [len(one) for one in shown])
         new = np.flatnonzero(found >= before)[::-1]
         self.columns[PARENT][found[new]] = (parents[new] + 1).astype(np.uint32)
         self._lead(found[new][self.columns["flags"][parents[new]] & LEADS != 0])
 
-    def loaded(self, formats: Mapping[int, str]) -> None:
-        """Loads that ended in this group: page -> format, empty where it failed."""
-        for page, form in formats.items():
-            wanted = form in self.formats
+    def loaded(self, loads: Sequence[tuple[int, LoadReport]]) -> None:
+        """Loads that ended in this group, by page."""
+        for page, report in loads:
+            wanted = report.state is not LoadState.FAILED and report.format in self.formats
             if wanted == bool(self.partition.flags[page] & SOUGHT):
                 continue
             if not wanted:

@@ -1,14 +1,16 @@
-"""Which known pages the targets of clusters and subscriptions stand for: a URL, or a pattern (*, ?, [..]).
+"""Known pages by target: a URL, or a pattern (*, ?, [..]), for extensions that take pages by name.
 
-One for all partitions of the process: pages are ids (partition << 32 | local). New pages are told by `born` in the turn
-that mints them, those of before are found by `scan`. Patterns are looked up by what stands before their first wildcard,
-so a thousand patterns of a thousand hosts cost a new URL no more than one.
+One watch spans all partitions of a process: pages are ids (partition << 32 | local). The hook `born` brings new pages
+in the turn that mints them, those of before are found by `scan`. Patterns are looked up by what stands before their
+first wildcard, so a thousand patterns of a thousand hosts cost a new URL no more than one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
+from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import globs
 from xyro.metadata import keys, rows
 from xyro.metadata.manager import Partition
@@ -26,20 +28,41 @@ def is_pattern(target: str) -> bool:
 
 
 class Watch:
-    """`on`: are there targets? Without any it costs nothing."""
+    """The pages of some targets. It takes part in the turns of the nodes while there are targets."""
 
-    def __init__(self) -> None:
-        self.on = False
+    def __init__(self, nodes: Sequence[PageNode] = (), gained: Callable[[str, int], None] | None = None) -> None:
+        """gained: called with each page that a target gained."""
+        self._nodes = nodes
+        self._gained = gained
         self._pages: dict[str, dict[int, None]] = {}
         self._users: dict[str, int] = {}
         """target -> how many want it"""
         self._by_origin: dict[str, dict[str, Matcher]] = {}
         """scheme://host[:port] -> patterns below it; "" -> those that name no whole host"""
-        self.told: Callable[[str, int], None] | None = None
-        """called with each page that a target gained"""
+        self._registered = False
+
+    @property
+    def on(self) -> bool:
+        """Are there targets?"""
+        return bool(self._users)
+
+    def _register(self) -> None:
+        if not self._registered:
+            self._registered = True
+            for node in self._nodes:
+                node.hooks.born.append(partial(self._minted, node.partition))
+
+    def _minted(self, partition: Partition, first: int, urls: Sequence[str]) -> None:
+        """New pages of a partition; those of other partitions are for these to tell of."""
+        if self._users:
+            states, base = partition.states, partition.base
+            for page, url in enumerate(urls, first):
+                if states[page] != State.FOREIGN:
+                    self.born(page + base, url)
 
     def add(self, target: str) -> bool:
         """Watch a target; False if it is watched already."""
+        self._register()
         self._users[target] = self._users.get(target, 0) + 1
         if self._users[target] > 1:
             return False
@@ -48,7 +71,6 @@ class Watch:
             matcher = globs((target,))
             assert matcher is not None
             self._by_origin.setdefault(_literal_origin(target), {})[target] = matcher
-        self.on = True
         return True
 
     def drop(self, target: str) -> None:
@@ -62,7 +84,6 @@ class Watch:
             del self._by_origin[place][target]
             if not self._by_origin[place]:
                 del self._by_origin[place]
-        self.on = bool(self._users)
 
     def count(self, target: str) -> int:
         """How many pages the target stands for."""
@@ -83,8 +104,8 @@ class Watch:
         if pages is None or page in pages or len(pages) >= MOST_PAGES:
             return
         pages[page] = None
-        if self.told is not None:
-            self.told(target, page)
+        if self._gained is not None:
+            self._gained(target, page)
 
     def targets(self, url: str) -> Iterator[str]:
         """The targets that a canonical URL belongs to."""

@@ -1,0 +1,102 @@
+"""Hooks are the points of a turn at which extensions take part; a default crawl registers nothing and calls nothing.
+
+An extension is a callable that receives a partition's finished node and registers callables with `node.hooks`. It may
+register them when the node is made, or within a later turn, when it first has something to do: the node asks
+`if hooks.born:` each time, so a feature that has nothing to do costs nothing. The frontier imports no extension; what
+an extension returned is found by its type (`Hooks.extension`).
+
+    hook         called in a turn                                     users
+    recover      when the stored state has been read                  publications, subscriptions, focus
+    renew        once, before anything else of the next turn          focus (its settings changed)
+    born         when pages are minted, before they hold cash         focus, targets (subscriptions, clusters)
+    judged       when a page enters or leaves the scope               focus
+    visited      when reports are applied, before links become pages  focus, WebSub
+    linked       when links have become pages, before cash is spent   focus
+    importance   before pages are dated: what stands for importance   rank (guide = "interest")
+    basis        while a page is dated: importance and change rate    clusters
+    settled      when pages are dated, before orders are chosen       publications, subscriptions, clusters, focus
+    deadlines    when a page is about to be ordered                   publications, subscriptions
+    why          outside turns: sentences for `xyro why`              publications, subscriptions, clusters
+
+`stored` and `dumps` keep an extension's own state with the node's: see `Hooks.keep`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xyro.frontier.batch import Settled
+from xyro.frontier.spending import Spending
+from xyro.wire.messages import LoadReport
+
+_E = TypeVar("_E")
+Ids = NDArray[np.int64]
+_OLD_KEYS = {"publications": "publications", "clusters": "clusters", "readers": "subscriptions"}
+"""below "promises" in a node's state of before there were hooks -> below "extensions" now"""
+
+
+class Hooks:
+    """The extensions of one partition. Callables of one hook are called in the order in which they registered."""
+
+    def __init__(self) -> None:
+        self.recover: list[Callable[[], None]] = []
+        """The columns and rows are as of the last commit, `stored` is filled."""
+        self.renew: list[Callable[[], None]] = []
+        """Brings pages in line with settings that changed while the crawl was stopped; called once, then removed."""
+        self.born: list[Callable[[int, Sequence[str]], None]] = []
+        """(first local page number, URLs): the new pages have consecutive numbers."""
+        self.judged: list[Callable[[int, str], None]] = []
+        """(local page number, URL)"""
+        self.visited: list[Callable[[Sequence[Settled], Iterable[LoadReport]], None]] = []
+        """(orders settled in this turn, what the loader reported in this turn)"""
+        self.linked: list[Callable[[Spending, int], None]] = []
+        """(who spends in this turn over what, known pages before: those with higher numbers were met by these links)"""
+        self.importance: list[Callable[[Ids, list[float], float], list[float]]] = []
+        """(local pages, their importance, now) -> the numbers to date them by"""
+        self.basis: list[Callable[[int, float, float], tuple[float, float]]] = []
+        """(page id, importance, change rate) -> those to date the page by"""
+        self.settled: list[Callable[[Sequence[Settled], float], None]] = []
+        """(orders settled in this turn, now)"""
+        self.deadlines: list[Callable[[int], float]] = []
+        """local page number -> time by which it was promised to be read, seconds since 1970; 0 = it was not"""
+        self.why: list[Callable[[int, float], list[str]]] = []
+        """(local page number, now) -> sentences that explain the page's next read"""
+        self.stored: dict[str, Any] = {}
+        """State of extensions, by their key, as it was stored last; kept as it is while an extension is off."""
+        self.dumps: dict[str, Callable[[], Any]] = {}
+        self._extensions: list[object] = []
+
+    def add(self, extension: object) -> None:
+        """Remember what an extension made for this partition."""
+        self._extensions.append(extension)
+
+    def extension(self, kind: type[_E]) -> _E | None:
+        """The object of this type that an extension made; None where there is none."""
+        return next((found for found in self._extensions if isinstance(found, kind)), None)
+
+    def keep(self, key: str, dump: Callable[[], Any]) -> None:
+        """Store what `dump` returns, which MessagePack can write, under this key with every commit from now on."""
+        self.dumps[key] = dump
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Take the extensions' state out of a node's."""
+        before = state.get("promises", {})
+        self.stored.update({key: before[old] for old, key in _OLD_KEYS.items() if old in before})
+        if "focus" in state:
+            self.stored["focus"] = state["focus"]
+        self.stored.update(state.get("extensions", {}))
+
+    def dump(self) -> dict[str, Any]:
+        """The state of all extensions, of those that are off, too."""
+        if self.dumps:
+            self.stored.update({key: dump() for key, dump in self.dumps.items()})
+        return dict(self.stored)
+
+    def deadline(self, page: int) -> float:
+        """The earliest time by which the page was promised to be read, seconds since 1970; 0 = it was not."""
+        promised = [when for deadline in self.deadlines if (when := deadline(page))]
+        return min(promised, default=0.0)
