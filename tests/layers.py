@@ -305,16 +305,20 @@ def _all_imports(sources: Sources) -> Iterator[tuple[str, int, str]]:
 
 
 def _imports(path: str, text: str, modules: Collection[str]) -> Iterator[tuple[int, str]]:
-    """(line, dotted module) of each import anywhere in the text; `from a import b` is a.b where that is a module."""
     for node in _import_nodes(text):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield node.lineno, alias.name
-        elif isinstance(node, ast.ImportFrom):
-            base = _absolute(path, node)
-            for alias in node.names:
-                inner = f"{base}.{alias.name}"
-                yield node.lineno, inner if inner in modules else base
+        yield from targets(path, node, modules)
+
+
+def targets(path: str, node: ast.Import | ast.ImportFrom, modules: Collection[str]) -> Iterator[tuple[int, str]]:
+    """Yield (line, dotted module) of what a statement imports; `from a import b` is a.b where that is a module."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield node.lineno, alias.name
+    else:
+        base = _absolute(path, node)
+        for alias in node.names:
+            inner = f"{base}.{alias.name}"
+            yield node.lineno, inner if inner in modules else base
 
 
 def _absolute(path: str, node: ast.ImportFrom) -> str:

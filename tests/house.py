@@ -1,0 +1,284 @@
+"""Counts what the rules of the house forbid: bare words as names, names that stand twice, riddles in docstrings, size.
+
+    python -m tests.house             each counter's figure, one line each
+    python -m tests.house names       every bare name as a line of JSON: file, line, column, name, kind, word
+    python -m tests.house docstrings  every docstring that begins with a riddle, in the same form
+
+Like tests/layers.py it reads sources and imports nothing of them; tests/test_house.py holds the bounds. Order of the
+lines: by file, then by place in the file.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tests import layers
+from tests.layers import Sources, module_of
+
+PARTICIPLES = ("told", "said", "given", "held", "kept", "taken", "known", "heard", "looks")
+PRONOUNS = ("one", "such", "those", "who", "what", "whom", "most", "so")
+PREPOSITIONS = ("at", "of")
+BARE_WORDS = frozenset((*PARTICIPLES, *PRONOUNS, *PREPOSITIONS))
+"""words that say nothing by themselves: a name is a noun or a verb of the field"""
+
+RIDDLES = frozenset(("what", "who", "whom", "whose", "those", "such", "whoever", "whatever", "whichever"))
+"""first words of a summary that names its thing by a relative clause"""
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One name that a module gives to something, at the place where it first stands."""
+
+    file: str
+    line: int
+    """from 1"""
+    column: int
+    """from 0, as in a tree of the module `ast`: of the name itself, but of the statement for functions and classes"""
+    name: str
+    """dotted, from the module down: xyro.frontier.ledger.Ledger.spend.page"""
+    kind: str
+    """function, class, parameter, attribute or variable"""
+
+    @property
+    def word(self) -> str:
+        """The name itself, without its place and without underscores around it."""
+        return self.name.rpartition(".")[2].strip("_").lower()
+
+
+# Names
+
+
+class _Definitions(ast.NodeVisitor):
+    """Collects the definitions of one module: each name once in its scope, attributes of self once in their class."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.found: dict[tuple[str, str], Definition] = {}
+        self._scopes = [module_of(path)]
+        self._classes: list[str] = []
+        """scopes of the classes around this place, the innermost last"""
+
+    def _add(self, node: ast.AST, name: str, kind: str, scope: str | None = None) -> None:
+        where = self._scopes[-1] if scope is None else scope
+        column, line = getattr(node, "col_offset", 0), getattr(node, "lineno", 1)
+        self.found.setdefault((where, name), Definition(self.path, line, column, f"{where}.{name}", kind))
+
+    def _inside(self, name: str, nodes: list[ast.stmt] | list[ast.expr]) -> None:
+        self._scopes.append(f"{self._scopes[-1]}.{name}")
+        for node in nodes:
+            self.visit(node)
+        self._scopes.pop()
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self._add(node, node.name, "class")
+        self._classes.append(f"{self._scopes[-1]}.{node.name}")
+        self._inside(node.name, node.body)
+        self._classes.pop()
+
+    def visit_FunctionDef(self, node: Function) -> None:
+        self._add(node, node.name, "function")
+        for outer in (*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)):
+            self.visit(outer)
+        self._parameters(node.args, node.name)
+        self._inside(node.name, node.body)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        self._parameters(node.args, f"<lambda {node.lineno}:{node.col_offset}>")
+        self.generic_visit(node)
+
+    def _parameters(self, arguments: ast.arguments, function: str) -> None:
+        scope = f"{self._scopes[-1]}.{function}"
+        listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        for argument in (*listed, *filter(None, (arguments.vararg, arguments.kwarg))):
+            if argument.arg not in ("self", "cls"):
+                self._add(argument, argument.arg, "parameter", scope)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Store):
+            in_class = bool(self._classes) and self._scopes[-1] == self._classes[-1]
+            self._add(node, node.id, "attribute" if in_class else "variable")
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        of_self = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+        if isinstance(node.ctx, ast.Store) and of_self and self._classes:
+            self._add(node, node.attr, "attribute", self._classes[-1])
+        self.generic_visit(node)
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        if node.name:
+            self._add(node, node.name, "variable")
+        self.generic_visit(node)
+
+    def visit_alias(self, node: ast.alias) -> None:
+        if node.asname:
+            self._add(node, node.asname, "variable")
+
+    def visit_MatchAs(self, node: ast.MatchAs) -> None:
+        if node.name:
+            self._add(node, node.name, "variable")
+        self.generic_visit(node)
+
+
+def definitions(sources: Sources) -> Iterator[Definition]:
+    """Yield each function, class, parameter, attribute (assigned on self or in a class body) and variable."""
+    for path, text in sorted(sources.items()):
+        visitor = _Definitions(path)
+        visitor.visit(ast.parse(text))
+        yield from sorted(visitor.found.values(), key=lambda each: (each.line, each.column))
+
+
+def bare_names(sources: Sources) -> list[Definition]:
+    """Return the definitions whose whole name is a bare word, underscores around it aside."""
+    return [each for each in definitions(sources) if each.word in BARE_WORDS]
+
+
+def files_twice(sources: Sources) -> dict[str, list[str]]:
+    """Return the names of files that several files of the product share, each with its paths."""
+    return _shared((path.rpartition("/")[2], path) for path in sorted(sources))
+
+
+def classes_twice(sources: Sources) -> dict[str, list[str]]:
+    """Return the names of public classes that stand in several files, each with its paths."""
+    return _shared(
+        (node.name, path)
+        for path, text in sorted(sources.items())
+        for node in ast.parse(text).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+
+
+def _shared(pairs: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
+    places: dict[str, list[str]] = {}
+    for name, path in pairs:
+        places.setdefault(name, []).append(path)
+    return {name: paths for name, paths in sorted(places.items()) if len(paths) > 1}
+
+
+# Prose
+
+
+def summaries(sources: Sources) -> Iterator[tuple[Definition, str]]:
+    """Yield the first line of each docstring, with the module, class or function it belongs to."""
+    for path, text in sorted(sources.items()):
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Module | ast.ClassDef | Function):
+                docstring = ast.get_docstring(node)
+                kind = {ast.Module: "module", ast.ClassDef: "class"}.get(type(node), "function")
+                name = module_of(path) if isinstance(node, ast.Module) else f"{module_of(path)}.{node.name}"
+                if docstring:
+                    line = node.body[0].lineno
+                    yield Definition(path, line, node.body[0].col_offset, name, kind), docstring.partition("\n")[0]
+
+
+def riddles(sources: Sources) -> list[tuple[Definition, str]]:
+    """Return the summaries whose first word is a relative or demonstrative pronoun."""
+    found = []
+    for definition, summary in summaries(sources):
+        word = re.match(r"\W*([A-Za-z]+)", summary)
+        if word and word[1].lower() in RIDDLES:
+            found.append((definition, summary))
+    return found
+
+
+# Size
+
+
+def long_functions(sources: Sources, limit: int) -> list[str]:
+    """Report the functions of more than `limit` lines, decorators aside."""
+    return sorted(
+        f"{path}:{node.lineno}: {node.name} has {length} lines"
+        for path, text in sources.items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, FUNCTIONS) and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > limit
+    )
+
+
+def shares(sources: Sources) -> dict[str, float]:
+    """Return each top folder's part of the product's lines, the laboratory aside, the largest first."""
+    lines: Counter[str] = Counter()
+    for path, text in sources.items():
+        lines[path.partition("/")[0]] += text.count("\n")
+    del lines["lab"]
+    return {folder: count / lines.total() for folder, count in lines.most_common()}
+
+
+def import_depth(sources: Sources, start: str) -> list[str]:
+    """Return the longest chain of modules of ours that importing `start` loads, each importing the next."""
+    graph: dict[str, set[str]] = {}
+    modules = {module_of(path) for path in sources}
+    for path, text in sources.items():
+        eager = (node for node in _run_at_import(ast.parse(text)))
+        targets = {target for node in eager for _, target in layers.targets(path, node, modules)}
+        graph[module_of(path)] = (targets & modules) - {module_of(path)}
+    chains: dict[str, list[str]] = {}
+
+    def longest(module: str) -> list[str]:
+        if module not in chains:
+            chains[module] = []  # a cycle ends here; tests/test_layers.py finds it
+            chains[module] = [module, *max((longest(target) for target in graph[module]), key=len, default=[])]
+        return chains[module]
+
+    return longest(start)
+
+
+def _run_at_import(tree: ast.Module) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Imports of the module itself: not those inside functions, not those for types only."""
+    waiting: list[ast.stmt] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting += node.orelse
+        elif isinstance(node, ast.If | ast.Try | ast.With):
+            waiting += [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)]
+
+
+# The command
+
+
+def report(sources: Sources) -> Iterator[str]:
+    """Yield each counter's figure as a line."""
+    every = list(definitions(sources))
+    bare = [each for each in every if each.word in BARE_WORDS]
+    yield f"bare words as names: {len(bare)} of {len(every)} definitions, {1000 * len(bare) / len(every):.1f} per 1,000"
+    for word, count in Counter(each.word for each in bare).most_common():
+        yield f"    {word} {count}"
+    prose = list(summaries(sources))
+    yield f"docstrings that begin with a riddle: {len(riddles(sources))} of {len(prose)}"
+    yield f"names of files that stand twice: {', '.join(files_twice(sources)) or 'none'}"
+    yield f"names of public classes that stand twice: {', '.join(classes_twice(sources)) or 'none'}"
+    yield f"functions of more than 60 lines: {len(long_functions(sources, 60))}"
+    yield f"exceptions to the direction of imports: {len(layers.EXCEPTIONS)}"
+    largest, share = next(iter(shares(sources).items()))
+    yield f"largest top folder: {largest}, {share:.1%} of the lines"
+    yield f"import depth of the command: {len(import_depth(sources, 'xyro.service.cli.main'))}"
+
+
+def main(arguments: list[str]) -> None:
+    """Print the report, or the list that the first argument names."""
+    sources = layers.read(Path(__file__).parents[1], layers.FOLDERS)
+    if arguments == ["names"]:
+        for each in bare_names(sources):
+            print(json.dumps(asdict(each) | {"word": each.word}))
+    elif arguments == ["docstrings"]:
+        for each, summary in riddles(sources):
+            print(json.dumps(asdict(each) | {"summary": summary}))
+    else:
+        print(*report(sources), sep="\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
