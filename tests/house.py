@@ -3,6 +3,7 @@
     python -m tests.house             each counter's figure, one line each
     python -m tests.house names       every bare name as a line of JSON: file, line, column, name, kind, word
     python -m tests.house docstrings  every docstring that begins with a riddle, in the same form
+    python -m tests.house twice       every name of a file or class that stands twice, with its places
 
 Like tests/layers.py it reads sources and imports nothing of them; tests/test_house.py holds the bounds. Order of the
 lines: by file, then by place in the file.
@@ -43,7 +44,7 @@ class Definition:
     line: int
     """from 1"""
     column: int
-    """from 0, as in a tree of the module `ast`: of the name itself, but of the statement for functions and classes"""
+    """of the name itself, in characters from 0"""
     name: str
     """dotted, from the module down: xyro.frontier.ledger.Ledger.spend.page"""
     kind: str
@@ -61,8 +62,9 @@ class Definition:
 class _Definitions(ast.NodeVisitor):
     """Collects the definitions of one module: each name once in its scope, attributes of self once in their class."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, text: str) -> None:
         self.path = path
+        self._lines = text.split("\n")
         self.found: dict[tuple[str, str], Definition] = {}
         self._scopes = [module_of(path)]
         self._classes: list[str] = []
@@ -70,8 +72,19 @@ class _Definitions(ast.NodeVisitor):
 
     def _add(self, node: ast.AST, name: str, kind: str, scope: str | None = None) -> None:
         where = self._scopes[-1] if scope is None else scope
-        column, line = getattr(node, "col_offset", 0), getattr(node, "lineno", 1)
+        line, column = self._place(node, name)
         self.found.setdefault((where, name), Definition(self.path, line, column, f"{where}.{name}", kind))
+
+    def _place(self, node: ast.AST, name: str) -> tuple[int, int]:
+        """Where the name itself stands: in `def name`, `import x as name` and `self.name` not where the node begins."""
+        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        if isinstance(node, ast.Attribute):
+            return node.end_lineno or line, (node.end_col_offset or 0) - len(name)
+        row = self._lines[line - 1]
+        column = len(row.encode()[:column].decode())
+        before = r"\bas\s+" if isinstance(node, ast.ExceptHandler | ast.alias | ast.MatchAs) else ""
+        match = re.compile(rf"{before}(\b{name}\b)").search(row, column)
+        return line, match.start(1) if match else column
 
     def _inside(self, name: str, nodes: list[ast.stmt] | list[ast.expr]) -> None:
         self._scopes.append(f"{self._scopes[-1]}.{name}")
@@ -134,7 +147,7 @@ class _Definitions(ast.NodeVisitor):
 def definitions(sources: Sources) -> Iterator[Definition]:
     """Yield each function, class, parameter, attribute (assigned on self or in a class body) and variable."""
     for path, text in sorted(sources.items()):
-        visitor = _Definitions(path)
+        visitor = _Definitions(path, text)
         visitor.visit(ast.parse(text))
         yield from sorted(visitor.found.values(), key=lambda each: (each.line, each.column))
 
@@ -170,16 +183,25 @@ def _shared(pairs: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def summaries(sources: Sources) -> Iterator[tuple[Definition, str]]:
-    """Yield the first line of each docstring, with the module, class or function it belongs to."""
+    """Yield the first line of each docstring, with the module, class or function it belongs to.
+
+    The strings below attributes and constants are notes, not sentences, and are not looked at.
+    """
     for path, text in sorted(sources.items()):
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Module | ast.ClassDef | Function):
-                docstring = ast.get_docstring(node)
+        for name, node in _documented(ast.parse(text), module_of(path)):
+            docstring = ast.get_docstring(node)
+            if docstring:
                 kind = {ast.Module: "module", ast.ClassDef: "class"}.get(type(node), "function")
-                name = module_of(path) if isinstance(node, ast.Module) else f"{module_of(path)}.{node.name}"
-                if docstring:
-                    line = node.body[0].lineno
-                    yield Definition(path, line, node.body[0].col_offset, name, kind), docstring.partition("\n")[0]
+                place = node.body[0]
+                yield Definition(path, place.lineno, place.col_offset, name, kind), docstring.partition("\n")[0]
+
+
+def _documented(node: ast.AST, name: str) -> Iterator[tuple[str, ast.Module | ast.ClassDef | Function]]:
+    """Yield the tree's module, classes and functions, each with its dotted name."""
+    if isinstance(node, ast.Module | ast.ClassDef | Function):
+        yield name, node
+    for child in ast.iter_child_nodes(node):
+        yield from _documented(child, f"{name}.{child.name}" if isinstance(child, ast.ClassDef | Function) else name)
 
 
 def riddles(sources: Sources) -> list[tuple[Definition, str]]:
@@ -215,13 +237,15 @@ def shares(sources: Sources) -> dict[str, float]:
 
 
 def import_depth(sources: Sources, start: str) -> list[str]:
-    """Return the longest chain of modules of ours that importing `start` loads, each importing the next."""
+    """Return the longest chain of modules of ours from `start` on, each importing the next, be it in a function.
+
+    Imports for types only are left out: they are never run.
+    """
     graph: dict[str, set[str]] = {}
     modules = {module_of(path) for path in sources}
     for path, text in sources.items():
-        eager = (node for node in _run_at_import(ast.parse(text)))
-        targets = {target for node in eager for _, target in layers.targets(path, node, modules)}
-        graph[module_of(path)] = (targets & modules) - {module_of(path)}
+        imported = {target for node in _loaded(ast.parse(text)) for _, target in layers.targets(path, node, modules)}
+        graph[module_of(path)] = (imported & modules) - {module_of(path)}
     chains: dict[str, list[str]] = {}
 
     def longest(module: str) -> list[str]:
@@ -233,17 +257,35 @@ def import_depth(sources: Sources, start: str) -> list[str]:
     return longest(start)
 
 
-def _run_at_import(tree: ast.Module) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Imports of the module itself: not those inside functions, not those for types only."""
-    waiting: list[ast.stmt] = list(tree.body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            waiting += node.orelse
-        elif isinstance(node, ast.If | ast.Try | ast.With):
-            waiting += [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)]
+def _loaded(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    if isinstance(tree, ast.Import | ast.ImportFrom):
+        yield tree
+    elif not (isinstance(tree, ast.If) and ast.unparse(tree.test).endswith("TYPE_CHECKING")):
+        for child in ast.iter_child_nodes(tree):
+            yield from _loaded(child)
+
+
+# Wiring
+
+
+COMPOSED = ("frontier", "service", "plugins")
+"""folders whose objects are given their collaborators by their constructors"""
+
+
+def wired_later(sources: Sources) -> list[tuple[str, str]]:
+    """Return (file, target) of each assignment to an attribute of an object that is itself an attribute of another.
+
+    `node.promises.watch = ...` gives an object a collaborator after its construction: nobody who reads the constructor
+    knows of it. `self.watch = ...` and `row.watch = ...` are of no concern here.
+    """
+    found = set()
+    for path, text in sources.items():
+        if path.partition("/")[0] in COMPOSED:
+            for node in ast.walk(ast.parse(text)):
+                for target in node.targets if isinstance(node, ast.Assign) else ():
+                    if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Attribute):
+                        found.add((path, ast.unparse(target)))
+    return sorted(found)
 
 
 # The command
@@ -258,10 +300,11 @@ def report(sources: Sources) -> Iterator[str]:
         yield f"    {word} {count}"
     prose = list(summaries(sources))
     yield f"docstrings that begin with a riddle: {len(riddles(sources))} of {len(prose)}"
-    yield f"names of files that stand twice: {', '.join(files_twice(sources)) or 'none'}"
-    yield f"names of public classes that stand twice: {', '.join(classes_twice(sources)) or 'none'}"
+    for kind, shared in (("files", files_twice(sources)), ("public classes", classes_twice(sources))):
+        yield f"names of {kind} that stand twice: {len(shared)}: {', '.join(shared)}"
     yield f"functions of more than 60 lines: {len(long_functions(sources, 60))}"
     yield f"exceptions to the direction of imports: {len(layers.EXCEPTIONS)}"
+    yield f"collaborators assigned after construction: {len(wired_later(sources))}"
     largest, share = next(iter(shares(sources).items()))
     yield f"largest top folder: {largest}, {share:.1%} of the lines"
     yield f"import depth of the command: {len(import_depth(sources, 'xyro.service.cli.main'))}"
@@ -276,6 +319,9 @@ def main(arguments: list[str]) -> None:
     elif arguments == ["docstrings"]:
         for each, summary in riddles(sources):
             print(json.dumps(asdict(each) | {"summary": summary}))
+    elif arguments == ["twice"]:
+        for name, paths in (files_twice(sources) | classes_twice(sources)).items():
+            print(json.dumps({"name": name, "files": paths}))
     else:
         print(*report(sources), sep="\n")
 
