@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from xyro.plugins.publish import promise_report
-from xyro.plugins.warehouse.warehouse_audit import repository
+from xyro.plugins.warehouse.warehouse_audit import check_repository
 from xyro.service.views.extensions import ViewExtension
 
 if TYPE_CHECKING:
     from xyro.service.node.single import Single
 
-VIEW_EXTENSIONS = (ViewExtension(audit=repository), ViewExtension(status=promise_report.stopped))
+VIEW_EXTENSIONS = (ViewExtension(audit=check_repository), ViewExtension(status=promise_report.stopped))
 """xyro.plugins.warehouse; xyro.plugins.publish and clusters. Their fields appear in `xyro status` in this order."""
 
 

@@ -11,12 +11,12 @@ Floats = npt.NDArray[np.float64]
 def compare(found: Floats, truth: Floats) -> dict[str, float | None]:
     """{"error", "error_top10": mean of |found - truth| / truth in per cent, over all pages and the tenth of the highest
     truth (P2 section 5); "spearman"}, of float64[n] each, scaled to mean 1. Nulls where nothing can be said."""
-    known = truth > 0
-    if not known.any() or not found.any():
+    both = truth > 0
+    if not both.any() or not found.any():
         return {"error": None, "error_top10": None, "spearman": None}
     found, truth = found / found.mean(), truth / truth.mean()
-    off = np.abs(found[known] - truth[known]) / truth[known]
-    best = np.argsort(-truth[known], kind="stable")[: max(1, int(known.sum()) // 10)]
+    off = np.abs(found[both] - truth[both]) / truth[both]
+    best = np.argsort(-truth[both], kind="stable")[: max(1, int(both.sum()) // 10)]
     return {
         "error": round(100 * float(off.mean()), 4),
         "error_top10": round(100 * float(off[best].mean()), 4),

@@ -102,7 +102,7 @@ class Reader:
         return (self[index] for index in range(len(self)))
 
 
-class Files:
+class RankFiles:
     """What `take` read of a crawl. Pages 0..n-1: `state`, `kind` uint8[n], `importance` float64[n], mean 1 over those
     known, `urls`; `rows` gives the links. `numbers[p]`: the page of each entry of partition p (int32 or int64)."""
 
@@ -241,18 +241,18 @@ class _Matcher:
         """None: its owner does not know it."""
         owner = partition_of(host_of(url), len(self.own))
         sorted_prints, wanted = self.sorted[owner], np.uint64(xxh3_64_intdigest(url.encode()))
-        at = int(np.searchsorted(sorted_prints, wanted))
-        while at < sorted_prints.size and sorted_prints[at] == wanted:
-            page: int = self.own[owner].start + int(self.orders[owner][at])
+        place = int(np.searchsorted(sorted_prints, wanted))
+        while place < sorted_prints.size and sorted_prints[place] == wanted:
+            page: int = self.own[owner].start + int(self.orders[owner][place])
             if self.urls[page] == url:
                 return page
-            at += 1
+            place += 1
         return None
 
 
 class _Links:
     def __init__(self, folder: Path, numbers: list[Array], state: Array) -> None:
-        self.numbers, self.links = numbers, ~np.isin(state, [int(one) for one in DANGLING])
+        self.numbers, self.links = numbers, ~np.isin(state, [int(dangling) for dangling in DANGLING])
         kind = id_type(state.size)
         self.sources, self.targets = Column(folder / "link-sources", kind), Column(folder / "link-targets", kind)
         self.counts = Column(folder / "link-counts", np.int32)
@@ -264,10 +264,10 @@ class _Links:
         if max(local.max(initial=0), below.max(initial=0)) >= max(1, numbers.size):
             raise MachineError("damaged store: Link-Data names pages that are not there: restore a copy")
         pages = numbers[local]
-        kept = self.links[pages] & (lengths > 0)
-        self.sources.put(pages[kept])
-        self.counts.put(lengths[kept])
-        self.targets.put(numbers[below[np.repeat(kept, lengths)]])
+        chosen = self.links[pages] & (lengths > 0)
+        self.sources.put(pages[chosen])
+        self.counts.put(lengths[chosen])
+        self.targets.put(numbers[below[np.repeat(chosen, lengths)]])
         if self.targets.size - self._ends[-1][1] >= LINKS_AT_ONCE:
             self._ends.append((self.sources.size, self.targets.size))
 

@@ -1,4 +1,4 @@
-"""What a ranking needs of a crawl, as pieces of MessagePack: out of a running process, or a stopped directory.
+"""Streams a crawl to a ranking as pieces of MessagePack, out of a running process or a stopped directory.
 
     ["head", {"partitions", "sizes", "damping", "mean", "links", "plain"}]
                                         sizes: entries of each partition; plain: its importance is to be PageRank

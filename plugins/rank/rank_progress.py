@@ -1,5 +1,4 @@
-"""What a person sees of a ranking while it is computed, on standard error: a bar with the estimated end on a terminal,
-elsewhere a line every few seconds."""
+"""Shows a ranking's progress on standard error: a bar with the estimated end on a terminal, else lines."""
 
 from __future__ import annotations
 
@@ -20,10 +19,10 @@ Tell = Callable[[Step], None]
 
 
 @contextlib.contextmanager
-def watched(epsilon: float, most: int) -> Iterator[Tell]:
+def watched(epsilon: float, limit: int) -> Iterator[Tell]:
     """Something to tell each step to."""
     if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
-        with _bar(epsilon, most) as tell:
+        with _bar(epsilon, limit) as tell:
             yield tell
     else:
         yield _Lines().tell
@@ -47,7 +46,7 @@ class _Lines:
 
 
 @contextlib.contextmanager
-def _bar(epsilon: float, most: int) -> Iterator[Tell]:
+def _bar(epsilon: float, limit: int) -> Iterator[Tell]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -56,13 +55,13 @@ def _bar(epsilon: float, most: int) -> Iterator[Tell]:
         task = progress.add_task("reading the crawl", total=None)
 
         def tell(step: Step) -> None:
-            done = step.iteration if step.left is None else share(step, epsilon, most) * most
-            progress.update(task, description=line(step), completed=done, total=most)
+            done = step.iteration if step.left is None else share(step, epsilon, limit) * limit
+            progress.update(task, description=line(step), completed=done, total=limit)
 
         yield tell
 
 
-def share(step: Step, epsilon: float, most: int) -> float:
+def share(step: Step, epsilon: float, limit: int) -> float:
     """How much of the work is done, 0..1: of the way to epsilon, in powers of ten, or of the iterations."""
     way = math.log(max(step.residual, epsilon)) / math.log(epsilon) if step.residual < 1 and epsilon < 1 else 0.0
-    return min(1.0, max(way, step.iteration / max(most, 1)))
+    return min(1.0, max(way, step.iteration / max(limit, 1)))

@@ -1,4 +1,4 @@
-"""A ranking for people and programs: its rows, and what it says of itself."""
+"""Formats a ranking for people and programs: its rows and its summary."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from xyro.plugins.rank.compute import Ask, Ranked
+from xyro.plugins.rank.ranking import Ranking, RankRequest
 from xyro.wire.messages import Kind
 
 CHUNK = 1 << 16
 
 
-def rows(ranked: Ranked, most: int | None = None) -> Iterator[dict[str, Any]]:
+def rows(ranked: Ranking, limit: int | None = None) -> Iterator[dict[str, Any]]:
     """Pages by falling rank, `most` of them or all: columns `rank` of xyro.service.views.export."""
-    for page in _best(ranked, most):
+    for page in _best(ranked, limit):
         yield _row(ranked, page)
 
 
-def _best(ranked: Ranked, most: int | None) -> Iterator[int]:
+def _best(ranked: Ranking, limit: int | None) -> Iterator[int]:
     """Equal ranks stand in the order of their numbers."""
     size = ranked.rank.size
-    step = size if most is None else max(CHUNK, most)
+    step = size if limit is None else max(CHUNK, limit)
     best = np.empty(0, np.int64)
     for low in range(0, size, max(step, 1)):
         pages = np.concatenate((best, low + np.flatnonzero(ranked.shown[low : low + step])))
-        best = pages[np.argsort(-ranked.rank[pages], kind="stable")[:most]]
+        best = pages[np.argsort(-ranked.rank[pages], kind="stable")[:limit]]
     return map(int, best)
 
 
-def _row(ranked: Ranked, page: int) -> dict[str, Any]:
+def _row(ranked: Ranking, page: int) -> dict[str, Any]:
     kind = Kind(int(ranked.files.kind[page]))
     return {
         "url": ranked.files.urls[page],
@@ -46,44 +46,44 @@ def _short(value: float) -> float:
     return float(f"{float(value):.9g}")
 
 
-def summary(ask: Ask, ranked: Ranked) -> dict[str, Any]:
-    """What was ranked, how long it took to converge, and how near the crawl's own importance is."""
+def summary(request: RankRequest, ranked: Ranking) -> dict[str, Any]:
+    """Sum up a ranking: its method, how it converged, and how near the crawl's own importance is."""
     steps = ranked.steps
     head = ranked.files.head
     return {
-        "method": ask.method,
+        "method": request.method,
         "pages": ranked.files.n,
         "ranked": int(ranked.shown.sum()),
-        "links": ranked.files.m if ask.links else None,
-        "damping": (head["damping"] if ask.damping is None else ask.damping) if ask.links else None,
+        "links": ranked.files.m if request.links else None,
+        "damping": (head["damping"] if request.damping is None else request.damping) if request.links else None,
         "iterations": len(steps),
         "residual": steps[-1].residual if steps else None,
-        "converged": steps[-1].residual <= ask.epsilon if steps else None,
+        "converged": steps[-1].residual <= request.epsilon if steps else None,
         "plain": head["plain"],
         **(ranked.exchanged or {}),
         **({f"online_{name}": value for name, value in ranked.compared.items()} if ranked.compared else {}),
     }
 
 
-def sentences(said: dict[str, Any]) -> list[str]:
+def sentences(fields: dict[str, Any]) -> list[str]:
     """The summary for people."""
-    if said["method"] == "opic":
-        return [f"{said['pages']:,} pages by the importance that the crawl computed (mean 1)"]
-    state = "" if said["converged"] else ", NOT converged: allow more --iterations"
-    told = [
-        f"{said['ranked']:,} of {said['pages']:,} pages, {said['links']:,} links, damping {said['damping']:g}; "
-        f"{said['iterations']} iterations, residual {said['residual'] or 0.0:.2g}{state}"
+    if fields["method"] == "opic":
+        return [f"{fields['pages']:,} pages by the importance that the crawl computed (mean 1)"]
+    state = "" if fields["converged"] else ", NOT converged: allow more --iterations"
+    text = [
+        f"{fields['ranked']:,} of {fields['pages']:,} pages, {fields['links']:,} links, damping {fields['damping']:g}; "
+        f"{fields['iterations']} iterations, residual {fields['residual'] or 0.0:.2g}{state}"
     ]
-    if "workers" in said:
-        told.append(f"{said['workers']} workers: {said['rounds']:g} rounds, {said['bytes']:,} bytes exchanged")
-    if said.get("online_spearman") is not None:
-        told.append(
-            f"the crawl's own importance is off by {said['online_error']:.2f} % on average, "
-            f"{said['online_error_top10']:.2f} % over the most important tenth; "
-            f"rank correlation {said['online_spearman']:.4f}"
-            + ("" if said["plain"] else "; its settings ask for another importance than PageRank's")
+    if "workers" in fields:
+        text.append(f"{fields['workers']} workers: {fields['rounds']:g} rounds, {fields['bytes']:,} bytes exchanged")
+    if fields.get("online_spearman") is not None:
+        text.append(
+            f"the crawl's own importance is off by {fields['online_error']:.2f} % on average, "
+            f"{fields['online_error_top10']:.2f} % over the most important tenth; "
+            f"rank correlation {fields['online_spearman']:.4f}"
+            + ("" if fields["plain"] else "; its settings ask for another importance than PageRank's")
         )
-    return told
+    return text
 
 
 def table(found: list[dict[str, Any]]) -> str:

@@ -1,4 +1,4 @@
-"""The distributed form of P1 5.4 on the bus seam: workers that own slices of the rows and tell each other values.
+"""Runs the distributed form of P1 5.4 on the bus: workers own slices of the rows and send each other values.
 
     topic       posted by            received by    what
     rank.N      the other workers    worker N       values of pages that N asked for, as bytes (opic.slices.pack)
@@ -33,7 +33,7 @@ AHEAD = 16
 """sweeps that a chaotic worker does more than the slowest has done; as many of its messages wait for another at most"""
 
 
-class Post:
+class ValuePost:
     """The bus, for bytes: what a bus between machines carries. `bytes`: all that was posted."""
 
     def __init__(self, bus: Bus) -> None:
@@ -41,11 +41,11 @@ class Post:
 
     def tell(self, worker: Worker) -> None:
         """Hand out the worker's values of now."""
-        for told in worker.tell():
-            data = pack(told)
+        for values in worker.tell():
+            data = pack(values)
             self.bytes += len(data)
             self.messages += 1
-            self.bus.post(f"rank.{told.receiver}", cast(Message, data))
+            self.bus.post(f"rank.{values.receiver}", cast(Message, data))
 
     async def hear(self, worker: Worker) -> None:
         """Wait for values, take in what lies there."""
@@ -62,22 +62,24 @@ def distributed(
     *,
     damping: float = DAMPING,
     epsilon: float = 1e-8,
-    most: int = 1000,
+    limit: int = 1000,
     chaotic: bool = False,
     watch: Callable[[Step], None] | None = None,
 ) -> tuple[Outcome, tuple[Step, ...]]:
     """PageRank by `count` workers; rounds (sweeps a worker) and the bytes exchanged are in the Outcome."""
     team = workers(matrix, min(count, max(1, matrix.n)), damping)
-    run = _Run(team, epsilon, most, watch)
+    run = _Run(team, epsilon, limit, watch)
     asyncio.run(run.apart() if chaotic else run.together())
     rounds = float(np.mean([worker.sweeps for worker in team]))
     return Outcome(rank_of(team), rounds, run.post.bytes, residual(team)), tuple(run.steps)
 
 
 class _Run:
-    def __init__(self, team: Sequence[Worker], epsilon: float, most: int, watch: Callable[[Step], None] | None) -> None:
-        self.team, self.epsilon, self.most, self.watch = team, epsilon, most, watch
-        self.post = Post(LocalBus())
+    def __init__(
+        self, team: Sequence[Worker], epsilon: float, limit: int, watch: Callable[[Step], None] | None
+    ) -> None:
+        self.team, self.epsilon, self.limit, self.watch = team, epsilon, limit, watch
+        self.post = ValuePost(LocalBus())
         self.steps: list[Step] = []
         self.calm_since: list[int] | None = None
         """every worker's number of sweeps when all became calm; None: they are not"""
@@ -86,7 +88,7 @@ class _Run:
 
     async def together(self) -> None:
         """All sweep, all tell, all hear."""
-        while self._slowest() < self.most and (not self.steps or self.steps[-1].residual > self.epsilon):
+        while self._slowest() < self.limit and (not self.steps or self.steps[-1].residual > self.epsilon):
             await self._round()
 
     async def _round(self) -> None:
@@ -112,7 +114,7 @@ class _Run:
         await self.together()
 
     async def _alone(self, worker: Worker) -> None:
-        while not self._over() and worker.sweeps < self.most - 1:
+        while not self._over() and worker.sweeps < self.limit - 1:
             if worker.sweeps >= self._slowest() + AHEAD:
                 await self._swept.wait()
                 continue
@@ -121,7 +123,7 @@ class _Run:
             await asyncio.to_thread(worker.sweep)
             self.post.tell(worker)
             self._judge()
-            if worker is self.team[0] and all(one.sweeps for one in self.team):
+            if worker is self.team[0] and all(member.sweeps for member in self.team):
                 self._note()
             self._swept.set()
             self._swept = asyncio.Event()

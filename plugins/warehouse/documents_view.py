@@ -1,4 +1,4 @@
-"""Looks into the repository of documents, at one commit boundary: one document, all of them in an order, their DTDs."""
+"""Shows the repository of documents at one commit boundary: one document, all of them in an order, their DTDs."""
 
 from __future__ import annotations
 
@@ -31,20 +31,21 @@ class Place(NamedTuple):
     page: int
 
 
-def find(views: Views, what: str) -> Place:
-    """The document of a URL, or of a page id. InputError: there is none."""
-    number = int(what) if what.isascii() and what.isdigit() and len(what) < 20 else _known(views, what)
+def find(views: Views, reference: str) -> Place:
+    """Find the document of a URL, or of a page id. InputError: there is none."""
+    is_id = reference.isascii() and reference.isdigit() and len(reference) < 20
+    number = int(reference) if is_id else _page_by_url(views, reference)
     partition, page = number >> 32, number & 0xFFFF_FFFF
     if partition >= len(views.views) or page >= views.views[partition].n:
-        raise InputError(f"{what}: no page has this id; `xyro export documents` lists them")
+        raise InputError(f"{reference}: no page has this id; `xyro export documents` lists them")
     view = views.views[partition]
     if view.archive.head(page) is None:
-        raise InputError(f"{what}: no document of it is stored (`xyro why URL` says what became of the page)")
+        raise InputError(f"{reference}: no document of it is stored (`xyro why URL` says what became of the page)")
     return Place(view, page)
 
 
-def _known(views: Views, what: str) -> int:
-    url = canonical(what, fold_slashes=views.nodes[0].scope.fold_slashes)
+def _page_by_url(views: Views, reference: str) -> int:
+    url = canonical(reference, fold_slashes=views.nodes[0].scope.fold_slashes)
     number = views.find(url)
     if number is None:
         raise InputError(f"{url}: not known to this crawl; `xyro submit {url}` has it read")
@@ -60,14 +61,14 @@ def when(text: str) -> float:
         raise InputError(f"{text!r} is no time; write 2026-11-22 or 2026-11-22T10:30:00Z") from None
 
 
-def versions(views: Views, what: str) -> list[dict[str, Any]]:
+def versions(views: Views, reference: str) -> list[dict[str, Any]]:
     """One row a version, oldest first. `until`: when the next one was read."""
-    view, page = find(views, what)
-    told: list[dict[str, Any]] = []
+    view, page = find(views, reference)
+    rows: list[dict[str, Any]] = []
     for number, row in view.archive.versions(page):
-        if told:
-            told[-1]["until"] = stamp(row.read_at)
-        told.append(
+        if rows:
+            rows[-1]["until"] = stamp(row.read_at)
+        rows.append(
             {
                 "version": number,
                 "read_at": stamp(row.read_at),
@@ -80,41 +81,43 @@ def versions(views: Views, what: str) -> list[dict[str, Any]]:
                 "digest": row.digest.hex(),
             }
         )
-    return told
+    return rows
 
 
-def body(views: Views, what: str, version: str = "", at: str = "") -> tuple[int, VersionRow, bytes]:
+def body(views: Views, reference: str, version: str = "", moment: str = "") -> tuple[int, VersionRow, bytes]:
     """(number, row, bytes as they were read): of a version, of the one that held at a time, or of the latest."""
-    number, row, packed = packed_body(views, what, version, at)
+    number, row, packed = packed_body(views, reference, version, moment)
     return number, row, unpacked(packed, row.size)
 
 
-def packed_body(views: Views, what: str, version: str = "", at: str = "") -> tuple[int, VersionRow, bytes]:
+def packed_body(views: Views, reference: str, version: str = "", moment: str = "") -> tuple[int, VersionRow, bytes]:
     """The same, as it is stored: 50 MB take 0.2 s to unpack."""
-    view, page = find(views, what)
+    view, page = find(views, reference)
     archive = view.archive
     head = archive.head(page)
     assert head is not None, "find has seen it"
-    if version and at:
+    if version and moment:
         raise InputError("--version and --at: name one of them")
     number = head.last
     if version:
         number = int(version) if version.isascii() and version.isdigit() and len(version) < 11 else -1
         if not head.first <= number <= head.last:
-            raise InputError(f"{what}: has versions {head.first} to {head.last}, not {version}")
-    if at:
-        number = _held(what, list(archive.versions(page)), at)
+            raise InputError(f"{reference}: has versions {head.first} to {head.last}, not {version}")
+    if moment:
+        number = _version_at(reference, list(archive.versions(page)), moment)
     row = archive.there(page, number)
     return number, row, archive.packed(row)
 
 
-def _held(what: str, kept: list[tuple[int, VersionRow]], at: str) -> int:
-    """The version that was the newest at this time."""
-    moment = when(at)
-    held = [number for number, row in kept if row.read_at <= moment]
-    if not held:
-        raise InputError(f"{what}: nothing older than {stamp(kept[0][1].read_at)} (version {kept[0][0]}) is kept")
-    return held[-1]
+def _version_at(reference: str, versions: list[tuple[int, VersionRow]], moment: str) -> int:
+    """Find the version that was the newest at this time."""
+    time = when(moment)
+    numbers = [number for number, row in versions if row.read_at <= time]
+    if not numbers:
+        raise InputError(
+            f"{reference}: nothing older than {stamp(versions[0][1].read_at)} (version {versions[0][0]}) is kept"
+        )
+    return numbers[-1]
 
 
 # All documents
@@ -188,7 +191,7 @@ def bodies(nodes: Sequence[PageNode], wanted: Iterable[Chosen]) -> Iterator[dict
 # DTDs
 
 
-def dtds(views: Views, most: int = LISTED) -> Iterator[dict[str, Any]]:
+def dtds(views: Views, limit: int = LISTED) -> Iterator[dict[str, Any]]:
     """DTDs and schemas, most used first: every one that a document names, and every DTD in the repository.
 
     `documents`: how many documents name it or were read with it; `used_by`: the first `most` of them (0: all), most
@@ -200,28 +203,28 @@ def dtds(views: Views, most: int = LISTED) -> Iterator[dict[str, Any]]:
     for view in views.views:
         for page, head, row in view.documents():
             if row.kind is Kind.DTD:
-                told = view.describe_document(page, head, row, views.mean)
-                stored[told["url"]] = told
+                described = view.describe_document(page, head, row, views.mean)
+                stored[described["url"]] = described
                 continue
             named.update(row.grammars)
             for url in {*row.grammars, *row.parts}:
                 uses.setdefault(url, array("q")).append(page + view.partition.base)
     nobody = array("q")
     names = sorted(named | stored.keys(), key=lambda url: (-len(uses.get(url, nobody)), url))
-    return (_grammar(views, url, stored.get(url), uses.get(url, nobody), most) for url in names)
+    return (_grammar(views, url, stored.get(url), uses.get(url, nobody), limit) for url in names)
 
 
-def _grammar(views: Views, url: str, told: dict[str, Any] | None, users: array[int], most: int) -> dict[str, Any]:
+def _grammar(views: Views, url: str, row: dict[str, Any] | None, users: array[int], limit: int) -> dict[str, Any]:
     pages = np.array(users, np.int64)
     worth = np.array([views.views[number >> 32].importance[number & 0xFFFF_FFFF] for number in users], np.float64)
-    first = pages[np.argsort(-worth, kind="stable")[: most or None]].tolist()
+    first = pages[np.argsort(-worth, kind="stable")[: limit or None]].tolist()
     return {
         "url": url,
-        "id": told["id"] if told else None,
+        "id": row["id"] if row else None,
         "documents": len(users),
-        "versions": told["versions"] if told else 0,
-        "size": told["size"] if told else None,
-        "declared": told["tags"] if told else None,
-        "parts": told["parts"] if told else None,
+        "versions": row["versions"] if row else 0,
+        "size": row["size"] if row else None,
+        "declared": row["tags"] if row else None,
+        "parts": row["parts"] if row else None,
         "used_by": [views.views[number >> 32].url(number & 0xFFFF_FFFF) for number in first],
     }

@@ -1,4 +1,4 @@
-"""What runs in the process that xml_worker.py starts: strangers' documents, and expressions that may never end.
+"""Runs in the process that query_worker.py starts: strangers' documents, and expressions that may never end.
 
 A request is a JSON line with the lengths of the bodies that follow it; the answer is a JSON line. The first request
 says what the job is. Nothing here opens a file or a connection: documents are parsed without DTD, external entities and
@@ -59,7 +59,7 @@ def query(job: dict[str, Any]) -> Job:
 
     def run(request: dict[str, Any], bodies: list[bytes]) -> dict[str, Any]:
         found = expression(tree_of(bodies[0], request["charset"]))
-        matches = [told for one in _listed(found) if (told := _told(one)) is not None]
+        matches = [row for match in _listed(found) if (row := _match_row(match)) is not None]
         return {"found": len(found) if isinstance(found, list) else len(matches), "matches": matches}
 
     return run
@@ -72,17 +72,17 @@ def _listed(found: Any) -> list[Any]:
     return [] if found is False or found == "" else [found]
 
 
-def _told(one: Any) -> dict[str, str | None] | None:
-    if isinstance(one, bool):
+def _match_row(match: Any) -> dict[str, str | None] | None:
+    if isinstance(match, bool):
         return {"match": "true", "path": None}
-    if isinstance(one, float):
-        return {"match": f"{one:.15g}", "path": None}
-    if isinstance(one, tuple):  # of the namespace axis
-        return {"match": f"{one[0] or ''}={one[1]}"[:SHOWN], "path": None}
-    if isinstance(one, str):
-        return {"match": one[:SHOWN], "path": _place_of(one)}
-    text = etree.tostring(one, encoding="unicode", with_tail=False)
-    return {"match": text[:SHOWN], "path": one.getroottree().getpath(one)}
+    if isinstance(match, float):
+        return {"match": f"{match:.15g}", "path": None}
+    if isinstance(match, tuple):  # of the namespace axis
+        return {"match": f"{match[0] or ''}={match[1]}"[:SHOWN], "path": None}
+    if isinstance(match, str):
+        return {"match": match[:SHOWN], "path": _place_of(match)}
+    text = etree.tostring(match, encoding="unicode", with_tail=False)
+    return {"match": text[:SHOWN], "path": match.getroottree().getpath(match)}
 
 
 def _place_of(text: Any) -> str | None:
@@ -101,15 +101,15 @@ def _place_of(text: Any) -> str | None:
 
 def difference(job: dict[str, Any]) -> Job:
     """The job {"method": "xmldiff" | "text"}: of two documents, lines that lead from one to the other."""
-    lines = _edits if job["method"] == "xmldiff" else _text_lines
+    compare = _edits if job["method"] == "xmldiff" else _text_lines
 
     def run(request: dict[str, Any], bodies: list[bytes]) -> dict[str, Any]:
-        told: list[str] = []
-        for line in lines(bodies, request["charsets"]):
-            if len(told) == LINES:
-                return {"lines": told, "cut": True}
-            told.append(line[:SHOWN])
-        return {"lines": told, "cut": False}
+        lines: list[str] = []
+        for line in compare(bodies, request["charsets"]):
+            if len(lines) == LINES:
+                return {"lines": lines, "cut": True}
+            lines.append(line[:SHOWN])
+        return {"lines": lines, "cut": False}
 
     return run
 
@@ -118,8 +118,8 @@ def _edits(bodies: list[bytes], charsets: list[str]) -> list[str]:
     from xmldiff import formatting, main
 
     old, new = (tree_of(body, charset, remove_blank_text=True) for body, charset in zip(bodies, charsets, strict=True))
-    told: str = main.diff_trees(old, new, formatter=formatting.DiffFormatter())
-    return told.splitlines()
+    edits: str = main.diff_trees(old, new, formatter=formatting.DiffFormatter())
+    return edits.splitlines()
 
 
 def _text_lines(bodies: list[bytes], charsets: list[str]) -> Iterator[str]:
@@ -178,8 +178,9 @@ def _tried(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     except XmlFault as fault:
         return {"error": str(fault)}
     except (etree.LxmlError, ValueError, LookupError, RecursionError, TypeError, AttributeError, OSError) as error:
-        said = str(error) or type(error).__name__
-        return {"error": TOO_MUCH if said == "unknown error" else said}  # what lxml says where libxml2 got no memory
+        message = str(error) or type(error).__name__
+        no_memory = message == "unknown error"  # so lxml names it where libxml2 got no memory
+        return {"error": TOO_MUCH if no_memory else message}
 
 
 def _timer(seconds: float) -> None:

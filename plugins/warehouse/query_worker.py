@@ -1,5 +1,7 @@
-"""A process of its own for what strangers' documents and people's expressions may cost (xml_child.py): it is bounded in
-CPU and memory, dies in the middle of whatever exceeds that, and is started again for the next document.
+"""Starts a process of its own for strangers' documents and people's expressions (query_child.py runs there).
+
+The process is bounded in CPU and memory, dies in the middle of whatever exceeds that, and is started again for the next
+document.
 """
 
 from __future__ import annotations
@@ -16,13 +18,11 @@ from typing import Any
 from xyro.wire.errors import InputError, MachineError
 
 _ROOT = str(Path(__file__).resolve().parents[2])
-
-
 MEMORY = 1 << 30
 """bytes of address space; the interpreter with lxml takes some 100 MB of it"""
 
 
-class Worker:
+class QueryWorker:
     """Use it as a context; `ask` as often as wanted. `seconds`: CPU that one answer may take; `memory`: bytes."""
 
     def __init__(self, job: dict[str, Any], seconds: float, memory: int = MEMORY) -> None:
@@ -32,7 +32,7 @@ class Worker:
         self.died = 0
         """answers that took more than they may"""
 
-    def __enter__(self) -> Worker:
+    def __enter__(self) -> QueryWorker:
         self._start()
         return self
 

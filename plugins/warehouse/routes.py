@@ -34,7 +34,7 @@ ENOUGH = 4 << 20
 
 
 def xml_routes(single: Single, long_views: LongViews) -> list[web.RouteDef]:
-    api = _XmlApi(single, long_views)
+    api = _XmlRoutes(single, long_views)
     return [
         web.get("/xml/versions", api.versions),
         web.get("/xml/body", api.body),
@@ -45,22 +45,22 @@ def xml_routes(single: Single, long_views: LongViews) -> list[web.RouteDef]:
     ]
 
 
-class _XmlApi:
+class _XmlRoutes:
     def __init__(self, single: Single, long_views: LongViews) -> None:
         self.single = single
         self._long_views = long_views
 
     async def versions(self, request: web.Request) -> web.Response:
         with await self.single.views() as views:
-            return http_json.answer(versions(views, _what(request)))
+            return http_json.answer(versions(views, _reference(request)))
 
     async def body(self, request: web.Request) -> web.Response:
         query = request.query
         with await self.single.views() as views:
-            number, row, packed = packed_body(views, _what(request), query.get("version", ""), query.get("at", ""))
+            number, row, packed = packed_body(views, _reference(request), query.get("version", ""), query.get("at", ""))
         found = await asyncio.to_thread(unpacked, packed, row.size)
-        told = {"Version": str(number), "Elements": str(row.elements), "Charset": quote(row.charset)}
-        headers = {f"X-Xyro-{name}": value for name, value in told.items()}
+        facts = {"Version": str(number), "Elements": str(row.elements), "Charset": quote(row.charset)}
+        headers = {f"X-Xyro-{name}": value for name, value in facts.items()}
         headers |= http_json.HEADERS
         return web.Response(body=found, content_type="application/octet-stream", headers=headers)
 
@@ -75,20 +75,20 @@ class _XmlApi:
         """Some of the first of these documents: as many as fit in one answer."""
         pages = await _pages(request, len(self.single.nodes))
         documents: list[dict[str, Any]] = []
-        taken = size = 0
+        count = size = 0
         async with self.single.boundary():
-            while taken < len(pages) and size < ENOUGH:
-                found = list(bodies(self.single.nodes, pages[taken : taken + 1]))
+            while count < len(pages) and size < ENOUGH:
+                found = list(bodies(self.single.nodes, pages[count : count + 1]))
                 documents += found
                 size += sum(len(document["packed"]) for document in found)
-                taken += 1
-        return http_json.answer({"taken": taken, "documents": documents})
+                count += 1
+        return http_json.answer({"taken": count, "documents": documents})
 
     async def dtds(self, request: web.Request) -> web.StreamResponse:
-        most = request.query.get("most", str(LISTED))
-        if not (most.isascii() and most.isdigit() and len(most) < 10):
+        limit = request.query.get("most", str(LISTED))
+        if not (limit.isascii() and limit.isdigit() and len(limit) < 10):
             raise InputError("dtds: most is a whole number")
-        choose = partial(dtds, most=int(most))
+        choose = partial(dtds, limit=int(limit))
         return await self._long_views.stream("documents", choose, lambda _, rows: rows, request)
 
     async def stats(self, _: web.Request) -> web.Response:
@@ -96,13 +96,13 @@ class _XmlApi:
 
 
 def _in_rows(_: Views, pages: list[Chosen]) -> Iterator[dict[str, Any]]:
-    return ({"pages": pages[at : at + MOST_PAGES]} for at in range(0, len(pages), MOST_PAGES))
+    return ({"pages": pages[first : first + MOST_PAGES]} for first in range(0, len(pages), MOST_PAGES))
 
 
 async def _pages(request: web.Request, partitions: int) -> list[Chosen]:
     try:
-        given = await request.json()
-        pages = [(number, worth) for number, worth in given["pages"]]
+        body = await request.json()
+        pages = [(number, worth) for number, worth in body["pages"]]
     except (ValueError, TypeError, KeyError, RecursionError):
         raise InputError("bodies: pages is a list of [id, importance]") from None
     good = all(
@@ -114,8 +114,8 @@ async def _pages(request: web.Request, partitions: int) -> list[Chosen]:
     return pages
 
 
-def _what(request: web.Request) -> str:
-    what = request.query.get("what", "")
-    if not what:
+def _reference(request: web.Request) -> str:
+    reference = request.query.get("what", "")
+    if not reference:
         raise InputError("what: a URL or a page id")
-    return what
+    return reference

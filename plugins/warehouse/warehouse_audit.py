@@ -1,4 +1,4 @@
-"""The repository's part of `xyro audit`: versions, bodies, reference counts and counters agree with each other.
+"""Checks the repository for `xyro audit`: versions, bodies, reference counts and counters agree with each other.
 
 Everything is scanned in the order of its keys, documents beside their versions, bodies and counts beside the sorted
 digests of all versions: 24 bytes of memory a version. Every body is unpacked once.
@@ -25,8 +25,8 @@ WIDTH = 16
 NO_DOCUMENT = DocumentRow(1, 0, 0)
 
 
-class _Found:
-    """What the scan of all versions found."""
+class _VersionScan:
+    """Counts and digests from the scan of all versions."""
 
     def __init__(self) -> None:
         self.digests = bytearray()
@@ -81,9 +81,9 @@ class _Bodies:
         return self.names[place * WIDTH : (place + 1) * WIDTH]
 
 
-def repository(view: View) -> Iterator[str]:
-    """What does not hold of the repository of one partition."""
-    found = _Found()
+def check_repository(view: View) -> Iterator[str]:
+    """Yield a sentence for each violation in the repository of one partition."""
+    found = _VersionScan()
     yield from _versions(view, found)
     bodies = found.bodies()
     packed = 0
@@ -92,9 +92,9 @@ def repository(view: View) -> Iterator[str]:
         if violation := _damage(digest, None if place is None else int(bodies.sizes[place]), stored):
             yield f"body {digest.hex()} {violation}"
     for digest, place, stored in bodies.beside(view, keys.COUNT):
-        there, told = 0 if place is None else int(bodies.counts[place]), int.from_bytes(stored or b"", "big")
-        if there != told or (place is None) != (stored is None):
-            yield f"body {digest.hex()} has {there} versions, {told} were counted"
+        there, counted_there = 0 if place is None else int(bodies.counts[place]), int.from_bytes(stored or b"", "big")
+        if there != counted_there or (place is None) != (stored is None):
+            yield f"body {digest.hex()} has {there} versions, {counted_there} were counted"
     yield from _counters(view, found, len(bodies), packed)
 
 
@@ -109,7 +109,7 @@ def _damage(digest: bytes, size: int | None, stored: bytes | None) -> str:
         return f"cannot be read: {error}"
 
 
-def _versions(view: View, found: _Found) -> Iterator[str]:
+def _versions(view: View, found: _VersionScan) -> Iterator[str]:
     """Documents belong to pages; their versions are those that they name, without a gap; neighbours differ."""
     document, head, expected = -1, NO_DOCUMENT, 1
     before: VersionRow | None = None
@@ -145,7 +145,7 @@ def _by_page(view: View) -> Iterator[tuple[int, int, bytes]]:
     return heapq.merge(documents, versions)
 
 
-def _counters(view: View, found: _Found, bodies: int, packed: int) -> Iterator[str]:
+def _counters(view: View, found: _VersionScan, bodies: int, packed: int) -> Iterator[str]:
     counted = CountsRow(
         by_kind=dict(+found.kinds),
         by_verdict=dict(+found.verdicts),
@@ -156,7 +156,7 @@ def _counters(view: View, found: _Found, bodies: int, packed: int) -> Iterator[s
         depth=found.sums["depth"],
         elements=found.sums["elements"],
     )
-    told = view.archive.counts()
+    counted_there = view.archive.counts()
     for name in counted.__struct_fields__:
-        if getattr(told, name) != getattr(counted, name):
-            yield f"repository: {name} is {getattr(counted, name)}, {getattr(told, name)} was counted"
+        if getattr(counted_there, name) != getattr(counted, name):
+            yield f"repository: {name} is {getattr(counted, name)}, {getattr(counted_there, name)} was counted"

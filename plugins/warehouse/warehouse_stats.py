@@ -1,4 +1,4 @@
-"""`xyro xml stats`: what P1 section 7 tells of the XML it found, of this crawl.
+"""Computes `xyro xml stats`: the statistics of P1 section 7 on the XML that a crawl found.
 
 XML against HTML in number, size and change rate; sizes, tags and depth of documents; how many documents a DTD has, and
 how deep DTDs nest; how much changes from one version to the next. One scan of Refresh-Data and one of the versions;
@@ -26,21 +26,21 @@ PER_OCTAVE = 4
 """buckets of a histogram between a number and its double: quantiles are exact to 10 %"""
 
 
-class Spread:
+class Distribution:
     """A distribution of numbers >= 0 in bounded memory: exact count, mean and ends, quantiles by buckets."""
 
     def __init__(self) -> None:
         self.count = 0
         self.total = 0.0
-        self.least = math.inf
-        self.most = 0.0
+        self.lowest = math.inf
+        self.highest = 0.0
         self.buckets: Counter[int | None] = Counter()
         """by floor(PER_OCTAVE x log2 of the number); None: zeros"""
 
     def add(self, number: float) -> None:
         self.count += 1
         self.total += number
-        self.least, self.most = min(self.least, number), max(self.most, number)
+        self.lowest, self.highest = min(self.lowest, number), max(self.highest, number)
         self.buckets[math.floor(PER_OCTAVE * math.log2(number)) if number > 0 else None] += 1
 
     def quantile(self, share: float) -> float:
@@ -51,18 +51,18 @@ class Spread:
         for bucket in sorted(bucket for bucket in self.buckets if bucket is not None):
             reached += self.buckets[bucket]
             if reached >= share * self.count:
-                return min(max(2 ** ((bucket + 0.5) / PER_OCTAVE), self.least), self.most)
-        return self.most
+                return min(max(2 ** ((bucket + 0.5) / PER_OCTAVE), self.lowest), self.highest)
+        return self.highest
 
-    def told(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, Any]:
         """`histogram`: [lower end, count] of each octave; zeros stand at 0."""
         if not self.count:
             return {"count": 0, "mean": None, "least": None, "median": None, "p90": None, "most": None, "histogram": []}
         octaves: Counter[float] = Counter()
         for bucket, count in self.buckets.items():
             octaves[0.0 if bucket is None else 2.0 ** (bucket // PER_OCTAVE)] += count
-        numbers = {"mean": self.total / self.count, "least": self.least, "median": self.quantile(0.5)}
-        numbers |= {"p90": self.quantile(0.9), "most": self.most}
+        numbers = {"mean": self.total / self.count, "least": self.lowest, "median": self.quantile(0.5)}
+        numbers |= {"p90": self.quantile(0.9), "most": self.highest}
         return {
             "count": self.count,
             **{name: float(f"{number:.6g}") for name, number in numbers.items()},
@@ -77,15 +77,15 @@ class _Pages:
         self.pages = 0
         self.reads = 0
         self.changes = 0
-        self.size = Spread()
-        self.change_rate = Spread()
+        self.size = Distribution()
+        self.change_rate = Distribution()
 
-    def told(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, Any]:
         again = self.reads - self.pages
         return {
             "pages": self.pages,
-            "size": self.size.told(),
-            "change_rate": self.change_rate.told(),
+            "size": self.size.fields(),
+            "change_rate": self.change_rate.fields(),
             "changed_reads": round(self.changes / again, 6) if again else None,
         }
 
@@ -97,16 +97,16 @@ class _Documents:
         self.count: Counter[str] = Counter()
         self.verdicts: Counter[str] = Counter()
         self.formats: Counter[str] = Counter()
-        self.spreads = {name: Spread() for name in ("size", "elements", "tags", "depth", "parts")}
-        self.declared = Spread()
+        self.spreads = {name: Distribution() for name in ("size", "elements", "tags", "depth", "parts")}
+        self.declared = Distribution()
         self.users: Counter[str] = Counter()
         self.further = 0
         """uses of grammars beyond MOST_DTDS"""
         self.parts: dict[str, set[str]] = {}
         """by URL of a stored DTD: the parts it was read with"""
-        self.changed = Spread()
-        self.share = Spread()
-        self.days = Spread()
+        self.changed = Distribution()
+        self.share = Distribution()
+        self.days = Distribution()
         self.versions = 0
 
     def follow(self, before: VersionRow, row: VersionRow) -> None:
@@ -143,31 +143,31 @@ def stats(views: Views) -> dict[str, Any]:
         _scan_pages(view, kinds)
         _scan_documents(view, documents)
     html, xml = kinds[Kind.HTML].pages, kinds[Kind.XML].pages
-    users = Spread()
+    users = Distribution()
     for count in documents.users.values():
         users.add(count)
     return {
         "xml_to_html": round(xml / html, 6) if html else None,
-        "pages": {kind.name: pages.told() for kind, pages in kinds.items()},
+        "pages": {kind.name: pages.fields() for kind, pages in kinds.items()},
         "documents": {
             "count": documents.count["XML"],
             "validity": dict(documents.verdicts.most_common()),
             "formats": dict(documents.formats.most_common()),
-            **{name: spread.told() for name, spread in documents.spreads.items()},
+            **{name: spread.fields() for name, spread in documents.spreads.items()},
         },
         "dtds": {
             "count": documents.count["DTD"],
-            "declared": documents.declared.told(),
-            "documents_per_grammar": users.told(),
+            "declared": documents.declared.fields(),
+            "documents_per_grammar": users.fields(),
             "most_used": documents.users.most_common(20),
             "further_uses": documents.further,
             "nesting": {str(deep): count for deep, count in sorted(Counter(nesting(documents.parts).values()).items())},
         },
         "versions": {
             "count": documents.versions,
-            "changed_bytes": documents.changed.told(),
-            "changed_share": documents.share.told(),
-            "days_between": documents.days.told(),
+            "changed_bytes": documents.changed.fields(),
+            "changed_share": documents.share.fields(),
+            "days_between": documents.days.fields(),
         },
     }
 
@@ -222,12 +222,12 @@ def nesting(parts: Mapping[str, set[str]]) -> dict[str, int]:
     return depth
 
 
-def told(found: Mapping[str, Any]) -> str:
+def stats_text(found: Mapping[str, Any]) -> str:
     """The statistics for people."""
     pages, documents, dtds, versions = (found[name] for name in ("pages", "documents", "dtds", "versions"))
     lines = [f"{'':28}{'count':>11}  {'mean':>9}  {'median':>9}  {'p90':>9}  {'most':>9}"]
-    for kind, told_of in pages.items():
-        lines.append(_line(f"{kind} pages, bytes", told_of["size"]))
+    for kind, fields in pages.items():
+        lines.append(_line(f"{kind} pages, bytes", fields["size"]))
     lines += [_line(f"{kind} changes a day", pages[kind]["change_rate"]) for kind in ("HTML", "XML")]
     lines += [_line(f"XML {name}", documents[name]) for name in ("size", "elements", "tags", "depth", "parts")]
     lines.append(_line("documents of a grammar", dtds["documents_per_grammar"]))

@@ -1,4 +1,4 @@
-"""`xyro xml query`: an XPath over documents, one after the other, in a process that may die of each (xml_worker.py)."""
+"""Evaluates an XPath over documents, one after the other, in a process that may die of each (query_worker.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any
 
-from xyro.plugins.warehouse.query_worker import Worker
+from xyro.plugins.warehouse.query_worker import QueryWorker
 from xyro.wire.errors import InputError, MachineError
 
 SECONDS = 2.0
@@ -21,7 +21,7 @@ LONGEST = 10_000
 """characters of an expression"""
 
 
-class Query:
+class XPathQuery:
     """One expression. `skipped`: why documents were left out -> how many."""
 
     def __init__(self, xpath: str, namespaces: Mapping[str, str], seconds: float = SECONDS) -> None:
@@ -29,22 +29,22 @@ class Query:
             raise InputError(f"XPATH: longer than {LONGEST:,} characters; write a shorter one")
         self._job = {"job": "query", "xpath": xpath, "namespaces": dict(namespaces)}
         self._seconds = seconds
-        self.asked = 0
+        self.documents = 0
         self.skipped: Counter[str] = Counter()
 
     def matches(self, documents: Iterable[dict[str, Any]]) -> Generator[dict[str, Any], None, None]:
         """A row a match, in the documents' order. InputError: the expression is none, or too costly everywhere."""
-        with Worker(self._job, self._seconds) as worker:
+        with QueryWorker(self._job, self._seconds) as worker:
             for document in documents:
-                yield from self._of(document, worker)
+                yield from self._matches(document, worker)
                 if worker.died >= DEATHS:
                     raise InputError(
                         f"XPATH: {DEATHS} documents took more than {self._seconds:g} s of CPU or too much memory each: "
                         "write a cheaper one, or allow more with --seconds"
                     )
 
-    def _of(self, document: dict[str, Any], worker: Worker) -> Iterator[dict[str, Any]]:
-        self.asked += 1
+    def _matches(self, document: dict[str, Any], worker: QueryWorker) -> Iterator[dict[str, Any]]:
+        self.documents += 1
         body = _unpacked(document)
         answer = worker.ask([body], charset=document["charset"])
         if "error" in answer:
@@ -65,13 +65,13 @@ def _unpacked(document: dict[str, Any]) -> bytes:
         raise MachineError(f"damaged store: {document['url']}: {error}: run `xyro audit`") from None
 
 
-def namespaces_of(given: Iterable[str]) -> dict[str, str]:
+def namespaces_of(declarations: Iterable[str]) -> dict[str, str]:
     """--namespace p=URI, as often as wanted. InputError."""
     found: dict[str, str] = {}
-    for one in given:
-        prefix, _, uri = one.partition("=")
+    for declaration in declarations:
+        prefix, _, uri = declaration.partition("=")
         if not prefix or not uri:
-            raise InputError(f"--namespace {one}: write PREFIX=URI, such as db=http://docbook.org/ns/docbook")
+            raise InputError(f"--namespace {declaration}: write PREFIX=URI, such as db=http://docbook.org/ns/docbook")
         found[prefix] = uri
     return found
 

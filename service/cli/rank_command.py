@@ -18,8 +18,8 @@ from xyro.service.cli.options import as_json_too, directory_of, with_data
 from xyro.wire.errors import InputError, MachineError
 
 if TYPE_CHECKING:
-    from xyro.plugins.rank.compute import Ask, Ranked
-    from xyro.plugins.rank.rank_files import Files
+    from xyro.plugins.rank.rank_files import RankFiles
+    from xyro.plugins.rank.ranking import Ranking, RankRequest
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -91,31 +91,31 @@ def rank(
 
     Of a crawl that runs or does not, as of one commit. Says how near the importance is that the crawl computed itself.
     """
-    from xyro.plugins.rank.compute import Ask, rank
+    from xyro.plugins.rank.ranking import RankRequest, rank
     from xyro.service.views.export import form_of
 
     out = None if output == Path("-") else output
     writing, form = form is not None or output is not None, form_of(form, out)
-    ask = Ask(**asked)
-    _check(ask, keep, writing, form, out, as_json)
+    request = RankRequest(**asked)
+    _check(request, keep, writing, form, out, as_json)
     directory = directory_of(data)
     from xyro.plugins.rank.rank_progress import watched
 
     with _folder(directory) as folder:
-        with watched(ask.epsilon, ask.iterations) as tell:
-            files = _read(directory, ask, folder / "crawl")
-            ranked = rank(ask, files, folder, tell)
+        with watched(request.epsilon, request.iterations) as tell:
+            files = _read(directory, request, folder / "crawl")
+            ranked = rank(request, files, folder, tell)
         if keep:
             _keep(directory, ranked)
-        _tell(ask, ranked, count, as_json, (form, out) if writing else None)
+        _tell(request, ranked, count, as_json, (form, out) if writing else None)
 
 
-def _check(ask: Ask, keep: bool, writing: bool, form: str, out: Path | None, as_json: bool) -> None:
+def _check(request: RankRequest, keep: bool, writing: bool, form: str, out: Path | None, as_json: bool) -> None:
     from xyro.service.views.export import check
 
-    if keep and ask.method not in ("interest", "both"):
+    if keep and request.method not in ("interest", "both"):
         raise InputError("--keep: of --method interest or both")
-    if keep and ask.focus and ask.method == "both":
+    if keep and request.focus and request.method == "both":
         raise InputError("--keep: with --focus, of --method interest")
     if writing:
         check(form, out)
@@ -123,21 +123,21 @@ def _check(ask: Ask, keep: bool, writing: bool, form: str, out: Path | None, as_
             raise InputError("--json: the rows go to standard output already; name a file with -o FILE")
 
 
-def _read(directory: Path, ask: Ask, folder: Path) -> Files:
+def _read(directory: Path, request: RankRequest, folder: Path) -> RankFiles:
     """The crawl on files; a stopped directory is let go of again."""
-    from xyro.plugins.rank.rank_files import Files
+    from xyro.plugins.rank.rank_files import RankFiles
     from xyro.plugins.rank.rank_input import pieces, unpacked
     from xyro.service.node.run_file import Remote
 
-    files, remote = Files(folder), Remote.find(directory)
+    files, remote = RankFiles(folder), Remote.find(directory)
     if remote is not None:
-        files.take(unpacked(remote.parts("/rank", links=int(ask.links))))
+        files.take(unpacked(remote.parts("/rank", links=int(request.links))))
         return files
     from xyro.service.node.stopped import nodes_of
     from xyro.service.views.views import Views
 
     with nodes_of(directory) as nodes, Views(nodes) as views:
-        files.take(unpacked(pieces(views, ask.links)))
+        files.take(unpacked(pieces(views, request.links)))
     return files
 
 
@@ -162,7 +162,7 @@ def _folder(directory: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _keep(directory: Path, ranked: Ranked) -> None:
+def _keep(directory: Path, ranked: Ranking) -> None:
     """The interest of each partition beside its store, at the weight of the crawl's importance."""
     import numpy as np
 
@@ -172,26 +172,28 @@ def _keep(directory: Path, ranked: Ranked) -> None:
     files = ranked.files
     html = np.asarray(files.kind == Kind.HTML)
     interest = ranked.rank if ranked.interest is None else ranked.interest
-    kept = values_of(interest, np.asarray(files.importance) * files.head["mean"], html)
+    interest_of_pages = values_of(interest, np.asarray(files.importance) * files.head["mean"], html)
     for number, entries in enumerate(files.numbers):
         own, values = files.own[number], np.full(entries.size, np.nan, np.float32)
         mine = (entries >= own.start) & (entries < own.stop)
-        values[mine] = kept[entries[mine]]
+        values[mine] = interest_of_pages[entries[mine]]
         write(directory / f"p{number:04d}", number, values)
 
 
-def _tell(ask: Ask, ranked: Ranked, count: int, as_json: bool, file: tuple[str, Path | None] | None) -> None:
+def _tell(
+    request: RankRequest, ranked: Ranking, count: int, as_json: bool, file: tuple[str, Path | None] | None
+) -> None:
     from xyro.plugins.rank.rank_report import rows, sentences, summary, table
     from xyro.service.views.export import write_rows
 
-    said = summary(ask, ranked)
+    fields = summary(request, ranked)
     if file is not None:
         write_rows("rank", rows(ranked), *file)
     if as_json:
         steps = [step.residual for step in ranked.steps]
-        click.echo(json.dumps({**said, "residuals": steps, "top": list(rows(ranked, count))}))
+        click.echo(json.dumps({**fields, "residuals": steps, "top": list(rows(ranked, count))}))
         return
     if file is None:
         click.echo(table(list(rows(ranked, count))))
-    for sentence in sentences(said):
+    for sentence in sentences(fields):
         click.echo(sentence, err=True)

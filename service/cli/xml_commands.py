@@ -54,17 +54,17 @@ def _version(source: Remote | Views, what: str, version: int | None, at: str) ->
 
     named = "" if version is None else str(version)
     if isinstance(source, Remote):
-        found, told = source.body("/xml/body", what=what, version=named, at=at)
-        return Version(int(told["Version"]), int(told["Elements"]), told["Charset"], found)
+        found, headers = source.body("/xml/body", what=what, version=named, at=at)
+        return Version(int(headers["Version"]), int(headers["Elements"]), headers["Charset"], found)
     number, row, found = body(source, what, named, at)
     return Version(number, row.elements, row.charset, found)
 
 
-_what = click.argument("what", metavar="URL|ID")
+_reference = click.argument("what", metavar="URL|ID")
 
 
 @xml.command()
-@_what
+@_reference
 @with_data
 @click.option("--version", type=click.IntRange(1), default=None, help="This version [the latest].")
 @click.option(
@@ -81,7 +81,7 @@ def get(what: str, data: Path | None, version: int | None, at: str, output: Path
 
 
 @xml.command()
-@_what
+@_reference
 @with_data
 @as_json_too
 def versions(what: str, data: Path | None, as_json: bool) -> None:
@@ -90,12 +90,12 @@ def versions(what: str, data: Path | None, as_json: bool) -> None:
     from xyro.service.node.run_file import Remote
 
     with _source(data) as source:
-        told = source.get("/xml/versions", what=what) if isinstance(source, Remote) else look(source, what)
+        rows = source.get("/xml/versions", what=what) if isinstance(source, Remote) else look(source, what)
     if as_json:
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(rows))
         return
     click.echo(f"{'version':>7}  {'read at':20}  {'until':20}  {'bytes':>11}  {'changed':>9}  {'verdict':11}  digest")
-    for row in told:
+    for row in rows:
         changed = "-" if row["changed"] is None else f"{row['changed']:,}"
         click.echo(
             f"{row['version']:7d}  {row['read_at'] or '-':20}  {row['until'] or 'now':20}  {row['size']:11,}  "
@@ -131,21 +131,21 @@ def query(
     extension functions; documents that take too long or too much memory are left out, which is told at the end, and
     then the exit code is 1.
     """
-    from xyro.plugins.warehouse.xpath_query import Query, namespaces_of, root_of
+    from xyro.plugins.warehouse.xpath_query import XPathQuery, namespaces_of, root_of
 
     prefixes = namespaces_of(namespace)
-    asked = Query(xpath, prefixes, seconds)
+    evaluation = XPathQuery(xpath, prefixes, seconds)
     with _source(data) as source:
         documents = _bodies(source, host, root_of(root, prefixes), by)
-        with contextlib.closing(asked.matches(documents)) as matches:
+        with contextlib.closing(evaluation.matches(documents)) as matches:
             for row in islice(matches, count):
                 click.echo(json.dumps(row) if as_json else f"{row['url']}\t{printable(row['match'], WIDE)}")
-    if not asked.asked:
+    if not evaluation.documents:
         among = " with this --host and --root" if host or root else ""
         click.echo(f"no document{among} is stored; `xyro xml stats` tells what is", err=True)
-    for why, times in asked.skipped.items():
-        click.echo(f"{times:,} of {asked.asked:,} documents: {printable(why, 500)}", err=True)
-    sys.exit(1 if asked.skipped else 0)
+    for why, times in evaluation.skipped.items():
+        click.echo(f"{times:,} of {evaluation.documents:,} documents: {printable(why, 500)}", err=True)
+    sys.exit(1 if evaluation.skipped else 0)
 
 
 def _bodies(source: Remote | Views, host: str, root: str, by: str) -> Iterator[dict[str, Any]]:
@@ -158,13 +158,13 @@ def _bodies(source: Remote | Views, host: str, root: str, by: str) -> Iterator[d
     parts = [row["pages"] for row in source.lines("/xml/chosen", host=host, root=root, by=by)]
     for part in parts:
         while part:
-            said = source.post("/xml/bodies", {"pages": part})
-            yield from said["documents"]
-            part = part[said["taken"] :]
+            answer = source.post("/xml/bodies", {"pages": part})
+            yield from answer["documents"]
+            part = part[answer["taken"] :]
 
 
 @xml.command()
-@_what
+@_reference
 @with_data
 @click.option("--from", "old", type=click.IntRange(1), default=None, help="Version [the one before --to].")
 @click.option("--to", "new", type=click.IntRange(1), default=None, help="Version [the latest].")
@@ -181,18 +181,18 @@ def diff(what: str, data: Path | None, old: int | None, new: int | None, as_json
         if old is None and after.number == 1:
             raise InputError(f"{what}: version 1 is the only one before --to; there is nothing to compare it with")
         before = _version(source, what, after.number - 1 if old is None else old, "")
-    told = difference(before, after)
+    found = difference(before, after)
     if as_json:
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(found))
         return
-    if told["why"]:
+    if found["why"]:
         click.echo(
-            f"{'lines' if told['method'] == 'text' else 'not'} compared: {printable(told['why'], 500)}", err=True
+            f"{'lines' if found['method'] == 'text' else 'not'} compared: {printable(found['why'], 500)}", err=True
         )
-    for line in told["lines"]:
+    for line in found["lines"]:
         click.echo(printable(line, WIDE))
-    if told["cut"]:
-        click.echo(f"only the first {len(told['lines']):,} are told", err=True)
+    if found["cut"]:
+        click.echo(f"only the first {len(found['lines']):,} are told", err=True)
 
 
 @xml.command(short_help="List DTDs and schemas, and who uses them.")
@@ -228,16 +228,16 @@ def dtds(data: Path | None, most: int, as_json: bool) -> None:
 @as_json_too
 def stats(data: Path | None, plot: Path | None, as_json: bool) -> None:
     """Statistics of the XML found: against HTML, sizes, tags, depth, DTDs, how often and how much it changes."""
-    from xyro.plugins.warehouse.plot import check, draw
+    from xyro.plugins.warehouse.stats_plot import check, draw
     from xyro.plugins.warehouse.warehouse_stats import stats as look
-    from xyro.plugins.warehouse.warehouse_stats import told
+    from xyro.plugins.warehouse.warehouse_stats import stats_text
     from xyro.service.node.run_file import Remote
 
     if plot is not None:
         check(plot)
     with _source(data) as source:
         found = source.get("/xml/stats") if isinstance(source, Remote) else look(source)
-    click.echo(json.dumps(found) if as_json else told(found))
+    click.echo(json.dumps(found) if as_json else stats_text(found))
     if plot is not None:
         try:
             draw(found, plot)

@@ -20,11 +20,11 @@ from xyro.opic import matrix as opic_matrix
 from xyro.opic import rank_both
 from xyro.plugins.rank import rank_files, rank_report
 from xyro.plugins.rank import rank_input as rank_data
-from xyro.plugins.rank.compute import Ask, rank
 from xyro.plugins.rank.rank_comparison import compare, spearman
-from xyro.plugins.rank.rank_files import Files
+from xyro.plugins.rank.rank_files import RankFiles
 from xyro.plugins.rank.rank_input import pieces, unpacked
 from xyro.plugins.rank.rank_report import rows, sentences, summary, table
+from xyro.plugins.rank.ranking import RankRequest, rank
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.messages import Kind
 
@@ -73,14 +73,14 @@ def crawl(request):
 
 def files_of(crawl, folder, links=True):
     with crawl.views() as views:
-        files = Files(folder)
+        files = RankFiles(folder)
         files.take(unpacked(pieces(views, links)))
         return files
 
 
 def ranked(crawl, folder, **asked):
-    ask = Ask(**{"epsilon": 1e-13, **asked})
-    return rank(ask, files_of(crawl, folder / "crawl", ask.links), folder / "work")
+    request = RankRequest(**{"epsilon": 1e-13, **asked})
+    return rank(request, files_of(crawl, folder / "crawl", request.links), folder / "work")
 
 
 def in_order(found, values=None):
@@ -175,7 +175,7 @@ def test_opic_is_the_importance_of_now(crawl, tmp_path):
 
 def test_the_summary_says_how_near_the_crawl_came(crawl, tmp_path):
     found = ranked(crawl, tmp_path, method="pagerank")
-    said = summary(Ask(method="pagerank", epsilon=1e-13), found)
+    said = summary(RankRequest(method="pagerank", epsilon=1e-13), found)
     truth, ours = in_order(found), in_order(found, np.asarray(found.files.importance))
     assert said["online_error"] == pytest.approx(100 * np.mean(np.abs(ours / ours.mean() - truth) / truth), abs=1e-3)
     assert (said["pages"], said["links"], said["converged"]) == (SIZE, int(dense().sum()), True)
@@ -189,7 +189,7 @@ def test_the_summary_says_how_near_the_crawl_came(crawl, tmp_path):
 
 def test_few_iterations_are_said_not_to_converge(crawl, tmp_path):
     found = ranked(crawl, tmp_path, method="pagerank", iterations=2)
-    said = summary(Ask(method="pagerank", epsilon=1e-13, iterations=2), found)
+    said = summary(RankRequest(method="pagerank", epsilon=1e-13, iterations=2), found)
     assert said["iterations"] == 2 and not said["converged"] and "NOT converged" in sentences(said)[0]
 
 
@@ -240,7 +240,7 @@ def test_blocks_of_links_are_cut_where_they_are_many(crawl, tmp_path, monkeypatc
 )
 def test_options_that_do_not_go_together_are_refused(asked):
     with pytest.raises(InputError, match="--"):
-        Ask(**asked)
+        RankRequest(**asked)
 
 
 def test_what_cannot_be_ranked_says_what_to_do(crawl, tmp_path):
@@ -293,7 +293,7 @@ def test_pieces_that_do_not_fit_are_refused(crawl, tmp_path):
     wild = [*parts, ["links", 0, np.array([0], "<u4").tobytes(), np.array([1], "<u4").tobytes(), b"\xff\xff\xff\x00"]]
     for number, given_parts in enumerate((without, wild)):
         with pytest.raises(MachineError):
-            Files(tmp_path / str(number)).take(given_parts)
+            RankFiles(tmp_path / str(number)).take(given_parts)
     with pytest.raises(MachineError, match="cannot be read"):
         list(unpacked([b"\xc1" + msgpack.packb(["end"])]))
 
@@ -342,7 +342,7 @@ def test_a_cap_on_memory_is_kept_but_for_the_result(tmp_path, monkeypatch, asked
         (rank_report, "CHUNK"),
     ):
         monkeypatch.setattr(module, name, 1 << 10)
-    files, random = Files(tmp_path / "crawl"), np.random.default_rng(1)
+    files, random = RankFiles(tmp_path / "crawl"), np.random.default_rng(1)
 
     def stream():
         head = {"partitions": 1, "sizes": [size], "damping": C, "mean": 1.0, "links": True, "plain": True}
@@ -357,10 +357,10 @@ def test_a_cap_on_memory_is_kept_but_for_the_result(tmp_path, monkeypatch, asked
             yield ["links", 0, sources.tobytes(), np.full(100, 2, "<u4").tobytes(), children.tobytes()]
 
     files.take(stream())
-    rank(Ask(iterations=1, **asked), files, tmp_path)  # loads what is compiled
+    rank(RankRequest(iterations=1, **asked), files, tmp_path)  # loads what is compiled
     tracemalloc.start()
     try:
-        found = rank(Ask(memory=0, iterations=3, **asked), files, tmp_path)
+        found = rank(RankRequest(memory=0, iterations=3, **asked), files, tmp_path)
         shown = list(rows(found, 20))
         peak = tracemalloc.get_traced_memory()[1] / size
     finally:

@@ -55,7 +55,7 @@ def test_bytes_are_those_that_the_bus_carried():
 
 @pytest.mark.parametrize("chaotic", [False, True])
 def test_rounds_are_bounded(chaotic):
-    found, _ = distributed(of_graph(GRAPHS["standard"]), 3, epsilon=1e-15, most=4, chaotic=chaotic)
+    found, _ = distributed(of_graph(GRAPHS["standard"]), 3, epsilon=1e-15, limit=4, chaotic=chaotic)
     assert found.rounds == 4 and found.residual > 1e-15
 
 
@@ -78,7 +78,7 @@ def test_a_slow_worker_neither_burns_the_iterations_of_others_nor_hides_an_error
     sources = np.repeat(np.arange(2000), 4)
     graph = from_links(2000, sources, (sources + rng.integers(-60, 61, sources.size)) % 2000)
     (rank,), _ = pageranks(of_graph(graph), effort=Effort(1e-13))
-    found, steps = distributed(of_graph(graph), 4, epsilon=1e-7, most=most, chaotic=True)
+    found, steps = distributed(of_graph(graph), 4, epsilon=1e-7, limit=most, chaotic=True)
     assert worst[0] <= AHEAD
     assert steps[-1].residual == found.residual and (found.residual <= 1e-7) == (most == 60)
     assert np.abs(found.rank - rank).sum() <= 2 * found.residual * 0.85 / 0.15

@@ -9,8 +9,8 @@ import zlib
 import pytest
 
 from xyro.plugins.warehouse import xpath_query as xml_query
-from xyro.plugins.warehouse.query_worker import Worker
-from xyro.plugins.warehouse.xpath_query import Query, namespaces_of, root_of
+from xyro.plugins.warehouse.query_worker import QueryWorker
+from xyro.plugins.warehouse.xpath_query import XPathQuery, namespaces_of, root_of
 from xyro.wire.errors import InputError, MachineError
 
 
@@ -26,7 +26,7 @@ def given(*bodies, charset=""):
 
 def asked(xpath, *bodies, namespaces=(), seconds=2.0, charset=""):
     """(page, match, path) of each match, and why documents were left out."""
-    query = Query(xpath, dict(namespaces), seconds)
+    query = XPathQuery(xpath, dict(namespaces), seconds)
     rows = list(query.matches(given(*bodies, charset=charset)))
     return [(row["id"], row["match"], row["path"]) for row in rows], dict(query.skipped)
 
@@ -143,7 +143,7 @@ def test_an_expression_that_needs_all_memory_is_ended():
     for _ in range(8):
         string = f"concat({string}, {string})"
     job = {"job": "query", "xpath": f"string-length({string})", "namespaces": {}}
-    with Worker(job, 60.0, memory=300 << 20) as worker:
+    with QueryWorker(job, 60.0, memory=300 << 20) as worker:
         assert worker.ask([b"<a>" + b"x" * 2_000_000 + b"</a>"], charset="")["error"] == "needs too much memory"
         assert worker.ask([b"<a>x</a>"], charset="")["matches"] == [{"match": "256", "path": None}]
 
@@ -151,14 +151,14 @@ def test_an_expression_that_needs_all_memory_is_ended():
 def test_an_expression_that_is_too_costly_everywhere_ends_the_query(monkeypatch):
     monkeypatch.setattr(xml_query, "DEATHS", 2)
     documents = given(*[b"<a>" + b"<b/>" * 3_000 + b"</a>"] * 5)
-    query = Query(SLOW, {}, 0.1)
+    query = XPathQuery(SLOW, {}, 0.1)
     with pytest.raises(InputError, match=r"2 documents took more than 0\.1 s"):
         list(query.matches(documents))
-    assert query.asked == 2
+    assert query.documents == 2
 
 
 def test_it_ends_its_process_when_nobody_wants_more():
-    matches = Query("//b", {}).matches(given(b"<a><b/><b/></a>", b"<a><b/></a>"))
+    matches = XPathQuery("//b", {}).matches(given(b"<a><b/><b/></a>", b"<a><b/></a>"))
     assert next(matches)["match"] == "<b/>"
     matches.close()
     assert list(matches) == []
@@ -167,7 +167,7 @@ def test_it_ends_its_process_when_nobody_wants_more():
 def test_a_body_that_does_not_unpack_is_our_damage():
     (document,) = given(b"<a/>")
     with pytest.raises(MachineError, match="damaged store"):
-        list(Query("/a", {}).matches([{**document, "packed": "junk"}]))
+        list(XPathQuery("/a", {}).matches([{**document, "packed": "junk"}]))
 
 
 # Options

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from tests.frontier.rig import Crawl
 from tests.plugins.warehouse import ANY, BOOK, BOOKS, DTD, FEED, NOTE, fill
 from xyro.metadata.rows import VersionRow
-from xyro.plugins.warehouse.warehouse_stats import Spread, _Documents, nesting, stats, told
+from xyro.plugins.warehouse.warehouse_stats import Distribution, _Documents, nesting, stats, stats_text
 from xyro.wire.messages import Kind
 
 
 @given(st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e9)), min_size=1, max_size=200))
 def test_a_spread_is_exact_but_for_quantiles_and_those_are_near(numbers):
-    spread = Spread()
+    spread = Distribution()
     for number in numbers:
         spread.add(number)
-    said = spread.told()
+    said = spread.fields()
     assert said["count"] == len(numbers)
     assert said["mean"] == pytest.approx(np.mean(numbers), rel=1e-4)
     assert (said["least"], said["most"]) == pytest.approx((min(numbers), max(numbers)), rel=1e-4)
@@ -36,11 +36,11 @@ def test_what_was_not_judged_alone_declares_nothing_that_is_known():
     documents = _Documents()
     for problems, tags in (((), 4), (("not judged alone: %x; is declared elsewhere",), 0), (("as a DTD: broken",), 0)):
         documents.latest(DTD, VersionRow(b"", 0.0, Kind.DTD, problems=problems, tags=tags))
-    assert (documents.declared.count, documents.declared.most, documents.count["DTD"]) == (1, 4, 3)
+    assert (documents.declared.count, documents.declared.highest, documents.count["DTD"]) == (1, 4, 3)
 
 
 def test_an_empty_spread():
-    assert Spread().told() == {
+    assert Distribution().fields() == {
         "count": 0, "mean": None, "least": None, "median": None, "p90": None, "most": None, "histogram": [],
     }  # fmt: skip
 
@@ -83,7 +83,7 @@ def test_the_numbers_of_a_known_crawl(partitions):
     assert versions["count"] == 8 and versions["days_between"]["mean"] == 1.0
     assert (versions["changed_bytes"]["count"], versions["changed_bytes"]["least"]) == (2, 3.0)
     assert found["pages"]["XML"]["changed_reads"] == 1.0 and found["pages"]["HTML"]["changed_reads"] is None
-    assert "XML pages to an HTML page: 1.333" in told(found)
+    assert "XML pages to an HTML page: 1.333" in stats_text(found)
     rates = {kind: pages["change_rate"] for kind, pages in found["pages"].items()}
     assert (rates["XML"]["count"], rates["HTML"]["count"]) == (1, 0), "of pages that were read twice or more"
     node, page = crawl.page(BOOK)

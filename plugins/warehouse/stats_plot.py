@@ -24,7 +24,7 @@ def check(path: Path) -> None:
 
 
 def draw(found: Mapping[str, Any], path: Path) -> None:
-    """Eight panels of the statistics of xml_stats."""
+    """Draw eight panels of the statistics of warehouse_stats.py."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -32,7 +32,7 @@ def draw(found: Mapping[str, Any], path: Path) -> None:
     FigureCanvasAgg(figure)
     panels = iter(figure.subplots(2, 4).flat)
     pages, documents, dtds, versions = (found[name] for name in ("pages", "documents", "dtds", "versions"))
-    _bars(next(panels), "pages read, by kind", {kind: told["pages"] for kind, told in pages.items()})
+    _bars(next(panels), "pages read, by kind", {kind: fields["pages"] for kind, fields in pages.items()})
     _bars(next(panels), "XML documents, by validity", documents["validity"])
     _histograms(next(panels), "bytes", {kind: pages[kind]["size"] for kind in ("HTML", "XML")})
     _histograms(next(panels), "of a document", {name: documents[name] for name in ("elements", "tags", "depth")})

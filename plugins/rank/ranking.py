@@ -1,4 +1,4 @@
-"""`xyro rank`: importance of a crawl's pages by the offline reference over its Link-Data (P1 section 5).
+"""Computes `xyro rank`: importance of a crawl's pages by the offline reference over its Link-Data (P1 section 5).
 
     opic       the importance that the crawl computed, as of now
     pagerank   PageRank; --focus makes its jumps go to pages that match (personalisation)
@@ -27,7 +27,7 @@ from xyro.opic.matrix import Array, Matrix, Reading, from_rows
 from xyro.opic.offline import Effort, Step, interest, pageranks
 from xyro.opic.rank_both import both, chunks
 from xyro.plugins.rank.rank_comparison import compare
-from xyro.plugins.rank.rank_files import Files, on_files
+from xyro.plugins.rank.rank_files import RankFiles, on_files
 from xyro.plugins.rank.rank_workers import distributed
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.messages import Kind
@@ -44,8 +44,8 @@ SORTING = 112
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """What is wanted; checked when built (InputError)."""
+class RankRequest:
+    """The options of `xyro rank`, checked when built (InputError)."""
 
     method: Method = "opic"
     damping: float | None = None
@@ -72,8 +72,8 @@ class Ask:
             (self.workers > 0 and self.memory is not None, "--workers: hold their slices in RAM; leave --memory out"),
             (self.asynchronous and not self.workers, "--asynchronous: of workers; add --workers N"),
         ]  # fmt: skip
-        if said := next((text for is_wrong, text in wrong if is_wrong), None):
-            raise InputError(said)
+        if problem := next((text for is_wrong, text in wrong if is_wrong), None):
+            raise InputError(problem)
 
     @property
     def links(self) -> bool:
@@ -85,10 +85,10 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Ranked:
+class Ranking:
     """`rank` float64[n], mean 1 over the pages of `shown` (bool[n]); `interest` beside it where both were asked."""
 
-    files: Files
+    files: RankFiles
     rank: Floats
     shown: npt.NDArray[np.bool_]
     interest: Floats | None = None
@@ -99,95 +99,95 @@ class Ranked:
     """the crawl's own importance against this rank"""
 
 
-def rank(ask: Ask, files: Files, folder: Path, watch: Watch | None = None) -> Ranked:
-    """Compute what is asked from a crawl's files; work files go to `folder`. InputError: nothing can be ranked."""
+def rank(request: RankRequest, files: RankFiles, folder: Path, watch: Watch | None = None) -> Ranking:
+    """Rank a crawl's pages as the request asks; work files go to `folder`. InputError: nothing can be ranked."""
     if not files.n:
         raise InputError("rank: no page is known yet; hand some in with `xyro crawl` or `xyro submit`")
     try:
-        return _Work(ask, files, folder, watch).of_method()
+        return _Work(request, files, folder, watch).compute()
     except OSError as error:
         raise MachineError(f"{folder}: {error.strerror or error}: free or mend the disk") from error
 
 
 class _Work:
-    def __init__(self, ask: Ask, files: Files, folder: Path, watch: Watch | None) -> None:
-        self.ask, self.files, self.folder, self.watch = ask, files, folder, watch
-        self.damping = files.head["damping"] if ask.damping is None else ask.damping
+    def __init__(self, request: RankRequest, files: RankFiles, folder: Path, watch: Watch | None) -> None:
+        self.request, self.files, self.folder, self.watch = request, files, folder, watch
+        self.damping = files.head["damping"] if request.damping is None else request.damping
         spill = on_files(folder / "vectors")
-        self.effort = Effort(ask.epsilon, ask.iterations, memory=ask.memory, spill=spill)
+        self.effort = Effort(request.epsilon, request.iterations, memory=request.memory, spill=spill)
         self.everything = np.ones(files.n, np.bool_)
 
-    def of_method(self) -> Ranked:
+    def compute(self) -> Ranking:
         return {"opic": self._opic, "pagerank": self._pagerank, "interest": self._interest, "both": self._both}[
-            self.ask.method
+            self.request.method
         ]()
 
-    def _opic(self) -> Ranked:
-        return Ranked(self.files, np.asarray(self.files.importance, np.float64), self.everything)
+    def _opic(self) -> Ranking:
+        return Ranking(self.files, np.asarray(self.files.importance, np.float64), self.everything)
 
-    def _pagerank(self) -> Ranked:
-        matrix = self._matrix("reversed" if self.ask.edges == "out" else "pagerank", self.ask.edges == "both")
-        if self.ask.workers:
+    def _pagerank(self) -> Ranking:
+        matrix = self._matrix("reversed" if self.request.edges == "out" else "pagerank", self.request.edges == "both")
+        if self.request.workers:
             return self._distributed(matrix)
-        personal = self._matching() if self.ask.focus else None
+        personal = self._matching() if self.request.focus else None
         (found,), steps = pageranks(matrix, [personal], self.damping, self.effort, self.watch)
         return self._compared(found, steps)
 
-    def _distributed(self, matrix: Matrix) -> Ranked:
+    def _distributed(self, matrix: Matrix) -> Ranking:
         outcome, steps = distributed(
             matrix,
-            self.ask.workers,
+            self.request.workers,
             damping=self.damping,
-            epsilon=self.ask.epsilon,
-            most=self.ask.iterations,
-            chaotic=self.ask.asynchronous,
+            epsilon=self.request.epsilon,
+            limit=self.request.iterations,
+            chaotic=self.request.asynchronous,
             watch=self.watch,
         )
-        exchanged = {"workers": self.ask.workers, "rounds": round(outcome.rounds, 2), "bytes": outcome.bytes}
+        exchanged = {"workers": self.request.workers, "rounds": round(outcome.rounds, 2), "bytes": outcome.bytes}
         return replace(self._compared(outcome.rank, steps), exchanged=exchanged)
 
-    def _compared(self, found: Array, steps: tuple[Step, ...]) -> Ranked:
+    def _compared(self, found: Array, steps: tuple[Step, ...]) -> Ranking:
         rank = _mean_one(found, self.everything)
-        plain = self.ask.edges == "in" and not self.ask.focus
+        plain = self.request.edges == "in" and not self.request.focus
         some = slice(None, None, self._apart())
         compared = compare(np.asarray(self.files.importance[some], np.float64), rank[some]) if plain else None
-        return Ranked(self.files, rank, self.everything, steps=steps, compared=compared)
+        return Ranking(self.files, rank, self.everything, steps=steps, compared=compared)
 
     def _apart(self) -> int:
         """Pages are compared at such a distance that what it takes to sort them stays below the cap on memory."""
-        if self.ask.memory is None:
+        if self.request.memory is None:
             return 1
-        return max(1, -(-self.files.n // max(100, self.ask.memory // SORTING)))
+        return max(1, -(-self.files.n // max(100, self.request.memory // SORTING)))
 
-    def _interest(self) -> Ranked:
+    def _interest(self) -> Ranking:
         targets, before = self._targets(), tuple[Step, ...]()
-        if self.ask.weighted:
+        if self.request.weighted:
             (rank,), before = pageranks(self._matrix("pagerank"), [None], self.damping, self.effort, self.watch)
             targets *= rank
-        matrix = self._matrix(self.ask.reading)
+        matrix = self._matrix(self.request.reading)
         found, steps = interest(matrix, targets, self.damping, self.effort, self.watch)
         shown = self._leading()
-        return Ranked(self.files, _mean_one(found, shown), shown, steps=(*before, *steps))
+        return Ranking(self.files, _mean_one(found, shown), shown, steps=(*before, *steps))
 
-    def _both(self) -> Ranked:
-        done = both(self._matrix(), self._targets(), self.damping, self.ask.reading, self.effort, self.watch)
+    def _both(self) -> Ranking:
+        done = both(self._matrix(), self._targets(), self.damping, self.request.reading, self.effort, self.watch)
         ranked = self._compared(done.rank, done.steps)
         return replace(ranked, interest=_mean_one(done.interest, self._leading()))
 
     def _matrix(self, reading: Reading = "pagerank", both_ways: bool = False) -> Matrix:
         allocate = on_files(self.folder / reading)
         return from_rows(
-            self.files.n, self.files.rows, reading=reading, both=both_ways, allocate=allocate, dtype=self.ask.type
+            self.files.n, self.files.rows, reading=reading, both=both_ways, allocate=allocate, dtype=self.request.type
         )
 
     def _leading(self) -> npt.NDArray[np.bool_]:
         """The pages whose interest is asked for: HTML; all, where a focus may name HTML pages themselves."""
         html: npt.NDArray[np.bool_] = np.asarray(self.files.kind == Kind.HTML)
-        return self.everything if self.ask.focus or not html.any() else html
+        return self.everything if self.request.focus or not html.any() else html
 
     def _targets(self) -> Array:
         """What pages are to lead to: 1 there, 0 elsewhere. InputError: there is none."""
-        if self.ask.focus:
+        if self.request.focus:
             return self._matching()
         targets = self._aside()
         np.equal(self.files.kind, int(Kind.XML), out=targets, casting="unsafe")
@@ -197,18 +197,20 @@ class _Work:
 
     def _aside(self) -> Array:
         """Room for what pages are to lead to, or jumps to go to: on a file, as it is read in order."""
-        return on_files(self.folder / "wanted")("wanted", (self.files.n,), self.ask.type)
+        return on_files(self.folder / "wanted")("wanted", (self.files.n,), self.request.type)
 
     def _matching(self) -> Array:
         """1 where a pattern of --focus fits the URL. InputError: nowhere."""
-        fits = globs(self.ask.focus)
+        fits = globs(self.request.focus)
         assert fits is not None, "asked where there are patterns"
         found, urls = self._aside(), iter(self.files.urls)
         for pages in chunks(found.size):
             some = islice(urls, pages.stop - pages.start)
             found[pages] = np.fromiter((fits(url) is not None for url in some), np.bool_)
         if not found.any():
-            raise InputError(f"--focus: no known URL fits {' or '.join(self.ask.focus)}; write *news* for a part of it")
+            raise InputError(
+                f"--focus: no known URL fits {' or '.join(self.request.focus)}; write *news* for a part of it"
+            )
         return found
 
 
