@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from xyro.metadata.manager import Commit
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.visits import Visit
+from xyro.wire.commands import Answer, Command
 from xyro.wire.errors import MachineError
 from xyro.wire.messages import Ack, CashTransfer, Document, FetchOrder, LoadReport, Message, PageReport, Submit, XmlPage
-
-
-@dataclass(slots=True, eq=False)
-class Edit:
-    """A change that somebody outside the loop wants made with a commit group: publications, subscriptions."""
-
-    change: Callable[[], None]
-    """makes its `put`s; must not raise"""
-    done: asyncio.Future[None]
-    """set when the group is on disk"""
-
 
 CROWD = 1024
 """links of a page that weigh as much as a page without any"""
@@ -41,6 +29,8 @@ def urls_of(message: Message) -> int:
             return len(message.urls)
         case CashTransfer():
             return len(message.items)
+        case Command():
+            return message.url_count()
     return 0
 
 
@@ -58,12 +48,17 @@ class Work:
     submits: list[Submit] = field(default_factory=list)
     transfers: list[CashTransfer] = field(default_factory=list)
     acks: list[Ack] = field(default_factory=list)
-    edits: list[Edit] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
     urls: int = 0
     """in all these"""
 
     def __bool__(self) -> bool:
-        return bool(self.visits or self.loads or self.submits or self.transfers or self.acks or self.edits)
+        return bool(self.visits or self.loads or self.submits or self.transfers or self.acks or self.commands)
+
+    def refused(self, error: str) -> list[Answer]:
+        """Answers for a group that will never be on disk."""
+        asked = [submit.request for submit in self.submits] + [command.request for command in self.commands]
+        return [Answer(request, error) for request in asked if request]
 
     def add(self, message: Message) -> None:
         """Sort a message in. A message that is not for a page node is a bug of the sender."""
@@ -83,6 +78,8 @@ class Work:
                 self.transfers.append(message)
             case Ack():
                 self.acks.append(message)
+            case Command():
+                self.commands.append(message)
             case _:
                 raise MachineError(f"a page node got a {type(message).__name__} (a bug)")
 
@@ -97,6 +94,8 @@ class Turn:
     acks: list[Ack]
     submits: list[Submit]
     """pages that this partition wants and others must order"""
+    answers: list[Answer]
+    """of the commands and submits that somebody waits for"""
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ import numpy as np
 from xyro.configs.schema import Settings
 from xyro.frontier.batch import Settled, Turn, Work
 from xyro.frontier.claims import Claims
+from xyro.frontier.command_handlers import CommandHandlers
 from xyro.frontier.dating import Dates
 from xyro.frontier.freshness import Freshness
 from xyro.frontier.hooks import Hooks
@@ -40,6 +41,7 @@ from xyro.metadata.documents import Documents
 from xyro.metadata.manager import Partition
 from xyro.metadata.states import NAMED, State
 from xyro.metadata.visits import Spend, judge
+from xyro.wire.commands import HoldHost, ReturnOrders, answer
 from xyro.wire.messages import Ack, CashTransfer, PageReport, Priority, Submit
 
 _FOREIGN = int(State.FOREIGN)
@@ -88,6 +90,9 @@ class PageNode:
         self.scheduler.revisits.audits = self.freshness.audits
         self.scheduler.gamma.measured = self.freshness.fresh
         self.claims = Claims(partition, schedule, self.dates.change_model)
+        self.commands = CommandHandlers()
+        self.commands.handle(HoldHost, self._hold_host)
+        self.commands.handle(ReturnOrders, self._take_back)
         self.reads = 0
         self.read_pages = 0
         """pages that were read at least once"""
@@ -165,13 +170,12 @@ class PageNode:
         while self.hooks.renew:
             self.hooks.renew.pop()()
         self.pages.begin(now)
-        while self._held:
-            partition.put(*partition.hosts.stored(self._held.pop()))
+        self._store_holds()
         acks = self._exchange(work)
         for submit in work.submits:
             self._submit(submit)
-        for edit in work.edits:
-            edit.change()
+        answers = [answer(submit.request, None) for submit in work.submits if submit.request]
+        answers += self.commands.apply(work.commands)
         reports = self._live(work.visits)
         spending = self._free_spends([report.page - partition.base for report in reports], free)
         self.loads.gather(work.loads.values(), work.bodies, work.documents)
@@ -198,7 +202,7 @@ class PageNode:
         self.freshness.close(answered, now)
         elsewhere = self.wanted.take_elsewhere()
         commit = partition.seal({"node": self.dump()})
-        return Turn(commit, orders, transfers, acks, elsewhere)
+        return Turn(commit, orders, transfers, acks, elsewhere, answers)
 
     def _exchange(self, work: Work) -> list[Ack]:
         """What other partitions sent: trim the outbox, take their cash."""
@@ -236,6 +240,24 @@ class PageNode:
         self._held.append(host)
         if not held:
             self.scheduler.resume(host)
+
+    def _hold_host(self, command: HoldHost) -> bool:
+        """Apply a person's word on a host; False where no page of it is known."""
+        hosts = self.partition.hosts
+        number = hosts.numbers.get(command.host)
+        if number is None:
+            return False
+        self.hold(number, command.state)
+        self._store_holds()
+        return True
+
+    def _store_holds(self) -> None:
+        while self._held:
+            self.partition.put(*self.partition.hosts.stored(self._held.pop()))
+
+    def _take_back(self, command: ReturnOrders) -> None:
+        for page, epoch in zip(command.pages, command.epochs, strict=True):
+            self.scheduler.drop(page, epoch)
 
     # -- reports -------------------------------------------------------------------------------------------------
 

@@ -20,9 +20,12 @@ def extensions(settings: Settings) -> Sequence[Extension]:
 
 def _publications(node: PageNode) -> object:
     """`xyro publish` works in every crawl; what it makes registers with the hooks when something is published."""
+    from xyro.plugins.publish.commands import register
     from xyro.plugins.publish.promises import Promises
 
-    return Promises(node)
+    promises = Promises(node)
+    register(node, promises)
+    return promises
 
 
 def _focus(node: PageNode, settings: Settings) -> object:

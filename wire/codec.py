@@ -19,6 +19,7 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import msgpack
 
+from xyro.wire.commands import Answer, Command, HoldHost, ReturnOrders
 from xyro.wire.errors import CodecError
 from xyro.wire.messages import (
     MAX_URL,
@@ -50,7 +51,12 @@ TAGS: Final[dict[int, type[Message]]] = {
     6: Submit,
     7: Ack,
     8: Document,
+    9: Answer,
+    10: HoldHost,
+    11: ReturnOrders,
 }
+"""Tags below PLUGIN_TAGS are the core's."""
+PLUGIN_TAGS: Final = 64
 
 FEWER: Final[dict[type[Message], int]] = {CashTransfer: 7}
 """Fields that a message stored in an outbox had before it got more of them: those take their defaults."""
@@ -249,3 +255,10 @@ def _unpack(data: bytes) -> Any:
 
 _BY_TAG: Final = {tag: _Shape(tag, message) for tag, message in TAGS.items()}
 _BY_CLASS: Final = {shape.message: shape for shape in _BY_TAG.values()}
+
+
+def register(tag: int, command: type[Command]) -> None:
+    """Let a plug-in's command be encoded, under a tag of PLUGIN_TAGS or more. ValueError: the tag is another's."""
+    if tag < PLUGIN_TAGS or _BY_TAG.get(tag, _BY_CLASS.get(command)) is not None:
+        raise ValueError(f"codec: {command.__name__}: tag {tag} cannot be registered")
+    _BY_TAG[tag] = _BY_CLASS[command] = _Shape(tag, command)

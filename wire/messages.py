@@ -7,6 +7,8 @@
     Document      loader -> page node      what the warehouse keeps of it, ahead of its final LoadReport
     CashTransfer  partition -> partition   cash (and news of URLs) for pages that live elsewhere
     Submit        a person -> page node    URLs to read
+    Command       a person -> page node    a change to make within a commit group (commands.py)
+    Answer        page node -> its sender  a Submit or Command is on disk, or why it is not (commands.py)
     Ack           receiver -> sender       applied (and durable) up to here, or refused: retry or never
 
 Times are seconds since 1970 (float, UTC); durations are seconds; cash is in integer units (65,536 = one page).
@@ -18,6 +20,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 from math import inf, isfinite
+
+from xyro.wire.commands import MAX_REQUEST, Answer, Command
 
 MAX_URL = 4096
 """Longest canonical URL (characters) that the system carries; longer ones are dropped where they are found."""
@@ -382,8 +386,11 @@ class Submit:
     priority: Priority = Priority.ORDERED
     seed: bool = True
     """the URLs widen the crawl's scope (design.md section 6: scope host = host and port of a seed)"""
+    request: int = 0
+    """number of the request that an Answer names when they are on disk; 0: nobody waits (commands.py)"""
 
     def __post_init__(self) -> None:
+        _require(0 <= self.request <= MAX_REQUEST, "Submit.request: 0..2**63-1")
         _require(all(0 < len(u) <= MAX_URL for u in self.urls), "Submit.urls:", _LENGTH, "each")
 
 
@@ -404,4 +411,4 @@ class Ack:
         _require(0 <= self.seq <= MAX_NUMBER, "Ack.seq: 0..2**63-1")
 
 
-Message = FetchOrder | PageReport | XmlPage | LoadReport | Document | CashTransfer | Submit | Ack
+Message = FetchOrder | PageReport | XmlPage | LoadReport | Document | CashTransfer | Submit | Ack | Command | Answer

@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from xyro.answer import Answer
 from xyro.metadata import keys, rows
 from xyro.metadata.rows import KeyedRow
+from xyro.plugins.publish.commands import RowTable
 from xyro.plugins.publish.promises import Said
 from xyro.plugins.publish.publishing import MOST_URLS, Publishing
-from xyro.plugins.publish.services import Machine
+from xyro.plugins.publish.services import Machine, store_row
 from xyro.refresh.allowance import HOUR, Allowance
 from xyro.service.node.slicing import unhurried
 from xyro.wire.errors import InputError
@@ -172,9 +173,8 @@ class IndexNow:
         number, self._next = self._next, self._next + 1
         self._hold(number, row)
         self._queue.append(number)  # at once: who asked may go away while it is written
-        partition = self.single.nodes[0].partition
         try:
-            await self.single.loops[0].edit(lambda: partition.put(keys.KEYED.key(number), rows.pack(row)))
+            await store_row(self.single, RowTable.KEYED, number, rows.pack(row))
         finally:
             self._go_on()
         return Verdict(202, "the key is read first")
@@ -222,8 +222,7 @@ class IndexNow:
             if await self._is_right(row):
                 wait = (await self._publish(row.host, list(row.urls), row.at)).again
             if not wait:
-                partition = self.single.nodes[0].partition
-                await self.single.loops[0].edit(lambda: partition.delete(keys.KEYED.key(number)))
+                await store_row(self.single, RowTable.KEYED, number, b"")
         finally:
             self._checking.discard(row.host)
             if not wait:

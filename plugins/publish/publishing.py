@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from xyro.plugins.publish.commands import Publish
 from xyro.plugins.publish.promises import Said, promises_of
 from xyro.plugins.publish.services import Machine
 from xyro.refresh.allowance import Allowance
@@ -64,16 +65,14 @@ class Publishing:
 
     async def _publish(self, urls: Sequence[str], said: Said) -> Refused:
         """In one commit group of each partition."""
-        nodes, parts = self.single.nodes, dict[int, list[str]]()
+        commands, parts = self.single.commands, dict[int, list[str]]()
         for url in urls:
-            parts.setdefault(partition_of(host_of(url), len(nodes)), []).append(url)
-        refused: Refused = []
-
-        def change(partition: int) -> None:
-            refused.extend(promises_of(nodes[partition]).publish(parts[partition], said))
-
-        await asyncio.gather(*(self.single.loops[q].edit(partial(change, q)) for q in parts))
-        return refused
+            parts.setdefault(partition_of(host_of(url), commands.partitions), []).append(url)
+        words = said.claim, said.at, said.deadline, said.rate, said.sure
+        answers = await asyncio.gather(
+            *(commands.send(q, partial(_publish, tuple(part), words)) for q, part in parts.items())
+        )
+        return [(url, why) for answer in answers for url, why in answer]
 
     def said(self, given: Mapping[str, Any], *, sure: bool = False) -> Said:
         """What a JSON object says: claim, every, deadline. InputError names what it says wrongly."""
@@ -90,6 +89,10 @@ class Publishing:
         return publications_told(
             [promises_of(node).publications for node in self.single.nodes], self.single.clock.time()
         )
+
+
+def _publish(urls: tuple[str, ...], words: tuple[str, float, float, float, bool], request: int) -> Publish:
+    return Publish(request, urls, *words)
 
 
 def publications_told(all_of_them: Iterable[Any], now: float) -> dict[str, Any]:

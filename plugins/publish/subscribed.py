@@ -17,27 +17,27 @@ from typing import Any
 import msgspec
 
 from xyro.frontier.batch import Settled
-from xyro.frontier.partition import PageNode
 from xyro.frontier.watch import is_pattern, scan
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.rows import SubscriptionRow
-from xyro.metadata.states import LEASED, WANTED
 from xyro.plugins.publish import notices
+from xyro.plugins.publish.commands import RefreshPages, RowTable
 from xyro.plugins.publish.compose import READABLE, compose, signatures
 from xyro.plugins.publish.demand import Demand
 from xyro.plugins.publish.notice_outbox import NOBODY, Outbox
 from xyro.plugins.publish.publication_rows import described, made, stored
-from xyro.plugins.publish.services import Machine
+from xyro.plugins.publish.services import Machine, store_row
 from xyro.refresh.subscriptions import Act, Subscriptions
 from xyro.service.node.seeds import why_refused
 from xyro.service.node.slicing import unhurried
 from xyro.wire.errors import InputError
-from xyro.wire.messages import Priority
 from xyro.wire.urls import authority, host_of, partition_of
 
 MOST = 100_000
 WORKERS = 8
 TICK = 0.5
+PAGES_AT_ONCE = 10_000
+"""pages in one RefreshPages"""
 
 
 class Subscribed:
@@ -155,8 +155,7 @@ class Subscribed:
         self.subscriptions.remove(number)
         self._planned.pop(number, None)
         self.single.watch.drop(row.target)
-        partition = self.single.nodes[0].partition
-        await self.single.loops[0].edit(lambda: partition.delete(keys.SUBSCRIPTION.key(number)))
+        await store_row(self.single, RowTable.SUBSCRIPTION, number, b"")
         return True
 
     def listed(self) -> Iterator[dict[str, Any]]:
@@ -211,14 +210,16 @@ class Subscribed:
             for page in pages:
                 wanted.setdefault(page >> 32, {})[page & 0xFFFF_FFFF] = None
 
-        def order(partition: int) -> None:
-            node = self.single.nodes[partition]
-            node.wanted.order([page for page in wanted[partition] if not _waits(node, page)], Priority.ORDERED)
-
-        await asyncio.gather(*(self.single.loops[q].edit(partial(order, q)) for q in wanted))
+        await asyncio.gather(*(self._refresh(partition, list(pages)) for partition, pages in wanted.items()))
         for number in numbers:
             if number in self.rows:
                 self.subscriptions.planned(number, now, self._demand.lead(self.rows[number].target))
+
+    async def _refresh(self, partition: int, pages: Sequence[int]) -> None:
+        """Order local pages; returns when that is on disk."""
+        parts = [tuple(pages[first : first + PAGES_AT_ONCE]) for first in range(0, len(pages), PAGES_AT_ONCE)]
+        ask = self.single.commands.send
+        await asyncio.gather(*(ask(partition, partial(_refresh_pages, part)) for part in parts))
 
     def _is_readable(self, page: int) -> bool:
         return self.single.nodes[page >> 32].partition.states[page & 0xFFFF_FFFF] in READABLE
@@ -287,13 +288,11 @@ class Subscribed:
     async def _store(self, number: int, row: SubscriptionRow) -> None:
         packed = rows.pack(row)  # whatever is wrong with it: not within a commit group
         self.rows[number] = row
-        partition = self.single.nodes[0].partition
-        await self.single.loops[0].edit(lambda: partition.put(keys.SUBSCRIPTION.key(number), packed))
+        await store_row(self.single, RowTable.SUBSCRIPTION, number, packed)
 
 
-def _waits(node: PageNode, page: int) -> bool:
-    """Is it ordered, and no order out? (Its host is paused, or it cannot be paid for.) Another one adds nothing."""
-    return node.partition.flags[page] & (WANTED | LEASED) == WANTED and page not in node.loads.loading
+def _refresh_pages(pages: tuple[int, ...], request: int) -> RefreshPages:
+    return RefreshPages(request, pages)
 
 
 def _promised(subscriptions: Subscriptions, base: int, page: int) -> float:

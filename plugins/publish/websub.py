@@ -31,9 +31,10 @@ from xyro.frontier.batch import Settled
 from xyro.loader.intake import Intake
 from xyro.metadata import keys, rows
 from xyro.metadata.rows import TopicRow
+from xyro.plugins.publish.commands import RowTable
 from xyro.plugins.publish.promises import Said
 from xyro.plugins.publish.publishing import Publishing
-from xyro.plugins.publish.services import Machine
+from xyro.plugins.publish.services import Machine, store_row
 from xyro.refresh.hub_leases import LEASE, lease, next_asking, takes, unheard
 from xyro.wire.errors import InputError, TheirError
 from xyro.wire.messages import LINK_HINT, LINK_KIND_MASK, Kind, LinkKind, LoadReport, XmlPage
@@ -89,8 +90,7 @@ class WebSub:
         """In memory at once, and on disk when this returns."""
         packed = rows.pack(row)
         self._hold(number, row)
-        partition = self.single.nodes[0].partition
-        await self.single.loops[0].edit(lambda: partition.put(keys.TOPIC.key(number), packed))
+        await store_row(self.single, RowTable.TOPIC, number, packed)
 
     # -- discovery -----------------------------------------------------------------------------------------------
 

@@ -11,26 +11,25 @@ import contextlib
 import logging
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from xyro.configs.schema import Store
-from xyro.frontier.batch import Edit, Turn, Work, urls_of, weight
+from xyro.frontier.batch import Turn, Work, urls_of, weight
 from xyro.frontier.partition import PageNode
 from xyro.metadata.manager import Commit
 from xyro.metadata.snapshot import Step
+from xyro.service.node.command_sender import parts_of
 from xyro.wire import topics
 from xyro.wire.bus import Bus
 from xyro.wire.clock import Clock
+from xyro.wire.commands import Answer
 from xyro.wire.errors import MachineError
-from xyro.wire.messages import Message, Submit
-from xyro.wire.urls import host_of, partition_of
+from xyro.wire.messages import Message
 
 GROUPS = 2
 GROUP_URLS = 1 << 15
 """URLs in one group, or those of one message: 4 us each where all are new, so 0.15 s on the event loop"""
-MOST_URLS = 10_000
-"""URLs in one Submit"""
 SETTLING_GROUP = 32
 """least free spends of a commit group while importance settles"""
 IDLE_SWEEPS = 100
@@ -84,8 +83,6 @@ class PageLoop:
         """when the last commit group reached the disk (monotonic); None: none did yet"""
         self._since: dict[int, float] = {}
         """number of a group that waits for the disk -> since when, the oldest first"""
-        self.accepted: dict[int, asyncio.Future[None]] = {}
-        """by id of a Submit that was posted here: done when it is on disk"""
 
     # -- the loop ------------------------------------------------------------------------------------------------
 
@@ -111,11 +108,13 @@ class PageLoop:
         self.failed = self.failed or error
 
     def _lost(self, work: Work, error: BaseException) -> None:
-        """This group will never be on disk: the crawl ends, and whoever waits for an edit is told."""
+        """This group will never be on disk: the crawl ends, and whoever waits for an answer gets that one."""
         self._fail(error)
-        for edit in work.edits:
-            if not edit.done.done():
-                edit.done.set_exception(MachineError(f"it could not be written: {error}"))
+        self._reply(work.refused(f"it could not be written: {error}"))
+
+    def _reply(self, answers: Iterable[Answer]) -> None:
+        for answer in answers:
+            self.bus.post(topics.answers(answer.node), answer)
 
     async def _gather(self) -> bool:
         """Wait for something to do; then for a group's worth of it, the commit window, or a hungry fetcher.
@@ -132,7 +131,7 @@ class PageLoop:
                 if not messages:
                     return False
                 self._take(messages)
-        if self._work and not self._later and not self._starving():
+        if self._work and not self._later and not self._work.commands and not self._starving():
             await self._window()
         return True
 
@@ -172,16 +171,6 @@ class PageLoop:
         """One commit group: through the node, onto its way to disk."""
         async with self._gate:
             await self._turn()
-
-    async def edit(self, change: Callable[[], None]) -> None:
-        """Make a change with the next commit group (`Edit`); returns when it is on disk."""
-        edit = Edit(change, asyncio.get_running_loop().create_future())
-        self._work.edits.append(edit)
-        async with self._gate:
-            if self._work.edits:  # else a group that somebody else began has taken it along
-                with contextlib.suppress(Exception):  # `done` tells it
-                    await self._turn()
-        await edit.done
 
     @contextlib.asynccontextmanager
     async def boundary(self) -> AsyncIterator[None]:
@@ -237,12 +226,6 @@ class PageLoop:
         finally:
             self._since.pop(turn.commit.number, None)
             self._slots.release()
-        for edit in work.edits:
-            if not edit.done.done():  # who asked may have gone away
-                edit.done.set_result(None)
-        for submit in work.submits:
-            if (future := self.accepted.pop(id(submit), None)) and not future.done():
-                future.set_result(None)
 
     def _put(self, commit: Commit) -> None:
         """In the writer thread. After a group that could not be written no later one is: that would be a hole."""
@@ -263,20 +246,9 @@ class PageLoop:
         for ack in turn.acks:
             self.bus.post(topics.pages(ack.target), ack)
         for submit in turn.submits:
-            self.send(submit)
-
-    def send(self, submit: Submit) -> list[Submit]:
-        """Post a Submit to the partitions that its URLs belong to, MOST_URLS at a time; returns the parts."""
-        parts: dict[int, list[str]] = {}
-        for url in submit.urls:
-            parts.setdefault(partition_of(host_of(url), self.node.partitions), []).append(url)
-        sent = []
-        for partition, urls in parts.items():
-            for start in range(0, len(urls), MOST_URLS):
-                part = Submit(tuple(urls[start : start + MOST_URLS]), submit.priority, submit.seed)
+            for partition, part in parts_of(submit, self.node.partitions):
                 self.bus.post(topics.pages(partition), part)
-                sent.append(part)
-        return sent
+        self._reply(turn.answers)
 
     # -- snapshots, end ------------------------------------------------------------------------------------------
 

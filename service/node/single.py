@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from xyro.configs.schema import Settings
@@ -29,6 +30,7 @@ from xyro.plugins.publish.websub import WebSub
 from xyro.reader import OnReport, Reader
 from xyro.refresh.ahead import Ahead
 from xyro.service.node.blackout_switch import Closing
+from xyro.service.node.command_sender import CommandSender
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.fetch_loop import FetchLoop
 from xyro.service.node.load_loop import FULL, LoadNode
@@ -40,7 +42,8 @@ from xyro.service.views.views import Views
 from xyro.wire import topics
 from xyro.wire.bus import Bus, LocalBus
 from xyro.wire.clock import Clock, SystemClock
-from xyro.wire.messages import PageReport, Priority, Submit
+from xyro.wire.commands import HoldHost, ReturnOrders
+from xyro.wire.messages import FetchOrder, PageReport, Priority, Submit
 from xyro.wire.urls import host_of, partition_of
 
 PATIENCE = 30.0
@@ -119,6 +122,7 @@ class Single:
             PageLoop(node, self.bus, self.clock, settings.store, self._room, self._starving, self._synced)
             for node in self.nodes
         ]
+        self.commands = CommandSender(self.bus, len(self.nodes), self._commanded)
         self.unsynced = 0
         """weight of the reports posted and not yet on disk"""
         self.started = 0.0
@@ -172,8 +176,11 @@ class Single:
             self.fetch_loop.run(),
             self._housekeeping(),
             self.subscribed.run(),
+            self.commands.run(),
         ):
-            self._tasks.append(asyncio.create_task(work))
+            task = asyncio.create_task(work)
+            task.add_done_callback(self._task_ended)
+            self._tasks.append(task)
 
     async def _housekeeping(self) -> None:
         while True:
@@ -189,14 +196,8 @@ class Single:
         return sum(w * node.scheduler.gamma.percent for w, node in zip(weights, self.nodes, strict=True)) / sum(weights)
 
     async def submit(self, urls: Iterable[str], priority: Priority = Priority.ORDERED, *, seed: bool = True) -> None:
-        """Hand canonical URLs over; returns when they are on disk."""
-        loop = asyncio.get_running_loop()
-        waits = []
-        for part in self.loops[0].send(Submit(tuple(urls), priority, seed)):
-            owner = self.loops[self._owner(part)]
-            waits.append(owner.accepted.setdefault(id(part), loop.create_future()))
-        if waits:
-            await self._or_failure(asyncio.gather(*waits))
+        """Hand canonical URLs over; returns when they are on disk. Raises what a partition failed of."""
+        await self.commands.submit(Submit(tuple(urls), priority, seed))
 
     async def sow(self, seeds: Iterable[str]) -> None:
         """Begin or resume: seeds widen the scope, and those not yet read are ordered."""
@@ -209,15 +210,10 @@ class Single:
                 fresh.append(url)
         await self.submit(fresh)
 
-    def _owner(self, part: Submit) -> int:
-        return partition_of(host_of(part.urls[0]), len(self.nodes))
-
-    async def _or_failure(self, wanted: asyncio.Future[list[None]]) -> None:
-        """Await, unless a node fails meanwhile: then raise what it failed of."""
-        awaited: list[asyncio.Future[Any]] = [wanted, *self._tasks]
-        await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
-        self.check()
-        await wanted
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        """A loop that failed will answer nobody."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.commands.fail(error)
 
     def check_writes(self) -> None:
         """Raise what a page node failed of (a full disk, a damaged store)."""
@@ -245,6 +241,7 @@ class Single:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for loop in self.loops:
             await loop.drain(max(LEAST_GRACE, end - self.clock.monotonic()))
+        await self.commands.finish()
         with Views(self.nodes) as views:
             self.best = views.top(10, "importance", self.clock.time())
         await self.fetcher.close()
@@ -346,6 +343,10 @@ class Single:
         if self._starving() or self.bus.waiting(topics.pages(report.page >> 32)) >= self.settings.store.commit_reports:
             self.loops[report.page >> 32].hurry()
 
+    def _commanded(self, partition: int) -> None:
+        """Somebody waits for a commit group of this partition."""
+        self.loops[partition].hurry()
+
     @contextlib.asynccontextmanager
     async def boundary(self) -> AsyncIterator[None]:
         """One commit boundary of all partitions."""
@@ -361,26 +362,24 @@ class Single:
 
     async def hold(self, host: str, held: str) -> bool:
         """Pause ('paused'), block ('blocked') or resume ('') a host; False if no page of it is known."""
-        found = False
-        async with self.boundary():
-            for node in self.nodes:
-                number = node.partition.hosts.numbers.get(host)
-                if number is not None:
-                    found = True
-                    node.hold(number, held)
         if held:
             self.pool.hold(host)
+        holding = partial(HoldHost, host=host, state=held)
+        found = await asyncio.gather(*(self.commands.send(q, holding) for q in range(len(self.nodes))))
         if held == "blocked":
-            for order in self.pool.drop(host):
-                if self.side.dropped(order):
-                    continue
-                self.nodes[order.page >> 32].scheduler.drop(order.page & 0xFFFF_FFFF, order.epoch)
-                self.loads.missing(order.url)
+            self._take_back(self.pool.drop(host))
         if not held and host not in self.closing.held:
             self.pool.resume(host)
-        for loop in self.loops:
-            await loop.turn()
-        return found
+        return any(found)
+
+    def _take_back(self, orders: Iterable[FetchOrder]) -> None:
+        """Orders of a host that was blocked go back to their partitions, and no load waits for them."""
+        for order in orders:
+            if self.side.dropped(order):
+                continue
+            page = order.page & 0xFFFF_FFFF
+            self.commands.post(order.page >> 32, ReturnOrders(0, (page,), (order.epoch,)))
+            self.loads.missing(order.url)
 
     @property
     def known(self) -> int:

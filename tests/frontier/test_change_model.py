@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from tests.frontier.rig import Crawl, report, signature, snapshot, url
 from xyro.configs.schema import Refresh, Settings
-from xyro.frontier.batch import Edit, Work
+from xyro.frontier.batch import Work
 from xyro.metadata import keys, rows
-from xyro.plugins.publish.promises import Said, promises_of
+from xyro.plugins.publish.commands import Publish
+from xyro.plugins.publish.promises import promises_of
 from xyro.refresh.change import SETTLED, Population, PriorLearner
 from xyro.refresh.publications import TRUSTED
 from xyro.refresh.trust import Source, Trust
@@ -47,9 +48,11 @@ def visit(crawl, target, content, kind=Kind.HTML):
 
 def publish(crawl, target, every=0.0, sure=False):
     """The page's site (sure: the owner of the crawl) says that it changed, and changes each `every` days."""
-    said = Said("changed", crawl.now, crawl.now + 600.0, 1.0 / every if every else 0.0, sure)
-    edit = Edit(lambda: promises_of(crawl.node).publish([target], said), None)
-    crawl.write(crawl.node.turn(Work(edits=[edit]), crawl.now, 1000))
+    rate = 1.0 / every if every else 0.0
+    command = Publish(1, (target,), "changed", crawl.now, crawl.now + 600.0, rate, sure)
+    turn = crawl.node.turn(Work(commands=[command]), crawl.now, 1000)
+    assert [answer.request for answer in turn.answers] == [1]
+    crawl.write(turn)
 
 
 def trust(crawl, host=HOSTS[0]):

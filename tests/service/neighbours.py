@@ -15,6 +15,7 @@ from xyro.plugins.publish.promises import promises_of
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
 from xyro.service.node.single import Bounds, Single
+from xyro.wire.bus import EncodingBus
 
 KEY = "0123456789abcdef"
 TOKEN = "a-token-of-the-site"
@@ -125,7 +126,7 @@ async def crawling(data, neighbours: Neighbours, clock=None, **options):
     settings = load(overrides={**OPTIONS, **base, **chosen})
     guard = guard_of(settings.fetch)
     guard.deny(*listening.getsockname()[:2])
-    single = Single(DataDir.open(data, make=True), settings, guard, Bounds(forever=True), clock)
+    single = Single(DataDir.open(data, make=True), settings, guard, Bounds(forever=True), clock, EncodingBus())
     listener = publish.Listener(single, single.publishing, single.websub)
     async with ClientSession() as http:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from functools import partial
 
 import pytest
 
@@ -16,30 +17,35 @@ from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import Scope
 from xyro.metadata import keys
 from xyro.metadata.snapshot import oldest_snapshot
+from xyro.plugins.publish.commands import Publish
 from xyro.service.node import partition_loop
+from xyro.service.node.command_sender import SUBMIT_URLS, CommandSender, parts_of
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.partition_loop import PageLoop
 from xyro.wire import topics
-from xyro.wire.bus import LocalBus
+from xyro.wire.bus import EncodingBus, LocalBus
 from xyro.wire.clock import ManualClock
+from xyro.wire.commands import HoldHost
 from xyro.wire.errors import MachineError
 from xyro.wire.messages import Submit
 
+HOSTS = ("h0.example", "h1.example")
 SETTINGS = Settings(crawl=CrawlSettings(scope="any"), store=Store(commit_seconds=0.0))
 
 
 class Rig:
     """One loop on a real directory. `starving`: its fetchers wait for orders."""
 
-    def __init__(self, path, store=SETTINGS.store):
+    def __init__(self, path, store=SETTINGS.store, bus=None):
         self.path = path
         data = DataDir.open(path, make=True)
         node = PageNode(data.partitions[0], Scope(SETTINGS.crawl), SETTINGS, False)
         node.recover(START)
-        self.bus, self.room, self.starving, self.synced = LocalBus(), 1 << 30, True, 0
+        self.bus, self.room, self.starving, self.synced = bus or EncodingBus(), 1 << 30, True, 0
         self.loop = PageLoop(
             node, self.bus, ManualClock(START), store, lambda: self.room, lambda: self.starving, self._synced
         )
+        self.sender = CommandSender(self.bus, 1, lambda partition: self.loop.hurry())
         self.node, self.partition, self.news = node, node.partition, asyncio.Event()
 
     def _synced(self, reports):
@@ -64,10 +70,12 @@ class Rig:
     async def running(self):
         """The loop runs; at the end it is cancelled, drained and closed, as the crawl's roof does it."""
         task = asyncio.create_task(self.loop.run())
+        answers = asyncio.create_task(self.sender.run())
         try:
             yield task
         finally:
             task.cancel()
+            answers.cancel()
             with contextlib.suppress(asyncio.CancelledError, MachineError):
                 await task
             await self.loop.drain()
@@ -91,9 +99,9 @@ class Blocked:
         self.write(commit)
 
 
-@pytest.fixture
-def rig(tmp_path):
-    return Rig(tmp_path / "data")
+@pytest.fixture(params=[LocalBus, EncodingBus], ids=["objects", "bytes"])
+def rig(request, tmp_path):
+    return Rig(tmp_path / "data", bus=request.param())
 
 
 async def test_orders_leave_when_their_group_is_on_disk(rig):
@@ -173,10 +181,15 @@ async def test_a_stop_does_not_wait_for_all_that_came_in(rig, monkeypatch):
 
 
 async def test_what_people_hand_in_goes_in_parts(rig):
-    sent = rig.loop.send(Submit(tuple(url(0, page) for page in range(2 * partition_loop.MOST_URLS + 1))))
-    assert [len(part.urls) for part in sent] == [partition_loop.MOST_URLS, partition_loop.MOST_URLS, 1]
+    submit = Submit(tuple(url(0, page) for page in range(2 * SUBMIT_URLS + 1)))
+    asked = asyncio.create_task(rig.sender.submit(submit))
+    await asyncio.sleep(0)
+    assert rig.bus.waiting(topics.pages(0)) == 3
+    assert [len(part.urls) for _, part in parts_of(submit, 1)] == [SUBMIT_URLS, SUBMIT_URLS, 1]
     await rig.loop.drain()
-    assert rig.node.columns.n == 2 * partition_loop.MOST_URLS + 1
+    await rig.sender.finish()
+    await asked
+    assert rig.node.columns.n == 2 * SUBMIT_URLS + 1
     rig.loop.close()
 
 
@@ -252,14 +265,33 @@ async def test_a_closed_bus_ends_the_loop(rig):
 async def test_a_submit_is_acknowledged_when_it_is_on_disk(rig):
     disk = Blocked(rig)
     async with rig.running():
-        (part,) = rig.loop.send(Submit((url(0),)))
-        future = rig.loop.accepted[id(part)] = asyncio.get_running_loop().create_future()
+        asked = asyncio.create_task(rig.sender.submit(Submit((url(0),))))
         await asyncio.sleep(0.1)
-        assert not future.done()
+        assert not asked.done()
         disk.may.set()
         async with asyncio.timeout(60):
-            await future
-        assert rig.loop.accepted == {}
+            await asked
+
+
+async def test_a_command_is_answered_when_it_is_on_disk(rig):
+    disk = Blocked(rig)
+    async with rig.running():
+        rig.post(Submit((url(0),)))
+        asked = [asyncio.create_task(rig.sender.send(0, partial(HoldHost, host=h, state="paused"))) for h in HOSTS]
+        await asyncio.sleep(0.1)
+        assert not any(task.done() for task in asked)
+        disk.may.set()
+        async with asyncio.timeout(60):
+            assert await asyncio.gather(*asked) == [True, False], "the second host is not known"
+        assert rig.partition.hosts.clocks[0].held == "paused"
+
+
+async def test_a_command_that_nobody_handles_is_an_error_of_its_own(rig):
+    async with rig.running():
+        with pytest.raises(MachineError, match="Publish: this crawl has no handler"):
+            await rig.sender.send(0, partial(Publish, urls=(), claim="new", at=0.0, deadline=0.0, rate=0.0, sure=True))
+        rig.post(Submit((url(0),)))
+        assert await rig.orders()
 
 
 async def test_a_boundary_waits_for_the_disk_and_holds_the_next_group(rig):
@@ -317,24 +349,26 @@ async def test_a_clock_that_was_set_back_is_followed_at_once(tmp_path, back):
     rig.loop.close()
 
 
-async def test_an_edit_that_fails_ends_the_crawl_with_what_is_on_disk(rig):
+async def test_a_command_that_fails_ends_the_crawl_with_what_is_on_disk(rig):
     """The group is half applied in memory: nothing may be built on it."""
 
-    def change():
+    def change(_):
         rig.node.columns["depth"][0] = 7
         raise ValueError("a slip of ours")
 
+    rig.node.commands.handle(HoldHost, change)
     with pytest.raises(ValueError, match="a slip of ours"):  # what the loop ends with
         async with rig.running() as task:
             rig.post(Submit((url(0),)))
             assert await rig.orders()
-            asked = [asyncio.create_task(rig.loop.edit(change)) for _ in range(5)]
+            hold = partial(HoldHost, host="h0.example", state="paused")
+            asked = [asyncio.create_task(rig.sender.send(0, hold)) for _ in range(5)]
             for told in await asyncio.gather(*asked, return_exceptions=True):
                 assert isinstance(told, MachineError) and "a slip of ours" in str(told)
-            with pytest.raises(MachineError, match="a slip of ours"):
-                await rig.loop.edit(lambda: None)
-            rig.post(Submit((url(1),)))  # wakes the loop
             await asyncio.wait([task], timeout=60)
+            rig.sender.fail(task.exception())  # as the node does it
+            with pytest.raises(ValueError, match="a slip of ours"):
+                await rig.sender.send(0, hold)
     rig.partition.close()
     again = Rig(rig.path)
     assert (again.node.columns.n, again.node.columns["depth"][0]) == (1, 0)

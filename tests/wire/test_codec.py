@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 
 import msgpack
@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from xyro.wire.codec import MAX_ITEMS, MAX_MESSAGE, TAGS, VERSION, decode, encode
+from xyro.wire.codec import MAX_ITEMS, MAX_MESSAGE, PLUGIN_TAGS, TAGS, VERSION, decode, encode, register
+from xyro.wire.commands import Answer, Command, HoldHost, ReturnOrders
 from xyro.wire.errors import CodecError
 from xyro.wire.messages import (
     MAX_LINKS,
@@ -106,7 +107,7 @@ TRANSFERS = st.builds(
     NUMBER,
     st.integers(-1, MAX_NUMBER),
 )
-SUBMITS = st.builds(Submit, TUPLES_OF_URLS, st.sampled_from(Priority), st.booleans())
+SUBMITS = st.builds(Submit, TUPLES_OF_URLS, st.sampled_from(Priority), st.booleans(), NUMBER)
 ACKS = st.builds(Ack, st.integers(), st.integers(), NUMBER, TEXT, st.booleans()).filter(
     lambda ack: max(abs(ack.source), abs(ack.target)) <= MAX_NUMBER
 )
@@ -128,6 +129,13 @@ DOCUMENTS = st.builds(
     elements=COUNT,
     tags=COUNT,
 )
+ANSWERS = st.builds(Answer, st.integers(1, MAX_NUMBER), TEXT, st.binary(max_size=20))
+HOLDS = st.builds(HoldHost, NUMBER, TEXT, st.sampled_from(["paused", "blocked", ""]))
+RETURNS = st.builds(
+    lambda request, orders: ReturnOrders(request, tuple(p for p, _ in orders), tuple(e for _, e in orders)),
+    NUMBER,
+    st.lists(st.tuples(NUMBER, COUNT), max_size=4),
+)
 EVERY: dict[type[Message], st.SearchStrategy[Any]] = {
     FetchOrder: ORDERS,
     PageReport: REPORTS,
@@ -137,6 +145,9 @@ EVERY: dict[type[Message], st.SearchStrategy[Any]] = {
     Submit: SUBMITS,
     Ack: ACKS,
     Document: DOCUMENTS,
+    Answer: ANSWERS,
+    HoldHost: HOLDS,
+    ReturnOrders: RETURNS,
 }
 MESSAGES = st.one_of(*EVERY.values())
 
@@ -156,7 +167,25 @@ def test_every_message_comes_back_equal_and_of_the_same_types(kind: type[Message
 
 
 def test_the_tags_cover_the_messages() -> None:
-    assert set(TAGS.values()) == set(get_args(Message)) == set(EVERY)
+    commands = {HoldHost, ReturnOrders}
+    assert set(TAGS.values()) == set(EVERY) == {*get_args(Message), *commands} - {Command}
+
+
+def test_a_plug_in_registers_its_commands_under_a_tag_of_its_own() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Water(Command):
+        plants: tuple[str, ...]
+
+    with pytest.raises(CodecError, match="no message"):
+        encode(Water(0, ("fern",)))
+    for tag in (6, PLUGIN_TAGS - 1):
+        with pytest.raises(ValueError, match="tag"):
+            register(tag, Water)
+    register(9_999, Water)
+    assert decode(encode(Water(3, ("fern",)))) == Water(3, ("fern",))
+    for tag, command in ((9_999, HoldHost), (9_998, Water)):
+        with pytest.raises(ValueError, match="tag"):
+            register(tag, command)
 
 
 # --- the format is pinned ------------------------------------------------------------------------------------------
@@ -169,10 +198,13 @@ SHAPES = {
     3: "page url epoch read_at kind mime charset body",
     4: "page url epoch state format error links modified needs rates hubs",
     5: "source target seq items virtual spent pages weighted focused",
-    6: "urls priority seed",
+    6: "urls priority seed request",
     7: "source target seq error again",
     8: "page url epoch read_at kind digest packed size verdict problems format root public_id grammars parts depth "
     "elements tags mime charset",
+    9: "request error value",
+    10: "request host state",
+    11: "request pages epochs",
 }
 
 
@@ -193,7 +225,7 @@ def test_a_change_of_a_message_is_a_new_version() -> None:
             CashTransfer(0, 2, 1, (Passing("http://h/", 9, 4),), 5, 6, 8, 24, (0,)),
             [1, 5, 0, 2, 1, [["http://h/", 9, 4]], 5, 6, 8, 24, [0]],
         ),
-        (Submit(("http://h/", "http://k/")), [1, 6, ["http://h/", "http://k/"], 1, True]),
+        (Submit(("http://h/", "http://k/")), [1, 6, ["http://h/", "http://k/"], 1, True, 0]),
         (Ack(1, 0, 5, "no", True), [1, 7, 1, 0, 5, "no", True]),
         (
             LoadReport(
@@ -292,13 +324,13 @@ def put(wire: list[Any], index: int, value: Any) -> list[Any]:
         (put(LOAD, 10, ["dtd"]), "needs go with WAITING"),
         (put(LOAD, 5, 9), "9 is no LoadState"),
         ([1, 3, 1, "u", 2, 3.5, 1, "", "", b""], "XML or DTD"),
-        ([1, 6, ["http://h/", ""], 1, True], "Submit.urls"),
-        ([1, 6, {}, 1, True], "expected list, got dict"),
-        ([1, 6, {"a": 1}, 1, True], "not MessagePack within its bounds"),
-        ([1, 6, msgpack.ExtType(5, b"x"), 1, True], "not MessagePack within its bounds"),
-        ([1, 6, msgpack.ExtType(5, b""), 1, True], "expected list, got ExtType"),
-        ([1, 6, msgpack.Timestamp(1), 1, True], "not MessagePack within its bounds"),
-        ([1, 6, ["http://h/"] * (MAX_ITEMS + 1), 1, True], "not MessagePack within its bounds"),
+        ([1, 6, ["http://h/", ""], 1, True, 0], "Submit.urls"),
+        ([1, 6, {}, 1, True, 0], "expected list, got dict"),
+        ([1, 6, {"a": 1}, 1, True, 0], "not MessagePack within its bounds"),
+        ([1, 6, msgpack.ExtType(5, b"x"), 1, True, 0], "not MessagePack within its bounds"),
+        ([1, 6, msgpack.ExtType(5, b""), 1, True, 0], "expected list, got ExtType"),
+        ([1, 6, msgpack.Timestamp(1), 1, True, 0], "not MessagePack within its bounds"),
+        ([1, 6, ["http://h/"] * (MAX_ITEMS + 1), 1, True, 0], "not MessagePack within its bounds"),
     ],
 )
 def test_names_what_is_wrong(wire: Any, complaint: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
+from xyro.wire.commands import MAX_REQUEST, Answer, Command, HoldHost, ReturnOrders
 from xyro.wire.errors import CodecError, InputError, MachineError, TheirError, XyroError
 from xyro.wire.messages import (
     LINK_EXTERNAL,
@@ -53,6 +54,10 @@ VALID: list[tuple[type, dict[str, Any]]] = [
     (CashTransfer, CASH),
     (Submit, {"urls": (U,)}),
     (Ack, {"source": 0, "target": 1, "seq": 0}),
+    (Answer, {"request": 1}),
+    (Command, {"request": 0}),
+    (HoldHost, {"request": 0, "host": "h", "state": "paused"}),
+    (ReturnOrders, {"request": 0, "pages": (1,), "epochs": (1,)}),
     (Passing, {"url": U, "cash": 0}),
     (Links, {}),
 ]
@@ -88,6 +93,13 @@ WRONG: list[tuple[type, dict[str, Any]]] = [
     *((CashTransfer, {**CASH, name: MAX_NUMBER + 1}) for name in ("seq", "virtual", "spent", "pages")),
     (Submit, {"urls": (U, "")}),
     (Submit, {"urls": (U, LONG)}),
+    *((Submit, {"urls": (), "request": number}) for number in (-1, MAX_REQUEST + 1)),
+    *((Answer, {"request": number}) for number in (-1, 0, MAX_REQUEST + 1)),
+    *((Command, {"request": number}) for number in (-1, MAX_REQUEST + 1)),
+    (HoldHost, {"request": -1, "host": "h", "state": ""}),
+    (HoldHost, {"request": 0, "host": "h", "state": "asleep"}),
+    (ReturnOrders, {"request": -1, "pages": (), "epochs": ()}),
+    (ReturnOrders, {"request": 0, "pages": (1,), "epochs": ()}),
     *((Ack, {"source": 0, "target": 1, "seq": seq}) for seq in (-1, MAX_NUMBER + 1)),
     *((Passing, {"url": url, "cash": 1}) for url in ("", LONG)),
     *((Passing, {"url": U, "cash": cash}) for cash in (-1, MAX_NUMBER + 1)),

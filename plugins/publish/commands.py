@@ -1,0 +1,112 @@
+"""The commands of publications and subscriptions, and the handlers that a partition applies them with.
+
+Publish        URLs of a partition that their publisher says changed       -> [[URL, why it was refused] ...]
+RefreshPages   pages to read before a notice is due                        -> None
+StoreRow       a row that lives with partition 0, stored or deleted        -> None
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from xyro.frontier.partition import PageNode
+from xyro.metadata import keys
+from xyro.metadata.states import LEASED, WANTED
+from xyro.plugins.publish.promises import Promises, Said
+from xyro.wire import codec
+from xyro.wire.commands import Command
+from xyro.wire.messages import Priority
+
+
+class RowTable(enum.IntEnum):
+    """A table of rows that StoreRow writes."""
+
+    SUBSCRIPTION = 0
+    TOPIC = 1
+    """feeds whose hubs are asked (WebSub)"""
+    KEYED = 2
+    """publications that wait for their key (IndexNow)"""
+
+
+_KEYS = {RowTable.SUBSCRIPTION: keys.SUBSCRIPTION, RowTable.TOPIC: keys.TOPIC, RowTable.KEYED: keys.KEYED}
+
+
+@dataclass(frozen=True, slots=True)
+class Publish(Command):
+    """A publication of canonical URLs of one partition; see promises.Said."""
+
+    urls: tuple[str, ...]
+    claim: str
+    at: float
+    """when it was said, seconds since 1970"""
+    deadline: float
+    """by when they are to be read, seconds since 1970"""
+    rate: float
+    """changes a day that the publisher claims; 0: it claims none"""
+    sure: bool
+    """the owner of the crawl says so"""
+
+    def url_count(self) -> int:
+        return len(self.urls)
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshPages(Command):
+    """Pages (local numbers) to order, but for those that wait to be ordered already."""
+
+    pages: tuple[int, ...]
+
+    def url_count(self) -> int:
+        return len(self.pages)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRow(Command):
+    """Store a row under its number, or delete it."""
+
+    table: RowTable
+    number: int
+    row: bytes
+    """packed (metadata/rows.py); empty: delete it"""
+
+
+codec.register(64, Publish)
+codec.register(65, RefreshPages)
+codec.register(66, StoreRow)
+
+
+def register(node: PageNode, promises: Promises) -> None:
+    """Let a partition apply the commands of this plug-in."""
+    handlers = _Handlers(node, promises)
+    node.commands.handle(Publish, handlers.publish)
+    node.commands.handle(RefreshPages, handlers.refresh)
+    node.commands.handle(StoreRow, handlers.store)
+
+
+class _Handlers:
+    """The commands, applied to one partition within its commit group."""
+
+    def __init__(self, node: PageNode, promises: Promises) -> None:
+        self._node = node
+        self._promises = promises
+
+    def publish(self, command: Publish) -> list[tuple[str, str]]:
+        said = Said(command.claim, command.at, command.deadline, command.rate, command.sure)
+        return self._promises.publish(list(command.urls), said)
+
+    def refresh(self, command: RefreshPages) -> None:
+        node = self._node
+        node.wanted.order([page for page in command.pages if not self._waits(page)], Priority.ORDERED)
+
+    def _waits(self, page: int) -> bool:
+        """Is it wanted, and no order out? (Its host is paused, say.) Another order adds nothing."""
+        node = self._node
+        return node.partition.flags[page] & (WANTED | LEASED) == WANTED and page not in node.loads.loading
+
+    def store(self, command: StoreRow) -> None:
+        key = _KEYS[command.table].key(command.number)
+        if command.row:
+            self._node.partition.put(key, command.row)
+        else:
+            self._node.partition.delete(key)

@@ -1,0 +1,116 @@
+"""Sends commands to partitions and waits for their answers, wherever the partitions live.
+
+A request has a number; the partition's Answer carries it back when the commit group is on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from xyro.wire import topics
+from xyro.wire.bus import Bus
+from xyro.wire.commands import NODE_SHIFT, Answer, Command
+from xyro.wire.errors import MachineError
+from xyro.wire.messages import Submit
+from xyro.wire.urls import host_of, partition_of
+
+ANSWERS_AT_ONCE = 1024
+SUBMIT_URLS = 10_000
+"""most URLs in one Submit"""
+
+
+def parts_of(submit: Submit, partitions: int) -> Iterator[tuple[int, Submit]]:
+    """(partition, Submit of the URLs that belong to it), at most SUBMIT_URLS in each. The parts have no request."""
+    parts: dict[int, list[str]] = {}
+    for url in submit.urls:
+        parts.setdefault(partition_of(host_of(url), partitions), []).append(url)
+    for partition, urls in parts.items():
+        for start in range(0, len(urls), SUBMIT_URLS):
+            yield partition, Submit(tuple(urls[start : start + SUBMIT_URLS]), submit.priority, submit.seed)
+
+
+def _numbered(part: Submit, request: int) -> Submit:
+    return replace(part, request=request)
+
+
+class CommandSender:
+    """The requests of one node that wait for an answer.
+
+    `posted`: called with the number of a partition after a command was posted to it: somebody waits there.
+    """
+
+    def __init__(
+        self, bus: Bus, partitions: int, posted: Callable[[int], None] = lambda partition: None, node: int = 0
+    ) -> None:
+        self.bus = bus
+        self.partitions = partitions
+        self._posted = posted
+        self._topic = topics.answers(node)
+        self._numbers = itertools.count((node << NODE_SHIFT) + 1)
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        """number of a request -> its result"""
+        self._error: BaseException | None = None
+        """a partition has failed: no answer will come"""
+
+    async def send(self, partition: int, command: Callable[[int], Command]) -> Any:
+        """Post the command that `command` makes of a request number; its result, when it is on disk.
+
+        MachineError: it could not be written, or the partition does not know the command.
+        """
+        return await self._ask(partition, command)
+
+    async def submit(self, submit: Submit) -> None:
+        """Hand URLs over to the partitions they belong to; return when they are on disk. MachineError: as `send`."""
+        parts = parts_of(submit, self.partitions)
+        await asyncio.gather(*(self._ask(partition, partial(_numbered, part)) for partition, part in parts))
+
+    def post(self, partition: int, command: Command) -> None:
+        """Post a command that nobody waits for."""
+        self.bus.post(topics.pages(partition), command)
+
+    def _ask(self, partition: int, message: Callable[[int], Command | Submit]) -> asyncio.Future[Any]:
+        if self._error is not None:
+            raise self._error
+        number = next(self._numbers)
+        future = self._waiting[number] = asyncio.get_running_loop().create_future()
+        self.bus.post(topics.pages(partition), message(number))
+        self._posted(partition)
+        return future
+
+    async def run(self) -> None:
+        """Take answers from the bus until it closes."""
+        while messages := await self.bus.receive(self._topic, ANSWERS_AT_ONCE):
+            for message in messages:
+                if isinstance(message, Answer):
+                    self._settle(message)
+
+    def _settle(self, answer: Answer) -> None:
+        future = self._waiting.pop(answer.request, None)
+        if future is None or future.done():  # whoever asked has gone away
+            return
+        if answer.error:
+            future.set_exception(MachineError(answer.error))
+        else:
+            future.set_result(answer.result())
+
+    async def finish(self) -> None:
+        """Take the answers that are there; whoever waits for another one is told that the crawl has stopped."""
+        if waiting := self.bus.waiting(self._topic):
+            for message in await self.bus.receive(self._topic, waiting):
+                if isinstance(message, Answer):
+                    self._settle(message)
+        self.fail(MachineError("the crawl has stopped"))
+
+    def fail(self, error: BaseException) -> None:
+        """No answer will come any more: every request fails of `error`, those under way and those to come."""
+        self._error = self._error or error
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(self._error)
+                future.exception()  # somebody may have stopped waiting: that is no error of its own
+        self._waiting.clear()
