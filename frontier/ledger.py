@@ -8,7 +8,7 @@ what went to and plus what came from other partitions. FOREIGN entries hold cash
 
 Importance is told by interpolation: the column `flow` keeps what flowed through a page over the last T turnovers
 (opic/importance.py). T applies when flow is measured and when it is read; nothing stored depends on it. With
-window = "auto" a contest on a sample of the pages chooses T (opic/adaptive.py).
+window = "auto" a contest on a sample of the pages chooses T (opic/contest.py).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from xyro.metadata.hot import Columns
 from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, DANGLING, QUERY, State
-from xyro.opic.adaptive import Sampled
 from xyro.opic.cash import LINK, UNIT, Tolls, VirtualPage, credit, seeds_of, shares
+from xyro.opic.contest import SampledContest
 from xyro.opic.focus import FocusedPage, Terms
 from xyro.opic.importance import TICKS, WINDOW, Clock, NewPages, Window, as_if_now, at_birth, measure
 from xyro.opic.sweep import Costs, Sweep
@@ -89,7 +89,7 @@ class Ledger:
         self.sweep = Sweep(target=sweep_target)
         self.clock = Clock()
         self.new_pages = NewPages()
-        self.sampled = Sampled() if window == "auto" else None
+        self.contest = SampledContest() if window == "auto" else None
         self.window = _widening(WINDOW if window == "auto" else window)
         self.spent = 0
         """units spent by this partition since the crawl began"""
@@ -275,11 +275,11 @@ class Ledger:
         columns, prior = self.columns, self.new_pages
         flow, last, birth = columns["flow"][ids], columns["clock"][ids], columns["birth"][ids]
         prior.learn(flow, cash, last, now)
-        if self.sampled is not None:
+        if self.contest is not None:
             settled = max(Window.SHARE * (now - self.window.since) / TICKS, LEAST_WINDOW)
-            self.sampled.measure(ids, flow, cash, last, birth, now, settled, prior.prior)
-            self.sampled.passed(len(ids), self.known)
-            self.window.widen_to(self.sampled.window, LEAST_WINDOW)
+            self.contest.measure(ids, flow, cash, last, birth, now, settled, prior.prior)
+            self.contest.passed(len(ids), self.known)
+            self.window.widen_to(self.contest.window, LEAST_WINDOW)
         columns["flow"][ids] = measure(flow, cash, last, birth, now, self.window.at(now), prior.prior)
         columns["clock"][ids] = now & 0xFFFF_FFFF
 
@@ -309,7 +309,7 @@ class Ledger:
             "foreign": self.foreign,
             "elsewhere": [self.elsewhere_pages, self.elsewhere_spent],
         }
-        return state if self.sampled is None else {**state, "sampled": self.sampled.dump()}
+        return state if self.contest is None else {**state, "sampled": self.contest.dump()}
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Go on from what `dump` returned; the settings (window, sweep_target, terms) are those of now."""
@@ -320,9 +320,9 @@ class Ledger:
             self.sweep = replace(Sweep.load(chosen), target=self.sweep.target)
         self.new_pages = NewPages.load(state["new_pages"])
         most, self.window = self.window.most, Window.load(state["window"])
-        if self.sampled is not None and "sampled" in state:
-            self.sampled = Sampled.load(state["sampled"])
-            most = self.sampled.window
+        if self.contest is not None and "sampled" in state:
+            self.contest = SampledContest.load(state["sampled"])
+            most = self.contest.window
         self.window.widen_to(most, LEAST_WINDOW)
         self.spent, self.spends, self.foreign = state["spent"], state["spends"], state["foreign"]
         self.elsewhere_pages, self.elsewhere_spent = state["elsewhere"]

@@ -7,25 +7,20 @@ histories, the importance of every page as if it were read now, and the pages wo
     cash        integer cash: how a page's cash is shared, the virtual page with its O(1) payout
     focus       the virtual page pays classes of pages unlike shares
     importance  history by interpolation, read-time correction, default history of new pages, the OPIC clock
-    choose      which pages to spend next: the threshold sweep and its rivals, one protocol for crawl and laboratory
-    buckets     nearly the richest page: stacks (laboratory) and levels (crawl) by powers of two
-    slots       history by a page's last measures, grouped: variable, fixed, improved window
+    contest     a window T that follows the rate at which the web changes
+    sweep       which pages are rich enough to spend next: the threshold sweep
+    confidence  convergence, a bound on the error, an interval for each page, trends
+    sites       importance of hosts or domains over the links between them
     graph       a link graph in CSR form and the graphs whose answer is known
     pagerank    offline reference: power iteration, the virtual page's and the small edges' fixpoints
     matrix      the link matrix in CSR form, from a graph or row by row, in RAM or on mapped files
     offline     the offline reference at scale: PageRank, personalised and interest, in place, on two threads
     rank_both   PageRank and interest in one scan of the links
     slices      its distributed form: workers that tell each other values, synchronously or chaotically
-    confidence  convergence, a bound on the error, an interval for each page, trends
-    sites       importance of hosts or domains over the links between them
-    windows     the papers' history policies behind one protocol (laboratory)
-    adaptive    a window T that follows the rate at which the web changes
-    names       selectors and history policies by name
-    simulate    OPIC on a graph held in memory: reads against error (laboratory)
-    fast        the same in machine code        focus_world     the same under other terms: classes, weighted links
-    discovery   a crawl that finds its graph from a seed, as the page node runs it (laboratory, tests)
     arrays      names for the column types
-    jit, spend_kernels, rank_kernels, rank_numpy     inner loops in machine code (numba, an extra), and their twins
+    jit, rank_kernels, rank_numpy     inner loops in machine code (numba, an extra), and their twin
+
+The papers' other selectors and histories, and OPIC on a graph held in memory, are in lab/opic.
 
 What always holds: no file, clock or randomness of its own (seeds and generators are arguments); cash is int64 and
 conserved to the unit by every function here; same input, same output, so a replayed journal gives the same columns.

@@ -30,21 +30,15 @@ import numpy as np
 
 from xyro.opic.arrays import Reals
 from xyro.opic.cash import DAMPING
-from xyro.opic.graph import Graph
-from xyro.opic.pagerank import push
 
 FARTHEST = 2.0
 """L1 distance of two vectors of sum 1 that share nothing: no bound says more"""
 SURE = 0.95
 
 
-OWN_WINDOWS = frozenset(("variable", "fixed", "improved"))
-"""histories in which each page has a span of its own: the laboratory shows twice the bound to hold (worst: .6 of it)"""
-
-
-def convergence(span: float, own_windows: bool = False) -> float:
+def convergence(span: float) -> float:
     """Bound of the residual |L'x - x|_1 (x of sum 1) of flow gathered over so many turnovers. Not an error."""
-    return min(FARTHEST, (4.0 if own_windows else 2.0) / span) if span > 0 else FARTHEST
+    return min(FARTHEST, 2.0 / span) if span > 0 else FARTHEST
 
 
 def condition(damping: float = DAMPING, edge: float = 0.0, links: int = 0) -> float:
@@ -62,17 +56,6 @@ def condition(damping: float = DAMPING, edge: float = 0.0, links: int = 0) -> fl
 def error_bound(residual: float, factor: float) -> float:
     """L1 error of an importance of sum 1, at most; half of it is the share of importance on wrong pages."""
     return min(FARTHEST, residual * factor)
-
-
-def residual(graph: Graph, rank: Reals, damping: float = DAMPING, paid: Reals | None = None) -> float:
-    """|K x - x|_1 / sum x, exactly: one pass over all links. `paid`: the virtual page's shares, of sum 1 (alike)."""
-    total = float(rank.sum())
-    if not total > 0:
-        raise ValueError("residual: an importance with a sum above 0")
-    shares = np.full(graph.n, 1.0 / max(graph.n, 1)) if paid is None else paid
-    lost = damping * float(rank[graph.dangling].sum()) + (1 - damping) * total
-    after = push(graph, rank * (damping / np.maximum(graph.out_degree, 1))) + lost * shares
-    return float(np.abs(after - rank).sum()) / total
 
 
 class Law(NamedTuple):
@@ -125,20 +108,14 @@ def trend(now: Reals, now_width: Reals, then: Reals, then_width: Reals, turnover
 
 
 LAWS: dict[str, Law] = {
-    "static": Law(1.874, 1.023, 0.131, 1.528),
-    "variable": Law(1.973, 0.699, 0.0, 2.402, early=6.0),
-    "fixed": Law(0.251, 0.0, 0.16, 3.095, early=6.0),
-    "improved": Law(0.221, 0.0, 0.0, 3.095, early=6.0),
-    "interpolation": Law(1.915, 1.053, 0.171, 1.528),
-    "adaptive": Law(1.874, 1.023, 0.131, 1.528),
     "crawl": Law(4.929, 1.218, 0.202, 0.801),
     "never": Law(0.547, 0.857, 0.539, 1.029),
 }
-"""By history of a graph known from the start; "crawl" and "never" (pages not measured yet) are of crawls that find
-their graph, by interpolation with importance.Window. Printed by `xyro lab opic confidence --fit` (5 shapes x 2
-seeds of 6,000 pages, worst moment of the worst graph, top decile and both halves apart, and MARGIN). Checked on 9,000
-pages of other seeds: 96 % and more at every moment. On cnr-2000: 95.0 to 99.9 % over all moments;
-at the worst moment 91.3 % of "crawl" (a crawl that just outgrew itself), 93.5 % and more of the others.
-No number was fitted to cnr-2000, but shapes and fitting rule were revised three times because earlier laws covered only
-81 to 94 % there: it is no untouched test, and expect less on other real graphs.
+"""Of a crawl that finds its graph, by interpolation with importance.Window: of pages that were measured, and of those
+not measured yet. Printed by `xyro lab opic confidence --fit` (5 shapes x 2 seeds of 6,000 pages, worst moment of the
+worst graph, top decile and both halves apart, and MARGIN). Checked on 9,000 pages of other seeds: 96 % and more at
+every moment. On cnr-2000: 95.0 to 99.9 % over all moments; at the worst moment 91.3 % of "crawl" (a crawl that just
+outgrew itself), 93.5 % and more of the others. No number was fitted to cnr-2000, but shapes and fitting rule were
+revised three times because earlier laws covered only 81 to 94 % there: it is no untouched test, and expect less on
+other real graphs.
 """

@@ -14,17 +14,17 @@ from itertools import pairwise
 
 import numpy as np
 
+from xyro.lab.opic import simulate
+from xyro.lab.opic.histories import History
 from xyro.lab.opic.measure import machine
-from xyro.opic import simulate
+from xyro.lab.opic.selectors import Selector
+from xyro.lab.opic.simulate import World, errors
 from xyro.opic.arrays import Mask, Pages, Reals
 from xyro.opic.cash import UNIT
-from xyro.opic.choose import Select
 from xyro.opic.graph import Graph, from_links
 from xyro.opic.importance import normalise
 from xyro.opic.matrix import of_graph
 from xyro.opic.offline import Effort, pageranks
-from xyro.opic.simulate import World, errors
-from xyro.opic.windows import History
 
 STEPS = 20
 """times per N reads that the graph takes in the changes due; 20 or 100 give the same errors"""
@@ -75,7 +75,7 @@ def drawn(n: int, rate: float, rng: np.random.Generator) -> Iterator[Pages]:
 
 def follow(
     graph: Graph,
-    select: Select,
+    select: Selector,
     histories: Sequence[History],
     rate: float,
     rng: np.random.Generator,

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from xyro.lab.opic import graphs, patterns, plots, residual, strategies, text
+from xyro.lab.opic import graphs, names, patterns, plots, residual, strategies, text
 from xyro.lab.opic import parts as opic_parts
 from xyro.lab.opic.changes import DEFINITION, follow
 from xyro.lab.opic.claims import claims
 from xyro.lab.opic.parts import Keyed
 from xyro.lab.opic.policies import POLICIES, RATES, TABLED, TURN, compare
-from xyro.opic import names
 from xyro.opic.cash import UNIT
 from xyro.opic.graph import standard
 

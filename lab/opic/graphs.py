@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from xyro.lab.opic.measure import measure, reference
+from xyro.lab.opic.simulate import errors
 from xyro.opic.graph import Graph, from_links, power_law, standard
 from xyro.opic.importance import normalise
 from xyro.opic.matrix import of_graph
 from xyro.opic.offline import Effort, pageranks
-from xyro.opic.simulate import errors
 
 Watch = Callable[[float], None]
 

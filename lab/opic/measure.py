@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from xyro.opic import names, simulate
+from xyro.lab.opic import names, simulate
+from xyro.lab.opic.simulate import Advance, World, errors, spearman
 from xyro.opic.arrays import Reals
 from xyro.opic.cash import UNIT
 from xyro.opic.graph import Graph
 from xyro.opic.importance import normalise
 from xyro.opic.matrix import of_graph
 from xyro.opic.offline import Effort, pageranks
-from xyro.opic.simulate import Advance, World, errors, spearman
 from xyro.wire.errors import InputError
 
 POINTS = (1, 2, 5, 10)
@@ -97,7 +97,7 @@ def reference(graph: Graph) -> Reals:
 def machine() -> Advance:
     """simulate.advance in machine code, or itself where numba is not installed."""
     try:
-        from xyro.opic.fast import advance
+        from xyro.lab.opic.fast import advance
     except ImportError:
         return simulate.advance
     return advance

@@ -94,7 +94,7 @@ def _check_names(select: str, history: str) -> None:
     """Before anything long begins. InputError: no such selector or history."""
     import numpy as np
 
-    from xyro.opic import names
+    from xyro.lab.opic import names
 
     try:
         names.selector(select, np.ones(1, np.int64), np.random.default_rng(0))

@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from xyro.lab.opic import simulate
+from xyro.lab.opic.histories import Static
 from xyro.lab.opic.measure import machine, reference
-from xyro.opic import simulate
+from xyro.lab.opic.selectors import SweepSelector
+from xyro.lab.opic.simulate import World, errors, spearman
 from xyro.opic.arrays import Reals
 from xyro.opic.cash import DAMPING, UNIT
-from xyro.opic.choose import Sweep
 from xyro.opic.graph import Graph, cycle, from_links, path, standard, star
 from xyro.opic.importance import normalise
 from xyro.opic.matrix import of_graph
 from xyro.opic.offline import Effort, pageranks
-from xyro.opic.simulate import World, errors, spearman
-from xyro.opic.windows import Static
 
 Watch = Callable[[float], None]
 PATTERNS = ("chain", "ring", "star", "tree", "bow tie", "link farm")
@@ -155,7 +155,7 @@ def _judge(shape: Pattern, truth: Reals) -> dict[str, Any]:
 def _opic(graph: Graph, reads: int) -> tuple[Reals, World]:
     """The endowment-free estimate after so many reads a page by the sweep, and the world then."""
     world, history = World(graph), Static(graph.n)
-    for _ in simulate.states(world, Sweep(), [history], [reads * graph.n], machine()):
+    for _ in simulate.states(world, SweepSelector(), [history], [reads * graph.n], machine()):
         pass
     return history.estimate(world.cash / UNIT, world.turnovers), world
 

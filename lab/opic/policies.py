@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from xyro.opic.adaptive import Adaptive
+from xyro.lab.opic.histories import NO_PRIOR, Adaptive, FixedWindow, History, Interpolation, Static, VariableWindow
 from xyro.opic.arrays import Reals
 from xyro.opic.cash import DAMPING
-from xyro.opic.windows import NO_PRIOR, FixedWindow, History, Interpolation, Static, VariableWindow
 
 VIRTUAL = 1 - DAMPING
 """what the virtual page spends for each unit that pages spend, where none is dangling"""

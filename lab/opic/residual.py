@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from xyro.lab.opic import simulate
+from xyro.lab.opic.histories import NO_PRIOR, History, Interpolation, Static
 from xyro.lab.opic.measure import machine, reference
-from xyro.opic import simulate
+from xyro.lab.opic.selectors import Greedy
+from xyro.lab.opic.simulate import World
 from xyro.opic.arrays import Reals
 from xyro.opic.cash import DAMPING, UNIT
-from xyro.opic.choose import Greedy
 from xyro.opic.graph import Graph, standard
 from xyro.opic.importance import normalise
 from xyro.opic.pagerank import push
-from xyro.opic.simulate import World
-from xyro.opic.windows import NO_PRIOR, History, Interpolation, Static
 
 Watch = Callable[[float], None]
 

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xyro.lab.opic import parts
+from xyro.lab.opic.histories import Static
 from xyro.lab.opic.measure import reference
 from xyro.lab.opic.parts import Keyed
 from xyro.lab.opic.shards import Letter, Shard
+from xyro.lab.opic.simulate import errors, spearman
 from xyro.opic.arrays import Pages, Reals
 from xyro.opic.cash import UNIT, seeds_of
 from xyro.opic.graph import Graph, standard
 from xyro.opic.importance import normalise
-from xyro.opic.simulate import errors, spearman
-from xyro.opic.windows import Static
 
 Watch = Callable[[float], None]
 PATIENCE = 100

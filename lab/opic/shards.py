@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from xyro.lab.opic.histories import History
+from xyro.lab.opic.selectors import Cash, SweepSelector
 from xyro.opic.arrays import Pages, Reals, Units
 from xyro.opic.cash import DAMPING, UNIT, VirtualPage, credit, seeds_of, shares
-from xyro.opic.choose import Held, Sweep
 from xyro.opic.graph import Graph
 from xyro.opic.importance import Clock
-from xyro.opic.windows import History
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Shard:
         self.place = np.full(graph.n, -1, np.int64)
         self.place[self.pages] = np.arange(self.pages.size)
         self.keys: Units = np.full(self.pages.size, UNIT, np.int64)
-        self.virtual, self.clock, self.sweep = VirtualPage(), Clock(), Sweep()
+        self.virtual, self.clock, self.sweep = VirtualPage(), Clock(), SweepSelector()
         self.visits = np.zeros(self.pages.size, np.int64)
         self.spent = self.spent_elsewhere = self.known_elsewhere = 0
         self.heard: dict[int, tuple[int, int]] = {}
@@ -89,7 +89,7 @@ class Shard:
         """Spend at most `most` rich pages at the same time; returns the letters that leave."""
         if not self.known:
             return []
-        places = self.sweep.pick(Held(self.keys, self.virtual.scalar), most)
+        places = self.sweep.pick(Cash(self.keys, self.virtual.scalar), most)
         pages, cash = self.pages[places], self.keys[places] + self.virtual.scalar
         self.history.measure(places, cash / UNIT, self.clock.turnovers)
         indptr, targets = self.graph.links_of(pages)

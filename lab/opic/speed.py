@@ -1,7 +1,7 @@
 """What OPIC costs online: nanoseconds per link and per selection, beside a floor in the same run.
 
-    kernels   one page after the other in machine code (opic/fast.py): what the algorithm takes at least
-    groups    commit groups in numpy (opic/cash.py, importance.py, choose.py): what the crawler runs
+    kernels   one page after the other in machine code (fast.py): what the algorithm takes at least
+    groups    commit groups in numpy (opic/cash.py, importance.py, sweep.py): what the crawler runs
     floor     the same accesses and nothing else: one addition at every page and every link target, in machine code
 
 Every graph is random and larger than the cache from 2 M pages on, so what is measured there is mostly cache misses.
@@ -18,15 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from xyro.lab.opic import parts
-from xyro.opic import fast, spend_kernels
+from xyro.lab.opic import fast, parts, spend_kernels
+from xyro.lab.opic.selectors import Cash, SweepSelector
+from xyro.lab.opic.simulate import World
 from xyro.opic.arrays import Pages, Units
 from xyro.opic.cash import DAMPING, UNIT, VirtualPage, credit, seeds_of, shares
-from xyro.opic.choose import Held, Sweep
 from xyro.opic.graph import Graph, power_law
 from xyro.opic.importance import Clock, at_birth, measure
 from xyro.opic.jit import compiled
-from xyro.opic.simulate import World
 from xyro.wire.clock import SystemClock
 
 RUNS = 5
@@ -78,7 +77,7 @@ def _one_size(n: int, watch: parts.Watch) -> Found:
 
 def _kernels(graph: Graph, watch: parts.Watch) -> Found:
     """Reads picked by the sweep; the same reads again, given; the same accesses alone. Differences are costs."""
-    clock, world, select = SystemClock(), World(graph), Sweep()
+    clock, world, select = SystemClock(), World(graph), SweepSelector()
     fast.advance(world, select, graph.n)  # the cash of a crawl under way, and compiled code
     touch(np.zeros(1, np.int64), graph.indptr, graph.indices, np.zeros(graph.n, np.int64))
     reads, rows = max(graph.n // 4, 1000), []
@@ -106,7 +105,7 @@ def _kernels(graph: Graph, watch: parts.Watch) -> Found:
 
 def _groups(graph: Graph) -> Found:
     """As frontier/ledger.py does it, commit group by commit group."""
-    world, sweep = _Columns(graph), Sweep()
+    world, sweep = _Columns(graph), SweepSelector()
     rounds = max(40, min(400, graph.n // GROUP))
     for _ in range(rounds // 4):
         world.group(sweep)
@@ -129,10 +128,10 @@ class _Columns:
         self.last, self.birth = np.zeros(n, np.uint32), np.zeros(n, np.uint32)
         self.virtual, self.clock, self.turn, self.time = VirtualPage(), Clock(), 0, SystemClock()
 
-    def group(self, sweep: Sweep) -> tuple[float, float, float, int, int]:
+    def group(self, sweep: SweepSelector) -> tuple[float, float, float, int, int]:
         """Choose and spend one group: (seconds of choosing, of spending, of the floor, links, pages)."""
         begun = self.time.monotonic()
-        pages = sweep.pick(Held(self.cash, self.virtual.scalar), GROUP)
+        pages = sweep.pick(Cash(self.cash, self.virtual.scalar), GROUP)
         chosen = self.time.monotonic()
         indptr, targets = self.graph.links_of(pages)
         fetched = self.time.monotonic()

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from xyro.lab.opic import simulate
+from xyro.lab.opic.histories import Static
 from xyro.lab.opic.measure import machine, reference
-from xyro.opic import simulate
+from xyro.lab.opic.names import selector
+from xyro.lab.opic.simulate import Log, World, errors, spearman
 from xyro.opic.arrays import Reals
 from xyro.opic.cash import DAMPING, UNIT
 from xyro.opic.graph import Graph, standard
 from xyro.opic.importance import normalise
 from xyro.opic.matrix import of_graph
-from xyro.opic.names import selector
 from xyro.opic.offline import Effort, pageranks
 from xyro.opic.pagerank import fixpoint, to_virtual
-from xyro.opic.simulate import Log, World, errors, spearman
-from xyro.opic.windows import Static
 
 Watch = Callable[[float], None]
 READS = (1, 2, 3, 5, 7, 9, 10)

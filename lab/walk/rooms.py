@@ -27,7 +27,6 @@ _LEVEL = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
 
 CALLBACKS: dict[tuple[str, str], str] = {
     ("xyro", "service/node"): "the pool asks whether it may read, and hands over each report",
-    ("opic", "frontier"): "a selector asks the pages that it chooses among for the cash that they hold",
 }
 """(caller, callee) -> what is called back"""
 

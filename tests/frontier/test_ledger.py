@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from xyro.frontier.ledger import PLAIN, Ledger
 from xyro.metadata.hot import Columns
 from xyro.metadata.states import COLUMNS, DANGLING, OPTIONAL, State
-from xyro.opic.adaptive import LADDER
 from xyro.opic.cash import UNIT
+from xyro.opic.contest import LADDER
 from xyro.opic.focus import Terms, weights_of
 from xyro.opic.importance import TICKS
 from xyro.opic.sweep import Sweep

@@ -6,18 +6,17 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from xyro.lab.opic import changes, claims, figures, opic_lab, strategies
+from xyro.lab.opic import changes, claims, figures, names, opic_lab, strategies
 from xyro.lab.opic import parts as opic_parts
 from xyro.lab.opic import policies as opic_policies
 from xyro.lab.opic import text as opic_text
+from xyro.lab.opic.histories import Interpolation, Static
 from xyro.lab.opic.measure import reference
 from xyro.lab.opic.residual import residual, residuals
-from xyro.opic import names
-from xyro.opic.adaptive import LADDER, Adaptive
-from xyro.opic.choose import Sweep
+from xyro.lab.opic.selectors import SweepSelector
+from xyro.opic.contest import LADDER, Adaptive
 from xyro.opic.graph import cycle, from_links, standard
 from xyro.opic.pagerank import pagerank
-from xyro.opic.windows import Interpolation, Static
 
 TINY = figures.Scale(1000, (1,), 600, (1, 2), 600, (0.0, 0.1))
 
@@ -150,7 +149,7 @@ def test_short_windows_follow_a_web_that_changes_and_the_static_history_one_that
     scores = {}
     for rate in (0.0, 0.3):
         policies = [Static(graph.n), Interpolation(graph.n, 4.0)]
-        scores[rate] = changes.follow(graph, Sweep(), policies, rate, np.random.default_rng(3))
+        scores[rate] = changes.follow(graph, SweepSelector(), policies, rate, np.random.default_rng(3))
     assert scores[0.0][0].all < scores[0.0][1].all and scores[0.3][1].all < 0.5 * scores[0.3][0].all
 
 
@@ -159,7 +158,7 @@ def test_adaptive_t_is_nearly_the_best_fixed_t_at_every_rate_of_change(rate):
     """Issue 3: no worse than 1.25 times the best."""
     graph = standard(10_000, np.random.default_rng(1))
     policies = [Adaptive(graph.n), *(names.history(f"interpolation:{window}", graph.n) for window in LADDER)]
-    adaptive, *fixed = changes.follow(graph, Sweep(), policies, rate, np.random.default_rng(3))
+    adaptive, *fixed = changes.follow(graph, SweepSelector(), policies, rate, np.random.default_rng(3))
     assert adaptive.all <= 1.25 * min(score.all for score in fixed)
 
 

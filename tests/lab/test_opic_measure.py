@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from xyro.lab.opic import measure as opic_measure
-from xyro.lab.opic import opic_lab
+from xyro.lab.opic import names, opic_lab, simulate
 from xyro.lab.opic.measure import load, measure, reference, table
-from xyro.opic import names, simulate
 from xyro.opic.graph import cycle, standard, tiny
 from xyro.opic.importance import normalise
 from xyro.opic.pagerank import pagerank

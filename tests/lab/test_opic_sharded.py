@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xyro.lab.opic import opic_lab, sharded
+from xyro.lab.opic.histories import Static
 from xyro.lab.opic.measure import reference
 from xyro.lab.opic.sharded import TEMPERS, Ledger, Network, Temper, owners
 from xyro.lab.opic.shards import Letter, Shard
 from xyro.opic.cash import UNIT
 from xyro.opic.graph import cycle, from_lists, standard, tiny
-from xyro.opic.windows import Static
 
 
 @pytest.fixture(scope="module")

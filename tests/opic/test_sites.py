@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xyro.lab.opic.simulate import World
 from xyro.opic.cash import UNIT, seeds_of, shares
 from xyro.opic.graph import standard
 from xyro.opic.importance import TICKS
 from xyro.opic.pagerank import pagerank
-from xyro.opic.simulate import World
 from xyro.opic.sites import Edges, Inflow, carried, site_rank
 
 

@@ -1,8 +1,8 @@
 """OPIC in machine code: read after read on a graph in memory, one loop a selector (twin: simulate.advance).
 
-The arithmetic is that of cash.py, unit for unit, and the selectors are those of choose.py, so that log and columns come
-out equal. `books` holds the cash that lies in no column: int64 [scalar, pot, account, spent] of World. The log of a
-call is pages[k], cash[k] (units) and before[k] (units spent before that read).
+The arithmetic is that of opic/cash.py, unit for unit, and the selectors are those of selectors.py and buckets.py, so
+that log and columns come out equal. `books` holds the cash that lies in no column: int64 [scalar, pot, account, spent]
+of World. The log of a call is pages[k], cash[k] (units) and before[k] (units spent before that read).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def in_order(
 
 @compiled
 def _sweep_next(keys: Units, scalar: int, real: Reals, whole: Pages, width: int) -> int:
-    """Sweep.pick of one page."""
+    """SweepSelector.pick of one page."""
     n = keys.size
     while True:
         start = whole[POINTER] if whole[POINTER] < n else 0
@@ -124,7 +124,7 @@ def by_sweep(
     real: Reals,
     whole: Pages,
 ) -> None:
-    """Fill the log by the threshold sweep: real [theta, target], whole [pointer, scanned, hits] of Sweep."""
+    """Fill the log by the threshold sweep: real [theta, target], whole [pointer, scanned, hits] of SweepSelector."""
     width = max(1, int(1 / real[TARGET]))
     for k in range(pages.size):
         page = _sweep_next(keys, books[SCALAR], real, whole, width)

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xyro.opic.buckets import Buckets, Levels
+from xyro.lab.opic.buckets import Buckets, Levels
+from xyro.lab.opic.histories import Interpolation, Static
+from xyro.lab.opic.selectors import Cycle, Greedy, Random, SweepSelector
+from xyro.lab.opic.simulate import World, errors, run, spearman
 from xyro.opic.cash import DAMPING, UNIT
-from xyro.opic.choose import Cycle, Greedy, Random, Sweep
 from xyro.opic.graph import complete, cycle, from_links, from_lists, standard, star, tiny
 from xyro.opic.importance import normalise
 from xyro.opic.pagerank import fixpoint, pagerank, to_virtual
-from xyro.opic.simulate import World, errors, run, spearman
-from xyro.opic.windows import Interpolation, Static
 
 links = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=40)
 groups = st.lists(st.lists(st.integers(0, 7), min_size=1, max_size=8, unique=True), max_size=30)
@@ -58,7 +58,7 @@ GRAPHS = {
 
 def selectors(n):
     keys = np.full(n, UNIT)
-    return [Cycle(), Greedy(keys), Buckets(keys, 0), Sweep(), Random(1), Levels()]
+    return [Cycle(), Greedy(keys), Buckets(keys, 0), SweepSelector(), Random(1), Levels()]
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -122,7 +122,7 @@ def measured(standard_10k):
         "random": Random(2),
         "cycle": Cycle(),
         "greedy": Greedy(keys),
-        "sweep": Sweep(),
+        "sweep": SweepSelector(),
     }
     histories = {name: [Static(graph.n, paper=1 - virtual), Static(graph.n)] for name in strategies}
     reads = [5 * graph.n, 9 * graph.n, 10 * graph.n]

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.opic import fast, slots
-from xyro.opic.choose import Sweep
+from xyro.lab.opic import fast, slots
+from xyro.lab.opic.histories import FixedWindow, Slotted, VariableWindow
+from xyro.lab.opic.selectors import SweepSelector
+from xyro.lab.opic.simulate import World, errors, states
+from xyro.lab.opic.slots import POLICIES, Policy, counted, estimate, push
 from xyro.opic.graph import standard
 from xyro.opic.importance import TICKS, WINDOW, normalise
 from xyro.opic.pagerank import pagerank
-from xyro.opic.simulate import World, errors, states
-from xyro.opic.slots import POLICIES, Policy, counted, estimate, push
-from xyro.opic.windows import FixedWindow, Slotted, VariableWindow
 
 measures = st.lists(st.tuples(st.integers(0, 2**20), st.integers(0, 2**18)), max_size=40)
 """(units received, ticks waited)"""
@@ -102,7 +102,7 @@ def test_grouping_costs_next_to_nothing():
     whole = [FixedWindow(n, 10, edge=True, least=3), VariableWindow(n, 8, current=True), FixedWindow(n, 10, edge=True)]
     ours = [Slotted(n, "improved", 8, 10.0), Slotted(n, "variable", 8), Slotted(n, "edge", 8, 10.0)]
     world, truth = World(graph), normalise(pagerank(graph).rank)
-    for _ in states(world, Sweep(), [*whole, *ours], [10 * graph.n], fast.advance):
+    for _ in states(world, SweepSelector(), [*whole, *ours], [10 * graph.n], fast.advance):
         found = [errors(p.estimate(world.cash / TICKS, world.turnovers), truth)[0] for p in (*whole, *ours)]
     assert found[3] < found[0] and found[4] == pytest.approx(found[1], rel=0.01) and found[5] < found[2]
 

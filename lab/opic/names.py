@@ -1,34 +1,24 @@
-"""Selectors and history policies by the names that settings and the command line give them."""
+"""Selectors and history policies by the names that the command line gives them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from xyro.opic.adaptive import Adaptive
+from xyro.lab.opic.buckets import Buckets, Levels
+from xyro.lab.opic.histories import NO_PRIOR, Adaptive, FixedWindow, History, Interpolation, Static, VariableWindow
+from xyro.lab.opic.selectors import Cycle, Greedy, Random, Selector, SweepSelector
 from xyro.opic.arrays import Units
-from xyro.opic.buckets import Buckets, Levels
-from xyro.opic.choose import Cycle, Greedy, Random, Select, Selector, Sweep
-from xyro.opic.windows import NO_PRIOR, FixedWindow, History, Interpolation, Static, VariableWindow
 
-SELECTORS: dict[str, Callable[[Units, np.random.Generator], Select]] = {
-    "sweep": lambda keys, rng: Sweep(),
+SELECTORS: dict[str, Callable[[Units, np.random.Generator], Selector]] = {
+    "sweep": lambda keys, rng: SweepSelector(),
     "greedy": lambda keys, rng: Greedy(keys),
     "cycle": lambda keys, rng: Cycle(),
     "random": lambda keys, rng: Random(int(rng.integers(2**63))),
     "buckets": lambda keys, rng: Buckets(keys, 0),
     "levels": lambda keys, rng: Levels(),
 }
-CRAWLED: dict[str, Callable[[Mapping[str, Any] | None], Selector]] = {
-    "sweep": lambda state: Sweep.load(state) if state else Sweep(),
-    "cycle": lambda state: Cycle.load(state) if state else Cycle(),
-    "random": lambda state: Random.load(state) if state else Random(),
-    "greedy": lambda state: Greedy(),
-    "buckets": lambda state: Levels.load(state) if state else Levels(),
-}
-"""what a crawl can be told to use, new or from what its `dump` said"""
 PLAIN: dict[str, Callable[[int], History]] = {
     "static": Static,
     "paper": lambda n: Static(n, paper=1.0),
@@ -45,7 +35,7 @@ WINDOWS: dict[str, Callable[[int, float], History]] = {
 """histories with one: m measures, or T turnovers"""
 
 
-def selector(name: str, keys: Units, rng: np.random.Generator) -> Select:
+def selector(name: str, keys: Units, rng: np.random.Generator) -> Selector:
     """The selector of that name for pages with these keys and scalar 0. ValueError: there is none."""
     if name not in SELECTORS:
         raise ValueError(f"select {name!r}: one of {', '.join(SELECTORS)}")

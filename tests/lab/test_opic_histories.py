@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from xyro.opic.windows import FixedWindow, Interpolation, Static, VariableWindow
+from xyro.lab.opic.histories import FixedWindow, Interpolation, Static, VariableWindow
 
 RATES = np.array([0.5, 1.0, 1.5])
 N = RATES.size

@@ -16,8 +16,8 @@ spent ten times a turnover, had ten votes. Judged by each page's next spending, 
 times as wrong as the best fixed T (1,000 sampled pages of 100,000, greedy, 1 % change). A horizon of 4 turnovers sees
 change too late (1.34 at 3 %, N = 20,000).
 
-`Adaptive` is the laboratory's, on a graph whose pages are known; `Sampled` a crawl's, on a sample that thins out as the
-crawl grows. `Contest` keeps the scores of both.
+`SampledContest` is a crawl's, on a sample that thins out as the crawl grows; lab/opic/histories.py has one over a graph
+whose pages are known. `Contest` keeps the scores of both.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ import numpy as np
 from xyro.opic.arrays import Flow, Pages, Reals, Ticks, Units
 from xyro.opic.cash import UNIT, seeds_of
 from xyro.opic.importance import TICKS, WINDOW, measure
-from xyro.opic.windows import NO_PRIOR, Interpolation, Times
 
 LADDER = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """windows that compete, in turnovers: 1/2 to 16 times what a sweep or greedy spends on N reads, roughly"""
@@ -42,9 +41,6 @@ SOFTNESS = 0.01
 """a score so much above the best one's, as a share of it, divides a window's say by e"""
 HYSTERESIS = 0.05
 """of ln T: less does not move T"""
-SAMPLE = 0.01
-LEAST_SAMPLE = 1000
-"""pages sampled at least (all of them, if there are fewer)"""
 FADE = 0.5
 LIMIT = 1024
 """pages that a crawl samples at most: 64 B each in every commit group"""
@@ -129,42 +125,7 @@ class Forecasts:
         return forecasts
 
 
-class Adaptive:
-    """Interpolation whose window is chosen anew every n/2 reads. `window` is the present T."""
-
-    def __init__(self, n: int, endowment: float = 1.0, start: float = 32.0) -> None:
-        share = max(SAMPLE, min(1.0, LEAST_SAMPLE / max(n, 1)))
-        chosen = np.flatnonzero(seeds_of(np.arange(n), 0) < share * 2.0**64)
-        self.place = np.full(n, -1, np.int64)
-        self.place[chosen] = np.arange(chosen.size)
-        self.inner = Interpolation(n, start, endowment, prior_window=NO_PRIOR)
-        self.rivals = [Interpolation(chosen.size, window, endowment, prior_window=NO_PRIOR) for window in LADDER]
-        self.contest, self.forecasts = Contest(start), Forecasts(chosen.size)
-
-    @property
-    def window(self) -> float:
-        return self.inner.window
-
-    def measure(self, pages: Pages, cash: Reals, now: Times) -> None:
-        self.inner.measure(pages, cash, now)
-        sampled = self.place[pages] >= 0
-        if sampled.any():
-            moments = np.broadcast_to(np.asarray(now, np.float64), pages.shape)[sampled]
-            self._compete(self.place[pages[sampled]], cash[sampled], moments)
-        self.contest.passed(pages.size, self.place.size)
-        self.inner.window = self.contest.window
-
-    def _compete(self, places: Pages, cash: Reals, now: Reals) -> None:
-        for rival in self.rivals:
-            rival.measure(places, cash, now)
-        flows = np.column_stack([rival.flow[places] for rival in self.rivals])
-        self.contest.score(*self.forecasts.judge(places, cash, now, flows))
-
-    def estimate(self, cash: Reals, now: float) -> Reals:
-        return self.inner.estimate(cash, now)
-
-
-class Sampled:
+class SampledContest:
     """The contest of a crawl: flow by each window of up to LIMIT pages, drawn by their number.
 
     A page is in the sample while the draw of its number is below `share`, of 2^64; full, the sample gives up half of
@@ -236,7 +197,7 @@ class Sampled:
         }
 
     @classmethod
-    def load(cls, state: Mapping[str, Any]) -> Sampled:
+    def load(cls, state: Mapping[str, Any]) -> SampledContest:
         """Go on from what `dump` gave. What an earlier version dumped had no forecasts: of it T stays."""
         sampled = cls(state["contest"]["window"])
         if "forecasts" not in state:

@@ -11,9 +11,11 @@ from typing import Protocol
 
 import numpy as np
 
-from xyro.opic import importance, slots
+from xyro.lab.opic import slots
+from xyro.opic import importance
 from xyro.opic.arrays import Mask, Pages, Reals
-from xyro.opic.cash import UNIT
+from xyro.opic.cash import UNIT, seeds_of
+from xyro.opic.contest import LADDER, Contest, Forecasts
 from xyro.opic.importance import TICKS
 
 Times = float | Reals
@@ -196,3 +198,43 @@ class Interpolation:
         corrected = importance.as_if_now(*columns, int(now * TICKS), self.window, 1.0, self.prior_window)
         measured = ~importance.never_measured(self.flow)
         return corrected if self.current else np.where(measured, self.flow, corrected)
+
+
+SAMPLE = 0.01
+LEAST_SAMPLE = 1000
+"""pages sampled at least (all of them, if there are fewer)"""
+
+
+class Adaptive:
+    """Interpolation whose window is chosen anew every n/2 reads. `window` is the present T."""
+
+    def __init__(self, n: int, endowment: float = 1.0, start: float = 32.0) -> None:
+        share = max(SAMPLE, min(1.0, LEAST_SAMPLE / max(n, 1)))
+        chosen = np.flatnonzero(seeds_of(np.arange(n), 0) < share * 2.0**64)
+        self.place = np.full(n, -1, np.int64)
+        self.place[chosen] = np.arange(chosen.size)
+        self.inner = Interpolation(n, start, endowment, prior_window=NO_PRIOR)
+        self.rivals = [Interpolation(chosen.size, window, endowment, prior_window=NO_PRIOR) for window in LADDER]
+        self.contest, self.forecasts = Contest(start), Forecasts(chosen.size)
+
+    @property
+    def window(self) -> float:
+        return self.inner.window
+
+    def measure(self, pages: Pages, cash: Reals, now: Times) -> None:
+        self.inner.measure(pages, cash, now)
+        sampled = self.place[pages] >= 0
+        if sampled.any():
+            moments = np.broadcast_to(np.asarray(now, np.float64), pages.shape)[sampled]
+            self._compete(self.place[pages[sampled]], cash[sampled], moments)
+        self.contest.passed(pages.size, self.place.size)
+        self.inner.window = self.contest.window
+
+    def _compete(self, places: Pages, cash: Reals, now: Reals) -> None:
+        for rival in self.rivals:
+            rival.measure(places, cash, now)
+        flows = np.column_stack([rival.flow[places] for rival in self.rivals])
+        self.contest.score(*self.forecasts.judge(places, cash, now, flows))
+
+    def estimate(self, cash: Reals, now: float) -> Reals:
+        return self.inner.estimate(cash, now)

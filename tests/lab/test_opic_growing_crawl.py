@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xyro.lab.opic.growing_crawl import GrowingCrawl
+from xyro.lab.opic.simulate import errors, spearman
 from xyro.opic.cash import UNIT
-from xyro.opic.discovery import Discovery
 from xyro.opic.graph import from_links, power_law
 from xyro.opic.importance import Window, normalise
 from xyro.opic.pagerank import pagerank
-from xyro.opic.simulate import errors, spearman
 
 
 def web(n, seed):
@@ -29,7 +29,7 @@ def web(n, seed):
 
 def crawl(graph, reads, window=None, group=10):
     """Read what is unread, richest first, then refresh what is due by age x sqrt(importance)."""
-    state = Discovery(graph, window=window)
+    state = GrowingCrawl(graph, window=window)
     found_by = np.zeros(graph.n, np.int64)
     while state.reads < reads:
         unread = state.unread(group)
@@ -64,7 +64,7 @@ def test_a_window_that_restarts_with_growth_beats_both_fixed_ones():
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=40), st.integers(0, 9), st.integers(1, 4))
 def test_cash_is_exact_on_any_graph_from_any_seed(pairs, seed, group):
     graph = from_links(10, *np.array(pairs, np.int64).reshape(-1, 2).T)
-    state = Discovery(graph, seed)
+    state = GrowingCrawl(graph, seed)
     for _ in range(30):
         pages = state.unread(group)
         state.fetch(pages if pages.size else state.order[:group])
@@ -74,7 +74,7 @@ def test_cash_is_exact_on_any_graph_from_any_seed(pairs, seed, group):
 
 
 def test_never_read_pages_do_not_spend_for_free():
-    state = Discovery(web(500, 5))
+    state = GrowingCrawl(web(500, 5))
     for _ in range(10):
         state.fetch(state.unread(5))
     assert (state.visits[~state.read] == 0).all() and state.free_spends > 0

@@ -1,4 +1,4 @@
-"""A crawl that finds its graph from a seed page, held in memory: the crawler's use of this package, without a web.
+"""A crawl that finds its graph from a seed page, in memory: the crawler's use of xyro.opic, without a web.
 
 It is the executable form of how the page node treats the columns, commit group by commit group: pages are born when
 first linked to, spend when read, and, once read, spend again without a read when the sweep finds them rich ("free
@@ -11,12 +11,12 @@ import numpy as np
 
 from xyro.opic.arrays import Mask, Pages, Reals
 from xyro.opic.cash import UNIT, VirtualPage, credit, seeds_of, shares
-from xyro.opic.choose import Sweep
 from xyro.opic.graph import Graph
 from xyro.opic.importance import Clock, NewPages, Window, as_if_now, at_birth, measure, normalise
+from xyro.opic.sweep import Sweep
 
 
-class Discovery:
+class GrowingCrawl:
     """The columns of a crawl of `graph` that knows page `seed` at first.
 
     Holds after every call: cash of the known pages + virtual page = UNIT x known pages (`total`).

@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xyro.lab.opic.histories import History
+from xyro.lab.opic.selectors import Cash, Selector
 from xyro.opic.arrays import Pages, Reals, Units
 from xyro.opic.cash import DAMPING, UNIT, VirtualPage, credit, seeds_of, shares
-from xyro.opic.choose import Held, Select
 from xyro.opic.graph import Graph
 from xyro.opic.importance import normalise
-from xyro.opic.windows import History
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ class World:
     def turnovers(self) -> float:
         return self.spent / (UNIT * self.graph.n)
 
-    def held(self) -> Held:
+    def held(self) -> Cash:
         """The cash as selectors see it."""
-        return Held(self.keys, self.virtual.scalar) if type(self) is World else Held(self.cash, 0)
+        return Cash(self.keys, self.virtual.scalar) if type(self) is World else Cash(self.cash, 0)
 
     def spend(self, pages: Pages) -> Pages:
         """Spend these pages (distinct) at the same time; returns the pages whose key changed, with repeats."""
@@ -86,11 +86,11 @@ class Log(NamedTuple):
     when: Reals
 
 
-Advance = Callable[[World, Select, int], Log]
+Advance = Callable[[World, Selector, int], Log]
 """Read so many pages, as the selector picks them, and say what was read."""
 
 
-def advance(world: World, select: Select, reads: int, batch: int = 1) -> Log:
+def advance(world: World, select: Selector, reads: int, batch: int = 1) -> Log:
     """Read `reads` pages, `batch` at the same time; fewer where nobody holds cash any more."""
     pages, cash, when = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
     while reads > 0:
@@ -127,7 +127,7 @@ def in_rounds(pages: Pages) -> Iterator[Pages]:
 
 def run(
     graph: Graph,
-    select: Select,
+    select: Selector,
     histories: Sequence[History],
     reads: Sequence[int],
     truth: Reals,
@@ -163,7 +163,7 @@ LOGGED = 20
 
 
 def states(
-    world: World, select: Select, histories: Sequence[History], reads: Sequence[int], advance: Advance = advance
+    world: World, select: Selector, histories: Sequence[History], reads: Sequence[int], advance: Advance = advance
 ) -> Iterator[int]:
     """Read on, stopping at each count of `reads`."""
     done = 0

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from xyro.opic import fast, simulate
-from xyro.opic.buckets import Buckets
+from xyro.lab.opic import fast, simulate
+from xyro.lab.opic.buckets import Buckets
+from xyro.lab.opic.histories import FixedWindow, Interpolation, Static, VariableWindow
+from xyro.lab.opic.selectors import Cycle, Greedy, Random, SweepSelector
+from xyro.lab.opic.simulate import World, in_rounds, run
 from xyro.opic.cash import UNIT
-from xyro.opic.choose import Cycle, Greedy, Random, Sweep
 from xyro.opic.graph import cycle, from_lists, standard, star, tiny
 from xyro.opic.pagerank import pagerank
-from xyro.opic.simulate import World, in_rounds, run
-from xyro.opic.windows import FixedWindow, Interpolation, Static, VariableWindow
 
 GRAPHS = {
     "standard": standard(300, np.random.default_rng(1)),
@@ -23,8 +23,8 @@ GRAPHS = {
 SELECTORS = {
     "cycle": lambda keys: Cycle(),
     "random": lambda keys: Random(2),
-    "sweep": lambda keys: Sweep(),
-    "wide sweep": lambda keys: Sweep(theta=1.0, target=0.5),
+    "sweep": lambda keys: SweepSelector(),
+    "wide sweep": lambda keys: SweepSelector(theta=1.0, target=0.5),
     "greedy": Greedy,
     "buckets": lambda keys: Buckets(keys, 0),
 }
@@ -49,7 +49,7 @@ def test_machine_code_reads_and_spends_as_its_twin(graph, select, damping):
 
 def test_the_sweep_is_left_as_its_own_pick_would_leave_it():
     worlds = World(GRAPHS["standard"]), World(GRAPHS["standard"])
-    sweeps = Sweep(), Sweep()
+    sweeps = SweepSelector(), SweepSelector()
     simulate.advance(worlds[0], sweeps[0], 333)
     fast.advance(worlds[1], sweeps[1], 333)
     assert sweeps[1] == sweeps[0]
@@ -105,7 +105,8 @@ def test_run_gives_the_same_points_either_way():
     graph = GRAPHS["standard"]
     truth = pagerank(graph).rank
     runs = [
-        run(graph, Sweep(), [Static(graph.n)], [300, 3000], truth, advance=advance) for advance in (None, fast.advance)
+        run(graph, SweepSelector(), [Static(graph.n)], [300, 3000], truth, advance=advance)
+        for advance in (None, fast.advance)
     ]
     for a, b in zip(runs[0][0], runs[1][0], strict=True):
         assert (a.reads, a.all_error, a.spearman) == pytest.approx((b.reads, b.all_error, b.spearman))

@@ -1,4 +1,4 @@
-"""Nearly the richest page, by the power of two of its cash: stacks for the laboratory, levels for a crawl.
+"""Nearly the richest page, by the power of two of its cash: linked stacks, or a byte a page.
 
 Both give a page whose cash has as many bits as the richest one's (algorithms.md D, "power-of-two buckets"). Cash that
 grew by the virtual page alone moves nobody, so both are made anew every n/2 picked pages.
@@ -6,14 +6,13 @@ grew by the virtual page alone moves nobody, so both are made anew every n/2 pic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xyro.lab.opic.selectors import Cash
 from xyro.opic.arrays import Pages, Units
-from xyro.opic.choose import Held, afford
 
 LEVELS = 64
 
@@ -44,9 +43,9 @@ class Buckets:
         self.top[self.level[tops]] = tops
         self.left = max(1, n // 2)
 
-    def pick(self, held: Held, most: int) -> Pages:
+    def pick(self, cash: Cash, most: int) -> Pages:
         if self.left <= 0:
-            self.rebuild(held.keys, held.scalar)
+            self.rebuild(cash.keys, cash.scalar)
         picked: list[int] = []
         for bits in range(self.LEVELS - 1, -1, -1):
             while len(picked) < most and (page := int(self.top[bits])) >= 0:
@@ -55,9 +54,9 @@ class Buckets:
         self.left -= len(picked)
         return np.array(picked, np.int64)
 
-    def changed(self, held: Held, pages: Pages) -> None:
+    def changed(self, cash: Cash, pages: Pages) -> None:
         touched = np.unique(pages)
-        now = _bits(held.of(touched))
+        now = _bits(cash.of(touched))
         moved = now != self.level[touched]
         for page, bits in zip(touched[moved].tolist(), now[moved].tolist(), strict=True):
             self._unlink(page)
@@ -87,71 +86,57 @@ class Levels:
     a block are at level b; the pages of a level are looked up block by block.
 
     A level is of the cash that a page would hold had the virtual page paid nothing since `base`: so it follows from the
-    key alone, and a crawl that was stopped picks as one that was not. A page that may not spend is put to level 0 when
-    it is met, until its key changes.
+    key alone.
     """
 
     BLOCK = 4096
 
-    def __init__(self, base: Units | None = None, pointer: int = 0, left: int = 0) -> None:
-        self.base = np.zeros(0, np.int64) if base is None else base
-        """what the virtual page had paid when the levels were last made anew, as Held.paid"""
-        self.pointer, self.left = pointer, left
+    def __init__(self) -> None:
+        self.base = 0
+        """scalar of when the levels were last made anew"""
+        self.pointer = self.left = 0
         self.level: NDArray[np.int8] = np.empty(0, np.int8)
         self.counts = np.zeros((0, LEVELS), np.int64)
 
-    def pick(self, held: Held, most: int) -> Pages:
-        self._follow(held)
-        picked = self._pick(held, most)
-        self.left -= picked.size or 1 + held.size // 32  # nobody: what the virtual page paid is worth a look soon
-        if picked.size:
-            self.pointer = int(picked[-1]) + 1
-        elif not held.scan:
-            self.left = 0
-            self._follow(held)
-            return self._pick(held, most)
+    def pick(self, cash: Cash, most: int) -> Pages:
+        if self.left <= 0:
+            self._renew(cash)
+        picked = self._pick(most)
+        if not picked.size:  # the virtual page may have paid since
+            self._renew(cash)
+            return self._pick(most)
+        self.left -= picked.size
+        self.pointer = int(picked[-1]) + 1
         return picked
 
-    def _pick(self, held: Held, most: int) -> Pages:
+    def _pick(self, most: int) -> Pages:
         found: list[Pages] = [np.empty(0, np.int64)]
-        looked, some = 0, most > 0
         for pages in self._from_the_top():
-            costs = held.cost(pages)
-            self._move(pages[costs < 0], np.int8(0))
-            taken, left = afford(pages, costs, most)
-            found.append(taken)
-            looked += int((costs >= 0).sum())
-            most -= int(held.cost(taken).sum())
-            if left >= 0 or (some and most <= 0) or (held.scan and looked >= held.scan):
+            if most <= 0:
                 break
+            found.append(pages[:most])
+            most -= found[-1].size
         return np.concatenate(found)
 
-    def changed(self, held: Held, pages: Pages) -> None:
+    def changed(self, cash: Cash, pages: Pages) -> None:
         touched = np.unique(pages)
         touched = touched[touched < self.level.size]
         if touched.size:
-            self._move(touched, self._of(held, touched))
+            self._move(touched, self._levels(cash, touched))
 
-    def _follow(self, held: Held) -> None:
-        """Take in pages that are new, and all of them when the levels are out of date."""
-        paid = held.paid()
-        if self.left <= 0 or self.base.size != paid.size:
-            self.base, self.left = paid.copy(), max(1, held.size // 2)
-            self.level, self.counts = self.level[:0], self.counts[:0]
-        first, n = self.level.size, held.size
-        if first < n:
-            more = -(-n // self.BLOCK) - len(self.counts)
-            self.counts = np.concatenate((self.counts, np.zeros((more, LEVELS), np.int64)))
-            self.level = np.concatenate((self.level, np.zeros(n - first, np.int8)))
-            new = np.arange(first, n)
-            self.counts[:, 0] += np.bincount(new // self.BLOCK, minlength=len(self.counts))
-            self._move(new, self._of(held, new))
+    def _renew(self, cash: Cash) -> None:
+        """Make all levels anew by the cash that pages hold."""
+        n = cash.size
+        self.base, self.left = cash.scalar, max(1, n // 2)
+        pages = np.arange(n)
+        self.level = self._levels(cash, pages)
+        self.counts = np.zeros((-(-n // self.BLOCK), LEVELS), np.int64)
+        np.add.at(self.counts, (pages // self.BLOCK, self.level), 1)
 
-    def _of(self, held: Held, pages: Pages) -> NDArray[np.int8]:
-        since = (held.paid() - self.base)[held.kinds(pages)]
-        return _bits(np.maximum(held.of(pages) - since, 0)).astype(np.int8)
+    def _levels(self, cash: Cash, pages: Pages) -> NDArray[np.int8]:
+        return _bits(np.maximum(cash.keys[pages] + self.base, 0)).astype(np.int8)
 
-    def _move(self, pages: Pages, levels: NDArray[np.int8] | np.int8) -> None:
+    def _move(self, pages: Pages, levels: NDArray[np.int8]) -> None:
         blocks = pages // self.BLOCK
         np.subtract.at(self.counts, (blocks, self.level[pages]), 1)
         self.level[pages] = levels
@@ -166,13 +151,6 @@ class Levels:
                 start = int(block) * self.BLOCK
                 pages = np.flatnonzero(self.level[start : start + self.BLOCK] == bits) + start
                 yield np.roll(pages, -int(pages.searchsorted(self.pointer))) if block == here else pages
-
-    def dump(self) -> dict[str, Any]:
-        return {"base": self.base.tolist(), "pointer": self.pointer, "left": self.left}
-
-    @classmethod
-    def load(cls, state: Mapping[str, Any]) -> Levels:
-        return cls(np.array(state["base"], np.int64), int(state["pointer"]), int(state["left"]))
 
 
 def _bits(cash: Units) -> Pages:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from xyro.opic import simulate, spend_kernels
+from xyro.lab.opic import simulate, spend_kernels
+from xyro.lab.opic.buckets import Buckets
+from xyro.lab.opic.selectors import Cycle, Greedy, Random, Selector, SweepSelector
+from xyro.lab.opic.simulate import Log, World
 from xyro.opic.arrays import Pages, Units
-from xyro.opic.buckets import Buckets
 from xyro.opic.cash import UNIT, VirtualPage
-from xyro.opic.choose import Cycle, Greedy, Random, Select, Sweep
-from xyro.opic.simulate import Log, World
 
 Columns = tuple[Pages, Pages, Units, Pages, Units, int]
 
 
-def advance(world: World, select: Select, reads: int) -> Log:
+def advance(world: World, select: Selector, reads: int) -> Log:
     """Read `reads` pages one by one, as `select` picks them."""
     if type(world) is not World or not world.cash.any():  # it shares cash otherwise (focus_world.py); nobody holds any
         return simulate.advance(world, select, reads)
@@ -34,14 +34,14 @@ def advance(world: World, select: Select, reads: int) -> Log:
     return Log(pages, cash / UNIT, before / (UNIT * world.graph.n))
 
 
-def _known(select: Select, columns: Columns, log: tuple[Pages, Units, Units]) -> bool:
+def _known(select: Selector, columns: Columns, log: tuple[Pages, Units, Units]) -> bool:
     """Fill the log by the selector's kernel, and leave the selector as its own `pick` would."""
     if isinstance(select, Cycle):
         _cycle(select, columns, log)
     elif isinstance(select, Random):
         log[0][:] = select.draw(columns[2].size, log[0].size)
         spend_kernels.in_order(*columns, *log)
-    elif isinstance(select, Sweep):
+    elif isinstance(select, SweepSelector):
         _sweep(select, columns, log)
     elif isinstance(select, Greedy):
         spend_kernels.by_greed(*columns, *log, tournament(columns[2]))
@@ -60,7 +60,7 @@ def _cycle(select: Cycle, columns: Columns, log: tuple[Pages, Units, Units]) -> 
     spend_kernels.in_order(*columns, *log)
 
 
-def _sweep(select: Sweep, columns: Columns, log: tuple[Pages, Units, Units]) -> None:
+def _sweep(select: SweepSelector, columns: Columns, log: tuple[Pages, Units, Units]) -> None:
     real = np.array([select.theta, select.target])
     whole = np.array([select.pointer, select.scanned, select.hits])
     spend_kernels.by_sweep(*columns, *log, real, whole)

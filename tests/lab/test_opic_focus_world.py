@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from xyro.opic import fast, simulate
+from xyro.lab.opic import fast, simulate
+from xyro.lab.opic.focus_world import FocusWorld, flows, internal_links
+from xyro.lab.opic.selectors import SweepSelector
 from xyro.opic.cash import LINK, UNIT, Tolls
-from xyro.opic.choose import Sweep
 from xyro.opic.focus import EQUAL, Terms, weights_of
-from xyro.opic.focus_world import FocusWorld, flows, internal_links
 from xyro.opic.graph import Graph, from_lists, standard, tiny
 from xyro.opic.pagerank import fixpoint, pagerank, to_virtual, to_virtual_by_small_edges
 
@@ -106,13 +106,15 @@ def test_with_equal_terms_it_is_the_world_of_the_figures():
     graph = GRAPHS["standard"]
     plain, other = simulate.World(graph), FocusWorld(graph, Terms(weights=EQUAL))
     for world in (plain, other):
-        simulate.advance(world, Sweep(), 900, batch=7)
+        simulate.advance(world, SweepSelector(), 900, batch=7)
     assert other.cash.tolist() == plain.cash.tolist() and other.virtual.dump() == plain.virtual.dump()
 
 
 def test_machine_code_leaves_other_terms_to_their_own_world():
     graph = GRAPHS["standard"]
     worlds = [FocusWorld(graph, Terms(edge=1.0)) for _ in range(2)]
-    logs = [how(world, Sweep(), 500) for how, world in zip((fast.advance, simulate.advance), worlds, strict=True)]
+    logs = [
+        how(world, SweepSelector(), 500) for how, world in zip((fast.advance, simulate.advance), worlds, strict=True)
+    ]
     assert logs[0].pages.tolist() == logs[1].pages.tolist() and worlds[0].cash.tolist() == worlds[1].cash.tolist()
     assert worlds[0].tolls == Tolls(edge=1.0) and worlds[0].total == 120 * UNIT

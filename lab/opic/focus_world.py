@@ -1,6 +1,6 @@
 """OPIC on a graph in memory under other terms: small edges, classes at the virtual page, weighted links.
 
-A World (opic/simulate.py) that shares cash as `Terms` say; selectors see cash itself, since keys of different classes
+A World (simulate.py) that shares cash as `Terms` say; selectors see cash itself, since keys of different classes
 do not compare.
 """
 
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from xyro.lab.opic.simulate import World
 from xyro.opic.arrays import Mask, Pages, Reals, Units
 from xyro.opic.cash import DAMPING, UNIT, Tolls, credit, seeds_of, shares
 from xyro.opic.focus import FocusedPage, Terms
 from xyro.opic.graph import Graph
-from xyro.opic.simulate import World
 
 
 class FocusWorld(World):
