@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import xyro
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import MachineError
 
@@ -28,6 +29,12 @@ class Running:
     pid: int
 
 
+def environment() -> dict[str, str]:
+    """The environment of a child that imports the same package as this process, wherever it lies."""
+    path = os.pathsep.join(filter(None, (str(Path(xyro.__file__).parents[1]), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path}
+
+
 @contextmanager
 def running(module: str = "xyro.lab.web.server", **options: object) -> Iterator[Running]:
     """Runs `python -m MODULE --option value ...` until the block ends: `with running(pages=500, hosts=4) as web:`.
@@ -36,13 +43,11 @@ def running(module: str = "xyro.lab.web.server", **options: object) -> Iterator[
     MachineError where it does not listen within READY_SECONDS.
     """
     arguments = [part for name, value in options.items() for part in ("--" + name.replace("_", "-"), str(value))]
-    root = str(Path(__file__).resolve().parents[1])
-    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     child = subprocess.Popen(  # noqa: S603  # our own interpreter, our own module
         [sys.executable, "-m", module, *arguments],
         stdout=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": path},
+        env=environment(),
     )
     try:
         entry = _first_line(child)

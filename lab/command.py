@@ -1,4 +1,8 @@
-"""The laboratory's commands: `xyro lab ...`."""
+"""The laboratory's commands, `xyro lab NAME`: the installed entry point by which the command line finds it.
+
+Each is a module's `main(options)`, which reads its own options and returns the exit code; it is imported when it is
+called for, so that a measurement of RAM measures what it needs and no more.
+"""
 
 from __future__ import annotations
 
@@ -8,95 +12,120 @@ from pathlib import Path
 
 import click
 
+Main = Callable[[list[str]], int]
+
 
 @click.group()
 def lab() -> None:
     """The laboratory: a computed web to try things on."""
 
 
-def _passed_on(name: str, doc: str, run: Callable[[list[str]], int]) -> None:
-    """A command whose options are its module's own."""
+def _passing_on(name: str) -> Callable[[Main], Main]:
+    """Make a command of a function that takes the command's options as words; its docstring is the help."""
 
-    own_help = {"ignore_unknown_options": True, "help_option_names": []}
+    def register(run: Main) -> Main:
+        own_help = {"ignore_unknown_options": True, "help_option_names": []}
 
-    @lab.command(name, help=doc, add_help_option=False, context_settings=own_help)
-    @click.argument("options", nargs=-1, type=click.UNPROCESSED)
-    def command(options: tuple[str, ...]) -> None:
-        sys.exit(run(list(options)))
+        @lab.command(name, help=run.__doc__, add_help_option=False, context_settings=own_help)
+        @click.argument("options", nargs=-1, type=click.UNPROCESSED)
+        def command(options: tuple[str, ...]) -> None:
+            sys.exit(run(list(options)))
+
+        return run
+
+    return register
 
 
+@_passing_on("web")
 def _web(options: list[str]) -> int:
-    from xyro.lab.web.server import main as serve_web
+    """Serve a computed web on loopback."""
+    from xyro.lab.web.server import main
 
-    return serve_web(options)
+    return main(options)
 
 
+@_passing_on("zoo")
+def _zoo(options: list[str]) -> int:
+    """Serve the hostile zoo on loopback, one misbehaviour a host."""
+    from xyro.lab.zoo.zoo_server import main
+
+    return main(options)
+
+
+@_passing_on("crash")
+def _crash(options: list[str]) -> int:
+    """Kill a crawl again and again, and compare it with one in peace."""
+    from xyro.lab.crash.crash_lab import main
+
+    return main(options)
+
+
+@_passing_on("walk")
+def _walk(options: list[str]) -> int:
+    """Follow one page: the files and functions that it enters."""
+    from xyro.lab.walk.page_walk import main
+
+    return main(options)
+
+
+@_passing_on("speed")
 def _speed(options: list[str]) -> int:
-    from xyro.lab.speed.speed_lab import main as measure
+    """Measure what a crawl costs: RAM, CPU, latency, plan, XML."""
+    from xyro.lab.speed.speed_lab import main
 
-    return measure(options)
+    return main(options)
 
 
+@_passing_on("daemon")
+def _daemon(options: list[str]) -> int:
+    """Months of the daemon in minutes, on a clock that jumps."""
+    from xyro.lab.crawls.daemon import main
+
+    return main(options)
+
+
+@_passing_on("promises")
+def _promises(options: list[str]) -> int:
+    """Publications under full load, subscriptions over weeks."""
+    from xyro.lab.crawls.promises import main
+
+    return main(options)
+
+
+@_passing_on("soak")
+def _soak(options: list[str]) -> int:
+    """Run the daemon at full speed and see whether it leaks."""
+    from xyro.lab.crawls.soak import main
+
+    return main(options)
+
+
+@_passing_on("xml")
 def _xml(options: list[str]) -> int:
-    from xyro.lab.crawls.xml_kinds import main as compare
+    """Find XML sooner by a focus: measured on a computed web."""
+    from xyro.lab.crawls.xml_kinds import main
 
-    return compare(options)
+    return main(options)
 
 
+@_passing_on("opic")
 def _opic(options: list[str]) -> int:
+    """Hold OPIC against the papers and exact PageRank."""
     from importlib.util import find_spec
 
-    from xyro.lab.opic.opic_lab import main as compare
+    from xyro.lab.opic.opic_lab import main
 
     if find_spec("numba") is None:
         click.echo("without numba this takes many times longer; install it with `pip install 'xyro[lab]'`", err=True)
-
-    return compare(options)
-
-
-def _soak(options: list[str]) -> int:
-    from xyro.lab.crawls.soak import main as soak
-
-    return soak(options)
+    return main(options)
 
 
-def _walk(options: list[str]) -> int:
-    from xyro.lab.walk.page_walk import main as follow
-
-    return follow(options)
-
-
+@_passing_on("refresh")
 def _refresh(options: list[str]) -> int:
-    from xyro.lab.refresh.refresh_lab import main as compare
+    """Compare refresh policies on changing collections."""
+    from xyro.lab.refresh.refresh_lab import main
 
-    return compare(options)
-
-
-_passed_on("web", "Serve a computed web on loopback.", _web)
-_passed_on("speed", "Measure what a crawl costs: RAM, CPU, latency, plan, XML.", _speed)
-
-
-def _daemon(options: list[str]) -> int:
-    from xyro.lab.crawls.daemon import main as live
-
-    return live(options)
-
-
-_passed_on("daemon", "Months of the daemon in minutes, on a clock that jumps.", _daemon)
-
-
-def _promises(options: list[str]) -> int:
-    from xyro.lab.crawls.promises import main as keep
-
-    return keep(options)
-
-
-_passed_on("promises", "Publications under full load, subscriptions over weeks.", _promises)
-_passed_on("soak", "Run the daemon at full speed and see whether it leaks.", _soak)
-_passed_on("opic", "Hold OPIC against the papers and exact PageRank.", _opic)
-_passed_on("xml", "Find XML sooner by a focus: measured on a computed web.", _xml)
-_passed_on("walk", "Follow one page: files and functions that it enters.", _walk)
-_passed_on("refresh", "Compare refresh policies on changing collections.", _refresh)
+    return main(options)
 
 
 @lab.command("demo")

@@ -1,8 +1,8 @@
 """Kill a crawl again and again, resume it to its end, and compare it with one that nobody disturbed.
 
-    python -m xyro.lab.crash.crash_lab --kills 50 --seconds 40 --partitions 4
-    python -m xyro.lab.crash.crash_lab --xml --kills 200
-    python -m xyro.lab.crash.crash_lab --kills 20 --seconds 0 --disk 1 --hosts 100
+    xyro lab crash --kills 50 --seconds 40 --partitions 4
+    xyro lab crash --xml --kills 200
+    xyro lab crash --kills 20 --seconds 0 --disk 1 --hosts 100
 
 A computed web in a process of its own is crawled twice by the real command: once in peace; once slowed by --delay, so
 that it lasts `--seconds`, and killed at seeded moments. Every life says its number in its User-Agent, so the server's
@@ -30,6 +30,7 @@ from xyro.lab.crash.check import AT_RISK, CONCURRENCY, ROBOTS, Left, life, losse
 from xyro.lab.crash.kill import Crawl, Killer, Moment
 from xyro.lab.web.web import Web
 from xyro.wire.clock import SystemClock
+from xyro.wire.errors import MachineError
 
 WRITES = 8
 """that a process on a slow disk has time for before it is killed: reads begin after the third"""
@@ -200,10 +201,11 @@ def _judge(outcome: Outcome, calm: Crawl, rough: Crawl, log: str, port: int) -> 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Command line: one line a kill on stderr, one summary line on stdout, then the violations."""
-    parser = argparse.ArgumentParser(
-        prog="python -m xyro.lab.crash.crash_lab", description="Kill a crawl, audit, resume, compare."
-    )
+    """Run the command: one line a kill on stderr, one summary line on stdout, then the violations.
+
+    Exit code: 0 all holds, 1 something does not, 3 the machine failed.
+    """
+    parser = argparse.ArgumentParser(prog="xyro lab crash", description="Kill a crawl, audit, resume, compare.")
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--interrupts", type=int, default=0, help="Ctrl-C so many times, beside the kills")
     parser.add_argument(
@@ -221,11 +223,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.pages = options.pages or (crash_xml.PAGES if options.xml else 4000)
     if options.seconds is None:
         options.seconds = crash_xml.SECONDS if options.xml else 40.0
-    with tempfile.TemporaryDirectory(prefix="xyro-crash-") as directory:
-        outcome = ordeal(plan(**vars(options)), Path(directory), lambda line: print(line, file=sys.stderr))  # noqa: T201
-    for line in (outcome.sentence(), *outcome.violations):
-        print(line)  # noqa: T201
+    try:
+        with tempfile.TemporaryDirectory(prefix="xyro-crash-") as directory:
+            outcome = ordeal(plan(**vars(options)), Path(directory), _tell)
+    except MachineError as error:
+        _tell(f"xyro lab crash: {error}")
+        return 3
+    sys.stdout.write("\n".join([outcome.sentence(), *outcome.violations, ""]))
     return 0 if outcome.ok else 1
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import json
-import os
 import random
 import signal
 import subprocess
@@ -18,11 +17,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from xyro.lab.child import environment
 from xyro.lab.crash.check import contact, life
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import MachineError
 
-ROOT = Path(__file__).resolve().parents[1]
 PATIENCE = 120.0
 """seconds until a process must have got where it is to be killed; an undisturbed crawl may take ten times that"""
 LOOK = 0.002
@@ -131,8 +130,7 @@ def _slowed(seconds: float) -> tuple[str, ...]:
 
 
 def _environment() -> dict[str, str]:
-    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    return {**os.environ, "PYTHONPATH": path, "XYRO_LOG__LEVEL": "warning"}
+    return {**environment(), "XYRO_LOG__LEVEL": "warning"}
 
 
 class Killer:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from xyro.lab.parts import error_of
+from xyro.lab.web.document_parts import error_of
 from xyro.lab.web.places import Doc
 from xyro.lab.web.render import render
 from xyro.lab.web.web import Web

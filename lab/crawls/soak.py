@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import signal
 import statistics
 import subprocess
@@ -27,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from xyro.lab.child import running
+from xyro.lab.child import environment, running
 from xyro.lab.speed.measures import memory_of, slope
 from xyro.service.node.run_file import Remote
 from xyro.service.node.stopped import nodes_of
@@ -122,11 +121,9 @@ def soak(seconds: float, pages: int, hosts: int, samples: Path | None = None) ->
 @contextlib.contextmanager
 def _daemon(data: Path, config: Path) -> Iterator[subprocess.Popen[bytes]]:
     """`xyro serve`, from the code of this process; killed at the end if it still runs."""
-    root = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     daemon = subprocess.Popen(  # noqa: S603  # our own interpreter, our own module
         [sys.executable, "-m", "xyro", "serve", "--data", str(data), "--config", str(config)],
-        env={**os.environ, "PYTHONPATH": path},
+        env=environment(),
         stdin=subprocess.DEVNULL,
     )
     try:

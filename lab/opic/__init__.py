@@ -1,12 +1,24 @@
-"""Measurements of the importance algorithms, and the figures of P2.
+"""Measurements of the importance algorithms, and the figures of the papers (`xyro lab opic`).
 
-    selectors, buckets     which page to spend next: the papers' selectors beside the crawler's sweep
-    histories, slots       what is remembered of a page's spendings: the papers' policies beside the crawler's
-    names                  selectors and histories by the names of the command line
-    simulate               OPIC on a graph held in memory: reads against error
-    fast, spend_kernels    the same in machine code (numba, an extra)
-    focus_world            the same under other terms: classes at the virtual page, weighted links
-    growing_crawl          a crawl that finds its graph from a seed page, as the frontier runs it
+    opic_lab.py     the command
+    figures.py      the figures of P2, computed again: graphs.py other sizes and laws, changes.py graphs that change,
+                    strategies.py which pages to read next, policies.py the history policies, residual.py what a
+                    residual says
+    patterns.py     graphs whose importance is known     focus.py    what weights of pages and links do
+    measure.py      any link graph: reads against error     real.py  one from a file, on line and off line
+    sharded.py      several partitions (shards.py) and a post that loses, delays, repeats and reorders
+    confidence.py   the intervals of importance, fitted and checked
+    rank.py         the offline rank at scale, on matrices of matrix.py     speed.py    nanoseconds a link
+    parts.py        long work in parts, each computed once
+    claims.py       which claims of the papers hold     plots.py, text.py   the figures as PNG and as text
 
-The other modules are the commands of `xyro lab opic` and what they share (opic_lab.py lists the commands).
+What they run, besides the crawler's own sweep and history:
+
+    selectors.py, buckets.py    which page to spend next, by the papers
+    histories.py, slots.py      what is remembered of a page's spendings, by the papers
+    names.py                    selectors and histories by the names of the command line
+    simulate.py                 OPIC on a graph held in memory: reads against error
+    fast.py, spend_kernels.py   the same in machine code (numba, an extra)
+    focus_world.py              the same under other terms: classes at the virtual page, weighted links
+    growing_crawl.py            a crawl that finds its graph from a seed page, as the frontier runs it
 """

@@ -24,7 +24,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from xyro.lab.crash.resumed import exit_code
+from xyro.lab.exit_codes import exit_code
 from xyro.wire.errors import InputError
 
 MOST_BANDWIDTH = 100.0

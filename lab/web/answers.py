@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from email.utils import formatdate, parsedate_to_datetime
 from http import HTTPStatus
 
-from xyro.lab import parts
+from xyro.lab.web import document_parts
 from xyro.lab.web.changes import State
 from xyro.lab.web.render import Rendered, render
 from xyro.lab.web.web import Manner, Web
@@ -76,7 +76,7 @@ class Answers:
         if request.target == "/robots.txt":
             return self._robots_of(host)
         page = self.web.places.find(host, request.target)
-        if page < 0 and self.web.shape.parts and (part := parts.find(self.web, host, request.target)):
+        if page < 0 and self.web.shape.parts and (part := document_parts.find(self.web, host, request.target)):
             return _part(self.web, *part)
         if page < 0:
             return _plain(404, "no such page\n")
@@ -88,8 +88,8 @@ class Answers:
 
     def delay(self, host: int, request: Request) -> float:
         """Seconds that this answer takes."""
-        part = parts.find(self.web, host, request.target) if self.web.shape.parts else None
-        return self.web.shape.slow if part is not None and part[0] is parts.Way.SLOW else 0.0
+        part = document_parts.find(self.web, host, request.target) if self.web.shape.parts else None
+        return self.web.shape.slow if part is not None and part[0] is document_parts.Way.SLOW else 0.0
 
     def _robots_of(self, host: int) -> Response:
         if host not in self._robots:
@@ -117,12 +117,12 @@ class Answers:
         return _response(rendered, _validators(f'"{t:.6f}"', formatdate(t, usegmt=True)))
 
 
-def _part(web: Web, way: parts.Way, number: int) -> Response:
-    if way is parts.Way.GONE:
+def _part(web: Web, way: document_parts.Way, number: int) -> Response:
+    if way is document_parts.Way.GONE:
         return _plain(404, "no such part\n")
-    target = parts.location(web, way, number)
-    body = b"" if target else parts.text(web, way, number).encode()
-    return _response(Rendered(302 if target else 200, parts.MIME, body, target))
+    target = document_parts.location(web, way, number)
+    body = b"" if target else document_parts.text(web, way, number).encode()
+    return _response(Rendered(302 if target else 200, document_parts.MIME, body, target))
 
 
 def _keep(web: Web, page: int, manner: Manner, t: float) -> _Rendered:

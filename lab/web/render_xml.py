@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
-from xyro.lab import parts
+from xyro.lab.web import document_parts
 from xyro.lab.web.places import Doc
 from xyro.lab.web.prose import prose
 from xyro.lab.web.web import Web
@@ -22,11 +22,11 @@ def document(web: Web, page: int, t: float) -> str:
         f'  <see xlink:type="simple" xlink:href="{web.url(link.target)}">{words.title(link.target)}</see>'
         for link in web.links(page, state.version)
     )
-    chapter = ["  &chapter;"] if parts.way_of(web, page) else []
+    chapter = ["  &chapter;"] if document_parts.way_of(web, page) else []
     sentences = words.sentences(web.shape.size // 4, page, state.version, _TEXT)
     text = "\n".join(chapter + [f"  <para>{sentence}</para>" for sentence in sentences])
     return (
-        f'{_HEAD}<!DOCTYPE article SYSTEM "{web.url(web.needs(page))}"{parts.subset(web, page)}>\n'
+        f'{_HEAD}<!DOCTYPE article SYSTEM "{web.url(web.needs(page))}"{document_parts.subset(web, page)}>\n'
         f'<article xmlns:xlink="{_XLINK}" revision="{state.version}">\n'
         f"  <title>{words.title(page)}</title>\n  <publisher>&publisher;</publisher>\n{text}\n{links}\n</article>\n"
     )

@@ -4,8 +4,7 @@
         for case in zoo.cases:
             zoo.url(case), case.kinds          # what to read there, and the failure classes that are right
 
-    python -m xyro.lab.zoo.zoo_server --port 8081 --table zoo.json       prints the URL of the hub, which links to
-    all cases
+    xyro lab zoo --port 8081 --table zoo.json       prints the URL of the hub, which links to all cases
 
 Case k listens on 127.2.x.y of one common port (127.2.255.1 is the hub); /robots.txt is sound unless the case plays it,
 and so is /ok*, where cases lead to. What needs names, certificates or networks other than loopback is left out
@@ -192,7 +191,7 @@ def _write(path: Path, zoo: Zoo) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line of `python -m xyro.lab.zoo.zoo_server`."""
+    """Run the command. Exit code: 0 after SIGINT or SIGTERM, 2 where the port is not free."""
     parser = argparse.ArgumentParser(prog="xyro lab zoo", description="Play the hostile zoo on loopback.")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--table", type=Path, help="write all cases to this JSON file")

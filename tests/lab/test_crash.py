@@ -1,7 +1,7 @@
 """SIGKILL, at work, while recovering, in the middle of a snapshot; Ctrl-C: nothing is lost, nothing is read in excess.
 
 The real command over a computed web, both in processes of their own, judged by the server's log (lab/crash/check.py).
-The long form of it: `python -m xyro.lab.crash.crash_lab --kills 50 --seconds 40 --partitions 4`.
+The long form of it: `xyro lab crash --kills 50 --seconds 40 --partitions 4`.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ def test_a_crawl_that_runs_as_fast_as_it_can_loses_no_more_than_it_may(tmp_path)
 def test_reads_wait_for_a_slow_disk(tmp_path):
     """Killed while its second group waits for the disk, it has lost what may be at risk, however fast pages come.
 
-    `python -m xyro.lab.crash.crash_lab --kills 10 --seconds 0 --pages 6000 --hosts 100 --disk 1 --concurrency 32` is
+    `xyro lab crash --kills 10 --seconds 0 --pages 6000 --hosts 100 --disk 1 --concurrency 32` is
     the long form.
     """
     loopback, concurrency = ("--only-net", "127.0.0.0/8", "--scope", "any", "--delay", "0"), 8
@@ -67,7 +67,7 @@ def test_reads_wait_for_a_slow_disk(tmp_path):
 
 
 def test_documents_that_wait_survive_kills(tmp_path):
-    """Small; `python -m xyro.lab.crash.crash_lab --xml --kills 200` is the long form."""
+    """Small; `xyro lab crash --xml --kills 200` is the long form."""
     shape = {"pages": 240, "hosts": 20, "seed": 1, "xml": True, "slow": 1.5}
     plan = Plan((Moment.WORK, Moment.SNAPSHOT), seconds=2.0, window=2.0, partitions=2, **shape)
     outcome = ordeal(plan, tmp_path)

@@ -9,8 +9,8 @@ import pytest
 from lxml import etree
 
 from xyro.lab.crash.xml import violations
-from xyro.lab.parts import ERRORS, PARTS, Way, error_of, find, location, name_of, part_url, way_of
 from xyro.lab.web.answers import Answers, Request
+from xyro.lab.web.document_parts import ERRORS, PARTS, Way, error_of, find, location, name_of, part_url, way_of
 from xyro.lab.web.places import Doc, host_at
 from xyro.lab.web.render import render
 from xyro.lab.web.web import Web
