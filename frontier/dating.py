@@ -57,7 +57,7 @@ class Dates:
             self.change_model.keep()
             return
         pages = np.array([one.page for one in settled], np.int64)
-        dues, kinds, base = [], [], self.partition.base
+        dues, kinds, id_of = [], [], self.partition.id_of
         clock, apart = self.ledger.clock.ticks, int(self.ledger.remembered * TICKS)
         flow = self._importance(pages)
         guided = flow
@@ -68,7 +68,7 @@ class Dates:
             changes = rate(*learnt.belief)
             weight, pace = r, changes
             for basis in self.hooks.basis:
-                weight, pace = basis(one.page + base, weight, pace)
+                weight, pace = basis(id_of(one.page), weight, pace)
             alone = weight == importance and pace == changes
             dated_by = Basis(weight, pace, learnt.belief[0], changes, alone, self._timed(one, learnt))
             due, heavy = self.schedule.date(one.page, one.report, one.visit, one.row, dated_by, now)

@@ -79,7 +79,7 @@ class Leases:
         known = lease.row or _NOTHING
         whole = self._whole or priority is Priority.BLOCKING
         return FetchOrder(
-            page=page + partition.base,
+            page=partition.id_of(page),
             url=partition.url(page),
             priority=priority,
             epoch=lease.epoch,

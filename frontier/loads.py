@@ -25,6 +25,7 @@ from xyro.metadata.manager import Partition
 from xyro.metadata.rows import WaitRow
 from xyro.metadata.states import NAMED
 from xyro.metadata.visits import with_fault
+from xyro.wire.ids import PageId, local_page
 from xyro.wire.messages import Document, LoadReport, LoadState, Priority, XmlPage
 
 _M = TypeVar("_M", XmlPage, Document)
@@ -55,7 +56,7 @@ class Loads:
         """Status-Data: pages whose load waits -> what it needs, as far as the loader has said it to this process"""
         self.loading: dict[int, int] = {}
         """pages whose last load has not ended -> epoch of the read that brought the body"""
-        self.early: dict[int, Load] = {}
+        self.early: dict[PageId, Load] = {}
         """by page id: loads that came before the PageReport of their read"""
         self.bodies: dict[int, XmlPage] = {}
         """by page id: bodies that came before the LoadReport that says that they have to wait"""
@@ -75,7 +76,7 @@ class Loads:
             for need in wait.needs:
                 if need not in urls:
                     urls[need] = partition.url(need)
-            number = page + partition.base
+            number = partition.id_of(page)
             stub = XmlPage(number, wait.url, wait.epoch, wait.read_at, wait.kind, wait.mime, wait.charset, b"")
             named = bool(partition.flags[page] & NAMED)
             found.append(Resumed(stub, tuple(urls[need] for need in wait.needs), wait.since, named))
@@ -93,13 +94,13 @@ class Loads:
             return None
         return wait.body or self.partition.get(keys.WAITING.key(page))
 
-    def take_early(self, number: int, epoch: int) -> Load | None:
+    def take_early(self, number: PageId, epoch: int) -> Load | None:
         """What the loader has said already of the very read that is being applied."""
         load = self.early.get(number)
         if load is None or load.report.epoch != epoch:
             return None
         del self.early[number]
-        self.loading[number - self.partition.base] = epoch
+        self.loading[local_page(number)] = epoch
         return load
 
     def gather(
@@ -117,9 +118,9 @@ class Loads:
     def late(self, spending: Spending) -> None:
         """Loads of pages read in an earlier turn. What belongs to no read that still loads changes nothing."""
         spending.loads = True
-        early: dict[int, Load] = {}
+        early: dict[PageId, Load] = {}
         for number, load in self.early.items():
-            page = number - self.partition.base
+            page = local_page(number)
             if self._leases.is_out(page, load.report.epoch):
                 early[number] = load
             elif self.loading.get(page) == load.report.epoch:

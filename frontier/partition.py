@@ -42,6 +42,7 @@ from xyro.metadata.manager import Partition
 from xyro.metadata.states import NAMED, State
 from xyro.metadata.visits import Spend, judge
 from xyro.wire.commands import HoldHost, ReturnOrders, answer
+from xyro.wire.ids import local_page
 from xyro.wire.messages import Ack, CashTransfer, PageReport, Priority, Submit
 
 _FOREIGN = int(State.FOREIGN)
@@ -177,7 +178,7 @@ class PageNode:
         answers = [answer(submit.request, None) for submit in work.submits if submit.request]
         answers += self.commands.apply(work.commands)
         reports = self._live(work.visits)
-        spending = self._free_spends([report.page - partition.base for report in reports], free)
+        spending = self._free_spends([local_page(report.page) for report in reports], free)
         self.loads.gather(work.loads.values(), work.bodies, work.documents)
         settled = [self._visit(report, spending) for report in reports]
         for visited in self.hooks.visited:
@@ -213,10 +214,10 @@ class PageNode:
 
     def _live(self, reports: Sequence[PageReport]) -> list[PageReport]:
         """The reports whose order is out; those of an older lease, and repeated ones, change nothing."""
-        leases, base = self.scheduler.leases, self.partition.base
+        leases = self.scheduler.leases
         live: dict[int, PageReport] = {}
         for report in reports:
-            if leases.is_out(report.page - base, report.epoch):
+            if leases.is_out(local_page(report.page), report.epoch):
                 live.setdefault(report.page, report)
         self.stale += len(reports) - len(live)
         return list(live.values())
@@ -278,7 +279,7 @@ class PageNode:
 
     def _visit(self, report: PageReport, spending: Spending) -> Settled:
         """Apply one report whose order is out."""
-        page = report.page - self.partition.base
+        page = local_page(report.page)
         row = self.scheduler.leases.settle(page)
         visit = judge(report, row)
         self._remember_host(page, report)

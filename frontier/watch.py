@@ -131,7 +131,7 @@ class Watch:
 def scan(partition: Partition, targets: Callable[[str], Iterable[str]]) -> list[tuple[str, int]]:
     """(target, page id) of the partition's pages on disk: 1-2 us a page. May run in another thread."""
     return [
-        (target, page + partition.base)
+        (target, partition.id_of(page))
         for key, value in partition.scan(keys.MAP.prefix)
         for target in targets(rows.unpack_map(value))
         if partition.states[page := keys.MAP.split(key)] != State.FOREIGN

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 
 from xyro.loader.library import NOTHING, Library
+from xyro.wire.ids import PageId
 
 _TRIES = 8
 """bodies looked for in the library each time one is put; at least as many have been written as were put before"""
@@ -28,19 +29,19 @@ class Bodies:
         self._library = library
         self._packed: OrderedDict[int, tuple[int, bytes]] = OrderedDict()
 
-    def put(self, page: int, epoch: int, packed: bytes) -> None:
+    def put(self, page: PageId, epoch: int, packed: bytes) -> None:
         self.drop(page)
         self._packed[page] = (epoch, packed)
         self.size += len(packed)
         if self.size > self._capacity and self._library is not NOTHING:
             self._shed()
 
-    def get(self, page: int, epoch: int) -> bytes | None:
+    def get(self, page: PageId, epoch: int) -> bytes | None:
         """The packed body; None: another read has replaced it."""
         entry = self._packed.get(page)
         if entry is not None and entry[0] == epoch:
             return entry[1]
-        return self._library.body(page, epoch)
+        return self._library.body(PageId(page), epoch)
 
     def drop(self, page: int) -> None:
         entry = self._packed.pop(page, None)
@@ -61,7 +62,7 @@ class Bodies:
             if self.size <= self._capacity:
                 return
             epoch, _ = self._packed[page]
-            if self._library.body(page, epoch) is not None:
+            if self._library.body(PageId(page), epoch) is not None:
                 self.drop(page)
             else:
                 self._packed.move_to_end(page)

@@ -379,7 +379,7 @@ class Intake:
         while size < _SETTLE and (due := self._table.take()) is not None:
             key, state = due
             waiting = self._waiting_pages[key]
-            packed = self._bodies.get(key, waiting.page.epoch)
+            packed = self._bodies.get(waiting.page.page, waiting.page.epoch)
             if packed is None:
                 self._release(key)
                 messages.append(_incomplete(waiting.page, "lost-body"))

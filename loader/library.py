@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from xyro.wire.ids import PageId
+
 
 @dataclass(frozen=True, slots=True)
 class StoredPart:
@@ -29,7 +31,7 @@ class Library(Protocol):
         """None: it has to be read. `unchanged`: it was just asked for, and what is stored is what it is."""
         ...
 
-    def body(self, page: int, epoch: int) -> bytes | None:
+    def body(self, page: PageId, epoch: int) -> bytes | None:
         """The stored body (zlib) of a document that waits since this read; None: it is not stored (yet, or no more)."""
         ...
 
@@ -38,7 +40,7 @@ class _Nothing:
     def part(self, url: str, *, unchanged: bool = False) -> StoredPart | None:
         return None
 
-    def body(self, page: int, epoch: int) -> bytes | None:
+    def body(self, page: PageId, epoch: int) -> bytes | None:
         return None
 
 

@@ -32,6 +32,7 @@ from xyro.metadata.store import Batch, KeyValue, Store, create_directory
 from xyro.metadata.table import FingerprintTable
 from xyro.metadata.urlmap import UrlMap
 from xyro.wire.errors import InputError, MachineError
+from xyro.wire.ids import PageId, first_id, join
 
 FORMAT = 1
 _UNREAD = int(State.UNREAD)
@@ -87,7 +88,8 @@ class Partition:
         self.store = store
         self.facts = dict(facts)
         self.number: int = facts["number"]
-        self.base = self.number << 32
+        self.base = first_id(self.number)
+        """the id of page 0: what to add to an array of row numbers"""
         self.hosts = Hosts()
         self._hold(Columns(COLUMNS, optional=OPTIONAL), FingerprintTable(bits))
         self.scalars: dict[str, Any] = {}
@@ -192,6 +194,10 @@ class Partition:
         unread = self.columns["state"][:n] == _UNREAD
         waiting = np.bincount(self.columns["host"][:n][unread], minlength=len(self.hosts.waiting))
         self.hosts.waiting = waiting.astype(np.int32)
+
+    def id_of(self, page: int) -> PageId:
+        """The id of a page of this partition."""
+        return join(self.number, page)
 
     # -- reading -------------------------------------------------------------------------------------------------
 

@@ -109,7 +109,8 @@ class _Shape:
     """Describes one message type for the codec: field names, the types they arrive in, and their converters."""
 
     def __init__(self, tag: int, message: type[Message]) -> None:
-        hints = get_type_hints(message, localns={})  # not the class: PageReport has a field named bytes
+        found = get_type_hints(message, localns={})  # not the class: PageReport has a field named bytes
+        hints = {name: getattr(hint, "__supertype__", hint) for name, hint in found.items()}  # a PageId is an int
         self.tag = tag
         self.message = message
         self.name = message.__name__

@@ -12,7 +12,7 @@
     Ack           receiver -> sender       applied (and durable) up to here, or refused: retry or never
 
 Times are seconds since 1970 (float, UTC); durations are seconds; cash is in integer units (65,536 = one page).
-A page id is partition << 32 | local; only metadata knows the URL of an id.
+Pages are named by id (wire/ids.py); only metadata knows the URL of an id.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 
 from xyro.wire.commands import MAX_REQUEST, Answer, Command
+from xyro.wire.ids import PageId
 
 MAX_URL = 4096
 """Longest canonical URL (characters) that the system carries; longer ones are dropped where they are found."""
@@ -120,7 +121,7 @@ NO_LINKS = Links()
 class FetchOrder:
     """Read `url`. `epoch` is the lease: the report carries it back, a report of an older lease is dropped."""
 
-    page: int
+    page: PageId
     url: str
     priority: Priority
     epoch: int
@@ -148,7 +149,7 @@ class FetchOrder:
 class PageReport:
     """The outcome of one order: an answer of the web (`status` > 0), a named failure (`error`), or both (a 404)."""
 
-    page: int
+    page: PageId
     url: str
     epoch: int
     priority: Priority
@@ -216,7 +217,7 @@ class PageReport:
 class XmlPage:
     """A whole XML or DTD body for the loader. `wait_epoch` ties the loader's answers to this read."""
 
-    page: int
+    page: PageId
     url: str
     epoch: int
     read_at: float
@@ -250,7 +251,7 @@ class LoadState(enum.IntEnum):
 class LoadReport:
     """The loader's findings in one XmlPage. WAITING reports come before the final one of the same page and epoch."""
 
-    page: int
+    page: PageId
     url: str
     epoch: int
     state: LoadState
@@ -295,7 +296,7 @@ MAX_PROBLEMS = 20
 class Document:
     """One XML or DTD body for the warehouse: the body itself, packed, and the findings of its load."""
 
-    page: int
+    page: PageId
     url: str
     epoch: int
     read_at: float

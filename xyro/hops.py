@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xyro.answer import Answer
+from xyro.wire.ids import PageId
 from xyro.wire.messages import MAX_NUMBER, FetchOrder, Priority
 from xyro.wire.urls import authority
 
 HOP_LIMIT = 5
 """hops from host to host that are followed (RFC 9309 2.3.1.2)"""
-PAGE = MAX_NUMBER
+PAGE = PageId(MAX_NUMBER)
 """page id of an order for a hop: it belongs to no page"""
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """seconds until the redirecting host asks whether its robots.txt has come; doubles"""

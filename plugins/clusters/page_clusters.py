@@ -6,7 +6,7 @@ rounds, dates and what was late are stored with partition 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from xyro.configs.schema import Cluster as Settings
@@ -17,6 +17,7 @@ from xyro.metadata.states import State
 from xyro.refresh.clusters import Aligned, Cluster
 from xyro.service.views.views import stamp
 from xyro.wire.errors import InputError
+from xyro.wire.ids import PageId, local_page, owner_of
 from xyro.wire.messages import Priority, Submit
 from xyro.wire.urls import canonical
 
@@ -61,8 +62,8 @@ class Clustered:
         """The page's cluster."""
         return self._of_page.get(page)
 
-    def url(self, page: int) -> str:
-        return self._nodes[page >> 32].partition.url(page & 0xFFFF_FFFF)
+    def url(self, page: PageId) -> str:
+        return self._nodes[owner_of(page)].partition.url(local_page(page))
 
     def joint(self, page: int, importance: float, rate: float) -> tuple[float, float]:
         """(importance, rate) by which a page that was just read is dated; its own where it is in no cluster."""
@@ -76,27 +77,27 @@ class Clustered:
 
     def _settled(self, node: PageNode, settled: Sequence[Settled], now: float) -> None:
         """Members that were read bring the others along."""
-        base, schedule = node.partition.base, node.scheduler.schedule
+        id_of, schedule = node.partition.id_of, node.scheduler.schedule
         for one in settled:
             if one.visit.state is State.READ:
                 due = int(node.columns["due"][one.page])
-                aligned = self.read(one.page + base, now, due)
+                aligned = self.read(id_of(one.page), now, due)
                 if aligned is not None:
                     if aligned.due and aligned.due != due:
                         schedule.put_due(one.page, aligned.due)
-                    self._call(node, aligned.call)
+                    self._call(node, tuple(map(PageId, aligned.call)))
 
-    def _call(self, node: PageNode, pages: Iterable[int]) -> None:
+    def _call(self, node: PageNode, pages: Sequence[PageId]) -> None:
         """Order pages, wherever they live."""
-        base, states = node.partition.base, node.partition.states
-        own = [page - base for page in pages if page >> 32 == base >> 32]
+        number, states = node.partition.number, node.partition.states
+        own = [local_page(page) for page in pages if owner_of(page) == number]
         readable = [page for page in own if states[page] in (State.READ, State.UNREAD)]
         node.wanted.order(readable, Priority.ORDERED)
-        if others := tuple(self.url(page) for page in pages if page >> 32 != base >> 32):
+        if others := tuple(self.url(page) for page in pages if owner_of(page) != number):
             node.wanted.order_elsewhere(Submit(others, Priority.ORDERED, seed=False))
 
     def _why(self, node: PageNode, page: int, now: float) -> list[str]:
-        cluster = self.of(page + node.partition.base)
+        cluster = self.of(node.partition.id_of(page))
         if cluster is None:
             return []
         return [
@@ -116,9 +117,9 @@ class Clustered:
 
     def _read(self, cluster: Cluster) -> dict[int, tuple[float, float, float]]:
         """Members that were read -> (importance, rate, when)."""
-        found = {}
-        for page in cluster.members:
-            row = self._nodes[page >> 32].partition.row(page & 0xFFFF_FFFF)
+        found = dict[int, tuple[float, float, float]]()
+        for page in map(PageId, cluster.members):
+            row = self._nodes[owner_of(page)].partition.row(local_page(page))
             if row is not None and row.reads and row.rate:
                 importance = row.marks[-1].importance if row.marks else 1.0
                 found[page] = importance, row.rate, float(row.last_read)

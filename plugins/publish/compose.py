@@ -19,6 +19,7 @@ from xyro.plugins.publish.publication_rows import changes, present
 from xyro.plugins.publish.services import Machine
 from xyro.service.node.slicing import unhurried
 from xyro.service.views.views import stamp
+from xyro.wire.ids import PageId, local_page, owner_of, split
 
 READABLE = (State.READ, State.UNREAD, State.ERROR, State.FAILED)
 _NOTHING = RefreshRow()
@@ -40,8 +41,8 @@ class Notice(NamedTuple):
 
 def signatures(single: Machine, target: str) -> Iterator[tuple[int, bytes]]:
     """(page, what it is now) of those that were read: the base of the first notice."""
-    for page in single.watch.pages(target):
-        row = single.nodes[page >> 32].partition.row(page & 0xFFFF_FFFF)
+    for page in map(PageId, single.watch.pages(target)):
+        row = single.nodes[owner_of(page)].partition.row(local_page(page))
         if row is not None and row.reads:
             yield page, present(row)
 
@@ -50,7 +51,8 @@ async def compose(single: Machine, number: int, row: SubscriptionRow, due: float
     """The next notice of a subscription. due: when it is; since: when its pages began to be refreshed for it."""
     said, missed, seen, changed = list[str](), list[int](), dict[int, bytes](), 0
     async for page in unhurried(single.watch.pages(row.target)):
-        partition, local = single.nodes[page >> 32].partition, page & 0xFFFF_FFFF
+        owner, local = split(PageId(page))
+        partition = single.nodes[owner].partition
         state = partition.states[local]
         if state not in READABLE and page not in row.seen:
             continue

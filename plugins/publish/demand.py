@@ -12,6 +12,7 @@ from collections.abc import Collection
 from xyro.plugins.publish.services import Machine
 from xyro.refresh.subscriptions import lead
 from xyro.service.node.slicing import unhurried
+from xyro.wire.ids import PageId, local_page, owner_of
 
 TYPICAL = 0.5
 """seconds that a page takes, where politeness is switched off"""
@@ -38,17 +39,17 @@ class Demand:
         async for target in unhurried(targets, 1):
             pages = [page for page in self.single.watch.pages(target) if page not in known]
             known.update(pages)
-            hosts.update(map(self._host, pages))
+            hosts.update(map(self._host, map(PageId, pages)))
         before, self._hosts = self._hosts, hosts
         return any(count > GROWN * before[host] for host, count in hosts.items())
 
     def lead(self, target: str) -> float:
         """Seconds before the notice that its pages are ordered: by what is promised of their hosts, and politeness."""
-        own = Counter(map(self._host, self.single.watch.pages(target)))
+        own = Counter(map(self._host, map(PageId, self.single.watch.pages(target))))
         polite = self.single.settings.politeness
         delay = polite.min_delay if polite.delay is None else polite.delay
         return lead((max(pages, self._hosts[host]), delay + TYPICAL) for host, pages in own.items())
 
-    def _host(self, page: int) -> tuple[int, int]:
-        partition = self.single.nodes[page >> 32].partition
-        return partition.number, int(partition.hosts_of[page & 0xFFFF_FFFF])
+    def _host(self, page: PageId) -> tuple[int, int]:
+        partition = self.single.nodes[owner_of(page)].partition
+        return partition.number, int(partition.hosts_of[local_page(page)])

@@ -31,6 +31,7 @@ from xyro.refresh.subscriptions import Act, Subscriptions
 from xyro.service.node.seeds import why_refused
 from xyro.service.node.slicing import unhurried
 from xyro.wire.errors import InputError
+from xyro.wire.ids import PageId, local_page, owner_of
 from xyro.wire.urls import authority, host_of, partition_of
 
 MOST = 100_000
@@ -143,7 +144,7 @@ class Subscribed:
         node = self.single.nodes[partition_of(host_of(target), len(self.single.nodes))]
         page = node.partition.urls.find_one(target)
         if page >= 0:
-            self.single.watch.take(target, page + node.partition.base)
+            self.single.watch.take(target, node.partition.id_of(page))
         else:
             await self.single.submit([target], seed=False)
 
@@ -205,10 +206,10 @@ class Subscribed:
         wanted: dict[int, dict[int, None]] = {}
         for number in numbers:
             self._planned[number] = now
-            pages = list(filter(self._is_readable, self.single.watch.pages(self.rows[number].target)))
+            pages = list(filter(self._is_readable, map(PageId, self.single.watch.pages(self.rows[number].target))))
             self.subscriptions.promise(pages, self.subscriptions.due(number))
             for page in pages:
-                wanted.setdefault(page >> 32, {})[page & 0xFFFF_FFFF] = None
+                wanted.setdefault(owner_of(page), {})[local_page(page)] = None
 
         await asyncio.gather(*(self._refresh(partition, list(pages)) for partition, pages in wanted.items()))
         for number in numbers:
@@ -221,8 +222,8 @@ class Subscribed:
         ask = self.single.commands.send
         await asyncio.gather(*(ask(partition, partial(_refresh_pages, part)) for part in parts))
 
-    def _is_readable(self, page: int) -> bool:
-        return self.single.nodes[page >> 32].partition.states[page & 0xFFFF_FFFF] in READABLE
+    def _is_readable(self, page: PageId) -> bool:
+        return self.single.nodes[owner_of(page)].partition.states[local_page(page)] in READABLE
 
     async def _foresee(self) -> None:
         """Where more is promised of a host than it seemed, its notices are begun sooner."""

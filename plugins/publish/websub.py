@@ -37,6 +37,7 @@ from xyro.plugins.publish.publishing import Publishing
 from xyro.plugins.publish.services import Machine, store_row
 from xyro.refresh.hub_leases import LEASE, lease, next_asking, takes, unheard
 from xyro.wire.errors import InputError, TheirError
+from xyro.wire.ids import PageId
 from xyro.wire.messages import LINK_HINT, LINK_KIND_MASK, Kind, LinkKind, LoadReport, XmlPage
 from xyro.wire.urls import authority, canonical, host_of, partition_of
 
@@ -244,7 +245,7 @@ def _read(topic: str, body: bytes, mime: str, now: float) -> LoadReport | None:
     """Links and dates of a feed's body, None where it is none."""
     intake = Intake(patience_s=0.0, part_cache_bytes=1 << 20, waiting_bytes=1 << 20)
     try:
-        page = XmlPage(0, topic, 0, now, Kind.XML, mime, "", body)
+        page = XmlPage(PageId(0), topic, 0, now, Kind.XML, mime, "", body)
         told = [one for one in intake.take(page, now) if isinstance(one, LoadReport)]
         return told[-1] if told else None
     finally:

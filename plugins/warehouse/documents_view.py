@@ -16,6 +16,7 @@ from xyro.metadata.documents import Archive, unpacked
 from xyro.metadata.rows import VersionRow
 from xyro.service.views.views import View, Views, stamp, verdict_name
 from xyro.wire.errors import InputError
+from xyro.wire.ids import PageId, local_page, owner_of, split
 from xyro.wire.messages import Kind
 from xyro.wire.urls import canonical
 
@@ -34,8 +35,8 @@ class Place(NamedTuple):
 def find(views: Views, reference: str) -> Place:
     """Find the document of a URL, or of a page id. InputError: there is none."""
     is_id = reference.isascii() and reference.isdigit() and len(reference) < 20
-    number = int(reference) if is_id else _page_by_url(views, reference)
-    partition, page = number >> 32, number & 0xFFFF_FFFF
+    number = PageId(int(reference)) if is_id else _page_by_url(views, reference)
+    partition, page = owner_of(number), local_page(number)
     if partition >= len(views.views) or page >= views.views[partition].n:
         raise InputError(f"{reference}: no page has this id; `xyro export documents` lists them")
     view = views.views[partition]
@@ -44,7 +45,7 @@ def find(views: Views, reference: str) -> Place:
     return Place(view, page)
 
 
-def _page_by_url(views: Views, reference: str) -> int:
+def _page_by_url(views: Views, reference: str) -> PageId:
     url = canonical(reference, fold_slashes=views.nodes[0].scope.fold_slashes)
     number = views.find(url)
     if number is None:
@@ -142,7 +143,7 @@ def chosen(views: Views, host: str, root: str, by: str) -> list[Chosen]:
             row = view.archive.latest(page)
             if row is not None and row.kind is Kind.XML and _rooted(row, root):
                 worth = round(float(view.importance[page]) / views.mean, 6)
-                found.append((_rank(view, page, row, worth, by), page + view.partition.base, worth))
+                found.append((_rank(view, page, row, worth, by), view.partition.id_of(page), worth))
     found.sort()
     return [(number, worth) for _, number, worth in found]
 
@@ -170,7 +171,8 @@ def bodies(nodes: Sequence[PageNode], wanted: Iterable[Chosen]) -> Iterator[dict
     Not of one boundary: a query may take hours, and nothing should be pinned so long.
     """
     for number, worth in wanted:
-        partition, page = nodes[number >> 32].partition, number & 0xFFFF_FFFF
+        owner, page = split(PageId(number))
+        partition = nodes[owner].partition
         archive = Archive(partition.get)
         head = archive.head(page)
         if head is None:
@@ -208,7 +210,7 @@ def dtds(views: Views, limit: int = LISTED) -> Iterator[dict[str, Any]]:
                 continue
             named.update(row.grammars)
             for url in {*row.grammars, *row.parts}:
-                uses.setdefault(url, array("q")).append(page + view.partition.base)
+                uses.setdefault(url, array("q")).append(view.partition.id_of(page))
     nobody = array("q")
     names = sorted(named | stored.keys(), key=lambda url: (-len(uses.get(url, nobody)), url))
     return (_grammar(views, url, stored.get(url), uses.get(url, nobody), limit) for url in names)
@@ -216,7 +218,8 @@ def dtds(views: Views, limit: int = LISTED) -> Iterator[dict[str, Any]]:
 
 def _grammar(views: Views, url: str, row: dict[str, Any] | None, users: array[int], limit: int) -> dict[str, Any]:
     pages = np.array(users, np.int64)
-    worth = np.array([views.views[number >> 32].importance[number & 0xFFFF_FFFF] for number in users], np.float64)
+    places = map(split, map(PageId, users))
+    worth = np.array([views.views[owner].importance[page] for owner, page in places], np.float64)
     first = pages[np.argsort(-worth, kind="stable")[: limit or None]].tolist()
     return {
         "url": url,
@@ -226,5 +229,5 @@ def _grammar(views: Views, url: str, row: dict[str, Any] | None, users: array[in
         "size": row["size"] if row else None,
         "declared": row["tags"] if row else None,
         "parts": row["parts"] if row else None,
-        "used_by": [views.views[number >> 32].url(number & 0xFFFF_FFFF) for number in first],
+        "used_by": [views.views[owner_of(number)].url(local_page(number)) for number in first],
     }

@@ -27,6 +27,7 @@ from xyro.service.node.long_views import LongViews
 from xyro.service.node.single import Single
 from xyro.service.views.views import Views
 from xyro.wire.errors import InputError
+from xyro.wire.ids import PageId, owner_of
 
 MOST_PAGES = 64
 ENOUGH = 4 << 20
@@ -106,7 +107,7 @@ async def _pages(request: web.Request, partitions: int) -> list[Chosen]:
     except (ValueError, TypeError, KeyError, RecursionError):
         raise InputError("bodies: pages is a list of [id, importance]") from None
     good = all(
-        type(number) is int and 0 <= number >> 32 < partitions and isinstance(worth, float | int)
+        type(number) is int and 0 <= owner_of(PageId(number)) < partitions and isinstance(worth, float | int)
         for number, worth in pages
     )
     if not good or len(pages) > MOST_PAGES:

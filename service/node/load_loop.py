@@ -19,6 +19,7 @@ from xyro.loader.intake import Intake, Resumed
 from xyro.wire import topics
 from xyro.wire.bus import Bus
 from xyro.wire.clock import Clock
+from xyro.wire.ids import PageId, owner_of
 from xyro.wire.messages import Document, Kind, LoadReport, LoadState, PageReport, XmlPage
 
 BIG = 200_000
@@ -47,8 +48,8 @@ class LoadNode:
         bus: Bus,
         clock: Clock,
         intake: Intake,
-        signature_of: Callable[[int], bytes],
-        is_named: Callable[[int], bool],
+        signature_of: Callable[[PageId], bytes],
+        is_named: Callable[[PageId], bool],
         stored: Callable[[PageReport], XmlPage | None] = lambda report: None,
         eased: Callable[[], None] = lambda: None,
         posted: Callable[[PageReport], None] = lambda report: None,
@@ -100,7 +101,7 @@ class LoadNode:
             self.settled(report, post)
 
     def _post(self, report: PageReport) -> None:
-        self.bus.post(topics.pages(report.page >> 32), report)
+        self.bus.post(topics.pages(owner_of(report.page)), report)
         self._posted(report)
 
     def is_known(self, report: PageReport) -> bool:
@@ -199,8 +200,8 @@ class LoadNode:
 
     def _tell(self, messages: list[Told], then: Then) -> None:
         for message in messages:
-            self.bus.post(topics.pages(message.page >> 32), message)
-            self._topics.add(topics.pages(message.page >> 32))
+            self.bus.post(topics.pages(owner_of(message.page)), message)
+            self._topics.add(topics.pages(owner_of(message.page)))
         then()
         if self.intake.ready and not self._queue and not self._going:
             self._going = True

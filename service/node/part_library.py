@@ -22,6 +22,7 @@ from xyro.frontier.scope import Scope
 from xyro.loader.library import StoredPart
 from xyro.metadata.states import State
 from xyro.wire.clock import Clock
+from xyro.wire.ids import PageId, local_page, owner_of
 from xyro.wire.messages import Kind, PageReport, XmlPage
 from xyro.wire.urls import host_of, partition_of
 
@@ -52,12 +53,12 @@ class Library:
     def part(self, url: str, *, unchanged: bool = False) -> StoredPart | None:
         return self._on_loop(self._part, url, unchanged)
 
-    def body(self, page: int, epoch: int) -> bytes | None:
+    def body(self, page: PageId, epoch: int) -> bytes | None:
         return self._on_loop(self._body, page, epoch)
 
     def again(self, report: PageReport) -> XmlPage | None:
         """To be asked on the loop, of a report whose body is the one read before; None where that stands."""
-        node, page = self._nodes[report.page >> 32], report.page & 0xFFFF_FFFF
+        node, page = self._nodes[owner_of(report.page)], local_page(report.page)
         lease = node.scheduler.leases.get(page)
         if lease is None or lease.row is None or lease.row.kind not in (Kind.XML, Kind.DTD):
             return None
@@ -91,9 +92,9 @@ class Library:
         self._loop.call_soon_threadsafe(answer)
         return said.result()
 
-    def _body(self, page: int, epoch: int) -> bytes | None:
-        node = self._nodes.get(page >> 32)
-        return None if node is None else node.loads.body(page & 0xFFFF_FFFF, epoch)
+    def _body(self, page: PageId, epoch: int) -> bytes | None:
+        node = self._nodes.get(owner_of(page))
+        return None if node is None else node.loads.body(local_page(page), epoch)
 
     def _part(self, url: str, unchanged: bool) -> StoredPart | None:
         if self._scope.why_refused(url):

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable
 
 from xyro.answer import Answer
+from xyro.wire.ids import PageId
 from xyro.wire.messages import FetchOrder, PageReport, Priority
 
 FIRST = 1 << 62
@@ -33,7 +34,7 @@ class SideReads:
     async def read(self, url: str, patience: float = 600.0) -> Answer:
         """What the web answers, whatever the body's type; it is in `Answer.body`. TimeoutError: not within `patience`
         seconds (a host with a long delay or back-off), or the order was taken back."""
-        page = next(self._numbers)
+        page = PageId(next(self._numbers))
         future = self._out[page] = asyncio.get_running_loop().create_future()
         try:
             self._submit([FetchOrder(page, url, Priority.BLOCKING, epoch=0)])

@@ -43,6 +43,7 @@ from xyro.wire import topics
 from xyro.wire.bus import Bus, LocalBus
 from xyro.wire.clock import Clock, SystemClock
 from xyro.wire.commands import HoldHost, ReturnOrders
+from xyro.wire.ids import PageId, local_page, owner_of
 from xyro.wire.messages import FetchOrder, PageReport, Priority, Submit
 from xyro.wire.urls import host_of, partition_of
 
@@ -313,13 +314,13 @@ class Single:
 
     # -- looks ---------------------------------------------------------------------------------------------------
 
-    def _signature_of(self, page: int) -> bytes:
-        lease = self.nodes[page >> 32].scheduler.leases.get(page & 0xFFFF_FFFF)
+    def _signature_of(self, page: PageId) -> bytes:
+        lease = self.nodes[owner_of(page)].scheduler.leases.get(local_page(page))
         return lease.row.signature if lease and lease.row else b""
 
-    def _is_named(self, page: int) -> bool:
-        node = self.nodes[page >> 32]
-        return bool(node.columns["flags"][page & 0xFFFF_FFFF] & NAMED)
+    def _is_named(self, page: PageId) -> bool:
+        node = self.nodes[owner_of(page)]
+        return bool(node.columns["flags"][local_page(page)] & NAMED)
 
     def _may_read(self) -> bool:
         loads = self.loads
@@ -340,8 +341,11 @@ class Single:
     def _posted(self, report: PageReport) -> None:
         """A report waits for its page node: is it worth a commit group at once?"""
         self.unsynced += weight(report)
-        if self._starving() or self.bus.waiting(topics.pages(report.page >> 32)) >= self.settings.store.commit_reports:
-            self.loops[report.page >> 32].hurry()
+        if (
+            self._starving()
+            or self.bus.waiting(topics.pages(owner_of(report.page))) >= self.settings.store.commit_reports
+        ):
+            self.loops[owner_of(report.page)].hurry()
 
     def _commanded(self, partition: int) -> None:
         """Somebody waits for a commit group of this partition."""
@@ -377,8 +381,8 @@ class Single:
         for order in orders:
             if self.side.dropped(order):
                 continue
-            page = order.page & 0xFFFF_FFFF
-            self.commands.post(order.page >> 32, ReturnOrders(0, (page,), (order.epoch,)))
+            page = local_page(order.page)
+            self.commands.post(owner_of(order.page), ReturnOrders(0, (page,), (order.epoch,)))
             self.loads.missing(order.url)
 
     @property

@@ -22,6 +22,7 @@ from xyro.metadata.states import KIND_MASK, KIND_SHIFT, LEASED, NAMES, WANTED, S
 from xyro.opic.focus import CLASSES, FocusedPage
 from xyro.service.views import claim_evidence
 from xyro.service.views.importance_bounds import ImportanceBounds
+from xyro.wire.ids import PageId
 from xyro.wire.messages import Kind, Verdict
 from xyro.wire.urls import authority
 
@@ -121,7 +122,7 @@ class View:
         due = int(self.due[page])
         regular = self.state[page] in _REGULAR and due
         return {
-            "id": page + self.partition.base,
+            "id": self.partition.id_of(page),
             "url": url,
             "host": authority(url),
             "kind": None if kind is Kind.UNKNOWN else kind.name,
@@ -149,7 +150,7 @@ class View:
         """One row of `export documents`: the latest version of a page."""
         refresh = self.row(page)
         return {
-            "id": page + self.partition.base,
+            "id": self.partition.id_of(page),
             "url": self.url(page),
             "kind": row.kind.name,
             "format": row.format or None,
@@ -219,9 +220,9 @@ class Views:
                 source = view.url(page)
                 for child in links.unpack(value).children.tolist():
                     target = view.url(child)
-                    number = child + view.partition.base if view.own[child] else self.find(target)
+                    number = view.partition.id_of(child) if view.own[child] else self.find(target)
                     yield {
-                        "source": page + view.partition.base,
+                        "source": view.partition.id_of(page),
                         "target": number,
                         "source_url": source,
                         "target_url": target,
@@ -293,11 +294,10 @@ class Views:
                 heapq.heappushpop(best, (score, page))
         return best
 
-    def find(self, url: str) -> int | None:
+    def find(self, url: str) -> PageId | None:
         """The page id of a URL, None where it is not known."""
         for view in self.views:
             page = view.partition.urls.find_one(url)
             if 0 <= page < view.n and view.own[page]:
-                found: int = page + view.partition.base
-                return found
+                return view.partition.id_of(page)
         return None

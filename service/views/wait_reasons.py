@@ -9,6 +9,7 @@ from xyro.frontier.partition import PageNode
 from xyro.metadata import keys, rows
 from xyro.metadata.states import LEASED, NAMES, WANTED, State
 from xyro.service.views.views import View, Views, stamp
+from xyro.wire.ids import local_page, owner_of
 from xyro.wire.urls import host_of, partition_of
 
 READING, ORDERED, RETRY, LOADING = "being read", "ordered", "to be tried again", "about to be loaded"
@@ -67,7 +68,7 @@ def _part(views: Views, view: View, page: int) -> str:
     url = view.url(page)
     number = views.find(url)
     if number is not None:
-        view, page = views.views[number >> 32], number & 0xFFFF_FFFF
+        view, page = views.views[owner_of(number)], local_page(number)
     fate = _fate(int(view.flags[page]), int(view.state[page]))
     if fate == RETRY:
         row = view.row(page)

@@ -11,6 +11,7 @@ from xyro.service.views.importance_bounds import importance_sentences
 from xyro.service.views.views import View, Views, stamp
 from xyro.service.views.wait_reasons import wait_sentences
 from xyro.service.views.why_due import host_sentences, interval_sentences, rate_sentence, retry_sentences
+from xyro.wire.ids import split
 
 
 def why(views: Views, url: str, now: float) -> dict[str, Any]:
@@ -18,8 +19,8 @@ def why(views: Views, url: str, now: float) -> dict[str, Any]:
     number = views.find(url)
     if number is None:
         return {"url": url, "state": "unknown", "because": _unknown(views, url)}
-    view = views.views[number >> 32]
-    page = number & 0xFFFF_FFFF
+    owner, page = split(number)
+    view = views.views[owner]
     said = view.describe(page, views.mean)
     because = [*_because(view, page, now), *_evidence(view, page), *wait_sentences(views, view, page)]
     return {**said, "because": [*because, *importance_sentences(said)]}
