@@ -27,7 +27,7 @@
       hosts?
     seams.py       what some of these need of their page node
 
-The walk: one page of a default crawl enters 54 files in its turn, and 80 on the whole way from the link in HTML to the
+The walk: one page of a default crawl enters 49 files in its turn, and 75 on the whole way from the link in HTML to the
 commit on disk. `xyro lab walk` names them in order; tests/lab/test_walk.py compares.
 
 In: reports, loads, submits, transfers. Out: rows, columns, orders, all of them part of one commit group.
