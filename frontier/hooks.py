@@ -29,8 +29,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.frontier.batch import Settled
-from xyro.frontier.spending import Spending
+from xyro.frontier.batch import Settled, Spending
 from xyro.wire.messages import LoadReport
 
 _E = TypeVar("_E")
@@ -92,9 +91,8 @@ class Hooks:
 
     def dump(self) -> dict[str, Any]:
         """The state of all extensions, of those that are off, too."""
-        if self.dumps:
-            self.stored.update({key: dump() for key, dump in self.dumps.items()})
-        return dict(self.stored)
+        self.stored = {**self.stored, **{key: dump() for key, dump in self.dumps.items()}}
+        return self.stored
 
     def deadline(self, page: int) -> float:
         """The earliest time by which the page was promised to be read, seconds since 1970; 0 = it was not."""

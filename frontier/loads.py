@@ -14,11 +14,11 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from xyro.frontier.batch import Spending, followed
 from xyro.frontier.leases import Leases
 from xyro.frontier.pages import Pages
 from xyro.frontier.requests import Wanted
-from xyro.frontier.spending import Spending, followed
-from xyro.loader.intake import Resumed
+from xyro.loader.library import Resumed
 from xyro.metadata import keys, rows
 from xyro.metadata.documents import Documents
 from xyro.metadata.manager import Partition

@@ -43,10 +43,10 @@ class Outbox:
         """last number applied, by source"""
         self.heard: dict[int, tuple[int, int, int]] = {}
         """partition 0: (units spent, known pages, the same by weight) of each other partition, as last told"""
-        self.focused: set[str] = set()
-        """URLs elsewhere that links with words of the focus showed in this group"""
-        self.shown: list[NDArray[np.int64]] = []
-        """pages here that such links of other partitions led to in this group"""
+        self._marks: set[str] = set()
+        """URLs elsewhere that transfers of this group mark"""
+        self._marked: list[NDArray[np.int64]] = []
+        """pages here that transfers of other partitions marked, since `take_marked`"""
         self.unacknowledged: dict[tuple[int, int], int] = {}
         """(target, number) -> units on their way"""
         self._told = (0, 0)
@@ -81,6 +81,17 @@ class Outbox:
         for source, spent, pages, *weighted in state["heard"]:  # three numbers: of before there were classes
             self.heard[source] = (spent, pages, weighted[0] if weighted else pages)
 
+    # -- marks ---------------------------------------------------------------------------------------------------
+
+    def mark(self, urls: set[str]) -> None:
+        """Let the transfers of this group mark these URLs: links with words of a focus led there."""
+        self._marks = urls
+
+    def take_marked(self) -> list[NDArray[np.int64]]:
+        """Pages here that transfers of other partitions have marked since the last call."""
+        marked, self._marked = self._marked, []
+        return marked
+
     # -- in ------------------------------------------------------------------------------------------------------
 
     def take(self, transfer: CashTransfer, resolve: Callable[[list[str], list[int]], NDArray[np.int64]]) -> Ack | None:
@@ -103,7 +114,7 @@ class Outbox:
             pages = resolve([item.url for item in transfer.items], [item.depth for item in transfer.items])
             ledger.credit(pages, np.array([item.cash for item in transfer.items], np.int64))
             if transfer.focused:
-                self.shown.append(pages[list(transfer.focused)])
+                self._marked.append(pages[list(transfer.focused)])
         if self.partition.number == 0:
             ledger.virtual.receive(transfer.virtual)
             weighted = transfer.weighted if transfer.weighted >= 0 else transfer.pages
@@ -185,7 +196,7 @@ class Outbox:
             spent += sum(counts[0] for counts in others)
             pages += sum(counts[1] for counts in others)
         self.sent[target] += 1
-        focused = tuple(i for i, item in enumerate(items) if item.url in self.focused) if self.focused else ()
+        focused = tuple(i for i, item in enumerate(items) if item.url in self._marks) if self._marks else ()
         number, weighted = self.sent[target], self.ledger.weighted
         transfer = CashTransfer(
             self.partition.number, target, number, items, units, spent, pages, weighted=weighted, focused=focused

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from xyro.configs.schema import Settings
-from xyro.frontier.batch import Settled, Turn, Work
+from xyro.frontier.batch import NO_CHILDREN, Settled, Spending, Turn, Work, followed
 from xyro.frontier.claims import Claims
 from xyro.frontier.command_handlers import CommandHandlers
 from xyro.frontier.dating import Dates
@@ -33,9 +33,8 @@ from xyro.frontier.outbox import Outbox
 from xyro.frontier.pages import Pages
 from xyro.frontier.scheduler import Scheduler
 from xyro.frontier.scope import Scope
-from xyro.frontier.spending import NO_CHILDREN, Spending, followed
 from xyro.frontier.terms import terms_of
-from xyro.loader.intake import Resumed
+from xyro.loader.library import Resumed
 from xyro.metadata import keys, links
 from xyro.metadata.documents import Documents
 from xyro.metadata.manager import Partition
@@ -134,7 +133,7 @@ class PageNode:
             "reads": self.reads,
             "read_pages": self.read_pages,
             "scope": self.pages.rules,
-            "extensions": self.hooks.dump(),
+            "extensions": self.hooks.dump() if self.hooks.dumps else self.hooks.stored,
         }
 
     def follow(self, settings: Settings) -> None:
@@ -179,11 +178,13 @@ class PageNode:
         answers += self.commands.apply(work.commands)
         reports = self._live(work.visits)
         spending = self._free_spends([local_page(report.page) for report in reports], free)
-        self.loads.gather(work.loads.values(), work.bodies, work.documents)
+        if work.loads or work.bodies or work.documents:
+            self.loads.gather(work.loads.values(), work.bodies, work.documents)
         settled = [self._visit(report, spending) for report in reports]
         for visited in self.hooks.visited:
             visited(settled, work.loads.values())
-        self.loads.late(spending)
+        if self.loads.early:
+            self.loads.late(spending)
         before = self.columns.n
         self._resolve_links(spending)
         for linked in self.hooks.linked:
@@ -296,14 +297,14 @@ class PageNode:
 
     def _share(self, page: int, report: PageReport, spend: Spend, spending: Spending) -> str | None:
         """Let the page spend over what the read showed, now or when its load has ended. -> `Settled.fault`"""
-        load = self.loads.take_early(report.page, report.epoch)
-        if load is not None:
+        if self.loads.early and (load := self.loads.take_early(report.page, report.epoch)) is not None:
             return self.loads.apply(page, load, spending)
         if spend is Spend.STORED:
             children = self.partition.children(page)
             spending.over(page, NO_CHILDREN if children is None else children)
         elif spend is Spend.LINKS or (report.loading and not report.error):
-            self.loads.forget(page)
+            if page in self.loads.loading:
+                self.loads.forget(page)
             if spend is Spend.LINKS:
                 self._spend_report(page, report, spending)
             else:

@@ -25,7 +25,7 @@ from xyro.loader.bodies import Bodies
 from xyro.loader.feeds import ATOMS, RDF, Atom, Rss
 from xyro.loader.json_feed import reader_of
 from xyro.loader.keep import Keeper, document_of, pack
-from xyro.loader.library import NOTHING, Library
+from xyro.loader.library import NOTHING, Library, Resumed
 from xyro.loader.mend import may_be_list, mended
 from xyro.loader.modules import is_named_like_a_part, may_be_content, not_alone
 from xyro.loader.needs import AS_DTD, AS_ENTITY, STAND_INS, Shelf, Supply
@@ -54,18 +54,6 @@ _RATE = _SETTLE / 0.03
 _LARGE = 1 << 18
 """Bytes of a body whose parser is collected at once: lxml's parsers are reference cycles that hold up to 10 MB each."""
 LoadedMessage = LoadReport | Document
-
-
-@dataclass(frozen=True, slots=True)
-class Resumed:
-    """A document that waited when the process before ended; its body is in the library."""
-
-    page: XmlPage
-    """with an empty body"""
-    needs: tuple[str, ...]
-    """canonical URLs; none: it is read again to find out"""
-    since: float
-    named: bool = False
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from xyro.wire.ids import PageId
+from xyro.wire.messages import XmlPage
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +46,15 @@ class _Nothing:
 
 
 NOTHING: Library = _Nothing()
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A document that waited when the process before ended; its body is in the library."""
+
+    page: XmlPage
+    """with an empty body"""
+    needs: tuple[str, ...]
+    """canonical URLs; none: it is read again to find out"""
+    since: float
+    named: bool = False

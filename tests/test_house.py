@@ -125,7 +125,6 @@ WIRED_LATER = frozenset(
         ("frontier/bandwidth.py", "self.counts.population"),
         ("frontier/bandwidth.py", "self.counts.spread"),
         ("frontier/dating.py", "self.change_model.settings"),
-        ("frontier/dating.py", "self.freshness.guide"),
         ("frontier/due_queue.py", "self.governor.credit"),
         ("frontier/freshness.py", "self.audits.share"),
         ("frontier/gamma.py", "self.controller.gamma"),
@@ -141,14 +140,8 @@ WIRED_LATER = frozenset(
         ("frontier/scheduler.py", "self.discovery.reads"),
         ("frontier/scheduler.py", "self.discovery.settings"),
         ("frontier/scheduler.py", "self.leases.boot"),
-        ("plugins/publish/promises.py", "node.pages.born"),
-        ("plugins/publish/promises.py", "node.scheduler.deadlines.of"),
-        ("service/node/single.py", "node.dates.joint"),
-        ("service/node/single.py", "node.promises.discovered"),
-        ("service/node/single.py", "node.promises.readers"),
         ("service/node/single.py", "node.scheduler.schedule.ahead"),
         ("service/node/single.py", "self.queue.gamma"),
-        ("service/node/single.py", "self.watch.told"),
     }
 )
 """(file, attribute of another object's attribute that is assigned there), today"""
@@ -161,9 +154,7 @@ NEVER_LOADS = {
 }
 """what a process or a library imports first -> what it must not load by that"""
 LOADED_TODAY = {
-    ("xyro.frontier.partition", "lxml"),
     ("xyro.frontier.partition", "xyro.configs"),
-    ("xyro.frontier.partition", "xyro.plugins"),
 }
 
 

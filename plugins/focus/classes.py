@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from xyro.configs.schema import Focus as Table
 from xyro.configs.schema import Settings
-from xyro.frontier.batch import Settled
+from xyro.frontier.batch import Settled, Spending
 from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import globs
-from xyro.frontier.spending import Spending
 from xyro.frontier.terms import link_words, terms_of
 from xyro.metadata import keys, rows
 from xyro.metadata.hot import Columns
@@ -148,8 +147,7 @@ class Classing:
         """What was read, judged or found by its links' words in this turn goes to its class at the virtual page."""
         for one in settled:
             self.moved(one.page, one.report.url)
-        self.pages.nearer.append(self._follow(self.outbox.shown))
-        self.outbox.shown = []
+        self.pages.nearer.append(self._follow(self.outbox.take_marked()))
 
     def show(self, found: Links) -> None:
         """Links of a page: those with words make the pages they lead to known for it."""
@@ -157,13 +155,13 @@ class Classing:
             pairs = zip(found.urls, found.flags, strict=True)
             self._worded += [url for url, flag in pairs if flag & LINK_FOCUSED and not flag & _UNFOLLOWED]
 
-    def _follow(self, shown: Iterable[Ids]) -> Ids:
-        """Mark what links with words led to, here and from other partitions (`shown`), and put pages into their
-        classes. Returns the marked entries of other partitions, which are to hear of it (`outbox.focused`)."""
+    def _follow(self, marked: Iterable[Ids]) -> Ids:
+        """Mark what links with words led to, here and from other partitions (`marked`), and put pages into their
+        classes. Returns the marked entries of other partitions, whose transfers are marked."""
         partition = self.partition
-        pages = np.concatenate([partition.urls.find(self._worded), *shown]).astype(np.int64)
+        pages = np.concatenate([partition.urls.find(self._worded), *marked]).astype(np.int64)
         foreign = partition.columns["state"][pages] == _FOREIGN
-        self.outbox.focused = {partition.url(page) for page in np.unique(pages[foreign]).tolist()}
+        self.outbox.mark({partition.url(page) for page in np.unique(pages[foreign]).tolist()})
         for page in np.unique(pages[~foreign]).tolist():
             if not partition.flags[page] & WORDED:
                 partition.set_flag(page, WORDED)

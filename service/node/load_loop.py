@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from xyro.loader.intake import Intake, Resumed
+from xyro.loader.intake import Intake
+from xyro.loader.library import Resumed
 from xyro.wire import topics
 from xyro.wire.bus import Bus
 from xyro.wire.clock import Clock

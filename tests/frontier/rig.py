@@ -22,7 +22,7 @@ from xyro.configs.schema import Settings
 from xyro.frontier.batch import Turn, Work
 from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import Scope
-from xyro.loader.intake import Resumed
+from xyro.loader.library import Resumed
 from xyro.metadata import keys
 from xyro.metadata.manager import Partition
 from xyro.metadata.states import LEASED, State

@@ -13,7 +13,7 @@ from tests.frontier.rig import Crawl, dump, links_to, signature, url
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.frontier.scope import Scope
-from xyro.loader.intake import Resumed
+from xyro.loader.library import Resumed
 from xyro.metadata import keys, rows
 from xyro.metadata.states import State
 from xyro.wire.messages import Document, Kind, LinkKind, LoadReport, LoadState, Priority, Submit, XmlPage

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from xyro.loader.intake import Intake, LoadedMessage, Resumed
+from xyro.loader.intake import Intake, LoadedMessage
 from xyro.loader.keep import FORMATS, OFF
-from xyro.loader.library import StoredPart
+from xyro.loader.library import Resumed, StoredPart
 from xyro.loader.parse import Limits
 from xyro.loader.validate import Validator
 from xyro.wire.messages import Document, Kind, LoadReport, LoadState, Verdict, XmlPage
