@@ -1,15 +1,21 @@
-"""The page node: the loop's other half (xyro reads the web; this decides what reading it means, and what to read next).
+"""Runs the loop of one partition: reports come in; rows, cash, dates and orders go out, in one commit group.
 
-One turn, one commit group, for one partition:
+The steps of `PageNode.turn`, in their order:
 
-    reports, loads, submits, transfers
-        -> metadata: URLs become ids, rows, links                        (visit)
-        -> opic:     pages spend their cash over what they showed        (ledger.spend)
-        -> refresh:  change rate, interval, next read                    (date)
-        -> plan:     what is wanted, due, or rich, becomes orders        (scheduler.orders)
-        -> Commit:   one write batch; orders and messages leave when it is on disk
+    open               a commit group begins; pages follow a scope that has changed       metadata/manager.py, pages.py
+    exchange           cash and acknowledgements of other partitions                      outbox.py
+    obey               what people and publishers want                                 requests.py, command_handlers.py
+    visit_all          what reports and loads mean: states, leases, who spends            leases.py, loads.py
+    resolve_links      URLs become pages, links become rows                               pages.py, scope.py
+    hear_claims        what sitemaps and feeds say of other pages                         claims.py
+    spend              pages spend their cash over what they showed                       ledger.py
+    date               change rate, interval, next read                                   dating.py
+    collect_transfers  cash for pages of other partitions leaves                          outbox.py
+    orders             what is wanted, due, or rich becomes orders                        scheduler.py
+    close, seal        freshness is metered, all of it becomes one write batch            freshness.py
 
-Single-threaded and synchronous: time comes in, a Turn goes out; service/node/single.py awaits, writes and posts.
+Extensions take part by hooks (hooks.py). Single-threaded and synchronous: time comes in, a Turn goes out;
+service/node/partition_loop.py awaits, writes and posts.
 """
 
 from __future__ import annotations
@@ -40,7 +46,7 @@ from xyro.metadata.documents import Documents
 from xyro.metadata.manager import Partition
 from xyro.metadata.states import NAMED, State
 from xyro.metadata.visits import Spend, judge
-from xyro.wire.commands import HoldHost, ReturnOrders, answer
+from xyro.wire.commands import Answer, HoldHost, ReturnOrders, answer
 from xyro.wire.ids import local_page
 from xyro.wire.messages import Ack, CashTransfer, PageReport, Priority, Submit
 
@@ -159,11 +165,27 @@ class PageNode:
 
         free: spends without a fetch beyond those that the reports of this turn pay for.
         """
-        partition = self.partition
+        born = self._open(now)
+        acks = self._exchange(work)
+        answers = self._obey(work)
+        settled, spending = self._visit_all(work, free)
+        self._resolve_links(spending)
+        self._hear_claims(settled, spending, now)
+        self._spend(spending, born)
+        self._date(settled, now)
+        transfers = self._collect_transfers(spending, born)
+        orders = self.scheduler.orders(now, room)
+        self.freshness.close(sum(one.visit.answered for one in settled), now)
+        submits = self.wanted.take_elsewhere()
+        commit = self.partition.seal({"node": self.dump()})
+        return Turn(commit, orders, transfers, acks, submits, answers)
+
+    def _open(self, now: float) -> int:
+        """Begin a commit group; the number that the first page minted in it will have."""
         if now < self._now:
-            partition.hosts.rewind(now)
+            self.partition.hosts.rewind(now)
         self._now = now
-        partition.begin()
+        self.partition.begin()
         if self._switched:
             self._switch()
         born = self.columns.n
@@ -171,11 +193,24 @@ class PageNode:
             self.hooks.renew.pop()()
         self.pages.begin(now)
         self._store_holds()
-        acks = self._exchange(work)
+        return born
+
+    def _exchange(self, work: Work) -> list[Ack]:
+        """What other partitions sent: trim the outbox, take their cash."""
+        for ack in work.acks:
+            self.outbox.acknowledged(ack)
+        taken = (self.outbox.take(transfer, self.pages.receive) for transfer in work.transfers)
+        return [ack for ack in taken if ack is not None]
+
+    def _obey(self, work: Work) -> list[Answer]:
+        """Apply what people, publishers and loads of other partitions want; the answers leave with the group."""
         for submit in work.submits:
             self._submit(submit)
         answers = [answer(submit.request, None) for submit in work.submits if submit.request]
-        answers += self.commands.apply(work.commands)
+        return answers + self.commands.apply(work.commands) if work.commands else answers
+
+    def _visit_all(self, work: Work, free: int) -> tuple[list[Settled], Spending]:
+        """Apply reports and loads: states, leases, and over what each page is to spend."""
         reports = self._live(work.visits)
         spending = self._free_spends([local_page(report.page) for report in reports], free)
         if work.loads or work.bodies or work.documents:
@@ -185,33 +220,25 @@ class PageNode:
             visited(settled, work.loads.values())
         if self.loads.early:
             self.loads.late(spending)
-        before = self.columns.n
-        self._resolve_links(spending)
-        for linked in self.hooks.linked:
-            linked(spending, before)
-        self._hint(spending, settled, now)
-        self.ledger.spend(spending.pages, spending.children, born, partition.next_number)
+        return settled, spending
+
+    def _spend(self, spending: Spending, born: int) -> None:
+        """Move the cash of all pages that spend in this turn at once."""
+        self.ledger.spend(spending.pages, spending.children, born, self.partition.next_number)
         self.ledger.window.grew(self.ledger.known + self.read_pages, self.ledger.clock.ticks)
-        answered = sum(one.visit.answered for one in settled)
+
+    def _date(self, settled: list[Settled], now: float) -> None:
+        """Learn how often the pages change, and say when they are read next."""
         if settled:
-            self.scheduler.answered(answered, now)
+            self.scheduler.answered(sum(one.visit.answered for one in settled), now)
         self.dates.date(settled, now)
         for ended in self.hooks.settled:  # before `orders`: what was published or is due together is ordered now
             ended(settled, now)
-        touched = [*self.pages.touched, *spending.children] if self.partitions > 1 else ()
-        transfers = self.outbox.collect(touched, self.pages.nearer, born)
-        orders = self.scheduler.orders(now, room)
-        self.freshness.close(answered, now)
-        elsewhere = self.wanted.take_elsewhere()
-        commit = partition.seal({"node": self.dump()})
-        return Turn(commit, orders, transfers, acks, elsewhere, answers)
 
-    def _exchange(self, work: Work) -> list[Ack]:
-        """What other partitions sent: trim the outbox, take their cash."""
-        for ack in work.acks:
-            self.outbox.acknowledged(ack)
-        taken = (self.outbox.take(transfer, self.pages.receive) for transfer in work.transfers)
-        return [ack for ack in taken if ack is not None]
+    def _collect_transfers(self, spending: Spending, born: int) -> list[CashTransfer]:
+        """Take the cash of other partitions' pages out of the columns, and share the virtual page's income."""
+        touched = [*self.pages.touched, *spending.children] if self.partitions > 1 else ()
+        return self.outbox.collect(touched, self.pages.nearer, born)
 
     def _live(self, reports: Sequence[PageReport]) -> list[PageReport]:
         """The reports whose order is out; those of an older lease, and repeated ones, change nothing."""
@@ -329,8 +356,13 @@ class PageNode:
 
     def _resolve_links(self, spending: Spending) -> None:
         """Turn the URL runs of this turn's pages into children, store them, lower depths where a way got shorter."""
-        if not spending.open:
-            return
+        before = self.columns.n
+        if spending.open:
+            self._resolve(spending)
+        for linked in self.hooks.linked:
+            linked(spending, before)
+
+    def _resolve(self, spending: Spending) -> None:
         parents = self.columns["depth"][[spending.pages[index] for index, _, _ in spending.open]].astype(np.int64)
         depths = np.repeat(parents + 1, [stop - start for _, start, stop in spending.open])
         found = self.pages.resolve(spending.urls, depths)
@@ -342,8 +374,8 @@ class PageNode:
         if self.scope.by_depth:
             self.pages.shorten(found, depths)
 
-    def _hint(self, spending: Spending, settled: Sequence[Settled], now: float) -> None:
-        """What sitemaps and feeds that were loaded in this turn say of other pages."""
+    def _hear_claims(self, settled: Sequence[Settled], spending: Spending, now: float) -> None:
+        """Keep what sitemaps and feeds that were loaded in this turn say of other pages."""
         if spending.loaded:
             written = {one.page for one in settled}
             for page, report in spending.loaded:
