@@ -23,6 +23,8 @@ from xyro.configs.load import load
 from xyro.lab.child import running
 from xyro.lab.web.truth import truth
 from xyro.lab.web.web import Web
+from xyro.plugins import extensions
+from xyro.service.api.endpoints import ENDPOINTS
 from xyro.service.node.life_cycle import Job, run, sentence
 from xyro.service.node.log_setup import set_up
 from xyro.service.node.single import Bounds
@@ -58,10 +60,10 @@ def demo(data: Path | None, pages: int) -> int:
             "fetch.only_net": ("127.0.0.0/8",),
         }
         bounds = Bounds(pages=READS_A_PAGE * pages, seconds=SECONDS, refresh=True)
-        ended = run(Job(directory, load((), {}, options), bounds, (web.entry,)))
+        ended = run(Job(directory, load((), {}, options), bounds, ENDPOINTS, (web.entry,)))
         true = _truth(Web(**settings).served_at(web.port))
     click.echo(sentence(ended.report))
-    with nodes_of(directory) as nodes, Views(nodes) as views:
+    with nodes_of(directory, extensions) as nodes, Views(nodes) as views:
         estimates = {row["url"]: row["importance"] for row in views.pages()}
         best = views.top(TOP, "importance", SystemClock().time())
     click.echo("\n".join(["", *_compared(best, true), "", *_judged(estimates, true), "", *_next(directory, best)]))

@@ -34,7 +34,7 @@ from xyro.lab.web.server import WebServer
 from xyro.lab.web.web import Web
 from xyro.metadata.states import State
 from xyro.plugins.publish.listener import Listener, listen
-from xyro.service.api.http_api import Api
+from xyro.service.api.http_api import HttpApi
 from xyro.service.api.http_api import listen as listen_api
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
@@ -218,7 +218,7 @@ async def _crawl(directory: Path, web: Web, size: Size, seed: int) -> dict[str, 
         assert public is not None
         data = DataDir.open(directory, make=True)
         single = Single(data, settings, guard, Bounds(forever=True))
-        listener, api = Listener(single, single.publishing, None), Api(single, OWNER)
+        listener, api = Listener(single, single.publishing, None), HttpApi(single, OWNER)
         bases = [f"http://127.0.0.1:{sock.getsockname()[1]}" for sock in (public, private)]
         try:
             single.start()

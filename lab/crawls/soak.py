@@ -28,6 +28,7 @@ from typing import Any
 
 from xyro.lab.child import environment, running
 from xyro.lab.speed.measures import memory_of, slope
+from xyro.plugins import extensions
 from xyro.service.node.run_file import Remote
 from xyro.service.node.stopped import nodes_of
 from xyro.service.views.audit import audit
@@ -113,7 +114,7 @@ def soak(seconds: float, pages: int, hosts: int, samples: Path | None = None) ->
             seen = list(_samples(daemon, remote, seconds, samples))
             ready = remote.get("/health")["ok"]
             stopped = _stop(daemon)
-        with nodes_of(data) as nodes, Views(nodes) as views:
+        with nodes_of(data, extensions) as nodes, Views(nodes) as views:
             checked = audit(views)
     return _judged(seen, seconds, stopped, daemon.returncode, ready, checked)
 

@@ -24,6 +24,7 @@ from xyro.lab.child import running
 from xyro.lab.speed.crawl_speed import crawling
 from xyro.lab.speed.measures import say
 from xyro.lab.web.xml_rig import DOCUMENTS, GRAMMAR_HOST, GRAMMARS, build, cache, fetch, truth
+from xyro.plugins import extensions
 from xyro.service.node.stopped import nodes_of
 from xyro.service.views.views import Views
 from xyro.wire.urls import canonical
@@ -96,7 +97,7 @@ async def _crawl(directory: Path, seed: str) -> None:
 
 def compare(directory: Path, true: Mapping[str, str], log: Path) -> Outcome:
     """Hold a finished crawl against the truth and the log."""
-    with nodes_of(directory) as nodes, Views(nodes) as views:
+    with nodes_of(directory, extensions) as nodes, Views(nodes) as views:
         stored = {row["url"]: row for row in views.documents()}
         kinds = {row["url"]: str(row["kind"]) for row in views.pages()}
     verdicts: Counter[tuple[str, str]] = Counter()

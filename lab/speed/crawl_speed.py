@@ -33,6 +33,7 @@ from xyro.lab.speed.measures import (
     thread_seconds,
 )
 from xyro.lab.web.places import address_of
+from xyro.plugins import extensions
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
 from xyro.service.node.seeds import why_refused
@@ -220,7 +221,7 @@ async def _read(directory: Path, seeds: Sequence[str], settings: Settings) -> Re
             await single.finished()
             threads = {name: spent - threads.get(name, 0.0) for name, spent in thread_seconds().items()}
     seconds, used = clock.monotonic() - began, cpu_seconds() - used
-    with nodes_of(directory) as nodes, Views(nodes) as views:
+    with nodes_of(directory, extensions) as nodes, Views(nodes) as views:
         rows = [row for row in views.pages() if row["reads"]]
     parts = _parts(sampler.count, threads, used)
     urls, links = [row["url"] for row in rows], sum(row["out_links"] or 0 for row in rows)

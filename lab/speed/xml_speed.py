@@ -29,6 +29,7 @@ from xyro.lab.speed.crawl_speed import crawling
 from xyro.lab.speed.measures import MIB, cpu_seconds, memory, say, spread
 from xyro.lab.web.docbook import document, dtd
 from xyro.metadata.documents import Documents
+from xyro.plugins import extensions
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.loader_factory import intake_of
 from xyro.service.node.part_library import Library
@@ -88,7 +89,7 @@ async def _read(directory: Path, seeds: Sequence[str], settings: Settings) -> Do
         await single.finished()
     seconds, used = clock.monotonic() - began, _with_children() - used
     counts: Counter[str] = Counter()
-    with nodes_of(directory) as nodes:
+    with nodes_of(directory, extensions) as nodes:
         for node in nodes:
             counts.update(Documents(node.partition).counts().by_verdict)
     return Done(sum(counts.values()), counts["VALID"], seconds, used)

@@ -25,12 +25,14 @@ from typing import cast
 import msgspec
 from aiohttp import web
 
+from xyro.configs.schema import Settings
 from xyro.plugins.publish.admission import MOST, MOST_OF_SENDER, Door, sender_of
 from xyro.plugins.publish.indexnow import IndexNow, Verdict
 from xyro.plugins.publish.publishing import MOST_URLS, Publishing
 from xyro.plugins.publish.services import Machine
-from xyro.plugins.publish.websub import WebSub
+from xyro.plugins.publish.websub import WebSub, callback_of
 from xyro.service.node import http_json
+from xyro.service.node.endpoint import Endpoint
 from xyro.wire.errors import InputError
 from xyro.wire.urls import host_of
 
@@ -245,3 +247,16 @@ def _answer(verdict: Verdict) -> web.Response:
     if verdict.status in (200, 202):
         return http_json.answer({"why": verdict.why} if verdict.why else {}, verdict.status)
     return http_json.error(verdict.status, verdict.why, verdict.again)
+
+
+def _listen(settings: Settings) -> socket.socket | None:
+    """The socket of [publish] listen, None where it is off. InputError: websub without what it needs."""
+    if settings.publish.websub:
+        callback_of(settings.publish.callback)
+        if not settings.publish.listen:
+            raise InputError("[publish] websub needs listen: where hubs reach this machine")
+    return listen(settings.publish.listen)
+
+
+PUBLISH_ENDPOINT = Endpoint(_listen, lambda single, _: Listener(single, single.publishing, single.websub))
+"""for sites and hubs, if the settings let them tell us something"""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from aiohttp import web
@@ -24,10 +24,12 @@ from xyro.plugins.warehouse.documents_view import LISTED, ORDERS, Chosen, bodies
 from xyro.plugins.warehouse.warehouse_stats import stats
 from xyro.service.node import http_json
 from xyro.service.node.long_views import LongViews
-from xyro.service.node.single import Single
 from xyro.service.views.views import Views
 from xyro.wire.errors import InputError
 from xyro.wire.ids import PageId, owner_of
+
+if TYPE_CHECKING:
+    from xyro.service.node.single import Single
 
 MOST_PAGES = 64
 ENOUGH = 4 << 20

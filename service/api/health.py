@@ -12,10 +12,12 @@ import os
 import shutil
 from collections import deque
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xyro.service.node.single import Single
 from xyro.wire.clock import SystemClock
+
+if TYPE_CHECKING:
+    from xyro.service.node.single import Single
 
 LOOK = 0.5
 """seconds between two looks at the event loop"""

@@ -26,7 +26,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
@@ -38,7 +38,6 @@ from xyro.service.api.health import Health
 from xyro.service.node import backup, http_json
 from xyro.service.node.long_views import LongViews
 from xyro.service.node.seeds import sort_seeds
-from xyro.service.node.single import Single
 from xyro.service.node.slicing import unhurried
 from xyro.service.node.status import running
 from xyro.service.views.audit import audit
@@ -50,6 +49,9 @@ from xyro.service.views.views import Views
 from xyro.service.views.why import why, with_givers
 from xyro.wire.errors import InputError, XyroError
 from xyro.wire.urls import canonical
+
+if TYPE_CHECKING:
+    from xyro.service.node.single import Single
 
 BODY = 4 << 20
 MOST_URLS = 10_000
@@ -84,7 +86,7 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-class Api:
+class HttpApi:
     """Serves one Single."""
 
     def __init__(self, single: Single, token: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from xyro.service.cli.options import as_json_too, directory_of, with_data
+from xyro.service.cli.stopped_crawl import stopped_nodes
 
 POLICIES = ("obsolescence", "mixed", "freshness", "uniform", "proportional", "kolobov", "azar", "all")
 
@@ -40,9 +41,7 @@ def _answer(directory: Path, target: float | None, bandwidth: str | None, polici
     if remote is not None:
         asked = {"target": target, "bandwidth": bandwidth, "policies": ",".join(policies) or None}
         return remote.get("/plan", **{name: value for name, value in asked.items() if value is not None})
-    from xyro.service.node.stopped import nodes_of
-
-    with nodes_of(directory) as nodes:
+    with stopped_nodes(directory) as nodes:
         return answer(nodes, question)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from xyro.service.cli.options import as_json_too, directory_of, with_data
+from xyro.service.cli.stopped_crawl import stopped_views
 from xyro.wire.errors import InputError, MachineError
 
 if TYPE_CHECKING:
@@ -133,10 +134,7 @@ def _read(directory: Path, request: RankRequest, folder: Path) -> RankFiles:
     if remote is not None:
         files.take(unpacked(remote.parts("/rank", links=int(request.links))))
         return files
-    from xyro.service.node.stopped import nodes_of
-    from xyro.service.views.views import Views
-
-    with nodes_of(directory) as nodes, Views(nodes) as views:
+    with stopped_views(directory) as views:
         files.take(unpacked(pieces(views, request.links)))
     return files
 

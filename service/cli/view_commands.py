@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from xyro.service.cli.options import as_json_too, directory_of, with_data
+from xyro.service.cli.stopped_crawl import stopped_nodes, stopped_views
 from xyro.wire.text import printable
 
 if TYPE_CHECKING:
@@ -34,10 +35,7 @@ def _looking(directory: Path, path: str, local: Callable[[Views], Any], **query:
     remote = Remote.find(directory)
     if remote is not None:
         return remote.get(path, **query)
-    from xyro.service.node.stopped import nodes_of
-    from xyro.service.views.views import Views
-
-    with nodes_of(directory) as nodes, Views(nodes) as views:
+    with stopped_views(directory) as views:
         return local(views)
 
 
@@ -59,13 +57,12 @@ def status(data: Path | None, as_json: bool) -> None:
         said = remote.get("/status")
     else:
         from xyro.plugins.view_extensions import VIEW_EXTENSIONS
-        from xyro.service.node.stopped import nodes_of
         from xyro.service.views.extensions import status_parts
         from xyro.service.views.freshness_report import freshness_report
         from xyro.service.views.summary import summary
         from xyro.wire.clock import SystemClock
 
-        with nodes_of(directory) as nodes:
+        with stopped_nodes(directory) as nodes:
             now = SystemClock().time()
             plugins = status_parts(VIEW_EXTENSIONS, nodes, now)
             said = {**summary(nodes), **freshness_report(nodes, now), "running": False, **plugins}
@@ -154,10 +151,7 @@ def export(table: str, data: Path | None, form: str | None, output: Path | None)
     if remote is not None:
         write_rows(table, remote.lines(f"/export/{table}"), form, out)
         return
-    from xyro.service.node.stopped import nodes_of
-    from xyro.service.views.views import Views
-
-    with nodes_of(directory) as nodes, Views(nodes) as views:
+    with stopped_views(directory) as views:
         write_rows(table, _rows(views, table), form, out)
 
 

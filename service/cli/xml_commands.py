@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from xyro.service.cli.options import as_json_too, directory_of, with_data
+from xyro.service.cli.stopped_crawl import stopped_views
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.text import counted, printable
 
@@ -40,10 +41,7 @@ def _source(data: Path | None) -> Iterator[Remote | Views]:
     if remote is not None:
         yield remote
         return
-    from xyro.service.node.stopped import nodes_of
-    from xyro.service.views.views import Views
-
-    with nodes_of(directory) as nodes, Views(nodes) as views:
+    with stopped_views(directory) as views:
         yield views
 
 

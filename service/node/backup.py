@@ -19,15 +19,17 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from xyro.metadata.manager import Partition
 from xyro.metadata.store import Reader, Store, create_directory
 from xyro.service.node import crawl_file
 from xyro.service.node.data_dir import DataDir
-from xyro.service.node.single import Single
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import InputError, MachineError
+
+if TYPE_CHECKING:
+    from xyro.service.node.single import Single
 
 BATCH = 1 << 20
 """bytes of rows in one write"""

@@ -19,7 +19,7 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -27,11 +27,9 @@ from typing import Any
 
 from xyro.configs.schema import Settings
 from xyro.guard import Guard
-from xyro.plugins.publish import listener as publish
-from xyro.plugins.publish.websub import callback_of
-from xyro.service.api.http_api import Api, listen
 from xyro.service.node import crawl_file, garbage, open_files, run_file
 from xyro.service.node.data_dir import DataDir
+from xyro.service.node.endpoint import Endpoint, Interface
 from xyro.service.node.guard_factory import check_contact, guard_of
 from xyro.service.node.progress import show
 from xyro.service.node.reload import reload
@@ -53,6 +51,8 @@ class Job:
     data: Path
     settings: Settings
     bounds: Bounds
+    endpoints: tuple[Endpoint, ...]
+    """the first one's address stands in DIR/run, and is never off"""
     seeds: tuple[str, ...] = ()
     partitions: int | None = None
     again: Callable[[], Settings] | None = None
@@ -87,24 +87,20 @@ def run(job: Job) -> Ended:
     open_files.make_room(settings, job.partitions or settings.crawl.partitions)
     with contextlib.ExitStack() as stack:
         signals = stack.enter_context(_Signals(job.again is not None and not _has_terminal()).installed())
-        listening = stack.enter_context(listen(settings.api.host, settings.api.port))
-        public = _public(settings)
-        if public is not None:
-            stack.enter_context(public)
+        opened = [(endpoint, stack.enter_context(socket)) for endpoint, socket in _listen(job)]
         data = _open(job, make=bool(seeds) or job.bounds.forever)
         stack.callback(data.close)
         crawl_file.remember(job.data, settings)
         garbage.tune()
-        return uvloop.run(_Life(job, seeds, signals, public).run(data, guard, listening))
+        return uvloop.run(_Life(job, seeds, signals, opened).run(data, guard))
 
 
-def _public(settings: Settings) -> socket.socket | None:
-    """The socket of [publish] listen, None where it is off. InputError: websub without what it needs."""
-    if settings.publish.websub:
-        callback_of(settings.publish.callback)
-        if not settings.publish.listen:
-            raise InputError("[publish] websub needs listen: where hubs reach this machine")
-    return publish.listen(settings.publish.listen)
+def _listen(job: Job) -> Iterator[tuple[Endpoint, socket.socket]]:
+    """Open the sockets of the endpoints that the settings do not leave off. InputError: one is refused."""
+    for endpoint in job.endpoints:
+        listening = endpoint.listen(job.settings)
+        if listening is not None:
+            yield endpoint, listening
 
 
 def _open(job: Job, make: bool) -> DataDir:
@@ -116,53 +112,45 @@ def _open(job: Job, make: bool) -> DataDir:
 class _Life:
     """One run."""
 
-    def __init__(self, job: Job, seeds: list[str], signals: _Signals, public: socket.socket | None = None) -> None:
+    def __init__(
+        self, job: Job, seeds: list[str], signals: _Signals, opened: Sequence[tuple[Endpoint, socket.socket]]
+    ) -> None:
         self.job = job
         self.seeds = seeds
         self.signals = signals
-        self.public = public
-        """where sites publish"""
+        self.opened = opened
         self.stop = asyncio.Event()
 
-    async def run(self, data: DataDir, guard: Guard, listening: socket.socket) -> Ended:
+    async def run(self, data: DataDir, guard: Guard) -> Ended:
         """From start to stop, whatever happens in between."""
         loop = asyncio.get_running_loop()
         self.signals.attach(loop, self._stopped)
-        host, port = listening.getsockname()[:2]
-        guard.deny(host, port)
+        for _, listening in self.opened:
+            guard.deny(*listening.getsockname()[:2])
         single = Single(data, self.job.settings, guard, self.job.bounds)
         if self.job.again is not None:
             self.signals.attach_again(loop, partial(reload, single, self.job.again))
-        api = Api(single, token := secrets.token_urlsafe(24))
-        listener = self._listener(single, guard)
+        token, interfaces = secrets.token_urlsafe(24), list[Interface]()
         ended = Ended()
         reason = "failed"
         try:
             single.start()
-            await api.start(listening)
-            if listener is not None and self.public is not None:
-                await listener.start(self.public)
+            for endpoint, listening in self.opened:
+                interfaces.append(endpoint.interface(single, token))
+                await interfaces[-1].start(listening)
+            host, port = self.opened[0][1].getsockname()[:2]
             run_file.write(self.job.data, host, port, token)
             self._greet(single, data.created, host, port)
             await self._submit(single, ended)
             reason = await self._serve(single)
         finally:
             run_file.remove(self.job.data)
-            await api.close()
-            if listener is not None:
-                await listener.close()
+            for interface in interfaces:
+                await interface.close()
             await single.stop()
         single.check_writes()
         ended.report, ended.best = closing_report(single, reason), single.best
         return ended
-
-    def _listener(self, single: Single, guard: Guard) -> publish.Listener | None:
-        """For sites and hubs, if they may tell us something. Our own fetchers never read it."""
-        if self.public is None:
-            return None
-        host, port = self.public.getsockname()[:2]
-        guard.deny(host, port)
-        return publish.Listener(single, single.publishing, single.websub)
 
     def _greet(self, single: Single, created: bool, host: str, port: int) -> None:
         so_far = f"{counted(single.known, 'page')} known, {counted(single.reads_total, 'read')}"

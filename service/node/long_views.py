@@ -15,14 +15,16 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp import web
 
 from xyro.metadata.store import Pairs, Reader
-from xyro.service.node.single import Single
 from xyro.service.views.views import Views
 from xyro.wire.errors import InputError, XyroError
+
+if TYPE_CHECKING:
+    from xyro.service.node.single import Single
 
 AT_ONCE = 4
 """most at a time: each holds a copy of the columns (some 50 bytes a page) and pins the store's old versions"""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import resource
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xyro.service.node.single import Single
 from xyro.service.views.freshness_report import freshness_report
 from xyro.service.views.summary import summary
 from xyro.wire.messages import Priority
+
+if TYPE_CHECKING:
+    from xyro.service.node.single import Single
 
 TEN_MINUTES = 600.0
 

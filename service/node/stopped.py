@@ -1,15 +1,15 @@
-"""A stopped crawl, opened to be looked at: nothing is written."""
+"""Opens a stopped crawl to be looked at: nothing is written."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from xyro.configs.load import load
-from xyro.frontier.partition import PageNode
+from xyro.configs.schema import Settings
+from xyro.frontier.partition import Extension, PageNode
 from xyro.frontier.scope import Scope
-from xyro.plugins import extensions
 from xyro.service.node import crawl_file
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
@@ -17,8 +17,11 @@ from xyro.wire.clock import SystemClock
 
 
 @contextlib.contextmanager
-def nodes_of(directory: Path) -> Iterator[list[PageNode]]:
-    """The page nodes of a data directory as of its last commit. InputError where there is none, or it is in use."""
+def nodes_of(directory: Path, extensions: Callable[[Settings], Sequence[Extension]]) -> Iterator[list[PageNode]]:
+    """The page nodes of a data directory as of its last commit; `extensions` chooses the plug-ins of each.
+
+    InputError where there is no such directory, or a process works on it.
+    """
     data = DataDir.open(directory)
     try:
         settings = load(crawl_file.paths(directory))

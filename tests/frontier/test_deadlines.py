@@ -7,6 +7,7 @@ from xyro.configs.load import load
 from xyro.configs.schema import Cluster, Settings
 from xyro.frontier.due_queue import DEBT
 from xyro.metadata import keys
+from xyro.plugins import extensions
 from xyro.plugins.clusters.page_clusters import Clustered
 from xyro.plugins.publish.promise_report import costs, stopped
 from xyro.plugins.publish.promises import Said, promises_of
@@ -173,7 +174,7 @@ def test_clusters_of_a_stopped_crawl_are_told(tmp_path):
         crawl.now += 5.0
     crawl.close()
     remember(tmp_path / "d", settings)
-    with nodes_of(tmp_path / "d") as nodes:
+    with nodes_of(tmp_path / "d", extensions) as nodes:
         (front,) = stopped(nodes, crawl.now)["clusters"]
     told = clustered.clusters[0].told()
     assert front == {name: told[name] for name in front}

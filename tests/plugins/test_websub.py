@@ -9,10 +9,10 @@ import pytest
 from tests.service.neighbours import Neighbours, crawling
 from xyro.configs.load import load
 from xyro.fetcher import Posted
+from xyro.plugins.publish.listener import PUBLISH_ENDPOINT
 from xyro.plugins.publish.promises import promises_of
 from xyro.plugins.publish.websub import MOST_OF_HOST, signed
 from xyro.refresh.publications import MOST_WAITING
-from xyro.service.node.life_cycle import _public
 from xyro.wire.errors import InputError
 
 FEED = """<feed xmlns="http://www.w3.org/2005/Atom"><title>t</title><updated>2024-01-01T00:00:00Z</updated>
@@ -168,7 +168,7 @@ def test_signatures_of_all_methods(method):
 def test_settings_that_cannot_work_are_refused_before_anything_starts():
     for overrides in ({"publish.websub": True}, {"publish.websub": True, "publish.callback": "https://c.example"}):
         with pytest.raises(InputError, match="websub needs"):
-            _public(load(overrides=overrides))
+            PUBLISH_ENDPOINT.listen(load(overrides=overrides))
 
 
 async def test_a_delivery_speaks_for_the_feeds_own_host_alone(tmp_path):

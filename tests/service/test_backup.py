@@ -8,6 +8,7 @@ import pytest
 
 from tests.service.face import LOOPBACK, process, rows, said, started, until, xyro
 from xyro.lab.child import running
+from xyro.plugins import extensions
 from xyro.service.node import backup
 from xyro.service.node.run_file import Remote
 from xyro.service.node.stopped import nodes_of
@@ -110,7 +111,7 @@ def test_files_that_vanish_after_the_boundary_are_copied(crawled, tmp_path):
         backup._write(mine, tmp_path / "copy", pinned, threading.Event())
     finally:
         data.close()
-    with nodes_of(tmp_path / "copy") as nodes, Views(nodes) as views:
+    with nodes_of(tmp_path / "copy", extensions) as nodes, Views(nodes) as views:
         assert len(list(views.pages())) == len(rows("pages", crawled))
 
 

@@ -18,7 +18,7 @@ from xyro.configs.load import load
 from xyro.lab.child import running
 from xyro.metadata.store import Store
 from xyro.service.api import http_api
-from xyro.service.api.http_api import BODY, Api, listen
+from xyro.service.api.http_api import BODY, HttpApi, listen
 from xyro.service.node import long_views
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
@@ -49,7 +49,7 @@ async def serving(web, data, *, reads=200, small_buffers=False):
     """A crawl in this process that has read some pages, and its interface."""
     guard = guard_of(SETTINGS.fetch)
     single = Single(DataDir.open(data, make=True), SETTINGS, guard, Bounds(forever=True))
-    http_api = Api(single, TOKEN)
+    http_api = HttpApi(single, TOKEN)
     listening = listen("127.0.0.1", 0)
     if small_buffers:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
@@ -140,7 +140,7 @@ async def test_every_loopback_address_answers_to_its_name(web, tmp_path, host):
         pytest.skip("no such address on this machine")
     guard = guard_of(SETTINGS.fetch)
     single = Single(DataDir.open(tmp_path / "data", make=True), SETTINGS, guard, Bounds(forever=True))
-    http_api = Api(single, TOKEN)
+    http_api = HttpApi(single, TOKEN)
     single.start()
     try:
         await http_api.start(listening)
@@ -443,7 +443,7 @@ async def test_ten_thousand_urls_are_submitted_some_at_a_time(tmp_path, monkeypa
 
     monkeypatch.setattr(http_api, "sort_seeds", counting)
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
-        owner, listening = http_api.Api(running.single, "token"), http_api.listen("127.0.0.1", 0)
+        owner, listening = http_api.HttpApi(running.single, "token"), http_api.listen("127.0.0.1", 0)
         await owner.start(listening)
         try:
             urls = [neighbours.url(f"/p{i % 5}.html?{i % 2_000}") for i in range(9_998)] + ["nonsense", "ftp://x/"]

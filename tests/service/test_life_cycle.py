@@ -224,7 +224,7 @@ class Complete:
 
 
 async def test_a_signal_ends_the_settling_of_importance_too(tmp_path):
-    life = _Life(Job(tmp_path, load(), Bounds()), [], _Signals())
+    life = _Life(Job(tmp_path, load(), Bounds(), ()), [], _Signals(), [])
     crawl = Complete()
     serving = asyncio.create_task(life._serve(crawl))
     await crawl.settling.wait()
