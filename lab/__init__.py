@@ -9,8 +9,9 @@
     opic/       the importance algorithms against the papers
     refresh/    the refresh policies on collections that change; REFRESH.md tells others how to use it
     command.py      `xyro lab ...`, found by its entry point: nothing else of the product knows the laboratory
+    reference_rank.py   exact PageRank          figure_axes.py  an empty figure
     child.py        a server of the laboratory in a process of its own
-    exit_codes.py   how a long computation that can be resumed ends
+    work_parts.py   long work in parts, each computed once; exit_codes.py   how such work ends
 
 In: seeds, sizes, shares, rates. Out: bytes and the truth about them; figures, as text or JSON, and whether they hold.
 

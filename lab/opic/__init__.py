@@ -9,7 +9,6 @@
     sharded.py      several partitions (shards.py) and a post that loses, delays, repeats and reorders
     confidence.py   the intervals of importance, fitted and checked
     rank.py         the offline rank at scale, on matrices of matrix.py     speed.py    nanoseconds a link
-    parts.py        long work in parts, each computed once
     claims.py       which claims of the papers hold     plots.py, text.py   the figures as PNG and as text
 
 What they run, besides the crawler's own sweep and history:

@@ -17,8 +17,9 @@ import numpy as np
 from xyro.lab.opic import names, simulate
 from xyro.lab.opic.graphs import laws
 from xyro.lab.opic.growing_crawl import GrowingCrawl
-from xyro.lab.opic.measure import load, machine, reference
+from xyro.lab.opic.measure import load, machine
 from xyro.lab.opic.simulate import World
+from xyro.lab.reference_rank import reference
 from xyro.opic import confidence
 from xyro.opic.arrays import Mask, Reals
 from xyro.opic.cash import DAMPING, UNIT

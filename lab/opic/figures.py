@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from xyro.lab import work_parts
 from xyro.lab.opic import graphs, names, patterns, plots, residual, strategies, text
-from xyro.lab.opic import parts as opic_parts
 from xyro.lab.opic.changes import DEFINITION, follow
 from xyro.lab.opic.claims import claims
-from xyro.lab.opic.parts import Keyed
 from xyro.lab.opic.policies import POLICIES, RATES, TABLED, TURN, compare
+from xyro.lab.work_parts import Keyed
 from xyro.opic.cash import UNIT
 from xyro.opic.graph import standard
 
@@ -39,7 +39,7 @@ FULL = Scale()
 QUICK = Scale(10_000, (1, 2), 5_000, (1,), 5_000, RATES)
 
 
-def changing(n: int, rate: float, select: str, seed: int, watch: opic_parts.Watch) -> dict[str, list[float]]:
+def changing(n: int, rate: float, select: str, seed: int, watch: work_parts.Watch) -> dict[str, list[float]]:
     """{policy: [error on all pages, on the top decile]} on a graph of which `rate` N pages change per N reads."""
     graph = standard(n, np.random.default_rng(seed))
     policies = [policy(n, TURN[select]) for policy in POLICIES.values()]
@@ -83,12 +83,12 @@ def _changing(n: int, rate: float, select: str, seed: int) -> Keyed:
 
 def figures(out: Path, scale: Scale = FULL, show: bool = True) -> dict[str, Any]:
     """Compute what is not there yet, and write numbers, text and plots. Returns the numbers."""
-    results = _gather(opic_parts.compute(parts(scale), {}, out, show), scale)
+    results = _gather(work_parts.compute(parts(scale), {}, out, show), scale)
     results["acceptance"] = strategies.acceptance(results["strategies"])
     tabled = compare(results["changes"]["greedy"]) if scale.change_pages == TABLED else []
     results["table B"] = [{**asdict(cell), "verdict": cell.verdict} for cell in tabled]
     results["claims"] = [asdict(claim) for claim in claims(results)]
-    opic_parts.write(out / "figures.json", results)
+    work_parts.write(out / "figures.json", results)
     (out / "claims.txt").write_text(text.page(results), encoding="utf-8")
     plots.draw(results, out)
     return results
@@ -110,8 +110,8 @@ def _gather(found: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
 def pattern_files(out: Path, pages: int, show: bool = True) -> Mapping[str, Any]:
     """`xyro lab opic patterns`: OUT/patterns.json, patterns.txt and patterns.png."""
     work = {"patterns": Keyed({"pages": pages}, lambda watch: patterns.patterns(pages, watch))}
-    results: dict[str, Any] = opic_parts.compute(work, {}, out, show)["patterns"]
-    opic_parts.write(out / "patterns.json", results)
+    results: dict[str, Any] = work_parts.compute(work, {}, out, show)["patterns"]
+    work_parts.write(out / "patterns.json", results)
     (out / "patterns.txt").write_text(text.patterns(results), encoding="utf-8")
     plots.draw_patterns(results, out / "patterns.png")
     return results

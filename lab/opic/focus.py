@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from xyro.lab.opic.focus_world import FocusWorld, flows, internal_links
-from xyro.lab.opic.parts import compute, write
 from xyro.lab.opic.simulate import spearman
 from xyro.lab.web.places import Doc
 from xyro.lab.web.shape import ORIGIN
 from xyro.lab.web.truth import Truth, truth
 from xyro.lab.web.web import Web
+from xyro.lab.work_parts import compute, write
 from xyro.opic.arrays import Mask, Pages, Reals
 from xyro.opic.cash import LINK, UNIT, credit, seeds_of, shares
 from xyro.opic.focus import FocusedPage, Terms, weights_of

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from xyro.lab.opic.measure import measure, reference
+from xyro.lab.opic.measure import measure
 from xyro.lab.opic.simulate import errors
+from xyro.lab.reference_rank import reference
 from xyro.opic.graph import Graph, from_links, power_law, standard
 from xyro.opic.importance import normalise
 from xyro.opic.matrix import of_graph

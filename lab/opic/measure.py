@@ -16,18 +16,15 @@ import numpy.typing as npt
 
 from xyro.lab.opic import names, simulate
 from xyro.lab.opic.simulate import Advance, World, errors, spearman
+from xyro.lab.reference_rank import reference
 from xyro.opic.arrays import Reals
 from xyro.opic.cash import UNIT
 from xyro.opic.graph import Graph
 from xyro.opic.importance import normalise
-from xyro.opic.matrix import of_graph
-from xyro.opic.offline import Effort, pageranks
 from xyro.wire.errors import InputError
 
 POINTS = (1, 2, 5, 10)
 """reads a page at which a run is measured"""
-EXACT = 1e-12
-"""epsilon of the reference, where a file has none"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +81,6 @@ def _known_rank(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> Reals | None
         if float(known.max()) * known.size < math.inf:
             return known
     raise InputError(f"{path}: pagerank085: expected a number above 0 for each page, of a sum that is finite")
-
-
-def reference(graph: Graph) -> Reals:
-    """PageRank by the offline reference, float64[n] of mean 1."""
-    (rank,), _ = pageranks(
-        of_graph(graph), effort=Effort(EXACT, most=2000, threads=1)
-    )  # one: the same to the last digit
-    return normalise(rank)
 
 
 def machine() -> Advance:

@@ -14,9 +14,10 @@ import numpy as np
 
 from xyro.lab.opic import simulate
 from xyro.lab.opic.histories import Static
-from xyro.lab.opic.measure import machine, reference
+from xyro.lab.opic.measure import machine
 from xyro.lab.opic.selectors import SweepSelector
 from xyro.lab.opic.simulate import World, errors, spearman
+from xyro.lab.reference_rank import reference
 from xyro.opic.arrays import Reals
 from xyro.opic.cash import DAMPING, UNIT
 from xyro.opic.graph import Graph, cycle, from_links, path, standard, star

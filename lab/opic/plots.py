@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from xyro.lab.figure_axes import figure_of
+
 WINDOW_SIZES = ("static", "window 4", "window 8", "window 16")
 WINDOW_TYPES = ("window 8", "fixed 8, naive", "fixed 8, edge", "improved fixed 4", "interpolation 4", "adaptive T")
 STILL = 3e-4
@@ -26,18 +28,6 @@ def draw(results: Mapping[str, Any], out: Path) -> None:
     for number, policies, pages, what in kinds:
         greedy = results["changes"]["greedy"]
         _windows(greedy, policies, pages, f"Figure {number}: {what}", out / f"figure{number}.png")
-
-
-def figure_of(title: str, across: str, up: str) -> tuple[Any, Any]:
-    """An empty figure and its axes, drawn without a screen."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot(title=title, xlabel=across, ylabel=up)
-    axes.grid(visible=True, alpha=0.3)
-    return figure, axes
 
 
 def _strategies(found: Mapping[str, Any], pages: str, title: str, path: Path) -> None:

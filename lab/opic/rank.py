@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from xyro.lab.opic import parts
+from xyro.lab import work_parts
 from xyro.lab.opic.matrix import forget, on_files, random_matrix, reversed_matrix
 from xyro.opic.graph import tiny
 from xyro.opic.matrix import Matrix, of_graph
@@ -44,7 +44,7 @@ def table_one(out: Path, sizes: Sequence[int], memory: int | None, show: bool = 
     """
     results = {str(pages): _one_size(out, pages, memory, show) for pages in sizes}
     report = {"memory": memory, "iterations": ITERATIONS, "sizes": results}
-    parts.write(out / "rank.json", report)
+    work_parts.write(out / "rank.json", report)
     (out / "rank.txt").write_text(page(report), encoding="utf-8")
     if len(sizes) > 1:
         from xyro.lab.opic.plots import draw_rank
@@ -66,7 +66,7 @@ def _one_size(out: Path, pages: int, memory: int | None, show: bool) -> Found:
     work = _ways(direct, inverse, on_files(folder / "vectors"), {CAP * pages, memory} - {None})
     work["links"] = lambda watch: direct().m
     work["scipy"] = lambda watch: _scipy(direct()) if direct().m <= SCIPY_LINKS else None
-    found = parts.compute(work, {"pages": pages}, out / f"rank-{pages}", show)
+    found = work_parts.compute(work, {"pages": pages}, out / f"rank-{pages}", show)
     return {"pages": pages, "links": found.pop("links"), "ways": {name: row for name, row in found.items() if row}}
 
 
@@ -120,7 +120,7 @@ def _drop(result: object) -> None:
 
 
 def _timed(
-    run: Callable[[], Run], matrix: Callable[[], Matrix], cold: bool, effort: Effort, watch: parts.Watch
+    run: Callable[[], Run], matrix: Callable[[], Matrix], cold: bool, effort: Effort, watch: work_parts.Watch
 ) -> Found | None:
     """Seconds of the fastest iteration but the first (which may compile), and bytes a page of RAM of the process's own
     above what it had before. None: this system cannot forget files."""

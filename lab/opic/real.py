@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from xyro.lab.opic import parts
-from xyro.lab.opic.measure import Row, load, measure, reference
-from xyro.lab.opic.parts import Keyed, Watch
+from xyro.lab import work_parts
+from xyro.lab.opic.measure import Row, load, measure
+from xyro.lab.reference_rank import reference
+from xyro.lab.work_parts import Keyed, Watch
 from xyro.opic.arrays import Reals
 from xyro.opic.graph import Graph
 from xyro.opic.importance import normalise
@@ -36,18 +37,18 @@ def real(out: Path, path: Path, show: bool = True) -> dict[str, Any]:
     graph, truth = load(path)
     truth = reference(graph) if truth is None else normalise(truth)
     key = {"pages": graph.n, "links": graph.m, "graph": _fingerprint(graph, truth)}
-    work: dict[str, parts.Part] = {
+    work: dict[str, work_parts.Part] = {
         f"real {select}": Keyed({**key, "select": select}, _reading(graph, truth, select)) for select in SELECTORS
     }
     work["real iterations"] = Keyed({**key, "epsilons": EPSILONS}, lambda watch: iterations(graph, truth, watch))
-    found = parts.compute(work, {}, out, show)
+    found = work_parts.compute(work, {}, out, show)
     report = {
         **key,
         "file": path.name,
         "online": {select: found[f"real {select}"] for select in SELECTORS},
         "iterations": found["real iterations"],
     }
-    parts.write(out / "real.json", report)
+    work_parts.write(out / "real.json", report)
     (out / "real.txt").write_text(page(report), encoding="utf-8")
     draw(report, out / "real.png")
     return report
@@ -58,7 +59,7 @@ def _fingerprint(graph: Graph, truth: Reals) -> str:
     return hashlib.blake2b(b"".join(array.tobytes() for array in arrays), digest_size=8).hexdigest()
 
 
-def _reading(graph: Graph, truth: Reals, select: str) -> parts.Part:
+def _reading(graph: Graph, truth: Reals, select: str) -> work_parts.Part:
     def part(watch: Watch) -> list[dict[str, Any]]:
         rows: list[Row] = measure(graph, truth, select=select, watch=watch)
         return [row.as_json() for row in rows]
@@ -139,7 +140,7 @@ def _count(count: float | None) -> str:
 
 def draw(report: Mapping[str, Any], path: Path) -> None:
     """Error on all pages and on the top decile by reads, one line a selector."""
-    from xyro.lab.opic.plots import figure_of
+    from xyro.lab.figure_axes import figure_of
 
     figure, axes = figure_of(f"{report['file']} ({report['pages']:,} pages)", "reads / N", "mean relative error, %")
     for select, rows in report["online"].items():

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xyro.lab.opic import parts
+from xyro.lab import work_parts
 from xyro.lab.opic.histories import Static
-from xyro.lab.opic.measure import reference
-from xyro.lab.opic.parts import Keyed
 from xyro.lab.opic.shards import Letter, Shard
 from xyro.lab.opic.simulate import errors, spearman
+from xyro.lab.reference_rank import reference
+from xyro.lab.work_parts import Keyed
 from xyro.opic.arrays import Pages, Reals
 from xyro.opic.cash import UNIT, seeds_of
 from xyro.opic.graph import Graph, standard
@@ -228,8 +228,8 @@ def _part(watch: Watch, done: int, of: int) -> Watch:
 def sharded_files(out: Path, pages: int, show: bool = True) -> dict[str, Any]:
     """`xyro lab opic sharded`: OUT/sharded.json and sharded.txt."""
     work = {"sharded": Keyed({"pages": pages}, lambda watch: sharded(pages, SHARDS, 1, watch))}
-    results: dict[str, Any] = parts.compute(work, {}, out, show)["sharded"]
-    parts.write(out / "sharded.json", results)
+    results: dict[str, Any] = work_parts.compute(work, {}, out, show)["sharded"]
+    work_parts.write(out / "sharded.json", results)
     (out / "sharded.txt").write_text(page(results), encoding="utf-8")
     return results
 

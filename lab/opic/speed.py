@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from xyro.lab.opic import fast, parts, spend_kernels
+from xyro.lab import work_parts
+from xyro.lab.opic import fast, spend_kernels
 from xyro.lab.opic.selectors import Cash, SweepSelector
 from xyro.lab.opic.simulate import World
 from xyro.opic.arrays import Pages, Units
@@ -50,11 +51,11 @@ def touch(pages: Pages, indptr: Pages, indices: Pages, keys: Units) -> None:
 
 def speed(out: Path, sizes: Sequence[int], show: bool = True) -> Found:
     """OUT/speed.json and speed.txt."""
-    work: dict[str, parts.Part] = {
-        f"{pages}": parts.Keyed({"pages": pages}, partial(_one_size, pages)) for pages in sizes
+    work: dict[str, work_parts.Part] = {
+        f"{pages}": work_parts.Keyed({"pages": pages}, partial(_one_size, pages)) for pages in sizes
     }
-    results = parts.compute(work, {}, out / "speed", show)
-    parts.write(out / "speed.json", results)
+    results = work_parts.compute(work, {}, out / "speed", show)
+    work_parts.write(out / "speed.json", results)
     (out / "speed.txt").write_text(page(results), encoding="utf-8")
     return results
 
@@ -67,7 +68,7 @@ def random_graph(n: int, rng: np.random.Generator) -> Graph:
     return Graph(np.concatenate(([0], ends, [targets.size])), targets)
 
 
-def _one_size(n: int, watch: parts.Watch) -> Found:
+def _one_size(n: int, watch: work_parts.Watch) -> Found:
     graph = random_graph(n, np.random.default_rng(1))
     watch(0.2)
     kernels = _kernels(graph, watch)
@@ -75,7 +76,7 @@ def _one_size(n: int, watch: parts.Watch) -> Found:
     return {"pages": n, "links_per_page": graph.m / n, "kernels": kernels, "groups": groups}
 
 
-def _kernels(graph: Graph, watch: parts.Watch) -> Found:
+def _kernels(graph: Graph, watch: work_parts.Watch) -> Found:
     """Reads picked by the sweep; the same reads again, given; the same accesses alone. Differences are costs."""
     clock, world, select = SystemClock(), World(graph), SweepSelector()
     fast.advance(world, select, graph.n)  # the cash of a crawl under way, and compiled code

@@ -9,9 +9,10 @@ import numpy as np
 
 from xyro.lab.opic import simulate
 from xyro.lab.opic.histories import Static
-from xyro.lab.opic.measure import machine, reference
+from xyro.lab.opic.measure import machine
 from xyro.lab.opic.names import selector
 from xyro.lab.opic.simulate import Log, World, errors, spearman
+from xyro.lab.reference_rank import reference
 from xyro.opic.arrays import Reals
 from xyro.opic.cash import DAMPING, UNIT
 from xyro.opic.graph import Graph, standard

@@ -21,8 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from xyro.lab.opic import parts as opic_parts
-from xyro.lab.opic.parts import Keyed, Watch
+from xyro.lab import work_parts
 from xyro.lab.refresh import claims, plots, text, where
 from xyro.lab.refresh import jobs as refresh_jobs
 from xyro.lab.refresh.known import analytic
@@ -31,6 +30,7 @@ from xyro.lab.refresh.replay import row_of, rows
 from xyro.lab.refresh.rules import BLIND, NAMES, rule
 from xyro.lab.refresh.sim import simulate
 from xyro.lab.refresh.world import BURN, COMPUTED, DAYS, History, World, of_histories, zipf
+from xyro.lab.work_parts import Keyed, Watch
 from xyro.refresh.change import DEFAULT_PRIOR, Prior
 
 VERSION = 2
@@ -171,11 +171,11 @@ def figures(
     every = parts(scale, histories)
     if jobs > 1:
         refresh_jobs.ahead(out, partial(parts, scale, histories), every, jobs, show)
-    results = gather(opic_parts.compute(every, {}, out, show), scale, histories)
+    results = gather(work_parts.compute(every, {}, out, show), scale, histories)
     results["claims"] = [asdict(claim) for claim in claims.claims(results)]
     results["where"] = [asdict(said) for said in where.statements(results)]
     results["table F"] = [asdict(cell) for cell in claims.table(results)]
-    opic_parts.write(out / "refresh.json", results)
+    work_parts.write(out / "refresh.json", results)
     (out / "verdict.txt").write_text(text.page(results), encoding="utf-8")
     plots.draw(results, out)
     return results

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-from xyro.lab.opic import parts
-from xyro.lab.opic.parts import Keyed
+from xyro.lab import work_parts
+from xyro.lab.work_parts import Keyed
 
 Make = Callable[[], Mapping[str, Keyed]]
 """makes the table of parts; picklable"""
@@ -25,7 +25,7 @@ Make = Callable[[], Mapping[str, Keyed]]
 
 def compute_one(out: Path, make: Make, name: str) -> str:
     """One part, into its file; -> its name."""
-    parts.compute({name: make()[name]}, {}, out, show=False)
+    work_parts.compute({name: make()[name]}, {}, out, show=False)
     return name
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from xyro.lab.opic.plots import figure_of
+from xyro.lab.figure_axes import figure_of
 
 
 def draw(results: Mapping[str, Any], out: Path) -> None:

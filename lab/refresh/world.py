@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.lab.opic.measure import reference
+from xyro.lab.reference_rank import reference
 from xyro.opic.graph import standard
 
 Reals = NDArray[np.float64]

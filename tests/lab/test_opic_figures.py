@@ -6,14 +6,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from xyro.lab import work_parts
 from xyro.lab.opic import changes, claims, figures, names, opic_lab, strategies
-from xyro.lab.opic import parts as opic_parts
 from xyro.lab.opic import policies as opic_policies
 from xyro.lab.opic import text as opic_text
 from xyro.lab.opic.histories import Interpolation, Static
-from xyro.lab.opic.measure import reference
 from xyro.lab.opic.residual import residual, residuals
 from xyro.lab.opic.selectors import SweepSelector
+from xyro.lab.reference_rank import reference
 from xyro.opic.contest import LADDER, Adaptive
 from xyro.opic.graph import cycle, from_links, standard
 from xyro.opic.pagerank import pagerank
@@ -37,7 +37,7 @@ def test_a_part_is_computed_once(tmp_path):
         return {"found": [1.5, None]}
 
     for _ in range(3):
-        assert opic_parts.compute({"a part": part}, {"n": (1, 2)}, tmp_path, show=False) == {
+        assert work_parts.compute({"a part": part}, {"n": (1, 2)}, tmp_path, show=False) == {
             "a part": {"found": [1.5, None]}
         }
     assert calls["part"] == 1 and [path.name for path in (tmp_path / "parts").iterdir()] == ["a-part.json"]
@@ -46,12 +46,12 @@ def test_a_part_is_computed_once(tmp_path):
 def test_other_settings_and_damaged_files_are_computed_anew(tmp_path):
     values = iter(range(9))
     work = {"x": lambda watch: next(values)}
-    assert opic_parts.compute(work, {"n": 1}, tmp_path, show=False) == {"x": 0}
-    assert opic_parts.compute(work, {"n": 2}, tmp_path, show=False) == {"x": 1}
+    assert work_parts.compute(work, {"n": 1}, tmp_path, show=False) == {"x": 0}
+    assert work_parts.compute(work, {"n": 2}, tmp_path, show=False) == {"x": 1}
     for damage in ("", "{", "[]", '{"key": {}}'):
         (tmp_path / "parts" / "x.json").write_text(damage)
-        found = opic_parts.compute(work, {"n": 2}, tmp_path, show=False)
-        assert found == opic_parts.compute(work, {"n": 2}, tmp_path, show=False)
+        found = work_parts.compute(work, {"n": 2}, tmp_path, show=False)
+        assert found == work_parts.compute(work, {"n": 2}, tmp_path, show=False)
     assert found == {"x": 5}
 
 
@@ -63,18 +63,18 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
 
     first = {"a": lambda watch: done.append("a"), "b": stops}
     with pytest.raises(KeyboardInterrupt):
-        opic_parts.compute(first, {}, tmp_path, show=False)
-    opic_parts.compute({**first, "b": lambda watch: done.append("b")}, {}, tmp_path, show=False)
+        work_parts.compute(first, {}, tmp_path, show=False)
+    work_parts.compute({**first, "b": lambda watch: done.append("b")}, {}, tmp_path, show=False)
     assert done == ["a", "b"]
 
 
 def test_a_part_keeps_its_result_when_settings_of_others_change(tmp_path, monkeypatch):
     values = iter(range(9))
-    work = {"x": opic_parts.Keyed({"seed": 1}, lambda watch: next(values))}
-    assert opic_parts.compute(work, {"n": 1}, tmp_path, show=False) == {"x": 0}
-    assert opic_parts.compute(work, {"n": 2}, tmp_path, show=False) == {"x": 0}
-    monkeypatch.setattr(opic_parts, "VERSION", opic_parts.VERSION + 1)
-    assert opic_parts.compute(work, {"n": 2}, tmp_path, show=False) == {"x": 1}
+    work = {"x": work_parts.Keyed({"seed": 1}, lambda watch: next(values))}
+    assert work_parts.compute(work, {"n": 1}, tmp_path, show=False) == {"x": 0}
+    assert work_parts.compute(work, {"n": 2}, tmp_path, show=False) == {"x": 0}
+    monkeypatch.setattr(work_parts, "VERSION", work_parts.VERSION + 1)
+    assert work_parts.compute(work, {"n": 2}, tmp_path, show=False) == {"x": 1}
 
 
 def test_a_place_that_cannot_be_written_is_refused_in_one_line(tmp_path, capsys):
@@ -92,7 +92,7 @@ def test_a_stopped_command_says_how_to_go_on(monkeypatch, capsys):
 
 
 def test_progress_is_shown_on_standard_error(tmp_path, capsys):
-    opic_parts.compute({"the part": lambda watch: 1}, {}, tmp_path, show=True)
+    work_parts.compute({"the part": lambda watch: 1}, {}, tmp_path, show=True)
     out = capsys.readouterr()
     assert out.out == "" and "the part" in out.err
 
@@ -288,7 +288,7 @@ def test_a_second_run_computes_nothing(whole, monkeypatch):
     def never(part, watch):
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(opic_parts.Keyed, "__call__", never)
+    monkeypatch.setattr(work_parts.Keyed, "__call__", never)
     again = figures.figures(out, TINY, show=False)
     assert again == results
 

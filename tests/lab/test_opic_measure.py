@@ -9,7 +9,8 @@ import pytest
 
 from xyro.lab.opic import measure as opic_measure
 from xyro.lab.opic import names, opic_lab, simulate
-from xyro.lab.opic.measure import load, measure, reference, table
+from xyro.lab.opic.measure import load, measure, table
+from xyro.lab.reference_rank import reference
 from xyro.opic.graph import cycle, standard, tiny
 from xyro.opic.importance import normalise
 from xyro.opic.pagerank import pagerank

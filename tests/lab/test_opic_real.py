@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from xyro.lab.opic import opic_lab, real
-from xyro.lab.opic.measure import reference
+from xyro.lab.reference_rank import reference
 from xyro.opic.graph import cycle, path, standard
 
 

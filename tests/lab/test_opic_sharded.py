@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from xyro.lab.opic import opic_lab, sharded
 from xyro.lab.opic.histories import Static
-from xyro.lab.opic.measure import reference
 from xyro.lab.opic.sharded import TEMPERS, Ledger, Network, Temper, owners
 from xyro.lab.opic.shards import Letter, Shard
+from xyro.lab.reference_rank import reference
 from xyro.opic.cash import UNIT
 from xyro.opic.graph import cycle, from_lists, standard, tiny
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from xyro.lab.opic import parts as opic_parts
+from xyro.lab import work_parts
 from xyro.lab.refresh import claims, figures, history, jobs, refresh_lab, where
 from xyro.lab.refresh import replay as refresh_replay
 from xyro.lab.refresh.rates import Estimator
@@ -289,7 +289,7 @@ def test_several_processes_leave_what_one_would(tmp_path):
     names = ["analytic 0.2", "analytic 0.5"]
     jobs.ahead(tmp_path, partial(figures.parts, scale, []), names, 2, show=False)
     every = {name: part for name, part in figures.parts(scale, []).items() if name in names}
-    here = opic_parts.compute(every, {}, tmp_path / "here", show=False)
+    here = work_parts.compute(every, {}, tmp_path / "here", show=False)
     for name in names:
         path = tmp_path / "parts" / f"{name.replace(' ', '-')}.json"
         assert json.loads(path.read_text())["result"] == json.loads(json.dumps(here[name]))
@@ -333,7 +333,7 @@ def test_a_run_that_was_stopped_goes_on(computed):
     told = json.loads(other.read_text())
     told["result"]["p1"]["reads"] += 1  # would be mended, were it computed again
     other.write_text(json.dumps(told))
-    parts = opic_parts.compute(figures.parts(TINY, histories), {}, out, show=False)
+    parts = work_parts.compute(figures.parts(TINY, histories), {}, out, show=False)
     again = figures.gather(parts, TINY, histories)
     assert again["worlds"]["bursty"] == results["worlds"]["bursty"]
     # and what was there is taken as it is
@@ -347,7 +347,7 @@ def test_histories_that_differ_in_a_date_alone_are_others(tmp_path):
     def told(seed, out):
         histories = history.read([some(tmp_path / f"{seed}.gz", 10, seed=seed)])
         part = {"real 0.05": figures.parts(TINY, histories)["real 0.05"]}
-        return opic_parts.compute(part, {}, out, show=False)
+        return work_parts.compute(part, {}, out, show=False)
 
     one, other = told(1, tmp_path / "both"), told(2, tmp_path / "both")
     assert one != other == told(2, tmp_path / "anew") and one == told(1, tmp_path / "both")
