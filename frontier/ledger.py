@@ -268,6 +268,10 @@ class Ledger:
             self.clock.advance(spent - self.elsewhere_spent, UNIT * max(1, self.known_everywhere))
             self.elsewhere_spent = spent
 
+    def pay(self) -> None:
+        """Pay the pot of the virtual page to all pages, when it is due: in a crawl of one partition."""
+        self.virtual.pay(self.known)
+
     # -- importance ----------------------------------------------------------------------------------------------
 
     def _measure(self, ids: Ids, cash: Ids, now: int) -> None:

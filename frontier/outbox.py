@@ -1,18 +1,20 @@
 """Cash and news of URLs for pages that live in other partitions: outbox and inbox (reliability.md 3.2).
 
 A child of another partition is a FOREIGN entry here: it has an id and holds cash like any page while a commit group
-runs. At its end the cash leaves in a CashTransfer that the same write batch puts into the outbox; after the batch is on
-disk the transfer is posted, and it stays in the outbox until the receiver's Ack (its own batch is on disk then).
-Transfers of a pair carry numbers without gaps; the receiver stores the last one it applied, so sending again changes
-nothing.
+runs. After ledger.py has spent, `collect` moves that cash into CashTransfers that the same write batch puts into the
+outbox; after the batch is on disk the transfers leave, and each stays in the outbox until the receiver's Ack (its own
+batch is on disk then). Transfers between two partitions carry numbers without gaps; the receiver stores the last one it
+applied, so sending again changes nothing.
 
-Partition 0 gathers the income of the virtual page and shares it out (design.md section 6, Partitions).
+Partition 0 gathers the income of the virtual page and shares it out (design.md section 6, Partitions). A crawl of one
+partition does not use any of this.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,42 +30,59 @@ from xyro.wire.urls import host_of, partition_of
 
 MOST_ITEMS = 2_000
 """items in one transfer: about 200 kB"""
+Ids = NDArray[np.int64]
+
+
+class Counts(NamedTuple):
+    """A partition's share of the crawl, as its last transfer reported it."""
+
+    spent: int = 0
+    """units since the crawl began"""
+    pages: int = 0
+    """known pages"""
+    weighted: int = 0
+    """known pages, each counted as often as the virtual page pays it"""
+
+
+class Receiver(Protocol):
+    """Finds or makes the pages that another partition sent cash or news for (pages.py)."""
+
+    def receive(self, urls: list[str], depths: list[int]) -> Ids: ...
 
 
 class Outbox:
     """One partition's outbox and inbox."""
 
-    def __init__(self, partition: Partition, ledger: Ledger, partitions: int) -> None:
+    def __init__(self, partition: Partition, ledger: Ledger, pages: Receiver, partitions: int) -> None:
         self.partition = partition
         self.ledger = ledger
+        self.pages = pages
         self.partitions = partitions
         self.sent: dict[int, int] = defaultdict(int)
-        """last number sent, by target"""
+        """target -> number of the last transfer sent"""
         self.applied: dict[int, int] = defaultdict(int)
-        """last number applied, by source"""
-        self.heard: dict[int, tuple[int, int, int]] = {}
-        """partition 0: (units spent, known pages, the same by weight) of each other partition, as last told"""
+        """source -> number of the last transfer applied"""
+        self.elsewhere: dict[int, Counts] = {}
+        """partition 0: counts of each other partition"""
         self._marks: set[str] = set()
         """URLs elsewhere that transfers of this group mark"""
-        self._marked: list[NDArray[np.int64]] = []
+        self._marked_pages: list[Ids] = []
         """pages here that transfers of other partitions marked, since `take_marked`"""
-        self.unacknowledged: dict[tuple[int, int], int] = {}
-        """(target, number) -> units on their way"""
-        self._told = (0, 0)
-
-    @property
-    def in_flight(self) -> int:
-        """Units in the outbox: the receiver may have applied some of them already."""
-        return sum(self.unacknowledged.values())
+        self.unacknowledged: dict[int, deque[tuple[int, int]]] = {}
+        """target -> (number, units) of the transfers on their way, in order; no target has an empty one"""
+        self.in_flight = 0
+        """units in the outbox; the receiver may have applied some of them already"""
+        self._reported = (0, 0)
 
     def recover(self) -> list[CashTransfer]:
-        """What must be sent again: everything not acknowledged."""
+        """Read outbox and inbox; returns everything not acknowledged, to be sent again."""
+        self.unacknowledged, self.in_flight = {}, 0
         again = []
         for _, value in self.partition.scan(keys.OUTBOX.prefix):
             transfer = decode(value)
             if not isinstance(transfer, CashTransfer):
                 raise MachineError(f"{self.partition.directory}: the outbox holds a {type(transfer).__name__}")
-            self._note(transfer)
+            self._count(transfer)
             self.sent[transfer.target] = max(self.sent[transfer.target], transfer.seq)
             again.append(transfer)
         for key, value in self.partition.scan(keys.INBOX.prefix):
@@ -73,13 +92,14 @@ class Outbox:
     def dump(self) -> dict[str, list[tuple[int, ...]]]:
         return {
             "sent": [(target, seq) for target, seq in self.sent.items()],
-            "heard": [(source, *counts) for source, counts in self.heard.items()],
+            "heard": [(source, *counts) for source, counts in self.elsewhere.items()],
         }
 
     def load(self, state: dict[str, list[tuple[int, ...]]]) -> None:
+        """Go on from what `dump` returned."""
         self.sent.update((target, seq) for target, seq in state["sent"])
         for source, spent, pages, *weighted in state["heard"]:  # three numbers: of before there were classes
-            self.heard[source] = (spent, pages, weighted[0] if weighted else pages)
+            self.elsewhere[source] = Counts(spent, pages, weighted[0] if weighted else pages)
 
     # -- marks ---------------------------------------------------------------------------------------------------
 
@@ -87,14 +107,14 @@ class Outbox:
         """Let the transfers of this group mark these URLs: links with words of a focus led there."""
         self._marks = urls
 
-    def take_marked(self) -> list[NDArray[np.int64]]:
+    def take_marked(self) -> list[Ids]:
         """Pages here that transfers of other partitions have marked since the last call."""
-        marked, self._marked = self._marked, []
-        return marked
+        pages, self._marked_pages = self._marked_pages, []
+        return pages
 
     # -- in ------------------------------------------------------------------------------------------------------
 
-    def take(self, transfer: CashTransfer, resolve: Callable[[list[str], list[int]], NDArray[np.int64]]) -> Ack | None:
+    def apply(self, transfer: CashTransfer) -> Ack | None:
         """Apply a transfer to this partition, once; the Ack may leave when the group is on disk.
 
         None: an earlier one has not come yet (it will: the sender repeats what is not acknowledged).
@@ -103,45 +123,45 @@ class Outbox:
         if transfer.seq > last + 1:
             return None
         if transfer.seq == last + 1:
-            self._apply(transfer, resolve)
+            self._apply(transfer)
             self.applied[transfer.source] = transfer.seq
             self.partition.put(keys.INBOX.key(transfer.source), transfer.seq.to_bytes(8, "big"))
         return Ack(source=self.partition.number, target=transfer.source, seq=self.applied[transfer.source])
 
-    def _apply(self, transfer: CashTransfer, resolve: Callable[[list[str], list[int]], NDArray[np.int64]]) -> None:
+    def _apply(self, transfer: CashTransfer) -> None:
         ledger = self.ledger
         if transfer.items:
-            pages = resolve([item.url for item in transfer.items], [item.depth for item in transfer.items])
+            pages = self.pages.receive([item.url for item in transfer.items], [item.depth for item in transfer.items])
             ledger.credit(pages, np.array([item.cash for item in transfer.items], np.int64))
             if transfer.focused:
-                self._marked.append(pages[list(transfer.focused)])
+                self._marked_pages.append(pages[list(transfer.focused)])
         if self.partition.number == 0:
             ledger.virtual.receive(transfer.virtual)
             weighted = transfer.weighted if transfer.weighted >= 0 else transfer.pages
-            self.heard[transfer.source] = (transfer.spent, transfer.pages, weighted)
-            ledger.count_elsewhere(*(sum(counts[i] for counts in self.heard.values()) for i in (0, 1)))
+            self.elsewhere[transfer.source] = Counts(transfer.spent, transfer.pages, weighted)
+            others = self.elsewhere.values()
+            ledger.count_elsewhere(sum(counts.spent for counts in others), sum(counts.pages for counts in others))
         elif transfer.source == 0:
             ledger.virtual.deposit(transfer.virtual)
             ledger.count_elsewhere(transfer.spent, transfer.pages)
 
-    def acknowledged(self, ack: Ack) -> None:
-        """The receiver has everything up to ack.seq on disk: trim the outbox."""
-        for target, seq in [pair for pair in self.unacknowledged if pair[0] == ack.source and pair[1] <= ack.seq]:
-            del self.unacknowledged[target, seq]
-            self.partition.delete(keys.OUTBOX.key(target, seq))
+    def acknowledge(self, ack: Ack) -> None:
+        """Trim the outbox: the receiver has everything up to ack.seq on disk."""
+        waiting = self.unacknowledged.get(ack.source)
+        while waiting and waiting[0][0] <= ack.seq:
+            seq, units = waiting.popleft()
+            self.in_flight -= units
+            self.partition.delete(keys.OUTBOX.key(ack.source, seq))
+        if not waiting:
+            self.unacknowledged.pop(ack.source, None)
 
     # -- out -----------------------------------------------------------------------------------------------------
 
-    def collect(
-        self, touched: Iterable[NDArray[np.int64]], nearer: Iterable[NDArray[np.int64]], born: int
-    ) -> list[CashTransfer]:
+    def collect(self, touched: Iterable[Ids], nearer: Iterable[Ids], born: int) -> list[CashTransfer]:
         """Drain the FOREIGN entries that this group touched or made into transfers; add the virtual page's share.
 
-        nearer: FOREIGN entries whose depth fell, which is news even without cash.
+        nearer: FOREIGN entries whose depth fell, which is news even without cash. born: the group's first new page.
         """
-        if self.partitions == 1:
-            self.ledger.virtual.pay(self.ledger.known)
-            return []
         news = np.concatenate([np.arange(born, self.partition.columns.n), *nearer]).astype(np.int64)
         parcels = self._parcels(touched, news)
         virtual = self._virtual()
@@ -153,7 +173,8 @@ class Outbox:
                 transfers.append(self._send(target, tuple(items[start : start + MOST_ITEMS]), units))
         return transfers
 
-    def _parcels(self, touched: Iterable[NDArray[np.int64]], news: NDArray[np.int64]) -> dict[int, list[Passing]]:
+    def _parcels(self, touched: Iterable[Ids], news: Ids) -> dict[int, list[Passing]]:
+        """Items for each other partition; the FOREIGN entries among the pages are left without cash."""
         columns = self.partition.columns
         pages = np.concatenate([news, *touched]).astype(np.int64)
         pages = np.unique(pages[columns["state"][pages] == State.FOREIGN])
@@ -175,14 +196,14 @@ class Outbox:
         virtual, known, weighted = self.ledger.virtual, self.ledger.known, self.ledger.weighted
         out: dict[int, int] = {}
         if self.partition.number:
-            if virtual.due(known) or (virtual.pot and self._told != (known, weighted)):
-                self._told = (known, weighted)
+            if virtual.due(known) or (virtual.pot and self._reported != (known, weighted)):
+                self._reported = (known, weighted)
                 out[0] = virtual.take()
         elif virtual.due(self.ledger.known_everywhere):
-            others = [self.heard.get(q, (0, 0, 0)) for q in range(1, self.partitions)]
-            counts = [weighted, *(other[2] for other in others)]
+            others = [self.elsewhere.get(q, Counts()) for q in range(1, self.partitions)]
+            counts = [weighted, *(other.weighted for other in others)]
             if not any(counts):  # nobody is to be paid yet: all are
-                counts = [known, *(other[1] for other in others)]
+                counts = [known, *(other.pages for other in others)]
             parts = virtual.split(counts)
             virtual.deposit(parts[0])
             out = {q: units for q, units in enumerate(parts) if q and counts[q]}
@@ -192,9 +213,9 @@ class Outbox:
     def _send(self, target: int, items: tuple[Passing, ...], units: int) -> CashTransfer:
         spent, pages = self.ledger.spent, self.ledger.known
         if self.partition.number == 0:
-            others = [counts for q, counts in self.heard.items() if q != target]
-            spent += sum(counts[0] for counts in others)
-            pages += sum(counts[1] for counts in others)
+            others = [counts for q, counts in self.elsewhere.items() if q != target]
+            spent += sum(counts.spent for counts in others)
+            pages += sum(counts.pages for counts in others)
         self.sent[target] += 1
         focused = tuple(i for i, item in enumerate(items) if item.url in self._marks) if self._marks else ()
         number, weighted = self.sent[target], self.ledger.weighted
@@ -202,9 +223,11 @@ class Outbox:
             self.partition.number, target, number, items, units, spent, pages, weighted=weighted, focused=focused
         )
         self.partition.put(keys.OUTBOX.key(target, transfer.seq), encode(transfer))
-        self._note(transfer)
+        self._count(transfer)
         return transfer
 
-    def _note(self, transfer: CashTransfer) -> None:
+    def _count(self, transfer: CashTransfer) -> None:
+        """The transfer is on its way."""
         units = transfer.virtual + sum(item.cash for item in transfer.items)
-        self.unacknowledged[transfer.target, transfer.seq] = units
+        self.unacknowledged.setdefault(transfer.target, deque()).append((transfer.seq, units))
+        self.in_flight += units

@@ -85,10 +85,10 @@ class PageNode:
             HostInflow(partition) if opic.sites or opic.site_weight else None,
         )
         documents = Documents(partition, settings.store.versions, settings.store.version_days)
-        self.outbox = Outbox(partition, self.ledger, self.partitions)
         self.scheduler = Scheduler(partition, self.ledger, settings, refreshing, self.hooks)
         schedule, self.wanted = self.scheduler.schedule, self.scheduler.wanted
         self.pages = Pages(partition, scope, settings.fetch, self.ledger, self.hooks, schedule)
+        self.outbox = Outbox(partition, self.ledger, self.pages, self.partitions)
         self.loads = Loads(partition, self.scheduler.leases, self.pages, self.wanted, documents)
         self.dates = Dates(partition, self.ledger, schedule, settings.refresh, self.hooks)
         self.freshness = Freshness(partition, self.ledger, self.scheduler.bandwidth, settings.refresh, self.hooks)
@@ -117,7 +117,8 @@ class PageNode:
         state = self.partition.scalars.get("node")
         if state:
             self.ledger.load(state["purse"])
-            self.outbox.load(state["post"])
+            if "post" in state:
+                self.outbox.load(state["post"])
             self.scheduler.load(state["planner"])
             self.dates.change_model.load(state.get("beliefs"))
             self.reads, self.read_pages = state["reads"], state["read_pages"]
@@ -132,7 +133,7 @@ class PageNode:
     def dump(self) -> dict[str, Any]:
         return {
             "purse": self.ledger.dump(),
-            "post": self.outbox.dump(),
+            **({"post": self.outbox.dump()} if self.partitions > 1 else {}),
             "planner": self.scheduler.dump(),
             "meter": self.freshness.dump(),
             "beliefs": self.dates.change_model.dump(),
@@ -198,9 +199,9 @@ class PageNode:
     def _exchange(self, work: Work) -> list[Ack]:
         """What other partitions sent: trim the outbox, take their cash."""
         for ack in work.acks:
-            self.outbox.acknowledged(ack)
-        taken = (self.outbox.take(transfer, self.pages.receive) for transfer in work.transfers)
-        return [ack for ack in taken if ack is not None]
+            self.outbox.acknowledge(ack)
+        acks = [self.outbox.apply(transfer) for transfer in work.transfers]
+        return [ack for ack in acks if ack is not None]
 
     def _obey(self, work: Work) -> list[Answer]:
         """Apply what people, publishers and loads of other partitions want; the answers leave with the group."""
@@ -236,9 +237,11 @@ class PageNode:
             ended(settled, now)
 
     def _collect_transfers(self, spending: Spending, born: int) -> list[CashTransfer]:
-        """Take the cash of other partitions' pages out of the columns, and share the virtual page's income."""
-        touched = [*self.pages.touched, *spending.children] if self.partitions > 1 else ()
-        return self.outbox.collect(touched, self.pages.nearer, born)
+        """Let the virtual page pay, and take the cash of other partitions' pages out of the columns."""
+        if self.partitions == 1:
+            self.ledger.pay()
+            return []
+        return self.outbox.collect([*self.pages.touched, *spending.children], self.pages.nearer, born)
 
     def _live(self, reports: Sequence[PageReport]) -> list[PageReport]:
         """The reports whose order is out; those of an older lease, and repeated ones, change nothing."""

@@ -250,9 +250,9 @@ class Crawl:
             there += sum((node.columns["cash"][:n][own] + _paid(node)[own]).tolist())
             there += node.ledger.virtual.pot + node.ledger.virtual.account
             known += int(own.sum())
-            for (target, seq), units in node.outbox.unacknowledged.items():
-                if seq > self.nodes[target].outbox.applied.get(node.partition.number, 0):
-                    there += units
+            for target, waiting in node.outbox.unacknowledged.items():
+                applied = self.nodes[target].outbox.applied.get(node.partition.number, 0)
+                there += sum(units for seq, units in waiting if seq > applied)
         return there, UNIT * known
 
     def close(self) -> None:

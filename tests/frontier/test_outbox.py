@@ -84,7 +84,7 @@ def test_an_ack_trims_the_outbox_once_it_is_written():
         crawl.pending[0].append(ack)
     crawl.turn(0)
     assert not [one for one in stored(crawl) if one.seq == 1]
-    assert (1, 1) not in crawl.node.outbox.unacknowledged
+    assert not [seq for seq, _ in crawl.node.outbox.unacknowledged.get(1, ()) if seq == 1]
     crawl.pending[0].append(Ack(1, 0, 1))
     crawl.turn(0)  # once more: nothing to trim
 
@@ -192,11 +192,37 @@ def test_what_was_heard_before_there_were_classes_counts_each_page_once():
     crawl, _ = begun(3)
     outbox = crawl.node.outbox
     outbox.load({"sent": [(1, 4)], "heard": [(1, 500, 20), (2, 600, 30, 90)]})
-    assert outbox.heard == {1: (500, 20, 20), 2: (600, 30, 90)}
+    assert outbox.elsewhere == {1: (500, 20, 20), 2: (600, 30, 90)}
     assert outbox.dump()["heard"] == [(1, 500, 20, 20), (2, 600, 30, 90)]
     crawl.pending[0].append(CashTransfer(1, 0, 1, virtual=0, spent=700, pages=25))
     crawl.turn(0)
-    assert outbox.heard[1] == (700, 25, 25), "a transfer of an older outbox"
+    assert outbox.elsewhere[1] == (700, 25, 25), "a transfer of an older outbox"
+
+
+def test_acks_trim_what_they_name_whatever_waits_behind(monkeypatch):
+    monkeypatch.setattr(module, "MOST_ITEMS", 2)
+    crawl, order = begun()
+    crawl.answer(order, [elsewhere(crawl, 1, page) for page in range(1, 9)])
+    crawl.turn(0)
+    transfers, outbox = sent(crawl), crawl.node.outbox
+    assert [seq for seq, _ in outbox.unacknowledged[1]] == [1, 2, 3, 4]
+    for seq, left in ((2, [3, 4]), (1, [3, 4]), (3, [4]), (9, [])):
+        crawl.pending[0].append(Ack(1, 0, seq))
+        crawl.turn(0)
+        assert [one.seq for one in stored(crawl)] == left
+        assert outbox.in_flight == sum(
+            one.virtual + sum(item.cash for item in one.items) for one in transfers if one.seq in left
+        )
+    assert not outbox.unacknowledged
+
+
+def test_one_partition_has_no_outbox_to_store():
+    crawl = Crawl.in_memory(1, settings=ANY)
+    assert "post" not in crawl.node.dump()
+    paid = crawl.node.ledger.virtual.scalar
+    crawl.submit(url(0))
+    crawl.turn()
+    assert crawl.node.ledger.virtual.scalar > paid, "the virtual page pays all the same"
 
 
 def test_something_else_in_the_outbox_is_damage():
