@@ -45,7 +45,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "xyro": FLOOR,
     "loader": FLOOR,
     "metadata": ALGORITHMS,
-    "frontier": (*ALGORITHMS, "loader", "metadata"),
+    "frontier": (*ALGORITHMS, "configs.schema", "loader", "metadata"),  # typed settings, but no files of them
     "service": (),
     "service.views": (*CORE, "configs"),
     "service.node": VIEWS,
@@ -72,22 +72,8 @@ A module that stands apart from its package (lab.command) has a row of its own."
 
 EXCEPTIONS: frozenset[tuple[str, str]] = frozenset(
     {
-        ("frontier/bandwidth.py", "xyro.configs.schema"),
         ("frontier/blackouts.py", "xyro.configs.load"),
-        ("frontier/blackouts.py", "xyro.configs.schema"),
-        ("frontier/change_model.py", "xyro.configs.schema"),
-        ("frontier/dating.py", "xyro.configs.schema"),
-        ("frontier/discovery.py", "xyro.configs.schema"),
-        ("frontier/terms.py", "xyro.configs.schema"),
-        ("frontier/freshness.py", "xyro.configs.schema"),
-        ("frontier/gamma.py", "xyro.configs.schema"),
-        ("frontier/host_limits.py", "xyro.configs.schema"),
-        ("frontier/pages.py", "xyro.configs.schema"),
-        ("frontier/partition.py", "xyro.configs.schema"),
-        ("frontier/revisits.py", "xyro.configs.schema"),
-        ("frontier/schedule.py", "xyro.configs.schema"),
-        ("frontier/scheduler.py", "xyro.configs.schema"),
-        ("frontier/scope.py", "xyro.configs.schema"),
+        ("service/node/single.py", "xyro.plugins"),
         ("service/node/single.py", "xyro.plugins.clusters.page_clusters"),
         ("service/node/single.py", "xyro.plugins.publish.publishing"),
         ("service/node/single.py", "xyro.plugins.publish.subscribed"),

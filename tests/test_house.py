@@ -18,11 +18,11 @@ from tests import house, layers
 ROOT = Path(__file__).parents[1]
 OURS = layers.read(ROOT, layers.FOLDERS)
 
-BARE_NAMES = 31.0
+BARE_NAMES = 23.0
 """bare words among 1,000 definitions; the aim: 1"""
-RIDDLES = 230
+RIDDLES = 200
 """docstrings that begin with a relative clause; the aim: 0"""
-IMPORT_DEPTH = 30
+IMPORT_DEPTH = 25
 """modules in the longest chain of imports of the command; the aim: 15"""
 FUNCTION_LINES = 60
 LARGEST_SHARE = 0.25
@@ -38,20 +38,18 @@ FILES_TWICE = frozenset(
         "bodies.py",
         "changes.py",
         "claims.py",
+        "commands.py",
         "confidence.py",
-        "discovery.py",
         "figures.py",
         "focus.py",
         "graph.py",
         "links.py",
         "matrix.py",
-        "parts.py",
         "plots.py",
         "promises.py",
         "robots.py",
         "scan.py",
         "subscribed.py",
-        "table.py",
         "text.py",
         "trust.py",
     }
@@ -59,7 +57,7 @@ FILES_TWICE = frozenset(
 CLASSES_TWICE = frozenset(
     {
         "Ahead",
-        "Api",
+        "Answer",
         "Cell",
         "Claim",
         "Client",
@@ -68,12 +66,10 @@ CLASSES_TWICE = frozenset(
         "Cost",
         "Counts",
         "Crawl",
-        "Discovery",
         "Entry",
         "Focus",
         "Folder",
         "Found",
-        "Held",
         "History",
         "Keyed",
         "Known",
@@ -89,7 +85,9 @@ CLASSES_TWICE = frozenset(
         "Policy",
         "Politeness",
         "Population",
+        "Publish",
         "Random",
+        "Ranking",
         "Reader",
         "Request",
         "Row",
@@ -99,13 +97,10 @@ CLASSES_TWICE = frozenset(
         "Scale",
         "Seen",
         "Site",
-        "Sites",
         "Size",
-        "Spread",
         "State",
         "Step",
         "Store",
-        "Sweep",
         "Told",
         "Trust",
         "Truth",
@@ -115,7 +110,6 @@ CLASSES_TWICE = frozenset(
         "Walk",
         "Watch",
         "Window",
-        "Worker",
         "World",
     }
 )
@@ -149,12 +143,12 @@ WIRED_LATER = frozenset(
 NEVER_LOADS = {
     "xyro": ("plyvel", "aiohttp", "lxml", "numpy", "msgspec", "xyro.opic", "xyro.metadata", "xyro.service"),
     "xyro.reader": ("plyvel", "numpy", "xyro.opic", "xyro.refresh", "xyro.metadata", "xyro.frontier", "xyro.service"),
-    "xyro.frontier.partition": ("aiohttp", "lxml", "uvloop", "click", "xyro.configs", "xyro.service", "xyro.plugins"),
+    "xyro.frontier.partition": ("aiohttp", "lxml", "uvloop", "xyro.configs.load", "xyro.service", "xyro.plugins"),
     "xyro.service.cli.main": ("plyvel", "aiohttp", "lxml", "numpy", "xyro.metadata", "xyro.lab"),
 }
 """what a process or a library imports first -> what it must not load by that"""
 LOADED_TODAY = {
-    ("xyro.frontier.partition", "xyro.configs"),
+    ("xyro.frontier.partition", "xyro.configs.load"),
 }
 
 

@@ -17,6 +17,7 @@ from xyro.lab.crash.crash_lab import Plan, ordeal
 from xyro.lab.crash.kill import Crawl, Killer, Moment
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("partitions", "moments"),
     [
@@ -36,6 +37,7 @@ def test_a_crawl_that_is_killed_again_and_again_ends_like_one_that_was_not(tmp_p
     assert outcome.requests >= outcome.reads >= outcome.pages
 
 
+@pytest.mark.long
 def test_a_crawl_that_runs_as_fast_as_it_can_loses_no_more_than_it_may(tmp_path):
     plan = Plan((Moment.SNAPSHOT,), seconds=0.0, window=0.0, pages=800, hosts=8, seed=5)
     outcome = ordeal(plan, tmp_path)
@@ -43,6 +45,7 @@ def test_a_crawl_that_runs_as_fast_as_it_can_loses_no_more_than_it_may(tmp_path)
     assert outcome.kills == 1
 
 
+@pytest.mark.long
 def test_reads_wait_for_a_slow_disk(tmp_path):
     """Killed while its second group waits for the disk, it has lost what may be at risk, however fast pages come.
 
@@ -66,6 +69,7 @@ def test_reads_wait_for_a_slow_disk(tmp_path):
     assert 0 < second <= AT_RISK + concurrency
 
 
+@pytest.mark.long
 def test_documents_that_wait_survive_kills(tmp_path):
     """Small; `xyro lab crash --xml --kills 200` is the long form."""
     shape = {"pages": 240, "hosts": 20, "seed": 1, "xml": True, "slow": 1.5}

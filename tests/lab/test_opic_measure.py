@@ -70,7 +70,7 @@ def test_a_row_at_each_point_up_to_the_end(reads, points):
 @pytest.mark.parametrize("select", names.SELECTORS)
 @pytest.mark.parametrize("history", ["static", "window:8", "edge:16", "improved:8", "interpolation:16", "adaptive"])
 def test_every_choice_comes_near(select, history):
-    rows = measure(standard(1000, np.random.default_rng(3)), select=select, history=history, reads=20)
+    rows = measure(standard(400, np.random.default_rng(3)), select=select, history=history, reads=20)
     assert rows[-1].cash_exact and rows[-1].spearman > 0.8 and rows[-1].error_top10 < 25
     assert (rows[-1].select, rows[-1].history) == (select, history)
 

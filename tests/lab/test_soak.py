@@ -52,6 +52,7 @@ def test_too_short_a_soak_says_so():
         judged(samples()[:1])
 
 
+@pytest.mark.long
 def test_a_soak_of_some_seconds(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(soak, "EVERY", 0.2)
     code = main(["--minutes", "0.07", "--pages", "200", "--hosts", "4", "--samples", str(tmp_path / "samples")])
