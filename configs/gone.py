@@ -8,6 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 GONE: Mapping[tuple[str, str, str | None], str] = {
+    ("refresh", "estimator", None): (
+        "went: change rates are a running belief of each page; `xyro lab refresh` compares others: remove this key"
+    ),
+    ("refresh", "execution", None): (
+        "went: pages are found by folders of their dates, `time_unit` seconds each: remove this key"
+    ),
+    ("refresh", "policy", "kolobov"): 'went: write policy = "mixed" and alpha = 0.3, or another of the three',
+    ("refresh", "policy", "proportional"): "went: `xyro lab refresh` compares it; write one of the three that stayed",
+    ("refresh", "policy", "uniform"): "went: `xyro plan` and `xyro lab refresh` compare it; write one of the three",
     ("opic", "history", None): (
         "went: importance is told by interpolation over `window` turnovers; `xyro lab opic` compares the other "
         "histories: remove this key"

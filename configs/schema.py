@@ -184,8 +184,7 @@ class Refresh(Section, frozen=True):
     target_freshness: Annotated[float, Meta(ge=0, lt=1, description="a number, 0 or more and below 1")] = 0.0
     bandwidth: Annotated[float, Meta(ge=0, le=1e9, description=BANDWIDTH)] | Pace = 0.0
     policy: Annotated[
-        Literal["obsolescence", "mixed", "freshness", "uniform", "proportional", "kolobov"],
-        Meta(description='"obsolescence", "mixed", "freshness", "uniform", "proportional" or "kolobov"'),
+        Literal["obsolescence", "mixed", "freshness"], Meta(description='"obsolescence", "mixed" or "freshness"')
     ] = "obsolescence"
     alpha: Share = 1.0
     beta: Share = 1.0
@@ -195,11 +194,7 @@ class Refresh(Section, frozen=True):
     hopeless: Say = 0.0
     hopeless_interval: Annotated[float, Meta(ge=1, le=1e9, description="a number of seconds, 1 or more")] = 604_800.0
     memory: Annotated[float, Meta(ge=2, le=1e9, description="a number of reads, 2 or more")] = 100.0
-    estimator: Annotated[
-        Literal["gamma", "mle", "last-modified"], Meta(description='"gamma", "mle" or "last-modified"')
-    ] = "gamma"
     regular: Switch = True
-    execution: Annotated[Literal["folders", "scan"], Meta(description='"folders" or "scan"')] = "folders"
     time_unit: Annotated[int, Meta(ge=1, le=86_400, description="a whole number of seconds, 1 to 86400")] = 60
     audit: Annotated[float, Meta(ge=0, le=50, description="a percentage, 0 to 50")] = 1.0
     late_cost: Number = 1.0

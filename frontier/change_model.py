@@ -41,13 +41,12 @@ from xyro.refresh.change import (
     update,
     usable_last_modified,
 )
-from xyro.refresh.evidence import claimed_outcome, estimate, heard, outcome, remember, weigh_age, weigh_rate
+from xyro.refresh.evidence import claimed_outcome, heard, outcome, weigh_age, weigh_rate
 from xyro.refresh.periodic import Habit
 from xyro.refresh.trust import Source, Trust, plausible
 from xyro.wire.messages import Kind, PageReport
 
 _NEVER = RefreshRow()
-_BATCH = frozenset({"mle", "last-modified"})
 _PUBLISHERS = keys.META.key("publisher ")
 """rows of an older version: what publishers' claims were worth, by name"""
 
@@ -60,7 +59,6 @@ class Learnt(NamedTuple):
     habit: Habit | None
     said: tuple[Said, ...]
     diary: bytes
-    visits: bytes
 
 
 @dataclass(slots=True)
@@ -175,7 +173,7 @@ class ChangeModel:
         """Belief, habit and pending claims of the page after this report."""
         if row is None and not report.last_modified and not report.fresh_for:  # the common first read
             start = self.prior(self.partition.hosts_of[page], report.kind)
-            return Learnt((start.a, start.b), None, (), b"", b"")
+            return Learnt((start.a, start.b), None, (), b"")
         seen = self._seen(page, report, visit, row or _NEVER)
         old = seen.row
         prior = self.prior(seen.host, old.kind if old.reads else report.kind)
@@ -191,13 +189,10 @@ class ChangeModel:
             diary, habit = periodic.visited(diary, old.last_read, report.ended, visit.changed is True, dated)
         elif self.settings.regular and diary:
             habit = periodic.unpack(diary).habit
-        visits = self._history(seen, age)
         belief = self._belief(seen, prior, age)
         if report.fresh_for and visit.answered:
             said = having(said, Said(Source.CACHE, seen.host, int(report.ended), DAY / report.fresh_for))
-        if self.settings.estimator in _BATCH and visits:
-            belief = estimate(self.settings.estimator, visits[1:], belief, prior)
-        return Learnt(belief, habit, said, diary, visits)
+        return Learnt(belief, habit, said, diary)
 
     def _seen(self, page: int, report: PageReport, visit: Visit, row: RefreshRow) -> Seen:
         shown = visit.changed is not None and row.last_read > 0
@@ -249,19 +244,6 @@ class ChangeModel:
                 said = usable_last_modified(float(claim.at), seen.report.ended)
                 a, b = (a, b) if said is None else weigh_age(a, b, said, weight)
         return a, b
-
-    def _history(self, seen: Seen, age: float | None) -> bytes:
-        """The page's last visits, where the estimator asks for them."""
-        kind = self.settings.estimator
-        if kind not in _BATCH:
-            return b""
-        ages, kept = kind == "last-modified", seen.row.visits
-        if kept and (kept[0] == ord("d")) != ages:
-            kept = b""  # it was kept for the other estimator
-        if not seen.shown:
-            return kept
-        mark = b"d" if ages else b"b"
-        return mark + remember(kept[1:], seen.tau, seen.visit.changed is True, age, ages)
 
     def told(self, page: int, row: RefreshRow, rate: float, sure: bool) -> RefreshRow:
         """The page's row when its publisher says that it changes `rate` times a day, evidence of at most one change.

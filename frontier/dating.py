@@ -82,7 +82,6 @@ class Dates:
                 said=learnt.said,
                 counted=self.change_model.count(one.page, one.row, row),
                 diary=learnt.diary,
-                visits=learnt.visits,
             )
             self.partition.put(keys.REFRESH.key(one.page), rows.pack(row))
             if self.freshness is not None:

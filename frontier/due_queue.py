@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,8 +67,6 @@ class Governor:
 class DueQueue:
     """`dated` after each read, `ready` each turn. The column `due` decides; what lies in a folder is a hint."""
 
-    name = "folders"
-
     def __init__(self, partition: Partition, bandwidth: Bandwidth, ledger: Ledger, unit: int) -> None:
         self.partition = partition
         self.bandwidth = bandwidth
@@ -90,23 +87,10 @@ class DueQueue:
         begins = due.astype(np.int64) + self.folders.unit_seconds - 1
         self.folders.add(pages, np.minimum(begins, LATEST).astype(np.uint32))
 
-    def dated(self, page: int, due: int, rate: float, read_at: float) -> None:
-        """A page was read, or tried, at `read_at`; `due`: its next read, 0 = none.
-
-        rate: changes a day where its own importance and rate say when it is read next, 0 where something else does.
-        """
+    def dated(self, page: int, due: int) -> None:
+        """File a page that was read, or tried; `due`: its next read, 0 = none."""
         if due:
             self.file(page, due)
-
-    def redate(self, page: int, due: int) -> None:
-        """Date a page anew by its row, after a switch."""
-        self.put(page, due)
-
-    def leave(self, page: int) -> None:
-        """The page is not to be refreshed now: it failed, or left the scope."""
-
-    def learned(self, page: int, rate: float) -> None:
-        """Its change rate was found to be another without a read of it."""
 
     def put(self, page: int, due: int) -> None:
         """Date a page anew."""
@@ -127,10 +111,6 @@ class DueQueue:
             return False
         self.put(page, second(now + rules.ceiling * DAY))
         return True
-
-    def told(self) -> dict[str, Any]:
-        """For people: `xyro status`."""
-        return {"by": self.name, "dated": len(self.folders)}
 
     # -- what is to be read --------------------------------------------------------------------------------------
 

@@ -105,7 +105,6 @@ class PageNode:
         self.stale = 0
         self.errors: dict[str, int] = {}
         self._held: list[int] = []
-        self._switched = False
         self._now = 0.0
         for extend in extensions:
             self.hooks.add(extend(self))
@@ -145,14 +144,9 @@ class PageNode:
 
     def follow(self, settings: Settings) -> None:
         """Other settings (SIGHUP), between two turns."""
-        self.settings, self._switched = settings, True
+        self.settings = settings
         self.dates.follow(settings.refresh)
         self.scheduler.reconfigure(settings)
-
-    def _switch(self) -> None:
-        """What may have columns that come or go waits for a commit group."""
-        self._switched = False
-        self.scheduler.schedule.switch()
 
     @property
     def now(self) -> float:
@@ -187,8 +181,6 @@ class PageNode:
             self.partition.hosts.rewind(now)
         self._now = now
         self.partition.begin()
-        if self._switched:
-            self._switch()
         born = self.columns.n
         while self.hooks.renew:
             self.hooks.renew.pop()()

@@ -87,7 +87,7 @@ class Recount:
         """pages before it are weighed, those born since the pass began with the importance of now"""
         self._pages = partition.columns.n
         self._follows = weigh
-        """pages go by their dates; else a scan may have to rank them"""
+        """a date that stands nearly where it would be put is left as it is"""
         bandwidth.counting = Counts()
 
     def step(self) -> list[tuple[int, float]]:

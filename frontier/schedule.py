@@ -1,7 +1,7 @@
 """When each page is to be read next: its date, its weight in S, and the queues of dated pages.
 
     retries   filled by temporary failures, emptied when their time has come
-    due       filled by every read while refreshing, emptied when their time has come (due_queue.py, scan_schedule.py)
+    due       filled by every read while refreshing, emptied when their time has come (due_queue.py)
     ahead     the same in a bounded crawl that refreshes: in the order of their dates, whatever the time is
 
 Filled by what a turn settles (dates.py), hears (claims.py) and promises (publish/promises.py), emptied by the
@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from xyro.configs.schema import Settings
 from xyro.frontier.bandwidth import DAY, Bandwidth
@@ -27,7 +26,6 @@ from xyro.frontier.due_queue import DueQueue, second
 from xyro.frontier.freshness import Freshness
 from xyro.frontier.ledger import Ledger
 from xyro.frontier.redating import Doublings, Recount
-from xyro.frontier.scan_schedule import Scanned, dropped
 from xyro.metadata import keys, rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow
@@ -61,14 +59,13 @@ class Basis(NamedTuple):
     """seconds to the next read instead of the interval, where it is known when the page changes next"""
 
 
-def _found_by(settings: Settings) -> tuple[str, int, str]:
-    """What decides how pages are found whose time has come."""
-    refresh = settings.refresh
-    return refresh.execution, refresh.time_unit, refresh.guide
+def _follows_importance(settings: Settings) -> bool:
+    """Do importance and rate alone date pages, and dates stand for long? A bounded crawl reads ahead of all dates."""
+    return settings.refresh.guide == "importance" and not settings.clusters and not settings.crawl.refresh
 
 
 class Schedule:
-    """Of one partition. refreshing: pages read are read again when due. shut: hosts whose pages cannot be ordered now.
+    """Of one partition. refreshing: pages read are read again when due.
 
     Invariant: population and S (bandwidth.py) hold every READ page of weight above 0 as its Refresh-Data row tells it.
     """
@@ -79,42 +76,25 @@ class Schedule:
         ledger: Ledger,
         settings: Settings,
         refreshing: bool,
-        shut: Callable[[], NDArray[np.bool_]],
     ) -> None:
         self.partition = partition
         self.ledger = ledger
         self.settings = settings
         self.refreshing = refreshing
         self.bandwidth = Bandwidth(settings.refresh, partition.facts["partitions"])
-        self._shut = shut
-        self._found_by = _found_by(settings)
-        self.due_queue = self._execution()
+        self.due_queue = DueQueue(
+            partition, self.bandwidth, ledger, 1 if settings.crawl.refresh else settings.refresh.time_unit
+        )
         self.ahead: Ahead | None = None
         """a bounded `crawl --refresh` reads the page due next rather than nothing"""
         self.retries: list[tuple[float, int]] = []
         """a heap: when, page"""
         self.recount: Recount | None = None
         """under way after a switch of policy or bounds, and while importance settles"""
-        self.doublings: Doublings | None = None
+        self.doublings = Doublings(ledger) if refreshing and _follows_importance(settings) else None
         """where dates that were given should follow importance"""
-        self.doublings = self._followed()
         self.gauge: Freshness | None = None
         """hears of rows that change without a read"""
-
-    def _followed(self) -> Doublings | None:
-        settings = self.settings
-        alone = settings.refresh.guide == "importance" and not settings.clusters
-        follows = self.refreshing and alone and not settings.crawl.refresh and not isinstance(self.due_queue, Scanned)
-        return (self.doublings or Doublings(self.ledger)) if follows else None
-
-    def _execution(self) -> DueQueue:
-        """Who finds the pages whose time has come. A bounded `crawl --refresh` reads ahead of it, by no scan."""
-        refresh, bounded = self.settings.refresh, self.settings.crawl.refresh
-        if self.refreshing and refresh.execution == "scan" and not bounded:
-            alone = refresh.guide == "importance"
-            return Scanned(self.partition, self.bandwidth, self.ledger, refresh.time_unit, self._shut, alone)
-        dropped(self.partition.columns)
-        return DueQueue(self.partition, self.bandwidth, self.ledger, 1 if bounded else refresh.time_unit)
 
     def reconfigure(self, settings: Settings) -> None:
         """Other settings (SIGHUP), between two turns: by another policy all pages are dated anew, in slices."""
@@ -127,33 +107,18 @@ class Schedule:
             self.bandwidth.counting = None
             self._count_anew()
 
-    def switch(self) -> None:
-        """Let pages be found as the settings of now say (execution, time unit, guide); within a commit group, whose
-        record then has the columns. What a scan ranked goes by the dates that it estimated."""
-        if self._found_by == _found_by(self.settings):
-            return
-        self._found_by, before = _found_by(self.settings), self.due_queue
-        self.due_queue = self._execution()
-        self.due_queue.governor = before.governor
-        self.doublings = self._followed()
-        self._file_all()
-        if self.due_queue.name != before.name:
-            self.bandwidth.counting = None
-            self._count_anew()
-
     # -- state ---------------------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
-        execution = self.due_queue.name if self.recount is None else ""
         doublings = {} if self.doublings is None else {"doublings": self.doublings.dump()}
-        return {**self.bandwidth.dump(), "execution": execution, "debt": self.due_queue.governor.debt, **doublings}
+        return {**self.bandwidth.dump(), "debt": self.due_queue.governor.debt, **doublings}
 
     def load(self, state: Mapping[str, Any]) -> None:
         same = self.bandwidth.load(state, self.partition)
         self.due_queue.governor.credit = -state.get("debt", 0.0)
         if self.doublings is not None:
             self.doublings.load(state.get("doublings"))
-        if not same or (isinstance(self.due_queue, Scanned) and state.get("execution") != self.due_queue.name):
+        if not same:
             self._count_anew()
 
     def recover(self) -> None:
@@ -199,7 +164,7 @@ class Schedule:
         if self.ahead is not None and good:
             self.ahead.put(page, heavy, self.bandwidth.spread.total / max(self.bandwidth.population.pages, 1))
         elif self.refreshing:
-            self.due_queue.dated(page, due, by.rate if by.alone and heavy and moved == wait else 0.0, report.ended)
+            self.due_queue.dated(page, due)
         self._hasten(page, moved != wait)
         return due, heavy
 
@@ -208,7 +173,6 @@ class Schedule:
         heavy = row.weight if row is not None else 0.0
         self.bandwidth.replace(page, row, heavy, by.believed)
         self.retry(page, report.retry_at)
-        self.due_queue.leave(page)
         return second(report.retry_at), heavy
 
     def _weight(self, by: Basis) -> float:
@@ -237,7 +201,7 @@ class Schedule:
         """Date a page anew. hastened: because something is known of it; else by its interval."""
         self._hasten(page, hastened)
         if self.refreshing:
-            (self.due_queue.put if hastened else self.due_queue.redate)(page, due)
+            self.due_queue.put(page, due)
         else:
             self.partition.columns["due"][page] = due
             self.partition.columns.touch("due", page)
@@ -250,7 +214,6 @@ class Schedule:
         """A page's row changes without a read of it (evidence of its change rate, another policy): everyone hears."""
         if (old.weight, old.rate) != (new.weight, new.rate):
             self.bandwidth.replace(page, old, new.weight, new.rate)
-            self.due_queue.learned(page, new.rate)
         self.partition.put(keys.REFRESH.key(page), rows.pack(new))
         if self.gauge is not None:
             self.gauge.moved(old, new if new.weight else None)
@@ -259,7 +222,6 @@ class Schedule:
         """The page left the scope: it is read no more, and its weight leaves S. No order for it may be out."""
         self.partition.columns["due"][page] = 0
         self.partition.columns.touch("due", page)
-        self.due_queue.leave(page)
         row = self.partition.row(page)
         if row is not None and row.weight:
             self.rewrite(page, row, msgspec.structs.replace(row, weight=0.0))
@@ -309,6 +271,6 @@ class Schedule:
 
     def next_time(self, now: float) -> float:
         """When something becomes due that is not yet out (wall clock); infinite if nothing will."""
-        if self.ahead or self.recount is not None or self._found_by != _found_by(self.settings):
+        if self.ahead or self.recount is not None:
             return 0.0
         return min(self.next_retry, self.due_queue.next_time(now) if self.refreshing else math.inf)

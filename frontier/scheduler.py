@@ -20,9 +20,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from xyro.configs.schema import Settings
 from xyro.frontier.bottleneck import Bottleneck
 from xyro.frontier.deadlines import Deadlines
@@ -60,7 +57,7 @@ class Scheduler:
         self.host_limits = HostLimits(partition.hosts, settings.budgets, settings.blackouts)
         self.parking = Parking(partition, self.host_limits)
         self.wanted, self.crowded = Wanted(partition), HostQueues()
-        self.schedule = Schedule(partition, ledger, settings, refreshing, self._shut_hosts)
+        self.schedule = Schedule(partition, ledger, settings, refreshing)
         self.bandwidth = self.schedule.bandwidth
         self.deadlines = Deadlines(self.schedule, settings.publish.deadline, refreshing, hooks.deadline)
         self.gamma, self.turns = Gamma(settings.refresh), Turns()
@@ -75,15 +72,8 @@ class Scheduler:
 
     @property
     def due_queue(self) -> DueQueue:
-        """Who finds the pages whose time has come, as of now: a switch of execution replaces it."""
+        """Who finds the pages whose time has come, as of now."""
         return self.schedule.due_queue
-
-    def _shut_hosts(self) -> NDArray[np.bool_]:
-        """Hosts whose pages could not be ordered now: held, shut, full, or with pages that wait for a place."""
-        hosts, count = self.partition.hosts, len(self.partition.hosts)
-        shut = ~hosts.open[:count] | (hosts.leased[:count] >= self.order_quota.per_host)
-        shut[[*self.host_limits.until, *self.revisits.host_queues]] = True
-        return shut
 
     def reconfigure(self, settings: Settings) -> None:
         """Other settings (SIGHUP), between two turns: how often and what is read follows from the next turn on."""

@@ -7,8 +7,7 @@ A page is a Poisson process of unknown rate lambda; our belief is Gamma(a, b): m
     a change, only the bit                   the Gamma with the posterior's two moments (P1 eq. 9, as the product)
     before each of these                     both are drawn towards the prior by 1 / M  (forgetting)
 
-The batch estimators at the end need a page's history (refresh/evidence.py keeps its last visits where a setting asks);
-the tests hold the O(1) rules to them.
+Batch estimators over a page's whole history, to which the tests hold these rules, stand in lab/refresh/estimators.py.
 """
 
 from __future__ import annotations
@@ -268,33 +267,3 @@ def _after_change_many(a: Floats, b: Floats, tau: Floats) -> tuple[Floats, Float
     blurred = spread <= NEGLIGIBLE
     matched = 1.0 / np.where(blurred, 1.0, spread)
     return np.where(blurred, a + 1.0, matched), np.where(blurred, b + 0.5 * tau, matched * b * d0 / (a * d1))
-
-
-def mle(tau_days: Floats, changed: Bools) -> Floats:
-    """Most likely rate (1/day) from change bits alone; visits along the last axis, tau > 0.
-
-    Solves sum over changes of c / (exp(lambda c) - 1) = sum of quiet intervals (P1 eq. 9, its sum mended to a product);
-    0 where nothing changed, infinite where every visit showed a change, NaN without visits.
-    """
-    quiet = np.where(changed, 0.0, tau_days).sum(axis=-1)
-    busy = np.where(changed, tau_days, 0.0)
-    count = changed.sum(axis=-1)
-    # 1 - x/2 <= x / (exp x - 1) <= 1 brackets the root; halving its logarithm needs no slope and cannot leave it
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        low, high = np.log(count / (quiet + 0.5 * busy.sum(axis=-1))), np.log(count / quiet)
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            score = np.where(changed, busy / np.expm1(np.exp(middle)[..., None] * busy), 0.0).sum(axis=-1)
-            low, high = np.where(score > quiet, middle, low), np.where(score > quiet, high, middle)
-    found: Floats = np.where(
-        count == 0, np.where(quiet > 0.0, 0.0, np.nan), np.where(quiet > 0.0, np.exp(high), np.inf)
-    )
-    return found
-
-
-def mle_last_modified(tau_days: Floats, changed: Bools, age_days: Floats) -> Floats:
-    """Most likely rate (1/day) where every change has an age: C / (sum l + sum v); P1 eq. 10 leaves out the v."""
-    exposure = np.where(changed, age_days, tau_days).sum(axis=-1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found: Floats = changed.sum(axis=-1) / exposure
-    return found

@@ -10,10 +10,9 @@ is t = g^-1(mu lambda / r) / lambda. A policy is its g:
     obsolescence  x^2 / 2                  least weighted obsolescence: t = sqrt(2 mu / (r lambda)) (P1 eq. 18, 22)
     freshness     V(x) = 1 - (1+x) e^-x    most weighted freshness; pages with r / lambda <= mu are never read
     mixed         alpha x^2/2 + beta V(x)  P1's mixed penalty: nothing is given up while alpha > 0
-    kolobov       x^2 / (1+x)              harmonic penalty (LambdaCrawl), evenly spaced
-    azar          x^2 / (1+x)^2            rates of Azar et al. 2018, evenly spaced
-    proportional  x,  r = lambda           t = mu / lambda
-    uniform       x,  r = 1                t = mu
+    uniform       x,  r = 1                t = mu: what `xyro plan` compares the others with, no setting
+
+A policy that only the papers' comparison needs is a subclass of its own (lab/refresh/policies.py).
 
 Rates are changes per day, ages and intervals days, r has any scale (the same for all pages: mu scales with it).
 """
@@ -23,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,23 +32,23 @@ from xyro.refresh.inverse import lost_freshness, mixed_inverse, one_inverse
 
 Floats = NDArray[np.floating]
 Reals = NDArray[np.float64]
-Name = Literal["obsolescence", "mixed", "freshness", "uniform", "proportional", "kolobov", "azar"]
-NAMES: tuple[Name, ...] = ("obsolescence", "mixed", "freshness", "uniform", "proportional", "kolobov", "azar")
+NAMES = ("obsolescence", "mixed", "freshness", "uniform")
 _LONGEST = 36_525.0
 """days that a page in doubt waits at most where there is no ceiling"""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One of NAMES; alpha and beta are those of `mixed`. ValueError: no such policy, a penalty that is none."""
+    """One of `names`; alpha and beta are those of `mixed`. ValueError: no such policy, a penalty that is none."""
 
-    name: Name = "obsolescence"
+    names: ClassVar[tuple[str, ...]] = NAMES
+    name: str = "obsolescence"
     alpha: float = 1.0
     beta: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.name not in NAMES:
-            raise ValueError(f"policy {self.name!r}: one of {', '.join(NAMES)}")
+        if self.name not in self.names:
+            raise ValueError(f"policy {self.name!r}: one of {', '.join(self.names)}")
         if not (0.0 <= self.alpha < math.inf and 0.0 <= self.beta < math.inf and self.alpha + self.beta > 0.0):
             raise ValueError(f"policy: alpha and beta are finite, 0 or more, not both 0; got {self.alpha}, {self.beta}")
 
@@ -78,13 +77,7 @@ class Policy:
         """phi of pages: the greatest first. Arrays of one shape (or numbers); keeps float32."""
         if self.name == "uniform":
             return np.asarray(age + 0.0 * rate)
-        if self.name == "proportional":
-            return np.asarray(rate * age)
         alpha, beta = self.parts
-        if self.name in ("kolobov", "azar"):
-            lost = importance * rate * age * age
-            shrink = 1.0 + rate * age
-            return np.asarray(lost / shrink if self.name == "kolobov" else lost / (shrink * shrink))
         if beta == 0.0:  # needs neither exponential nor division
             found = np.asarray(age * age)
             found *= rate
@@ -102,8 +95,6 @@ class Policy:
         if self.name == "uniform":
             return np.full(r.shape, multiplier)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            if self.name == "proportional":
-                return np.where(lam > 0.0, multiplier / lam, math.inf)
             worth = (r > 0.0) & (lam > 0.0)
             wanted = np.where(worth, multiplier * lam / r, math.inf)
             return np.where(worth, self._inverse(wanted) / lam, math.inf)
@@ -111,11 +102,6 @@ class Policy:
     def _inverse(self, wanted: Reals) -> Reals:
         """x with g(x) = wanted; infinite where g never gets there."""
         alpha, beta = self.parts
-        if self.name == "kolobov":
-            return 0.5 * (wanted + np.sqrt(wanted * (wanted + 4.0)))
-        if self.name == "azar":
-            root = np.sqrt(wanted)
-            return np.where(root < 1.0, root / (1.0 - root), math.inf)
         if beta == 0.0:
             return np.sqrt(2.0 * wanted / alpha)
         return mixed_inverse(wanted, alpha, beta)
@@ -124,17 +110,10 @@ class Policy:
         """`interval` of one page, in 1 us where g has a closed inverse, else 4."""
         if self.name == "uniform":
             return multiplier
-        if rate <= 0.0 or (importance <= 0.0 and self.name != "proportional"):
+        if rate <= 0.0 or importance <= 0.0:
             return math.inf
-        if self.name == "proportional":
-            return multiplier / rate
         wanted = multiplier * rate / importance
         alpha, beta = self.parts
-        if self.name == "kolobov":
-            return 0.5 * (wanted + math.sqrt(wanted * (wanted + 4.0))) / rate
-        if self.name == "azar":
-            root = math.sqrt(wanted)
-            return root / (1.0 - root) / rate if root < 1.0 else math.inf
         if beta == 0.0:
             return math.sqrt(2.0 * wanted / alpha) / rate
         return one_inverse(wanted, alpha, beta) / rate

@@ -53,7 +53,7 @@ HOSTS_PER = 200
 """pages a host"""
 TIME_UNIT = 1200
 """seconds of a folder of due pages; the least jump, and the simulator's tick"""
-POLICIES = ("obsolescence", "freshness", "mixed", "uniform", "proportional", "kolobov")
+POLICIES = ("obsolescence", "freshness", "mixed")
 MEMORY = Path("/dev/shm")  # noqa: S108  # a file system in memory, where the machine has one
 STEPS = 20
 """times that a run tells how far it is"""
@@ -69,7 +69,6 @@ class Trial:
     share: float
     policy: str = "obsolescence"
     seed: int = 1
-    execution: str = "folders"
 
     def web(self) -> Web:
         return Web(seed=self.seed, pages=self.pages, hosts=max(8, self.pages // HOSTS_PER), origin=ORIGIN)
@@ -93,8 +92,6 @@ class Trial:
             "refresh.time_unit": TIME_UNIT,
             "store.commit_seconds": 0.002,
         }
-        if self.execution != "folders":
-            options["refresh.execution"] = self.execution
         return load((), {}, options)
 
 
@@ -103,9 +100,9 @@ QUICK = ((2_000, 30.0, 0.2),)
 """(pages, days, reads a day for each page), the longest first: they go side by side"""
 
 
-def run(pages: int, days: float, share: float, policy: str, seed: int, execution: str = "folders") -> dict[str, Any]:
+def run(pages: int, days: float, share: float, policy: str, seed: int) -> dict[str, Any]:
     """One run; its report."""
-    return measure(Trial(pages, days, share, policy, seed, execution))
+    return measure(Trial(pages, days, share, policy, seed))
 
 
 def measure(trial: Trial, on: Path | None = None, tell: Tell = lambda text: None) -> dict[str, Any]:
@@ -118,7 +115,7 @@ def measure(trial: Trial, on: Path | None = None, tell: Tell = lambda text: None
     with tempfile.TemporaryDirectory(prefix="xyro-daemon-", dir=on) as directory:
         checks, jumps = uvloop.run(_live(trial, live, settings, Path(directory) / "data", tell))
     history = live.told(trial.days, BURN * trial.days, checks.start)._replace(recounts=checks.recounts)
-    asked = Asked(rules_of(settings.refresh).policy, trial.execution, trial.share, TIME_UNIT)
+    asked = Asked(rules_of(settings.refresh).policy, "folders", trial.share, TIME_UNIT)
     expected, by_rates = (predicted(history, asked, exact).freshness for exact in (False, True))
     found = _report(trial, live, checks, expected, by_rates)
     return {**found, "jumps": jumps, "seconds": round(SystemClock().monotonic() - began, 1)}
@@ -170,7 +167,7 @@ def _report(trial: Trial, live: Live, checks: Checks, expected: float, by_rates:
         "ok": all(claims.values()),
         "broken": [name for name, holds in claims.items() if not holds],
         "policy": trial.policy,
-        "execution": trial.execution,
+        "execution": "folders",
         "bandwidth": trial.share,
         "days": trial.days,
         "pages": len(live.pages),
@@ -209,7 +206,6 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="xyro lab daemon", description="Months of the daemon, on a clock that jumps.")
     parser.add_argument("--quick", action="store_true", help="2,000 pages, 30 days: a minute")
     parser.add_argument("--policy", default="obsolescence", choices=POLICIES)
-    parser.add_argument("--execution", default="folders", choices=("folders", "scan"), help="how due pages are found")
     parser.add_argument("--seed", type=int, default=1, help="of the web [1]")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="runs side by side [2]")
     parser.add_argument("--on", type=Path, help="directory of the data directories [memory, where there is /dev/shm]")
@@ -220,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code: 0 all holds, 1 something does not, 2 bad input, 3 the machine failed."""
     options = _parsed(arguments)
     on = options.on or (MEMORY if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) else None)
-    rest = options.policy, options.seed, options.execution
+    rest = options.policy, options.seed
     trials = [Trial(*choice, *rest) for choice in (QUICK if options.quick else FULL)]
     ok = True
     try:

@@ -15,9 +15,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from xyro.lab.refresh.rules import DAY, Bools, View
+from xyro.lab.refresh.scan import Scan
 from xyro.lab.refresh.world import Ids, Reals
 from xyro.refresh.policy import Policy, spent, water_level
-from xyro.refresh.scan import Scan
 
 LONGEST = 365.0
 """days: max_interval"""

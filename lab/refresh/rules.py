@@ -36,9 +36,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from xyro.lab.refresh.policies import policy_of
+from xyro.lab.refresh.scan import Scan
 from xyro.lab.refresh.world import Ids, Reals
-from xyro.refresh.policy import Name, Policy, Rules, multiplier, spent, water_level
-from xyro.refresh.scan import Scan
+from xyro.refresh.policy import Policy, Rules, multiplier, spent, water_level
 
 Bools = NDArray[np.bool_]
 DAY = 86_400.0
@@ -227,20 +228,16 @@ def stormcrawler(interval: Reals, since: Reals, changed: Bools) -> tuple[Reals, 
     return np.where(changed, shorter, np.minimum(1.5 * interval, 14.0)), np.zeros(len(interval))
 
 
-def _named(name: Name) -> Policy:
-    return Policy(name)
-
-
 POLICIES: Mapping[str, Policy] = {
-    "uniform": _named("uniform"),
-    "proportional": _named("proportional"),
-    "p1": _named("obsolescence"),
-    "freshness": _named("freshness"),
+    "uniform": policy_of("uniform"),
+    "proportional": policy_of("proportional"),
+    "p1": policy_of("obsolescence"),
+    "freshness": policy_of("freshness"),
     "mixed:0.1": Policy("mixed", 0.1, 1.0),
     "mixed:0.3": Policy("mixed", 0.3, 1.0),
     "mixed:1": Policy("mixed", 1.0, 1.0),
-    "kolobov": _named("kolobov"),
-    "azar": _named("azar"),
+    "kolobov": policy_of("kolobov"),
+    "azar": policy_of("azar"),
 }
 OTHERWISE = ("freshness:doubt", "proportional:filed", "p1:filed")
 """of those, executed in another way"""

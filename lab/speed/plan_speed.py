@@ -28,6 +28,8 @@ from xyro.frontier import due_queue
 from xyro.frontier.bandwidth import DAY, Bandwidth
 from xyro.frontier.due_queue import DueQueue, Pages
 from xyro.frontier.ledger import Ledger
+from xyro.lab.refresh.policies import Compared
+from xyro.lab.refresh.scan import Ids, Scan, Seconds, Shut
 from xyro.lab.speed.measures import cpu_seconds, say, spread
 from xyro.metadata import keys, rows
 from xyro.metadata.manager import Partition
@@ -39,7 +41,6 @@ from xyro.refresh.interval import weight
 from xyro.refresh.meter import BLOCK, Blocks
 from xyro.refresh.policy import Policy, Reals
 from xyro.refresh.population import Population
-from xyro.refresh.scan import Ids, Scan, Seconds, Shut
 from xyro.service.node import garbage
 from xyro.service.node.data_dir import DataDir
 
@@ -51,8 +52,8 @@ POLICIES = (
     Policy("obsolescence"),
     Policy("mixed", 0.3, 1.0),
     Policy("freshness"),
-    Policy("kolobov"),
-    Policy("proportional"),
+    Compared("kolobov"),
+    Compared("proportional"),
     Policy("uniform"),
 )
 LAW = ("obsolescence",)

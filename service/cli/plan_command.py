@@ -11,7 +11,7 @@ import click
 from xyro.service.cli.options import as_json_too, directory_of, with_data
 from xyro.service.cli.stopped_crawl import stopped_nodes
 
-POLICIES = ("obsolescence", "mixed", "freshness", "uniform", "proportional", "kolobov", "azar", "all")
+POLICIES = ("obsolescence", "mixed", "freshness", "uniform", "all")
 
 
 @click.command(short_help="What bandwidth a freshness takes, or the reverse.")

@@ -19,8 +19,10 @@ from xyro.service.node.single import Single
 from xyro.wire.errors import InputError
 
 ALL = ("*",)
+AT_START = ("guide", "time_unit")
+"""keys of [refresh] by which queues are built when the process starts"""
 LIVE: Mapping[str, tuple[str, ...]] = {
-    "refresh": tuple(key for key in Refresh.__struct_fields__ if key != "guide"),
+    "refresh": tuple(key for key in Refresh.__struct_fields__ if key not in AT_START),
     "politeness": ALL,
     "log": ALL,
     "opic": ("spend_ratio",),

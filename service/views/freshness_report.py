@@ -39,14 +39,8 @@ def freshness_report(nodes: Sequence[PageNode], now: float) -> dict[str, Any]:
 
 
 def _found_by(nodes: Sequence[PageNode]) -> dict[str, Any]:
-    """How pages whose time has come are found: pages that go by their date, and of a scan those that are ranked and
-    the least index that is chosen (of partitions: the greatest)."""
-    told = [node.scheduler.due_queue.told() for node in nodes]
-    counts: dict[str, Any] = {name: sum(one[name] for one in told) for name in ("dated", "ranked") if name in told[0]}
-    if "threshold" not in told[0]:
-        return {"by": told[0]["by"], **counts}
-    known = [one["threshold"] for one in told if one["threshold"] is not None]
-    return {"by": told[0]["by"], **counts, "threshold": max(known, default=None)}
+    """How pages whose time has come are found: by folders of their dates; how many lie there."""
+    return {"by": "folders", "dated": sum(len(node.scheduler.due_queue.folders) for node in nodes)}
 
 
 def _audited(nodes: Sequence[PageNode], seen: Found, now: float) -> dict[str, Any]:

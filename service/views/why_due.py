@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from xyro.frontier.scan_schedule import Scanned, Standing
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, State
 from xyro.service.views.views import View, stamp
@@ -43,25 +42,12 @@ def interval_sentences(view: View, page: int, row: RefreshRow, now: float) -> It
         )
         return
     interval = scheduler.bandwidth.of_row(row)
-    if isinstance(scheduler.due_queue, Scanned) and (standing := scheduler.due_queue.standing(page, now)) is not None:
-        yield from _scan_sentences(standing)
-        return
     between = duration_text(interval.seconds)
     yield f"{_TERMS[interval.term](view, interval.seconds)} That makes {between} between two reads."
     if view.flags[page] & HASTENED:
         yield f"What is known beside its rate (a claim, a regular change, a cluster) sets its next read: {stamp(due)}."
     elif due:
         yield f"Its next read is due {stamp(due)}."
-
-
-def _scan_sentences(standing: Standing) -> Iterator[str]:
-    share = 100.0 * standing.worth / standing.threshold if standing.threshold > 0.0 else math.inf
-    how = f"By scan: its index is {standing.worth:.3g}, {share:.3g} % of the threshold {standing.threshold:.3g}, the "
-    yield how + "least that is read."
-    if share >= 100.0:
-        yield "It is among the next that are read."
-    else:
-        yield f"It gets there {stamp(standing.at)}, if nothing else changes."
 
 
 def _policy(view: View, seconds: float) -> str:

@@ -94,8 +94,7 @@ def reborn(web, **refresh):
         {"policy": "obsolescence"},
         {"policy": "mixed", "alpha": 0.3},
         {"policy": "freshness", "max_interval": 5 * DAY},
-        {"policy": "kolobov"},
-        {"policy": "proportional", "min_interval": 3600.0},
+        {"policy": "obsolescence", "min_interval": 3600.0},
     ],
 )
 def test_each_policy_spends_the_bandwidth_every_day(policy):
@@ -143,7 +142,7 @@ def test_intervals_follow_the_law_over_many_days():
 # Switches
 
 
-@pytest.mark.parametrize("policy", ["freshness", "uniform"])
+@pytest.mark.parametrize("policy", ["freshness", "mixed"])
 def test_a_switch_while_running_dates_all_pages_anew_in_slices(monkeypatch, policy):
     monkeypatch.setattr(redating, "ROWS", 37)
     web = Web(bandwidth="100/day", max_interval=50 * DAY)
@@ -188,12 +187,12 @@ def test_settings_changed_between_two_runs_date_all_pages_anew_and_others_do_not
     web.run(2)
     assert reborn(web).node.scheduler.schedule.recount is None
     assert_exact(web.crawl)
-    crawl = reborn(web, policy="kolobov")
+    crawl = reborn(web, policy="mixed")
     assert crawl.node.scheduler.schedule.recount is not None
     while crawl.node.scheduler.schedule.recount is not None:
         crawl.turn()
     assert_exact(crawl)
-    assert reborn(web, policy="kolobov").node.scheduler.schedule.recount is None
+    assert reborn(web, policy="mixed").node.scheduler.schedule.recount is None
 
 
 def test_a_directory_from_before_there_was_a_population_counts_it():

@@ -1,4 +1,4 @@
-"""Evidence of changes in the loop: trust of hosts, claims, priors, habits, estimators; kept over a restart."""
+"""Evidence of changes in the loop: trust of hosts, claims, priors, habits; kept over a restart."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xyro.configs.schema import Refresh, Settings
 from xyro.metadata import keys, rows
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, HINTED
-from xyro.refresh.change import DEFAULT_PRIOR, SETTLED, Population, PriorLearner, code, mle, update
+from xyro.refresh.change import DEFAULT_PRIOR, SETTLED, Population, PriorLearner, code, update
 from xyro.refresh.periodic import unpack
 from xyro.refresh.trust import Source
 from xyro.service.views.claim_evidence import count_doubted_hosts
@@ -280,7 +280,7 @@ def test_new_pages_of_a_host_begin_with_the_prior_of_its_pages():
     assert beliefs.prior(hosts.numbers["h0.example"], Kind.HTML).a == pytest.approx(quiet.rate_a)
 
 
-# --- habits and estimators ------------------------------------------------------------------------------------------
+# --- habits ----------------------------------------------------------------------------------------------------------
 
 
 def run_weekly(crawl: Crawl, dated: bool, reads: int) -> list[float]:
@@ -318,39 +318,3 @@ def test_regular_false_keeps_no_record():
     crawl = begun(crawl_of(7.0, regular=False), url(0))
     run_weekly(crawl, True, 12)
     assert row_of(crawl, url(0)).diary == b""
-
-
-@pytest.mark.parametrize(("kind", "size"), [("gamma", 0), ("mle", 1 + 4 * 64), ("last-modified", 1 + 8 * 64)])
-def test_the_estimator_is_that_of_the_settings(kind, size):
-    crawl = begun(crawl_of(estimator=kind), url(0))
-    rng = np.random.default_rng(9)
-    taus, bits, last, content = [], [], None, 0
-    for _ in range(70):
-        crawl.now += float(rng.uniform(0.0, 3.0)) * DAY
-        changed = bool(rng.random() < 0.4) and last is not None
-        content += changed
-        visit(crawl, url(0), content)
-        read = row_of(crawl, url(0)).last_read
-        if last is not None:
-            taus.append((crawl.now - last) / DAY)
-            bits.append(changed)
-        last = read
-    row = row_of(crawl, url(0))
-    assert len(row.visits) == size
-    wanted = float(mle(np.array(taus[-64:]), np.array(bits[-64:])))
-    if kind == "gamma":
-        assert row.rate == pytest.approx(wanted, rel=0.5)
-    else:
-        assert row.rate == pytest.approx(wanted, rel=0.01)
-
-
-def test_a_history_kept_for_another_estimator_is_begun_anew(tmp_path):
-    crawl = begun(crawl_of(path=tmp_path / "data", estimator="mle"), url(0))
-    for content in range(5):
-        visit(crawl, url(0), content)
-    assert len(row_of(crawl, url(0)).visits) == 1 + 4 * 4
-    crawl.close()
-    crawl = crawl_of(path=tmp_path / "data", estimator="last-modified")
-    visit(crawl, url(0), 9)
-    assert len(row_of(crawl, url(0)).visits) == 1 + 8
-    crawl.close()

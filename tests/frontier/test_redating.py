@@ -18,7 +18,7 @@ from xyro.metadata.store import MemoryStore
 
 SWITCHES = (
     {"policy": "freshness"},
-    {"policy": "uniform"},
+    {"policy": "mixed"},
     {"policy": "obsolescence"},
     {"min_importance": 0.6},
     {"min_importance": 0.0},

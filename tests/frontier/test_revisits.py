@@ -50,17 +50,15 @@ def date_in_30_seconds(crawl, target, hastened):
     edit(crawl, lambda node: node.scheduler.schedule.put_due(page, int(crawl.now) + 30, hastened))
 
 
-@pytest.mark.parametrize("execution", ["folders", "scan"])
-def test_pages_in_a_line_are_read_before_what_is_due_later_takes_the_bandwidth(execution):
-    crawl = crawl_of(execution=execution, bandwidth=f"{2 * len(SLOW + FAST)}/day")
+def test_pages_in_a_line_are_read_before_what_is_due_later_takes_the_bandwidth():
+    crawl = crawl_of(bandwidth=f"{2 * len(SLOW + FAST)}/day")
     reads = read_for(crawl, 8)
     assert min(reads[one] for one in SLOW + FAST) >= 4, reads
 
 
-@pytest.mark.parametrize("execution", ["folders", "scan"])
-def test_refresh_keeps_to_the_room_that_is_left(execution):
+def test_refresh_keeps_to_the_room_that_is_left():
     """Some pages are due, others would be next: together they are no more than may be ordered."""
-    crawl = crawl_of(places=64, execution=execution, bandwidth="48/day", max_interval=100 * DAY)
+    crawl = crawl_of(places=64, bandwidth="48/day", max_interval=100 * DAY)
     for page in SLOW[:5]:
         date_in_30_seconds(crawl, page, hastened=True)
     crawl.now += DAY / 3
@@ -148,7 +146,7 @@ def test_a_page_that_has_become_due_a_little_later_is_read_as_it_was_filed(early
 def test_a_recount_that_a_crash_cut_short_begins_anew():
     web = Web(bandwidth="100/day")
     web.run(1)
-    crawl = reborn(web, policy="uniform")
+    crawl = reborn(web, policy="mixed")
     assert crawl.node.scheduler.schedule.recount is not None
     crawl.node.scheduler.schedule.recount.step = list  # not got far
     crawl.turn()

@@ -13,6 +13,7 @@ from xyro.lab.refresh import rules
 from xyro.lab.refresh import world as refresh_world
 from xyro.lab.refresh.copies import Copies, Visit
 from xyro.lab.refresh.known import analytic
+from xyro.lab.refresh.policies import Compared
 from xyro.lab.refresh.rates import Estimator, Known
 from xyro.lab.refresh.rules import NAMES, TICK, Indexed, Random, Scheduled, View, rule
 from xyro.lab.refresh.sim import simulate
@@ -201,11 +202,11 @@ def test_a_relative_schedule_reads_the_latest_for_its_interval_due_or_not():
 
 def test_random_reads_come_at_the_policys_rates():
     rates = np.array([0.05, 0.2, 0.8])
-    random = Random(Policy("kolobov"), np.random.default_rng(3))
+    random = Random(Compared("kolobov"), np.random.default_rng(3))
     counts = np.zeros(3)
     for tick in range(6000):
         counts[random.choose(view(3, tick / 4.0, rates), 1)] += 1
-    wanted = 1.0 / Policy("kolobov").interval(np.ones(3), rates, random._multiplier)
+    wanted = 1.0 / Compared("kolobov").interval(np.ones(3), rates, random._multiplier)
     assert wanted.sum() == pytest.approx(4.0, rel=0.01)  # one a tick
     assert counts / counts.sum() == pytest.approx(wanted / wanted.sum(), rel=0.06)
 

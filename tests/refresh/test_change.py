@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xyro.lab.refresh.estimators import mle_last_modified
 from xyro.refresh.change import (
     DAY,
     DEFAULT_PRIOR,
@@ -16,8 +17,6 @@ from xyro.refresh.change import (
     Prior,
     first_read,
     learn,
-    mle,
-    mle_last_modified,
     rate,
     update,
     update_many,
@@ -200,30 +199,3 @@ NOW = 1_760_000_000.0
 )
 def test_which_last_modified_is_trusted(modified, changed_after, age_days):
     assert usable_last_modified(modified, NOW, changed_after) == (None if age_days is None else pytest.approx(age_days))
-
-
-def test_batch_estimators_acceptance_numbers():
-    tau = np.array([1.0, 0.5, 1.0, 2.0, 4.0])
-    assert mle(tau, np.array([True, True, True, False, False])) == pytest.approx(0.41830641, abs=1e-8)
-    changed = np.array([True, True, True, False])
-    assert mle_last_modified(np.array([1.0, 1, 1, 6]), changed, np.array([0.2, 0.1, 0.6, 0])) == pytest.approx(3 / 6.9)
-
-
-def test_batch_estimators_at_the_edges():
-    tau = np.ones((4, 3))
-    changed = np.array([[False] * 3, [True] * 3, [True, False, False], [True, True, False]])
-    assert mle(tau, changed).tolist() == pytest.approx([0.0, math.inf, math.log(3 / 2), math.log(3)])
-    assert math.isnan(mle(np.zeros(0), np.zeros(0, bool)))
-
-
-@given(st.lists(st.tuples(st.floats(0.01, 100), st.booleans()), min_size=2, max_size=30))
-def test_mle_solves_its_score_equation_and_scales_with_the_unit_of_time(visits):
-    tau, changed = np.array([v[0] for v in visits]), np.array([v[1] for v in visits])
-    found = float(mle(tau, changed))
-    if changed.any() and not changed.all():
-        c, quiet = tau[changed], tau[~changed].sum()
-        with np.errstate(over="ignore"):
-            assert (c / np.expm1(found * c)).sum() == pytest.approx(quiet, rel=1e-6)
-        assert float(mle(tau * 24.0, changed)) == pytest.approx(found / 24.0, rel=1e-9)
-    else:
-        assert found == (math.inf if changed.all() else 0.0)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xyro.lab.refresh.policies import Compared
 from xyro.refresh.doubt import SURE, expected_gain, wait
 from xyro.refresh.inverse import lost_freshness
 from xyro.refresh.policy import Policy, Rules
@@ -90,7 +91,7 @@ def test_a_page_given_up_in_doubt_is_read_before_the_ceiling():
 
 
 def test_doubt_changes_nothing_where_the_policy_gives_nothing_up():
-    for rules in (FRESH, Rules(), Rules(Policy("mixed", 0.3, 1.0)), Rules(Policy("azar"), ceiling=365.0)):
+    for rules in (FRESH, Rules(), Rules(Policy("mixed", 0.3, 1.0)), Rules(Compared("azar"), ceiling=365.0)):
         for rate, mu in ((0.05, 1.0), (5.0, 1e-3)):
             assert rules.one_interval(1.0, rate, mu, shape=0.7) == rules.one_interval(1.0, rate, mu)
     assert FRESH.one_interval(0.0, 5.0, 1.0, shape=0.7) == (365.0, "ceiling")

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from xyro.refresh.change import DAY, Evidence, Prior, learn, mle, mle_last_modified, update_many
+from xyro.lab.refresh.estimators import mle, mle_last_modified
+from xyro.refresh.change import DAY, Evidence, Prior, learn, update_many
 
 NEUTRAL = Prior(0.4, 0.8)
 VISITS = (5, 10, 20, 50)

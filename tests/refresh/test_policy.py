@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from xyro.lab.refresh.policies import NAMES, Compared, policy_of
 from xyro.refresh.interval import freshness, omega
 from xyro.refresh.inverse import lost_freshness
-from xyro.refresh.policy import NAMES, Policy, Rules, multiplier, spent, water_level
+from xyro.refresh.policy import Policy, Rules, multiplier, spent, water_level
 
 FIVE = np.arange(1.0, 6.0)
 MIXES = [(0.3, 1.0), (0.01, 1.0), (1.0, 0.5), (1e-4, 1.0)]
-POLICIES = [Policy(name) for name in NAMES if name != "mixed"] + [Policy("mixed", *parts) for parts in MIXES]
+POLICIES = [policy_of(name) for name in NAMES if name != "mixed"] + [Policy("mixed", *parts) for parts in MIXES]
 
 
 @pytest.mark.parametrize(
@@ -23,8 +24,8 @@ POLICIES = [Policy(name) for name in NAMES if name != "mixed"] + [Policy("mixed"
     [
         (Policy("freshness"), (1.15, 1.358, 1.354, 1.138, 0.0), 0.3739, math.inf),
         (Policy(), (0.596, 0.844, 1.033, 1.193, 1.334), 0.3482, 1.4053),
-        (Policy("azar"), (1.386, 1.374, 1.133, 0.772, 0.335), None, None),
-        (Policy("kolobov"), (0.783, 0.947, 1.037, 1.096, 1.137), None, None),
+        (Compared("azar"), (1.386, 1.374, 1.133, 0.772, 0.335), None, None),
+        (Compared("kolobov"), (0.783, 0.947, 1.037, 1.096, 1.137), None, None),
         (Policy("mixed", 0.3, 1.0), (0.723, 0.906, 1.027, 1.127, 1.217), 0.3563, 1.4169),
     ],
 )
@@ -120,7 +121,7 @@ def test_shares_of_the_optimum_as_design_asks_and_near_section_f(share, best, lo
     optimum = reached(Policy("freshness"))
     assert optimum == pytest.approx(best, abs=0.08)
     for name, percent in lost.items():
-        assert 100 * (1 - reached(Policy(name)) / optimum) == pytest.approx(percent, abs=0.35 * percent + 1.2)
+        assert 100 * (1 - reached(policy_of(name)) / optimum) == pytest.approx(percent, abs=0.35 * percent + 1.2)
     floor = 0.97 if share >= 0.2 else 0.93
     assert reached(Policy()) >= floor * optimum
     assert reached(Policy("mixed", 0.3, 1.0)) >= (0.97 if share >= 0.2 else 0.96) * optimum

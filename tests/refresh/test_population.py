@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from xyro.lab.refresh.policies import Compared
 from xyro.refresh.interval import freshness
 from xyro.refresh.policy import Policy, Rules, multiplier, spent
 from xyro.refresh.population import Population
 
-POLICIES = [Policy(), Policy("mixed", 0.3, 1.0), Policy("freshness"), Policy("kolobov"), Policy("uniform")]
+POLICIES = [Policy(), Policy("mixed", 0.3, 1.0), Policy("freshness"), Compared("kolobov"), Policy("uniform")]
 NUMBERS = st.floats(1e-9, 1e9)
 PAGES = st.lists(st.tuples(NUMBERS, NUMBERS), max_size=30)
 

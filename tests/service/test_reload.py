@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.service.face import said, started, until
+from tests.service.face import started, until
 from xyro.configs.schema import Budget, Crawl, Fetch, Log, Opic, Politeness, Refresh, Settings
 from xyro.lab.child import running
 from xyro.service.node.reload import merged
@@ -17,7 +17,7 @@ from xyro.service.node.reload import merged
 def test_what_can_change_does_and_what_cannot_stays():
     wanted = Settings(
         crawl=Crawl(confirm_dead=5.0, scope="any"),
-        refresh=Refresh(gamma=10.0, bandwidth=3.0, time_unit=7, execution="scan"),
+        refresh=Refresh(gamma=10.0, bandwidth=3.0, policy="freshness", time_unit=7, guide="interest"),
         fetch=Fetch(concurrency=3),
         politeness=Politeness(min_delay=9.0),
         opic=Opic(spend_ratio=3.5, damping=0.5, window=8.0),
@@ -27,10 +27,17 @@ def test_what_can_change_does_and_what_cannot_stays():
     now, changed, left = merged(Settings(), wanted)
     assert sorted(changed) == [
         "budgets", "crawl.confirm_dead", "log.level", "opic.spend_ratio", "politeness.min_delay",
-        "refresh.bandwidth", "refresh.execution", "refresh.gamma", "refresh.time_unit",
+        "refresh.bandwidth", "refresh.gamma", "refresh.policy",
     ]  # fmt: skip
-    assert sorted(left) == ["crawl.scope", "fetch.concurrency", "opic.damping", "opic.window"]
-    assert now.refresh == wanted.refresh and now.budgets == wanted.budgets
+    assert sorted(left) == [
+        "crawl.scope",
+        "fetch.concurrency",
+        "opic.damping",
+        "opic.window",
+        "refresh.guide",
+        "refresh.time_unit",
+    ]
+    assert now.refresh == Refresh(gamma=10.0, bandwidth=3.0, policy="freshness") and now.budgets == wanted.budgets
     assert now.crawl == Crawl(confirm_dead=5.0) and now.fetch == Fetch()
     assert now.opic == Opic(spend_ratio=3.5)
 
@@ -65,12 +72,13 @@ def test_a_daemon_reads_its_settings_on_sighup_and_goes_on(web, tmp_path):
             daemon.send_signal(signal.SIGHUP)
             return daemon.stderr.readline()
 
-        told = hup('[refresh]\ngamma = 20.0\nexecution = "scan"\n[log]\nlevel = "warning"\n')
-        assert told.endswith("settings read again: refresh.execution, refresh.gamma changed\n")
-        until(lambda: said("status", "--data", data)["execution"]["by"] == "scan")
+        told = hup('[refresh]\ngamma = 20.0\npolicy = "freshness"\n[log]\nlevel = "warning"\n')
+        assert told.endswith("settings read again: refresh.gamma, refresh.policy changed\n")
         told = hup("[refresh]\ngamma = 200.0\n")
         assert "nothing changed" in told and "[refresh] gamma: expected a percentage" in told
-        told = hup('[refresh]\ngamma = 20.0\nexecution = "scan"\n[log]\nlevel = "warning"\n[fetch]\nconcurrency = 3\n')
+        told = hup(
+            '[refresh]\ngamma = 20.0\npolicy = "freshness"\n[log]\nlevel = "warning"\n[fetch]\nconcurrency = 3\n'
+        )
         assert told.endswith("settings read again: nothing changed\n")
         assert daemon.stderr.readline().endswith("need a restart, and stay as they were: fetch.concurrency\n")
         until(lambda: (data / "run").exists())

@@ -39,7 +39,7 @@ def because(crawl, target):
     ("refresh", "term"),
     [
         ({"bandwidth": 0.001}, "Policy obsolescence: t = K / sqrt(importance x change rate), K = "),
-        ({"bandwidth": 0.001, "policy": "kolobov"}, "Policy kolobov, so that 3 pages take 85.5"),
+        ({"bandwidth": 0.001, "policy": "mixed"}, "Policy mixed, so that 3 pages take 85.5"),
         ({"bandwidth": 1.0, "min_interval": DAY}, "but for min_interval. That makes 1 day, 0:00:00"),
         ({"bandwidth": 1e-9, "max_interval": 2 * DAY}, "but for max_interval. That makes 2 days, 0:00:00"),
         ({"bandwidth": 1.0, "min_importance": 50.0}, "below min_importance (50)"),

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xyro.refresh import scan
+from xyro.lab.refresh import scan
+from xyro.lab.refresh.policies import Compared
+from xyro.lab.refresh.scan import LATE, Scan, Shut
 from xyro.refresh.interval import freshness
 from xyro.refresh.policy import Policy, Rules, multiplier
-from xyro.refresh.scan import LATE, Scan, Shut
 
 NOW = 1_700_000_000
-POLICIES = [Policy(), Policy("mixed", 0.3, 1.0), Policy("freshness"), Policy("uniform"), Policy("kolobov")]
+POLICIES = [Policy(), Policy("mixed", 0.3, 1.0), Policy("freshness"), Policy("uniform"), Compared("kolobov")]
 DAY = 86_400
 
 
@@ -62,7 +63,7 @@ def test_any_columns_in_any_chunks(pages, most, policy, chunk):
     assert index[chosen].tolist() == worth[:most].tolist()
 
 
-@pytest.mark.parametrize("policy", [*POLICIES, Policy("proportional")], ids=str)
+@pytest.mark.parametrize("policy", [*POLICIES, Compared("proportional")], ids=str)
 def test_pages_that_are_not_refreshed_are_never_chosen(policy):
     """Of no rate, never measured (a flow below 0), never read: whatever their age."""
     r, lam, at = columns(1000)
@@ -99,7 +100,7 @@ def test_a_least_index_and_hosts_that_are_shut():
 
 
 @pytest.mark.parametrize(
-    "policy", [Policy(), Policy("mixed", 0.3, 1.0), Policy("freshness"), Policy("kolobov")], ids=str
+    "policy", [Policy(), Policy("mixed", 0.3, 1.0), Policy("freshness"), Compared("kolobov")], ids=str
 )
 @pytest.mark.parametrize("share", [0.05, 0.3])
 def test_both_executions_are_as_fresh(policy, share):
