@@ -10,11 +10,11 @@ from xyro.lab import work_parts
 from xyro.lab.opic import changes, claims, figures, names, opic_lab, strategies
 from xyro.lab.opic import policies as opic_policies
 from xyro.lab.opic import text as opic_text
-from xyro.lab.opic.histories import Interpolation, Static
+from xyro.lab.opic.histories import Adaptive, Interpolation, Static
 from xyro.lab.opic.residual import residual, residuals
 from xyro.lab.opic.selectors import SweepSelector
 from xyro.lab.reference_rank import reference
-from xyro.opic.contest import LADDER, Adaptive
+from xyro.opic.contest import LADDER
 from xyro.opic.graph import cycle, from_links, standard
 from xyro.opic.pagerank import pagerank
 
