@@ -36,13 +36,19 @@ class Dates:
     """`date` at the end of a turn, after the pages have spent."""
 
     def __init__(
-        self, partition: Partition, ledger: Ledger, schedule: Schedule, settings: Refresh, hooks: Hooks
+        self,
+        partition: Partition,
+        ledger: Ledger,
+        schedule: Schedule,
+        freshness: Freshness,
+        settings: Refresh,
+        hooks: Hooks,
     ) -> None:
         self.partition = partition
         self.columns = partition.columns
         self.ledger = ledger
         self.schedule = schedule
-        self.freshness: Freshness | None = None
+        self.freshness = freshness
         """hears of every read, to tell how fresh all pages are"""
         self.change_model = ChangeModel(partition, settings)
         self.hooks = hooks
@@ -84,8 +90,7 @@ class Dates:
                 diary=learnt.diary,
             )
             self.partition.put(keys.REFRESH.key(one.page), rows.pack(row))
-            if self.freshness is not None:
-                self.freshness.settled(one.page, one.report, one.visit, one.row, row)
+            self.freshness.settled(one.page, one.report, one.visit, one.row, row)
             dues.append(due)
             kinds.append(int(row.kind) << KIND_SHIFT)
         self.columns["due"][pages] = dues

@@ -2,17 +2,17 @@
 
 The steps of `PageNode.turn`, in their order:
 
-    open               a commit group begins; pages follow a scope that has changed       metadata/manager.py, pages.py
-    exchange           cash and acknowledgements of other partitions                      outbox.py
-    obey               what people and publishers want                                 requests.py, command_handlers.py
-    visit_all          what reports and loads mean: states, leases, who spends            leases.py, loads.py
-    resolve_links      URLs become pages, links become rows                               pages.py, scope.py
-    hear_claims        what sitemaps and feeds say of other pages                         claims.py
-    spend              pages spend their cash over what they showed                       ledger.py
-    date               change rate, interval, next read                                   dating.py
-    collect_transfers  cash for pages of other partitions leaves                          outbox.py
-    orders             what is wanted, due, or rich becomes orders                        scheduler.py
-    close, seal        freshness is metered, all of it becomes one write batch            freshness.py
+    open               a commit group begins; pages follow a scope that has changed     metadata/manager.py, pages.py
+    exchange           cash and acknowledgements of other partitions                    outbox.py
+    obey               what people and publishers want                                  requests.py, command_handlers.py
+    visit_all          what reports and loads mean: states, leases, who spends          leases.py, loads.py
+    resolve_links      URLs become pages, links become rows                             pages.py, scope.py
+    hear_claims        what sitemaps and feeds say of other pages                       claims.py
+    spend              pages spend their cash over what they showed                     ledger.py
+    date               change rate, interval, next read                                 dating.py
+    collect_transfers  cash for pages of other partitions leaves                        outbox.py
+    orders             what is wanted, due, or rich becomes orders                      scheduler.py
+    close, seal        freshness is metered, all of it becomes one write batch          freshness.py
 
 Extensions take part by hooks (hooks.py). Single-threaded and synchronous: time comes in, a Turn goes out;
 service/node/partition_loop.py awaits, writes and posts.
@@ -90,9 +90,9 @@ class PageNode:
         self.pages = Pages(partition, scope, settings.fetch, self.ledger, self.hooks, schedule)
         self.outbox = Outbox(partition, self.ledger, self.pages, self.partitions)
         self.loads = Loads(partition, self.scheduler.leases, self.pages, self.wanted, documents)
-        self.dates = Dates(partition, self.ledger, schedule, settings.refresh, self.hooks)
         self.freshness = Freshness(partition, self.ledger, self.scheduler.bandwidth, settings.refresh, self.hooks)
-        self.dates.freshness = schedule.gauge = self.freshness
+        self.dates = Dates(partition, self.ledger, schedule, self.freshness, settings.refresh, self.hooks)
+        schedule.gauge = self.freshness
         self.scheduler.revisits.audits = self.freshness.audits
         self.scheduler.gamma.measured = self.freshness.fresh
         self.claims = Claims(partition, schedule, self.dates.change_model)

@@ -122,7 +122,6 @@ WIRED_LATER = frozenset(
         ("frontier/due_queue.py", "self.governor.credit"),
         ("frontier/freshness.py", "self.audits.share"),
         ("frontier/gamma.py", "self.controller.gamma"),
-        ("frontier/partition.py", "self.dates.freshness"),
         ("frontier/partition.py", "self.scheduler.gamma.measured"),
         ("frontier/partition.py", "self.scheduler.revisits.audits"),
         ("frontier/scan_schedule.py", "self.scan.floor"),
