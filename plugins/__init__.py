@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from xyro.service.node.services import Plugin, PluginSet, Services
+
 if TYPE_CHECKING:
     from xyro.configs.schema import Settings
     from xyro.frontier.partition import Extension, PageNode
@@ -16,6 +18,28 @@ def extensions(settings: Settings) -> Sequence[Extension]:
     if settings.refresh.guide == "interest":
         found.append(_guide)
     return found
+
+
+def plugins(services: Services) -> Sequence[Plugin]:
+    """The plug-ins of a node that its settings ask for; the others are not even imported."""
+    from xyro.plugins.publish.publish_plugin import PublishPlugin
+
+    settings = services.settings
+    publish = PublishPlugin(services)
+    found: list[Plugin] = [publish]
+    if settings.clusters:
+        from xyro.plugins.clusters.page_clusters import Clustered
+
+        found.append(Clustered(settings.clusters, services.nodes, settings.crawl.fold_slashes))
+    if settings.publish.websub:
+        from xyro.plugins.publish.websub import WebSub
+
+        found.append(WebSub(services, publish.publishing))
+    return found
+
+
+PLUGINS = PluginSet(extensions, plugins)
+"""the plug-ins of this distribution, for the node that a room above makes"""
 
 
 def _publications(node: PageNode) -> object:

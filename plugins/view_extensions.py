@@ -17,4 +17,4 @@ VIEW_EXTENSIONS = (ViewExtension(audit=check_repository), ViewExtension(status=p
 
 def running_status(single: Single) -> dict[str, Any]:
     """The fields that plug-ins add to the status of a running crawl."""
-    return promise_report.running(single)
+    return {name: value for plugin in single.plugins for name, value in plugin.status().items()}

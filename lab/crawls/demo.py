@@ -23,7 +23,7 @@ from xyro.configs.load import load
 from xyro.lab.child import running
 from xyro.lab.web.truth import truth
 from xyro.lab.web.web import Web
-from xyro.plugins import extensions
+from xyro.plugins import PLUGINS, extensions
 from xyro.service.api.endpoints import ENDPOINTS
 from xyro.service.node.life_cycle import Job, run, sentence
 from xyro.service.node.log_setup import set_up
@@ -60,7 +60,7 @@ def demo(data: Path | None, pages: int) -> int:
             "fetch.only_net": ("127.0.0.0/8",),
         }
         bounds = Bounds(pages=READS_A_PAGE * pages, seconds=SECONDS, refresh=True)
-        ended = run(Job(directory, load((), {}, options), bounds, ENDPOINTS, (web.entry,)))
+        ended = run(Job(directory, load((), {}, options), bounds, ENDPOINTS, (web.entry,), plugins=PLUGINS))
         true = _truth(Web(**settings).served_at(web.port))
     click.echo(sentence(ended.report))
     with nodes_of(directory, extensions) as nodes, Views(nodes) as views:

@@ -33,7 +33,9 @@ from xyro.lab.web.places import Doc, address_of
 from xyro.lab.web.server import WebServer
 from xyro.lab.web.web import Web
 from xyro.metadata.states import State
-from xyro.plugins.publish.listener import Listener, listen
+from xyro.plugins import PLUGINS
+from xyro.plugins.publish.listener import listen, listener_of
+from xyro.plugins.publish.publish_plugin import publish_plugin_of
 from xyro.service.api.http_api import HttpApi
 from xyro.service.api.http_api import listen as listen_api
 from xyro.service.node.data_dir import DataDir
@@ -217,8 +219,8 @@ async def _crawl(directory: Path, web: Web, size: Size, seed: int) -> dict[str, 
         guard, public, private = guard_of(settings.fetch), listen("127.0.0.1:0"), listen_api("127.0.0.1", 0)
         assert public is not None
         data = DataDir.open(directory, make=True)
-        single = Single(data, settings, guard, Bounds(forever=True))
-        listener, api = Listener(single, single.publishing, None), HttpApi(single, OWNER)
+        single = Single(data, settings, guard, Bounds(forever=True), plugins=PLUGINS)
+        listener, api = listener_of(single), HttpApi(single, OWNER)
         bases = [f"http://127.0.0.1:{sock.getsockname()[1]}" for sock in (public, private)]
         try:
             single.start()
@@ -304,10 +306,10 @@ async def _lie(single: Single, sites: Sites, pages: list[int]) -> None:
     """Each lie is told once those before it were found out, as far as they were believed; SEEN seconds at most."""
     clock = SystemClock()
     for page in pages:
-        await sites.lie(page, lambda: int(single.publishing.told()["hastened"]))
+        await sites.lie(page, lambda: int(publish_plugin_of(single).publishing.told()["hastened"]))
         await asyncio.sleep(sites.size.seconds / LIES)
         end = clock.monotonic() + SEEN
-        while _believed(single.publishing.told(), len(sites.lies)) and clock.monotonic() < end:  # noqa: ASYNC110
+        while _believed(publish_plugin_of(single).publishing.told(), len(sites.lies)) and clock.monotonic() < end:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 
@@ -325,7 +327,7 @@ def _report(single: Single, sites: Sites, load: dict[str, Any]) -> dict[str, Any
     took = [announcement.took for announcement in sites.announcements if announcement.took is not None]
     stated = [notice.stated for notice in sites.announcements]
     late = sum(notice.took is None or notice.took > notice.stated for notice in sites.announcements)
-    counts = single.publishing.told()
+    counts = publish_plugin_of(single).publishing.told()
     half = len(sites.lies) // 2
     lies = {"told": len(sites.lies), "ordered": len(sites.lies) - counts["hastened"], "false": counts["false"]}
     claims = {

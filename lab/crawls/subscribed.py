@@ -30,6 +30,8 @@ from xyro.lab.web.places import Doc, host_at
 from xyro.lab.web.server import WebServer
 from xyro.lab.web.shape import DAY, ORIGIN
 from xyro.lab.web.web import Web
+from xyro.plugins import PLUGINS
+from xyro.plugins.publish.publish_plugin import publish_plugin_of
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
 from xyro.service.node.single import Bounds, Single
@@ -113,13 +115,13 @@ class Living(Jumping):
     """The same clock, which stops for subscriptions, too."""
 
     def busy(self) -> bool:
-        return super().busy() or not self.single.subscribed.quiet
+        return super().busy() or not publish_plugin_of(self.single).subscribed.quiet
 
     async def until(self, t: float) -> None:
         while self.clock.time() < t:
             await self.settle()
             now = self.clock.time()
-            subscriptions = self.single.subscribed.subscriptions
+            subscriptions = publish_plugin_of(self.single).subscribed.subscriptions
             grain = STEP if subscriptions.awaited else self.grain
             jump = min(max(self._next() - now, grain), LONGEST)
             self.clock.advance(max(STEP, min(jump, subscriptions.next_time() - now, t - now)))
@@ -174,7 +176,7 @@ async def _live(directory: Path, web: Web, size: Size, enough: bool) -> dict[str
         served.web = server.web
         settings = load((), {}, options)
         data = DataDir.open(directory, make=True)
-        single = Single(data, settings, guard_of(settings.fetch), Bounds(forever=True), clock)
+        single = Single(data, settings, guard_of(settings.fetch), Bounds(forever=True), clock, plugins=PLUGINS)
         runner, url = await receiver.serve()
         try:
             single.start()
@@ -183,7 +185,7 @@ async def _live(directory: Path, web: Web, size: Size, enough: bool) -> dict[str
             await living.until(ORIGIN + DAY)  # all is found, and read once
             wishes = await _subscribe(living, targets(server.web, size), size, url)
             await living.until(ORIGIN + (1.0 + size.days) * DAY)
-            subscriptions = single.subscribed.told()
+            subscriptions = publish_plugin_of(single).subscribed.told()
             return _report(Truth(served, wishes, clock.time()), receiver.notices, subscriptions, enough, living.jumps)
         finally:
             await single.stop()
@@ -201,7 +203,7 @@ async def _subscribe(living: Living, wanted: list[str], size: Size, url: str) ->
             Wish(target, size.every[i % len(size.every)], now)
             for i, target in enumerate(wanted[first : first + some], first)
         ]
-        made = (living.single.subscribed.subscribe(wish.target, wish.every, url) for wish in chosen)
+        made = (publish_plugin_of(living.single).subscribed.subscribe(wish.target, wish.every, url) for wish in chosen)
         wishes.update(zip(await asyncio.gather(*made), chosen, strict=True))
         await living.until(now + 3_600.0)
     return wishes

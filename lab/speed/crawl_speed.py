@@ -33,7 +33,7 @@ from xyro.lab.speed.measures import (
     thread_seconds,
 )
 from xyro.lab.web.places import address_of
-from xyro.plugins import extensions
+from xyro.plugins import PLUGINS, extensions
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
 from xyro.service.node.seeds import why_refused
@@ -98,7 +98,7 @@ def part_of(frame: FrameType | None) -> str:
 async def crawling(directory: Path, seeds: Sequence[str], settings: Settings) -> AsyncIterator[Single]:
     """A crawl of `seeds` at work in a new directory, stopped in order at the block's end. InputError: a bad seed."""
     bounds = Bounds(settings.crawl.max_pages)
-    single = Single(DataDir.open(directory, make=True), settings, guard_of(settings.fetch), bounds)
+    single = Single(DataDir.open(directory, make=True), settings, guard_of(settings.fetch), bounds, plugins=PLUGINS)
     try:
         single.start()
         if refused := [f"{seed}: {why}" for seed in seeds if (why := why_refused(seed, single.scope))]:

@@ -21,6 +21,7 @@ from xyro.configs.load import load
 from xyro.lab.walk.rooms import CALLBACKS, ROOMS, direction, room_of
 from xyro.lab.walk.site import FIRST, LINKED, Site
 from xyro.lab.walk.tracer import Step, Tracer
+from xyro.plugins import PLUGINS
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
 from xyro.service.node.single import Bounds, Single
@@ -147,7 +148,7 @@ async def _followed() -> Tracer:
         settings = load((), {}, options)
         with tempfile.TemporaryDirectory(prefix="xyro-walk-") as directory, tracer.watching():
             data = DataDir.open(Path(directory) / "data", make=True)
-            crawl = Single(data, settings, guard_of(settings.fetch), Bounds(), ManualClock(START))
+            crawl = Single(data, settings, guard_of(settings.fetch), Bounds(), ManualClock(START), plugins=PLUGINS)
             try:
                 crawl.start()
                 await crawl.sow([site.url(FIRST)])

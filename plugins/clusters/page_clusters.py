@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from xyro.configs.schema import Cluster as Settings
 from xyro.frontier.batch import Settled
@@ -50,6 +51,13 @@ class Clustered:
             for target, page in scan(node.partition, self.watch.targets):
                 self.watch.take(target, page)
         self.load(self._nodes[0].hooks.stored.get("clusters", {}))
+
+    async def run(self) -> None:
+        """Nothing to do beside the turns."""
+
+    def status(self) -> dict[str, Any]:
+        """The field `clusters` of `xyro status`."""
+        return {"clusters": [cluster.told() for cluster in self.clusters]}
 
     def join(self, target: str, page: int) -> None:
         """A page that a target stands for."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from xyro.frontier.partition import PageNode
 from xyro.metadata import keys
@@ -17,6 +18,9 @@ from xyro.plugins.publish.promises import Promises, Said
 from xyro.wire import codec
 from xyro.wire.commands import Command
 from xyro.wire.messages import Priority
+
+if TYPE_CHECKING:
+    from xyro.service.node.command_sender import CommandSender
 
 
 class RowTable(enum.IntEnum):
@@ -69,6 +73,11 @@ class StoreRow(Command):
     number: int
     row: bytes
     """packed (metadata/rows.py); empty: delete it"""
+
+
+async def store_row(sender: CommandSender, table: RowTable, number: int, row: bytes) -> None:
+    """Store a packed row with partition 0, or delete it (empty); returns when that is on disk."""
+    await sender.send(0, lambda request: StoreRow(request, table, number, row))
 
 
 codec.register(64, Publish)

@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from xyro.frontier.watch import Watch
 from xyro.metadata.rows import RefreshRow, SubscriptionRow
 from xyro.metadata.states import State
 from xyro.plugins.publish.publication_rows import changes, present
-from xyro.plugins.publish.services import Machine
+from xyro.service.node.services import Services
 from xyro.service.node.slicing import unhurried
 from xyro.service.views.views import stamp
 from xyro.wire.ids import PageId, local_page, owner_of, split
@@ -39,20 +40,22 @@ class Notice(NamedTuple):
     """of `seen`"""
 
 
-def signatures(single: Machine, target: str) -> Iterator[tuple[int, bytes]]:
+def signatures(services: Services, watch: Watch, target: str) -> Iterator[tuple[int, bytes]]:
     """(page, what it is now) of those that were read: the base of the first notice."""
-    for page in map(PageId, single.watch.pages(target)):
-        row = single.nodes[owner_of(page)].partition.row(local_page(page))
+    for page in map(PageId, watch.pages(target)):
+        row = services.nodes[owner_of(page)].partition.row(local_page(page))
         if row is not None and row.reads:
             yield page, present(row)
 
 
-async def compose(single: Machine, number: int, row: SubscriptionRow, due: float, since: float) -> Notice:
+async def compose(
+    services: Services, watch: Watch, number: int, row: SubscriptionRow, due: float, since: float
+) -> Notice:
     """The next notice of a subscription. due: when it is; since: when its pages began to be refreshed for it."""
     said, missed, seen, changed = list[str](), list[int](), dict[int, bytes](), 0
-    async for page in unhurried(single.watch.pages(row.target)):
+    async for page in unhurried(watch.pages(row.target)):
         owner, local = split(PageId(page))
-        partition = single.nodes[owner].partition
+        partition = services.nodes[owner].partition
         state = partition.states[local]
         if state not in READABLE and page not in row.seen:
             continue
@@ -73,7 +76,7 @@ async def compose(single: Machine, number: int, row: SubscriptionRow, due: float
             "notice": name,
             "target": row.target,
             "since": stamp(row.told_at or row.made),
-            "at": stamp(single.clock.time()),
+            "at": stamp(services.clock.time()),
             "due": stamp(due),
             "in_time": not missed,
             "changed": changed,

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from xyro.plugins.publish.services import Machine
+from xyro.frontier.watch import Watch
 from xyro.refresh.subscriptions import lead
+from xyro.service.node.services import Services
 from xyro.service.node.slicing import unhurried
 from xyro.wire.ids import PageId, local_page, owner_of
 
@@ -24,20 +25,21 @@ GROWN = 1.25
 class Demand:
     """`count` now and then, `lead` of a target. (partition, host number) -> distinct pages that are promised."""
 
-    def __init__(self, single: Machine) -> None:
-        self.single = single
+    def __init__(self, services: Services, watch: Watch) -> None:
+        self.watch = watch
+        self.services = services
         self._hosts: Counter[tuple[int, int]] = Counter()
         self._at = -AGAIN
 
     async def count(self, targets: Collection[str]) -> bool:
         """Count the pages of distinct targets anew, if that was long ago. True: a host has many more than before."""
-        now = self.single.clock.monotonic()
+        now = self.services.clock.monotonic()
         if now < self._at + AGAIN:
             return False
         self._at = now
         known, hosts = set[int](), Counter[tuple[int, int]]()
         async for target in unhurried(targets, 1):
-            pages = [page for page in self.single.watch.pages(target) if page not in known]
+            pages = [page for page in self.watch.pages(target) if page not in known]
             known.update(pages)
             hosts.update(map(self._host, map(PageId, pages)))
         before, self._hosts = self._hosts, hosts
@@ -45,11 +47,11 @@ class Demand:
 
     def lead(self, target: str) -> float:
         """Seconds before the notice that its pages are ordered: by what is promised of their hosts, and politeness."""
-        own = Counter(map(self._host, map(PageId, self.single.watch.pages(target))))
-        polite = self.single.settings.politeness
+        own = Counter(map(self._host, map(PageId, self.watch.pages(target))))
+        polite = self.services.settings.politeness
         delay = polite.min_delay if polite.delay is None else polite.delay
         return lead((max(pages, self._hosts[host]), delay + TYPICAL) for host, pages in own.items())
 
     def _host(self, page: PageId) -> tuple[int, int]:
-        partition = self.single.nodes[owner_of(page)].partition
+        partition = self.services.nodes[owner_of(page)].partition
         return partition.number, int(partition.hosts_of[local_page(page)])

@@ -25,11 +25,11 @@ from dataclasses import dataclass
 from xyro.answer import Answer
 from xyro.metadata import keys, rows
 from xyro.metadata.rows import KeyedRow
-from xyro.plugins.publish.commands import RowTable
+from xyro.plugins.publish.commands import RowTable, store_row
 from xyro.plugins.publish.promises import Said
 from xyro.plugins.publish.publishing import MOST_URLS, Publishing
-from xyro.plugins.publish.services import Machine, store_row
 from xyro.refresh.allowance import HOUR, Allowance
+from xyro.service.node.services import Services
 from xyro.service.node.slicing import unhurried
 from xyro.wire.errors import InputError
 from xyro.wire.urls import authority, canonical, origin
@@ -67,8 +67,8 @@ _FULL = Verdict(429, "too many wait for their key", 60.0)
 class IndexNow:
     """`publish` answers; keys are checked in tasks of its own, which `close` ends."""
 
-    def __init__(self, single: Machine, publishing: Publishing) -> None:
-        self.single = single
+    def __init__(self, services: Services, publishing: Publishing) -> None:
+        self.services = services
         self.publishing = publishing
         self._unknown = Allowance(CHECKS, ALL_CHECKS)
         self._senders = Allowance(SENDER_CHECKS, ALL_CHECKS)
@@ -86,7 +86,7 @@ class IndexNow:
 
     def recover(self) -> None:
         """Take up what was accepted with a key that nobody has looked at yet."""
-        for key, value in self.single.nodes[0].partition.scan(keys.KEYED.prefix):
+        for key, value in self.services.nodes[0].partition.scan(keys.KEYED.prefix):
             number = keys.KEYED.split(key)
             self._hold(number, rows.unpack_keyed(value))
             self._next = max(self._next, number + 1)
@@ -115,7 +115,7 @@ class IndexNow:
 
     async def _judge(self, host: str, key: str, location: str | None, urls: list[str], sender: str) -> Verdict:
         """Anybody may send this: what takes no look at all the URLs comes first. InputError: one is none."""
-        fold = self.single.scope.fold_slashes
+        fold = self.services.scope.fold_slashes
         first = canonical(urls[0], fold_slashes=fold)
         named = authority(canonical(f"{first.partition(':')[0]}://{host}/"))  # as URLs write it
         place = canonical(location, fold_slashes=fold) if location else f"{origin(first)}/{key}.txt"
@@ -135,18 +135,18 @@ class IndexNow:
             return Verdict(422, f"this crawler does not read them ({refused[0][1]})")
         if right:
             return await self._publish(named, readable)
-        return await self._later(KeyedRow(named, key, place, tuple(readable), self.single.clock.time()))
+        return await self._later(KeyedRow(named, key, place, tuple(readable), self.services.clock.time()))
 
     def _status(self, name: tuple[str, str, str]) -> bool | None:
         right, until = self._known.get(name, (False, -math.inf))
-        return right if self.single.clock.monotonic() < until else None
+        return right if self.services.clock.monotonic() < until else None
 
     async def _publish(self, host: str, urls: list[str], at: float | None = None) -> Verdict:
-        wait = self.publishing.allowance.take(host, len(urls), self.single.clock.monotonic())
+        wait = self.publishing.allowance.take(host, len(urls), self.services.clock.monotonic())
         if wait:
             return Verdict(429, "too many URLs", wait)
-        now = self.single.clock.time()
-        said = Said("changed", at or now, (at or now) + self.single.settings.publish.deadline)
+        now = self.services.clock.time()
+        said = Said("changed", at or now, (at or now) + self.services.settings.publish.deadline)
         refused = await self.publishing.publish(urls, said)
         if len(refused) < len(urls):
             return Verdict(200)
@@ -174,7 +174,7 @@ class IndexNow:
         self._hold(number, row)
         self._queue.append(number)  # at once: who asked may go away while it is written
         try:
-            await store_row(self.single, RowTable.KEYED, number, rows.pack(row))
+            await store_row(self.services.commands, RowTable.KEYED, number, rows.pack(row))
         finally:
             self._go_on()
         return Verdict(202, "the key is read first")
@@ -189,7 +189,7 @@ class IndexNow:
         """Seconds until this key (host, key, location) may be looked up, 0.0 if now."""
         if self._known.get(name, (False, 0.0))[0]:
             return 0.0  # it was right when it was looked up last
-        now = self.single.clock.monotonic()
+        now = self.services.clock.monotonic()
         own = self._senders.take(f"{sender} {name[0]}", 1.0, now) if sender else 0.0
         return own or self._unknown.take(name[0], 1.0, now)
 
@@ -222,7 +222,7 @@ class IndexNow:
             if await self._is_right(row):
                 wait = (await self._publish(row.host, list(row.urls), row.at)).again
             if not wait:
-                await store_row(self.single, RowTable.KEYED, number, b"")
+                await store_row(self.services.commands, RowTable.KEYED, number, b"")
         finally:
             self._checking.discard(row.host)
             if not wait:
@@ -230,7 +230,7 @@ class IndexNow:
                 self._text -= sum(map(len, row.urls))
         if wait:
             self._go_on()
-            await self.single.clock.sleep(wait)
+            await self.services.clock.sleep(wait)
             self._queue.append(number)
 
     async def _is_right(self, row: KeyedRow) -> bool:
@@ -245,18 +245,18 @@ class IndexNow:
         """Does the key stand at its place?"""
         answer: Answer | None = None
         with contextlib.suppress(TimeoutError):
-            answer = await self.single.side.read(row.location)
+            answer = await self.services.side_reads.read(row.location)
         body = answer.body if answer is not None and answer.status == 200 and not answer.error else None
         return body is not None and len(body) < 1_024 and body.removeprefix(b"\xef\xbb\xbf").strip() == row.key.encode()
 
     def _remember(self, name: tuple[str, str, str], right: bool) -> None:
         if len(self._known) >= MOST_KEYS:
-            now = self.single.clock.monotonic()
+            now = self.services.clock.monotonic()
             self._known = {name: known for name, known in self._known.items() if known[1] > now}
             if len(self._known) >= MOST_KEYS:
                 self._known.clear()  # they are looked up again: a cache, no record
-        age = self.single.settings.publish.key_age if right else WRONG
-        self._known[name] = right, self.single.clock.monotonic() + age
+        age = self.services.settings.publish.key_age if right else WRONG
+        self._known[name] = right, self.services.clock.monotonic() + age
 
     async def close(self) -> None:
         """End the checks; what waits is on disk."""

@@ -20,7 +20,7 @@ import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 from aiohttp import web
@@ -28,13 +28,17 @@ from aiohttp import web
 from xyro.configs.schema import Settings
 from xyro.plugins.publish.admission import MOST, MOST_OF_SENDER, Door, sender_of
 from xyro.plugins.publish.indexnow import IndexNow, Verdict
+from xyro.plugins.publish.publish_plugin import publish_plugin_of
 from xyro.plugins.publish.publishing import MOST_URLS, Publishing
-from xyro.plugins.publish.services import Machine
 from xyro.plugins.publish.websub import WebSub, callback_of
 from xyro.service.node import http_json
 from xyro.service.node.endpoint import Endpoint
+from xyro.service.node.services import Services
 from xyro.wire.errors import InputError
 from xyro.wire.urls import host_of
+
+if TYPE_CHECKING:
+    from xyro.service.node.single import Single
 
 BODY = 4 << 20
 AT_ONCE, SENDER_AT_ONCE = 64, 8
@@ -90,12 +94,12 @@ def listen(where: str) -> socket.socket | None:
 class Listener:
     """Serves the publishers of one Single."""
 
-    def __init__(self, single: Machine, publishing: Publishing, websub: WebSub | None) -> None:
-        self.single = single
+    def __init__(self, services: Services, publishing: Publishing, websub: WebSub | None) -> None:
+        self.services = services
         self.publishing = publishing
-        self.indexnow = IndexNow(single, publishing)
+        self.indexnow = IndexNow(services, publishing)
         self.websub = websub
-        self._tokens = [(host, f"Bearer {token}".encode()) for host, token in single.settings.publish.tokens.items()]
+        self._tokens = [(host, f"Bearer {token}".encode()) for host, token in services.settings.publish.tokens.items()]
         self._busy = 0
         self._busy_of: Counter[str] = Counter()
         """sender -> its requests that are being answered"""
@@ -206,7 +210,7 @@ class Listener:
         own = [url for url in readable if _belongs(host_of(url), site)]
         others = (url for url in readable if not _belongs(host_of(url), site))
         refused += [(url, f"not of {site}, which the token is for") for url in others]
-        if wait := self.publishing.allowance.take(site, len(own), self.single.clock.monotonic()):
+        if wait := self.publishing.allowance.take(site, len(own), self.services.clock.monotonic()):
             return http_json.error(429, "too many URLs", again=wait)
         refused += await self.publishing.publish(own, said)
         told = [{"url": url, "why": why} for url, why in refused]
@@ -258,5 +262,10 @@ def _listen(settings: Settings) -> socket.socket | None:
     return listen(settings.publish.listen)
 
 
-PUBLISH_ENDPOINT = Endpoint(_listen, lambda single, _: Listener(single, single.publishing, single.websub))
+def listener_of(single: Single) -> Listener:
+    """The listener of a running crawl."""
+    return Listener(single.services, publish_plugin_of(single).publishing, single.plugin(WebSub))
+
+
+PUBLISH_ENDPOINT = Endpoint(_listen, lambda single, _: listener_of(single))
 """for sites and hubs, if the settings let them tell us something"""

@@ -20,7 +20,6 @@ from xyro.refresh.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
     from xyro.frontier.partition import PageNode
-    from xyro.service.node.single import Single
 
 
 def costs(nodes: Sequence[PageNode], readers: Subscriptions, now: float) -> dict[str, Any]:
@@ -38,17 +37,6 @@ def costs(nodes: Sequence[PageNode], readers: Subscriptions, now: float) -> dict
     terms = {"missed_changes": found.missed_changes, "late_publications": found.publications,
              "late_subscriptions": found.subscriptions, "total": found.total}  # fmt: skip
     return {"cost": {name: round(value, 4) for name, value in terms.items()}}
-
-
-def running(single: Single) -> dict[str, Any]:
-    """`published`, `subscribed`, `cost`, `clusters`, `websub` of a running crawl."""
-    return {
-        "published": single.publishing.told(),
-        "subscribed": single.subscribed.told(),
-        **costs(single.nodes, single.subscribed.subscriptions, single.clock.time()),
-        **({"clusters": [one.told() for one in single.clustered.clusters]} if single.clustered is not None else {}),
-        **({"websub": single.websub.told()} if single.websub is not None else {}),
-    }
 
 
 def stopped(nodes: Sequence[PageNode], now: float) -> dict[str, Any]:

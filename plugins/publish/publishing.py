@@ -13,11 +13,11 @@ from typing import Any
 
 from xyro.plugins.publish.commands import Publish
 from xyro.plugins.publish.promises import Said, promises_of
-from xyro.plugins.publish.services import Machine
 from xyro.refresh.allowance import Allowance
 from xyro.refresh.lags import Lags
 from xyro.refresh.publications import CLAIMS, Counts
 from xyro.service.node.seeds import sort_seeds
+from xyro.service.node.services import Services
 from xyro.service.node.slicing import unhurried
 from xyro.wire.durations import seconds
 from xyro.wire.errors import InputError
@@ -33,17 +33,17 @@ Refused = list[tuple[str, str]]
 class Publishing:
     """`allowance`: what each host, and all, may publish in an hour; the owner's own words are not counted."""
 
-    def __init__(self, single: Machine) -> None:
-        self.single = single
-        settings = single.settings.publish
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        settings = services.settings.publish
         self.allowance = Allowance(settings.host_urls, settings.urls)
         self.most = min(settings.host_urls, settings.urls)
         """URLs of a host that may ever be published at once"""
 
     def readable(self, urls: Iterable[str]) -> tuple[list[str], Refused]:
         """Canonical URLs that this crawl would read, and (URL, why) of the others."""
-        accepted, refused = sort_seeds(urls, self.single.scope)
-        outside = {url: reason for url in accepted if (reason := self.single.scope.why_out(url, 0))}
+        accepted, refused = sort_seeds(urls, self.services.scope)
+        outside = {url: reason for url in accepted if (reason := self.services.scope.why_out(url, 0))}
         return [url for url in accepted if url not in outside], [*refused, *outside.items()]
 
     async def sift(self, urls: Sequence[str]) -> tuple[list[str], Refused]:
@@ -65,7 +65,7 @@ class Publishing:
 
     async def _publish(self, urls: Sequence[str], said: Said) -> Refused:
         """In one commit group of each partition."""
-        commands, parts = self.single.commands, dict[int, list[str]]()
+        commands, parts = self.services.commands, dict[int, list[str]]()
         for url in urls:
             parts.setdefault(partition_of(host_of(url), commands.partitions), []).append(url)
         words = said.claim, said.at, said.deadline, said.rate, said.sure
@@ -79,15 +79,15 @@ class Publishing:
         claim = given.get("claim", "changed")
         if claim not in CLAIMS:
             raise InputError(f"publish: claim is one of {', '.join(CLAIMS)}")
-        now, every = self.single.clock.time(), given.get("every")
-        wait = given.get("deadline", self.single.settings.publish.deadline)
+        now, every = self.services.clock.time(), given.get("every")
+        wait = given.get("deadline", self.services.settings.publish.deadline)
         rate = DAY / seconds(every, "publish: every") if every is not None else 0.0
         return Said(claim, now, now + seconds(wait, "publish: deadline"), rate, sure)
 
     def told(self) -> dict[str, Any]:
         """The counters of all partitions, for `xyro status`."""
         return publications_told(
-            [promises_of(node).publications for node in self.single.nodes], self.single.clock.time()
+            [promises_of(node).publications for node in self.services.nodes], self.services.clock.time()
         )
 
 

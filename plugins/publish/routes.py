@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from xyro.plugins.publish.publish_plugin import PublishPlugin
 from xyro.plugins.publish.publishing import MOST_URLS
 from xyro.service.node.http_json import answer, body_of, listing
 from xyro.wire.durations import seconds
@@ -26,19 +27,24 @@ if TYPE_CHECKING:
 def promise_routes(single: Single) -> list[web.RouteDef]:
     """Routes of an Api, which checks the token and turns errors into JSON."""
 
+    plugin = single.plugin(PublishPlugin)
+    if plugin is None:
+        return []
+    publishing, subscribed = plugin.publishing, plugin.subscribed
+
     async def publish(request: web.Request) -> web.Response:
         given = await body_of(request)
         urls = given.get("urls")
         if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls) or len(urls) > MOST_URLS:
             raise InputError(f"publish: urls is a list of at most {MOST_URLS:,} URLs")
-        said = single.publishing.said(given, sure=True)
-        readable, refused = await single.publishing.sift(urls)
-        refused += await single.publishing.publish(readable, said)
+        said = publishing.said(given, sure=True)
+        readable, refused = await publishing.sift(urls)
+        refused += await publishing.publish(readable, said)
         told = [{"url": url, "why": why} for url, why in refused]
         return answer({"accepted": len(urls) - len(told), "refused": told})
 
     async def subscriptions(_: web.Request) -> web.Response:
-        return await listing(single.subscribed.listed(), "subscriptions")
+        return await listing(subscribed.listed(), "subscriptions")
 
     async def subscribe(request: web.Request) -> web.Response:
         given = await body_of(request)
@@ -46,13 +52,13 @@ def promise_routes(single: Single) -> list[web.RouteDef]:
         if not isinstance(target, str) or not isinstance(notify, str):
             raise InputError("subscribe: target is a URL or a pattern, notify a URL or a command")
         every = seconds(given.get("every"), "--every")
-        return answer({"id": await single.subscribed.subscribe(target, every, notify)})
+        return answer({"id": await subscribed.subscribe(target, every, notify)})
 
     async def unsubscribe(request: web.Request) -> web.Response:
         number = (await body_of(request)).get("id")
         if type(number) is not int:
             raise InputError("unsubscribe: id is a number of `xyro subscriptions`")
-        return answer({"known": await single.subscribed.unsubscribe(number)})
+        return answer({"known": await subscribed.unsubscribe(number)})
 
     return [
         web.post("/publish", publish),

@@ -17,18 +17,18 @@ from typing import Any
 import msgspec
 
 from xyro.frontier.batch import Settled
-from xyro.frontier.watch import is_pattern, scan
+from xyro.frontier.watch import Watch, is_pattern, scan
 from xyro.metadata import rows
 from xyro.metadata.rows import SubscriptionRow
 from xyro.plugins.publish import notices
-from xyro.plugins.publish.commands import RefreshPages, RowTable
+from xyro.plugins.publish.commands import RefreshPages, RowTable, store_row
 from xyro.plugins.publish.compose import READABLE, compose, signatures
 from xyro.plugins.publish.demand import Demand
 from xyro.plugins.publish.notice_outbox import NOBODY, Outbox
 from xyro.plugins.publish.publication_rows import described, made, stored
-from xyro.plugins.publish.services import Machine, store_row
 from xyro.refresh.subscriptions import Act, Subscriptions
 from xyro.service.node.seeds import why_refused
+from xyro.service.node.services import Services
 from xyro.service.node.slicing import unhurried
 from xyro.wire.errors import InputError
 from xyro.wire.ids import PageId, local_page, owner_of
@@ -42,11 +42,11 @@ PAGES_AT_ONCE = 10_000
 
 
 class Subscribed:
-    """Of one Single. `subscriptions` is shared with the nodes, which tell it of reads that came too late."""
+    """The subscriptions of one node. `subscriptions` says what is due, and counts reads that came too late."""
 
-    def __init__(self, single: Machine, post: notices.Post) -> None:
-        self.single = single
-        self.post = post
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self.watch = Watch(services.nodes)
         self.subscriptions = Subscriptions()
         self.rows: dict[int, SubscriptionRow] = {}
         self._planned: dict[int, float] = {}
@@ -58,7 +58,7 @@ class Subscribed:
         self._doing = 0
         """of those that were due: neither planned nor told yet"""
         self._next = 1
-        self._demand = Demand(single)
+        self._demand = Demand(services, self.watch)
         self._based: list[int] = []
         """those whose base was found by `recover`: not on disk yet"""
         self._registered = False
@@ -68,12 +68,12 @@ class Subscribed:
         if self._registered:
             return
         self._registered = True
-        for node in self.single.nodes:
+        for node in self.services.nodes:
             base = node.partition.base
             node.hooks.deadlines.append(partial(_promised, self.subscriptions, base))
             node.hooks.settled.append(partial(self._settled, base))
             node.hooks.why.append(partial(self._why, base))
-        self.single.nodes[0].hooks.keep("subscriptions", self.subscriptions.dump)
+        self.services.nodes[0].hooks.keep("subscriptions", self.subscriptions.dump)
 
     def _settled(self, base: int, settled: Sequence[Settled], now: float) -> None:
         """Pages were read: were they overdue?"""
@@ -88,18 +88,20 @@ class Subscribed:
 
     def recover(self) -> None:
         """Once all nodes have recovered: take up the subscriptions, and find the pages of their targets."""
-        self.subscriptions.load(self.single.nodes[0].hooks.stored.get("subscriptions", {}))
-        found = list(stored(self.single.nodes[0].partition))
+        self.subscriptions.load(self.services.nodes[0].hooks.stored.get("subscriptions", {}))
+        found = list(stored(self.services.nodes[0].partition))
         if found:
             self._register()
         for _, row in found:
-            self.single.watch.add(row.target)
-        for node in self.single.nodes if found else ():
-            for target, page in scan(node.partition, self.single.watch.targets):
-                self.single.watch.take(target, page)
+            self.watch.add(row.target)
+        for node in self.services.nodes if found else ():
+            for target, page in scan(node.partition, self.watch.targets):
+                self.watch.take(target, page)
         for number, row in found:
             if not row.based and not row.sequence and not row.seen:  # made while nothing ran: told of what changes now
-                row = msgspec.structs.replace(row, seen=dict(signatures(self.single, row.target)), based=True)
+                row = msgspec.structs.replace(
+                    row, seen=dict(signatures(self.services, self.watch, row.target)), based=True
+                )
                 self._based.append(number)
             self.rows[number] = row
             self._next = max(self._next, number + 1)
@@ -109,14 +111,14 @@ class Subscribed:
 
     async def subscribe(self, target: str, every: float, notify: str | Sequence[str]) -> int:
         """A URL or pattern, seconds, and a URL or a command. Its number, when it is on disk. InputError."""
-        row = made(target, every, notify, self.single.clock.time(), self.single.scope.fold_slashes)
+        row = made(target, every, notify, self.services.clock.time(), self.services.scope.fold_slashes)
         if len(self.rows) >= MOST:
             raise InputError(f"subscribe: there are {MOST:,} subscriptions; end some with `xyro unsubscribe`")
         self._check(row)
         self._register()
         number, self._next = self._next, self._next + 1
         await self._follow(row.target)
-        seen = {page: what async for page, what in unhurried(signatures(self.single, row.target))}
+        seen = {page: what async for page, what in unhurried(signatures(self.services, self.watch, row.target))}
         row = msgspec.structs.replace(row, seen=seen, based=True)
         await self._store(number, row)
         if number in self.rows:  # nobody ended it meanwhile
@@ -125,7 +127,7 @@ class Subscribed:
 
     def _check(self, row: SubscriptionRow) -> None:
         """Would the crawl read it, and may the notice be told?"""
-        scope = self.single.scope
+        scope = self.services.scope
         if not is_pattern(row.target) and (reason := scope.why_refused(row.target) or scope.why_out(row.target, 0)):
             raise InputError(f"{row.target}: {reason}: it would never be read; `xyro submit` widens the scope")
         if row.url and (reason := why_refused(row.url, scope)):
@@ -133,20 +135,20 @@ class Subscribed:
 
     async def _follow(self, target: str) -> None:
         """Watch a target, and find the pages that are known already."""
-        if not self.single.watch.add(target):
+        if not self.watch.add(target):
             return
         if is_pattern(target):
-            for node in self.single.nodes:
-                found = await asyncio.to_thread(scan, node.partition, self.single.watch.matches(target))
+            for node in self.services.nodes:
+                found = await asyncio.to_thread(scan, node.partition, self.watch.matches(target))
                 for name, page in found:
-                    self.single.watch.take(name, page)
+                    self.watch.take(name, page)
             return
-        node = self.single.nodes[partition_of(host_of(target), len(self.single.nodes))]
+        node = self.services.nodes[partition_of(host_of(target), len(self.services.nodes))]
         page = node.partition.urls.find_one(target)
         if page >= 0:
-            self.single.watch.take(target, node.partition.id_of(page))
+            self.watch.take(target, node.partition.id_of(page))
         else:
-            await self.single.submit([target], seed=False)
+            await self.services.submit([target], seed=False)
 
     async def unsubscribe(self, number: int) -> bool:
         """False: there is none of that number."""
@@ -155,14 +157,14 @@ class Subscribed:
             return False
         self.subscriptions.remove(number)
         self._planned.pop(number, None)
-        self.single.watch.drop(row.target)
-        await store_row(self.single, RowTable.SUBSCRIPTION, number, b"")
+        self.watch.drop(row.target)
+        await store_row(self.services.commands, RowTable.SUBSCRIPTION, number, b"")
         return True
 
     def listed(self) -> Iterator[dict[str, Any]]:
         """For `xyro subscriptions`: those of now."""
         for number, row in list(self.rows.items()):
-            yield described(number, row, self.single.watch.count(row.target))
+            yield described(number, row, self.watch.count(row.target))
 
     def told(self) -> dict[str, Any]:
         """Counters, for `xyro status`."""
@@ -171,7 +173,7 @@ class Subscribed:
     @property
     def quiet(self) -> bool:
         """Nothing is due now, no notice is on its way."""
-        return not self._doing and self.subscriptions.next_time() > self.single.clock.time()
+        return not self._doing and self.subscriptions.next_time() > self.services.clock.time()
 
     # -- the plan ------------------------------------------------------------------------------------------------
 
@@ -180,15 +182,15 @@ class Subscribed:
         for number in self._based:
             if number in self.rows:
                 await self._store(number, self.rows[number])
-        known = self.single.watch.pages
+        known = self.watch.pages
         if unknown := {
             row.target for row in self.rows.values() if not is_pattern(row.target) and not known(row.target)
         }:
-            await self.single.submit(unknown, seed=False)
+            await self.services.submit(unknown, seed=False)
         async with asyncio.TaskGroup() as group:
             while True:
                 await self._foresee()
-                now = self.single.clock.time()
+                now = self.services.clock.time()
                 due = self.subscriptions.pop(now)
                 self._doing += len(due)
                 plans = [one.number for one in due if one.act is Act.PLAN]
@@ -198,15 +200,15 @@ class Subscribed:
                     if one.act is Act.NOTIFY:
                         self._put(one.number)
                 self._send(group)
-                wait = self.subscriptions.next_time() - self.single.clock.time()
-                await self.single.clock.sleep(min(max(wait, 0.0), TICK))
+                wait = self.subscriptions.next_time() - self.services.clock.time()
+                await self.services.clock.sleep(min(max(wait, 0.0), TICK))
 
     async def _plan(self, numbers: Sequence[int], now: float) -> None:
         """Order the pages of subscriptions whose notice comes near, all in one commit group a partition."""
         wanted: dict[int, dict[int, None]] = {}
         for number in numbers:
             self._planned[number] = now
-            pages = list(filter(self._is_readable, map(PageId, self.single.watch.pages(self.rows[number].target))))
+            pages = list(filter(self._is_readable, map(PageId, self.watch.pages(self.rows[number].target))))
             self.subscriptions.promise(pages, self.subscriptions.due(number))
             for page in pages:
                 wanted.setdefault(owner_of(page), {})[local_page(page)] = None
@@ -219,11 +221,11 @@ class Subscribed:
     async def _refresh(self, partition: int, pages: Sequence[int]) -> None:
         """Order local pages; returns when that is on disk."""
         parts = [tuple(pages[first : first + PAGES_AT_ONCE]) for first in range(0, len(pages), PAGES_AT_ONCE)]
-        ask = self.single.commands.send
+        ask = self.services.commands.send
         await asyncio.gather(*(ask(partition, partial(_refresh_pages, part)) for part in parts))
 
     def _is_readable(self, page: PageId) -> bool:
-        return self.single.nodes[owner_of(page)].partition.states[local_page(page)] in READABLE
+        return self.services.nodes[owner_of(page)].partition.states[local_page(page)] in READABLE
 
     async def _foresee(self) -> None:
         """Where more is promised of a host than it seemed, its notices are begun sooner."""
@@ -242,7 +244,7 @@ class Subscribed:
 
     def _send(self, group: asyncio.TaskGroup) -> None:
         """Tell what may be told now."""
-        now = self.single.clock.time()
+        now = self.services.clock.time()
         while self._telling < WORKERS and (next_one := self._outbox.take(now)) is not None:
             self._telling += 1
             group.create_task(self._deliver(group, *next_one))
@@ -260,7 +262,7 @@ class Subscribed:
         """The next one of its host goes out while what came of this one is put on disk."""
         row = self.rows[number]
         since = self._planned.get(number, row.told_at)
-        notice = await compose(self.single, number, row, self.subscriptions.due(number), since)
+        notice = await compose(self.services, self.watch, number, row, self.subscriptions.due(number), since)
         if notice.digest != row.tried and number in self.rows:
             row = msgspec.structs.replace(row, numbered=notice.number, tried=notice.digest)
             await self._store(number, row)
@@ -268,10 +270,10 @@ class Subscribed:
             self._outbox.done(host)
             return
         if row.url:
-            error, again = await notices.post(self.post, row.url, notice.body)
+            error, again = await notices.post(self.services.post, row.url, notice.body)
         else:
             error, again = await notices.run(row.command, notice.body), 0.0
-        now = self.single.clock.time()
+        now = self.services.clock.time()
         self._outbox.done(host, now + again if again else 0.0)
         self._send(group)
         if number not in self.rows:  # unsubscribed meanwhile
@@ -289,7 +291,7 @@ class Subscribed:
     async def _store(self, number: int, row: SubscriptionRow) -> None:
         packed = rows.pack(row)  # whatever is wrong with it: not within a commit group
         self.rows[number] = row
-        await store_row(self.single, RowTable.SUBSCRIPTION, number, packed)
+        await store_row(self.services.commands, RowTable.SUBSCRIPTION, number, packed)
 
 
 def _refresh_pages(pages: tuple[int, ...], request: int) -> RefreshPages:

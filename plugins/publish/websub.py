@@ -22,6 +22,7 @@ import logging
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
@@ -31,11 +32,11 @@ from xyro.frontier.batch import Settled
 from xyro.loader.intake import Intake
 from xyro.metadata import keys, rows
 from xyro.metadata.rows import TopicRow
-from xyro.plugins.publish.commands import RowTable
+from xyro.plugins.publish.commands import RowTable, store_row
 from xyro.plugins.publish.promises import Said
 from xyro.plugins.publish.publishing import Publishing
-from xyro.plugins.publish.services import Machine, store_row
 from xyro.refresh.hub_leases import LEASE, lease, next_asking, takes, unheard
+from xyro.service.node.services import Services
 from xyro.wire.errors import InputError, TheirError
 from xyro.wire.ids import PageId
 from xyro.wire.messages import LINK_HINT, LINK_KIND_MASK, Kind, LinkKind, LoadReport, XmlPage
@@ -57,11 +58,10 @@ _log = logging.getLogger("xyro")
 class WebSub:
     """`post`: through the guarded client. Rows are in partition 0; an answer leaves after its row is on disk."""
 
-    def __init__(self, single: Machine, publishing: Publishing, post: Post) -> None:
-        self.single = single
+    def __init__(self, services: Services, publishing: Publishing) -> None:
+        self.services = services
         self.publishing = publishing
-        self.post = post
-        self.callback = single.settings.publish.callback.rstrip("/") + "/websub/"
+        self.callback = services.settings.publish.callback.rstrip("/") + "/websub/"
         self.delivered = self.unsigned = 0
         """deliveries that were taken; those whose signature was missing or wrong"""
         self._rows: dict[int, TopicRow] = {}
@@ -72,12 +72,12 @@ class WebSub:
         self._until: dict[str, float] = {}
         """hosts of hubs that want to be left alone until then"""
         self._next = 1
-        for node in single.nodes:
+        for node in services.nodes:
             node.hooks.visited.append(self.visited)
 
     def recover(self) -> None:
         """Take up the subscriptions."""
-        for key, value in self.single.nodes[0].partition.scan(keys.TOPIC.prefix):
+        for key, value in self.services.nodes[0].partition.scan(keys.TOPIC.prefix):
             number, row = keys.TOPIC.split(key), rows.unpack_topic(value)
             self._hold(number, row)
             self._next = max(self._next, number + 1)
@@ -91,7 +91,7 @@ class WebSub:
         """In memory at once, and on disk when this returns."""
         packed = rows.pack(row)
         self._hold(number, row)
-        await store_row(self.single, RowTable.TOPIC, number, packed)
+        await store_row(self.services.commands, RowTable.TOPIC, number, packed)
 
     # -- discovery -----------------------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class WebSub:
             return
         if self._of_host[authority(topic)] >= MOST_OF_HOST:
             return
-        hub = next((hub for hub in hubs if not self.single.scope.why_refused(hub)), None)
+        hub = next((hub for hub in hubs if not self.services.scope.why_refused(hub)), None)
         if hub is None:
             return
         row = TopicRow(topic, hub, secrets.token_urlsafe(24), secrets.token_urlsafe(32))
@@ -123,9 +123,9 @@ class WebSub:
     async def run(self) -> None:
         """Until cancelled: ask hubs when it is time."""
         while True:
-            due = self._due(self.single.clock.time())
+            due = self._due(self.services.clock.time())
             await asyncio.gather(*(self._ask(number) for number in due))
-            await self.single.clock.sleep(0.0 if len(due) == AT_ONCE else TICK)
+            await self.services.clock.sleep(0.0 if len(due) == AT_ONCE else TICK)
 
     def _due(self, now: float) -> list[int]:
         """Feeds whose hubs are asked now: one of a hub's host, AT_ONCE of all."""
@@ -142,7 +142,7 @@ class WebSub:
     async def _ask(self, number: int) -> None:
         """One request to a hub. The row is on disk before: the hub may verify before its answer is here."""
         row = self._rows[number]
-        now = self.single.clock.time()
+        now = self.services.clock.time()
         state = "asked" if row.state == "denied" else row.state
         await self._store(number, msgspec.structs.replace(row, asked=now, state=state))
         form = {
@@ -153,13 +153,13 @@ class WebSub:
             "hub.secret": row.secret,
         }
         try:
-            status, again = await self.post(row.hub, urlencode(form).encode(), _FORM)
+            status, again = await self.services.post(row.hub, urlencode(form).encode(), _FORM)
         except TheirError as error:
             status, again = 0, 0.0
             _log.info("WebSub: %s: %s", row.hub, error)
         row, taken = self._rows[number], 200 <= status < 300
         if again and not taken:
-            self._until[authority(row.hub)] = self.single.clock.time() + again
+            self._until[authority(row.hub)] = self.services.clock.time() + again
         if row.asked:  # it has not verified yet
             await self._store(number, msgspec.structs.replace(row, failures=unheard(row.failures, taken)))
 
@@ -169,7 +169,7 @@ class WebSub:
         row = self._rows[number] if number is not None else None
         if number is None or row is None or query.get("hub.topic") != row.topic:
             return None
-        now, challenge = self.single.clock.time(), query.get("hub.challenge", "")
+        now, challenge = self.services.clock.time(), query.get("hub.challenge", "")
         if query.get("hub.mode") == "denied":
             await self._store(number, msgspec.structs.replace(row, state="denied", asked=0.0, begun=now))
             return ""
@@ -185,7 +185,7 @@ class WebSub:
     def is_ours(self, path: str) -> bool:
         """Is it the path of a feed's callback that may still be used?"""
         row = self._rows.get(self._by_path.get(path, -1))
-        return row is not None and takes(row.state, row.until, self.single.clock.time())
+        return row is not None and takes(row.state, row.until, self.services.clock.time())
 
     async def content(self, path: str, body: bytes, signature: str, mime: str) -> None:
         """A delivery to one of our callbacks: ignored if its signature is not right."""
@@ -194,12 +194,12 @@ class WebSub:
             self.unsigned += 1
             return
         self.delivered += 1
-        now = self.single.clock.time()
-        said = Said("changed", now, now + self.single.settings.publish.deadline)
+        now = self.services.clock.time()
+        said = Said("changed", now, now + self.services.settings.publish.deadline)
         report = await asyncio.to_thread(_read, row.topic, body, mime, now)
         urls = [row.topic, *(self._fresh(row.topic, report) if report is not None else ())]
         readable, _ = await self.publishing.sift(urls)
-        if not self.publishing.allowance.take(host_of(row.topic), len(readable), self.single.clock.monotonic()):
+        if not self.publishing.allowance.take(host_of(row.topic), len(readable), self.services.clock.monotonic()):
             await self.publishing.publish(readable, said)
 
     def _fresh(self, topic: str, report: LoadReport) -> list[str]:
@@ -216,10 +216,14 @@ class WebSub:
         ]
 
     def _is_news(self, url: str, changed: float) -> bool:
-        node = self.single.nodes[partition_of(host_of(url), len(self.single.nodes))]
+        node = self.services.nodes[partition_of(host_of(url), len(self.services.nodes))]
         page = node.partition.urls.find_one(url)
         row = node.partition.row(page) if page >= 0 else None
         return row is None or not row.reads or changed > row.last_read
+
+    def status(self) -> dict[str, Any]:
+        """The field `websub` of `xyro status`."""
+        return {"websub": self.told()}
 
     def told(self) -> dict[str, int]:
         """For `xyro status`."""

@@ -45,13 +45,14 @@ def crawl(
         crawl__max_seconds=max_seconds, crawl__refresh=refresh, politeness__delay=delay,
         fetch__only_net=only_net, fetch__contact=contact,
     )  # fmt: skip
+    from xyro.plugins import PLUGINS
     from xyro.service.api.endpoints import ENDPOINTS
     from xyro.service.node.life_cycle import Job, run, sentence
     from xyro.service.node.single import Bounds
 
     limits = settings.crawl
     bounds = Bounds(limits.max_pages, limits.max_seconds, limits.refresh)
-    ended = run(Job(directory, settings, bounds, ENDPOINTS, seeds, partitions))
+    ended = run(Job(directory, settings, bounds, ENDPOINTS, seeds, partitions, plugins=PLUGINS))
     tell_refused(ended.refused, "not read")
     if ended.report["errors"] and not ended.report["pages_read"]:
         ask = f"`xyro why URL --data {directory}`"
@@ -87,9 +88,11 @@ def serve(
         fetch__only_net=only_net, fetch__contact=contact,
     )  # fmt: skip
     directory, settings = read()
+    from xyro.plugins import PLUGINS
     from xyro.service.api.endpoints import ENDPOINTS
     from xyro.service.node.life_cycle import Job, run, sentence
     from xyro.service.node.single import Bounds
 
-    ended = run(Job(directory, settings, Bounds(forever=True), ENDPOINTS, (), partitions, lambda: read()[1]))
+    job = Job(directory, settings, Bounds(forever=True), ENDPOINTS, (), partitions, lambda: read()[1], PLUGINS)
+    ended = run(job)
     click.echo(sentence(ended.report), err=True)

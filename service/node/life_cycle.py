@@ -34,6 +34,7 @@ from xyro.service.node.guard_factory import check_contact, guard_of
 from xyro.service.node.progress import show
 from xyro.service.node.reload import reload
 from xyro.service.node.seeds import why_refused
+from xyro.service.node.services import NO_PLUGINS, PluginSet
 from xyro.service.node.single import Bounds, Single
 from xyro.service.views.summary import states
 from xyro.wire.errors import InputError
@@ -57,6 +58,7 @@ class Job:
     partitions: int | None = None
     again: Callable[[], Settings] | None = None
     """a daemon: reads its settings anew, on SIGHUP"""
+    plugins: PluginSet = NO_PLUGINS
 
 
 @dataclass(slots=True)
@@ -127,7 +129,7 @@ class _Life:
         self.signals.attach(loop, self._stopped)
         for _, listening in self.opened:
             guard.deny(*listening.getsockname()[:2])
-        single = Single(data, self.job.settings, guard, self.job.bounds)
+        single = Single(data, self.job.settings, guard, self.job.bounds, plugins=self.job.plugins)
         if self.job.again is not None:
             self.signals.attach_again(loop, partial(reload, single, self.job.again))
         token, interfaces = secrets.token_urlsafe(24), list[Interface]()

@@ -81,7 +81,7 @@ def reload(single: Single, read: Callable[[], Settings]) -> None:
 
 def _apply(single: Single, settings: Settings) -> None:
     """Between two turns: nothing here waits."""
-    single.settings = settings
+    single.settings = single.services.settings = settings
     set_up(settings.log.level, settings.log.format)
     single.pool.follow(manners_of(settings))
     for node in single.nodes:

@@ -12,21 +12,15 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from xyro.configs.schema import Settings
 from xyro.frontier.batch import weight
 from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import Scope
 from xyro.frontier.terms import link_words
-from xyro.frontier.watch import Watch
 from xyro.guard import Guard
 from xyro.metadata.states import NAMED, State
-from xyro.plugins import extensions
-from xyro.plugins.clusters.page_clusters import Clustered
-from xyro.plugins.publish.publishing import Publishing
-from xyro.plugins.publish.subscribed import Subscribed
-from xyro.plugins.publish.websub import WebSub
 from xyro.reader import OnReport, Reader
 from xyro.refresh.ahead import Ahead
 from xyro.service.node.blackout_switch import Closing
@@ -38,6 +32,7 @@ from xyro.service.node.loader_factory import intake_of
 from xyro.service.node.part_library import Library
 from xyro.service.node.partition_loop import PageLoop
 from xyro.service.node.reader_factory import options_of
+from xyro.service.node.services import NO_PLUGINS, PluginSet, Services
 from xyro.service.views.views import Views
 from xyro.wire import topics
 from xyro.wire.bus import Bus, LocalBus
@@ -47,6 +42,7 @@ from xyro.wire.ids import PageId, local_page, owner_of
 from xyro.wire.messages import FetchOrder, PageReport, Priority, Submit
 from xyro.wire.urls import host_of, partition_of
 
+P = TypeVar("P")
 PATIENCE = 30.0
 """`xyro crawl` ends when no retry is due within so many seconds"""
 LOW_WATER = 0
@@ -88,6 +84,8 @@ class Single:
         bounds: Bounds,
         clock: Clock | None = None,
         bus: Bus | None = None,
+        *,
+        plugins: PluginSet = NO_PLUGINS,
     ) -> None:
         self.data = data
         self.guard = guard
@@ -97,7 +95,7 @@ class Single:
         self.bus: Bus = bus or LocalBus()
         self.scope = Scope(settings.crawl, settings.rules, guard.host_allowed)
         self.nodes = [
-            PageNode(partition, self.scope, settings, bounds.refresh or bounds.forever, extensions(settings))
+            PageNode(partition, self.scope, settings, bounds.refresh or bounds.forever, plugins.extensions(settings))
             for partition in data.partitions
         ]
         for node in self.nodes:
@@ -112,18 +110,16 @@ class Single:
         reader = self.fetch_loop.reader
         self.queue, self.fetcher, self.pool = reader.queue, reader.fetcher, reader.pool
         self.side = self.fetch_loop.side_reads
-        self.watch = Watch(self.nodes)
-        self.publishing = Publishing(self)
-        self.subscribed = Subscribed(self, self.fetcher.post)
-        fold, tables = settings.crawl.fold_slashes, settings.clusters
-        self.clustered = Clustered(tables, self.nodes, fold) if tables else None
-        self.websub = WebSub(self, self.publishing, self.fetcher.post) if settings.publish.websub else None
         self.closing = Closing(self.nodes, self.pool)
         self.loops = [
             PageLoop(node, self.bus, self.clock, settings.store, self._room, self._starving, self._synced)
             for node in self.nodes
         ]
         self.commands = CommandSender(self.bus, len(self.nodes), self._commanded)
+        self.services = Services(
+            settings, self.clock, self.scope, self.nodes, self.commands, self.fetch_loop.side_reads, self.fetcher.post
+        )
+        self.plugins = plugins.plugins(self.services)
         self.unsynced = 0
         """weight of the reports posted and not yet on disk"""
         self.started = 0.0
@@ -142,14 +138,9 @@ class Single:
         delay = polite.min_delay if polite.delay is None else polite.delay
         return 0.0 if self.data.created else min(delay, LONGEST_PAUSE)
 
-    def _recover_promises(self) -> None:
-        """After the nodes: who belongs to clusters and subscriptions, then how these stood."""
-        if self.clustered is not None:
-            self.clustered.recover()
-        self.subscribed.recover()
-        if self.websub is not None:
-            self.websub.recover()
-            self._tasks.append(asyncio.create_task(self.websub.run()))
+    def plugin(self, kind: type[P]) -> P | None:
+        """The plug-in of a class, None where the crawl has none."""
+        return next((plugin for plugin in self.plugins if isinstance(plugin, kind)), None)
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -169,14 +160,15 @@ class Single:
                     self.pool.restore(row.name, row.next_at, row.failures)
                 if row.held:
                     self.pool.hold(node.partition.hosts.names[number])
-        self._recover_promises()
+        for plugin in self.plugins:
+            plugin.recover()
         self.loads.resume(waits)
         self._reads_before = self.reads_total
         for work in (
             *(loop.run() for loop in self.loops),
             self.fetch_loop.run(),
             self._housekeeping(),
-            self.subscribed.run(),
+            *(plugin.run() for plugin in self.plugins),
             self.commands.run(),
         ):
             task = asyncio.create_task(work)

@@ -83,7 +83,7 @@ async def test_one_post_a_host_and_others_are_told_meanwhile(tmp_path):
     second, elsewhere = await serve(other)
     try:
         async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
-            subscribe = running.single.subscribed.subscribe
+            subscribe = running.subscribed.subscribe
             made = [await subscribe(neighbours.url("/p1.html"), EVERY, f"{base}/{i}") for i in range(12)]
             made.append(await subscribe(neighbours.url("/p2.html"), EVERY, elsewhere))
             for number in made:
@@ -100,7 +100,7 @@ async def test_retry_after_of_a_subscriber_holds_for_its_host(tmp_path):
     runner, base = await serve(slow)
     try:
         async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
-            subscribed = running.single.subscribed
+            subscribed = running.subscribed
             made = [await subscribed.subscribe(neighbours.url("/p1.html"), EVERY, f"{base}/{i}") for i in range(2)]
             for number in made:
                 bring_forward(running, number)
@@ -122,7 +122,7 @@ async def test_what_is_taken_asks_for_no_time():
 async def test_who_ends_a_subscription_at_any_moment_stops_nothing_else(tmp_path):
     neighbours = Neighbours()
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
-        subscribed = running.single.subscribed
+        subscribed = running.subscribed
         target, notify = neighbours.url("/p1.html"), neighbours.url("/notice")
         making = asyncio.create_task(subscribed.subscribe(target, EVERY, notify))
         await running.until(lambda: subscribed.rows)  # it is not on disk yet

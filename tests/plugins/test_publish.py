@@ -84,9 +84,9 @@ async def test_what_a_key_file_says(status, error, body, right):
     async def read(url):
         return Answer(0.0, 0.0, status=status, error=error, body=None if body is None else body.encode())
 
-    machine = SimpleNamespace(side=SimpleNamespace(read=read))
+    services = SimpleNamespace(side_reads=SimpleNamespace(read=read))
     row = KeyedRow("h.example", KEY, f"http://h.example/{KEY}.txt", ("http://h.example/",), 0.0)
-    assert await IndexNow._read(SimpleNamespace(single=machine), row) is right
+    assert await IndexNow._read(SimpleNamespace(services=services), row) is right
 
 
 async def test_a_key_that_robots_txt_forbids_is_not_read(tmp_path):
@@ -151,8 +151,8 @@ async def test_what_is_refused_anyway_is_refused_before_all_urls_are_looked_at(t
     monkeypatch.setattr(indexnow, "SENDER_CHECKS", 1)
     neighbours, serving, crawl = await both(tmp_path)
     async with serving, crawl() as running:
-        looked, sift = [], running.single.publishing.sift
-        monkeypatch.setattr(running.single.publishing, "sift", lambda urls: looked.append(len(urls)) or sift(urls))
+        looked, sift = [], running.publishing.sift
+        monkeypatch.setattr(running.publishing, "sift", lambda urls: looked.append(len(urls)) or sift(urls))
         listener, urls = running.listener.indexnow, [neighbours.url(f"/p1.html?{i}") for i in range(10_000)]
         judged = [await listener.publish(neighbours.host, f"unknown-{i}", None, urls, "192.0.2.1") for i in range(5)]
         assert [one.status for one in judged] == [202, 429, 429, 429, 429] and looked == [10_000]
@@ -241,7 +241,7 @@ class Hasty(SystemClock):
 async def test_what_was_accepted_waits_until_its_host_may_publish_again(tmp_path):
     neighbours, serving, crawl = await both(tmp_path, publish__host_urls=2, clock=Hasty())
     async with serving, crawl() as running:
-        listener, publishing = running.listener.indexnow, running.single.publishing
+        listener, publishing = running.listener.indexnow, running.publishing
         partition = running.single.nodes[0].partition
         assert not publishing.allowance.take(neighbours.host, 2, running.single.clock.monotonic())
         assert (await running.ask("POST", "/indexnow", json=indexed(neighbours, "/p1.html")))[0] == 202
@@ -310,15 +310,13 @@ async def test_many_urls_are_taken_some_at_a_time(tmp_path, monkeypatch):
     async with serving, crawl() as running:
         before = running.single.loops[0].turns
         own = [neighbours.url(f"/p{page}.html") for page in (0, 1, 2, 3, 4, 1)]
-        found, refused = await running.single.publishing.sift(
-            [*own, "no url", "http://10.0.0.1/", "http://other.example/"]
-        )
+        found, refused = await running.publishing.sift([*own, "no url", "http://10.0.0.1/", "http://other.example/"])
         assert found == own[:5] and [url for url, _ in refused] == [
             "no url",
             "http://10.0.0.1/",
             "http://other.example/",
         ]
-        assert await running.single.publishing.publish(found, running.single.publishing.said({}, sure=True)) == []
+        assert await running.publishing.publish(found, running.publishing.said({}, sure=True)) == []
         assert running.published["published"] == 5 and running.single.loops[0].turns >= before + 3
         await running.until(lambda: running.published["in_time"] == 5)
         assert all(neighbours.reads[f"/p{page}.html"] == 2 for page in range(5))
@@ -371,7 +369,7 @@ async def test_a_lying_publisher_loses_its_orders_and_an_honest_one_keeps_them(t
         await running.ask("POST", "/publish", json=said, headers=BEARER)
         await asyncio.sleep(0.2)
         assert neighbours.reads["/p1.html"] == reads  # a claim of it is no order any more
-        await running.single.publishing.publish(said["urls"], running.single.publishing.said({}, sure=True))
+        await running.publishing.publish(said["urls"], running.publishing.said({}, sure=True))
         await running.until(lambda: neighbours.reads["/p1.html"] == reads + 1)  # the owner's word is one
 
 
@@ -394,7 +392,7 @@ async def test_late_reads_are_counted_and_cost(tmp_path):
     async with serving, crawl() as running:
         now = running.single.clock.time()
         said = Said("changed", now - 100.0, now - 40.0, sure=True)
-        assert await running.single.publishing.publish([neighbours.url("/p1.html")], said) == []
+        assert await running.publishing.publish([neighbours.url("/p1.html")], said) == []
         await running.until(lambda: running.published["late"] == 1)
         assert running.published["lateness"] >= 40.0 and running.published["in_time"] == 0
 

@@ -33,7 +33,7 @@ def bring_forward(running, number, seconds=1.0):
 
     Only between notices: the answer to one that is out sets the next date (so wait for `sequence`, not for the notice).
     """
-    subscribed = running.single.subscribed
+    subscribed = running.subscribed
     due = running.single.clock.time() + seconds
     subscribed.rows[number] = row = _replace(subscribed.rows[number], due=due)
     subscribed.subscriptions.add(number, row.every, due, 60.0, row.attempts)
@@ -48,7 +48,7 @@ def _replace(row, **change):
 async def test_a_page_is_refreshed_then_told_with_what_changed(tmp_path):
     neighbours = Neighbours()
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
-        subscribed = running.single.subscribed
+        subscribed = running.subscribed
         number = await subscribed.subscribe(neighbours.url("/p1.html"), EVERY, neighbours.url("/notice"))
         neighbours.pages["/p1.html"] = "changed"
         bring_forward(running, number)
@@ -71,7 +71,7 @@ async def test_a_page_is_refreshed_then_told_with_what_changed(tmp_path):
 async def test_a_pattern_tells_new_and_gone_pages(tmp_path):
     neighbours = Neighbours()
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
-        number = await running.single.subscribed.subscribe(neighbours.url("/p*.html"), EVERY, neighbours.url("/notice"))
+        number = await running.subscribed.subscribe(neighbours.url("/p*.html"), EVERY, neighbours.url("/notice"))
         neighbours.pages["/p9.html"] = "new"
         await running.single.submit([neighbours.url("/p9.html")], seed=False)
         neighbours.gone.add("/p2.html")
@@ -87,7 +87,7 @@ async def test_a_notice_that_fails_is_told_later_with_nothing_lost(tmp_path):
     neighbours = Neighbours()
     neighbours.refuse = 1
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
-        subscribed = running.single.subscribed
+        subscribed = running.subscribed
         number = await subscribed.subscribe(neighbours.url("/p1.html"), EVERY * 60, neighbours.url("/notice"))
         neighbours.pages["/p1.html"] = "changed"
         bring_forward(running, number)
@@ -119,7 +119,7 @@ async def test_who_skips_a_notice_that_he_has_misses_no_change(tmp_path):
     neighbours = Forgetful()
     neighbours.lost = 3
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
-        subscribed, page = running.single.subscribed, neighbours.url("/p1.html")
+        subscribed, page = running.subscribed, neighbours.url("/p1.html")
         number = await subscribed.subscribe(page, EVERY * 60, neighbours.url("/notice"))
         for attempt, text in enumerate(("first", "first", "second"), 1):
             neighbours.pages["/p1.html"] = text
@@ -143,7 +143,7 @@ async def test_a_notice_that_the_process_died_over_keeps_its_number_if_it_says_t
     async with neighbours.serving():
         async with crawling(tmp_path / "d", neighbours) as running:
             page = neighbours.url("/p1.html")
-            number = await running.single.subscribed.subscribe(page, EVERY * 60, neighbours.url("/notice"))
+            number = await running.subscribed.subscribe(page, EVERY * 60, neighbours.url("/notice"))
             neighbours.pages["/p1.html"] = "changed"
             bring_forward(running, number)
             await running.until(lambda: neighbours.notices)
@@ -151,7 +151,7 @@ async def test_a_notice_that_the_process_died_over_keeps_its_number_if_it_says_t
         neighbours.pages["/p1.html"] = "changed again" if changes else "changed"
         async with crawling(tmp_path / "d", neighbours) as running:
             bring_forward(running, number)
-            await running.until(lambda: running.single.subscribed.rows[number].sequence == 1)
+            await running.until(lambda: running.subscribed.rows[number].sequence == 1)
         before, after = neighbours.notices
         assert (before["notice"], after["notice"]) == (1, 2 if changes else 1) and after["changed"] == 1
 
@@ -163,9 +163,7 @@ async def test_what_is_new_before_the_first_notice_is_told_whatever_starts_anew(
     async with neighbours.serving():
         async with crawling(tmp_path / "d", neighbours) as running:
             if not stopped:
-                await running.single.subscribed.subscribe(
-                    neighbours.url("/new*"), EVERY * 60, neighbours.url("/notice")
-                )
+                await running.subscribed.subscribe(neighbours.url("/new*"), EVERY * 60, neighbours.url("/notice"))
         if stopped:
             assert (
                 _subscribe_stopped(tmp_path / "d", neighbours.url("/new*"), EVERY * 60, neighbours.url("/notice")) == 1
@@ -185,27 +183,25 @@ async def test_they_survive_the_process_and_end_when_told(tmp_path):
     neighbours = Neighbours()
     async with neighbours.serving():
         async with crawling(tmp_path / "d", neighbours) as running:
-            number = await running.single.subscribed.subscribe(
-                neighbours.url("/p1.html"), EVERY, neighbours.url("/notice")
-            )
-            before = list(running.single.subscribed.listed())
+            number = await running.subscribed.subscribe(neighbours.url("/p1.html"), EVERY, neighbours.url("/notice"))
+            before = list(running.subscribed.listed())
         neighbours.pages["/p1.html"] = "changed while nobody looked"
         async with crawling(tmp_path / "d", neighbours) as running:
-            assert list(running.single.subscribed.listed()) == before
+            assert list(running.subscribed.listed()) == before
             bring_forward(running, number)
             await running.until(lambda: neighbours.notices)
             assert neighbours.notices[0]["changed"] == 1
-            assert await running.single.subscribed.unsubscribe(number)
-            assert not await running.single.subscribed.unsubscribe(number)
-            assert not running.single.watch.on
+            assert await running.subscribed.unsubscribe(number)
+            assert not await running.subscribed.unsubscribe(number)
+            assert not running.subscribed.watch.on
         async with crawling(tmp_path / "d", neighbours) as running:
-            assert list(running.single.subscribed.listed()) == []
+            assert list(running.subscribed.listed()) == []
 
 
 async def test_a_thousand_subscriptions_take_one_heap_and_miss_nothing(tmp_path):
     neighbours = Neighbours()
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
-        subscribed = running.single.subscribed
+        subscribed = running.subscribed
         tasks = len(asyncio.all_tasks())
         made = [
             subscribed.subscribe(neighbours.url(f"/p{i % 5}.html"), 86_400.0, neighbours.url("/notice"))
@@ -223,7 +219,7 @@ async def test_a_thousand_subscriptions_take_one_heap_and_miss_nothing(tmp_path)
 async def test_what_cannot_be_subscribed_to(tmp_path):
     neighbours = Neighbours()
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
-        subscribe = running.single.subscribed.subscribe
+        subscribe = running.subscribed.subscribe
         for target, every, notify, why in (
             ("http://other.example/", 3_600.0, neighbours.url("/notice"), "only-net"),
             ("http://127.0.0.5/", 3_600.0, neighbours.url("/notice"), "out-of-scope"),
@@ -238,9 +234,9 @@ async def test_what_cannot_be_subscribed_to(tmp_path):
         ):
             with pytest.raises(InputError, match=why):
                 await subscribe(target, every, notify)
-        assert await subscribe(neighbours.url("/"), 3_600.0, "cat") and list(running.single.subscribed.listed())
-        assert await running.single.subscribed.unsubscribe(next(iter(running.single.subscribed.rows)))
-        assert list(running.single.subscribed.listed()) == []
+        assert await subscribe(neighbours.url("/"), 3_600.0, "cat") and list(running.subscribed.listed())
+        assert await running.subscribed.unsubscribe(next(iter(running.subscribed.rows)))
+        assert list(running.subscribed.listed()) == []
 
 
 async def test_a_command_gets_json_and_nothing_of_it_is_left(tmp_path):
@@ -295,16 +291,16 @@ async def test_a_command_is_told(tmp_path):
     script = f"import sys, pathlib; pathlib.Path({str(out)!r}).write_text(sys.stdin.read())"
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
         command = shlex.join([sys.executable, "-c", script])
-        number = await running.single.subscribed.subscribe(neighbours.url("/p1.html"), EVERY, command)
+        number = await running.subscribed.subscribe(neighbours.url("/p1.html"), EVERY, command)
         bring_forward(running, number)
-        await running.until(lambda: running.single.subscribed.rows[number].sequence == 1)
+        await running.until(lambda: running.subscribed.rows[number].sequence == 1)
         assert json.loads(out.read_text())["target"] == neighbours.url("/p1.html")
 
 
 async def test_notices_of_a_paused_host_pile_up_nothing(tmp_path):
     neighbours = Neighbours()
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
-        subscribed, scheduler = running.single.subscribed, running.single.nodes[0].scheduler
+        subscribed, scheduler = running.subscribed, running.single.nodes[0].scheduler
         number = await subscribed.subscribe(neighbours.url("/p*.html"), EVERY, neighbours.url("/notice"))
         await running.single.hold(neighbours.host, "paused")
         for told in range(1, 4):
@@ -314,7 +310,7 @@ async def test_notices_of_a_paused_host_pile_up_nothing(tmp_path):
         await running.until(lambda: subscribed.quiet)
         assert scheduler.parking.pages() == 5, "each page once"
         await running.single.hold(neighbours.host, "")
-        await running.until(lambda: not running.single.subscribed.subscriptions.overdue)
+        await running.until(lambda: not running.subscribed.subscriptions.overdue)
 
 
 async def test_a_notice_of_many_pages_leaves_others_their_turn():
@@ -343,7 +339,7 @@ async def test_a_notice_of_many_pages_leaves_others_their_turn():
             await asyncio.sleep(0)
 
     task = asyncio.create_task(others())
-    notice = await compose(crawl, 7, row, crawl.now + 5.0, crawl.now)
+    notice = await compose(crawl, crawl.watch, 7, row, crawl.now + 5.0, crawl.now)
     task.cancel()
     assert len(turns) >= 3
     said = json.loads(notice.body)
@@ -362,7 +358,7 @@ async def test_a_notice_is_begun_early_enough_for_all_that_is_promised_of_its_ho
         crawl.watch.add(target)
         _, page = crawl.page(target)
         crawl.watch.take(target, page)
-    demand, delay = Demand(crawl), crawl.settings.politeness.min_delay + TYPICAL
+    demand, delay = Demand(crawl, crawl.watch), crawl.settings.politeness.min_delay + TYPICAL
     assert demand.lead(targets[0]) == lead([(1, delay)]), "nobody has counted yet"
     assert await demand.count(targets) and not await demand.count(targets)
     assert demand.lead(targets[0]) == lead([(30, delay)]) and demand.lead(targets[-1]) == lead([(1, delay)])

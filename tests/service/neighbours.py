@@ -10,8 +10,11 @@ from collections import Counter
 from aiohttp import ClientSession, web
 
 from xyro.configs.load import load
+from xyro.plugins import PLUGINS
 from xyro.plugins.publish import listener as publish
 from xyro.plugins.publish.promises import promises_of
+from xyro.plugins.publish.publish_plugin import publish_plugin_of
+from xyro.plugins.publish.websub import WebSub
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
 from xyro.service.node.single import Bounds, Single
@@ -108,8 +111,20 @@ class Running:
                 await asyncio.sleep(0.02)
 
     @property
+    def publishing(self):
+        return publish_plugin_of(self.single).publishing
+
+    @property
+    def subscribed(self):
+        return publish_plugin_of(self.single).subscribed
+
+    @property
+    def websub(self):
+        return self.single.plugin(WebSub)
+
+    @property
     def published(self) -> dict:
-        return self.single.publishing.told()
+        return self.publishing.told()
 
     def trust(self, host: str) -> float:
         from xyro.refresh.trust import Source
@@ -126,8 +141,10 @@ async def crawling(data, neighbours: Neighbours, clock=None, **options):
     settings = load(overrides={**OPTIONS, **base, **chosen})
     guard = guard_of(settings.fetch)
     guard.deny(*listening.getsockname()[:2])
-    single = Single(DataDir.open(data, make=True), settings, guard, Bounds(forever=True), clock, EncodingBus())
-    listener = publish.Listener(single, single.publishing, single.websub)
+    single = Single(
+        DataDir.open(data, make=True), settings, guard, Bounds(forever=True), clock, EncodingBus(), plugins=PLUGINS
+    )
+    listener = publish.listener_of(single)
     async with ClientSession() as http:
         try:
             single.start()

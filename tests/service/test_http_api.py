@@ -17,6 +17,7 @@ from tests.service.neighbours import Neighbours, crawling
 from xyro.configs.load import load
 from xyro.lab.child import running
 from xyro.metadata.store import Store
+from xyro.plugins import PLUGINS
 from xyro.service.api import http_api
 from xyro.service.api.http_api import BODY, HttpApi, listen
 from xyro.service.node import long_views
@@ -48,7 +49,7 @@ def web():
 async def serving(web, data, *, reads=200, small_buffers=False):
     """A crawl in this process that has read some pages, and its interface."""
     guard = guard_of(SETTINGS.fetch)
-    single = Single(DataDir.open(data, make=True), SETTINGS, guard, Bounds(forever=True))
+    single = Single(DataDir.open(data, make=True), SETTINGS, guard, Bounds(forever=True), plugins=PLUGINS)
     http_api = HttpApi(single, TOKEN)
     listening = listen("127.0.0.1", 0)
     if small_buffers:
@@ -139,7 +140,7 @@ async def test_every_loopback_address_answers_to_its_name(web, tmp_path, host):
     except InputError:
         pytest.skip("no such address on this machine")
     guard = guard_of(SETTINGS.fetch)
-    single = Single(DataDir.open(tmp_path / "data", make=True), SETTINGS, guard, Bounds(forever=True))
+    single = Single(DataDir.open(tmp_path / "data", make=True), SETTINGS, guard, Bounds(forever=True), plugins=PLUGINS)
     http_api = HttpApi(single, TOKEN)
     single.start()
     try:

@@ -11,6 +11,7 @@ import pytest
 
 from xyro.configs.load import load
 from xyro.loader.intake import Intake
+from xyro.plugins import PLUGINS
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
 from xyro.service.node.load_loop import BIG, LoadNode
@@ -119,7 +120,9 @@ async def test_a_crawl_reads_no_more_than_it_can_parse(tmp_path, flood, monkeypa
     monkeypatch.setattr("xyro.service.node.single.FULL", full)
     fixed = {"crawl.scope": "any", "politeness.delay": 0.0, "fetch.concurrency": concurrency}
     settings = load(overrides=fixed | {"fetch.only_net": ("127.0.0.0/8",)})
-    single = Single(DataDir.open(tmp_path / "data", make=True), settings, guard_of(settings.fetch), Bounds())
+    single = Single(
+        DataDir.open(tmp_path / "data", make=True), settings, guard_of(settings.fetch), Bounds(), plugins=PLUGINS
+    )
     single.start()
     most = 0
     try:
@@ -144,7 +147,9 @@ async def test_a_crawl_whose_loader_fails_ends_with_that_and_does_not_wait_for_e
     monkeypatch.setattr("xyro.service.node.load_loop.BIG", big)
     fixed = {"crawl.scope": "any", "politeness.delay": 0.0, "fetch.only_net": ("127.0.0.0/8",)}
     settings = load(overrides=fixed)
-    single = Single(DataDir.open(tmp_path / "data", make=True), settings, guard_of(settings.fetch), Bounds())
+    single = Single(
+        DataDir.open(tmp_path / "data", make=True), settings, guard_of(settings.fetch), Bounds(), plugins=PLUGINS
+    )
 
     def take(*_, **__):
         raise MachineError("no room")

@@ -1,0 +1,66 @@
+"""The services of a node are what it offers to plug-ins; a plug-in is what one adds to a node.
+
+A room above chooses the plug-ins and hands them to the reference wiring (single.py) as a PluginSet. The node builds its
+own parts first, then makes each plug-in from its services; it imports none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from xyro.configs.schema import Settings
+from xyro.fetcher import Posted
+from xyro.frontier.partition import Extension, PageNode
+from xyro.frontier.scope import Scope
+from xyro.service.node.command_sender import CommandSender
+from xyro.service.node.side_reads import SideReads
+from xyro.wire.clock import Clock
+from xyro.wire.messages import Priority, Submit
+
+
+@dataclass(slots=True, eq=False)
+class Services:
+    """What a plug-in may use of the node that it runs in."""
+
+    settings: Settings
+    """as they are now: replaced when they are read again"""
+    clock: Clock
+    scope: Scope
+    nodes: Sequence[PageNode]
+    """the node's own partitions, to look at and to register hooks with; commands change them"""
+    commands: CommandSender
+    side_reads: SideReads
+    post: Callable[[str, bytes, Mapping[str, str]], Awaitable[Posted]]
+    """an HTTP POST (URL, body, headers) through the guarded client"""
+
+    async def submit(self, urls: Iterable[str], priority: Priority = Priority.ORDERED, *, seed: bool = True) -> None:
+        """Hand canonical URLs over; return when they are on disk. `seed`: they widen the scope."""
+        await self.commands.submit(Submit(tuple(urls), priority, seed))
+
+
+class Plugin(Protocol):
+    """A feature of a node, beside its partitions."""
+
+    def recover(self) -> None:
+        """Take up what was stored; all partitions have recovered."""
+
+    async def run(self) -> None:
+        """Work until cancelled, or return at once. What it raises ends the crawl."""
+
+    def status(self) -> dict[str, Any]:
+        """The fields that it adds to `xyro status`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSet:
+    """The plug-ins of a crawl."""
+
+    extensions: Callable[[Settings], Sequence[Extension]] = lambda settings: ()
+    """those of each partition, from the settings"""
+    plugins: Callable[[Services], Sequence[Plugin]] = lambda services: ()
+    """those of a node, from its services"""
+
+
+NO_PLUGINS = PluginSet()
