@@ -1,4 +1,4 @@
-"""What reaches hosts over links from other hosts, measured while pages spend ([opic] sites).
+"""External inflow: the cash that reaches hosts over links from other hosts, measured while pages spend ([opic] sites).
 
 The ledger reports what pages pay and receive, and the time with it; `estimate` goes to views and, as far as
 [opic] site_weight says, into the choice of unread pages (discovery.py). Nothing of this runs when the settings are off.

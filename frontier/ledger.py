@@ -103,19 +103,19 @@ class Ledger:
     # -- counts --------------------------------------------------------------------------------------------------
 
     @property
-    def known(self) -> int:
+    def known_pages(self) -> int:
         """Known pages of this partition."""
         return self.columns.n - self.foreign
 
     @property
     def known_everywhere(self) -> int:
-        return self.known + self.elsewhere_pages
+        return self.known_pages + self.elsewhere_pages
 
     @property
     def weighted(self) -> int:
         """Known pages of this partition, each counted as often as the virtual page pays it."""
-        known = self.known
-        return self.virtual.weighted(known) if isinstance(self.virtual, FocusedPage) else known
+        pages = self.known_pages
+        return self.virtual.weighted(pages) if isinstance(self.virtual, FocusedPage) else pages
 
     @property
     def span(self) -> float:
@@ -249,7 +249,7 @@ class Ledger:
         return self.clock.advance(spent, UNIT * self.known_everywhere)
 
     def _weights(self, ids: Ids, indptr: Ids, links: Ids) -> Ids | None:
-        """What links weigh, by the hosts of both ends: stored ones as those just shown. None: all alike."""
+        """Weights of links, by the hosts of both ends: stored ones as those just shown. None: all alike."""
         if self.terms.internal == LINK:
             return None
         host = self.columns["host"]
@@ -270,7 +270,7 @@ class Ledger:
 
     def pay(self) -> None:
         """Pay the pot of the virtual page to all pages, when it is due: in a crawl of one partition."""
-        self.virtual.pay(self.known)
+        self.virtual.pay(self.known_pages)
 
     # -- importance ----------------------------------------------------------------------------------------------
 
@@ -282,7 +282,7 @@ class Ledger:
         if self.contest is not None:
             settled = max(Window.SHARE * (now - self.window.since) / TICKS, LEAST_WINDOW)
             self.contest.measure(ids, flow, cash, last, birth, now, settled, prior.prior)
-            self.contest.passed(len(ids), self.known)
+            self.contest.passed(len(ids), self.known_pages)
             self.window.widen_to(self.contest.window, LEAST_WINDOW)
         columns["flow"][ids] = measure(flow, cash, last, birth, now, self.window.at(now), prior.prior)
         columns["clock"][ids] = now & 0xFFFF_FFFF
@@ -294,7 +294,7 @@ class Ledger:
         return as_if_now(flow, self.effective(pages), last, birth, now, self.window.at(now), self.new_pages.prior)
 
     def inflow_of_hosts(self) -> NDArray[np.float64] | None:
-        """What reaches each host over links from other hosts, page-units a turnover. None: not measured."""
+        """External inflow of each host, over links from other hosts, page-units a turnover. None: not measured."""
         if self.host_inflow is None:
             return None
         return self.host_inflow.estimate(self.clock.ticks, self.remembered)

@@ -33,7 +33,7 @@ MOST_ITEMS = 2_000
 Ids = NDArray[np.int64]
 
 
-class Counts(NamedTuple):
+class PartitionCounts(NamedTuple):
     """A partition's share of the crawl, as its last transfer reported it."""
 
     spent: int = 0
@@ -44,7 +44,7 @@ class Counts(NamedTuple):
     """known pages, each counted as often as the virtual page pays it"""
 
 
-class Receiver(Protocol):
+class PageReceiver(Protocol):
     """Finds or makes the pages that another partition sent cash or news for (pages.py)."""
 
     def receive(self, urls: list[str], depths: list[int]) -> Ids: ...
@@ -53,7 +53,7 @@ class Receiver(Protocol):
 class Outbox:
     """One partition's outbox and inbox."""
 
-    def __init__(self, partition: Partition, ledger: Ledger, pages: Receiver, partitions: int) -> None:
+    def __init__(self, partition: Partition, ledger: Ledger, pages: PageReceiver, partitions: int) -> None:
         self.partition = partition
         self.ledger = ledger
         self.pages = pages
@@ -62,7 +62,7 @@ class Outbox:
         """target -> number of the last transfer sent"""
         self.applied: dict[int, int] = defaultdict(int)
         """source -> number of the last transfer applied"""
-        self.elsewhere: dict[int, Counts] = {}
+        self.elsewhere: dict[int, PartitionCounts] = {}
         """partition 0: counts of each other partition"""
         self._marks: set[str] = set()
         """URLs elsewhere that transfers of this group mark"""
@@ -99,7 +99,7 @@ class Outbox:
         """Go on from what `dump` returned."""
         self.sent.update((target, seq) for target, seq in state["sent"])
         for source, spent, pages, *weighted in state["heard"]:  # three numbers: of before there were classes
-            self.elsewhere[source] = Counts(spent, pages, weighted[0] if weighted else pages)
+            self.elsewhere[source] = PartitionCounts(spent, pages, weighted[0] if weighted else pages)
 
     # -- marks ---------------------------------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ class Outbox:
         if self.partition.number == 0:
             ledger.virtual.receive(transfer.virtual)
             weighted = transfer.weighted if transfer.weighted >= 0 else transfer.pages
-            self.elsewhere[transfer.source] = Counts(transfer.spent, transfer.pages, weighted)
+            self.elsewhere[transfer.source] = PartitionCounts(transfer.spent, transfer.pages, weighted)
             others = self.elsewhere.values()
             ledger.count_elsewhere(sum(counts.spent for counts in others), sum(counts.pages for counts in others))
         elif transfer.source == 0:
@@ -193,25 +193,25 @@ class Outbox:
 
     def _virtual(self) -> dict[int, int]:
         """Units of the virtual page to each partition: income to 0, or 0's payouts. Settles this one's account."""
-        virtual, known, weighted = self.ledger.virtual, self.ledger.known, self.ledger.weighted
+        virtual, pages, weighted = self.ledger.virtual, self.ledger.known_pages, self.ledger.weighted
         out: dict[int, int] = {}
         if self.partition.number:
-            if virtual.due(known) or (virtual.pot and self._reported != (known, weighted)):
-                self._reported = (known, weighted)
+            if virtual.due(pages) or (virtual.pot and self._reported != (pages, weighted)):
+                self._reported = (pages, weighted)
                 out[0] = virtual.take()
         elif virtual.due(self.ledger.known_everywhere):
-            others = [self.elsewhere.get(q, Counts()) for q in range(1, self.partitions)]
+            others = [self.elsewhere.get(q, PartitionCounts()) for q in range(1, self.partitions)]
             counts = [weighted, *(other.weighted for other in others)]
             if not any(counts):  # nobody is to be paid yet: all are
-                counts = [known, *(other.pages for other in others)]
+                counts = [pages, *(other.pages for other in others)]
             parts = virtual.split(counts)
             virtual.deposit(parts[0])
             out = {q: units for q, units in enumerate(parts) if q and counts[q]}
-        virtual.settle(known)
+        virtual.settle(pages)
         return out
 
     def _send(self, target: int, items: tuple[Passing, ...], units: int) -> CashTransfer:
-        spent, pages = self.ledger.spent, self.ledger.known
+        spent, pages = self.ledger.spent, self.ledger.known_pages
         if self.partition.number == 0:
             others = [counts for q, counts in self.elsewhere.items() if q != target]
             spent += sum(counts.spent for counts in others)

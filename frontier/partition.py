@@ -218,7 +218,7 @@ class PageNode:
     def _spend(self, spending: Spending, born: int) -> None:
         """Move the cash of all pages that spend in this turn at once."""
         self.ledger.spend(spending.pages, spending.children, born, self.partition.next_number)
-        self.ledger.window.grew(self.ledger.known + self.read_pages, self.ledger.clock.ticks)
+        self.ledger.window.grew(self.ledger.known_pages + self.read_pages, self.ledger.clock.ticks)
 
     def _date(self, settled: list[Settled], now: float) -> None:
         """Learn how often the pages change, and say when they are read next."""

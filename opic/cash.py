@@ -59,8 +59,8 @@ def _part(cash: Units, weight: int | Units) -> Units:
 
 @dataclass(frozen=True, slots=True)
 class Tolls:
-    """What pages with links pay the virtual page: 1 - damping of what they spend, or, where `edge` > 0, the share of
-    one more edge of that weight beside links of weight 1: w / (d + w), a damping of its own for every page."""
+    """The share that pages with links pay the virtual page: 1 - damping of what they spend, or, where `edge` > 0, that
+    of one more edge of that weight beside links of weight 1: w / (d + w), a damping of its own for every page."""
 
     damping: float = DAMPING
     edge: float = 0.0
@@ -69,7 +69,7 @@ class Tolls:
         if not (0 <= self.damping <= 1 and 0 <= self.edge < np.inf):
             raise ValueError(f"damping {self.damping}, edge {self.edge}: between 0 and 1, and 0 or more")
 
-    def of(self, cash: Units, links: Reals, voices: Units | None = None) -> Units:
+    def toll(self, cash: Units, links: Reals, voices: Units | None = None) -> Units:
         """The toll of pages whose links weigh links[i] > 0 together (an ordinary one 1): int64[n], 0..cash.
 
         voices: int64[n], 0..LINK; where one is lower, that share only of what would go along the page's links does, or
@@ -93,7 +93,7 @@ def shares(
     """Split what pages spend: page i spends cash[i] over links indptr[i]:indptr[i+1].
 
     damping: c, or how else the virtual page's share is found; weights: int64[m] >= 0 of the links, LINK for an
-    ordinary one, all alike if None; voices: int64[n] of the pages (`Tolls.of`), LINK if None.
+    ordinary one, all alike if None; voices: int64[n] of the pages (`Tolls.toll`), LINK if None.
 
     Returns (virtual int64[n], amounts int64[m]): virtual[i] + sum of page i's amounts == cash[i], to the unit. Self
     links and repeated links are links like any other; a page whose links all weigh nothing has none.
@@ -108,7 +108,7 @@ def shares(
         return _by_weight(cash, indptr, seeds, tolls, weights, voices)
     degree = np.diff(indptr)
     links = np.maximum(degree, 1)
-    virtual = np.where(degree > 0, tolls.of(cash, links, voices), cash)
+    virtual = np.where(degree > 0, tolls.toll(cash, links, voices), cash)
     each, odd = np.divmod(cash - virtual, links)
     start = (seeds % links.astype(np.uint64)).astype(np.int64)
     return virtual, _in_runs(degree, each, odd, start)
@@ -129,11 +129,11 @@ def _by_weight(
     if total.size and total.max() >= 1 << _BITS:
         raise ValueError("shares: the links of a page weigh less than 2^31 together")
     scale = np.maximum(total, 1)
-    virtual = np.where(total > 0, tolls.of(cash, scale / LINK, voices), cash)
+    virtual = np.where(total > 0, tolls.toll(cash, scale / LINK, voices), cash)
     each, odd = np.divmod(cash - virtual, scale)
     start = (seeds % scale.astype(np.uint64)).astype(np.int64)
     page = np.repeat(np.arange(cash.size), np.diff(indptr))
-    before, after = (ends[at : at + weights.size] - ends[indptr[page]] for at in (0, 1))
+    before, after = (ends[shift : shift + weights.size] - ends[indptr[page]] for shift in (0, 1))
     low, high = ((odd[page] * place + start[page]) // scale[page] for place in (before, after))
     return virtual, each[page] * weights + high - low
 
@@ -180,7 +180,7 @@ class VirtualPage:
         self.pot, self.account, self.scalar = pot, account, scalar
 
     @property
-    def held(self) -> int:
+    def balance(self) -> int:
         """Units the virtual page holds here."""
         return self.pot + self.account
 
@@ -210,10 +210,10 @@ class VirtualPage:
         units, self.pot = self.pot, 0
         return units
 
-    def split(self, known: Sequence[int]) -> list[int]:
-        """Partition 0: what each partition q gets, floor(V N_q / N); the pot keeps the remainder."""
-        pages = sum(known)
-        parts = [self.pot * part // pages for part in known] if pages else [0] * len(known)
+    def split(self, counts: Sequence[int]) -> list[int]:
+        """Partition 0: share the pot out, to each partition q floor(V N_q / N); the pot keeps the remainder."""
+        pages = sum(counts)
+        parts = [self.pot * part // pages for part in counts] if pages else [0] * len(counts)
         self.pot -= sum(parts)
         return parts
 

@@ -84,12 +84,12 @@ class Contest:
 
 
 class Forecasts:
-    """What every window last said of each page's flow, when, and what cash came since: 36 B a page."""
+    """The last forecast of each page's flow by every window, its time, and the cash that came since: 36 B a page."""
 
     def __init__(self, pages: int = 0) -> None:
-        self.said: Flow = np.zeros((pages, len(LADDER)), np.float32)
+        self.forecast: Flow = np.zeros((pages, len(LADDER)), np.float32)
         self.since = np.full(pages, np.nan)
-        """turnovers; nan: nothing was said yet"""
+        """turnovers; nan: no forecast yet"""
         self.came = np.zeros(pages, np.float32)
 
     def judge(self, places: Pages, cash: Reals, now: Reals, flows: Flow) -> tuple[Flow, Reals, Reals]:
@@ -100,26 +100,26 @@ class Forecasts:
         came, spans = self.came[places] + cash, now - self.since[places]
         due = spans >= HORIZON
         begun = due | np.isnan(spans)
-        judged = self.said[places[due]], came[due], spans[due]
+        judged = self.forecast[places[due]], came[due], spans[due]
         self.came[places] = np.where(begun, 0.0, came)
-        self.said[places[begun]], self.since[places[begun]] = flows[begun], now[begun]
+        self.forecast[places[begun]], self.since[places[begun]] = flows[begun], now[begun]
         return judged
 
-    def resize(self, kept: Pages, more: int = 0) -> None:
-        """Only the rows `kept` stay, in that order; so many new ones follow."""
+    def resize(self, rows: Pages, more: int = 0) -> None:
+        """Keep only these rows, in that order; so many new ones follow."""
         new = Forecasts(more)
-        self.said = np.concatenate((self.said[kept], new.said))
-        self.since = np.concatenate((self.since[kept], new.since))
-        self.came = np.concatenate((self.came[kept], new.came))
+        self.forecast = np.concatenate((self.forecast[rows], new.forecast))
+        self.since = np.concatenate((self.since[rows], new.since))
+        self.came = np.concatenate((self.came[rows], new.came))
 
     def dump(self) -> dict[str, bytes]:
-        columns = {"said": (self.said, "<f4"), "since": (self.since, "<f8"), "came": (self.came, "<f4")}
+        columns = {"said": (self.forecast, "<f4"), "since": (self.since, "<f8"), "came": (self.came, "<f4")}
         return {name: column.astype(kind).tobytes() for name, (column, kind) in columns.items()}
 
     @classmethod
     def load(cls, state: Mapping[str, bytes]) -> Forecasts:
         forecasts = cls()
-        forecasts.said = np.frombuffer(state["said"], "<f4").astype(np.float32).reshape(-1, len(LADDER))
+        forecasts.forecast = np.frombuffer(state["said"], "<f4").astype(np.float32).reshape(-1, len(LADDER))
         forecasts.since = np.frombuffer(state["since"], "<f8").astype(np.float64)
         forecasts.came = np.frombuffer(state["came"], "<f4").astype(np.float32)
         return forecasts
@@ -181,10 +181,10 @@ class SampledContest:
         while len(self.places) > LIMIT:
             self.share //= 2
             pages = np.fromiter(self.places, np.int64, len(self.places))
-            kept = np.flatnonzero(seeds_of(pages, 0) <= np.uint64(self.share - 1))
-            self.flows = self.flows[kept]
-            self.forecasts.resize(kept)
-            self.places = {page: place for place, page in enumerate(pages[kept].tolist())}
+            rows = np.flatnonzero(seeds_of(pages, 0) <= np.uint64(self.share - 1))
+            self.flows = self.flows[rows]
+            self.forecasts.resize(rows)
+            self.places = {page: place for place, page in enumerate(pages[rows].tolist())}
 
     def dump(self) -> dict[str, Any]:
         pages = np.fromiter(self.places, np.int64, len(self.places))

@@ -137,14 +137,14 @@ class FocusedPage(VirtualPage):
         self.counts = [0, *np.bincount(classes, minlength=CLASSES)[1:].tolist()]
 
     def dump(self) -> dict[str, Any]:
-        """What VirtualPage dumps where all pages are in class 0 and nothing asks for another."""
+        """The dump of VirtualPage where all pages are in class 0 and nothing asks for another."""
         if not any(self.counts) and len(set(self.weights)) == 1:
             return super().dump()
         return {**super().dump(), "scalars": self.scalars.tolist(), "rests": list(self.rests), "scale": self.scale}
 
     @classmethod
     def restore(cls, state: Mapping[str, Any], weights: Sequence[int]) -> FocusedPage:
-        """What `dump` described, under the weights of now; `recount` must follow. KeyError: something is missing."""
+        """The page that `dump` described, under the weights of now; `recount` follows. KeyError: a number is missing."""
         page = cls.over(VirtualPage.load(state), weights)
         if "scalars" in state:
             page.scalars[:] = state["scalars"]

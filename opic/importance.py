@@ -67,10 +67,10 @@ class Clock:
         return cls(ticks=state["ticks"], rest=state["rest"])
 
 
-def at_birth(held: Units) -> Flow:
-    """The flow slot of new pages that hold `held` units when their time begins: float32[n], -q with the sign bit
+def at_birth(cash: Units) -> Flow:
+    """The flow slot of new pages that hold `cash` units when their time begins: float32[n], -q with the sign bit
     set."""
-    return np.copysign(held / UNIT, -1.0).astype(np.float32)
+    return np.copysign(cash / UNIT, -1.0).astype(np.float32)
 
 
 def never_measured(flow: Flow) -> Mask:
@@ -117,8 +117,8 @@ def as_if_now(
     windows = np.minimum(window, young)
     history = np.where(never_measured(flow), prior, flow)
     faded = (history - prior) * (backing(np.maximum(age - spans, 0.0), prior_window) - backed) * (young <= window)
-    kept = 1.0 - np.minimum(1.0, spans / windows)
-    estimate: Reals = history * kept + (received(flow, cash) + faded) / np.maximum(spans, windows)
+    fading = 1.0 - np.minimum(1.0, spans / windows)
+    estimate: Reals = history * fading + (received(flow, cash) + faded) / np.maximum(spans, windows)
     return np.maximum(estimate, 0.0)  # the prior may have risen since it was counted in
 
 

@@ -155,20 +155,20 @@ def from_rows(
     if m == 1:
         np.sign(sums, out=sums)  # an only link takes all, whatever its weight
     sources = allocate("sources", (m,), id_type(n))
-    kept = allocate("weights", (m,), np.float32) if weighted and m > 1 else np.ones(1, np.float32)
+    placed = allocate("weights", (m,), np.float32) if weighted and m > 1 else np.ones(1, np.float32)
     for origins, targets, weights in _batches(scan, both, reading):
-        loops(engine).place(targets, origins, weights, cursor, sources, kept)
+        loops(engine).place(targets, origins, weights, cursor, sources, placed)
     if (cursor != degree[1:]).any():
         raise ValueError("from_rows: the second scan gave other links than the first")
     indptr, share = allocate("indptr", (n + 1,), id_type(m)), allocate("share", (n,), dtype)
     indptr[:] = degree
     if reading != "mean":
         _invert(sums, share)
-        return Matrix(indptr, sources, share, kept, np.ones(1, dtype))
+        return Matrix(indptr, sources, share, placed, np.ones(1, dtype))
     row = allocate("row", (n,), dtype)
     share[:] = 1
     _invert(sums, row)
-    return Matrix(indptr, sources, share, kept, row, averages=True)
+    return Matrix(indptr, sources, share, placed, row, averages=True)
 
 
 def _batches(scan: Scan, both: bool, reading: Reading) -> Iterator[tuple[Array, Array, Array]]:

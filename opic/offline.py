@@ -34,7 +34,7 @@ EPSILON = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one sweep did."""
+    """The outcome of one sweep."""
 
     iteration: int
     residual: float
@@ -148,8 +148,8 @@ class Lift:
         """A sweep (or the start) had these sums."""
         self.used = self.now
         if self.keeps:
-            kept = (1 - self.damping) * total + self.damping * lost
-            self.now = np.divide(kept, self.jump, out=np.ones_like(self.now), where=self.jump > 0)
+            spread = (1 - self.damping) * total + self.damping * lost
+            self.now = np.divide(spread, self.jump, out=np.ones_like(self.now), where=self.jump > 0)
 
 
 def _jumps(jumps: Sequence[Array], shape: tuple[int, ...], dtype: Any, room: Allocate) -> Array:

@@ -88,8 +88,8 @@ class _State:
         fixed = matrix.indptr, matrix.sources, matrix.weights, matrix.share, self.jump, self.y, self.z
         step, total, lost = self.loops.sweep_both(*fixed, self.handed, self.flow, self.damping, lift)
         self.lift.after(np.array([total]), np.array([lost]))
-        moved, held = np.sum([self._settle(pages) for pages in chunks(matrix.n)], axis=0)
-        return np.array([[step, moved], [total, held]])
+        moved, settled = np.sum([self._settle(pages) for pages in chunks(matrix.n)], axis=0)
+        return np.array([[step, moved], [total, settled]])
 
     def _settle(self, pages: slice) -> tuple[float, float]:
         """Interest of these pages from what flowed to them: (step, sum)."""

@@ -26,8 +26,8 @@ Array = npt.NDArray[Any]
 
 @compiled
 def _flow(first: int, last: int, sources: Array, weights: Array, before: Array) -> Any:
-    """What comes in over links first..last-1. Unsigned numbers: signed ones would each be asked if they count from the
-    end, which takes a quarter of the time."""
+    """Sum what comes in over links first..last-1. Unsigned numbers: signed ones would each be asked if they count from
+    the end, which takes a quarter of the time."""
     flow = 0.0
     if weights.size > 1:
         for k in range(np.uint64(first), np.uint64(last)):
@@ -186,8 +186,8 @@ def sweep_many(
 def place(rows: Array, columns: Array, weights: Array, cursor: Array, sources: Array, placed: Array) -> None:
     """Link k goes from page columns[k] to page rows[k]: enter it at the cursor of its row, which moves on."""
     for k in range(rows.size):
-        at = cursor[rows[k]]
-        cursor[rows[k]] = at + 1
-        sources[at] = columns[k]
+        slot = cursor[rows[k]]
+        cursor[rows[k]] = slot + 1
+        sources[slot] = columns[k]
         if placed.size > 1:
-            placed[at] = weights[k]
+            placed[slot] = weights[k]

@@ -107,8 +107,8 @@ def place(rows: Array, columns: Array, weights: Array, cursor: Array, sources: A
     starts = np.flatnonzero(np.diff(rows[order], prepend=-1))
     counts = np.diff(np.append(starts, rows.size))
     nth = np.arange(rows.size) - np.repeat(starts, counts)
-    at = cursor[rows[order]].astype(np.int64) + nth
-    sources[at] = columns[order]
+    slots = cursor[rows[order]].astype(np.int64) + nth
+    sources[slots] = columns[order]
     if placed.size > 1:
-        placed[at] = weights[order]
+        placed[slots] = weights[order]
     cursor[rows[order][starts]] += counts.astype(cursor.dtype)

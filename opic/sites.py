@@ -43,7 +43,7 @@ class SiteGraph(NamedTuple):
 
     @property
     def inflow(self) -> Reals:
-        """What arrives from other sites: float64[sites]."""
+        """Flow that arrives from other sites: float64[sites]."""
         return np.bincount(self.targets, weights=self.flow, minlength=self.n).astype(np.float64, copy=False)
 
 
@@ -85,7 +85,7 @@ class Edges:
 
 
 def carried(rank: Reals, degrees: Pages, toll: Reals | float = 1.0 - DAMPING) -> Reals:
-    """What each link of a page carries: x_i (1 - f_i) / d_i, float64[n]; 0 where there is no link."""
+    """The importance that each link of a page carries: x_i (1 - f_i) / d_i, float64[n]; 0 where there is no link."""
     return np.where(degrees > 0, rank * (1.0 - toll) / np.maximum(degrees, 1), 0.0)
 
 
@@ -157,8 +157,8 @@ class Inflow:
         if span <= 0:
             return self.flow[:n].astype(np.float64)
         windows = np.minimum(window, np.maximum(elapsed(now, self.birth[:n]), span))
-        kept = 1.0 - np.minimum(1.0, span / windows)
-        found: Reals = self.flow[:n] * kept + self.cash[:n] / UNIT / np.maximum(span, windows)
+        fading = 1.0 - np.minimum(1.0, span / windows)
+        found: Reals = self.flow[:n] * fading + self.cash[:n] / UNIT / np.maximum(span, windows)
         return found
 
     def dump(self) -> bytes:

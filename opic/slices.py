@@ -22,7 +22,7 @@ from xyro.opic.matrix import Array, Matrix, loops
 
 
 class Values(NamedTuple):
-    """What worker `sender` tells worker `receiver`: values of the pages agreed on, of its sweep number `sweep`."""
+    """A message from worker `sender` to worker `receiver`: values of the pages agreed on, of its sweep `sweep`."""
 
     sender: int
     receiver: int
@@ -34,14 +34,14 @@ _HEAD = struct.Struct("<IIQI")
 """sender, receiver, sweep, bytes of a value (4 or 8)"""
 
 
-def pack(told: Values) -> bytes:
+def pack(message: Values) -> bytes:
     """The message as it goes over a bus: 20 bytes, then the values, all little-endian."""
-    width = told.values.dtype.itemsize
-    return _HEAD.pack(*told[:3], width) + told.values.astype(f"<f{width}", copy=False).tobytes()
+    width = message.values.dtype.itemsize
+    return _HEAD.pack(*message[:3], width) + message.values.astype(f"<f{width}", copy=False).tobytes()
 
 
 def unpack(data: bytes) -> Values:
-    """What `pack` made. ValueError: it is none of that."""
+    """Read what `pack` made. ValueError: it is none of that."""
     try:
         sender, receiver, sweep, width = _HEAD.unpack_from(data)
         if width not in (4, 8):
@@ -74,7 +74,7 @@ class Worker:
         self.z = np.concatenate((self.y * self.share, matrix.share[self.wanted] * self.y.dtype.type(1 / (1 - damping))))
         self.owner = np.searchsorted(bounds, self.wanted, side="right") - 1
         self.asked: dict[int, Array] = {}
-        self.heard = np.zeros(bounds.size - 1, np.int64)
+        self.received = np.zeros(bounds.size - 1, np.int64)
         self.sweeps, self.norms = 0, np.zeros(2)
         self._loops = loops(engine)
 
@@ -90,8 +90,8 @@ class Worker:
 
     def sweep(self) -> None:
         """All rows once, in place; `norms` = (L1 norm of the step, of the vector)."""
-        one = np.ones(1, self.y.dtype)
-        fixed = self.indptr, self.sources, self.weights, self.row, self.share, one, self.y
+        unit = np.ones(1, self.y.dtype)
+        fixed = self.indptr, self.sources, self.weights, self.row, self.share, unit, self.y
         self.norms = np.array(self._loops.sweep_alone(*fixed, self.z, self.damping))
         self.sweeps += 1
 
@@ -102,8 +102,8 @@ class Worker:
 
     def hear(self, message: Values) -> None:
         """Take values in; what is older than what is known already (late, twice) changes nothing."""
-        if message.sweep > self.heard[message.sender]:
-            self.heard[message.sender] = message.sweep
+        if message.sweep > self.received[message.sender]:
+            self.received[message.sender] = message.sweep
             self.z[self.y.size :][self.owner == message.sender] = message.values
 
 
@@ -130,15 +130,15 @@ class Outcome:
 
 def synchronous(team: Sequence[Worker], epsilon: float, most: int = 1000) -> Outcome:
     """All sweep, all tell, until a round moved the vector by at most `epsilon` of its norm."""
-    told, rounds = 0, 0
+    sent, rounds = 0, 0
     while rounds < most and (not rounds or residual(team) > epsilon):
         for worker in team:
             worker.sweep()
         for message in [message for worker in team for message in worker.tell()]:
-            told += message.values.nbytes
+            sent += message.values.nbytes
             team[message.receiver].hear(message)
         rounds += 1
-    return Outcome(rank_of(team), rounds, told, residual(team))
+    return Outcome(rank_of(team), rounds, sent, residual(team))
 
 
 def chaotic(
@@ -146,7 +146,7 @@ def chaotic(
 ) -> Outcome:
     """A worker drawn at random sweeps and tells; each message arrives up to `delay` sweeps of others later, in any
     order, one in eight twice. Stops when all values told have arrived and the last steps of all sum to `epsilon`."""
-    told, ticks = 0, 0
+    sent, ticks = 0, 0
     post: list[tuple[int, Values]] = []
     calm = 0
     while ticks < most * len(team) and calm <= delay + 8 * len(team):
@@ -154,14 +154,14 @@ def chaotic(
         worker.sweep()
         ticks += 1
         for message in worker.tell():
-            told += message.values.nbytes
+            sent += message.values.nbytes
             copies = 2 if rng.random() < 0.125 else 1
             post += [(ticks + int(rng.integers(delay + 1)), message) for _ in range(copies)]
         for _, message in (entry for entry in post if entry[0] <= ticks):
             team[message.receiver].hear(message)
         post = [entry for entry in post if entry[0] > ticks]
         calm = calm + 1 if all(w.sweeps for w in team) and residual(team) <= epsilon else 0
-    return Outcome(rank_of(team), ticks / len(team), told, residual(team))
+    return Outcome(rank_of(team), ticks / len(team), sent, residual(team))
 
 
 def residual(team: Sequence[Worker]) -> float:

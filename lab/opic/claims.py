@@ -13,7 +13,7 @@ Results = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a paper says, whether it was found so, and the numbers."""
+    """A statement of a paper, whether it was found so, and the numbers."""
 
     source: str
     says: str

@@ -249,7 +249,7 @@ def law_of(use: str) -> str:
 
 
 def check(law: Mapping[str, Law], graph: Graph, truth: Reals | None = None, batch: int = 64) -> dict[str, Any]:
-    """What the laws cover on one graph, at the worst moment and over all; residual and error over their bounds."""
+    """Measure the laws on one graph: coverage at the worst moment and over all; residual and error over bounds."""
     said = {}
     for name, samples in all_of(graph, truth, batch).items():
         covered = [coverage(law[law_of(name)], sample) for sample in samples]

@@ -82,7 +82,7 @@ def _buckets(select: Buckets, columns: Columns, log: tuple[Pages, Units, Units])
 
 
 def tournament(keys: Units) -> Pages:
-    """Who is richest, pairwise: int64[2 m], m the power of two >= n; node i holds the better of 2i and 2i+1."""
+    """A pairwise tournament: int64[2 m], m the power of two >= n; node i holds the richer page of 2i and 2i+1."""
     size = 1 << max(keys.size - 1, 1).bit_length()
     tree = np.full(2 * size, -1, np.int64)
     tree[size : size + keys.size] = np.arange(keys.size)

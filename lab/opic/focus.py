@@ -80,7 +80,7 @@ class Crawl:
     @property
     def exact(self) -> bool:
         known = int(self.known.sum())
-        return int(self.cash.sum()) + self.virtual.held == UNIT * known
+        return int(self.cash.sum()) + self.virtual.balance == UNIT * known
 
     def reads(self, most: int) -> Pages:
         """Read the richest `most` pages that wait, let others spend; returns those read, in order."""

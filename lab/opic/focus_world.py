@@ -44,7 +44,7 @@ class FocusWorld(World):
 
     @property
     def total(self) -> int:
-        return int(self.cash.sum()) + self.virtual.held
+        return int(self.cash.sum()) + self.virtual.balance
 
     @property
     def cash(self) -> Units:

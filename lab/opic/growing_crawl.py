@@ -40,7 +40,7 @@ class GrowingCrawl:
 
     @property
     def total(self) -> int:
-        return int((self.keys[self.known] + self.virtual.scalar).sum()) + self.virtual.held
+        return int((self.keys[self.known] + self.virtual.scalar).sum()) + self.virtual.balance
 
     @property
     def importance(self) -> Reals:

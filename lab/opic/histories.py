@@ -22,7 +22,7 @@ Times = float | Reals
 
 
 class History(Protocol):
-    """What is remembered of a page's spendings. Arrays of cash are page-units, times are turnovers."""
+    """Remembers spendings and estimates importance. Arrays of cash are page-units, times are turnovers."""
 
     def measure(self, pages: Pages, cash: Reals, now: Times) -> None:
         """These pages (distinct) are spent at `now`, one moment or one each; a page's moments never run back."""

@@ -162,7 +162,7 @@ def _opic(graph: Graph, reads: int) -> tuple[Reals, World]:
 
 
 def farm(n: int) -> dict[str, float]:
-    """What OPIC does to a link farm: its shares of pages, reads and importance, the boss's importance and rank (1 =
+    """Measure a link farm under OPIC: its shares of pages, reads and importance, the boss's importance and rank (1 =
     first), the same without the one link that leads into it, and the boss when only the honest pages are jumped to."""
     graph = link_farm(n, max(3, n // 10), np.random.default_rng(7))
     alone = _without_entry(graph, n)

@@ -116,7 +116,7 @@ def _both(matrix: Callable[[], Matrix]) -> Callable[[], Run]:
 
 
 def _drop(result: object) -> None:
-    """What is timed is the way there."""
+    """Drop the result: the way there is timed."""
 
 
 def _timed(

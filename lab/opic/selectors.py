@@ -18,7 +18,7 @@ from xyro.opic.sweep import Sweep
 
 
 class Cash:
-    """What pages 0 .. size-1 hold: key + scalar, the scalar being what the virtual page paid each."""
+    """The cash of pages 0 .. size-1: key + scalar, the scalar being what the virtual page paid each."""
 
     def __init__(self, keys: Units, scalar: int) -> None:
         self.keys, self.scalar, self.size = keys, scalar, keys.size

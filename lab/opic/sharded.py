@@ -34,8 +34,8 @@ CUTS = 200
 
 @dataclass(frozen=True, slots=True)
 class Temper:
-    """What the post does to a letter: how likely it is lost, and delivered twice; `late`: most turns until it arrives
-    (drawn evenly, so that letters overtake each other)."""
+    """Faults of the post: how likely a letter is lost, and delivered twice; `late`: most turns until it arrives (drawn
+    evenly, so that letters overtake each other)."""
 
     lost: float = 0.0
     twice: float = 0.0
@@ -62,7 +62,7 @@ class Network:
         """(source, target, number) -> when a letter was last sent"""
 
     def again(self, now: int, shards: Sequence[Shard]) -> None:
-        """What was sent PATIENCE turns ago and is not acknowledged is sent once more."""
+        """Send once more what was sent PATIENCE turns ago and is not acknowledged."""
         self.asked = {pair: when for pair, when in self.asked.items() if pair[1:] in shards[pair[0]].outbox}
         for (source, *pair), when in list(self.asked.items()):
             if now - when >= PATIENCE:

@@ -76,7 +76,7 @@ class Shard:
     @property
     def held(self) -> int:
         """Units in this shard: on pages and in the virtual page's pot and account."""
-        return int(self.keys.sum()) + self.virtual.scalar * self.known + self.virtual.held
+        return int(self.keys.sum()) + self.virtual.scalar * self.known + self.virtual.balance
 
     @property
     def importance(self) -> Reals:

@@ -49,7 +49,7 @@ class World:
 
     @property
     def total(self) -> int:
-        return int(self.keys.sum()) + self.virtual.scalar * self.graph.n + self.virtual.held
+        return int(self.keys.sum()) + self.virtual.scalar * self.graph.n + self.virtual.balance
 
     @property
     def cash(self) -> Units:

@@ -1,4 +1,4 @@
-"""What OPIC costs online: nanoseconds per link and per selection, beside a floor in the same run.
+"""Costs of OPIC online: nanoseconds per link and per selection, beside a floor in the same run.
 
     kernels   one page after the other in machine code (fast.py): what the algorithm takes at least
     groups    commit groups in numpy (opic/cash.py, importance.py, sweep.py): what the crawler runs

@@ -95,7 +95,7 @@ class Frontier:
 
     @property
     def pages_known(self) -> int:
-        return self.node.ledger.known
+        return self.node.ledger.known_pages
 
     def turn(self, work: Work) -> None:
         self.now += 0.05

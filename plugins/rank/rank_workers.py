@@ -103,7 +103,7 @@ class _Run:
         sweeps = np.array([worker.sweeps for worker in self.team])
         for worker in self.team:
             asked = np.unique(worker.owner)
-            while (worker.heard[asked] < sweeps[asked]).any():
+            while (worker.received[asked] < sweeps[asked]).any():
                 await self.post.hear(worker)
 
     async def apart(self) -> None:
@@ -143,7 +143,7 @@ class _Run:
         since = self.calm_since
         return since is not None and all(
             worker.sweeps >= since[worker.number] + CALM
-            and all(worker.heard[other] > since[other] for other in np.unique(worker.owner).tolist())
+            and all(worker.received[other] > since[other] for other in np.unique(worker.owner).tolist())
             for worker in self.team
         )
 

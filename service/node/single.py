@@ -379,7 +379,7 @@ class Single:
 
     @property
     def known(self) -> int:
-        return sum(node.ledger.known for node in self.nodes)
+        return sum(node.ledger.known_pages for node in self.nodes)
 
     @property
     def errors(self) -> Counter[str]:

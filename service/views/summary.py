@@ -18,7 +18,7 @@ from xyro.service.views.wait_reasons import waiting_for
 def summary(nodes: Sequence[PageNode]) -> dict[str, Any]:
     """Collect what columns and counters hold; service/node/status.py adds the numbers of a running crawl."""
     return {
-        "known": sum(node.ledger.known for node in nodes),
+        "known": sum(node.ledger.known_pages for node in nodes),
         "reads": sum(node.reads for node in nodes),
         "states": states(nodes),
         "hosts": len({name for node in nodes for name in node.partition.hosts.names}),

@@ -69,7 +69,7 @@ class View:
         self.hosts = len(node.partition.hosts)
         self.waiting: NDArray[np.int32] = node.partition.hosts.waiting[: self.hosts].copy()
         self.leased: NDArray[np.int32] = node.partition.hosts.leased[: self.hosts].copy()
-        self.pot = node.ledger.virtual.held
+        self.pot = node.ledger.virtual.balance
         virtual = node.ledger.virtual
         counts = virtual.counts[1:] if isinstance(virtual, FocusedPage) else [0] * (CLASSES - 1)
         self.counts: list[int] | None = None if node.hooks.renew else counts

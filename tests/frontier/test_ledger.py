@@ -32,7 +32,7 @@ def born(ledger, count, state=State.READ, foreign=False):
     ledger.columns["state"][first : ledger.columns.n] = State.FOREIGN if foreign else state
     ledger.mint(first, np.full(count, foreign))
     ledger.spend([], [], first, 1)
-    ledger.virtual.pay(ledger.known)
+    ledger.virtual.pay(ledger.known_pages)
     return np.arange(first, ledger.columns.n)
 
 
@@ -41,7 +41,7 @@ def total(ledger):
     n = ledger.columns.n
     foreign = ledger.columns["state"][:n] == State.FOREIGN
     own = ledger.columns["cash"][:n][~foreign].sum() + ledger.virtual.scalar * int((~foreign).sum())
-    return int(own) + int(ledger.columns["cash"][:n][foreign].sum()) + ledger.virtual.held
+    return int(own) + int(ledger.columns["cash"][:n][foreign].sum()) + ledger.virtual.balance
 
 
 GROUPS = st.lists(
@@ -71,8 +71,8 @@ def test_spending_moves_cash_and_makes_none(groups):
         spent = ledger.spent
         ledger.spend(pages, links, first, turn)
         assert ledger.spent - spent == held
-        ledger.virtual.pay(ledger.known)
-        assert total(ledger) == UNIT * ledger.known
+        ledger.virtual.pay(ledger.known_pages)
+        assert total(ledger) == UNIT * ledger.known_pages
         assert (ledger.effective(own) >= 0).all()
         assert (ledger.columns["cash"][:n][ledger.columns["state"][:n] == State.FOREIGN] >= 0).all()
 
@@ -82,14 +82,14 @@ def test_new_pages_hold_nothing_and_bring_a_pages_worth():
     assert ledger.virtual.scalar == UNIT, "the pot was paid to all alike"
     assert ledger.effective(slice(0, 10)).tolist() == [UNIT] * 10
     new = born(ledger, 1)
-    assert (ledger.known, total(ledger)) == (11, 11 * UNIT)
+    assert (ledger.known_pages, total(ledger)) == (11, 11 * UNIT)
     assert np.signbit(ledger.columns["flow"][new]).all(), "never measured"
 
 
 def test_foreign_entries_are_not_known_pages():
     ledger = ledger_of(4)
     entries = born(ledger, 3, foreign=True)
-    assert (ledger.known, ledger.foreign, total(ledger)) == (4, 3, 4 * UNIT)
+    assert (ledger.known_pages, ledger.foreign, total(ledger)) == (4, 3, 4 * UNIT)
     assert not ledger.columns["cash"][entries].any()
 
 
@@ -236,7 +236,7 @@ def test_classes_of_unlike_weight_keep_the_cash_and_are_restored():
     ledger = ledger_of(40, terms=terms)
     ledger.classify(np.arange(0, 40, 2), np.full(20, 2))
     turns(ledger, graph(40), 60)
-    assert int(ledger.effective(slice(0, 40)).sum()) + ledger.virtual.held == 40 * UNIT
+    assert int(ledger.effective(slice(0, 40)).sum()) + ledger.virtual.balance == 40 * UNIT
     again = Ledger(ledger.columns, 0, 0.85, 16.0, 0.1, terms)
     again.load(ledger.dump())
     picks = [[found.tolist() for found in one.rich(5)] for one in (ledger, again)]

@@ -100,14 +100,14 @@ def test_what_was_applied_is_acknowledged_again_but_not_applied_again():
         crawl.turn(1)
     assert acks(crawl) == [Ack(1, 0, 1)] * 6
     there, wanted = crawl.cash()
-    assert there == wanted and crawl.nodes[1].ledger.known == 1
+    assert there == wanted and crawl.nodes[1].ledger.known_pages == 1
 
 
 def test_a_number_too_early_is_neither_applied_nor_acknowledged():
     crawl, _ = begun()
     crawl.pending[1].append(CashTransfer(0, 1, 2, (Passing(elsewhere(crawl, 1), 5),)))
     crawl.turn(1)
-    assert acks(crawl) == [] and crawl.nodes[1].ledger.known == 0
+    assert acks(crawl) == [] and crawl.nodes[1].ledger.known_pages == 0
 
 
 def test_many_children_go_in_several_transfers(monkeypatch):
@@ -122,7 +122,7 @@ def test_many_children_go_in_several_transfers(monkeypatch):
     assert [item.url for one in transfers for item in one.items] == children
     crawl.deliver_all()
     crawl.turn(1)
-    assert crawl.nodes[1].ledger.known == 10 and crawl.cash()[0] == crawl.cash()[1]
+    assert crawl.nodes[1].ledger.known_pages == 10 and crawl.cash()[0] == crawl.cash()[1]
 
 
 def test_news_of_a_page_travel_without_cash():
@@ -152,7 +152,7 @@ def test_the_virtual_page_is_shared_out_by_partition_0_in_proportion_to_pages():
         return np.array([zero.ledger.virtual.scalar, one.ledger.virtual.scalar])
 
     before = settle()
-    assert (zero.ledger.known, one.ledger.known) == (1, 9)
+    assert (zero.ledger.known_pages, one.ledger.known_pages) == (1, 9)
     assert (zero.ledger.known_everywhere, one.ledger.known_everywhere) == (10, 10)
     for order in list(crawl.orders.values()):
         crawl.answer(order)  # no links: all they have goes to the virtual page

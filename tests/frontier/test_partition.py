@@ -555,7 +555,7 @@ def test_2000_urls_of_256_fingerprints_stay_2000_pages(tmp_path, with_snapshot):
         crawl.answer(order, everyone[1000:])
     crawl.turn()
     wanted = {one["url"]: one["id"] for one in pages(crawl)}
-    assert len(wanted) == len(set(wanted.values())) == 2000 == crawl.node.ledger.known
+    assert len(wanted) == len(set(wanted.values())) == 2000 == crawl.node.ledger.known_pages
     before = dump(crawl.node.partition)
     assert sum(key[:1] == keys.CLASH.prefix for key in before["said"]) >= 2000 - 256
     crawl.close()
@@ -566,5 +566,5 @@ def test_2000_urls_of_256_fingerprints_stay_2000_pages(tmp_path, with_snapshot):
     for order in list(again.orders.values())[:2]:
         again.answer(order, [*everyone, url(1, 5000)])
     again.turn()
-    assert again.node.ledger.known == 2001 and again.audit()["ok"]
+    assert again.node.ledger.known_pages == 2001 and again.audit()["ok"]
     again.close()

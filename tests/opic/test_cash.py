@@ -94,15 +94,15 @@ def test_credit_adds_up_repeated_targets():
 def test_the_virtual_page_waits_until_it_holds_a_thousandth():
     virtual = VirtualPage()
     virtual.receive(UNIT * 3 - 1)
-    assert virtual.pay(3000) == 0 and virtual.held == UNIT * 3 - 1
+    assert virtual.pay(3000) == 0 and virtual.balance == UNIT * 3 - 1
     virtual.receive(1)
     assert virtual.pay(3000) == UNIT * 3 // 3000
-    assert virtual.held == UNIT * 3 % 3000 and virtual.scalar == UNIT * 3 // 3000
+    assert virtual.balance == UNIT * 3 % 3000 and virtual.scalar == UNIT * 3 // 3000
 
 
 def test_nobody_is_paid_where_nobody_is():
     virtual = VirtualPage(pot=5)
-    assert virtual.pay(0) == 0 and virtual.split([0, 0]) == [0, 0] and virtual.settle(0) == 0 and virtual.held == 5
+    assert virtual.pay(0) == 0 and virtual.split([0, 0]) == [0, 0] and virtual.settle(0) == 0 and virtual.balance == 5
 
 
 steps = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50), st.integers(0, 10**7)), max_size=40)
@@ -125,7 +125,7 @@ def test_partitions_hold_minted_cash_to_the_unit(moves):
             parts[q].deposit(units)
             cash[q] += parts[q].settle(known[q]) * known[q]
             assert parts[q].account < max(known[q], 1)
-        assert sum(cash) + sum(part.held for part in parts) == UNIT * sum(known)
+        assert sum(cash) + sum(part.balance for part in parts) == UNIT * sum(known)
         assert parts[0].pot < 4
 
 

@@ -64,7 +64,7 @@ def test_payouts_follow_the_weights_and_lose_nothing(weights, counts, incomes):
         before = page.scalar
         assert page.settle(known) == page.scalar - before == page.scalars[0] - before
     paid = int((page.scalars * np.array(counts)).sum())
-    assert paid + page.held == sum(incomes)
+    assert paid + page.balance == sum(incomes)
     total = page.weighted(known)
     if not total:  # nobody is to be paid, so all are
         weights, total = [1] * CLASSES, known
@@ -90,14 +90,14 @@ def test_while_nobody_is_to_be_paid_all_are_and_then_only_the_focus():
     assert page.weighted(4) == 0 and page.settle(4) == 250
     keys = page.joined(np.array([2]))
     page.deposit(500)
-    assert page.settle(5) == 0 and (keys + page.scalars[2]).tolist() == [500] and page.held == 0
+    assert page.settle(5) == 0 and (keys + page.scalars[2]).tolist() == [500] and page.balance == 0
 
 
 def test_an_uneven_account_waits_until_it_reaches_a_unit():
     page = FocusedPage(padded(1, 100))
     page.recount(np.array([1, 1]))
     page.deposit(1)
-    assert page.settle(3) == 0 and page.held == 1
+    assert page.settle(3) == 0 and page.balance == 1
     assert page.settle(0) == 0, "no pages at all"
 
 
@@ -125,7 +125,7 @@ def test_cash_is_conserved_under_births_moves_and_payouts(weights, steps):
         if not n:
             continue
         cash = keys + page.scalars[classes]
-        assert (cash >= 0).all() and int(cash.sum()) + page.held == UNIT * n
+        assert (cash >= 0).all() and int(cash.sum()) + page.balance == UNIT * n
         goals = {number % n: to for number, to in changes}
         who, to = np.array(list(goals), np.int64), np.array(list(goals.values()), np.int64)
         keys[who] += page.moved(classes[who], to)
@@ -135,7 +135,7 @@ def test_cash_is_conserved_under_births_moves_and_payouts(weights, steps):
         page.receive(int(cash[spender % n]))
         keys[spender % n] -= cash[spender % n]
         page.pay(n)
-    assert int((keys + page.scalars[classes]).sum()) + page.held == UNIT * keys.size
+    assert int((keys + page.scalars[classes]).sum()) + page.balance == UNIT * keys.size
 
 
 parts_of = st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, CLASSES - 1), st.integers(0, 10**7))
@@ -163,7 +163,7 @@ def test_partitions_share_by_weighted_pages_to_the_unit(steps, weights):
             parts[q].deposit(units)
             parts[q].settle(known[q])
         cash = sum(int((k + p.scalars[c]).sum()) for k, p, c in zip(keys, parts, classes, strict=True))
-        assert cash + sum(part.held for part in parts) == UNIT * sum(known)
+        assert cash + sum(part.balance for part in parts) == UNIT * sum(known)
 
 
 # State
@@ -188,7 +188,7 @@ def test_what_is_dumped_is_restored(weights, incomes):
 def test_a_plain_virtual_page_becomes_a_focused_one_and_back():
     plain = VirtualPage(pot=5, account=6, scalar=700)
     focused = FocusedPage.over(plain, padded(1, 1, 4))
-    assert (focused.held, focused.scalar, focused.scalars[0]) == (11, 700, 700)
+    assert (focused.balance, focused.scalar, focused.scalars[0]) == (11, 700, 700)
     assert FocusedPage.restore(plain.dump(), EQUAL).dump() == plain.dump()
 
 
@@ -200,10 +200,10 @@ def test_other_weights_on_a_resume_keep_every_unit():
     again = FocusedPage.restore(page.dump(), padded(2, 9))
     again.recount(np.array([0, 1, 1]))
     paid = page.scalars[:2] @ [1, 2]
-    assert again.held + paid == 1001 and again.rests == [0] * CLASSES
+    assert again.balance + paid == 1001 and again.rests == [0] * CLASSES
     again.deposit(10**6)
     again.settle(3)
-    assert again.held + again.scalars[:2] @ [1, 2] == 1001 + 10**6
+    assert again.balance + again.scalars[:2] @ [1, 2] == 1001 + 10**6
 
 
 @pytest.mark.parametrize("weights", [(1,) * 15, (0,) * 16, (-1, *[1] * 15)])

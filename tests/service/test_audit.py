@@ -68,7 +68,7 @@ def test_a_sound_crawl_is_ok_and_its_cash_adds_up():
     said = crawl.audit()
     assert said == {
         "ok": True, "pages": 82, "cash_total": 82 * 65_536, "cash_expected": 82 * 65_536, "violations": [],
-        "virtual": sum(node.ledger.virtual.held for node in crawl.nodes), "in_flight": said["in_flight"],
+        "virtual": sum(node.ledger.virtual.balance for node in crawl.nodes), "in_flight": said["in_flight"],
     }  # fmt: skip
     assert said["in_flight"] > 0
     kept = {key[:1] for node in crawl.nodes for key, _ in node.partition.store.scan(b"")}
