@@ -144,7 +144,7 @@ class FocusedPage(VirtualPage):
 
     @classmethod
     def restore(cls, state: Mapping[str, Any], weights: Sequence[int]) -> FocusedPage:
-        """The page that `dump` described, under the weights of now; `recount` follows. KeyError: a number is missing."""
+        """The page that `dump` described, under the weights of now; `recount` follows. KeyError: one is missing."""
         page = cls.over(VirtualPage.load(state), weights)
         if "scalars" in state:
             page.scalars[:] = state["scalars"]
