@@ -60,7 +60,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "lab.opic": LAB,
     "lab.refresh": LAB,
     "lab.crash": LAB,
-    "lab.speed": LAB,
+    "lab.speed": (*LAB, "lab.refresh"),
     "lab.walk": LAB,
     "lab.zoo": LAB,
     "lab.crawls": (*LAB, "lab.refresh", "lab.speed"),

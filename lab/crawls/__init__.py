@@ -1,11 +1,13 @@
 """Laboratories that run the whole crawler on loopback; each prints what it measured and whether it holds.
 
-demo.py         `xyro lab demo`: the loop beside the truth
-daemon.py       `xyro lab daemon`: months of the daemon over real HTTP
-  jumping.py        on a clock that jumps to what is due next
-  meter_checks.py   whether the freshness that `xyro status` shows is right there
-promises.py     `xyro lab promises`: publications under full load (published.py), subscriptions over weeks
-                (subscribed.py)
-soak.py         `xyro lab soak`: the daemon at full speed, for leaks
-xml_kinds.py    `xyro lab xml`: a crawl that seeks XML against others; xml_packages.py: on real DocBook
+    demo.py         `xyro lab demo`: the loop beside the truth
+    daemon.py       `xyro lab daemon`: months of the daemon over real HTTP
+      jumping.py        on a clock that jumps to what is due next
+      meter_checks.py   whether the freshness that `xyro status` shows is right there
+    promises.py     `xyro lab promises`: publications under full load (published.py), subscriptions over weeks
+                    (subscribed.py)
+    soak.py         `xyro lab soak`: the daemon at full speed, for leaks
+    xml_kinds.py    `xyro lab xml`: a crawl that seeks XML against others; xml_packages.py: on real DocBook
+
+In: sizes and a seed of the computed web. Out: figures, beside the truth or a prediction.
 """

@@ -1,13 +1,16 @@
 """Measurements of the refresh policies on computed and recorded changes (`xyro lab refresh`; REFRESH.md for others).
 
-refresh_lab.py  the command
-world.py        collections whose every change is known     history.py  recorded ones, from files
-sim.py          one run: a rule (rules.py) refreshes a world, with the truth or what it learnt of rates (rates.py)
-executions.py   the two ways in which due pages are found: a scan by index, folders by date
-copies.py       what the copies are worth, exactly
-known.py        what intervals give with known rates, without a simulation
-figures.py      every policy on every world     replay.py   on recorded histories     jobs.py     in processes
-claims.py, where.py         which claims hold, and where     plots.py, text.py     as PNG and as text
-live.py         what the copies of a real crawl are worth, as the server sees it
-prediction.py   what the simulator predicts for it, beforehand
+    refresh_lab.py  the command
+    world.py        collections whose every change is known     history.py  recorded ones, from files
+    sim.py          one run: a rule (rules.py) refreshes a world, with the truth or what it learnt of rates (rates.py)
+    policies.py     the policies, estimators.py the estimates of change rates, that only the comparison needs
+    executions.py   the two ways in which due pages are found: folders by date, or a scan by index (scan.py)
+    copies.py       what the copies are worth, exactly
+    known.py        what intervals give with known rates, without a simulation
+    figures.py      every policy on every world     replay.py   on recorded histories     jobs.py     in processes
+    claims.py, where.py         which claims hold, and where     plots.py, text.py     as PNG and as text
+    live.py         what the copies of a real crawl are worth, as the server sees it
+    prediction.py   what the simulator predicts for it, beforehand
+
+In: policies, bandwidths, worlds or histories. Out: freshness and obsolescence of each, as JSON, text and plots.
 """

@@ -1,9 +1,11 @@
 """What a crawl costs (`xyro lab speed`).
 
-speed_lab.py    the command
-crawl_speed.py  `latency` and `pages`: whole crawls
-ram_speed.py    `ram`: a known URL in RAM, links a second into the frontier
-plan_speed.py   `plan`: choosing what is read next out of millions of pages
-xml_speed.py    `xml`: documents a second, and RAM of those that wait
-measures.py     memory, CPU by thread and by part, lag of an event loop
+    speed_lab.py    the command
+    crawl_speed.py  `latency` and `pages`: whole crawls
+    ram_speed.py    `ram`: a known URL in RAM, links a second into the frontier
+    plan_speed.py   `plan`: choosing what is read next out of millions of pages
+    xml_speed.py    `xml`: documents a second, and RAM of those that wait
+    measures.py     memory, CPU by thread and by part, lag of an event loop
+
+In: sizes, and how many runs. Out: medians with ranges, beside the limits that they must keep.
 """
