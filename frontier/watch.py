@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
-from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import globs
 from xyro.metadata import keys, rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.states import State
 from xyro.wire.urls import origin
+
+if TYPE_CHECKING:
+    from xyro.frontier.partition import PageNode
 
 MOST_PAGES = 10_000
 """pages that one target stands for, at most: the first that are met"""

@@ -1,4 +1,11 @@
-"""Optional features: each registers with the frontier's hooks and the node's services; no room below imports one."""
+"""Optional features: each registers with the frontier's hooks and the node's services; no room below imports one.
+
+    publish/     publications, WebSub, subscriptions        clusters/   pages that are read together
+    focus/       classes of pages that are paid more        rank/       `xyro rank`, and importance by interest
+    warehouse/   `xyro xml`, the stored documents           view_extensions.py   what they add to audit and status
+
+`extensions` chooses those of a partition by the settings.
+"""
 
 from __future__ import annotations
 

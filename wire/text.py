@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 ELLIPSIS = "…"
 
 
@@ -30,3 +32,8 @@ def printable(text: str, limit: int = 200) -> str:
 def counted(number: int, noun: str) -> str:
     """`1 page`, `2,000 pages`: a noun whose plural has an s."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def stamp(seconds: float) -> str | None:
+    """Format seconds since 1970 by RFC 3339 in UTC; None for 0, which means never."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds else None

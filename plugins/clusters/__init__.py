@@ -1,1 +1,1 @@
-"""Pages that are read together: the clusters of the settings."""
+"""Pages that are read together: the clusters of the settings (page_clusters.py)."""

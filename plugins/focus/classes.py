@@ -9,6 +9,7 @@ class lies in the column `flags`. The ledger pays the classes (frontier/ledger.p
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 from xyro.configs.schema import Focus as Table
 from xyro.configs.schema import Settings
 from xyro.frontier.batch import Settled, Spending
-from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import globs
 from xyro.frontier.terms import link_words, terms_of
 from xyro.metadata import keys, rows
@@ -27,6 +27,9 @@ from xyro.opic.cash import LINK
 from xyro.plugins.focus.interest import Interest
 from xyro.wire.messages import LINK_FOCUSED, LINK_HINT, LINK_NOFOLLOW, Kind, Links, LoadReport
 from xyro.wire.urls import host_of
+
+if TYPE_CHECKING:
+    from xyro.frontier.partition import PageNode
 
 Ids = NDArray[np.int64]
 _UNREAD, _FOREIGN = int(State.UNREAD), int(State.FOREIGN)

@@ -8,11 +8,10 @@ one that settles them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from xyro.frontier.batch import Settled
-from xyro.frontier.partition import PageNode
 from xyro.metadata import keys, rows
 from xyro.metadata.rows import PublishedRow, RefreshRow
 from xyro.metadata.states import HINTED, State
@@ -20,10 +19,14 @@ from xyro.metadata.visits import Visit
 from xyro.refresh.evidence import outcome
 from xyro.refresh.publications import TELLING, TRUSTED, Publication, Publications, borne_out, hastened
 from xyro.refresh.trust import Source, Trust
-from xyro.service.views.views import stamp
 from xyro.wire.errors import MachineError
 from xyro.wire.messages import Priority
+from xyro.wire.text import stamp
 from xyro.wire.urls import authority
+
+if TYPE_CHECKING:
+    from xyro.frontier.batch import Settled
+    from xyro.frontier.partition import PageNode
 
 DAY = 86_400.0
 AT_ONCE = 4_096

@@ -11,9 +11,9 @@ from xyro.frontier.watch import is_pattern
 from xyro.metadata import keys, rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow, SubscriptionRow
-from xyro.service.views.views import stamp
 from xyro.wire.errors import InputError
 from xyro.wire.messages import MAX_URL
+from xyro.wire.text import stamp
 from xyro.wire.urls import canonical
 
 LEAST_EVERY = 60.0

@@ -8,5 +8,6 @@
     rank_progress.py     progress, with an estimated end                              rank_report.py   rows and summary
 
 In: a stopped directory, or the stream of a running process. Out: rows, a summary, and with --keep the column that
-`[refresh] guide = "interest"` reads (guide.py). Computing happens in the command's process, never in the daemon.
+`[refresh] guide = "interest"` reads: guide.py puts it in the place of importance.
+Computing happens in the command's process, never in the daemon.
 """

@@ -16,15 +16,18 @@ import os
 import struct
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_64_intdigest
 
-from xyro.frontier.partition import PageNode
 from xyro.metadata.states import KIND_MASK, KIND_SHIFT
 from xyro.wire.errors import MachineError
 from xyro.wire.messages import Kind
+
+if TYPE_CHECKING:
+    from xyro.frontier.partition import PageNode
 
 NAME, VERSION = "interest", 1
 LOOK = 60.0

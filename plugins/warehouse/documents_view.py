@@ -6,19 +6,22 @@ import base64
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from xyro.frontier.partition import PageNode
 from xyro.metadata import keys
 from xyro.metadata.documents import Archive, unpacked
 from xyro.metadata.rows import VersionRow
-from xyro.service.views.views import View, Views, stamp, verdict_name
+from xyro.service.views.views import View, Views, verdict_name
 from xyro.wire.errors import InputError
 from xyro.wire.ids import PageId, local_page, owner_of, split
 from xyro.wire.messages import Kind
+from xyro.wire.text import stamp
 from xyro.wire.urls import canonical
+
+if TYPE_CHECKING:
+    from xyro.frontier.partition import PageNode
 
 ORDERS = ("importance", "url", "date")
 LISTED = 10

@@ -1,15 +1,4 @@
-"""The command `xyro`: options in, one of the other files of this folder does the work.
-
-    crawl_commands.py    crawl, serve
-    daemon_commands.py      submit, pause, resume, block: to the running process
-    view_commands.py     status, top, why, export, audit: of a crawl that runs or does not
-    backup.py   backup: a whole copy, of a crawl that runs or does not
-    xml_commands.py      xml get, versions, query, diff, dtds, stats: the repository of documents, likewise
-    plan.py     plan: what a bandwidth gives, what a freshness takes
-    rank_command.py     rank: the offline reference over a crawl's links
-    command.py      lab web, demo, and the studies
-    publish_commands.py  publish, subscribe, subscriptions, unsubscribe
-    options.py  what several of them share
+"""The command `xyro`: options in, one of the other files of this folder does the work (`__init__.py` lists them).
 
 Heavy modules are imported where they are used, so that `xyro --help` and `xyro submit` start at once. Exit codes:
 0 done; 1 done, but not all is well (a URL was refused, an invariant does not hold); 2 bad input: one line on standard

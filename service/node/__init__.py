@@ -1,2 +1,27 @@
-"""One process: partition loops, the pool's feed, the load loop, life cycle, data directory, and the reference
-wiring."""
+"""Runs one process: the loops around partitions, its life from start to stop, its data directory.
+
+The loop:
+
+    single.py            all partitions of one machine on one event loop; says when a crawl is over
+    partition_loop.py    gathers messages, lets its partition take a turn, writes it, and only then lets effects leave
+    command_sender.py    typed commands to the partition that owns a page
+    fetch_loop.py        orders into xyro's pool, one report for each back to the partition of its page
+    load_loop.py         XML bodies into loader: links of feeds and sitemaps, documents that wait for their parts
+    part_library.py      parts and bodies that the stores have already
+    side_reads.py        reads that belong to no page          blackout_switch.py   blackouts in the fetch pool
+    reader_factory.py, loader_factory.py, guard_factory.py     from settings to reader, intake and guard
+
+A process's life:
+
+    life_cycle.py        start, serve, stop; signals; the closing report
+    endpoint.py          the seam through which the rooms above answer other programs while the crawl runs
+    http_json.py         JSON over HTTP, as those speak it     long_views.py      views that take long, while it runs
+    reload.py            settings read again on SIGHUP         run_file.py        DIR/run: where the process answers
+    data_dir.py          DIR/p0000 ...                         crawl_file.py      DIR/crawl.toml: scope and focus
+    seeds.py             URLs that people hand in              backup.py          a whole copy as of one commit
+    status.py            `xyro status` of a running crawl      stopped.py         a crawl that does not run, to look at
+    progress.py, log_setup.py   what a person sees meanwhile   slicing.py         long work, some at a time
+    open_files.py        room for sockets, which are files     garbage.py         Python's collector, tuned
+
+What always holds: an effect leaves only after the commit group that caused it is on disk.
+"""

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from xyro.frontier.partition import PageNode
 from xyro.pool import Pool
+
+if TYPE_CHECKING:
+    from xyro.frontier.partition import PageNode
 
 
 class Closing:

@@ -15,9 +15,8 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import Scope
 from xyro.loader.library import StoredPart
 from xyro.metadata.states import State
@@ -25,6 +24,9 @@ from xyro.wire.clock import Clock
 from xyro.wire.ids import PageId, local_page, owner_of
 from xyro.wire.messages import Kind, PageReport, XmlPage
 from xyro.wire.urls import host_of, partition_of
+
+if TYPE_CHECKING:
+    from xyro.frontier.partition import PageNode
 
 LOST = StoredPart()
 _NEVER = frozenset(map(int, (State.BLOCKED, State.DISALLOWED, State.DEAD)))

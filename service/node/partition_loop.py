@@ -13,10 +13,10 @@ import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from xyro.configs.schema import Store
 from xyro.frontier.batch import Turn, Work, urls_of, weight
-from xyro.frontier.partition import PageNode
 from xyro.metadata.manager import Commit
 from xyro.metadata.snapshot import Step
 from xyro.service.node.command_sender import parts_of
@@ -26,6 +26,9 @@ from xyro.wire.clock import Clock
 from xyro.wire.commands import Answer
 from xyro.wire.errors import MachineError
 from xyro.wire.messages import Message
+
+if TYPE_CHECKING:
+    from xyro.frontier.partition import PageNode
 
 GROUPS = 2
 GROUP_URLS = 1 << 15

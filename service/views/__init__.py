@@ -5,8 +5,8 @@
     site_ranking.py        sites by the links between them           export.py           rows as jsonl, csv, parquet
     summary.py, freshness_report.py   the fields of `xyro status`
     why.py                 `xyro why`: sentences about one URL, of which
-                           why_due.py explains its next read, why_promised.py promises, wait_reasons.py a load that
-                           waits for parts, cash_sources.py the pages that give it most cash
+                           why_due.py explains its next read, wait_reasons.py a load that waits, cash_sources.py
+                           the pages that give it most cash; promises are told by the hooks of plug-ins
     forecast.py            `xyro plan`: bandwidth against freshness  audit.py            `xyro audit`: every invariant
     extensions.py          the seam through which plug-ins add to audit and status
     text_tables.py         rows and fields as text

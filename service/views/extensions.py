@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xyro.frontier.partition import PageNode
 from xyro.service.views.views import View
+
+if TYPE_CHECKING:
+    from xyro.frontier.partition import PageNode
 
 AuditCheck = Callable[[View], Iterator[str]]
 """Yields a sentence for each violation in one partition; an XyroError that it raises is a violation and ends it."""
-StatusPart = Callable[[Sequence[PageNode], float], dict[str, Any]]
+StatusPart = Callable[["Sequence[PageNode]", float], dict[str, Any]]
 """(the nodes of a stopped crawl, now in seconds since 1970) -> fields of `xyro status --json`"""
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xyro.frontier.freshness_audits import together
-from xyro.frontier.partition import PageNode
 from xyro.refresh.delays import Delays, told
 from xyro.refresh.expected import Expected
 from xyro.refresh.meter import Found, calibrated
+
+if TYPE_CHECKING:
+    from xyro.frontier.partition import PageNode
 
 
 def freshness_report(nodes: Sequence[PageNode], now: float) -> dict[str, Any]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xyro.frontier.partition import PageNode
 from xyro.metadata.documents import Archive
 from xyro.metadata.states import NAMES, State
 from xyro.service.views.claim_evidence import count_doubted_hosts
 from xyro.service.views.wait_reasons import waiting_for
+
+if TYPE_CHECKING:
+    from xyro.frontier.partition import PageNode
 
 
 def summary(nodes: Sequence[PageNode]) -> dict[str, Any]:

@@ -8,13 +8,11 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.frontier.partition import PageNode
 from xyro.metadata import keys, links, rows
 from xyro.metadata.documents import Archive
 from xyro.metadata.rows import DocumentRow, RefreshRow, VersionRow
@@ -24,18 +22,17 @@ from xyro.service.views import claim_evidence
 from xyro.service.views.importance_bounds import ImportanceBounds
 from xyro.wire.ids import PageId
 from xyro.wire.messages import Kind, Verdict
+from xyro.wire.text import stamp
 from xyro.wire.urls import authority
+
+if TYPE_CHECKING:
+    from xyro.frontier.partition import PageNode
 
 _NOTHING = RefreshRow()
 _REGULAR = (State.READ, State.ERROR)
 _AGAIN = (*_REGULAR, State.FAILED, State.DISALLOWED)
 """states in which `due` is the next read"""
 NO_SITE: dict[str, None] = dict.fromkeys(("site_rank", "external_inflow", "measured_inflow", "internal_share"))
-
-
-def stamp(seconds: float) -> str | None:
-    """RFC 3339 in UTC, None for never."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds else None
 
 
 def verdict_name(verdict: Verdict) -> str:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from xyro.frontier.partition import PageNode
 from xyro.metadata import keys, rows
 from xyro.metadata.states import LEASED, NAMES, WANTED, State
-from xyro.service.views.views import View, Views, stamp
+from xyro.service.views.views import View, Views
 from xyro.wire.ids import local_page, owner_of
+from xyro.wire.text import stamp
 from xyro.wire.urls import host_of, partition_of
+
+if TYPE_CHECKING:
+    from xyro.frontier.partition import PageNode
 
 READING, ORDERED, RETRY, LOADING = "being read", "ordered", "to be tried again", "about to be loaded"
 

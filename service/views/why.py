@@ -8,10 +8,11 @@ from xyro.metadata.states import LEASED, WANTED, State
 from xyro.service.views.cash_sources import giver_sentences
 from xyro.service.views.claim_evidence import evidence_sentences
 from xyro.service.views.importance_bounds import importance_sentences
-from xyro.service.views.views import View, Views, stamp
+from xyro.service.views.views import View, Views
 from xyro.service.views.wait_reasons import wait_sentences
 from xyro.service.views.why_due import host_sentences, interval_sentences, rate_sentence, retry_sentences
 from xyro.wire.ids import split
+from xyro.wire.text import stamp
 
 
 def why(views: Views, url: str, now: float) -> dict[str, Any]:

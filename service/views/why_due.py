@@ -9,7 +9,8 @@ from typing import Any
 
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, State
-from xyro.service.views.views import View, stamp
+from xyro.service.views.views import View
+from xyro.wire.text import stamp
 from xyro.wire.urls import authority
 
 

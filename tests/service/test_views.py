@@ -9,9 +9,10 @@ from tests.frontier.rig import START, Crawl, pages, report, url
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.service.views.summary import summary
-from xyro.service.views.views import View, stamp
+from xyro.service.views.views import View
 from xyro.service.views.why import why
 from xyro.wire.messages import Kind
+from xyro.wire.text import stamp
 
 ANY = Settings(crawl=CrawlSettings(scope="any"))
 DAY = 86_400.0
