@@ -24,13 +24,15 @@ an extension returned is found by its type (`Hooks.extension`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.frontier.batch import Settled, Spending
 from xyro.wire.messages import LoadReport
+
+if TYPE_CHECKING:
+    from xyro.frontier.batch import Settled, Spending
 
 _E = TypeVar("_E")
 Ids = NDArray[np.int64]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -23,7 +23,6 @@ import numpy as np
 from xyro.configs.schema import Settings
 from xyro.frontier.bandwidth import DAY, Bandwidth
 from xyro.frontier.due_queue import DueQueue, second
-from xyro.frontier.freshness import Freshness
 from xyro.frontier.ledger import Ledger
 from xyro.frontier.redating import Doublings, Recount
 from xyro.metadata import keys, rows
@@ -34,6 +33,9 @@ from xyro.metadata.visits import Visit
 from xyro.refresh.ahead import MEAN, Ahead
 from xyro.refresh.interval import weight
 from xyro.wire.messages import PageReport
+
+if TYPE_CHECKING:
+    from xyro.frontier.freshness import Freshness
 
 RETRIES_AT_ONCE = 512
 """most retries that one turn looks at"""

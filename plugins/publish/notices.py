@@ -16,13 +16,16 @@ import os
 import signal
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from xyro.fetcher import Posted
 from xyro.wire.errors import TheirError
+
+if TYPE_CHECKING:
+    from xyro.fetcher import Posted
 
 SECONDS = 60.0
 _JSON = {"Content-Type": "application/json"}
-Post = Callable[[str, bytes, Mapping[str, str]], Awaitable[Posted]]
+Post = Callable[[str, bytes, Mapping[str, str]], Awaitable["Posted"]]
 
 
 async def post(send: Post, url: str, notice: bytes) -> tuple[str, float]:

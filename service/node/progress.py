@@ -8,11 +8,13 @@ import os
 import sys
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xyro.service.node.single import Single
 from xyro.service.node.status import running
 from xyro.wire.text import counted
+
+if TYPE_CHECKING:
+    from xyro.service.node.single import Single
 
 LIVE, PLAIN = 0.25, 10.0
 """seconds between two lines"""

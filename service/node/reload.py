@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from xyro.configs.schema import Refresh, Settings
 from xyro.service.node.log_setup import set_up
 from xyro.service.node.reader_factory import manners_of
-from xyro.service.node.single import Single
 from xyro.wire.errors import InputError
+
+if TYPE_CHECKING:
+    from xyro.service.node.single import Single
 
 ALL = ("*",)
 AT_START = ("guide", "time_unit")
