@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from xyro.frontier.scope import globs
 from xyro.metadata import keys, rows
-from xyro.metadata.manager import Partition
 from xyro.metadata.states import State
 from xyro.wire.urls import origin
 
 if TYPE_CHECKING:
     from xyro.frontier.partition import PageNode
+    from xyro.metadata.manager import Partition
 
 MOST_PAGES = 10_000
 """pages that one target stands for, at most: the first that are met"""

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xyro.configs.schema import Cluster as Settings
 from xyro.frontier.batch import Settled
-from xyro.frontier.partition import PageNode
 from xyro.frontier.watch import Watch, scan
 from xyro.metadata.states import State
 from xyro.refresh.clusters import Aligned, Cluster
-from xyro.service.views.views import stamp
 from xyro.wire.errors import InputError
 from xyro.wire.ids import PageId, local_page, owner_of
 from xyro.wire.messages import Priority, Submit
+from xyro.wire.text import stamp
 from xyro.wire.urls import canonical
+
+if TYPE_CHECKING:
+    from xyro.frontier.partition import PageNode
 
 
 class Clustered:

@@ -11,7 +11,6 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xyro.frontier.partition import PageNode
 from xyro.metadata import keys
 from xyro.metadata.states import LEASED, WANTED
 from xyro.plugins.publish.promises import Promises, Said
@@ -20,6 +19,7 @@ from xyro.wire.commands import Command
 from xyro.wire.messages import Priority
 
 if TYPE_CHECKING:
+    from xyro.frontier.partition import PageNode
     from xyro.service.node.command_sender import CommandSender
 
 

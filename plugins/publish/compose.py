@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -17,10 +17,12 @@ from xyro.frontier.watch import Watch
 from xyro.metadata.rows import RefreshRow, SubscriptionRow
 from xyro.metadata.states import State
 from xyro.plugins.publish.publication_rows import changes, present
-from xyro.service.node.services import Services
 from xyro.service.node.slicing import unhurried
-from xyro.service.views.views import stamp
 from xyro.wire.ids import PageId, local_page, owner_of, split
+from xyro.wire.text import stamp
+
+if TYPE_CHECKING:
+    from xyro.service.node.services import Services
 
 READABLE = (State.READ, State.UNREAD, State.ERROR, State.FAILED)
 _NOTHING = RefreshRow()

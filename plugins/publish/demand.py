@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from xyro.frontier.watch import Watch
 from xyro.refresh.subscriptions import lead
-from xyro.service.node.services import Services
 from xyro.service.node.slicing import unhurried
 from xyro.wire.ids import PageId, local_page, owner_of
+
+if TYPE_CHECKING:
+    from xyro.service.node.services import Services
 
 TYPICAL = 0.5
 """seconds that a page takes, where politeness is switched off"""

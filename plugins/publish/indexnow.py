@@ -21,6 +21,7 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from xyro.answer import Answer
 from xyro.metadata import keys, rows
@@ -29,10 +30,12 @@ from xyro.plugins.publish.commands import RowTable, store_row
 from xyro.plugins.publish.promises import Said
 from xyro.plugins.publish.publishing import MOST_URLS, Publishing
 from xyro.refresh.allowance import HOUR, Allowance
-from xyro.service.node.services import Services
 from xyro.service.node.slicing import unhurried
 from xyro.wire.errors import InputError
 from xyro.wire.urls import authority, canonical, origin
+
+if TYPE_CHECKING:
+    from xyro.service.node.services import Services
 
 WRONG = 600.0
 """seconds for which a key that was wrong, or could not be read, is refused without another look"""

@@ -33,11 +33,11 @@ from xyro.plugins.publish.publishing import MOST_URLS, Publishing
 from xyro.plugins.publish.websub import WebSub, callback_of
 from xyro.service.node import http_json
 from xyro.service.node.endpoint import Endpoint
-from xyro.service.node.services import Services
 from xyro.wire.errors import InputError
 from xyro.wire.urls import host_of
 
 if TYPE_CHECKING:
+    from xyro.service.node.services import Services
     from xyro.service.node.single import Single
 
 BODY = 4 << 20

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xyro.plugins.publish.commands import Publish
 from xyro.plugins.publish.promises import Said, promises_of
@@ -17,11 +17,13 @@ from xyro.refresh.allowance import Allowance
 from xyro.refresh.lags import Lags
 from xyro.refresh.publications import CLAIMS, Counts
 from xyro.service.node.seeds import sort_seeds
-from xyro.service.node.services import Services
 from xyro.service.node.slicing import unhurried
 from xyro.wire.durations import seconds
 from xyro.wire.errors import InputError
 from xyro.wire.urls import host_of, partition_of
+
+if TYPE_CHECKING:
+    from xyro.service.node.services import Services
 
 DAY = 86_400.0
 MOST_URLS = 10_000

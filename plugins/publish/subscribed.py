@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -28,11 +28,13 @@ from xyro.plugins.publish.notice_outbox import NOBODY, Outbox
 from xyro.plugins.publish.publication_rows import described, made, stored
 from xyro.refresh.subscriptions import Act, Subscriptions
 from xyro.service.node.seeds import why_refused
-from xyro.service.node.services import Services
 from xyro.service.node.slicing import unhurried
 from xyro.wire.errors import InputError
 from xyro.wire.ids import PageId, local_page, owner_of
 from xyro.wire.urls import authority, host_of, partition_of
+
+if TYPE_CHECKING:
+    from xyro.service.node.services import Services
 
 MOST = 100_000
 WORKERS = 8

@@ -22,7 +22,7 @@ import logging
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import msgspec
@@ -36,11 +36,13 @@ from xyro.plugins.publish.commands import RowTable, store_row
 from xyro.plugins.publish.promises import Said
 from xyro.plugins.publish.publishing import Publishing
 from xyro.refresh.hub_leases import LEASE, lease, next_asking, takes, unheard
-from xyro.service.node.services import Services
 from xyro.wire.errors import InputError, TheirError
 from xyro.wire.ids import PageId
 from xyro.wire.messages import LINK_HINT, LINK_KIND_MASK, Kind, LinkKind, LoadReport, XmlPage
 from xyro.wire.urls import authority, canonical, host_of, partition_of
+
+if TYPE_CHECKING:
+    from xyro.service.node.services import Services
 
 Post = Callable[[str, bytes, Mapping[str, str]], Awaitable[Posted]]
 MOST_TOPICS, MOST_OF_HOST = 1_000, 50

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from xyro.configs.schema import Settings
 from xyro.fetcher import Posted
-from xyro.frontier.partition import Extension, PageNode
 from xyro.frontier.scope import Scope
 from xyro.service.node.command_sender import CommandSender
 from xyro.service.node.side_reads import SideReads
 from xyro.wire.clock import Clock
 from xyro.wire.messages import Priority, Submit
+
+if TYPE_CHECKING:
+    from xyro.frontier.partition import Extension, PageNode
 
 
 @dataclass(slots=True, eq=False)
