@@ -16,7 +16,7 @@ from xyro.lab import work_parts
 from xyro.lab.opic import graphs, names, patterns, plots, residual, strategies, text
 from xyro.lab.opic.changes import DEFINITION, follow
 from xyro.lab.opic.claims import claims
-from xyro.lab.opic.policies import POLICIES, RATES, TABLED, TURN, compare
+from xyro.lab.opic.history_policies import POLICIES, RATES, TABLED, TURN, compare
 from xyro.lab.work_parts import Keyed
 from xyro.opic.cash import UNIT
 from xyro.opic.graph import standard

@@ -104,7 +104,7 @@ class Moment(NamedTuple):
     applied: tuple[int, ...]
 
 
-class Ledger:
+class MomentLog:
     """All moments of all shards, and what every letter carried: enough to add up the cash of any cut."""
 
     def __init__(self, count: int) -> None:
@@ -175,23 +175,23 @@ def run(
     """Read `reads` N pages in shards that take turns at random, wait for the last letters, and judge."""
     rng, owner = np.random.default_rng(seed), owners(graph, count)
     shards = [Shard(graph, owner, q, Static(int((owner == q).sum()))) for q in range(count)]
-    network, ledger = Network(temper, rng), Ledger(count)
+    network, log = Network(temper, rng), MomentLog(count)
     goal, group, now, moments, exact = int(reads * graph.n), max(1, graph.n // 400), 0, 0, True
     while (left := goal - sum(int(shard.visits.sum()) for shard in shards)) > 0 or any(s.outbox for s in shards):
         network.deliver(now, shards)
         if left > 0:
             for letter in shards[int(rng.integers(count))].turn(min(group, left)):
-                ledger.post(letter)
+                log.post(letter)
                 network.send(now, letter)
         if now % 10 == 0:
             network.again(now, shards)
         for shard in shards:
-            ledger.note(shard)
-        exact &= ledger.total([len(line) - 1 for line in ledger.moments]) == UNIT * graph.n
+            log.note(shard)
+        exact &= log.total([len(line) - 1 for line in log.moments]) == UNIT * graph.n
         now, moments = now + 1, moments + 1
         watch(1 - max(left, 0) / goal)
-    for cut in (ledger.consistent([int(rng.integers(len(line))) for line in ledger.moments]) for _ in range(CUTS)):
-        exact &= ledger.total(cut) == UNIT * graph.n
+    for cut in (log.consistent([int(rng.integers(len(line))) for line in log.moments]) for _ in range(CUTS)):
+        exact &= log.total(cut) == UNIT * graph.n
     return _judge(graph, truth, shards, moments + CUTS, exact, network.counts)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from xyro.lab.opic.policies import TRIED
+from xyro.lab.opic.history_policies import TRIED
 
 Results = Mapping[str, Any]
 

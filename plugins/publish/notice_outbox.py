@@ -12,7 +12,7 @@ NOBODY = ""
 """the host of what goes to none"""
 
 
-class Outbox:
+class NoticeOutbox:
     """`put` what is to be sent; `take` what may be sent now, each answered by `done`. Times are seconds of a clock."""
 
     def __init__(self) -> None:

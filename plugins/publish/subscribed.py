@@ -24,7 +24,7 @@ from xyro.plugins.publish import notices
 from xyro.plugins.publish.commands import RefreshPages, RowTable, store_row
 from xyro.plugins.publish.compose import READABLE, compose, signatures
 from xyro.plugins.publish.demand import Demand
-from xyro.plugins.publish.notice_outbox import NOBODY, Outbox
+from xyro.plugins.publish.notice_outbox import NOBODY, NoticeOutbox
 from xyro.plugins.publish.publication_rows import described, made, stored
 from xyro.refresh.subscriptions import Act, Subscriptions
 from xyro.service.node.seeds import why_refused
@@ -53,7 +53,7 @@ class Subscribed:
         self.rows: dict[int, SubscriptionRow] = {}
         self._planned: dict[int, float] = {}
         """number -> since when its pages are being refreshed"""
-        self._outbox = Outbox()
+        self._outbox = NoticeOutbox()
         """notices that are due: filled by `run`, emptied by `_send`, bounded by the subscriptions"""
         self._telling = 0
         """notices on their way, at most WORKERS"""

@@ -8,7 +8,7 @@ import pytest
 
 from xyro.lab import work_parts
 from xyro.lab.opic import changes, claims, figures, names, opic_lab, strategies
-from xyro.lab.opic import policies as opic_policies
+from xyro.lab.opic import history_policies as opic_policies
 from xyro.lab.opic import text as opic_text
 from xyro.lab.opic.histories import Adaptive, Interpolation, Static
 from xyro.lab.opic.residual import residual, residuals

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from xyro.lab.opic import opic_lab, sharded
 from xyro.lab.opic.histories import Static
-from xyro.lab.opic.sharded import TEMPERS, Ledger, Network, Temper, owners
+from xyro.lab.opic.sharded import TEMPERS, MomentLog, Network, Temper, owners
 from xyro.lab.opic.shards import Letter, Shard
 from xyro.lab.reference_rank import reference
 from xyro.opic.cash import UNIT
@@ -74,33 +74,33 @@ def test_an_acknowledgement_empties_the_outbox_up_to_its_number():
 
 def test_a_ledger_tells_when_cash_is_lost():
     graph = tiny()
-    shards, ledger = shards_of(graph, 2), Ledger(2)
+    shards, log = shards_of(graph, 2), MomentLog(2)
     for shard in shards:
-        ledger.note(shard)
-    assert ledger.total([0, 0]) == UNIT * graph.n
+        log.note(shard)
+    assert log.total([0, 0]) == UNIT * graph.n
     rich = next(shard for shard in shards if shard.known)
     rich.keys[0] -= 1
-    ledger.note(rich)
-    assert ledger.total([len(line) - 1 for line in ledger.moments]) == UNIT * graph.n - 1
+    log.note(rich)
+    assert log.total([len(line) - 1 for line in log.moments]) == UNIT * graph.n - 1
 
 
 def test_a_cut_moves_on_until_nobody_has_applied_what_was_not_sent():
     graph = standard(200, np.random.default_rng(3))
-    shards, ledger, network = shards_of(graph, 2), Ledger(2), Network(Temper(), np.random.default_rng(1))
+    shards, log, network = shards_of(graph, 2), MomentLog(2), Network(Temper(), np.random.default_rng(1))
     for shard in shards:
-        ledger.note(shard)
+        log.note(shard)
     for now in range(20):
         network.deliver(now, shards)
         for letter in shards[now % 2].turn(3):
-            ledger.post(letter)
+            log.post(letter)
             network.send(now, letter)
         for shard in shards:
-            ledger.note(shard)
-    late = [0, len(ledger.moments[1]) - 1]
-    assert ledger.moments[1][late[1]].applied[0] > ledger.moments[0][0].sent[1]
-    cut = ledger.consistent(late)
-    assert cut[1] == late[1] and ledger.moments[0][cut[0]].sent[1] >= ledger.moments[1][cut[1]].applied[0]
-    assert cut[0] > 0 and ledger.total(cut) == UNIT * graph.n
+            log.note(shard)
+    late = [0, len(log.moments[1]) - 1]
+    assert log.moments[1][late[1]].applied[0] > log.moments[0][0].sent[1]
+    cut = log.consistent(late)
+    assert cut[1] == late[1] and log.moments[0][cut[0]].sent[1] >= log.moments[1][cut[1]].applied[0]
+    assert cut[0] > 0 and log.total(cut) == UNIT * graph.n
 
 
 def test_by_command(tmp_path, capsys, monkeypatch):

@@ -11,12 +11,12 @@ from tests.plugins.test_subscribed import EVERY, bring_forward
 from tests.service.neighbours import Neighbours, crawling
 from xyro.fetcher import Posted
 from xyro.plugins.publish import notices
-from xyro.plugins.publish.notice_outbox import NOBODY, Outbox
+from xyro.plugins.publish.notice_outbox import NOBODY, NoticeOutbox
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(["a", "b", "c", NOBODY])), max_size=30), st.data())
 def test_each_is_sent_once_and_one_a_host(puts, data):
-    outbox, out, sent = Outbox(), [], []
+    outbox, out, sent = NoticeOutbox(), [], []
     for number, host in puts:
         outbox.put(number, host)
     while len(sent) < len(puts):
@@ -37,7 +37,7 @@ def test_each_is_sent_once_and_one_a_host(puts, data):
 
 
 def test_a_host_that_asked_for_time_is_left_alone_and_delays_nobody_else():
-    outbox = Outbox()
+    outbox = NoticeOutbox()
     for number, host in enumerate(("a", "a", "b")):
         outbox.put(number, host)
     assert outbox.take(0.0) == (0, "a") and outbox.take(0.0) == (2, "b") and outbox.take(0.0) is None
