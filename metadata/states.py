@@ -98,7 +98,8 @@ is in Map-Data and the change rate in Refresh-Data: who needs them has the row a
 
 RATE, LAST_READ = "rate", "last_read"
 OPTIONAL = frozenset({"slots", "parent", RATE, LAST_READ})
-"""Hot columns that a setting turns on. parent: 1 + the page whose links first showed it, uint32 (turn/interest.py; a
-[[focus]] with leads_to). slots: the last m measures of a page, float32 (2, m), see opic/slots.py; 8 m B a
+"""Hot columns that a setting turns on. parent: 1 + the page whose links first showed it, uint32
+(plugins/focus/interest.py; a [[focus]] with leads_to).
+slots: the last m measures of a page, float32 (2, m), see opic/slots.py; 8 m B a
 page ([opic] history other than interpolation and static). rate, last_read: changes a day and seconds since 1970 of
 pages that are read by a scan, float32 and uint32 ([refresh] execution; turn/scanned.py)."""

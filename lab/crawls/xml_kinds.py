@@ -37,6 +37,7 @@ from xyro.lab.web.places import Doc, host_at
 from xyro.lab.web.shape import DAY
 from xyro.lab.web.web import Web
 from xyro.orders import OrderQueue
+from xyro.plugins import extensions
 from xyro.service.node.data_dir import DataDir
 from xyro.wire.errors import XyroError
 from xyro.wire.messages import FetchOrder, Kind, LinkKind, Links, LoadReport, LoadState, Message, PageReport, Submit
@@ -77,7 +78,9 @@ class Walk:
     def __init__(self, web: Web, settings: Settings, directory: Path, refreshing: bool, start: float) -> None:
         self.web, self.now, self.run = web, start, Run()
         self._data = DataDir.open(directory, make=True)
-        self._node = PageNode(self._data.partitions[0], Scope(settings.crawl), settings, refreshing)
+        self._node = PageNode(
+            self._data.partitions[0], Scope(settings.crawl), settings, refreshing, extensions(settings)
+        )
         self._node.recover(start)
         gamma = settings.refresh.gamma
         self._queue = OrderQueue(gamma if isinstance(gamma, float) else 50.0)

@@ -26,6 +26,7 @@ from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import Scope
 from xyro.lab.speed.measures import MIB, Memory, cpu_seconds, memory, say, slope, spread
 from xyro.orders import OrderQueue
+from xyro.plugins import extensions
 from xyro.service.node import garbage
 from xyro.service.node.data_dir import DataDir
 from xyro.wire.clock import SystemClock
@@ -85,7 +86,7 @@ class Frontier:
         self.web = web
         self.group = group
         self.data = DataDir.open(directory, make=True)
-        self.node = PageNode(self.data.partitions[0], Scope(settings.crawl), settings, refreshing=True)
+        self.node = PageNode(self.data.partitions[0], Scope(settings.crawl), settings, True, extensions(settings))
         self.queue = OrderQueue(self.node.scheduler.gamma.percent)
         self.now = 1.7e9
         self._clock = SystemClock()

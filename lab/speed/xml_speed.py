@@ -141,7 +141,7 @@ class Crowd:
     def _open(self, directory: Path) -> None:
         self._data = DataDir.open(directory, make=True)
         scope = Scope(self._settings.crawl)
-        self._node = PageNode(self._data.partitions[0], scope, self._settings, refreshing=False)
+        self._node = PageNode(self._data.partitions[0], scope, self._settings, False, extensions(self._settings))
         library = Library([self._node], scope, SystemClock(), self._settings.loader.part_age)
         self._intake = intake_of(self._settings, library)
         _, waits = self._node.recover(self._now)

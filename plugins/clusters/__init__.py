@@ -1,1 +1,4 @@
-"""Pages that are read together: the clusters of the settings (page_clusters.py)."""
+"""Reads pages together: [[clusters]], within a window, by the most urgent of them.
+
+page_clusters.py   who belongs to which cluster, and when it is read (arithmetic: refresh/clusters.py)
+"""
