@@ -94,8 +94,8 @@ class Dates:
             dues.append(due)
             kinds.append(int(row.kind) << KIND_SHIFT)
         self.columns["due"][pages] = dues
-        self.columns["flags"][pages] = (self.columns["flags"][pages] & (~KIND_MASK & 0xFFFF)) | np.array(
-            kinds, np.uint16
+        self.columns["flags"][pages] = (self.columns["flags"][pages] & (~KIND_MASK & 0xFFFF_FFFF)) | np.array(
+            kinds, np.uint32
         )
         for name in ("due", "flags"):
             self.columns.touch(name, pages)

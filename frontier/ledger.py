@@ -38,7 +38,7 @@ LEAST_WINDOW = 4.0
 SLOTS = "slots"
 """optional column of earlier versions: the last measures of each page"""
 _READ = int(State.READ)
-_UNCLASSED = ~CLASS_MASK & 0xFFFF
+_UNCLASSED = ~CLASS_MASK & 0xFFFF_FFFF
 _COSTS: Costs = np.full(256, -1, np.int8)
 """by state: read pages cost a free spend, dangling ones nothing, others cannot spend without a read"""
 _COSTS[State.READ] = 1
@@ -171,7 +171,7 @@ class Ledger:
             raise ValueError("Ledger.classify: the virtual page pays all pages alike")
         self.columns["cash"][pages] += self.virtual.moved(old, new)
         flags = self.columns["flags"]
-        flags[pages] = flags[pages] & _UNCLASSED | (new << CLASS_SHIFT).astype(np.uint16)
+        flags[pages] = flags[pages] & _UNCLASSED | (new << CLASS_SHIFT).astype(np.uint32)
         self.columns.touch("cash", pages)
         self.columns.touch("flags", pages)
 

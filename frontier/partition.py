@@ -365,7 +365,7 @@ class PageNode:
         for index, start, stop in spending.open:
             children = spending.children[index] = numbers[start:stop]
             if self.settings.store.links:
-                self.partition.put(keys.LINK.key(spending.pages[index]), links.pack(children, links.NO_FOREIGN))
+                self.partition.put(keys.LINK.key(spending.pages[index]), links.pack(children))
         if self.scope.by_depth:
             self.pages.shorten(found, depths)
 

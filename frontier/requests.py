@@ -1,6 +1,6 @@
 """Pages that somebody wants read ahead of the plan: people, publishers and subscribers, loads that need a part.
 
-Filled by `order` and, over a restart, from the LEASE rows; emptied by the scheduler, which asks for all of it each
+Filled by `order` and, over a restart, from the WANTED rows; emptied by the scheduler, which asks for all of it each
 turn. A row stays until an order for its page is settled (`release`), so that a crash in between reads the page again.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from xyro.metadata import keys, rows
 from xyro.metadata.manager import Partition
-from xyro.metadata.rows import LeaseRow
+from xyro.metadata.rows import WantedRow
 from xyro.metadata.states import WANTED, State
 from xyro.wire.messages import Priority, Submit
 
@@ -19,7 +19,7 @@ _OUT, _BLOCKED, _FOREIGN = int(State.OUT), int(State.BLOCKED), int(State.FOREIGN
 
 
 class Wanted:
-    """Of one partition. Invariant: a page has the flag WANTED exactly while its LEASE row is stored.
+    """Of one partition. Invariant: a page has the flag WANTED exactly while its WANTED row is stored.
 
     Its length is the number of pages that wait to be ordered, among them such as were released since.
     """
@@ -38,8 +38,8 @@ class Wanted:
 
     def recover(self) -> None:
         """Queue again what was wanted and not settled."""
-        for key, value in self.partition.scan(keys.LEASE.prefix):
-            self._queue(keys.LEASE.split(key), Priority(rows.unpack_lease(value).priority))
+        for key, value in self.partition.scan(keys.WANTED.prefix):
+            self._queue(keys.WANTED.split(key), Priority(rows.unpack_wanted(value).priority))
 
     # -- in ------------------------------------------------------------------------------------------------------
 
@@ -66,12 +66,12 @@ class Wanted:
     def keep(self, page: int, priority: Priority) -> None:
         """Over a restart only: after it the page is wanted, unless it is released before."""
         self.partition.set_flag(page, WANTED)
-        self.partition.put(keys.LEASE.key(page), rows.pack(LeaseRow(epoch=0, priority=priority)))
+        self.partition.put(keys.WANTED.key(page), rows.pack(WantedRow(priority)))
 
     def again(self, page: int) -> None:
         """Queue a page that is still wanted, and was put aside."""
-        stored = self.partition.get(keys.LEASE.key(page))
-        self._queue(page, Priority(rows.unpack_lease(stored).priority) if stored else Priority.ORDERED)
+        stored = self.partition.get(keys.WANTED.key(page))
+        self._queue(page, Priority(rows.unpack_wanted(stored).priority) if stored else Priority.ORDERED)
 
     def _queue(self, page: int, priority: Priority) -> None:
         self._queues[Priority.BLOCKING if priority is Priority.BLOCKING else Priority.ORDERED].append(page)
@@ -97,7 +97,7 @@ class Wanted:
         if self.partition.flags[page] & WANTED:
             self._blocking.discard(page)
             self.partition.clear_flag(page, WANTED)
-            self.partition.delete(keys.LEASE.key(page))
+            self.partition.delete(keys.WANTED.key(page))
 
     def take_elsewhere(self) -> list[Submit]:
         """What others are to order when this group is on disk; each turn may ask them once for a page."""

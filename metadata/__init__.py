@@ -11,6 +11,7 @@ process.
     snapshot, room      hot state on disk, copied while it changes; room on the disk for mapped files
     urlmap, hosts       URL -> page, exact; hosts, their counters and what politeness must remember
     manager             Partition: the commit group, recovery, snapshots
+    version, format1    the format's number; a partition of the format before, carried over
     documents           the repository: every version of XML and DTDs, each body once
 
 What always holds: ids are dense, and only metadata knows the URL of an id; a reader sees its own process's unwritten

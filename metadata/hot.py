@@ -29,11 +29,11 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from xxhash import xxh3_64_intdigest
 
+from xyro.metadata.version import VERSION
 from xyro.wire.errors import InputError, MachineError
 
 CAPACITY = 2**27
 """pages a partition; addresses only, memory is paid as it is used"""
-VERSION = 1
 _FRAME = struct.Struct("<QI")
 _PAGE = np.dtype("<u4")
 _NORESERVE: int = getattr(mmap, "MAP_NORESERVE", 0x4000)
@@ -59,9 +59,11 @@ def reserve(dtype: DTypeLike, count: int, *, scattered: bool = False) -> Array:
     return np.frombuffer(region, kind, count)
 
 
-class _Head(msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version"):
+class _Head(msgspec.Struct, frozen=True, array_like=True):
     """What a record says of itself."""
 
+    version: int
+    """the format's number"""
     first: int
     """the first number that is new in it"""
     n: int
@@ -94,11 +96,17 @@ class Columns:
     """
 
     def __init__(
-        self, spec: Mapping[str, DTypeLike], capacity: int = CAPACITY, optional: Iterable[str] = frozenset()
+        self,
+        spec: Mapping[str, DTypeLike],
+        capacity: int = CAPACITY,
+        optional: Iterable[str] = frozenset(),
+        version: int = VERSION,
     ) -> None:
+        """`version`: the format of the records that are replayed (those of `after_images` are of the present one)."""
         if not 0 < capacity < 2**32:
             raise ValueError(f"capacity {capacity}: 1..2^32 - 1, local page numbers have 32 bits")
         self.capacity = capacity
+        self.version = version
         self.optional = frozenset(optional)
         """names that `add` may be given"""
         self.n = 0
@@ -178,14 +186,14 @@ class Columns:
         if n > first:
             parts += [self._stored(name, column[first:n]) for name, column in self._columns.items()]
         self.settle()
-        return _sealed(_Head(first, n, tuple(marked)), parts)
+        return _sealed(_Head(VERSION, first, n, tuple(marked)), parts)
 
     def replay(self, record: bytes) -> None:
         """Apply one record of `after_images`. Nothing is applied unless all of it is sound.
 
         Raises MachineError for a damaged record or one that does not follow, InputError for another version or columns.
         """
-        head, at = _opened(record)
+        head, at = _opened(record, self.version)
         self._check(head, len(record) - at)
         self.follow([(name, text) for name, text, _ in head.marked])
         self.n = max(self.n, head.n)
@@ -260,12 +268,15 @@ def _sealed(head: _Head, parts: list[bytes]) -> bytes:
     return xxh3_64_intdigest(body).to_bytes(8, "little") + body
 
 
-def _opened(record: bytes) -> tuple[_Head, int]:
+def _opened(record: bytes, version: int) -> tuple[_Head, int]:
     """The head of a sound record and where its values begin."""
     if len(record) < _FRAME.size or xxh3_64_intdigest(memoryview(record)[8:]) != _FRAME.unpack_from(record)[0]:
         raise MachineError(f"damaged journal: a record of {len(record)} bytes fails its checksum: restore from a copy")
     start = _FRAME.size + _FRAME.unpack_from(record)[1]
     try:
-        return _HEAD.decode(memoryview(record)[_FRAME.size : start]), start
+        head = _HEAD.decode(memoryview(record)[_FRAME.size : start])
     except msgspec.DecodeError as error:  # the checksum holds, so this is how it was written
-        raise InputError(f"journal: not of version {VERSION} ({error}): open it with the Xyro that wrote it") from None
+        raise InputError(f"journal: not of format {version} ({error}): open it with the Xyro that wrote it") from None
+    if head.version != version:
+        raise InputError(f"journal: of format {head.version}, not {version}: open it with the Xyro that wrote it")
+    return head, start

@@ -1,7 +1,7 @@
 """Every key of a partition's store in one table: a prefix byte, then big-endian numbers: order lives in the key.
 
     prefix  key after the prefix            row (rows.py, links.py)             read in order to
-    m META     name                         settled facts of the partition      -
+    m META     name                         facts, scalars, counters            -
     u MAP      u32 page                     the page's canonical URL            rebuild the fingerprint table; export
     x CLASH    URL (bytes)                  u32 page: another URL owns          -
                                             this URL's fingerprint
@@ -10,7 +10,7 @@
     s STATUS   u32 page                     a load that waits (Status-Data)     resume the waiting loads
     w WAITING  u32 page                     its body, packed: once it is wanted audit
     h HOST     u32 host                     politeness and hold of a host       restore politeness
-    e LEASE    u32 page                     an order that is out                take back orders at a restart
+    e WANTED   u32 page                     a page that is wanted               order it again
     j JOURNAL  u64 record                   after-images of the hot columns     replay from the newest snapshot on
     o OUTBOX   u16 partition, u64 number    a CashTransfer not yet acknowledged send again what one partition lacks
     i INBOX    u16 partition                u64: last number applied            -
@@ -146,7 +146,7 @@ REFRESH = NumberKey(b"r", 4)
 STATUS = NumberKey(b"s", 4)
 WAITING = NumberKey(b"w", 4)
 HOST = NumberKey(b"h", 4)
-LEASE = NumberKey(b"e", 4)
+WANTED = NumberKey(b"e", 4)
 JOURNAL = NumberKey(b"j", 8)
 OUTBOX = PairKey(b"o")
 INBOX = NumberKey(b"i", 2)
@@ -161,7 +161,7 @@ KEYED = NumberKey(b"y", 4)
 TOPIC = NumberKey(b"t", 4)
 
 LAYOUTS: tuple[NumberKey | PairKey | TextKey | VersionKey | DigestKey, ...] = (
-    META, MAP, CLASH, LINK, REFRESH, STATUS, WAITING, HOST, LEASE, JOURNAL, OUTBOX, INBOX,
+    META, MAP, CLASH, LINK, REFRESH, STATUS, WAITING, HOST, WANTED, JOURNAL, OUTBOX, INBOX,
     DOCUMENT, VERSION, BODY, COUNT, PLAN,
     PUBLISHED, SUBSCRIPTION, KEYED, TOPIC,
 )  # fmt: skip

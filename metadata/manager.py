@@ -31,12 +31,12 @@ from xyro.metadata.states import COLUMNS, LEASED, OPTIONAL, State
 from xyro.metadata.store import Batch, KeyValue, Store, create_directory
 from xyro.metadata.table import FingerprintTable
 from xyro.metadata.urlmap import UrlMap
+from xyro.metadata.version import VERSION
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.ids import PageId, first_id, join
 
-FORMAT = 1
 _UNREAD = int(State.UNREAD)
-_UNLEASED = ~LEASED & 0xFFFF
+_UNLEASED = ~LEASED & 0xFFFF_FFFF
 Ids = NDArray[np.int64]
 
 
@@ -67,7 +67,7 @@ def create(directory: Path, number: int, partitions: int, seed: int, facts: Mapp
     def fill(path: Path) -> None:
         store = Store.open(path / "store", create=True)
         batch = store.batch()
-        settled = {"format": FORMAT, "number": number, "partitions": partitions, "seed": seed, **facts}
+        settled = {"format": VERSION, "number": number, "partitions": partitions, "seed": seed, **facts}
         batch.put(keys.META.key("facts"), msgpack.packb(settled))
         store.write(batch)
         store.close()
@@ -190,7 +190,7 @@ class Partition:
     def _count_hosts(self) -> None:
         """Orders of the run before are void: their leases carry an older epoch."""
         n = self.columns.n
-        self.columns["flags"][:n] &= np.uint16(_UNLEASED)
+        self.columns["flags"][:n] &= np.uint32(_UNLEASED)
         unread = self.columns["state"][:n] == _UNREAD
         waiting = np.bincount(self.columns["host"][:n][unread], minlength=len(self.hosts.waiting))
         self.hosts.waiting = waiting.astype(np.int32)
@@ -225,7 +225,7 @@ class Partition:
     def children(self, page: int) -> NDArray[np.uint32] | None:
         """Link-Data: local numbers of the page's children, None where none are stored."""
         found = self.get(keys.LINK.key(page))
-        return None if found is None else links.unpack(found).children
+        return None if found is None else links.unpack(found)
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """What is on disk (a consistent view of it; groups on their way are not in it)."""
@@ -298,7 +298,7 @@ class Partition:
         self._mark("flags", page)
 
     def clear_flag(self, page: int, flag: int) -> None:
-        self.flags[page] &= ~flag & 0xFFFF
+        self.flags[page] &= ~flag & 0xFFFF_FFFF
         self._mark("flags", page)
 
     def _mark(self, column: str, page: int) -> None:
@@ -384,9 +384,8 @@ def _facts(directory: Path, store: KeyValue) -> Mapping[str, Any]:
     if packed is None:
         raise MachineError(f"{directory}: no facts of a crawl in its store: restore a copy")
     facts: dict[str, Any] = msgpack.unpackb(packed)
-    if facts.get("format") != FORMAT:
-        raise InputError(
-            f"{directory}: format {facts.get('format')}, this Xyro reads format {FORMAT}: open it with the Xyro that "
-            "wrote it"
-        )
+    found = facts.get("format")
+    if found != VERSION:
+        mend = f"run `xyro migrate --data {directory.parent}`" if found == 1 else "open it with the Xyro that wrote it"
+        raise InputError(f"{directory.parent}: data of format {found}, this Xyro works on format {VERSION}: {mend}")
     return facts

@@ -1,8 +1,8 @@
-"""Rows of the store <-> bytes: MessagePack lists that begin with the version of their layout.
+"""Rows of the store <-> bytes: MessagePack lists that begin with the number of the format (version.py).
 
-A row of a directory that another version of Xyro wrote is an InputError with the mend, a row of the right version
+A row of another number is an InputError with the mend, a row of the right version
 and the wrong shape a MachineError. To change a layout: append a field with a default (older rows still read, the new
-field takes its default), or raise the version and convert.
+field takes its default), or raise the number and convert (format1.py).
 
 Map-Data is the exception: its row is the page's canonical URL and nothing else (one row a known URL: bytes count).
 msgspec packs and unpacks the lists in C and checks every type on the way in: 0.25 us out, 0.6 us in.
@@ -14,10 +14,9 @@ from typing import TypeVar
 
 import msgspec
 
+from xyro.metadata.version import VERSION
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.messages import Kind, Priority, Verdict
-
-VERSION = 1
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True):
@@ -120,23 +119,18 @@ class HostRow(
     """temporary failures of the host in a row"""
     held: str = ""
     """'' | paused | blocked, by a person"""
-    pages: int = 0
-    """known URLs of the host"""
     trust: bytes = b""
     """what its claims of changes were worth (refresh/trust.py), empty where none was settled"""
     rates: bytes = b""
     """change rates of its pages, for the prior (refresh/change.py Population), empty where none counts"""
 
 
-class LeaseRow(
+class WantedRow(
     msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
 ):
-    """An order that is out: written before it leaves, deleted with its report."""
+    """A page is wanted, by a person, a publisher or a load: stored until an order for it is settled."""
 
-    epoch: int
     priority: Priority
-    depth: int = 0
-    attempt: int = 0
 
 
 class WaitRow(
@@ -304,7 +298,7 @@ class TopicRow(
 Row = (
     RefreshRow
     | HostRow
-    | LeaseRow
+    | WantedRow
     | WaitRow
     | DocumentRow
     | VersionRow
@@ -318,7 +312,7 @@ _R = TypeVar(
     "_R",
     RefreshRow,
     HostRow,
-    LeaseRow,
+    WantedRow,
     WaitRow,
     DocumentRow,
     VersionRow,
@@ -334,7 +328,7 @@ pack = msgspec.msgpack.Encoder().encode
 
 _REFRESH = msgspec.msgpack.Decoder(RefreshRow)
 _HOST = msgspec.msgpack.Decoder(HostRow)
-_LEASE = msgspec.msgpack.Decoder(LeaseRow)
+_WANTED = msgspec.msgpack.Decoder(WantedRow)
 _WAIT = msgspec.msgpack.Decoder(WaitRow)
 _DOCUMENT = msgspec.msgpack.Decoder(DocumentRow)
 _VERSION = msgspec.msgpack.Decoder(VersionRow)
@@ -353,8 +347,8 @@ def unpack_host(data: bytes) -> HostRow:
     return _unpack(_HOST, data)
 
 
-def unpack_lease(data: bytes) -> LeaseRow:
-    return _unpack(_LEASE, data)
+def unpack_wanted(data: bytes) -> WantedRow:
+    return _unpack(_WANTED, data)
 
 
 def unpack_wait(data: bytes) -> WaitRow:
@@ -400,9 +394,7 @@ def _unreadable(name: str, data: bytes, error: Exception) -> InputError | Machin
     """Whose fault it is: the list's first item tells another version from damage."""
     version = _version_of(data)
     if version is not None and version != VERSION:
-        return InputError(
-            f"{name}: version {version}, this Xyro reads {VERSION}: use the Xyro that wrote the directory"
-        )
+        return InputError(f"{name}: version {version}, this Xyro reads {VERSION}: run `xyro migrate`")
     return MachineError(f"damaged store: {name}: {error}: run `xyro audit`, restore the directory from a copy")
 
 

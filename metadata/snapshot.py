@@ -32,9 +32,9 @@ from xxhash import xxh3_64
 
 from xyro.metadata.hot import CAPACITY, Columns, text_of
 from xyro.metadata.table import FingerprintTable
+from xyro.metadata.version import VERSION
 from xyro.wire.errors import InputError, MachineError
 
-VERSION = 1
 CHUNK = 1 << 21
 """bytes copied between two yields: 0.4 ms of copying, 1-2 ms with the write"""
 SYNC_EVERY = 1 << 25
@@ -65,7 +65,8 @@ class Snapshot(NamedTuple):
     extra: bytes
 
 
-class _Head(msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version"):
+class _Head(msgspec.Struct, frozen=True, array_like=True):
+    version: int
     seq: int
     n: int
     columns: tuple[tuple[str, str], ...]
@@ -116,6 +117,7 @@ def load_snapshot(
     *,
     capacity: int = CAPACITY,
     optional: Iterable[str] = (),
+    version: int = VERSION,
     report: Callable[[str], None] = _log.warning,
 ) -> Snapshot | None:
     """The newest valid snapshot, or None if none was ever finished. A damaged one is reported and skipped.
@@ -129,7 +131,7 @@ def load_snapshot(
     reasons = []
     for path in files:
         try:
-            return _load(path, Columns(spec, capacity, optional))
+            return _load(path, Columns(spec, capacity, optional, version))
         except (_Damaged, OSError) as error:
             reasons.append(f"snapshot {path} is damaged: {error}")
             report(f"{reasons[-1]}: taking an older one")
@@ -167,7 +169,7 @@ def _sync_directory(directory: Path) -> None:
 def _frames(seq: int, columns: Columns, table: FingerprintTable, extra: bytes) -> Iterator[_Frame]:
     n = columns.n
     held = [columns[name][:n] for name in columns.spec]  # optional ones may go meanwhile: the journal tells
-    head = _Head(seq, n, _layout(columns.spec), table.bits)
+    head = _Head(VERSION, seq, n, _layout(columns.spec), table.bits)
     yield _Frame(b"HEAD", 0, 0, msgspec.msgpack.encode(head))
     yield _Frame(b"EXTR", 0, 0, extra)
     for what, column in enumerate(held):
@@ -290,7 +292,9 @@ def _head(frame: _Frame | None, path: Path, columns: Columns) -> _Head:
     try:
         head = msgspec.msgpack.decode(frame.payload, type=_Head)
     except msgspec.DecodeError as error:  # the checksum holds, so this is how it was written
-        raise InputError(f"{path}: not of version {VERSION} ({error}): use the Xyro that wrote it") from None
+        raise InputError(f"{path}: not of format {columns.version} ({error}): use the Xyro that wrote it") from None
+    if head.version != columns.version:
+        raise InputError(f"{path}: of format {head.version}, not {columns.version}: use the Xyro that wrote it")
     if not columns.reads(head.columns):
         raise InputError(f"{path}: it has other columns: use the Xyro that wrote it")
     return head

@@ -56,6 +56,9 @@ NAMES = {
 }
 """the names that export and `why` use; a page whose order is out is 'leased', one that a person ordered is 'queued'"""
 
+FLAG_BITS = 0xFFFF_FFFF
+"""all bits of the column `flags`: those of the core are the low 16 (0x0100 ... 0x8000 are free), those of optional
+features the high 16 (0x0100_0000 and above are free)"""
 LEASED = 0x0001
 """flag: an order for the page is out"""
 WANTED = 0x0002
@@ -67,19 +70,19 @@ NAMED = 0x0008
 KIND_SHIFT = 4
 KIND_MASK = 0x0070
 """flags: wire.messages.Kind of the last body"""
-CLASS_SHIFT = 7
-CLASS_MASK = 0x0780
-"""flags: the page's class at the virtual page (opic/focus.py); 0 where all pages are alike"""
-WORDED = 0x0800
-"""flag: a link with words of a [[focus]] table led here"""
-QUERY = 0x1000
-"""flag: its URL has a query; kept only while `query_weight` asks"""
-SOUGHT = 0x2000
-"""flag: it is a document of a format that `leads_to` of a [[focus]] table names"""
-LEADS = 0x4000
-"""flag: a page that it links to is SOUGHT; of a page that was never read: one that LEADS shows it"""
-HASTENED = 0x8000
+HASTENED = 0x0080
 """flag: its next read was set by evidence (a claim, a regular change), not by its interval alone"""
+CLASS_SHIFT = 16
+CLASS_MASK = 0x000F_0000
+"""flags: the page's class at the virtual page (opic/focus.py); 0 where all pages are alike"""
+WORDED = 0x0010_0000
+"""flag: a link with words of a [[focus]] table led here"""
+QUERY = 0x0020_0000
+"""flag: its URL has a query; kept only while `query_weight` asks"""
+SOUGHT = 0x0040_0000
+"""flag: it is a document of a format that `leads_to` of a [[focus]] table names"""
+LEADS = 0x0080_0000
+"""flag: a page that it links to is SOUGHT; of a page that was never read: one that LEADS shows it"""
 
 COLUMNS: dict[str, np.dtype[Any]] = {
     "cash": np.dtype(np.int64),
@@ -90,9 +93,9 @@ COLUMNS: dict[str, np.dtype[Any]] = {
     "due": np.dtype(np.uint32),
     "state": np.dtype(np.uint8),
     "depth": np.dtype(np.uint8),
-    "flags": np.dtype(np.uint16),
+    "flags": np.dtype(np.uint32),
 }
-"""The hot columns, 32 B a page: cash (key: cash minus the virtual page's scalar), flow, clock of the last spending,
+"""The hot columns, 34 B a page: cash (key: cash minus the virtual page's scalar), flow, clock of the last spending,
 birth (ticks), host, due (seconds since 1970 of the next read, 0 = none), state, depth, flags. When a URL was first met
 is in Map-Data and the change rate in Refresh-Data: who needs them has the row at hand."""
 

@@ -35,8 +35,8 @@ Ids = NDArray[np.int64]
 _UNREAD, _FOREIGN = int(State.UNREAD), int(State.FOREIGN)
 _UNFOLLOWED = LINK_NOFOLLOW | LINK_HINT
 NONE: frozenset[str] = frozenset()
-_NO_QUERY = ~QUERY & 0xFFFF
-_UNASKED = ~(QUERY | WORDED) & 0xFFFF
+_NO_QUERY = ~QUERY & 0xFFFF_FFFF
+_UNASKED = ~(QUERY | WORDED) & 0xFFFF_FFFF
 
 
 class _Fit:
@@ -185,7 +185,7 @@ class Classing:
         """All pages by the rules of now. Nothing of this group may have touched a page."""
         columns, n = self.partition.columns, self.partition.columns.n
         own = columns["state"][:n] != _FOREIGN
-        flags: NDArray[np.uint16] = columns["flags"][:n] & np.uint16(_UNASKED if self._other_words else _NO_QUERY)
+        flags: NDArray[np.uint32] = columns["flags"][:n] & np.uint32(_UNASKED if self._other_words else _NO_QUERY)
         _write(columns, flags)
         self.interest.renew(self._format)
         flags = columns["flags"][:n].copy()
@@ -214,7 +214,7 @@ class Classing:
         return QUERY if self.focus.queries and "?" in url else 0
 
 
-def _write(columns: Columns, flags: NDArray[np.uint16]) -> None:
+def _write(columns: Columns, flags: NDArray[np.uint32]) -> None:
     """The flags of all pages; those that differ are marked as changed."""
     changed = np.flatnonzero(columns["flags"][: len(flags)] != flags)
     columns["flags"][changed] = flags[changed]

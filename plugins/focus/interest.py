@@ -29,7 +29,7 @@ Ids = NDArray[np.int64]
 PARENT = "parent"
 _NO_PAGES: Ids = np.empty(0, np.int64)
 _MARKUP = (Kind.XML, Kind.DTD)
-_UNMARKED = ~(SOUGHT | LEADS) & 0xFFFF
+_UNMARKED = ~(SOUGHT | LEADS) & 0xFFFF_FFFF
 _UNREAD = int(State.UNREAD)
 
 
@@ -107,7 +107,7 @@ class Interest:
     def renew(self, format_of: Callable[[int], str]) -> None:
         """Other formats are sought: mark all pages anew, by what is stored of them and of their links."""
         columns, n = self.columns, self.columns.n
-        flags: NDArray[np.uint16] = columns["flags"][:n] & np.uint16(_UNMARKED)
+        flags: NDArray[np.uint32] = columns["flags"][:n] & np.uint32(_UNMARKED)
         if self.on:
             kinds = (flags & KIND_MASK) >> KIND_SHIFT
             for page in np.flatnonzero(np.isin(kinds, _MARKUP)).tolist():
@@ -117,11 +117,11 @@ class Interest:
         columns["flags"][changed] = flags[changed]
         columns.touch("flags", changed)
 
-    def _follow_links(self, flags: NDArray[np.uint16]) -> None:
+    def _follow_links(self, flags: NDArray[np.uint32]) -> None:
         """LEADS by the stored links of all pages."""
         unread = self.columns["state"][: len(flags)] == _UNREAD
         for key, value in self.partition.scan(keys.LINK.prefix):
-            page, children = keys.LINK.split(key), links.unpack(value).children
+            page, children = keys.LINK.split(key), links.unpack(value)
             if page < len(flags) and (flags[children] & SOUGHT).any():
                 flags[page] |= LEADS
                 flags[children[unread[children]]] |= LEADS

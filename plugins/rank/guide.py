@@ -104,7 +104,7 @@ class Guide:
         self._warned = False
 
     def weigh(
-        self, pages: npt.NDArray[np.int64], flags: npt.NDArray[np.uint16], flow: Sequence[float], now: float
+        self, pages: npt.NDArray[np.int64], flags: npt.NDArray[np.uint32], flow: Sequence[float], now: float
     ) -> list[float]:
         """r of each page: its interest where it is HTML and has one, else `flow`, its importance."""
         if not 0 <= now - self._looked < LOOK:

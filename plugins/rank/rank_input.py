@@ -79,7 +79,7 @@ def _pages(view: View) -> Iterator[Piece]:
 
 
 def _rows(view: View) -> Iterator[Piece]:
-    stored = ((keys.LINK.split(key), links.unpack(row).children) for key, row in view.store.scan(keys.LINK.prefix))
+    stored = ((keys.LINK.split(key), links.unpack(row)) for key, row in view.store.scan(keys.LINK.prefix))
     while some := list(islice(stored, ROWS)):
         sources, children = zip(*some, strict=True)
         counts = [len(found) for found in children]

@@ -8,6 +8,7 @@
     publish_commands.py    publish, subscribe, subscriptions, unsubscribe
     rank_command.py        rank                        plan_command.py       plan
     xml_commands.py        xml get, versions, diff, query, dtds, stats       backup_command.py     backup
+    migrate_command.py     migrate
 
 `xyro lab` is found by its entry point (group `xyro.commands`). Each command imports what it runs when it runs:
 `xyro --help` loads neither numpy nor aiohttp.

@@ -18,6 +18,7 @@ import click
 from xyro.service.cli.backup_command import backup
 from xyro.service.cli.crawl_commands import crawl, serve
 from xyro.service.cli.daemon_commands import block, pause, resume, submit
+from xyro.service.cli.migrate_command import migrate
 from xyro.service.cli.plan_command import plan
 from xyro.service.cli.publish_commands import publish, subscribe, subscriptions, unsubscribe
 from xyro.service.cli.rank_command import rank
@@ -41,6 +42,7 @@ COMMANDS = (
     rank,
     audit,
     backup,
+    migrate,
     xml,
     pause,
     resume,

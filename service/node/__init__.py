@@ -19,6 +19,7 @@ A process's life:
     reload.py            settings read again on SIGHUP         run_file.py        DIR/run: where the process answers
     data_dir.py          DIR/p0000 ...                         crawl_file.py      DIR/crawl.toml: scope and focus
     seeds.py             URLs that people hand in              backup.py          a whole copy as of one commit
+    migration.py         a directory of an older format, carried over
     status.py            `xyro status` of a running crawl      stopped.py         a crawl that does not run, to look at
     progress.py, log_setup.py   what a person sees meanwhile   slicing.py         long work, some at a time
     open_files.py        room for sockets, which are files     garbage.py         Python's collector, tuned

@@ -29,6 +29,7 @@ class DataDir:
         """
         created = False
         if _is_free(path):
+            _refuse_half_migrated(path)
             if not make:
                 raise InputError(f"{path}: no such data directory; `xyro crawl URL --data {path}` makes one")
             create_directory(path, lambda fresh: _fill(fresh, partitions or 1))
@@ -47,6 +48,12 @@ class DataDir:
         """Close what is still open."""
         for partition in self.partitions:
             partition.close()
+
+
+def _refuse_half_migrated(path: Path) -> None:
+    """InputError: `xyro migrate` was killed between its two renames, so the crawl is there under two other names."""
+    if path.absolute().with_name(f".{path.name}.migrating").exists():
+        raise InputError(f"{path}: its migration was cut short: run `xyro migrate --data {path}`")
 
 
 def _is_free(path: Path) -> bool:

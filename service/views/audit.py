@@ -198,7 +198,7 @@ def _refresh(view: View) -> Iterator[str]:
 def _links(view: View) -> Iterator[str]:
     """Parents and children exist, children are distinct."""
     for key, value in view.store.scan(keys.LINK.prefix):
-        page, children = keys.LINK.split(key), links.unpack(value).children
+        page, children = keys.LINK.split(key), links.unpack(value)
         if page >= view.n:
             yield f"Link-Data of page {page}, which does not exist"
         if len(children) and int(children.max()) >= view.n:
@@ -209,7 +209,7 @@ def _links(view: View) -> Iterator[str]:
 
 def _orders(view: View) -> Iterator[str]:
     """What people and loaders ordered is stored, and nothing else is."""
-    stored = {keys.LEASE.split(key) for key, _ in view.store.scan(keys.LEASE.prefix)}
+    stored = {keys.WANTED.split(key) for key, _ in view.store.scan(keys.WANTED.prefix)}
     marked = set(np.flatnonzero(view.flags & WANTED).tolist())
     for page in sorted(stored ^ marked)[:MOST]:
         yield f"page {page} is {'stored' if page in stored else 'marked'} as ordered, but not both"

@@ -53,7 +53,7 @@ def _look(view: View, number: int, target: int, clock: Clock, end: float, best: 
             return keys.LINK.split(key)
         if needle not in value:  # most rows: no need to take them apart
             continue
-        page, children = keys.LINK.split(key), links.unpack(value).children
+        page, children = keys.LINK.split(key), links.unpack(value)
         if page >= view.n or not bool(np.any(children == target)):
             continue
         entry = (float(view.importance[page]) * share / len(children), number, page)

@@ -108,7 +108,7 @@ def _external(view: View, mean: float) -> Iterator[tuple[Ids, Ids, NDArray[np.fl
     rows = view.store.scan(keys.LINK.prefix)
     found = ((page, value) for key, value in rows if (page := keys.LINK.split(key)) < view.n)
     while part := list(islice(found, ROWS_AT_ONCE)):
-        read = [(page, links.unpack(value).children) for page, value in part if view.state[page] == State.READ]
+        read = [(page, links.unpack(value)) for page, value in part if view.state[page] == State.READ]
         if read:
             yield _carry(view, [page for page, _ in read], [children for _, children in read], mean, edge)
 

@@ -50,7 +50,7 @@ class View:
         columns, n = node.columns, node.columns.n
         self.n = n
         self.state: NDArray[np.uint8] = columns["state"][:n].copy()
-        self.flags: NDArray[np.uint16] = columns["flags"][:n].copy()
+        self.flags: NDArray[np.uint32] = columns["flags"][:n].copy()
         self.host: NDArray[np.uint32] = columns["host"][:n].copy()
         self.depth: NDArray[np.uint8] = columns["depth"][:n].copy()
         self.due: NDArray[np.uint32] = columns["due"][:n].copy()
@@ -99,7 +99,7 @@ class View:
 
     def children(self, page: int) -> NDArray[np.uint32] | None:
         found = self.store.get(keys.LINK.key(page))
-        return None if found is None else links.unpack(found).children
+        return None if found is None else links.unpack(found)
 
     def state_name(self, page: int) -> str:
         """Return the word that people see."""
@@ -215,7 +215,7 @@ class Views:
             for key, value in view.store.scan(keys.LINK.prefix):
                 page = keys.LINK.split(key)
                 source = view.url(page)
-                for child in links.unpack(value).children.tolist():
+                for child in links.unpack(value).tolist():
                     target = view.url(child)
                     number = view.partition.id_of(child) if view.own[child] else self.find(target)
                     yield {

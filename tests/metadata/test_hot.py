@@ -223,7 +223,7 @@ def test_a_record_of_other_columns_or_another_version():
             Columns(spec, 1000).replay(record)
     length = int.from_bytes(record[8:12], "little")
     head = msgspec.msgpack.decode(record[12 : 12 + length])
-    for changed in ([2, *head[1:]], head[:2], {"version": 1}):
+    for changed in ([1, *head[1:]], head[:2], {"version": 1}):
         packed = msgspec.msgpack.encode(changed)
         body = len(packed).to_bytes(4, "little") + packed + record[12 + length :]
         with pytest.raises(InputError, match="open it with the Xyro that wrote it"):
@@ -245,7 +245,7 @@ def test_pinned_bytes():
     columns.after_images()
     columns.touch("a", [0])
     columns.grow(1)
-    head = b"\x94\x01\x02\x03\x91\x93\xa1a\xa3<u2\x01"
+    head = b"\x94\x02\x02\x03\x91\x93\xa1a\xa3<u2\x01"
     values = b"\0\0\0\0" + b"\x02\x01" + b"\0\0"
     assert columns.after_images()[8:] == len(head).to_bytes(4, "little") + head + values
 

@@ -32,7 +32,7 @@ def test_pinned_bytes():
     assert keys.STATUS.key(1) == b"s\0\0\0\1"
     assert keys.WAITING.key(1) == b"w\0\0\0\1"
     assert keys.HOST.key(1) == b"h\0\0\0\1"
-    assert keys.LEASE.key(1) == b"e\0\0\0\1"
+    assert keys.WANTED.key(1) == b"e\0\0\0\1"
     assert keys.JOURNAL.key(258) == b"j\0\0\0\0\0\0\1\2"
     assert keys.OUTBOX.key(3, 258) == b"o\0\3\0\0\0\0\0\0\1\2"
     assert keys.INBOX.key(3) == b"i\0\3"

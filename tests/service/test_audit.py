@@ -15,7 +15,7 @@ from xyro.metadata import keys, links, rows
 from xyro.metadata.states import LEASED, WANTED, State
 from xyro.service.views import audit as module
 from xyro.wire.codec import decode, encode
-from xyro.wire.messages import Kind, LoadReport, LoadState, Passing, Submit, XmlPage
+from xyro.wire.messages import Kind, LoadReport, LoadState, Passing, Priority, Submit, XmlPage
 
 ANY = Settings(crawl=CrawlSettings(scope="any"))
 
@@ -72,7 +72,17 @@ def test_a_sound_crawl_is_ok_and_its_cash_adds_up():
     }  # fmt: skip
     assert said["in_flight"] > 0
     kept = {key[:1] for node in crawl.nodes for key, _ in node.partition.store.scan(b"")}
-    kinds = (keys.MAP, keys.CLASH, keys.LINK, keys.REFRESH, keys.STATUS, keys.HOST, keys.LEASE, keys.OUTBOX, keys.INBOX)
+    kinds = (
+        keys.MAP,
+        keys.CLASH,
+        keys.LINK,
+        keys.REFRESH,
+        keys.STATUS,
+        keys.HOST,
+        keys.WANTED,
+        keys.OUTBOX,
+        keys.INBOX,
+    )
     assert {layout.prefix for layout in kinds} <= kept, "every kind of row is looked at"
 
 
@@ -185,16 +195,16 @@ def read_but_unread(node):
 
 def child_nowhere(node):
     key, _ = first_key(node, keys.LINK.prefix)
-    put(node, key, links.pack(np.array([10**6], np.uint32), links.NO_FOREIGN))
+    put(node, key, links.pack(np.array([10**6], np.uint32)))
 
 
 def child_twice(node):
     key, _ = first_key(node, keys.LINK.prefix)
-    put(node, key, links.pack(np.array([1, 1], np.uint32), links.NO_FOREIGN))
+    put(node, key, links.pack(np.array([1, 1], np.uint32)))
 
 
 def parent_nowhere(node):
-    put(node, keys.LINK.key(node.columns.n + 1), links.pack(np.array([1], np.uint32), links.NO_FOREIGN))
+    put(node, keys.LINK.key(node.columns.n + 1), links.pack(np.array([1], np.uint32)))
 
 
 def want_lost(node):
@@ -202,7 +212,7 @@ def want_lost(node):
 
 
 def want_unmarked(node):
-    put(node, keys.LEASE.key(page_in(node, State.READ)), rows.pack(rows.LeaseRow(0, 1)))
+    put(node, keys.WANTED.key(page_in(node, State.READ)), rows.pack(rows.WantedRow(Priority.ORDERED)))
 
 
 def waiting_count(node):
@@ -325,6 +335,6 @@ def test_few_of_many_violations_are_told_and_the_rest_is_counted(monkeypatch):
     crawl = whole()
     for node in crawl.nodes:
         for page in range(10):
-            put(node, keys.LINK.key(node.columns.n + page), links.pack(np.array([0], np.uint32), links.NO_FOREIGN))
+            put(node, keys.LINK.key(node.columns.n + page), links.pack(np.array([0], np.uint32)))
     violations = crawl.audit()["violations"]
     assert len(violations) == 5 and violations[-1] == "and 16 more"
