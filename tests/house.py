@@ -77,11 +77,11 @@ class _Definitions(ast.NodeVisitor):
 
     def _place(self, node: ast.AST, name: str) -> tuple[int, int]:
         """Where the name itself stands: in `def name`, `import x as name` and `self.name` not where the node begins."""
-        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        line, offset = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
         if isinstance(node, ast.Attribute):
-            return node.end_lineno or line, (node.end_col_offset or 0) - len(name)
+            line, offset = node.end_lineno or line, (node.end_col_offset or 0) - len(name.encode())
         row = self._lines[line - 1]
-        column = len(row.encode()[:column].decode())
+        column = len(row.encode()[:offset].decode())  # trees count bytes
         before = r"\bas\s+" if isinstance(node, ast.ExceptHandler | ast.alias | ast.MatchAs) else ""
         match = re.compile(rf"{before}(\b{name}\b)").search(row, column)
         return line, match.start(1) if match else column

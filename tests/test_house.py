@@ -264,6 +264,7 @@ def test_every_kind_of_definition_is_counted_once() -> None:
         ("def read(self):\n    é, told = self", 2, 7),
         ("import page as told", 1, 15),
         ("class A:\n    def f(self):\n        self.told = 1", 3, 13),
+        ("class A:\n    def f(self):\n        é, self.told = 1, 2", 3, 16),
         ("try:\n    f()\nexcept OSError as told:\n    pass", 3, 18),
     ],
 )
