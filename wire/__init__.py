@@ -2,8 +2,9 @@
 
 What comes in is the outside world in its raw forms: a URL as a person typed it or a page wrote it (`urls`), bytes from
 another node (`codec`), the time of day (`clock`), strings of strangers that must be shown (`text`), and whatever goes
-wrong (`errors` says whose fault it is). What goes out are values that need no second check: canonical URLs, frozen
-messages (`messages`) on a bus (`bus`), numbers of seconds.
+wrong (`errors` says whose fault it is). What goes out are values that need no second check: canonical URLs, ids of
+pages (`ids`), frozen messages (`messages`) and commands (`commands`) on the topics (`topics`) of a bus (`bus`), numbers
+of seconds (`durations`).
 
 What always holds:
 
