@@ -17,7 +17,7 @@ from typing import Any, get_args, get_origin
 import msgspec
 
 from xyro.configs.gone import stand_in
-from xyro.configs.schema import Blackout, Budget, Cluster, Focus, Rule, Section, Settings
+from xyro.configs.schema import DAYS, Blackout, Budget, Cluster, Focus, Rule, Section, Settings
 from xyro.wire.errors import InputError
 
 PREFIX = "XYRO_"
@@ -287,7 +287,6 @@ def _timezone(text: str) -> None:
         raise ValueError(text) from error
 
 
-DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 CHECKS: dict[str, Callable[[str], None]] = {
     "network": _network,
     "server": _server,

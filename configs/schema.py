@@ -209,6 +209,10 @@ class Budget(Section, frozen=True):
     pages_per_day: Counting = 1000
 
 
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+"""as `[[blackouts]] days` names them, in the order of date.weekday()"""
+
+
 class Blackout(Section, frozen=True):
     """[[blackouts]]: hours in which a host is left alone; all tables that fit count."""
 

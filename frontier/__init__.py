@@ -11,20 +11,21 @@
     ledger.py          cash of the pages, the virtual page, the OPIC clock
       host_inflow.py   what reaches each host from other hosts
     outbox.py          cash that partitions owe each other: outbox, inbox, acknowledgements
-    dating.py          change rate, interval and next read of the pages that were settled
-      change_model.py  change rates, priors, habits, trust   freshness.py      how fresh all pages are
-      schedule.py      when each page is read next           freshness_audits.py    reads at random that test it
-      bandwidth.py     reads a second, policy, intervals     redating.py       all pages dated anew after a switch
-      due_queue.py     pages whose time has come
-    scheduler.py       what becomes an order, most urgent first
-      requests.py      what people, publishers and loads want      deadlines.py     promised pages and what they cost
-      revisits.py      pages to be read again                      discovery.py     pages never read
-      gamma.py         how these two share the orders              leases.py        orders that are out
-      order_quota.py   how many orders may be out                  host_queues.py   pages whose host has no room now
-      host_limits.py   budgets of hosts                            blackouts.py     hours in which hosts are not read
-      parking.py       pages of hosts that are held or shut        bottleneck.py    what limits reads: host or machine
+    dating.py        change rate, interval, next read of what was settled
+      change_model.py   change rates, priors, habits, trust
+      freshness.py      how fresh all pages are, by the model and by audits (reads at random)
+      schedule.py       when each page is to be read next, and the queues of dated pages
+        bandwidth.py      bandwidth, multiplier, intervals, gamma
+        due_queue.py      pages whose time has come, to the read; pages with a deadline
+        redating.py       all pages dated anew after a change of policy, and while importance settles
+    scheduler.py     what to read next, most urgent first, as orders
+      requests.py       by people, publishers and loads
+      revisits.py       at random, due, due next
+      discovery.py      never read, for hosts that run low on orders
+      host_limits.py    hosts that are shut by [[blackouts]] and [[budgets]]
+      leases.py         orders that are out, how many may be, pages that wait for a place or for their host
 
-The walk: one page of a default crawl enters 47 files in its turn, and 72 on the whole way from the link in HTML to the
+The walk: one page of a default crawl enters 36 files in its turn, and 61 on the whole way from the link in HTML to the
 commit on disk. `xyro lab walk` names them in order; tests/lab/test_walk.py compares.
 
 In: reports, loads, submits, transfers. Out: rows, columns, orders, all of them part of one commit group.

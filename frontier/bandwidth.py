@@ -1,13 +1,22 @@
-"""How often pages are read: what refresh may spend, the multiplier that spends it, and the interval of a page.
+"""How much is read and how it is shared: the bandwidth, the interval of a page, gamma between discovery and refresh.
 
-    B            reads a second, set or measured (refresh/split.py Capacity: refresh's part while unread pages wait),
-                 less what promised pages take of them (promised.py)
+Before: the reports of a turn are counted (`answered`). After: schedule.py dates pages by `interval`, due_queue.py
+spends the credit, discovery.py and revisits.py take their parts of the orders.
+
+    Bandwidth    reads a second B, set or measured (refresh/sharing.py Capacity: refresh's part while unread pages
+                 wait), less what pages with deadlines take of them (due_queue.py)
     population   all refreshed pages by weight sqrt(r lambda) and change rate (refresh/population.py)
     multiplier   such that the intervals of all of them, bounds included, take B (refresh/policy.py): for P1's law
                  t = K / sqrt(r lambda), K = sqrt(2 mu) (P1 eq. 22)
+    Governor     the credit in reads that a bandwidth earns as time passes
+    Gamma        how the orders are shared while both unread and due pages wait:
+                 fixed ([refresh] gamma), by gamma_schedule, towards target_freshness, or "auto": one index for read and
+                 unread pages. Discovery's marginal page has the index nu; pages are refreshed as often as they would be
+                 if nu were the multiplier, and discovery gets the rest
 
 The multiplier is found anew when B, S or the number of pages has moved by DRIFT since, or MOST seconds after any
 change: 1 to 10 ms each time. Importance is relative to the mean over the refreshed pages; weights hold it as measured.
+Each partition finds its own gamma; the queue, which they share, takes the mean (service/node/single.py).
 
 Invariant: population and S hold every READ page of weight above 0 with the weight and rate of its Refresh-Data row.
 The population is stored bin by bin, in the same groups as the rows (keys.PLAN).
@@ -16,17 +25,16 @@ The population is stored bin by bin, in the same groups as the rows (keys.PLAN).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from xyro.configs.schema import Refresh
 from xyro.metadata import keys
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow
-from xyro.refresh.interval import Spread, weight
-from xyro.refresh.policy import Policy, Rules
+from xyro.refresh.policy import Policy, Rules, Spread, weight
 from xyro.refresh.population import Outlook, Population
-from xyro.refresh.split import BandwidthMeter, Bursts, Capacity
+from xyro.refresh.sharing import BandwidthMeter, Bursts, Capacity, Controller, GammaSchedule
 
 DAY = 86_400.0
 LEAST_FREE = 0.1
@@ -35,6 +43,11 @@ DRIFT = 0.05
 """relative change of S, B or the number of pages after which the multiplier is found anew: some 250 times while a crawl
 grows to 100,000 pages, 7 us a page"""
 MOST = 300.0
+BURST = 3_600.0
+LEAST_BURST = 16.0
+"""seconds of bandwidth, or reads, that may be made up for at most"""
+LATEST = 0xFFFF_FFFF
+"""the last time that the column `due` can tell"""
 UNITS = {"s": 1.0, "min": 60.0, "h": 3_600.0, "day": DAY}
 
 
@@ -62,6 +75,35 @@ def rules_of(settings: Refresh) -> Rules:
         hopeless=settings.hopeless if settings.min_interval else 0.0,
         hopeless_days=settings.hopeless_interval / DAY,
     )
+
+
+class Governor:
+    """Reads that may be made by now: a credit that grows with the bandwidth; below 0 where promises took more."""
+
+    def __init__(self) -> None:
+        self.credit = 0.0
+        self._at: float | None = None
+
+    def advance(self, now: float, reads_per_second: float) -> None:
+        passed = 0.0 if self._at is None else max(now - self._at, 0.0)
+        self._at = now
+        self.credit = min(self.credit + passed * reads_per_second, max(LEAST_BURST, BURST * reads_per_second))
+
+    @property
+    def debt(self) -> float:
+        """Reads to be earned back; kept over a restart."""
+        return max(-self.credit, 0.0)
+
+    def when(self, now: float, reads_per_second: float) -> float:
+        """When the next read may be made."""
+        if self.credit >= 1.0:
+            return now
+        return now + (1.0 - self.credit) / reads_per_second if reads_per_second > 0.0 else math.inf
+
+
+def second(when: float) -> int:
+    """The first full second from `when` on, as the column `due` holds it."""
+    return min(max(math.ceil(min(when, LATEST)), 0), LATEST)
 
 
 class Counts:
@@ -247,3 +289,79 @@ class Bandwidth:
 
 def _moved(before: tuple[float, float, int], after: tuple[float, float, int]) -> bool:
     return any(abs(new - old) > DRIFT * old for old, new in zip(before, after, strict=True))
+
+
+EVERY = 5.0
+"""seconds between two looks, fixed, scheduled and auto"""
+CONTROL = 300.0
+"""seconds between two steps towards a target"""
+LEAST_GAMMA, MOST_GAMMA = 1.0, 99.0
+"""bounds of what is adjusted: neither side is shut out, so both go on being measured"""
+
+
+class Gamma:
+    """`renew` once a turn."""
+
+    def __init__(self, settings: Refresh, measured: Callable[[], float | None] = lambda: None) -> None:
+        """`measured`: weighted freshness as it is now, None where nobody knows it: then the plan's outlook counts."""
+        self.measured = measured
+        self.margin = 0.0
+        """index of the unread pages that are ordered last, as discovery.py last saw it; 0 = none was seen"""
+        self.percent = 50.0
+        self.follow(settings)
+
+    def follow(self, settings: Refresh) -> None:
+        """Other settings."""
+        self.auto = settings.gamma == "auto"
+        fixed = self.percent if settings.gamma == "auto" else float(settings.gamma)
+        self.schedule = GammaSchedule(settings.gamma_schedule) if settings.gamma_schedule else None
+        target = settings.target_freshness
+        self.controller = Controller(target, fixed, LEAST_GAMMA, MOST_GAMMA) if target else None
+        self.percent = fixed
+        self._looked = self._heard = -math.inf
+
+    def resume(self, gamma: float) -> None:
+        """Go on from where adjusting it had got to."""
+        if self.controller is not None:
+            self.controller.gamma = self.percent = min(max(gamma, LEAST_GAMMA), MOST_GAMMA)
+        elif self.auto:
+            self.percent = gamma
+
+    def seeks(self, now: float) -> bool:
+        """Is the margin wanted?"""
+        return self.auto and _is_over(self._heard, EVERY, now)
+
+    def hear(self, margin: float, now: float) -> None:
+        """The index of the unread pages that are ordered last; 0 = none wait."""
+        self.margin, self._heard = margin, now
+
+    def refresh_share(self, contested: bool, fixed: bool) -> float:
+        """Refresh's part of the bandwidth. One that was set is refresh's own, unless gamma is there to divide it."""
+        divided = not fixed or self.auto or self.controller is not None
+        return 1.0 - self.percent / 100.0 if contested and divided else 1.0
+
+    def renew(self, now: float, reads: int, bandwidth: Bandwidth) -> None:
+        """gamma as of now; `reads`: of the crawl so far."""
+        if not _is_over(self._looked, CONTROL if self.controller is not None else EVERY, now):
+            return
+        self._looked = now
+        if self.controller is not None:
+            if bandwidth.population.pages and bandwidth.reads_per_second > 0.0:
+                measured = self.measured()
+                self.percent = self.controller.hear(bandwidth.outlook().freshness if measured is None else measured)
+        elif self.schedule is not None:
+            self.percent = self.schedule.at(reads)
+        elif self.auto and self.margin > 0.0:
+            self.percent = self._competing(bandwidth)
+
+    def _competing(self, bandwidth: Bandwidth) -> float:
+        """What the pages that are refreshed leave over, if each is read once its index is that of the margin."""
+        whole = bandwidth.whole
+        if whole <= 0.0 or not math.isfinite(self.margin):
+            return self.percent
+        return min(max(100.0 * (1.0 - bandwidth.spends_at(self.margin) / whole), LEAST_GAMMA), MOST_GAMMA)
+
+
+def _is_over(since: float, seconds: float, now: float) -> bool:
+    """Have so many seconds passed? A clock that was set back makes nobody wait for its old time."""
+    return not since <= now < since + seconds

@@ -1,7 +1,7 @@
-"""Unread pages: not a queue, a scan of the columns for hosts that run low on orders (refresh/plan.py chooses).
+"""Unread pages: not a queue, a scan of the columns for hosts that run low on orders (refresh/sharing.py chooses).
 
 While few pages are read, breadth first; then the richest first (design.md section 6, Scouting). With gamma = "auto" the
-index of the poorest that are chosen is told: how much an unread page is worth beside one that is due (gamma.py).
+index of the poorest that are chosen is told: how much an unread page is worth beside one that is due (bandwidth.py).
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from xyro.configs.schema import Settings
 from xyro.frontier.bandwidth import DAY, Bandwidth
 from xyro.frontier.host_inflow import mixed
 from xyro.frontier.host_limits import HostLimits
+from xyro.frontier.leases import OrderQuota
 from xyro.frontier.ledger import NO_PAGES, Ledger
-from xyro.frontier.order_quota import OrderQuota
 from xyro.metadata import keys, rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.states import LEASED, State
 from xyro.opic.sweep import Sweep
 from xyro.refresh.change import DEFAULT_PRIOR
-from xyro.refresh.plan import choose, crowd
-from xyro.refresh.split import Turns
+from xyro.refresh.sharing import Turns, choose, crowd
 from xyro.wire.messages import Priority
 
 SCAN = 1 << 17

@@ -1,21 +1,30 @@
-"""Pages whose time has come, by folders of a time unit (P1 6.6), spent at the very bandwidth that was set.
+"""Pages whose time has come, by folders of a time unit (P1 6.6), and pages with a deadline: all paid from one credit.
+
+Before: schedule.py files a page when it is dated; people, publishers and subscribers want one (requests.py). After:
+revisits.py and scheduler.py make orders of what is due here.
 
 A page is filed once, when it is read, under the interval of that moment. When its folder begins it is asked again: if
 the multiplier has grown since, its time has not come, and it is filed anew. So dates follow the collection without ever
 being gone through. Where a bandwidth is set, the governor makes the reads exactly that many: what is due beyond it
 waits, in its order; what falls short of it (all pages were read at once, and the first are due in days) is filled with
 the pages that would be next, so that reads spread evenly from the beginning.
+
+Pages with a deadline are read at once, ahead of the plan, and the plan pays: its credit goes below zero, and it waits
+until it has earned that back; its multiplier spends what deadlines leave (bandwidth.py). So the reads of all weeks are
+still those of the bandwidth that was set. At a day's bandwidth of debt (or 16 reads) these pages wait, too: the
+earliest deadline first, so what is late is first.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.frontier.bandwidth import DAY, Bandwidth
+from xyro.frontier.bandwidth import DAY, LATEST, LEAST_BURST, Bandwidth, Governor, second
 from xyro.frontier.ledger import Ledger
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow
@@ -28,40 +37,11 @@ EARLY_AT_ONCE = 128
 """most pages that one turn looks at before their time"""
 SLACK = 0.02
 """of an interval: so much later than it was filed a page is read as it was filed"""
-BURST = 3_600.0
-LEAST_BURST = 16.0
-"""seconds of bandwidth, or reads, that may be made up for at most"""
 DEBT = DAY
 """seconds of bandwidth that promises may take in advance: they come in bursts, a thousand daily notices at six"""
-LATEST = 0xFFFF_FFFF
-"""the last time that the column `due` can tell"""
 Pages = NDArray[np.uint32]
 _READ, _ERROR = int(State.READ), int(State.ERROR)
 NOTHING = RefreshRow()
-
-
-class Governor:
-    """Reads that may be made by now: a credit that grows with the bandwidth; below 0 where promises took more."""
-
-    def __init__(self) -> None:
-        self.credit = 0.0
-        self._at: float | None = None
-
-    def advance(self, now: float, reads_per_second: float) -> None:
-        passed = 0.0 if self._at is None else max(now - self._at, 0.0)
-        self._at = now
-        self.credit = min(self.credit + passed * reads_per_second, max(LEAST_BURST, BURST * reads_per_second))
-
-    @property
-    def debt(self) -> float:
-        """Reads to be earned back; kept over a restart."""
-        return max(-self.credit, 0.0)
-
-    def when(self, now: float, reads_per_second: float) -> float:
-        """When the next read may be made."""
-        if self.credit >= 1.0:
-            return now
-        return now + (1.0 - self.credit) / reads_per_second if reads_per_second > 0.0 else math.inf
 
 
 class DueQueue:
@@ -235,6 +215,64 @@ class DueQueue:
         return min(max(float(head), credit), early)
 
 
-def second(when: float) -> int:
-    """The first full second from `when` on, as the column `due` holds it."""
-    return min(max(math.ceil(min(when, LATEST)), 0), LATEST)
+class Deadlines:
+    """Of one scheduler. `of`: the deadline (seconds since 1970) by which a page was promised, 0 = it was not."""
+
+    def __init__(self, due_queue: DueQueue, usual: float, refreshing: bool, deadline: Callable[[int], float]) -> None:
+        """usual: seconds that what people order has, where nobody named a deadline; refreshing: there is a plan."""
+        self.of = deadline
+        self._due = due_queue
+        self._usual = usual
+        self._refreshing = refreshing
+        self._heap: list[tuple[float, int]] = []
+        """filled with what cannot be paid for, emptied as the debt is; entries that `waiting` does not tell are
+        stale"""
+        self.waiting: dict[int, float] = {}
+        """page -> its deadline in the heap: a daily notice orders again and again what cannot be paid for"""
+
+    def __len__(self) -> int:
+        return len(self.waiting)
+
+    def deadline(self, page: int, now: float) -> float:
+        """By which its order is sorted among those of its host."""
+        return self.of(page) or now + self._usual
+
+    def pay(self, page: int) -> bool:
+        """A page that was read before is to be refreshed. False: it was promised, and waits until it can be paid."""
+        deadline = self.of(page)
+        if not deadline:
+            return True
+        if not self._solvent:
+            if deadline < self.waiting.get(page, math.inf):
+                self.waiting[page] = deadline
+                heapq.heappush(self._heap, (deadline, page))
+            return False
+        self._due.spent()
+        self._due.bandwidth.paid += 1
+        return True
+
+    def pop(self) -> int | None:
+        """A page that waited and can be paid for (`pay`), the one with the earliest deadline."""
+        while self._heap and self._solvent:
+            deadline, page = heapq.heappop(self._heap)
+            if self.waiting.get(page) == deadline:
+                del self.waiting[page]
+                return page
+        return None
+
+    def next_time(self, now: float) -> float:
+        """When the next one can be paid for; infinite where none waits."""
+        if not self.waiting or self._solvent:
+            return now if self.waiting else math.inf
+        missing = max(-self._most_debt - self._due.governor.credit, 0.0)
+        reads_per_second = self._due.bandwidth.reads_per_second
+        return now + missing / reads_per_second if reads_per_second > 0.0 else math.inf
+
+    @property
+    def _most_debt(self) -> float:
+        return max(LEAST_BURST, DEBT * self._due.bandwidth.reads_per_second)
+
+    @property
+    def _solvent(self) -> bool:
+        charged = self._refreshing and self._due.bandwidth.fixed > 0.0
+        return not charged or self._due.governor.credit >= -self._most_debt

@@ -8,26 +8,101 @@ A budget counts orders, not answers: what was ordered today is what the host may
 orders that are out at midnight are read in the new day, and count for it, too.
 
 Hosts are many ("*.example.org"), tables are few: what a calendar says is asked once for all hosts of the same tables.
+
+[[blackouts]] are a calendar. A window begins at an hour of some days of the week, in the host's time zone, and ends at
+a later one, perhaps of the next day. Where clocks are put forward or back it begins and ends by the wall clock, as
+people mean it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.configs.schema import Blackout, Budget
-from xyro.frontier.blackouts import Window, closed_until, next_begin, windows_of
+from xyro.configs.schema import DAYS, Blackout, Budget
 from xyro.metadata.hosts import Hosts
+
+MINUTES = 1440
+LONGEST = 15
+"""days that windows without a gap are followed on: what ends later is looked at again then"""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Minutes of the day from `begin` to `end` (may be past midnight), on `days` (0 = Monday)."""
+
+    begin: int
+    end: int
+    days: frozenset[int]
+    zone: ZoneInfo
+
+    def around(self, moment: float) -> Iterator[tuple[float, float]]:
+        """(begin, end) in seconds since 1970 of the windows of the days from before `moment` to LONGEST after."""
+        today = datetime.fromtimestamp(moment, self.zone).date()
+        for offset in range(-2, LONGEST):
+            day = today + timedelta(days=offset)
+            if day.weekday() in self.days:
+                yield self._at(day, self.begin), self._at(day, self.end)
+
+    def _at(self, day: date, minutes: int) -> float:
+        days, minutes = divmod(minutes, MINUTES)
+        clock = time(minutes // 60, minutes % 60, tzinfo=self.zone)
+        return datetime.combine(day + timedelta(days=days), clock).timestamp()
+
+
+def windows_of(blackout: Blackout) -> list[Window]:
+    """The windows of one table of the settings (which were checked when they were read)."""
+    zone, days = ZoneInfo(blackout.timezone), frozenset(_days(blackout.days))
+    found = []
+    for part in blackout.hours.split(","):
+        begin, end = map(_minutes, part.split("-"))
+        found.append(Window(begin, end if end > begin else end + MINUTES, days, zone))
+    return found
+
+
+def closed_until(windows: Sequence[Window], moment: float) -> float:
+    """When the windows that hold at `moment` have ended, with those that follow without a gap; 0.0: none holds."""
+    spans = sorted(span for window in windows for span in window.around(moment))
+    until = moment
+    for begin, end in spans:
+        if begin <= until < end:
+            until = end
+    return until if until > moment else 0.0
+
+
+def next_begin(windows: Sequence[Window], moment: float) -> float:
+    """When a window begins next, after `moment`; LONGEST days on where none does sooner."""
+    begins = [begin for window in windows for begin, _ in window.around(moment) if begin > moment]
+    return min(begins, default=moment + (LONGEST - 2) * 86_400.0)
+
+
+def _minutes(text: str) -> int:
+    hour, _, minute = text.partition(":")
+    return 60 * int(hour) + int(minute or 0)
+
+
+def _days(text: str) -> Iterator[int]:
+    """ "fri-mon,wed" -> 4, 5, 6, 0, 2."""
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        begin, end = DAYS.index(first), DAYS.index(last or first)
+        for step in range((end - begin) % 7 + 1):
+            yield (begin + step) % 7
+
 
 DAY = 86_400.0
 
 
 class HostLimits:
-    """`renew` at the beginning of each plan; costs nothing without [[budgets]] and [[blackouts]]."""
+    """`renew` at the beginning of each plan while it is `on`; nothing is called without [[budgets]] and
+    [[blackouts]]."""
 
     def __init__(self, hosts: Hosts, budgets: Sequence[Budget], blackouts: Sequence[Blackout]) -> None:
         self.hosts = hosts
@@ -36,7 +111,7 @@ class HostLimits:
         self.until: dict[int, tuple[float, str]] = {}
         """hosts that are shut: (when they open, 'blackout' | 'budget')"""
         self._day = 0
-        self._used: dict[int, int] = {}
+        self.orders_today: dict[int, int] = {}
         """orders of this day, of hosts with a budget"""
         self.follow(budgets, blackouts)
 
@@ -44,6 +119,8 @@ class HostLimits:
         """Other settings: all hosts are looked at again by the next `renew`."""
         self._budgets = [(one.host, one.pages_per_day) for one in budgets]
         self._blackouts = [(one.host, windows_of(one)) for one in blackouts]
+        self.on = bool(self._budgets or self._blackouts or self.until)
+        """some host is limited: else nothing here need be asked"""
         self._seen = 0
         self.met = False
         """hosts with blackouts are new since `closed` was asked"""
@@ -54,27 +131,22 @@ class HostLimits:
         """hosts with blackouts -> the tables that are theirs"""
         self._next = -math.inf
 
-    @property
-    def on(self) -> bool:
-        return bool(self._budgets or self._blackouts or self.until)
-
     def renew(self, now: float) -> list[int]:
         """The hosts that have opened since the last time; shuts those whose blackout has begun."""
-        if not self.on:
-            return []
         met = self._meet()
         if now < self._next:
             if met:
                 self._shut_new(met, now)
             return []
         if now // DAY != self._day:
-            self._day, self._used = int(now // DAY), self._out()
+            self._day, self.orders_today = int(now // DAY), self._out()
         before = set(self.until)
         self.until = self._shut_at(now, self._most, self._kept)
         opened = sorted(before.difference(self.until))
         self.shut[opened] = False
         self.shut[list(self.until)] = True
         self._next = self._change_after(now, self.until)
+        self.on = bool(self._budgets or self._blackouts or self.until)
         return opened
 
     def _shut_new(self, met: Sequence[int], now: float) -> None:
@@ -93,7 +165,7 @@ class HostLimits:
         most = self._most.get(host)
         if most is None:
             return
-        self._used[host] = used = self._used.get(host, 0) + 1
+        self.orders_today[host] = used = self.orders_today.get(host, 0) + 1
         if used >= most and host not in self.until:
             self.until[host] = ((now // DAY + 1) * DAY, "budget")
             self.shut[host] = True
@@ -102,7 +174,7 @@ class HostLimits:
     def used(self, host: int) -> tuple[int, int] | None:
         """(orders of today, its budget); None: it has none."""
         most = self._most.get(host)
-        return None if most is None else (self._used.get(host, 0), most)
+        return None if most is None else (self.orders_today.get(host, 0), most)
 
     def closed(self, now: float) -> tuple[set[int], float]:
         """Hosts in a blackout at this moment, and when that changes (infinite without any)."""
@@ -116,11 +188,15 @@ class HostLimits:
 
     def dump(self) -> dict[str, Any]:
         """What was used of budgets today."""
-        return {"day": self._day, "used": [[host, count] for host, count in self._used.items()]} if self._used else {}
+        return (
+            {"day": self._day, "used": [[host, count] for host, count in self.orders_today.items()]}
+            if self.orders_today
+            else {}
+        )
 
     def load(self, state: Mapping[str, Any]) -> None:
         self._day = state.get("day", 0)
-        self._used = dict(state.get("used", ()))
+        self.orders_today = dict(state.get("used", ()))
 
     # -- within --------------------------------------------------------------------------------------------------
 
@@ -152,7 +228,7 @@ class HostLimits:
         """Of hosts with a budget, and of hosts with blackouts, those that are shut."""
         found, midnight, ends = {}, (now // DAY + 1) * DAY, self._ends(now)
         for host in budgeted:
-            if self._used.get(host, 0) >= self._most[host]:
+            if self.orders_today.get(host, 0) >= self._most[host]:
                 found[host] = midnight, "budget"
         for host in kept:
             until = ends[self._kept[host]]

@@ -1,19 +1,46 @@
-"""Orders that are out: a lease is (page, epoch).
+"""Orders that are out, how many may be, and pages that wait until one may go out.
 
-The epoch carries the number of the process's start, so reports of orders of an earlier run are recognised as stale.
-Nothing of a lease is stored: after a restart the queues are found again from the columns (schedule.py, discovery.py)
-and
-from the rows of what is wanted (requests.py).
+Before: scheduler.py has chosen a page. After: its order is in the fetch queue of service/node, and comes back as a
+report.
+
+    Leases       a lease is (page, epoch). The epoch carries the number of the process's start, so reports of orders of
+                 an earlier run are recognised as stale. Nothing of a lease is stored: after a restart the queues are
+                 found again from the columns (schedule.py, discovery.py) and from the rows of what is wanted
+                 (requests.py)
+    OrderQuota   how many orders may be out: in all, of one host, and of either kind while places are scarce
+    HostQueues   pages before hosts that have no room, first come, first served, 4 to 8 bytes a page: filled by
+                 revisits.py with due pages and by scheduler.py with what people want of a host with very many orders
+                 out
+    Parking      pages of hosts that a person holds, or that [[blackouts]] and [[budgets]] shut (host_limits.py): filled
+                 by the scheduler with whatever it would order there, emptied when the host opens
+
+What lies in a host's queue or is parked is a hint and never stored: the columns decide whether the page is still to be
+read, and a restart finds it where all others are found.
+
+The fetch queue is bounded by ORDERS_OUT. Few hosts never notice. Many with long backlogs would fill it, and hosts that
+come later, with pages never read among them, would wait until a backlog is gone. So, once half of the places are taken:
+
+    a host     gets the fewer the less is free (dynamic thresholds: Choudhury, Hahne, IEEE/ACM ToN 6(2) 1998). Whoever
+               holds more gets none until it has less, so something is always free for a host that has none
+    refresh    gets its part by gamma of what is free, while unread pages wait: so gamma holds over all hosts, too
+    wanted     of pages that people want (they may hand in a million) WANTED of one host are out, the rest waits
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from xyro.frontier.host_limits import HostLimits
+from xyro.metadata.hosts import Hosts
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HINTED
+from xyro.refresh.due import Folder
 from xyro.wire.messages import FetchOrder, Priority
 
 _NOTHING = RefreshRow()
@@ -91,3 +118,143 @@ class Leases:
             not_before=host.next_at if host else 0.0,
             deadline=deadline,
         )
+
+
+ORDERS_OUT = 50_000
+"""most orders out at once, of a partition: about 30 MB"""
+PLENTY = 0.5
+"""share of the places below which they are scarce"""
+WANTED = 1024
+"""most orders of a host that people want, while there are places in plenty: half an hour of a polite crawl"""
+
+
+class OrderQuota:
+    """Of one scheduler. Invariant: what is asked here follows from the orders that are out, and nothing else."""
+
+    def __init__(self, leases: Leases, hosts: Hosts, most: int) -> None:
+        """most: orders of a host while there are places in plenty (`leases_per_host`)."""
+        self._leases = leases
+        self._hosts = hosts
+        self._most = most
+        self._carry = 0.0
+        """of a place, that rounding has kept from discovery so far"""
+
+    @property
+    def free(self) -> int:
+        return ORDERS_OUT - len(self._leases)
+
+    @property
+    def per_host(self) -> int:
+        """Most orders of a host that the plan may have out now: 1 to `most`."""
+        return self._of(self._most)
+
+    @property
+    def wanted_per_host(self) -> int:
+        """The same of what people want."""
+        return self._of(max(WANTED, self._most))
+
+    def _of(self, most: int) -> int:
+        return max(1, min(most, int(most * self.free / (PLENTY * ORDERS_OUT))))
+
+    @property
+    def scarce(self) -> bool:
+        return self.free < PLENTY * ORDERS_OUT
+
+    def room(self, host: int) -> int:
+        """Orders that the plan may still give out for a host; below 0 where it got more in better times."""
+        return self.per_host - int(self._hosts.leased[host])
+
+    def part(self, room: int, gamma: float) -> int:
+        """Of so many free places refresh's, while unread pages wait; gamma: percent for discovery. Over many calls the
+        parts are exact, however small the rooms are."""
+        kept = room * gamma / 100.0 + self._carry
+        self._carry = kept - int(kept)
+        return room - int(kept)
+
+
+class HostQueues:
+    """By host number. Invariant: no line is empty."""
+
+    def __init__(self) -> None:
+        self._lines: dict[int, Folder] = {}
+        self._latest = 0.0
+
+    def __len__(self) -> int:
+        """Hosts with a line."""
+        return len(self._lines)
+
+    def __iter__(self) -> Iterator[int]:
+        """Hosts with a line."""
+        return iter(self._lines)
+
+    def __contains__(self, host: int) -> bool:
+        return host in self._lines
+
+    def pages(self) -> int:
+        """Entries, stale ones included."""
+        return sum(map(len, self._lines.values()))
+
+    def latest(self, now: float) -> float:
+        """The latest time that was ever told here: a clock that is set back does not make a page less due, which would
+        leave its line for good."""
+        self._latest = max(self._latest, now)
+        return self._latest
+
+    def put(self, host: int, page: int) -> None:
+        line = self._lines.get(host)
+        if line is None:
+            line = self._lines[host] = Folder()
+        line.put(page)
+
+    def take(
+        self, leased: NDArray[np.int32], most: int, valid: Callable[[int], bool], claim: Callable[[int], bool]
+    ) -> Iterator[int]:
+        """Pages whose turn it is, host by host. Hosts that were served go behind those that were not: where places or
+        bandwidth are too few for all, each gets its turn.
+
+        leased: orders out, by host number, fewer than `most` where there is room. valid: is the page still to be read?
+        Others leave the line. claim: may its host's place be taken now? Else the page stays the first of the line.
+        """
+        hosts = np.fromiter(self._lines, np.int64, len(self._lines))
+        for host in hosts[leased[hosts] < most].tolist():
+            line = self._lines[host]
+            while line and (not (wanted := valid(line.first)) or claim(host)):
+                (page,) = line.take(1).tolist()
+                if wanted:
+                    self._lines[host] = self._lines.pop(host)
+                    yield page
+            if not line:
+                del self._lines[host]
+
+
+class Parking:
+    """Of one partition, by host."""
+
+    def __init__(self, partition: Partition, host_limits: HostLimits) -> None:
+        self.partition = partition
+        self.host_limits = host_limits
+        self._pages: dict[int, list[int]] = {}
+
+    def __len__(self) -> int:
+        """Hosts with pages that were put aside."""
+        return len(self._pages)
+
+    def pages(self) -> int:
+        return sum(map(len, self._pages.values()))
+
+    def park(self, page: int) -> bool:
+        """Put a page of a held or shut host aside. False: its host is open."""
+        host = self.partition.hosts_of[page]
+        if self.partition.hosts.open[host] and host not in self.host_limits.until:
+            return False
+        self._pages.setdefault(host, []).append(page)
+        return True
+
+    def leave(self, host: int) -> list[int]:
+        """The host is open again: its pages, to be queued."""
+        return self._pages.pop(host, [])
+
+    @property
+    def shut_out(self) -> bool:
+        """Do pages wait for the end of a blackout, or for a new day's budget?"""
+        return any(self._pages.get(host) for host in self.host_limits.until if self.partition.hosts.open[host])

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from xyro.configs.schema import Settings
+from xyro.frontier.bandwidth import Bandwidth
 from xyro.frontier.batch import NO_CHILDREN, Settled, Spending, Turn, Work, followed
 from xyro.frontier.claims import Claims
 from xyro.frontier.command_handlers import CommandHandlers
@@ -65,8 +66,12 @@ class PageNode:
         settings: Settings,
         refreshing: bool,
         extensions: Iterable[Extension] = (),
+        ahead: bool = False,
     ) -> None:
-        """`partition` is open; `refreshing`: pages are read again when due; `extensions` register with `hooks`."""
+        """Build a node of an open partition; `extensions` register with `hooks`.
+
+        refreshing: pages are read again when due. ahead: the page due next is read rather than nothing.
+        """
         self.partition = partition
         self.scope = scope
         self.settings = settings
@@ -85,16 +90,16 @@ class PageNode:
             HostInflow(partition) if opic.sites or opic.site_weight else None,
         )
         documents = Documents(partition, settings.store.versions, settings.store.version_days)
-        self.scheduler = Scheduler(partition, self.ledger, settings, refreshing, self.hooks)
+        bandwidth = Bandwidth(settings.refresh, self.partitions)
+        self.freshness = Freshness(partition, self.ledger, bandwidth, settings.refresh, self.hooks)
+        self.scheduler = Scheduler(
+            partition, self.ledger, bandwidth, self.freshness, settings, refreshing, self.hooks, ahead
+        )
         schedule, self.wanted = self.scheduler.schedule, self.scheduler.wanted
         self.pages = Pages(partition, scope, settings.fetch, self.ledger, self.hooks, schedule)
         self.outbox = Outbox(partition, self.ledger, self.pages, self.partitions)
         self.loads = Loads(partition, self.scheduler.leases, self.pages, self.wanted, documents)
-        self.freshness = Freshness(partition, self.ledger, self.scheduler.bandwidth, settings.refresh, self.hooks)
         self.dates = Dates(partition, self.ledger, schedule, self.freshness, settings.refresh, self.hooks)
-        schedule.gauge = self.freshness
-        self.scheduler.revisits.audits = self.freshness.audits
-        self.scheduler.gamma.measured = self.freshness.fresh
         self.claims = Claims(partition, schedule, self.dates.change_model)
         self.commands = CommandHandlers()
         self.commands.handle(HoldHost, self._hold_host)

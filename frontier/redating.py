@@ -27,7 +27,7 @@ from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, State
 from xyro.opic.importance import TICKS
-from xyro.refresh.interval import weight
+from xyro.refresh.policy import weight
 
 ROWS = 1024
 """rows a step: 13 to 19 ms"""

@@ -1,12 +1,12 @@
 """Pages to be read again, of all hosts: at random, those that waited for their host, those due now, those due next.
 
-    audits    pages drawn at random, that measure (freshness_audits.py)
-    lines     filled from the due ones whose host has no room, emptied as its orders are answered (host_queues.py)
+    audits    pages drawn at random, that measure (freshness.py)
+    lines     filled from the due ones whose host has no room, emptied as its orders are answered (leases.py)
     due       filled by every read, emptied when their time has come (schedule.py, due_queue.py)
     ahead     the page due next rather than nothing, in a bounded crawl that refreshes (refresh/ahead.py)
 
-Where due and unread pages of a host both wait they take turns by gamma (refresh/split.py Turns): neither side can hold
-all of a host's places for long. The other side is discovery.py.
+Where due and unread pages of a host both wait they take turns by gamma (refresh/sharing.py Turns): neither side can
+hold all of a host's places for long. The other side is discovery.py.
 """
 
 from __future__ import annotations
@@ -14,19 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xyro.configs.schema import Settings
-from xyro.frontier.due_queue import second
-from xyro.frontier.freshness_audits import Audits
-from xyro.frontier.gamma import Gamma
-from xyro.frontier.host_queues import HostQueues
-from xyro.frontier.leases import Leases
-from xyro.frontier.order_quota import OrderQuota
-from xyro.frontier.parking import Parking
+from xyro.frontier.bandwidth import Gamma, second
+from xyro.frontier.freshness import Audits
+from xyro.frontier.leases import HostQueues, Leases, OrderQuota, Parking
 from xyro.frontier.schedule import Schedule
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, LEASED, State
 from xyro.refresh.ahead import MEAN, Ahead
-from xyro.refresh.split import Turns
+from xyro.refresh.sharing import Turns
 
 EARLY_PER_HOST = 4
 """orders out per host that are given ahead of their time: enough to keep it busy, few enough that the order is fresh"""
@@ -48,6 +44,7 @@ class Revisits:
         parking: Parking,
         gamma: Gamma,
         turns: Turns,
+        audits: Audits,
     ) -> None:
         self.partition = partition
         self.schedule = schedule
@@ -57,21 +54,18 @@ class Revisits:
         self.gamma = gamma
         self.turns = turns
         self.host_queues = HostQueues()
-        self.audits: Audits | None = None
-        """chooses reads at random"""
+        self.audits = audits
         self._concurrency = settings.fetch.concurrency
         self._room = 0
 
     def dropped(self, page: int) -> None:
         """Its order was taken back unread."""
-        if self.audits is not None:
-            self.audits.lost(page)
+        self.audits.lost(page)
 
     def take(self, now: float, room: int) -> Found:
         """At most `room` pages; each is to be ordered before the next is asked for."""
         self._room = room
-        if self.audits is not None:
-            yield from self._counted(self._at_random(self.audits))
+        yield from self._counted(self._at_random(self.audits))
         yield from self._counted(self._lined(now))
         yield from self._counted(self._due(now))
         if self.schedule.ahead is not None:

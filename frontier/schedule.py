@@ -21,8 +21,8 @@ import msgspec
 import numpy as np
 
 from xyro.configs.schema import Settings
-from xyro.frontier.bandwidth import DAY, Bandwidth
-from xyro.frontier.due_queue import DueQueue, second
+from xyro.frontier.bandwidth import DAY, Bandwidth, second
+from xyro.frontier.due_queue import DueQueue
 from xyro.frontier.ledger import Ledger
 from xyro.frontier.redating import Doublings, Recount
 from xyro.metadata import keys, rows
@@ -31,7 +31,7 @@ from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, LEASED, State
 from xyro.metadata.visits import Visit
 from xyro.refresh.ahead import MEAN, Ahead
-from xyro.refresh.interval import weight
+from xyro.refresh.policy import weight
 from xyro.wire.messages import PageReport
 
 if TYPE_CHECKING:
@@ -76,18 +76,22 @@ class Schedule:
         self,
         partition: Partition,
         ledger: Ledger,
+        bandwidth: Bandwidth,
+        freshness: Freshness,
         settings: Settings,
         refreshing: bool,
+        ahead: bool = False,
     ) -> None:
         self.partition = partition
         self.ledger = ledger
         self.settings = settings
         self.refreshing = refreshing
-        self.bandwidth = Bandwidth(settings.refresh, partition.facts["partitions"])
+        self.bandwidth = bandwidth
+        self.freshness = freshness
         self.due_queue = DueQueue(
             partition, self.bandwidth, ledger, 1 if settings.crawl.refresh else settings.refresh.time_unit
         )
-        self.ahead: Ahead | None = None
+        self.ahead = Ahead() if ahead else None
         """a bounded `crawl --refresh` reads the page due next rather than nothing"""
         self.retries: list[tuple[float, int]] = []
         """a heap: when, page"""
@@ -95,16 +99,13 @@ class Schedule:
         """under way after a switch of policy or bounds, and while importance settles"""
         self.doublings = Doublings(ledger) if refreshing and _follows_importance(settings) else None
         """where dates that were given should follow importance"""
-        self.gauge: Freshness | None = None
-        """hears of rows that change without a read"""
 
     def reconfigure(self, settings: Settings) -> None:
         """Other settings (SIGHUP), between two turns: by another policy all pages are dated anew, in slices."""
         law = self.bandwidth.law
         self.settings = settings
         self.bandwidth.follow(settings.refresh)
-        if self.gauge is not None:
-            self.gauge.follow(settings.refresh)
+        self.freshness.follow(settings.refresh)
         if self.bandwidth.law != law:
             self.bandwidth.counting = None
             self._count_anew()
@@ -217,8 +218,7 @@ class Schedule:
         if (old.weight, old.rate) != (new.weight, new.rate):
             self.bandwidth.replace(page, old, new.weight, new.rate)
         self.partition.put(keys.REFRESH.key(page), rows.pack(new))
-        if self.gauge is not None:
-            self.gauge.moved(old, new if new.weight else None)
+        self.freshness.moved(old, new if new.weight else None)
 
     def retire(self, page: int) -> None:
         """The page left the scope: it is read no more, and its weight leaves S. No order for it may be out."""

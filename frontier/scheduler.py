@@ -1,46 +1,53 @@
-"""What to read next, of one partition: what somebody wants, retries, pages to be read again, pages that are rich.
+"""What to read next, of one partition, as orders: wanted pages, retries, pages to be read again, pages that are rich.
 
-    wanted    filled by people, publishers and loads, emptied by every turn (requests.py)
-    crowded   filled from `wanted` with pages of hosts that have very many orders out, emptied as these are answered
-    promised  filled from `wanted` with what has a deadline and the bandwidth does not allow for (promised.py)
-    retries   filled by temporary failures, emptied when their time has come (schedule.py)
-    revisits   pages that are due, and those whose host had no room for them (revisits.py, schedule.py, host_queues.py)
-    unread    not a queue: a scan of the columns for hosts that run low on orders (discovery.py)
-    parking   filled from all but the last with pages of hosts that a person holds, or that [[blackouts]] and
-              [[budgets]] shut (host_limits.py), emptied when the host opens (parking.py)
+Before: partition.py has applied the reports of the turn and schedule.py has dated their pages. After: the orders leave
+with the commit group for the fetch queue, whose host they wait for.
 
-How many orders may be out, of a host and in all, is places.py's to say: that bounds the fetch queue. How discovery and
-refresh share them is gamma.py's. What a queue says is a hint: the columns decide whether the page is still wanted,
-due or to be tried again.
+    wanted      filled by people, publishers and loads, emptied by every turn (requests.py)
+    crowded     filled from `wanted` with pages of hosts that have very many orders out, emptied as these are answered
+    deadlines   filled from `wanted` with what has a deadline and the bandwidth does not allow for (due_queue.py)
+    retries     filled by temporary failures, emptied when their time has come (schedule.py)
+    revisits    pages that are due, and those whose host had no room for them (revisits.py, due_queue.py)
+    discovery   not a queue: a scan of the columns for hosts that run low on orders (discovery.py)
+    parking     filled from all but the last with pages of hosts that a person holds, or that [[blackouts]] and
+                [[budgets]] shut (host_limits.py), emptied when the host opens (leases.py)
+
+How many orders may be out, of a host and in all, OrderQuota says (leases.py): that bounds the fetch queue. How
+discovery and refresh share them Gamma says (bandwidth.py). What a queue says is a hint: the columns decide whether the
+page is still wanted, due or to be tried again.
+
+Bottleneck: is it the machine that limits what is read, or do a few slow hosts? A host whose pages wait is read as fast
+as it may be, whatever the crawl could do besides. Were that taken for the capacity of all, one slow host with more
+pages than it can serve would make the intervals of every other host as long as its own. So there is more to read than
+is read when the hosts that wait are at least half of those that have pages.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from xyro.configs.schema import Settings
-from xyro.frontier.bottleneck import Bottleneck
-from xyro.frontier.deadlines import Deadlines
+from xyro.frontier.bandwidth import Bandwidth, Gamma
 from xyro.frontier.discovery import Discovery
-from xyro.frontier.due_queue import DueQueue
-from xyro.frontier.gamma import Gamma
+from xyro.frontier.due_queue import Deadlines
+from xyro.frontier.freshness import Freshness
 from xyro.frontier.hooks import Hooks
 from xyro.frontier.host_limits import HostLimits
-from xyro.frontier.host_queues import HostQueues
-from xyro.frontier.leases import Leases
+from xyro.frontier.leases import HostQueues, Leases, OrderQuota, Parking
 from xyro.frontier.ledger import Ledger
-from xyro.frontier.order_quota import OrderQuota
-from xyro.frontier.parking import Parking
 from xyro.frontier.requests import Wanted
 from xyro.frontier.revisits import Revisits
 from xyro.frontier.schedule import Schedule
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow
-from xyro.metadata.states import HINTED, LEASED, WANTED
+from xyro.metadata.states import HINTED, LEASED, WANTED, State
 from xyro.opic.sweep import Sweep
-from xyro.refresh.split import Turns
+from xyro.refresh.sharing import Turns
 from xyro.wire.messages import FetchOrder, Priority
 
 
@@ -48,7 +55,15 @@ class Scheduler:
     """`orders` at the end of every turn. refreshing: pages read are read again when due."""
 
     def __init__(
-        self, partition: Partition, ledger: Ledger, settings: Settings, refreshing: bool, hooks: Hooks
+        self,
+        partition: Partition,
+        ledger: Ledger,
+        bandwidth: Bandwidth,
+        freshness: Freshness,
+        settings: Settings,
+        refreshing: bool,
+        hooks: Hooks,
+        ahead: bool = False,
     ) -> None:
         self.partition = partition
         self.settings = settings
@@ -57,23 +72,27 @@ class Scheduler:
         self.host_limits = HostLimits(partition.hosts, settings.budgets, settings.blackouts)
         self.parking = Parking(partition, self.host_limits)
         self.wanted, self.crowded = Wanted(partition), HostQueues()
-        self.schedule = Schedule(partition, ledger, settings, refreshing)
-        self.bandwidth = self.schedule.bandwidth
-        self.deadlines = Deadlines(self.schedule, settings.publish.deadline, refreshing, hooks.deadline)
-        self.gamma, self.turns = Gamma(settings.refresh), Turns()
+        self.bandwidth = bandwidth
+        self.schedule = Schedule(partition, ledger, bandwidth, freshness, settings, refreshing, ahead)
+        self.due_queue = self.schedule.due_queue
+        self.deadlines = Deadlines(self.due_queue, settings.publish.deadline, refreshing, hooks.deadline)
+        self.gamma, self.turns = Gamma(settings.refresh, freshness.fresh), Turns()
         self.revisits = Revisits(
-            partition, settings, self.schedule, self.leases, self.order_quota, self.parking, self.gamma, self.turns
+            partition,
+            settings,
+            self.schedule,
+            self.leases,
+            self.order_quota,
+            self.parking,
+            self.gamma,
+            self.turns,
+            freshness.audits,
         )
         self.discovery = Discovery(partition, ledger, settings, self.host_limits, self.order_quota, self.turns)
         self.bottleneck = Bottleneck(partition, self.host_limits)
         self._now = 0.0
         self._busy = False
         """at the last turn there was more to read than went out"""
-
-    @property
-    def due_queue(self) -> DueQueue:
-        """Who finds the pages whose time has come, as of now."""
-        return self.schedule.due_queue
 
     def reconfigure(self, settings: Settings) -> None:
         """Other settings (SIGHUP), between two turns: how often and what is read follows from the next turn on."""
@@ -109,7 +128,7 @@ class Scheduler:
             "boot": self.leases.boot,
             "reads": self.discovery.reads,
             "gamma": self.gamma.percent,
-            "limits": self.host_limits.dump(),
+            "limits": self.host_limits.dump() if self.host_limits.orders_today else {},
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
@@ -160,8 +179,9 @@ class Scheduler:
     def orders(self, now: float, room: int) -> list[FetchOrder]:
         """The orders of this turn, most urgent first; at most `room` of them. Within a commit group."""
         self._now = now
-        for host in self.host_limits.renew(now):
-            self.resume(host)
+        if self.host_limits.on:
+            for host in self.host_limits.renew(now):
+                self.resume(host)
         self.bandwidth.renew(now)
         self.schedule.go_on_counting()
         room = min(room, self.order_quota.free)
@@ -177,7 +197,7 @@ class Scheduler:
         return found
 
     def _take_wanted(self, found: list[FetchOrder], room: int) -> None:
-        while len(found) < room and (page := self.deadlines.pop()) is not None:
+        while self.deadlines.waiting and len(found) < room and (page := self.deadlines.pop()) is not None:
             self._take_one(page, Priority.ORDERED, found)
         self._take_crowded(found, room)
         while len(found) < room and (wanted := self.wanted.pop()) is not None:
@@ -257,8 +277,49 @@ class Scheduler:
         return self.order_quota.room(self.partition.hosts_of[page]) > 0
 
     def _order(self, page: int, priority: Priority, row: RefreshRow | None) -> FetchOrder:
-        self.host_limits.count(self.partition.hosts_of[page], self._now)
+        if self.host_limits.on:
+            self.host_limits.count(self.partition.hosts_of[page], self._now)
         return self.leases.order(page, priority, row, self._deadline(page, priority))
 
     def _deadline(self, page: int, priority: Priority) -> float:
         return self.deadlines.deadline(page, self._now) if priority is Priority.ORDERED else 0.0
+
+
+LOOK = 600.0
+"""seconds between two looks at which hosts have pages that are refreshed (60 ms for 10 M pages)"""
+SHARE = 0.5
+_READ = int(State.READ)
+
+
+class Bottleneck:
+    """`waits` at the end of each turn."""
+
+    def __init__(self, partition: Partition, host_limits: HostLimits) -> None:
+        self.partition = partition
+        self.host_limits = host_limits
+        self._refreshed: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        """hosts with a page that was read, at the last look"""
+        self._next = -math.inf
+
+    def waits(self, lined: Iterable[int], now: float) -> bool:
+        """Do half of the hosts wait? lined: those with due pages that found no place."""
+        hosts, count = self.partition.hosts, len(self.partition.hosts)
+        waiting = hosts.waiting[:count] > 0
+        waiting[list(lined)] = True
+        waiting &= hosts.open[:count]
+        if self.host_limits.until:
+            waiting &= ~self.host_limits.shut[:count]
+        if not waiting.any():
+            return False
+        refreshed = self._look(now)
+        known = int(waiting.sum()) + int((refreshed & ~waiting[: len(refreshed)]).sum())
+        return int(waiting.sum()) >= SHARE * known
+
+    def _look(self, now: float) -> NDArray[np.bool_]:
+        if not self._next - LOOK <= now < self._next:
+            columns = self.partition.columns
+            read = columns["host"][: columns.n][columns["state"][: columns.n] == _READ]
+            self._refreshed = np.zeros(len(self.partition.hosts), np.bool_)
+            self._refreshed[read] = True
+            self._next = now + LOOK
+        return self._refreshed

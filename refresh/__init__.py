@@ -4,11 +4,11 @@ In: what each read showed (time since the last read, changed or not, a trusted L
 the bandwidth B (reads per second), and the time now, always as an argument.
 
     change.py    lambda of a page: a Gamma(a, b) per page, one update per read; the prior all pages share
-    evidence.py  what claims and kept histories add to it; how far a claim moves the next read
+    evidence.py  what claims add to it; how far a claim moves the next read
     trust.py     what each host's claims are worth, as later reads bore them out
     periodic.py  pages that change by the clock: period, phase, the read just after
-    interval.py  S = sum sqrt(r lambda) kept exactly; t_i = K / sqrt(r_i lambda_i), K = S / B; freshness, obsolescence
-    policy.py    the law by which reads are shared out: P1's, mixed, freshness ...; floors, ceilings, hopeless pages
+    policy.py    the law by which reads are shared out: P1's t_i = K / sqrt(r_i lambda_i), K = S / B, S kept exactly;
+                 mixed, freshness; floors, ceilings, hopeless pages; what freshness and obsolescence intervals give
     inverse.py   the age at which a policy's index reaches a value
     doubt.py     what a read is worth where a rate is in doubt: no page is given up on little evidence
     population.py  all pages as one sketch: the multiplier that spends the bandwidth, what freshness to expect
@@ -21,9 +21,9 @@ the bandwidth B (reads per second), and the time now, always as an argument.
     lateness.py  what late promises cost, beside missed changes
     allowance.py how much each publisher may say in an hour
     due.py       pages foldered by the time unit of their next read
-    scan.py      the pages with the greatest index, out of the columns
-    split.py     gamma: how discovery and refresh share the orders, its schedule, its controller; B measured
-    plan.py      what to read next                      ahead.py   the same on a clock that jumps to what is due next
+    sharing.py   gamma: how discovery and refresh share the orders, its schedule, its controller; B measured; which
+                 unread pages come next
+    ahead.py     pages in the order of their dates, on a clock that jumps to what is due next
 
 Out: two numbers a page (a, b), an interval in seconds, the ids that are due, how many orders each side gets.
 

@@ -22,8 +22,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.refresh.interval import freshness
-from xyro.refresh.policy import Reals, Rules, spent, water_level
+from xyro.refresh.policy import Reals, Rules, freshness, spent, water_level
 
 STEPS = 8
 """bins an octave"""

@@ -70,11 +70,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 siblings do not name each other. The row `plugins` is for the lists of them all.
 A module that stands apart from its package (lab.command) has a row of its own."""
 
-EXCEPTIONS: frozenset[tuple[str, str]] = frozenset(
-    {
-        ("frontier/blackouts.py", "xyro.configs.load"),
-    }
-)
+EXCEPTIONS: frozenset[tuple[str, str]] = frozenset({})
 """(file, module it imports against the direction) that stand today. The list only shrinks: a line that is not needed
 any more fails its test, a new one is not added. At the end it is empty."""
 

@@ -119,9 +119,7 @@ WIRED_LATER = frozenset(
         ("frontier/dating.py", "self.change_model.settings"),
         ("frontier/due_queue.py", "self.governor.credit"),
         ("frontier/freshness.py", "self.audits.share"),
-        ("frontier/gamma.py", "self.controller.gamma"),
-        ("frontier/partition.py", "self.scheduler.gamma.measured"),
-        ("frontier/partition.py", "self.scheduler.revisits.audits"),
+        ("frontier/bandwidth.py", "self.controller.gamma"),
         ("frontier/schedule.py", "self.bandwidth.counting"),
         ("frontier/schedule.py", "self.due_queue.governor.credit"),
         ("frontier/scheduler.py", "self.bandwidth.share"),
@@ -130,7 +128,6 @@ WIRED_LATER = frozenset(
         ("frontier/scheduler.py", "self.discovery.settings"),
         ("frontier/scheduler.py", "self.leases.boot"),
         ("service/node/reload.py", "single.services.settings"),
-        ("service/node/single.py", "node.scheduler.schedule.ahead"),
         ("service/node/single.py", "self.queue.gamma"),
     }
 )
@@ -143,9 +140,7 @@ NEVER_LOADS = {
     "xyro.service.cli.main": ("plyvel", "aiohttp", "lxml", "numpy", "xyro.metadata", "xyro.lab"),
 }
 """what a process or a library imports first -> what it must not load by that"""
-LOADED_TODAY = {
-    ("xyro.frontier.partition", "xyro.configs.load"),
-}
+LOADED_TODAY: set[tuple[str, str]] = set()
 
 
 # Names

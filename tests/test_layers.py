@@ -97,7 +97,7 @@ def test_no_module_imports_itself_by_a_detour() -> None:
         ("metadata/manager.py", "from xyro.orders import Orders", "metadata"),
         ("metadata/manager.py", "import xyro.configs", "metadata"),
         ("xyro/client.py", "from xyro.opic.cash import split", "xyro"),
-        ("opic/cash.py", "from xyro.refresh.plan import plan", "opic"),
+        ("opic/cash.py", "from xyro.refresh.sharing import plan", "opic"),
         ("refresh/plan.py", "import xyro.opic", "refresh"),
         ("wire/urls.py", "from xyro.configs.schema import Settings", "wire"),
         ("wire/urls.py", "import xyro.service.cli.main as cli", "wire"),
@@ -146,7 +146,7 @@ def test_imports_with_the_direction_pass() -> None:
 
 
 def test_an_exception_is_for_one_module_in_one_file() -> None:
-    sources = {"opic/a.py": "import xyro.refresh.due, xyro.refresh.plan", "opic/b.py": "import xyro.refresh.due"}
+    sources = {"opic/a.py": "import xyro.refresh.due, xyro.refresh.sharing", "opic/b.py": "import xyro.refresh.due"}
     assert len(layers.direction(sources, [("opic/a.py", "xyro.refresh.due")])) == 2
 
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from xyro.lab.refresh.rules import POLICIES
 from xyro.lab.refresh.world import World
-from xyro.refresh.interval import freshness
-from xyro.refresh.policy import Rules, multiplier
+from xyro.refresh.policy import Rules, freshness, multiplier
 
 
 def analytic(world: World, bandwidth: float) -> dict[str, dict[str, Any]]:

@@ -36,7 +36,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.lab.refresh.policies import policy_of
+from xyro.lab.refresh.compared_policies import policy_of
 from xyro.lab.refresh.scan import Scan
 from xyro.lab.refresh.world import Ids, Reals
 from xyro.refresh.policy import Policy, Rules, multiplier, spent, water_level

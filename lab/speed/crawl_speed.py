@@ -62,7 +62,7 @@ PARTS = {
     "xyro.frontier.ledger": "opic",
     "xyro.frontier.outbox": "opic",
     "xyro.refresh": "refresh",
-    "xyro.refresh.plan": "plan",
+    "xyro.refresh.sharing": "plan",
     "xyro.frontier.scheduler": "plan",
     "xyro.frontier.leases": "plan",
     "xyro.frontier.revisits": "plan",

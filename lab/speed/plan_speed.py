@@ -24,11 +24,10 @@ from statistics import median
 import numpy as np
 
 from xyro.configs.schema import Refresh
-from xyro.frontier import due_queue
-from xyro.frontier.bandwidth import DAY, Bandwidth
+from xyro.frontier.bandwidth import DAY, LATEST, Bandwidth
 from xyro.frontier.due_queue import DueQueue, Pages
 from xyro.frontier.ledger import Ledger
-from xyro.lab.refresh.policies import Compared
+from xyro.lab.refresh.compared_policies import Compared
 from xyro.lab.refresh.scan import Ids, Scan, Seconds, Shut
 from xyro.lab.speed.measures import cpu_seconds, say, spread
 from xyro.metadata import keys, rows
@@ -37,9 +36,8 @@ from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import COLUMNS, LAST_READ, RATE, State
 from xyro.refresh.due import DueFolders
 from xyro.refresh.expected import Expected, Held
-from xyro.refresh.interval import weight
 from xyro.refresh.meter import BLOCK, Blocks
-from xyro.refresh.policy import Policy, Reals
+from xyro.refresh.policy import Policy, Reals, weight
 from xyro.refresh.population import Population
 from xyro.service.node import garbage
 from xyro.service.node.data_dir import DataDir
@@ -172,7 +170,7 @@ def _filed(partition: Partition, known: Known, orders: int) -> tuple[DueQueue, S
     columns.grow(n)
     columns["state"][:n] = int(State.READ)
     due = DueQueue(partition, bandwidth, Ledger(columns, 0, 0.15, 16.0, 0.1), UNIT)
-    filed = (known.read_at + days * DAY).clip(NOW + UNIT, due_queue.LATEST).astype(np.uint32)
+    filed = (known.read_at + days * DAY).clip(NOW + UNIT, LATEST).astype(np.uint32)
     filed[first] = NOW - 2 * UNIT
     columns["due"][:n] = filed
     due.recover(np.arange(n, dtype=np.uint32), filed)

@@ -22,7 +22,6 @@ from xyro.frontier.terms import link_words
 from xyro.guard import Guard
 from xyro.metadata.states import NAMED, State
 from xyro.reader import OnReport, Reader
-from xyro.refresh.ahead import Ahead
 from xyro.service.node.blackout_switch import Closing
 from xyro.service.node.command_sender import CommandSender
 from xyro.service.node.data_dir import DataDir
@@ -94,12 +93,11 @@ class Single:
         self.clock = clock or SystemClock()
         self.bus: Bus = bus or LocalBus()
         self.scope = Scope(settings.crawl, settings.rules, guard.host_allowed)
+        ahead, refreshing = bounds.refresh and not bounds.forever, bounds.refresh or bounds.forever
         self.nodes = [
-            PageNode(partition, self.scope, settings, bounds.refresh or bounds.forever, plugins.extensions(settings))
+            PageNode(partition, self.scope, settings, refreshing, plugins.extensions(settings), ahead)
             for partition in data.partitions
         ]
-        for node in self.nodes:
-            node.scheduler.schedule.ahead = Ahead() if bounds.refresh and not bounds.forever else None
         self.library = Library(self.nodes, self.scope, self.clock, settings.loader.part_age)
         intake = intake_of(settings, self.library)
         again = self.library.again if settings.loader.revalidate else lambda report: None

@@ -18,7 +18,7 @@ from xyro.metadata import keys, links, rows
 from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, LEASED, WANTED, State
 from xyro.opic.cash import UNIT
 from xyro.opic.focus import CLASSES
-from xyro.refresh.interval import Spread
+from xyro.refresh.policy import Spread
 from xyro.service.views.extensions import AuditCheck, ViewExtension
 from xyro.service.views.views import View, Views
 from xyro.wire.codec import decode

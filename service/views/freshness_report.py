@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from xyro.frontier.freshness_audits import together
+from xyro.frontier.freshness import together
 from xyro.refresh.delays import Delays, told
 from xyro.refresh.expected import Expected
 from xyro.refresh.meter import Found, calibrated

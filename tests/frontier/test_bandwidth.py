@@ -12,13 +12,12 @@ from tests.frontier.rig import START, Crawl, in_memory_partition, url
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Refresh, Settings, Store
 from xyro.frontier import redating
-from xyro.frontier.bandwidth import DAY, Bandwidth, parse_bandwidth
-from xyro.frontier.gamma import Gamma
+from xyro.frontier.bandwidth import DAY, Bandwidth, Gamma, parse_bandwidth
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import State
-from xyro.refresh.interval import Spread
+from xyro.refresh.policy import Spread
 from xyro.refresh.population import Population
-from xyro.refresh.split import Capacity
+from xyro.refresh.sharing import Capacity
 
 PAGES = [url(host, page) for host in range(10) for page in range(1, 21)]
 
@@ -339,14 +338,15 @@ def test_gamma_auto_gives_discovery_what_refresh_does_not_want_at_the_margin():
 
 
 def test_a_target_moves_gamma_until_refresh_has_what_it_needs():
-    sharing = Gamma(Refresh(gamma=50.0, target_freshness=0.8))
+    measured: list[float | None] = [None]
+    sharing = Gamma(Refresh(gamma=50.0, target_freshness=0.8), lambda: measured[0])
     bandwidth = a_bandwidth(1000 * 0.4 / DAY)
     for step in range(400):
         sharing.renew(START + 300 * step, 0, bandwidth)
         bandwidth.share = sharing.refresh_share(contested=True, fixed=True)
         bandwidth.renew(START + 300 * step)
     assert bandwidth.outlook().freshness == pytest.approx(0.8, abs=0.01)
-    sharing.measured = lambda: 0.1
+    measured[0] = 0.1
     for step in range(400, 450):
         sharing.renew(START + 300 * step, 0, bandwidth)
     assert sharing.percent == 1.0, "who measures is believed"

@@ -9,7 +9,7 @@ import pytest
 from tests.frontier.rig import START, Crawl, url
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Refresh, Settings, Store
-from xyro.frontier.bottleneck import LOOK, Bottleneck
+from xyro.frontier.scheduler import LOOK, Bottleneck
 from xyro.metadata.states import State
 
 SLOW, FAST = 400, 50

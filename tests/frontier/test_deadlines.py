@@ -12,7 +12,7 @@ from xyro.plugins.clusters.page_clusters import Clustered
 from xyro.plugins.publish.promise_report import costs, stopped
 from xyro.plugins.publish.promises import Said, promises_of
 from xyro.refresh.publications import TRUSTED
-from xyro.refresh.split import Bursts
+from xyro.refresh.sharing import Bursts
 from xyro.refresh.subscriptions import Subscriptions
 from xyro.refresh.trust import Source
 from xyro.service.node.crawl_file import remember
@@ -266,7 +266,7 @@ def test_what_cannot_be_paid_for_is_kept_once_however_often_it_is_ordered():
     for _ in range(50):
         edit(crawl, lambda node: node.wanted.order(pages, Priority.ORDERED))
         assert crawl.turn() == []
-    assert len(scheduler.deadlines) == waiting == len(scheduler.deadlines._waiting)
+    assert len(scheduler.deadlines) == waiting == len(scheduler.deadlines._heap)
 
 
 def test_a_page_that_waits_to_be_paid_for_is_named_once_by_its_earliest_deadline():

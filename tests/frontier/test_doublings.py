@@ -12,7 +12,7 @@ from xyro.frontier import redating
 from xyro.frontier.redating import CLOSE, FIRST, Doublings
 from xyro.metadata.states import State
 from xyro.opic.importance import TICKS
-from xyro.refresh.interval import weight
+from xyro.refresh.policy import weight
 
 START = int(FIRST * TICKS)
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from tests.frontier.rig import START, Crawl, failed, links_to, report, signature, snapshot, url
 from tests.service.face import LOOPBACK, said, started, until, xyro
 from xyro.configs.schema import Refresh, Settings
-from xyro.frontier.freshness_audits import OWED
+from xyro.frontier.freshness import OWED
 from xyro.lab.child import running
 from xyro.metadata.states import LEASED, State
 from xyro.refresh.policy import NAMES

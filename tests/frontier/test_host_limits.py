@@ -15,8 +15,7 @@ from xyro.configs.load import load
 from xyro.configs.schema import Blackout, Budget, Settings
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.frontier import host_limits
-from xyro.frontier.blackouts import closed_until, next_begin, windows_of
-from xyro.frontier.host_limits import HostLimits, fits
+from xyro.frontier.host_limits import HostLimits, closed_until, fits, next_begin, windows_of
 from xyro.metadata.hosts import Hosts
 from xyro.service.node.blackout_switch import Closing
 from xyro.service.views.views import Views

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.frontier.host_queues import HostQueues
+from xyro.frontier.leases import HostQueues
 
 STEPS = st.lists(
     st.one_of(

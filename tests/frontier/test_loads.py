@@ -58,7 +58,7 @@ def status(crawl, page=0):
 
 
 def wanted(crawl):
-    return {keys.LEASE.split(key) for key, _ in crawl.node.partition.store.scan(keys.LEASE.prefix)}
+    return {keys.WANTED.split(key) for key, _ in crawl.node.partition.store.scan(keys.WANTED.prefix)}
 
 
 def children(crawl, page=0):

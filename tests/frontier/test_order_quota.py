@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.frontier.rig import Crawl, in_memory_partition, report, url
 from tests.frontier.test_scheduler import seeded
-from xyro.frontier import order_quota
-from xyro.frontier.order_quota import OrderQuota
+from xyro.frontier import leases
+from xyro.frontier.leases import OrderQuota
 from xyro.frontier.scheduler import Scheduler
 from xyro.metadata import keys
 from xyro.refresh.change import DAY
@@ -37,7 +37,7 @@ def places_of(*by_host, most=8):
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=30))
 def test_a_host_gets_its_most_in_plenty_and_fewer_the_less_is_free(by_host):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(order_quota, "ORDERS_OUT", 200)
+        patch.setattr(leases, "ORDERS_OUT", 200)
         found = places_of(*by_host)
         free = 200 - sum(by_host)
         assert found.free == free and found.scarce == (free < 100)
@@ -48,7 +48,7 @@ def test_a_host_gets_its_most_in_plenty_and_fewer_the_less_is_free(by_host):
 def test_something_is_left_for_a_host_that_has_none():
     """100 hosts with endless backlogs: each ends up with its equal part, and there are places for one more."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(order_quota, "ORDERS_OUT", 1000)
+        patch.setattr(leases, "ORDERS_OUT", 1000)
         found = places_of(*[0] * 101, most=64)
         for _ in range(3):
             for host in range(100):
@@ -87,7 +87,7 @@ def backlogs(hosts, due, new, unread, monkeypatch, gamma=50.0, out=200):
     crawl.answer(order, [url(hosts + host, page) for host in range(new) for page in range(unread)], signature=b"n" * 16)
     crawl.turn()
     crawl.room = 1 << 30
-    monkeypatch.setattr(order_quota, "ORDERS_OUT", out)
+    monkeypatch.setattr(leases, "ORDERS_OUT", out)
     return crawl
 
 
@@ -131,7 +131,7 @@ def test_discovery_takes_all_where_gamma_says_so_and_refresh_the_half_that_is_in
 
 
 def test_pages_that_people_want_of_one_host_do_not_take_all_places(monkeypatch):
-    monkeypatch.setattr(order_quota, "WANTED", 30)
+    monkeypatch.setattr(leases, "WANTED", 30)
     crawl = seeded(*(url(1, page) for page in range(5)), leases=8)
     crawl.turn()
     many, other = [url(2, page) for page in range(200)], url(3)
@@ -155,11 +155,11 @@ def test_pages_that_people_want_of_one_host_do_not_take_all_places(monkeypatch):
     assert seen == many, "each in its turn, none twice"
     crawl.answer(crawl.order(other))
     crawl.turn()
-    assert not crawl.node.scheduler.crowded and not list(crawl.node.partition.scan(keys.LEASE.prefix))
+    assert not crawl.node.scheduler.crowded and not list(crawl.node.partition.scan(keys.WANTED.prefix))
 
 
 def test_pages_that_wait_before_a_crowded_host_are_found_after_a_restart(monkeypatch):
-    monkeypatch.setattr(order_quota, "WANTED", 3)
+    monkeypatch.setattr(leases, "WANTED", 3)
     crawl = seeded(leases=2)
     many = [url(2, page) for page in range(9)]
     crawl.submit(*many)
@@ -173,7 +173,7 @@ def test_pages_that_wait_before_a_crowded_host_are_found_after_a_restart(monkeyp
 
 
 def test_what_a_load_waits_for_and_what_was_promised_goes_to_a_crowded_host_all_the_same(monkeypatch):
-    monkeypatch.setattr(order_quota, "WANTED", 3)
+    monkeypatch.setattr(leases, "WANTED", 3)
     crawl = seeded(leases=2)
     scheduler: Scheduler = crawl.node.scheduler
     crawl.submit(*(url(2, page) for page in range(6)))

@@ -37,7 +37,7 @@ def popped(wanted):
 
 
 def stored(partition):
-    return {keys.LEASE.split(key) for key, _ in partition.scan(keys.LEASE.prefix)}
+    return {keys.WANTED.split(key) for key, _ in partition.scan(keys.WANTED.prefix)}
 
 
 def written(partition):

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xyro.lab.refresh import scan
-from xyro.lab.refresh.policies import Compared
+from xyro.lab.refresh.compared_policies import Compared
 from xyro.lab.refresh.scan import LATE, Scan, Shut
-from xyro.refresh.interval import freshness
-from xyro.refresh.policy import Policy, Rules, multiplier
+from xyro.refresh.policy import Policy, Rules, freshness, multiplier
 
 NOW = 1_700_000_000
 POLICIES = [Policy(), Policy("mixed", 0.3, 1.0), Policy("freshness"), Policy("uniform"), Compared("kolobov")]

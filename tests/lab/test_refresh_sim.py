@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from xyro.lab.refresh import rates as refresh_rates
 from xyro.lab.refresh import rules
 from xyro.lab.refresh import world as refresh_world
+from xyro.lab.refresh.compared_policies import Compared
 from xyro.lab.refresh.copies import Copies, Visit
 from xyro.lab.refresh.known import analytic
-from xyro.lab.refresh.policies import Compared
 from xyro.lab.refresh.rates import Estimator, Known
 from xyro.lab.refresh.rules import NAMES, TICK, Indexed, Random, Scheduled, View, rule
 from xyro.lab.refresh.sim import simulate

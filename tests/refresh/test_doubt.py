@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.lab.refresh.policies import Compared
+from xyro.lab.refresh.compared_policies import Compared
 from xyro.refresh.doubt import SURE, expected_gain, wait
 from xyro.refresh.inverse import lost_freshness
 from xyro.refresh.policy import Policy, Rules

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.refresh.interval import Spread, freshness, intervals, obsolescence, omega, water_filled, weight
+from xyro.refresh.policy import Spread, freshness, intervals, obsolescence, omega, water_filled, weight
 
 weights = st.floats(0.0, 1e6)
 FIVE = np.arange(1.0, 6.0)

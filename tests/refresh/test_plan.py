@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.refresh.plan import CROWD, choose, crowd
+from xyro.refresh.sharing import CROWD, choose, crowd
 
 CANDIDATES = st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 3)), max_size=40)
 ROOM = st.lists(st.integers(0, 12), min_size=4, max_size=4)

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xyro.lab.refresh.policies import NAMES, Compared, policy_of
-from xyro.refresh.interval import freshness, omega
+from xyro.lab.refresh.compared_policies import NAMES, Compared, policy_of
 from xyro.refresh.inverse import lost_freshness
-from xyro.refresh.policy import Policy, Rules, multiplier, spent, water_level
+from xyro.refresh.policy import Policy, Rules, freshness, multiplier, omega, spent, water_level
 
 FIVE = np.arange(1.0, 6.0)
 MIXES = [(0.3, 1.0), (0.01, 1.0), (1.0, 0.5), (1e-4, 1.0)]

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xyro.lab.refresh.policies import Compared
-from xyro.refresh.interval import freshness
-from xyro.refresh.policy import Policy, Rules, multiplier, spent
+from xyro.lab.refresh.compared_policies import Compared
+from xyro.refresh.policy import Policy, Rules, freshness, multiplier, spent
 from xyro.refresh.population import Population
 
 POLICIES = [Policy(), Policy("mixed", 0.3, 1.0), Policy("freshness"), Compared("kolobov"), Policy("uniform")]

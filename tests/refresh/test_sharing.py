@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.refresh.split import BandwidthMeter, Bursts, Capacity, Controller, GammaSchedule, Turns
+from xyro.refresh.sharing import BandwidthMeter, Bursts, Capacity, Controller, GammaSchedule, Turns
 
 
 def orders(turns, gamma, frees, host=0):
