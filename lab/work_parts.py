@@ -45,14 +45,14 @@ def compute(parts: Mapping[str, Part], key: Mapping[str, Any], out: Path, show: 
         for name, part in parts.items():
             path = folder / f"{name.replace(' ', '-')}.json"
             watch = begin(name)
-            kept = _read(path)
+            stored = _read(path)
             settings = part.settings if isinstance(part, Keyed) else key
             full = json.loads(json.dumps({"version": VERSION, **settings}))
-            if kept is None or kept["key"] != full:
-                kept = {"key": full, "result": part(watch)}
-                write(path, kept)
+            if stored is None or stored["key"] != full:
+                stored = {"key": full, "result": part(watch)}
+                write(path, stored)
             watch(1.0)
-            results[name] = json.loads(json.dumps(kept["result"]))
+            results[name] = json.loads(json.dumps(stored["result"]))
     return results
 
 
@@ -74,10 +74,10 @@ def write(path: Path, content: Any) -> None:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        stored = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return kept if isinstance(kept, dict) and kept.keys() >= {"key", "result"} else None
+    return stored if isinstance(stored, dict) and stored.keys() >= {"key", "result"} else None
 
 
 @contextmanager

@@ -43,12 +43,12 @@ class Buckets:
         self.top[self.level[tops]] = tops
         self.left = max(1, n // 2)
 
-    def pick(self, cash: Cash, most: int) -> Pages:
+    def pick(self, cash: Cash, limit: int) -> Pages:
         if self.left <= 0:
             self.rebuild(cash.keys, cash.scalar)
         picked: list[int] = []
         for bits in range(self.LEVELS - 1, -1, -1):
-            while len(picked) < most and (page := int(self.top[bits])) >= 0:
+            while len(picked) < limit and (page := int(self.top[bits])) >= 0:
                 self._unlink(page)
                 picked.append(page)
         self.left -= len(picked)
@@ -56,7 +56,7 @@ class Buckets:
 
     def changed(self, cash: Cash, pages: Pages) -> None:
         touched = np.unique(pages)
-        now = _bits(cash.of(touched))
+        now = _bits(cash.of_pages(touched))
         moved = now != self.level[touched]
         for page, bits in zip(touched[moved].tolist(), now[moved].tolist(), strict=True):
             self._unlink(page)
@@ -98,24 +98,24 @@ class Levels:
         self.level: NDArray[np.int8] = np.empty(0, np.int8)
         self.counts = np.zeros((0, LEVELS), np.int64)
 
-    def pick(self, cash: Cash, most: int) -> Pages:
+    def pick(self, cash: Cash, limit: int) -> Pages:
         if self.left <= 0:
             self._renew(cash)
-        picked = self._pick(most)
+        picked = self._pick(limit)
         if not picked.size:  # the virtual page may have paid since
             self._renew(cash)
-            return self._pick(most)
+            return self._pick(limit)
         self.left -= picked.size
         self.pointer = int(picked[-1]) + 1
         return picked
 
-    def _pick(self, most: int) -> Pages:
+    def _pick(self, limit: int) -> Pages:
         found: list[Pages] = [np.empty(0, np.int64)]
         for pages in self._from_the_top():
-            if most <= 0:
+            if limit <= 0:
                 break
-            found.append(pages[:most])
-            most -= found[-1].size
+            found.append(pages[:limit])
+            limit -= found[-1].size
         return np.concatenate(found)
 
     def changed(self, cash: Cash, pages: Pages) -> None:

@@ -47,12 +47,12 @@ def change(graph: Graph, pages: Pages, rng: np.random.Generator) -> Graph:
     fate = np.zeros(graph.n, np.int8)
     fate[pages] = np.where(rng.random(pages.size) < 2 / 3, 1, 2)
     into = fate[graph.indices]
-    kept = np.ones(graph.m, np.bool_)
+    survivors = np.ones(graph.m, np.bool_)
     halved = np.flatnonzero(into == 1)
-    kept[halved] = _halves(graph.indices[halved], rng)
+    survivors[halved] = _halves(graph.indices[halved], rng)
     more = graph.indices[into == 2]
-    sources = np.concatenate((graph.sources[kept], rng.integers(graph.n, size=more.size)))
-    return from_links(graph.n, sources, np.concatenate((graph.indices[kept], more)))
+    sources = np.concatenate((graph.sources[survivors], rng.integers(graph.n, size=more.size)))
+    return from_links(graph.n, sources, np.concatenate((graph.indices[survivors], more)))
 
 
 def _halves(targets: Pages, rng: np.random.Generator) -> Mask:
@@ -60,9 +60,9 @@ def _halves(targets: Pages, rng: np.random.Generator) -> Mask:
     order = np.lexsort((rng.random(targets.size), targets))
     ordered = targets[order]
     rank = np.arange(ordered.size) - np.searchsorted(ordered, ordered)
-    kept = np.empty(ordered.size, np.bool_)
-    kept[order] = rank >= np.maximum(np.bincount(ordered)[ordered] // 2, 1)
-    return kept
+    survivors = np.empty(ordered.size, np.bool_)
+    survivors[order] = rank >= np.maximum(np.bincount(ordered)[ordered] // 2, 1)
+    return survivors
 
 
 def drawn(n: int, rate: float, rng: np.random.Generator) -> Iterator[Pages]:

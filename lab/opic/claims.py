@@ -35,16 +35,16 @@ def claims(results: Results) -> list[Claim]:
     ]
 
 
-def _at(s: Results, name: str, kind: str, reads: int = 10) -> float:
+def _error_at(s: Results, name: str, kind: str, reads: int = 10) -> float:
     return float(s["online"][name][kind][s["reads"].index(reads)])
 
 
 def _strategies(s: Results) -> list[Claim]:
-    paper = {name: _at(s, name, "paper all") for name in s["online"]}
-    top = {name: _at(s, name, "paper top") for name in s["online"]}
+    paper = {name: _error_at(s, name, "paper all") for name in s["online"]}
+    top = {name: _error_at(s, name, "paper top") for name in s["online"]}
     offline = s["offline"]["all"][s["reads"].index(10)]
     ratio = paper["cycle"] / paper["greedy"]
-    free, best = _at(s, "greedy", "free all"), _at(s, "sweep", "free all")
+    free, best = _error_at(s, "greedy", "free all"), _error_at(s, "sweep", "free all")
     return [
         Claim("P2 fig. 2", "Random is clearly the worst strategy", paper["random"] > 1.5 * paper["cycle"],
               _list(paper)),
@@ -73,12 +73,12 @@ def _greedy_or_offline(s: Results) -> Claim:
 
 
 def _measures(s: Results) -> list[Claim]:
-    twice = {kind: 100 * _at(s, "greedy", f"{kind} twice") for kind in ("paper", "free")}
+    twice = {kind: 100 * _error_at(s, "greedy", f"{kind} twice") for kind in ("paper", "free")}
     measures = {
-        kind: [_at(s, name, kind) for name in ("random", "cycle", "greedy")] for kind in ("free all", "L1", "RMS")
+        kind: [_error_at(s, name, kind) for name in ("random", "cycle", "greedy")] for kind in ("free all", "L1", "RMS")
     }
     agree = all(list(row) == sorted(row, reverse=True) for row in measures.values())
-    spend = {name: _at(s, name, "crawled cash") for name in s["online"]}
+    spend = {name: _error_at(s, name, "crawled cash") for name in s["online"]}
     two = all(abs(spend[name] / 2 - 1) <= 0.2 for name in ("cycle", "greedy"))
     return [
         Claim("P2 s.5", "almost no page has more than twice the mean error", twice["paper"] < 5,
@@ -111,7 +111,7 @@ def _graphs(graphs: Results) -> list[Claim]:
 def _cash(results: Results) -> list[Claim]:
     cash, gathers, unread = results["first cash"], results["cash gathers"], results["never read"]
     kinds = [row[kind] for row in cash.values() for kind in ("paper", "free")]
-    most = max(row["paper"][0] for row in cash.values()) / cash["even"]["paper"][0]
+    largest = max(row["paper"][0] for row in cash.values()) / cash["even"]["paper"][0]
     after = "; ".join(f"{name} {row['paper'][0]:.3g} -> {row['paper'][1]:.3g} %" for name, row in cash.items())
     free = ", ".join(f"{name} {row['free'][0]:.3g} -> {row['free'][1]:.3g} %" for name, row in cash.items())
     return [
@@ -119,7 +119,7 @@ def _cash(results: Results) -> list[Claim]:
               all(0.4 < late / early < 0.65 for early, late in kinds),
               f"from 10 N to 20 N reads, the papers' estimator: {after}; endowment-free: {free}"),
         Claim("P2 s.5", "the first cash C_0 does not matter for the error on the way",
-              most < 1.5, f"after 10 N reads up to {most:.1f} times the error of even cash"),
+              largest < 1.5, f"after 10 N reads up to {largest:.1f} times the error of even cash"),
         Claim("P2 s.3", "cash gathers linearly in time", abs(gathers["slope"] - 1) < 0.2,
               f"log C grows with log X d at slope {gathers['slope']:.2f} (1: linear), {gathers['reads']:,} reads"),
         Claim("P2 s.5", "pages never read are ranked well", unread["spearman"] > 0.5,

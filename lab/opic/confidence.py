@@ -101,8 +101,8 @@ def sites(n: int, seed: int, leaves: float = 0.2, away: float = 0.03) -> Graph:
     within = home[source] + (rng.random(source.size) ** 2 * size[source]).astype(np.int64)
     other = np.where(rng.random(source.size) < away, rng.integers(n, size=source.size), within)
     sources, targets = np.concatenate((page, page, parent, source)), np.concatenate((parent, home, page, other))
-    kept = (rng.random(n) >= leaves)[sources] | (sources == 0)
-    return from_links(n, sources[kept], targets[kept])
+    linked = (rng.random(n) >= leaves)[sources] | (sources == 0)
+    return from_links(n, sources[linked], targets[linked])
 
 
 def graphs(n: int, seed: int) -> dict[str, Graph]:
@@ -124,15 +124,15 @@ def residual(graph: Graph, rank: Reals, damping: float = DAMPING, paid: Reals | 
 
 
 def _sample(graph: Graph, estimate: Reals, truth: Reals, turnovers: Reals, span: float, own: bool = False) -> Sample:
-    said, factor = convergence(span / 2 if own else span), condition()
+    spread, factor = convergence(span / 2 if own else span), condition()
     centre = np.maximum(estimate, LEAST)
     off = float(np.abs(estimate - truth).mean())
     return Sample(
         turnovers,
         estimate,
         np.abs(np.log(centre / truth)),
-        residual(graph, estimate) / said,
-        off / error_bound(said, factor) if factor else 0.0,
+        residual(graph, estimate) / spread,
+        off / error_bound(spread, factor) if factor else 0.0,
     )
 
 
@@ -154,11 +154,11 @@ def known_graph(graph: Graph, truth: Reals | None, reads: Sequence[float] = READ
 def found_graph(graph: Graph, batch: int, after: int = 6) -> Iterator[tuple[str, Sample]]:
     """Samples of "crawl" and "never" (pages not measured yet) of a crawl that finds the graph, and goes on after."""
     crawl, rng = GrowingCrawl(graph, seed=int(graph.out_degree.argmax())), np.random.default_rng(1)
-    looks = [0.05, 0.2, 0.5, 0.8]
+    shares = [0.05, 0.2, 0.5, 0.8]
     while (unread := crawl.unread(batch)).size:
         crawl.fetch(unread)
-        if looks and crawl.read.sum() >= looks[0] * graph.n:
-            del looks[0]
+        if shares and crawl.read.sum() >= shares[0] * graph.n:
+            del shares[0]
             yield from _look(crawl)
     yield from _look(crawl)
     for _ in range(after):
@@ -194,7 +194,7 @@ def fit(samples: Sequence[Sample], early: float = LONG) -> Law:
 
     The power law is fitted to pages with `early` turnovers and more behind them, `cap` to all.
     """
-    parts = [long for one in samples if (long := one.part(one.turnovers >= early)).error.size >= 3 * FEW] or list(
+    parts = [long for item in samples if (long := item.part(item.turnovers >= early)).error.size >= 3 * FEW] or list(
         samples
     )
     backed = np.log(np.concatenate([np.maximum(part.turnovers, SHORTEST) for part in parts]))
@@ -250,17 +250,17 @@ def law_of(use: str) -> str:
 
 def check(law: Mapping[str, Law], graph: Graph, truth: Reals | None = None, batch: int = 64) -> dict[str, Any]:
     """Measure the laws on one graph: coverage at the worst moment and over all; residual and error over bounds."""
-    said = {}
+    figures = {}
     for name, samples in all_of(graph, truth, batch).items():
         covered = [coverage(law[law_of(name)], sample) for sample in samples]
-        said[name] = {
-            "coverage": round(float(np.average(covered, weights=[len(one.error) for one in samples])), 4),
+        figures[name] = {
+            "coverage": round(float(np.average(covered, weights=[len(item.error) for item in samples])), 4),
             "worst_moment": round(min(covered), 4),
             "width": round(float(np.median(law[law_of(name)].width(samples[-1].turnovers, samples[-1].importance))), 4),
             "residual_over_convergence": round(max(sample.residual for sample in samples), 4),
             "error_over_bound": round(max(sample.bound for sample in samples), 4),
         }
-    return said
+    return figures
 
 
 def coverages(pages: int, anew: bool = False, path: Path | None = None) -> dict[str, Any]:
@@ -268,12 +268,12 @@ def coverages(pages: int, anew: bool = False, path: Path | None = None) -> dict[
 
     path: an .npz as of opic_measure.load, one more graph to check. InputError: it is no graph.
     """
-    given = None if path is None else (path.stem, *load(path))
+    graph_file = None if path is None else (path.stem, *load(path))
     chosen = fitted(pages) if anew else LAWS
-    said: dict[str, Any] = {"laws": {name: law._asdict() for name, law in chosen.items()}, "test": {}}
+    figures: dict[str, Any] = {"laws": {name: law._asdict() for name, law in chosen.items()}, "test": {}}
     for name, graph in graphs(pages * 3 // 2, 21).items():
-        said["test"][name] = check(chosen, graph)
-    if given is not None:
-        stem, graph, truth = given
-        said["test"][stem] = check(chosen, graph, truth, batch=max(64, graph.n // 200))
-    return said
+        figures["test"][name] = check(chosen, graph)
+    if graph_file is not None:
+        stem, graph, truth = graph_file
+        figures["test"][stem] = check(chosen, graph, truth, batch=max(64, graph.n // 200))
+    return figures

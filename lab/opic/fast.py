@@ -26,7 +26,7 @@ def advance(world: World, select: Selector, reads: int) -> Log:
     weight = round((1 - world.damping) * (1 << 31))
     columns = world.graph.indptr, world.graph.indices, world.keys, world.visits, books, weight
     log = np.empty(reads, np.int64), np.empty(reads, np.int64), np.empty(reads, np.int64)
-    if not _known(select, columns, log):
+    if not _is_supported(select, columns, log):
         return simulate.advance(world, select, reads)
     scalar, pot, account, world.spent = (int(units) for units in books)
     world.virtual = VirtualPage(pot, account, scalar)
@@ -34,7 +34,7 @@ def advance(world: World, select: Selector, reads: int) -> Log:
     return Log(pages, cash / UNIT, before / (UNIT * world.graph.n))
 
 
-def _known(select: Selector, columns: Columns, log: tuple[Pages, Units, Units]) -> bool:
+def _is_supported(select: Selector, columns: Columns, log: tuple[Pages, Units, Units]) -> bool:
     """Fill the log by the selector's kernel, and leave the selector as its own `pick` would."""
     if isinstance(select, Cycle):
         _cycle(select, columns, log)

@@ -50,7 +50,7 @@ class Field:
     hosts: Pages
 
     @classmethod
-    def of(cls, found: Truth) -> Field:
+    def from_truth(cls, found: Truth) -> Field:
         """The focus: XML documents, which their suffix tells before they are read."""
         names = [url.split("/", 3)[2] for url in found.urls]
         _, hosts = np.unique(names, return_inverse=True)
@@ -66,7 +66,7 @@ class Crawl:
     def __init__(self, field: Field, terms: Terms) -> None:
         n = field.graph.n
         self.field, self.virtual = field, FocusedPage(terms.weights)
-        self.known, self.read = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+        self.found, self.read = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
         self.keys, self.classes = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self.turn = 0
         self._meet(np.zeros(1, np.int64))
@@ -75,31 +75,31 @@ class Crawl:
     @property
     def cash(self) -> Pages:
         """Of every page; 0 for unknown ones."""
-        return np.where(self.known, self.keys + self.virtual.scalars[self.classes], 0)
+        return np.where(self.found, self.keys + self.virtual.scalars[self.classes], 0)
 
     @property
     def exact(self) -> bool:
-        known = int(self.known.sum())
-        return int(self.cash.sum()) + self.virtual.balance == UNIT * known
+        count = int(self.found.sum())
+        return int(self.cash.sum()) + self.virtual.balance == UNIT * count
 
-    def reads(self, most: int) -> Pages:
+    def reads(self, limit: int) -> Pages:
         """Read the richest `most` pages that wait, let others spend; returns those read, in order."""
         cash = self.cash
-        waiting = np.flatnonzero(self.known & ~self.read & self.field.readable)
-        chosen = waiting[np.argsort(-cash[waiting], kind="stable")[:most]]
-        able = np.flatnonzero(self.known & (self.read | ~self.field.readable))
+        waiting = np.flatnonzero(self.found & ~self.read & self.field.readable)
+        chosen = waiting[np.argsort(-cash[waiting], kind="stable")[:limit]]
+        able = np.flatnonzero(self.found & (self.read | ~self.field.readable))
         rich = able[np.argsort(-cash[able], kind="stable")[: SPENDS * max(1, chosen.size)]]
         self.read[chosen] = True
         self.keys[chosen] += self.virtual.moved(self.classes[chosen], self.classes[chosen] & ~1)
         self.classes[chosen] &= ~1
         self._spend(np.concatenate((chosen, rich)))
-        self.virtual.pay(int(self.known.sum()))
+        self.virtual.pay(int(self.found.sum()))
         return chosen
 
     def _spend(self, pages: Pages) -> None:
         indptr, targets = self.field.graph.links_of(pages)
         cash = self.cash[pages]
-        self._meet(np.unique(targets[~self.known[targets]]))
+        self._meet(np.unique(targets[~self.found[targets]]))
         self.turn += 1
         virtual, amounts = shares(cash, indptr, seeds_of(pages, self.turn))
         self.keys[pages] -= cash
@@ -107,7 +107,7 @@ class Crawl:
         self.virtual.receive(int(virtual.sum()))
 
     def _meet(self, pages: Pages) -> None:
-        self.known[pages] = True
+        self.found[pages] = True
         self.classes[pages] = 2 * self.field.focus[pages] + self.field.readable[pages]
         self.keys[pages] = self.virtual.joined(self.classes[pages])
         self.virtual.mint(pages.size)
@@ -165,37 +165,37 @@ def shift(field: Field, watch: Watch) -> dict[str, Any]:
 def links(field: Field, watch: Watch) -> dict[str, Any]:
     """Links within a host weigh 1, 1/2, 1/5, 1/20 of one that leads elsewhere."""
     inside, plain, runs = internal_links(field.graph, field.hosts), pagerank(field.graph).rank, {}
-    told = np.bincount(field.graph.indices[~inside], minlength=field.graph.n) > 0
+    linked = np.bincount(field.graph.indices[~inside], minlength=field.graph.n) > 0
     for number, weight in enumerate(INTERNAL, 1):
         weights = np.where(inside, round(LINK * weight), LINK)
         world = FocusWorld(field.graph, Terms(internal=round(LINK * weight)), weights=weights, cash=UNIT << 16)
         flow = _flow(world)
         runs[f"{weight:g}"] = {
-            "elsewhere": float(flow[told].sum()),
+            "elsewhere": float(flow[linked].sum()),
             "spearman": spearman(flow, plain),
             "cash_exact": world.total == field.graph.n * (UNIT << 16),
         }
         watch(number / len(INTERNAL))
-    return {"internal": float(inside.mean()), "pages": float(told.mean()), "runs": runs}
+    return {"internal": float(inside.mean()), "pages": float(linked.mean()), "runs": runs}
 
 
 def queries(field: Field, watch: Watch) -> dict[str, Any]:
     """One page in ten as if its URL had a query (the computed web has none): its links weigh 1, 1/2, 1/5, 1/20."""
     graph, runs = field.graph, {}
     asking = np.random.default_rng(1).random(graph.n) < 0.1
-    told = np.bincount(graph.indices[asking[graph.sources]], minlength=graph.n) > 0
+    linked = np.bincount(graph.indices[asking[graph.sources]], minlength=graph.n) > 0
     plain = pagerank(graph).rank
     for number, weight in enumerate(INTERNAL, 1):
         voices = np.where(asking, round(LINK * weight), LINK)
         world = FocusWorld(graph, Terms(query=round(LINK * weight)), voices=voices, cash=UNIT << 16)
         flow = _flow(world)
         runs[f"{weight:g}"] = {
-            "told": float(flow[told].sum()),
+            "told": float(flow[linked].sum()),
             "spearman": spearman(flow, plain),
             "cash_exact": world.total == graph.n * (UNIT << 16),
         }
         watch(number / len(INTERNAL))
-    return {"asking": float(asking.mean()), "pages": float(told.mean()), "runs": runs}
+    return {"asking": float(asking.mean()), "pages": float(linked.mean()), "runs": runs}
 
 
 def _flow(world: FocusWorld) -> Reals:
@@ -206,16 +206,16 @@ def _flow(world: FocusWorld) -> Reals:
 def sentences(results: Mapping[str, Any]) -> list[str]:
     """One for each question."""
     names = ("focus", "unread", "shift", "links", "queries")
-    first, unread, moved, said, asked = (results[name] for name in names)
-    at = MARKS.index(0.1)
+    first, unread, moved, lines, asked = (results[name] for name in names)
+    mark = MARKS.index(0.1)
 
     def row(part: Mapping[str, Any], key: str, weights: Sequence[float]) -> list[float]:
         runs = [part["runs"][f"{weight:g}"][key] for weight in weights]
-        return [100 * (run[at] if isinstance(run, list) else run) for run in runs]
+        return [100 * (run[mark] if isinstance(run, list) else run) for run in runs]
 
     f, i = row(first, "focus", WEIGHTS), row(unread, "importance", WEIGHTS)
     q = row(asked, "told", INTERNAL)
-    s, e, w = row(moved, "focus", WEIGHTS), row(said, "elsewhere", INTERNAL), row(said, "spearman", INTERNAL)
+    s, e, w = row(moved, "focus", WEIGHTS), row(lines, "elsewhere", INTERNAL), row(lines, "spearman", INTERNAL)
     return [
         f"Focus: the first tenth of the reads holds {f[0]:.0f} % of all XML pages, {f[1]:.0f} % where they are paid 5 "
         f"times an ordinary page's share, {f[2]:.0f} % at 25 times.",
@@ -234,14 +234,14 @@ def sentences(results: Mapping[str, Any]) -> list[str]:
 
 def focus_files(out: Path, pages: int, seed: int = 1, show: bool = True) -> dict[str, Any]:
     """All five on a web of so many pages: OUT/focus.json and OUT/focus.txt."""
-    field = Field.of(truth(Web(seed=seed, pages=pages, hosts=max(1, pages // 250)), ORIGIN))
+    field = Field.from_truth(truth(Web(seed=seed, pages=pages, hosts=max(1, pages // 250)), ORIGIN))
     parts = {"focus": focus_first, "unread": unread_first, "shift": shift, "links": links, "queries": queries}
     work = {name: (lambda watch, part=part: part(field, watch)) for name, part in parts.items()}
     results = compute(work, {"focus lab": 2, "pages": pages, "seed": seed}, out, show)
     exact = all(run["cash_exact"] for part in results.values() for run in part["runs"].values())
     last = "Every unit of cash was accounted for in every run." if exact else "CASH WAS NOT EXACT in some run."
-    said = [*sentences(results), last]
-    results = {"pages": pages, "seed": seed, "cash_exact": exact, **results, "sentences": said}
+    lines = [*sentences(results), last]
+    results = {"pages": pages, "seed": seed, "cash_exact": exact, **results, "sentences": lines}
     write(out / "focus.json", results)
     (out / "focus.txt").write_text("\n".join(results["sentences"]) + "\n", encoding="utf-8")
     return results

@@ -30,7 +30,7 @@ class GrowingCrawl:
         self.flow = np.zeros(graph.n, np.float32)
         self.last, self.birth = np.zeros(graph.n, np.uint32), np.zeros(graph.n, np.uint32)
         self.visits = np.zeros(graph.n, np.int64)
-        self.known: Mask = np.zeros(graph.n, np.bool_)
+        self.found: Mask = np.zeros(graph.n, np.bool_)
         self.read: Mask = np.zeros(graph.n, np.bool_)
         self.order = np.empty(0, np.int64)
         self.reads = self.free_spends = 0
@@ -40,7 +40,7 @@ class GrowingCrawl:
 
     @property
     def total(self) -> int:
-        return int((self.keys[self.known] + self.virtual.scalar).sum()) + self.virtual.balance
+        return int((self.keys[self.found] + self.virtual.scalar).sum()) + self.virtual.balance
 
     @property
     def importance(self) -> Reals:
@@ -52,10 +52,10 @@ class GrowingCrawl:
         result[t] = normalise(as_if_now(*columns, now, self.window.at(now), self.new_pages.prior))
         return result
 
-    def unread(self, most: int) -> Pages:
+    def unread(self, limit: int) -> Pages:
         """The richest known pages that were never read, at most `most`."""
         waiting = self.order[~self.read[self.order]]
-        return waiting[np.argsort(-self.keys[waiting], kind="stable")[:most]]
+        return waiting[np.argsort(-self.keys[waiting], kind="stable")[:limit]]
 
     def fetch(self, pages: Pages) -> None:
         """One commit group: read these distinct known pages, then spend `spend_ratio` pages per read for free."""
@@ -77,7 +77,7 @@ class GrowingCrawl:
         virtual, amounts = shares(cash, indptr, seeds_of(pages, self.visits[pages]))
         self.visits[pages] += 1
         self.keys[pages] = -self.virtual.scalar
-        fresh = np.unique(targets[~self.known[targets]])
+        fresh = np.unique(targets[~self.found[targets]])
         self._hear_of(fresh)
         credit(self.keys, targets, amounts)
         self.virtual.receive(int(virtual.sum()))
@@ -87,7 +87,7 @@ class GrowingCrawl:
 
     def _hear_of(self, pages: Pages) -> None:
         """Pages never heard of become known without cash; their page's worth is minted to the virtual page."""
-        self.known[pages] = True
+        self.found[pages] = True
         self.keys[pages] = -self.virtual.scalar
         self.order = np.concatenate((self.order, pages))
         self.virtual.mint(pages.size)

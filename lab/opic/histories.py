@@ -44,14 +44,14 @@ class Static:
 
     def __init__(self, n: int, endowment: float | Reals = 1.0, paper: float = 0.0) -> None:
         self.total = np.zeros(n)
-        self.given = 0.0 if paper else endowment
+        self.endowed = 0.0 if paper else endowment
         self.extra = paper
 
     def measure(self, pages: Pages, cash: Reals, now: Times) -> None:
         self.total[pages] += cash
 
     def estimate(self, cash: Reals, now: float) -> Reals:
-        return (self.total + cash - self.given) / max(now + self.extra, 1 / TICKS)
+        return (self.total + cash - self.endowed) / max(now + self.extra, 1 / TICKS)
 
 
 class VariableWindow:
@@ -63,21 +63,21 @@ class VariableWindow:
         self.span = np.zeros((m, n))
         self.count = np.zeros(n, np.int64)
         self.last = np.zeros(n)
-        self.given = np.full(n, endowment)
+        self.endowed = np.full(n, endowment)
         self.current = current
 
     def measure(self, pages: Pages, cash: Reals, now: Times) -> None:
         slot = self.count[pages] % self.cash.shape[0]
-        self.cash[slot, pages] = cash - self.given[pages]
+        self.cash[slot, pages] = cash - self.endowed[pages]
         self.span[slot, pages] = now - self.last[pages]
-        self.given[pages] = 0.0
+        self.endowed[pages] = 0.0
         self.last[pages] = now
         self.count[pages] += 1
 
     def estimate(self, cash: Reals, now: float) -> Reals:
         total, span = self.cash.sum(axis=0), self.span.sum(axis=0)
         open_ended: Mask = (self.count == 0) | self.current
-        total = total + np.where(open_ended, cash - self.given, 0.0)
+        total = total + np.where(open_ended, cash - self.endowed, 0.0)
         span = span + np.where(open_ended, now - self.last, 0.0)
         estimate: Reals = total / np.maximum(span, 1 / TICKS)
         return estimate
@@ -94,13 +94,13 @@ class FixedWindow:
         self.window, self.edge, self.least = window, edge, least
         self.count = np.zeros(n, np.int64)
         self.last = np.zeros(n)
-        self.given = np.full(n, endowment)
+        self.endowed = np.full(n, endowment)
         self.log: list[tuple[Pages, Pages, Reals, Reals, Reals]] = []
 
     def measure(self, pages: Pages, cash: Reals, now: Times) -> None:
-        flow, span = cash - self.given[pages], now - self.last[pages]
+        flow, span = cash - self.endowed[pages], now - self.last[pages]
         self.log.append((pages, self.count[pages], np.full(pages.size, now), flow, span))
-        self.given[pages] = 0.0
+        self.endowed[pages] = 0.0
         self.last[pages] = now
         self.count[pages] += 1
 
@@ -146,10 +146,10 @@ class Slotted:
 
     def estimate(self, cash: Reals, now: float) -> Reals:
         since = importance.elapsed(int(now * TICKS), self.inner.last)
-        held = importance.received(self.inner.flow, np.rint(cash * UNIT).astype(np.int64))
+        in_hand = importance.received(self.inner.flow, np.rint(cash * UNIT).astype(np.int64))
         flow = self.inner.estimate(cash, now)
         if self.current:
-            return slots.estimate(self.slots, since, held, flow, self.policy, self.window)
+            return slots.estimate(self.slots, since, in_hand, flow, self.policy, self.window)
         total, covered = slots.counted(self.slots, since, self.policy, self.window)
         over = np.full(total.size, min(self.window, now)) if self.policy.over_window else covered
         return np.where(covered > 0, total / np.maximum(over, 1 / TICKS), 0.0)

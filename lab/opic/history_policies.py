@@ -109,14 +109,14 @@ class Cell:
     wanted: float
     found: float
     least: float
-    most: float
+    limit: float
 
     @property
     def verdict(self) -> str:
         """ "within 10 %": our mean is; "within a seed": one of our seeds is, or they lie on both sides; else "off"."""
         if abs(self.found / self.wanted - 1) <= TOLERANCE:
             return "within 10 %"
-        near = self.least / (1 + TOLERANCE) <= self.wanted <= self.most / (1 - TOLERANCE)
+        near = self.least / (1 + TOLERANCE) <= self.wanted <= self.limit / (1 - TOLERANCE)
         return "within a seed" if near else "off"
 
 

@@ -87,10 +87,10 @@ def _turn_round(allocate: Allocate, matrix: Matrix) -> None:
         degree += np.bincount(sources, minlength=matrix.n)
     cursor = np.concatenate(([0], np.cumsum(degree)))
     allocate("indptr", (matrix.n + 1,), np.int32)[:] = cursor
-    turned, one = allocate("sources", (matrix.m,), np.int32), np.ones(1, np.float32)
+    turned, unit = allocate("sources", (matrix.m,), np.int32), np.ones(1, np.float32)
     cursor = cursor[:-1].copy()
     for targets, sources in _links(matrix):
-        loops().place(sources, targets, one, cursor, turned, one)
+        loops().place(sources, targets, unit, cursor, turned, unit)
     _shares(allocate, np.diff(matrix.indptr))
 
 

@@ -50,8 +50,8 @@ def load(path: Path) -> tuple[Graph, Reals | None]:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
             arrays = {name: data[name] for name in ("indptr", "indices", "pagerank085") if name in data}
     except Exception as error:  # numpy, zipfile and zlib have a dozen kinds for what is damaged, encrypted, too large
-        said = f"{error}".partition("\n")[0] or type(error).__name__
-        raise InputError(f"{path}: not an .npz file of arrays: {said}") from error
+        reason = f"{error}".partition("\n")[0] or type(error).__name__
+        raise InputError(f"{path}: not an .npz file of arrays: {reason}") from error
     for name in ("indptr", "indices"):
         if name not in arrays:
             raise InputError(f"{path}: no array {name!r}; a graph has `indptr` (N + 1) and `indices` (links)")
@@ -77,9 +77,9 @@ def _known_rank(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> Reals | None
         return None
     pages = (arrays["indptr"].size - 1,)
     if isinstance(rank, np.ndarray) and rank.shape == pages and rank.dtype.kind == "f" and (rank > 0).all():
-        known = rank.astype(np.float64)
-        if float(known.max()) * known.size < math.inf:
-            return known
+        reference = rank.astype(np.float64)
+        if float(reference.max()) * reference.size < math.inf:
+            return reference
     raise InputError(f"{path}: pagerank085: expected a number above 0 for each page, of a sum that is finite")
 
 
@@ -115,10 +115,10 @@ def measure(
     rows = []
     for done in simulate.states(world, chooser, [policy], goals, machine()):
         watch(done / goals[-1])
-        if done in (at := {max(1, round(point * n)): point for point in points}):
+        if done in (marks := {max(1, round(point * n)): point for point in points}):
             estimate = policy.estimate(world.cash / UNIT, world.turnovers)
             scores = (*errors(estimate, truth), spearman(estimate, truth))
-            rows.append(Row(at[done], *scores, world.total == UNIT * n, select, history))
+            rows.append(Row(marks[done], *scores, world.total == UNIT * n, select, history))
     return rows
 
 

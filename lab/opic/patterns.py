@@ -37,7 +37,7 @@ class Pattern:
     that it hangs on (one page's importance, the dangling mass) it reads off the importance given."""
 
     graph: Graph
-    known: Callable[[Reals], Mapping[int, float]]
+    formula: Callable[[Reals], Mapping[int, float]]
 
 
 def pattern(name: str, n: int) -> Pattern:
@@ -90,13 +90,13 @@ def _farm(n: int) -> Pattern:
     graph = link_farm(n, max(3, n // 10), np.random.default_rng(7))
     k, c = graph.n - n - 1, DAMPING
 
-    def known(truth: Reals) -> Mapping[int, float]:
-        given = 1 - c + c * float(truth[graph.dangling].sum()) / graph.n
+    def formula(truth: Reals) -> Mapping[int, float]:
+        base = 1 - c + c * float(truth[graph.dangling].sum()) / graph.n
         brought = c * float(truth[0]) / int(graph.out_degree[0])
-        boss = (given * (1 + c * k) + brought) / (1 - c * c)
-        return {n: boss, n + 1: given + c * boss / k}
+        boss = (base * (1 + c * k) + brought) / (1 - c * c)
+        return {n: boss, n + 1: base + c * boss / k}
 
-    return Pattern(graph, known)
+    return Pattern(graph, formula)
 
 
 def tree(depth: int, width: int = 2) -> Graph:
@@ -137,7 +137,7 @@ def patterns(n: int, watch: Watch) -> dict[str, Any]:
 
 def _judge(shape: Pattern, truth: Reals) -> dict[str, Any]:
     estimate, _ = _opic(shape.graph, READS)
-    known = shape.known(truth)
+    formula = shape.formula(truth)
     every, top = errors(estimate, truth)
     return {
         "pages": shape.graph.n,
@@ -146,9 +146,9 @@ def _judge(shape: Pattern, truth: Reals) -> dict[str, Any]:
         "all": every,
         "top": top,
         "spearman": spearman(estimate, truth),
-        "known": {str(page): value for page, value in known.items()},
-        "offline off": max(100 * abs(float(truth[page]) / value - 1) for page, value in known.items()),
-        "OPIC off": max(100 * abs(float(estimate[page]) / value - 1) for page, value in known.items()),
+        "known": {str(page): value for page, value in formula.items()},
+        "offline off": max(100 * abs(float(truth[page]) / value - 1) for page, value in formula.items()),
+        "OPIC off": max(100 * abs(float(estimate[page]) / value - 1) for page, value in formula.items()),
         "curve": np.sort(truth)[::-1].tolist(),
     }
 

@@ -25,9 +25,9 @@ def draw(results: Mapping[str, Any], out: Path) -> None:
         (5, WINDOW_TYPES, "all", "types of window, all pages"),
         (6, WINDOW_TYPES, "top", "types of window, the most important tenth"),
     )
-    for number, policies, pages, what in kinds:
+    for number, policies, pages, title in kinds:
         greedy = results["changes"]["greedy"]
-        _windows(greedy, policies, pages, f"Figure {number}: {what}", out / f"figure{number}.png")
+        _windows(greedy, policies, pages, f"Figure {number}: {title}", out / f"figure{number}.png")
 
 
 def _strategies(found: Mapping[str, Any], pages: str, title: str, path: Path) -> None:

@@ -78,15 +78,15 @@ def _ways(direct: Callable[[], Matrix], inverse: Callable[[], Matrix], spill: An
         work[name] = partial(_timed, run, matrix, cold, effort)
 
     base = Effort(1e-12, ITERATIONS)
-    one = replace(base, threads=1)
+    single = replace(base, threads=1)
     straight, turned, joined = _single(direct), _single(inverse), _both(direct)
     for name, run, matrix in (("direct", straight, direct), ("inverse", turned, inverse)):
         add(name, run, matrix, False, base)
-        add(f"{name}, one thread", run, matrix, False, one)
+        add(f"{name}, one thread", run, matrix, False, single)
         add(f"{name}, cold", run, matrix, True, base)
-        add(f"{name}, one thread, cold", run, matrix, True, one)
-    add("both in one scan, one thread", joined, direct, False, one)
-    add("both in one scan, one thread, cold", joined, direct, True, one)
+        add(f"{name}, one thread, cold", run, matrix, True, single)
+    add("both in one scan, one thread", joined, direct, False, single)
+    add("both in one scan, one thread, cold", joined, direct, True, single)
     add("direct, jacobi", straight, direct, False, replace(base, method="jacobi"))
     for cap in sorted(caps):
         add(f"direct, {cap:,} bytes", straight, direct, False, replace(base, memory=cap, spill=spill))
@@ -126,21 +126,21 @@ def _timed(
     above what it had before. None: this system cannot forget files."""
     begun, links, clock = run(), matrix(), SystemClock()
     _warm()
-    before, held, seconds, moment = _private(), [0.0], [], [clock.monotonic()]
+    before, peak, seconds, moment = _private(), [0.0], [], [clock.monotonic()]
     effort = replace(effort, most=COLD_ITERATIONS if cold else effort.most)
     if cold and not forget(links):
         return None
 
     def hear(step: Step) -> None:
         seconds.append(clock.monotonic() - moment[0])
-        held.append(_private() - before)
+        peak.append(_private() - before)
         watch(step.iteration / effort.most)
         if cold:
             forget(links)
         moment[0] = clock.monotonic()
 
     begun(effort, hear)
-    return {"seconds": min(seconds[1:]), "ram_per_page": max(held) / links.n}
+    return {"seconds": min(seconds[1:]), "ram_per_page": max(peak) / links.n}
 
 
 _compiled: list[bool] = []
@@ -149,9 +149,9 @@ _compiled: list[bool] = []
 def _warm() -> None:
     """Compile what will be needed, once."""
     if not _compiled:
-        small, one = of_graph(tiny(), np.float32), np.ones(5, np.float32)
+        small, unit = of_graph(tiny(), np.float32), np.ones(5, np.float32)
         pageranks(small, [None], effort=Effort(1e-3))
-        both(small, one, effort=Effort(1e-3))
+        both(small, unit, effort=Effort(1e-3))
         _compiled.append(True)
 
 
@@ -197,23 +197,25 @@ def _verdicts(sizes: Sequence[Found]) -> list[str]:
     """P1's claims, held against what was measured."""
     last = sizes[-1]
     ways = {name: row["seconds"] for name, row in last["ways"].items()}
-    said = [f"At {last['pages']:,} pages:"]
+    lines = [f"At {last['pages']:,} pages:"]
     rate = P1_SECONDS / P1_PAGES * last["pages"] / ways["direct"]
-    said.append(f"  An iteration takes {ways['direct']:.2f} s; P1's machine of 2000 {rate:,.0f} times as long, scaled.")
+    lines.append(
+        f"  An iteration takes {ways['direct']:.2f} s; P1's machine of 2000 {rate:,.0f} times as long (scaled)."
+    )
     for state in ("", ", cold"):
         joined = ways.get(f"both in one scan, one thread{state}")
         apart = sum(ways.get(f"{name}, one thread{state}", 0.0) for name in ("direct", "inverse"))
         if joined and apart:
             gain = 1 - joined / apart
             cache = "from disk" if state else "in the page cache"
-            said.append(f"  One scan for both saves {100 * gain:.0f} % of two with the matrix {cache} (P1: modest).")
+            lines.append(f"  One scan for both saves {100 * gain:.0f} % of two with the matrix {cache} (P1: modest).")
     cold, warm = ways.get("direct, cold"), ways["direct"]
     if cold:
-        said.append(f"  From disk an iteration takes {cold / warm:.1f} times as long as from the page cache.")
+        lines.append(f"  From disk an iteration takes {cold / warm:.1f} times as long as from the page cache.")
     if len(sizes) > 1:
         first = sizes[0]
         small, large = (1e9 * size["ways"]["direct"]["seconds"] / size["links"] for size in (first, last))
         grows = "linear in N but for cache misses" if large < 4 * small else "not linear in N"
         costs = f"{small:.2f} ns at {first['pages']:,} pages, {large:.2f} at {last['pages']:,}"
-        said.append(f"  A link costs {costs}: time is {grows}.")
-    return said
+        lines.append(f"  A link costs {costs}: time is {grows}.")
+    return lines

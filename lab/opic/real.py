@@ -28,7 +28,7 @@ SELECTORS = ("sweep", "greedy", "buckets", "cycle", "random")
 EPSILONS = (1e-2, 1e-4, 1e-6)
 """L1 distance to the reference, both of sum 1"""
 WORKERS = 4
-MOST = 200
+ITERATION_LIMIT = 200
 """iterations tried"""
 
 
@@ -83,8 +83,8 @@ def iterations(graph: Graph, truth: Reals, watch: Watch) -> dict[str, list[float
 def _offline(matrix: Matrix, goal: Reals, method: Any) -> list[float | None]:
     """By bisection over the number of iterations: the distance falls with it."""
 
-    def far(most: int) -> float:
-        (rank,), _ = pageranks(matrix, effort=Effort(1e-300, most, method, threads=1))
+    def far(limit: int) -> float:
+        (rank,), _ = pageranks(matrix, effort=Effort(1e-300, limit, method, threads=1))
         return float(np.abs(rank - goal).sum())
 
     return [_least(far, epsilon) for epsilon in EPSILONS]
@@ -94,7 +94,7 @@ def _least(far: Any, epsilon: float) -> float | None:
     low, high = 0, 1
     while far(high) > epsilon:
         low, high = high, 2 * high
-        if high > MOST:
+        if high > ITERATION_LIMIT:
             return None
     while high - low > 1:
         middle = (low + high) // 2
@@ -135,7 +135,7 @@ def page(report: Mapping[str, Any]) -> str:
 
 
 def _count(count: float | None) -> str:
-    return f"> {MOST}" if count is None else f"{count:g}"
+    return f"> {ITERATION_LIMIT}" if count is None else f"{count:g}"
 
 
 def draw(report: Mapping[str, Any], path: Path) -> None:

@@ -23,7 +23,7 @@ class Cash:
     def __init__(self, keys: Units, scalar: int) -> None:
         self.keys, self.scalar, self.size = keys, scalar, keys.size
 
-    def of(self, pages: Pages | slice) -> Units:
+    def of_pages(self, pages: Pages | slice) -> Units:
         """Cash of pages, units."""
         cash: Units = self.keys[pages] + self.scalar
         return cash
@@ -37,7 +37,7 @@ class Cash:
 class Selector(Protocol):
     """Picks the pages to spend next, reading no clock and drawing no chance of its own."""
 
-    def pick(self, cash: Cash, most: int) -> Pages:
+    def pick(self, cash: Cash, limit: int) -> Pages:
         """At most `most` distinct pages, int64; none where nobody holds cash (some give pages without cash then)."""
         ...
 
@@ -49,15 +49,15 @@ class Selector(Protocol):
 class SweepSelector(Sweep):
     """The crawler's threshold sweep over all pages, any of which may spend."""
 
-    def pick(self, cash: Cash, most: int) -> Pages:
+    def pick(self, cash: Cash, limit: int) -> Pages:
         """Scan on until a chunk holds rich pages. A chunk is `most` / target long, so that it holds about `most` of
         them. A whole round at the lowest theta without one: nobody holds cash."""
         poor = 0
         while True:
             lowest = self.theta <= 1.0
-            start, stop = self.chunk(cash.size, max(1, int(most / self.target)))
+            start, stop = self.chunk(cash.size, max(1, int(limit / self.target)))
             rich = np.flatnonzero(cash.holding(start, stop, self.theta)) + start
-            pages = rich[: max(most, 0)]
+            pages = rich[: max(limit, 0)]
             if rich.size > pages.size:  # goes on after what it took
                 stop = int(pages[-1]) + 1
                 self.pointer = stop % cash.size
@@ -86,11 +86,11 @@ class Greedy:
         self.width = max(1, int(keys.size**0.5))
         self.best = np.maximum.reduceat(keys, np.arange(0, keys.size, self.width))
 
-    def pick(self, cash: Cash, most: int) -> Pages:
+    def pick(self, cash: Cash, limit: int) -> Pages:
         if not cash.size:
             return np.empty(0, np.int64)
-        if most > 1:
-            return np.argpartition(cash.keys, max(cash.size - most, 0))[-most:]
+        if limit > 1:
+            return np.argpartition(cash.keys, max(cash.size - limit, 0))[-limit:]
         if not self.best.size:
             self.renew(cash.keys)
         start = int(self.best.argmax()) * self.width
@@ -109,9 +109,9 @@ class Cycle:
 
     pointer: int = 0
 
-    def pick(self, cash: Cash, most: int) -> Pages:
+    def pick(self, cash: Cash, limit: int) -> Pages:
         start = self.pointer if self.pointer < cash.size else 0
-        stop = min(cash.size, start + most)
+        stop = min(cash.size, start + limit)
         self.pointer = stop % max(cash.size, 1)
         return np.arange(start, stop)
 
@@ -127,14 +127,14 @@ class Random:
     count: int = 0
     """draws so far"""
 
-    def draw(self, n: int, most: int) -> Pages:
+    def draw(self, n: int, limit: int) -> Pages:
         """The next draws from 0..n-1, with repeats: int64[most]."""
-        numbers = seeds_of(np.arange(self.count, self.count + most), self.seed)
-        self.count += most
+        numbers = seeds_of(np.arange(self.count, self.count + limit), self.seed)
+        self.count += limit
         return (numbers % np.uint64(max(n, 1))).astype(np.int64)
 
-    def pick(self, cash: Cash, most: int) -> Pages:
-        return np.unique(self.draw(cash.size, most if cash.size else 0))
+    def pick(self, cash: Cash, limit: int) -> Pages:
+        return np.unique(self.draw(cash.size, limit if cash.size else 0))
 
     def changed(self, cash: Cash, pages: Pages) -> None:
         """The draw does not depend on cash."""

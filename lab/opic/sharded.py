@@ -99,7 +99,7 @@ class Network:
 class Moment(NamedTuple):
     """A shard after one of its turns or deliveries: what it held, sent to and applied from each shard (numbers)."""
 
-    held: int
+    cash: int
     sent: tuple[int, ...]
     applied: tuple[int, ...]
 
@@ -120,7 +120,7 @@ class MomentLog:
     def note(self, shard: Shard) -> None:
         every, line = range(len(self.moments)), self.moments[shard.number]
         sent, applied = tuple(shard.sent[q] for q in every), tuple(shard.applied[q] for q in every)
-        moment = Moment(shard.held, sent, applied)
+        moment = Moment(shard.cash_total, sent, applied)
         if not line or line[-1] != moment:
             line.append(moment)
 
@@ -139,7 +139,7 @@ class MomentLog:
         """Units held by the shards and on their way at these moments."""
         now = [line[k] for line, k in zip(self.moments, cut, strict=True)]
         flying = sum(line[now[p].sent[q]] - line[now[q].applied[p]] for (p, q), line in self.carried.items())
-        return flying + sum(moment.held for moment in now)
+        return flying + sum(moment.cash for moment in now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +221,8 @@ def sharded(n: int, count: int, seed: int, watch: Watch) -> dict[str, Any]:
     return {"n": n, "runs": found}
 
 
-def _part(watch: Watch, done: int, of: int) -> Watch:
-    return lambda share: watch((done + share) / of)
+def _part(watch: Watch, done: int, total: int) -> Watch:
+    return lambda share: watch((done + share) / total)
 
 
 def sharded_files(out: Path, pages: int, show: bool = True) -> dict[str, Any]:

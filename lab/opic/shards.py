@@ -36,7 +36,7 @@ class Letter:
     cash: Units
     virtual: int
     spent: int
-    known: int
+    pages_known: int
 
     @property
     def units(self) -> int:
@@ -55,7 +55,7 @@ class Shard:
         self.virtual, self.clock, self.sweep = VirtualPage(), Clock(), SweepSelector()
         self.visits = np.zeros(self.pages.size, np.int64)
         self.spent = self.spent_elsewhere = self.known_elsewhere = 0
-        self.heard: dict[int, tuple[int, int]] = {}
+        self.others: dict[int, tuple[int, int]] = {}
         """shard 0: (units spent, pages) of each other shard, as last told"""
         self.sent: dict[int, int] = defaultdict(int)
         self.applied: dict[int, int] = defaultdict(int)
@@ -65,18 +65,18 @@ class Shard:
         """(target, number) -> what is not acknowledged yet"""
 
     @property
-    def known(self) -> int:
+    def pages_known(self) -> int:
         return self.pages.size
 
     @property
     def everywhere(self) -> int:
         """Pages of all shards, as far as this one has heard."""
-        return self.known + self.known_elsewhere
+        return self.pages_known + self.known_elsewhere
 
     @property
-    def held(self) -> int:
+    def cash_total(self) -> int:
         """Units in this shard: on pages and in the virtual page's pot and account."""
-        return int(self.keys.sum()) + self.virtual.scalar * self.known + self.virtual.balance
+        return int(self.keys.sum()) + self.virtual.scalar * self.pages_known + self.virtual.balance
 
     @property
     def importance(self) -> Reals:
@@ -85,11 +85,11 @@ class Shard:
 
     # -- a turn --------------------------------------------------------------------------------------------------
 
-    def turn(self, most: int) -> list[Letter]:
+    def turn(self, limit: int) -> list[Letter]:
         """Spend at most `most` rich pages at the same time; returns the letters that leave."""
-        if not self.known:
+        if not self.pages_known:
             return []
-        places = self.sweep.pick(Cash(self.keys, self.virtual.scalar), most)
+        places = self.sweep.pick(Cash(self.keys, self.virtual.scalar), limit)
         pages, cash = self.pages[places], self.keys[places] + self.virtual.scalar
         self.history.measure(places, cash / UNIT, self.clock.turnovers)
         indptr, targets = self.graph.links_of(pages)
@@ -117,22 +117,22 @@ class Shard:
         """Units of the virtual page to each shard: income to 0, or 0's payouts. Settles this one's account."""
         virtual, out = self.virtual, dict[int, int]()
         if self.number:
-            if virtual.due(self.known) or not self.sent[0]:
+            if virtual.due(self.pages_known) or not self.sent[0]:
                 out[0] = virtual.take()
         elif virtual.due(self.everywhere):
-            parts = virtual.split([self.known, *(known for _, known in self.heard.values())])
+            parts = virtual.split([self.pages_known, *(count for _, count in self.others.values())])
             virtual.deposit(parts[0])
-            out = dict(zip(self.heard, parts[1:], strict=True))
-        virtual.settle(self.known)
+            out = dict(zip(self.others, parts[1:], strict=True))
+        virtual.settle(self.pages_known)
         return out
 
     def _letter(self, target: int, pages: Pages, cash: Units, virtual: int) -> Letter:
-        spent, known = self.spent, self.known
+        spent, count = self.spent, self.pages_known
         if self.number == 0:
-            spent += sum(told[0] for source, told in self.heard.items() if source != target)
-            known += sum(told[1] for source, told in self.heard.items() if source != target)
+            spent += sum(counts[0] for source, counts in self.others.items() if source != target)
+            count += sum(pair[1] for source, pair in self.others.items() if source != target)
         self.sent[target] += 1
-        letter = Letter(self.number, target, self.sent[target], pages, cash, virtual, spent, known)
+        letter = Letter(self.number, target, self.sent[target], pages, cash, virtual, spent, count)
         self.outbox[target, letter.seq] = letter
         return letter
 
@@ -153,16 +153,16 @@ class Shard:
     def _hear(self, letter: Letter) -> None:
         if self.number == 0:
             self.virtual.receive(letter.virtual)
-            self.heard[letter.source] = letter.spent, letter.known
-            spent, known = (sum(column) for column in zip(*self.heard.values(), strict=True))
-            self._tick(spent, known)
+            self.others[letter.source] = letter.spent, letter.pages_known
+            spent, count = (sum(column) for column in zip(*self.others.values(), strict=True))
+            self._tick(spent, count)
         elif letter.source == 0:
             self.virtual.deposit(letter.virtual)
-            self._tick(letter.spent, letter.known)
+            self._tick(letter.spent, letter.pages_known)
 
-    def _tick(self, spent: int, known: int) -> None:
+    def _tick(self, spent: int, count: int) -> None:
         """The others spent so much and know so many pages."""
-        self.known_elsewhere = max(self.known_elsewhere, known)
+        self.known_elsewhere = max(self.known_elsewhere, count)
         if spent > self.spent_elsewhere:
             self.clock.advance(spent - self.spent_elsewhere, UNIT * self.everywhere)
             self.spent_elsewhere = spent

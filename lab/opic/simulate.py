@@ -60,7 +60,7 @@ class World:
     def turnovers(self) -> float:
         return self.spent / (UNIT * self.graph.n)
 
-    def held(self) -> Cash:
+    def cash_in_hand(self) -> Cash:
         """The cash as selectors see it."""
         return Cash(self.keys, self.virtual.scalar) if type(self) is World else Cash(self.cash, 0)
 
@@ -94,15 +94,15 @@ def advance(world: World, select: Selector, reads: int, batch: int = 1) -> Log:
     """Read `reads` pages, `batch` at the same time; fewer where nobody holds cash any more."""
     pages, cash, when = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
     while reads > 0:
-        held = world.held()
-        picked = select.pick(held, min(batch, reads))
+        cash_in_hand = world.cash_in_hand()
+        picked = select.pick(cash_in_hand, min(batch, reads))
         if not picked.size:  # nobody holds cash
             break
         pages.append(picked)
-        cash.append(held.of(picked) / UNIT)
+        cash.append(cash_in_hand.of_pages(picked) / UNIT)
         when.append(np.full(picked.size, world.turnovers))
         touched = world.spend(picked)
-        select.changed(world.held(), touched)
+        select.changed(world.cash_in_hand(), touched)
         reads -= picked.size
     return Log(np.concatenate(pages), np.concatenate(cash), np.concatenate(when))
 

@@ -66,8 +66,8 @@ def counted(slots: Slots, since: Reals, policy: Policy, window: float) -> tuple[
     cash, spans = slots[:, 0].astype(np.float64), slots[:, 1].astype(np.float64)
     if policy.windowed:
         ends = since[:, None] + np.cumsum(spans, axis=1) - spans
-        taken = (ends < window) | (np.arange(spans.shape[1]) < policy.least)
-        cash, spans = cash * taken, spans * taken
+        counting = (ends < window) | (np.arange(spans.shape[1]) < policy.least)
+        cash, spans = cash * counting, spans * counting
     return cash.sum(axis=1), spans.sum(axis=1)
 
 
@@ -78,8 +78,8 @@ def estimate(slots: Slots, since: Reals, cash: Reals, flow: Reals, policy: Polic
     (less than PRIOR_WINDOW, as for a new page).
     """
     total, covered = counted(slots, since, policy, window)
-    known = slots[:, 1].sum(axis=1, dtype=np.float64)
-    remembered = known + since
+    spans_known = slots[:, 1].sum(axis=1, dtype=np.float64)
+    remembered = spans_known + since
     over = np.minimum(window, remembered) if policy.over_window else covered + since
-    settled = (known > 0) & (remembered >= PRIOR_WINDOW)
+    settled = (spans_known > 0) & (remembered >= PRIOR_WINDOW)
     return np.where(settled, (total + cash) / np.where(over > 0, over, 1.0), flow)

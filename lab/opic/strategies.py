@@ -129,12 +129,12 @@ def acceptance(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Table H beside what was found: {what, wanted, found, better, met}; better: by more than TOLERANCE. Empty for
     sizes that H does not have."""
     rows = []
-    for what, wanted in ACCEPTANCE.get(result["n"], {}).items():
-        strategy, reads, estimator, pages = what.split()
-        at = result["reads"].index(int(reads))
-        found = result["online"][strategy][f"{estimator} {pages}"][at]
+    for measure, wanted in ACCEPTANCE.get(result["n"], {}).items():
+        strategy, reads, estimator, pages = measure.split()
+        mark = result["reads"].index(int(reads))
+        found = result["online"][strategy][f"{estimator} {pages}"][mark]
         better, met = found < (1 - TOLERANCE) * wanted, found <= (1 + TOLERANCE) * wanted
-        rows.append({"what": what, "wanted": wanted, "found": found, "better": better, "met": met})
+        rows.append({"what": measure, "wanted": wanted, "found": found, "better": better, "met": met})
     return rows
 
 

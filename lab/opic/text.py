@@ -13,8 +13,8 @@ Results = Mapping[str, Any]
 
 def page(results: Results) -> str:
     """Every claim with its verdict and numbers, then the tables of algorithms.md H and B beside ours."""
-    held = sum(claim["holds"] for claim in results["claims"])
-    lines = [f"Claims of the papers, held against the laboratory: {held} of {len(results['claims'])} hold", ""]
+    holding = sum(claim["holds"] for claim in results["claims"])
+    lines = [f"Claims of the papers, held against the laboratory: {holding} of {len(results['claims'])} hold", ""]
     for claim in results["claims"]:
         lines += [
             f"{'HOLDS' if claim['holds'] else 'NO   '}  {claim['source']}: {claim['says']}",
@@ -71,10 +71,10 @@ def patterns(results: Results) -> str:
         "formula: importance of page",
     ]
     for name, row in results.items():
-        known = ", ".join(f"{page}: {value:.4f}" for page, value in list(row["known"].items())[:4])
+        values = ", ".join(f"{page}: {value:.4f}" for page, value in list(row["known"].items())[:4])
         lines.append(
             f"{name:10} {row['pages']:>7,} {row['greatest']:>9.3f} {row['least']:>7.4f} {row['offline off']:>11.1e} "
-            f"{row['OPIC off']:>8.3f} {row['all']:>7.3f}  {known}"
+            f"{row['OPIC off']:>8.3f} {row['all']:>7.3f}  {values}"
         )
     return "\n".join([*lines, "", *_farm(results["link farm"]["farm"])]) + "\n"
 

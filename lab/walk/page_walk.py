@@ -83,13 +83,13 @@ class Stretch:
         entered = self.entered
         return {
             "files": len(entered),
-            "functions": sum(len(one.functions) for one in entered),
+            "functions": sum(len(place.functions) for place in entered),
             "changes": self.changes,
             "calls": len(self.steps),
             "rooms": _by_room(entered),
             "path": [
-                {"room": one.room, "file": one.file, "calls": one.calls, "functions": list(one.functions)}
-                for one in entered
+                {"room": place.room, "file": place.file, "calls": place.calls, "functions": list(place.functions)}
+                for place in entered
             ],
         }
 
@@ -108,19 +108,25 @@ class Walk:
         for place, caller in self.way.steps:
             if caller is not None and direction(caller.room, place.room):
                 pair = caller.room, place.room
-                source, function = (f"{one.file}: {one.function}" for one in (caller, place))
+                source, function = (f"{end.file}: {end.function}" for end in (caller, place))
                 found[Crossing(*pair, function, source, CALLBACKS.get(pair, ""))] = None
         return list(found)
 
     @property
     def faults(self) -> list[Crossing]:
-        return [one for one in self.crossings if not one.callback]
+        return [crossing for crossing in self.crossings if not crossing.callback]
 
     def report(self) -> dict[str, Any]:
         """What --json prints."""
         upward = [
-            {"from": one.caller, "to": one.callee, "caller": one.source, "called": one.function, "by": one.callback}
-            for one in self.crossings
+            {
+                "from": crossing.caller,
+                "to": crossing.callee,
+                "caller": crossing.source,
+                "called": crossing.function,
+                "by": crossing.callback,
+            }
+            for crossing in self.crossings
         ]
         return {"ok": not self.faults, "turn": self.turn.report(), "way": self.way.report(), "upward": upward}
 
@@ -128,10 +134,10 @@ class Walk:
 def _by_room(entered: Iterable[Entered]) -> dict[str, dict[str, int]]:
     """Files and functions of each room, from the ground up."""
     rooms: dict[str, dict[str, int]] = {}
-    for one in entered:
-        count = rooms.setdefault(one.room, {"files": 0, "functions": 0})
+    for place in entered:
+        count = rooms.setdefault(place.room, {"files": 0, "functions": 0})
         count["files"] += 1
-        count["functions"] += len(one.functions)
+        count["functions"] += len(place.functions)
     return dict(sorted(rooms.items(), key=lambda item: ROOMS.index(item[0]) if item[0] in ROOMS else len(ROOMS)))
 
 
@@ -178,12 +184,12 @@ def lines(found: Walk) -> list[str]:
 
 
 def _stretch(title: str, part: Stretch) -> list[str]:
-    told = part.report()
-    rooms = ", ".join(f"{room} {count['files']}" for room, count in told["rooms"].items())
+    summary = part.report()
+    rooms = ", ".join(f"{room} {count['files']}" for room, count in summary["rooms"].items())
     return [
-        f"{title}: {told['files']} files, {told['functions']} functions, {told['changes']} changes of file",
+        f"{title}: {summary['files']} files, {summary['functions']} functions, {summary['changes']} changes of file",
         f"files by room: {rooms}",
-        *(f"{one.calls:6}  {one.file}: {', '.join(map(_short, one.functions))}" for one in part.entered),
+        *(f"{place.calls:6}  {place.file}: {', '.join(map(_short, place.functions))}" for place in part.entered),
     ]
 
 
@@ -193,11 +199,11 @@ def _short(function: str) -> str:
 
 def _direction(found: Walk) -> list[str]:
     crossings, faults = len(found.crossings), len(found.faults)
-    told = [f"Calls against the direction of the rooms: {crossings}, without a named callback: {faults}"]
-    for one in found.crossings:
-        by = f"callback: {one.callback}" if one.callback else "FAULT"
-        told.append(f"  {one.caller} -> {one.callee}: {one.source} calls {one.function} ({by})")
-    return told
+    lines = [f"Calls against the direction of the rooms: {crossings}, without a named callback: {faults}"]
+    for crossing in found.crossings:
+        by = f"callback: {crossing.callback}" if crossing.callback else "FAULT"
+        lines.append(f"  {crossing.caller} -> {crossing.callee}: {crossing.source} calls {crossing.function} ({by})")
+    return lines
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

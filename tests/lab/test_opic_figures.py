@@ -182,7 +182,7 @@ def test_a_cell_is_judged_by_the_mean_and_then_by_its_seeds(seeds, verdict):
 
 def test_cells_are_compared_where_there_is_a_run():
     cells = opic_policies.compare({"0.01": {"window 8": {"all": [6.0, 7.0], "top": [4.5]}}})
-    assert [(cell.pages, cell.wanted, cell.found, cell.least, cell.most) for cell in cells] == [
+    assert [(cell.pages, cell.wanted, cell.found, cell.least, cell.limit) for cell in cells] == [
         ("all", 6.8, 6.5, 6.0, 7.0),
         ("top", 4.5, 4.5, 4.5, 4.5),
     ]

@@ -19,7 +19,7 @@ PAGES = 600
 
 @pytest.fixture(scope="module")
 def field() -> Field:
-    return Field.of(truth(Web(seed=3, pages=PAGES, hosts=6), ORIGIN))
+    return Field.from_truth(truth(Web(seed=3, pages=PAGES, hosts=6), ORIGIN))
 
 
 def test_the_field_is_the_web(field: Field) -> None:
@@ -33,8 +33,8 @@ def test_a_crawl_of_it_keeps_every_unit_at_every_step(field: Field, weights: tup
     while (batch := crawl.reads(17)).size:
         seen += batch.size
         assert crawl.exact and (crawl.cash >= 0).all()
-        assert crawl.virtual.counts[1:] == np.bincount(crawl.classes[crawl.known], minlength=16)[1:].tolist()
-    assert seen == int((crawl.known & field.readable).sum()) > PAGES / 2
+        assert crawl.virtual.counts[1:] == np.bincount(crawl.classes[crawl.found], minlength=16)[1:].tolist()
+    assert seen == int((crawl.found & field.readable).sum()) > PAGES / 2
 
 
 def test_a_focus_is_read_sooner(field: Field) -> None:

@@ -36,9 +36,9 @@ def crawl(graph, reads, window=None, group=10):
         if not unread.size:
             age = np.mod(state.clock.ticks - state.last.astype(np.int64), 2**32)
             unread = np.argsort(-age * np.sqrt(state.importance))[:group]
-        before = state.known.copy()
+        before = state.found.copy()
         state.fetch(unread)
-        found_by[state.known & ~before] = state.reads
+        found_by[state.found & ~before] = state.reads
         assert state.total == UNIT * state.order.size
     return state, found_by
 
@@ -70,7 +70,7 @@ def test_cash_is_exact_on_any_graph_from_any_seed(pairs, seed, group):
         state.fetch(pages if pages.size else state.order[:group])
         assert state.total == UNIT * state.order.size
     importance = state.importance
-    assert (importance[~state.known] == 0).all() and importance[state.known].mean() == pytest.approx(1)
+    assert (importance[~state.found] == 0).all() and importance[state.found].mean() == pytest.approx(1)
 
 
 def test_never_read_pages_do_not_spend_for_free():

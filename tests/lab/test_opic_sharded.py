@@ -55,11 +55,11 @@ def test_a_letter_counts_once_and_in_its_turn():
     _, shard = shards_of(cycle(40), 2)
     page = int(shard.pages[0])
     letters = [Letter(0, 1, seq, np.array([page]), np.array([seq]), 10 * seq, 0, 0) for seq in (1, 2, 3)]
-    before = shard.held
-    assert shard.take(letters[1]) == 0 and shard.held == before
+    before = shard.cash_total
+    assert shard.take(letters[1]) == 0 and shard.cash_total == before
     assert shard.take(letters[2]) == 0 and shard.take(letters[0]) == 3
-    assert shard.held == before + sum(letter.units for letter in letters)
-    assert [shard.take(letter) for letter in letters] == [3, 3, 3] and shard.held == before + 66
+    assert shard.cash_total == before + sum(letter.units for letter in letters)
+    assert [shard.take(letter) for letter in letters] == [3, 3, 3] and shard.cash_total == before + 66
 
 
 def test_an_acknowledgement_empties_the_outbox_up_to_its_number():
@@ -78,7 +78,7 @@ def test_a_ledger_tells_when_cash_is_lost():
     for shard in shards:
         log.note(shard)
     assert log.total([0, 0]) == UNIT * graph.n
-    rich = next(shard for shard in shards if shard.known)
+    rich = next(shard for shard in shards if shard.pages_known)
     rich.keys[0] -= 1
     log.note(rich)
     assert log.total([len(line) - 1 for line in log.moments]) == UNIT * graph.n - 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from xyro.lab.speed.plan_speed import GOAL_BYTES, Known, _all_filed, _sketches, _traced
+from xyro.lab.speed.plan_speed import GOAL_BYTES, PlannedPages, _all_filed, _sketches, _traced
 from xyro.refresh.due import DueFolders
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +50,7 @@ def test_a_missed_limit_fails(said):
 
 def test_memory_is_what_is_kept():
     assert 8_000 <= _traced(lambda: np.zeros(1000)) <= 9_000
-    known = Known(30_000)
+    known = PlannedPages(30_000)
     folders = _all_filed(known)
     assert isinstance(folders, DueFolders) and len(folders) == 30_000
     populations = _sketches(known)[1]
