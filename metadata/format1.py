@@ -45,10 +45,10 @@ _NUMBERED = frozenset(
     layout.prefix
     for layout in (
         *(keys.REFRESH, keys.STATUS, keys.DOCUMENT, keys.VERSION),
-        *(keys.PUBLISHED, keys.SUBSCRIPTION, keys.KEYED, keys.TOPIC),
+        *(keys.PUBLISHED, keys.SUBSCRIPTION, keys.KEYED, keys.TOPIC, keys.OUTBOX),
     )
 )
-"""families whose rows begin with the number of the format and are the same but for that"""
+"""families whose rows begin with a number that went from 1 to 2, and are the same but for that"""
 _FACTS, _SCALARS, _COUNTS = (keys.META.key(name) for name in ("facts", "scalars", "documents"))
 
 

@@ -36,7 +36,7 @@ from xyro.wire.messages import (
     XmlPage,
 )
 
-VERSION: Final = 1
+VERSION: Final = 2
 MAX_MESSAGE: Final = 64 * 1024 * 1024
 """Bytes of one message: the largest sitemap (50 MiB, sitemaps.org) fits into an XmlPage."""
 MAX_ITEMS: Final = 65_536

@@ -9,7 +9,7 @@
     Submit        a person -> page node    URLs to read
     Command       a person -> page node    a change to make within a commit group (commands.py)
     Answer        page node -> its sender  a Submit or Command is on disk, or why it is not (commands.py)
-    Ack           receiver -> sender       applied (and durable) up to here, or refused: retry or never
+    Ack           receiver -> sender       applied (and durable) up to here
 
 Times are seconds since 1970 (float, UTC); durations are seconds; cash is in integer units (65,536 = one page).
 Pages are named by id (wire/ids.py); only metadata knows the URL of an id.
@@ -18,7 +18,7 @@ Pages are named by id (wire/ids.py); only metadata knows the URL of an id.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf, isfinite
 
 from xyro.wire.commands import MAX_REQUEST, Answer, Command
@@ -125,10 +125,8 @@ class FetchOrder:
     url: str
     priority: Priority
     epoch: int
-    depth: int = 0
     etag: str = ""
     last_modified: str = ""
-    signature: bytes = b""
     attempt: int = 0
     """temporary failures in a row so far"""
     not_before: float = 0.0
@@ -141,7 +139,7 @@ class FetchOrder:
     def __post_init__(self) -> None:
         _require(0 <= self.page <= MAX_NUMBER, "FetchOrder.page: a page id is 0..2**63-1")
         _require(0 < len(self.url) <= MAX_URL, "FetchOrder.url:", _LENGTH)
-        _require(self.epoch >= 0 and self.depth >= 0 and self.attempt >= 0, "FetchOrder: epoch, depth, attempt >= 0")
+        _require(self.epoch >= 0 and self.attempt >= 0, "FetchOrder: epoch, attempt >= 0")
         _require(isfinite(self.not_before) and isfinite(self.deadline), "FetchOrder.not_before, deadline: finite times")
 
 
@@ -152,7 +150,6 @@ class PageReport:
     page: PageId
     url: str
     epoch: int
-    priority: Priority
     started: float
     ended: float
     status: int = 0
@@ -182,14 +179,10 @@ class PageReport:
     loading: bool = False
     """the body went on to a loader; its links come with a LoadReport"""
     charset: str = ""
-    address: str = ""
-    """the address really connected to"""
     host_next: float = 0.0
     """politeness: the host may be read again at (to be kept over a restart)"""
     host_failures: int = 0
     """politeness: temporary failures of the host in a row"""
-    bytes: int = 0
-    """bytes received on the wire's side of decoding"""
     sitemaps: tuple[str, ...] = ()
     """Sitemap: lines of the host's robots.txt, told once with the first report after it was read"""
     fresh_for: float = 0.0
@@ -208,7 +201,7 @@ class PageReport:
         _require(self.started <= self.ended, "PageReport: it ended before it started")
         _require(isfinite(self.ended - self.started), "PageReport.started, ended: finite times")
         _require(isfinite(self.retry_at) and isfinite(self.host_next), "PageReport.retry_at, host_next: finite times")
-        _require(self.epoch >= 0 and self.size >= 0 and self.bytes >= 0, "PageReport: epoch, size, bytes >= 0")
+        _require(self.epoch >= 0 and self.size >= 0, "PageReport: epoch, size >= 0")
         _require(self.host_failures >= 0, "PageReport.host_failures: >= 0")
         _require(0.0 <= self.fresh_for < inf, "PageReport.fresh_for: finite, >= 0")
 
@@ -397,16 +390,11 @@ class Submit:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """`source` has durably applied everything of `target`'s sequence up to and including `seq`.
-
-    With `error` set nothing was applied: `again` says whether sending it again can help.
-    """
+    """`source` has durably applied everything of `target`'s sequence up to and including `seq`."""
 
     source: int
     target: int
     seq: int
-    error: str = ""
-    again: bool = field(default=False)
 
     def __post_init__(self) -> None:
         _require(0 <= self.seq <= MAX_NUMBER, "Ack.seq: 0..2**63-1")

@@ -152,7 +152,7 @@ class Walk:
         version = self.web.version(page, self.now) if page >= 0 else 0
         signature = b"" if "error" in fields else (version << 64 | max(page, 0)).to_bytes(16, "big")
         return PageReport(
-            order.page, order.url, order.epoch, order.priority, self.now, self.now,
+            order.page, order.url, order.epoch, self.now, self.now,
             signature=signature, sitemaps=named, **fields,  # type: ignore[arg-type]
         )  # fmt: skip
 

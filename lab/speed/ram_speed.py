@@ -133,7 +133,6 @@ class Frontier:
             order.page,
             order.url,
             order.epoch,
-            order.priority,
             started=self.now - 0.1,
             ended=self.now,
             status=200,

@@ -188,6 +188,6 @@ class Crowd:
 
 def _report(order: FetchOrder, now: float) -> PageReport:
     return PageReport(
-        order.page, order.url, order.epoch, order.priority, now, now, status=200, kind=Kind.XML,
+        order.page, order.url, order.epoch, now, now, status=200, kind=Kind.XML,
         mime="application/xml", size=LEAST, signature=order.page.to_bytes(16, "big"), loading=True,
     )  # fmt: skip

@@ -69,7 +69,7 @@ def report(order: FetchOrder, now: float, links: Sequence[str] | Links = (), **f
     """A page that was read well; `fields` make anything else of it."""
     shown = links if isinstance(links, Links) else links_to(list(links))
     said = {"status": 200, "kind": Kind.HTML, "signature": signature(order.page + 1), "links": shown} | fields
-    return PageReport(order.page, order.url, order.epoch, order.priority, now, now, **said)
+    return PageReport(order.page, order.url, order.epoch, now, now, **said)
 
 
 def failed(order: FetchOrder, now: float, error: str, *, status: int = 0, retry_in: float | None = None) -> PageReport:

@@ -88,7 +88,7 @@ def test_scouting_goes_breadth_first_in_the_order_pages_were_met():
     assert told(first) == [url(0, 1), url(0, 2)]
     assert {order.priority for order in first} == {Priority.SCOUT}
     for order in first:
-        crawl.answer(order, [url(0, 10 + order.depth + int(order.url[-6]))])
+        crawl.answer(order, [url(0, 11 + int(order.url[-6]))])
     give_cash(crawl, url(0, 4), 100)
     seen = told(first)
     while orders := crawl.turn():
@@ -139,7 +139,7 @@ def test_every_unread_page_is_found_however_small_the_scan(monkeypatch, chunk):
 def test_an_order_says_what_is_known():
     crawl = seeded(url(0, 1))
     (order,) = crawl.turn()
-    assert (order.depth, order.attempt, order.etag, order.signature) == (1, 0, "", b"")
+    assert (order.attempt, order.etag) == (0, "")
     assert order.page == crawl.node.partition.base + 1 and order.not_before == 0.0
 
 
@@ -201,7 +201,7 @@ def test_a_wanted_page_is_read_although_it_was_read():
     crawl = seeded()
     crawl.submit(url(0))
     (order,) = crawl.turn()
-    assert (order.url, order.signature) == (url(0), (1).to_bytes(16, "big")) and order.priority is Priority.ORDERED
+    assert order.url == url(0) and order.priority is Priority.ORDERED
 
 
 # Retries

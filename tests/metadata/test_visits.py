@@ -12,7 +12,7 @@ from xyro.failures import POLICIES
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import State
 from xyro.metadata.visits import DAY, Spend, http_date, judge, next_row, with_fault
-from xyro.wire.messages import Kind, PageReport, Priority
+from xyro.wire.messages import Kind, PageReport
 
 NOW = 1_700_000_000.0
 OLD, NEW = b"o" * 16, b"n" * 16
@@ -25,7 +25,7 @@ READ = RefreshRow(
 
 def said(**fields):
     given = {"status": 200, "kind": Kind.HTML, "signature": NEW} | fields
-    return PageReport(7, "http://h.example/", 3, Priority.SCOUT, NOW - 1, NOW, **given)
+    return PageReport(7, "http://h.example/", 3, NOW - 1, NOW, **given)
 
 
 def bad(error, **fields):
@@ -142,8 +142,8 @@ def test_dead_after_a_second_404_a_day_later():
     gone = bad("http-404", status=404)
     first = after(gone, READ)
     assert first.gone_since == NOW
-    hour = PageReport(7, gone.url, 4, Priority.REFRESH, NOW, NOW + 3600, status=404, error="http-404", final=True)
-    day = PageReport(7, gone.url, 4, Priority.REFRESH, NOW, NOW + DAY, status=410, error="http-410", final=True)
+    hour = PageReport(7, gone.url, 4, NOW, NOW + 3600, status=404, error="http-404", final=True)
+    day = PageReport(7, gone.url, 4, NOW, NOW + DAY, status=410, error="http-410", final=True)
     assert judge(hour, first).state is State.FAILED
     assert after(hour, first).gone_since == NOW, "counted from the first one"
     assert judge(day, first).state is State.DEAD
@@ -205,7 +205,7 @@ def test_a_page_never_answered_was_never_read():
 @pytest.mark.parametrize("final", [False, True])
 def test_an_answer_that_says_nothing_of_the_page_is_no_time_at_which_it_was_seen(kind, status, final):
     later = NOW + 7 * DAY
-    report = PageReport(7, bad(kind).url, 4, Priority.REFRESH, later, later, status=status, error=kind, final=final)
+    report = PageReport(7, bad(kind).url, 4, later, later, status=status, error=kind, final=final)
     assert after(report, READ).last_read == READ.last_read
     assert after(report, None).last_read == 0 < after(report, None).first_read
     assert after(report, READ).reads == READ.reads + 1

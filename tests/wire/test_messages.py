@@ -38,7 +38,7 @@ from xyro.wire.messages import (
 U = "http://h/"
 LONG = U + "x" * MAX_URL
 ORDER: dict[str, Any] = {"page": 1, "url": U, "priority": Priority.REFRESH, "epoch": 1}
-REPORT: dict[str, Any] = {**ORDER, "started": 1.0, "ended": 2.0, "status": 200}
+REPORT: dict[str, Any] = {"page": 1, "url": U, "epoch": 1, "started": 1.0, "ended": 2.0, "status": 200}
 XML: dict[str, Any] = {"page": 1, "url": U, "epoch": 1, "read_at": 1.0, "kind": Kind.XML, "mime": "text/xml"}
 XML |= {"charset": "", "body": b"<a/>"}
 LOAD: dict[str, Any] = {"page": 1, "url": U, "epoch": 1, "state": LoadState.LOADED}
@@ -65,10 +65,10 @@ WRONG: list[tuple[type, dict[str, Any]]] = [
     *((kind, {**base, "page": page}) for kind, base in VALID[:5] for page in (-1, MAX_NUMBER + 1)),
     *((kind, {**base, "url": url}) for kind, base in VALID[:5] for url in ("", LONG)),
     *((kind, {**base, "epoch": -1}) for kind, base in VALID[:5]),
-    *((FetchOrder, {**ORDER, name: -1}) for name in ("depth", "attempt")),
+    *((FetchOrder, {**ORDER, name: -1}) for name in ("epoch", "attempt")),
     *((FetchOrder, {**ORDER, "not_before": time}) for time in (math.nan, math.inf)),
     *((FetchOrder, {**ORDER, "deadline": time}) for time in (math.nan, math.inf)),
-    *((PageReport, {**REPORT, name: -1}) for name in ("status", "size", "bytes", "host_failures")),
+    *((PageReport, {**REPORT, name: -1}) for name in ("status", "size", "host_failures")),
     *((PageReport, {**REPORT, name: math.nan}) for name in ("started", "ended", "retry_at", "host_next")),
     *((PageReport, {**REPORT, name: math.inf}) for name in ("started", "ended", "retry_at", "host_next")),
     (PageReport, {**REPORT, "status": 1000}),

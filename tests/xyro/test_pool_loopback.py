@@ -121,7 +121,7 @@ async def test_every_page_is_read_once_after_its_robots_txt_and_one_at_a_time() 
             await until(pool.quiet)
         assert sorted(report.page for report in reports) == list(range(100))
         assert {(report.status, report.error) for report in reports} == {(200, "")}
-        assert all(len(report.links.urls) == 1 and report.address.startswith("127.0.0.") for report in reports)
+        assert all(len(report.links.urls) == 1 for report in reports)
         for host in served.hosts:
             own = served.of(host)
             assert own[0][1] == "/robots.txt"

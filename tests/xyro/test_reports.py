@@ -30,7 +30,7 @@ def test_everything_the_two_have_in_common_arrives() -> None:
     made = report(said)
     common = {f.name for f in dataclasses.fields(Answer)} & {f.name for f in dataclasses.fields(PageReport)}
     assert {name: getattr(made, name) for name in common} == {name: getattr(said, name) for name in common}
-    assert (made.page, made.url, made.epoch, made.priority) == (7, "http://h/7", 3, Priority.REFRESH)
+    assert (made.page, made.url, made.epoch) == (7, "http://h/7", 3)
     assert made.loading
     assert made.sitemaps == ("http://h/s.xml",)
     assert made.host_next == 103.5
