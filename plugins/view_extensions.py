@@ -9,12 +9,12 @@ from xyro.plugins.warehouse.warehouse_audit import check_repository
 from xyro.service.views.extensions import ViewExtension
 
 if TYPE_CHECKING:
-    from xyro.service.node.single import Single
+    from xyro.service.node.node import Node
 
 VIEW_EXTENSIONS = (ViewExtension(audit=check_repository), ViewExtension(status=promise_report.stopped))
 """xyro.plugins.warehouse; xyro.plugins.publish and clusters. Their fields appear in `xyro status` in this order."""
 
 
-def running_status(single: Single) -> dict[str, Any]:
+def running_status(single: Node) -> dict[str, Any]:
     """The fields that plug-ins add to the status of a running crawl."""
     return {name: value for plugin in single.plugins for name, value in plugin.status().items()}

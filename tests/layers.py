@@ -117,7 +117,7 @@ def read(root: Path, folders: Iterable[str]) -> dict[str, str]:
 def room_of(module: str) -> str:
     """Return the room of one of our modules: the longest row of the table that the module lies in.
 
-    `xyro.service.node.single` -> `service.node`; `xyro.client` and `xyro` -> `xyro`; "" for a module that is not ours.
+    `xyro.service.node.node` -> `service.node`; `xyro.client` and `xyro` -> `xyro`; "" for a module that is not ours.
     """
     package, _, inside = module.partition(".")
     if package != "xyro":

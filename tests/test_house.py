@@ -127,8 +127,7 @@ WIRED_LATER = frozenset(
         ("frontier/scheduler.py", "self.discovery.reads"),
         ("frontier/scheduler.py", "self.discovery.settings"),
         ("frontier/scheduler.py", "self.leases.boot"),
-        ("service/node/reload.py", "single.services.settings"),
-        ("service/node/single.py", "self.queue.gamma"),
+        ("service/node/node.py", "self.queue.gamma"),
     }
 )
 """(file, attribute of another object's attribute that is assigned there), today"""

@@ -105,10 +105,10 @@ def test_no_module_imports_itself_by_a_detour() -> None:
         ("configs/load.py", "from xyro.wire.messages import FetchOrder", "configs"),
         ("frontier/partition.py", "from xyro.plugins.publish.watch import Watch", "frontier"),
         ("frontier/partition.py", "from xyro.configs.load import load", "frontier"),
-        ("frontier/partition.py", "from xyro.service.node import single", "frontier"),
-        ("service/views/top.py", "from xyro.service.node.single import Single", "service.views"),
-        ("service/node/single.py", "from xyro.plugins.rank.compute import compute", "service.node"),
-        ("service/node/single.py", "from ..api import http_api", "service.node"),
+        ("frontier/partition.py", "from xyro.service.node import node", "frontier"),
+        ("service/views/top.py", "from xyro.service.node.node import Node", "service.views"),
+        ("service/node/node.py", "from xyro.plugins.rank.compute import compute", "service.node"),
+        ("service/node/node.py", "from ..api import http_api", "service.node"),
         ("plugins/rank/compute.py", "from xyro.plugins.publish.watch import Watch", "plugins.rank"),
         ("plugins/rank/compute.py", "from xyro.service.api.http_api import Api", "plugins.rank"),
         ("service/api/http_api.py", "from xyro.service.cli.main import main", "service.api"),
@@ -117,13 +117,13 @@ def test_no_module_imports_itself_by_a_detour() -> None:
         ("lab/zoo/attacks.py", "from xyro.lab.crash import kill", "lab.zoo"),
         (
             "metadata/store.py",
-            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from xyro.service.node.single import Single",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from xyro.service.node.node import Node",
             "metadata",
         ),
     ],
 )
 def test_an_import_against_the_direction_is_found(path: str, text: str, room: str) -> None:
-    (found,) = layers.direction({"wire/urls.py": "", "xyro/pool.py": "", "service/node/single.py": "", path: text})
+    (found,) = layers.direction({"wire/urls.py": "", "xyro/pool.py": "", "service/node/node.py": "", path: text})
     line = 1 + next(number for number, row in enumerate(text.split("\n")) if "import" in row and "typing" not in row)
     assert found.startswith(f"{path}:{line}: {room} must not import ")
 
@@ -135,9 +135,9 @@ def test_imports_with_the_direction_pass() -> None:
         "frontier/scope.py": "from xyro.configs.schema import Settings",
         "metadata/manager.py": "from xyro.opic.cash import CashTable\nimport xyro.refresh.change",
         "frontier/partition.py": "from xyro.metadata import manager\nfrom .batch import B\nfrom ..wire import messages",
-        "plugins/rank/compute.py": "from xyro.service.node.single import Single\nimport xyro.frontier.scope",
+        "plugins/rank/compute.py": "from xyro.service.node.node import Node\nimport xyro.frontier.scope",
         "lab/speed/measures.py": "import xyro.metadata.manager, xyro.pool, xyro.loader.intake, xyro.opic.cash",
-        "lab/web/server.py": "from xyro.service.node import single\nfrom xyro.configs import load",
+        "lab/web/server.py": "from xyro.service.node import node\nfrom xyro.configs import load",
         "service/cli/main.py": "from xyro.configs import load\nfrom xyro.plugins.rank import compute",
         "xyro/pool.py": "from .client import Client\nfrom xyro.wire.clock import Clock\nimport aiohttp",
         "xyro/__main__.py": "from xyro.service.cli.main import main",

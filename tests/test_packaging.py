@@ -312,7 +312,7 @@ def test_application_and_library_each_import_their_own(application: Application,
         from xyro.configs.load import load
         from xyro.metadata.store import Store
         from xyro.loader.intake import Intake
-        from xyro.service.node.single import Single
+        from xyro.service.node.node import Node
         assert xyro.__file__.startswith(sys.prefix), xyro.__file__
         assert {{sys.modules["configs"], sys.modules["metadata"]}}.isdisjoint({{xyro.configs, xyro.metadata}})
         assert load().store.data

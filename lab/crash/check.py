@@ -17,7 +17,7 @@ from xyro.lab.web.places import disallows, host_at
 Row = Mapping[str, Any]
 ROBOTS = "/robots.txt"
 AT_RISK = 256
-"""reads that a crash may cost beside the requests under way: those that wait to be on disk (service/node/single.py)"""
+"""reads that a crash may cost beside the requests under way: those that wait to be on disk (service/node/node.py)"""
 CONCURRENCY = 256
 """fetch.concurrency: most requests under way"""
 LOST_PER_KILL = AT_RISK + CONCURRENCY

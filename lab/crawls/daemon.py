@@ -42,7 +42,7 @@ from xyro.lab.web.web import Web
 from xyro.plugins import PLUGINS
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.single import Bounds, Single
+from xyro.service.node.node import Bounds, Node
 from xyro.wire.clock import ManualClock, SystemClock
 from xyro.wire.errors import MachineError, XyroError
 
@@ -129,7 +129,7 @@ async def _live(trial: Trial, live: Live, settings: Settings, directory: Path, t
     async with WebServer(live.web, clock=clock, listener=live.served) as server:
         live.web = server.web
         data = DataDir.open(directory, make=True)
-        single = Single(data, settings, guard_of(settings.fetch), Bounds(forever=True), clock, plugins=PLUGINS)
+        single = Node(data, settings, guard_of(settings.fetch), Bounds(forever=True), clock, plugins=PLUGINS)
         daemon = Jumping(single, clock, TIME_UNIT, checks.seen)
         try:
             single.start()

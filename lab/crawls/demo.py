@@ -27,7 +27,7 @@ from xyro.plugins import PLUGINS, extensions
 from xyro.service.api.endpoints import ENDPOINTS
 from xyro.service.node.life_cycle import Job, run, sentence
 from xyro.service.node.log_setup import set_up
-from xyro.service.node.single import Bounds
+from xyro.service.node.node import Bounds
 from xyro.service.node.stopped import nodes_of
 from xyro.service.views.views import Views
 from xyro.wire.clock import SystemClock

@@ -12,7 +12,7 @@ import asyncio
 import math
 from collections.abc import Callable
 
-from xyro.service.node.single import Single
+from xyro.service.node.node import Node
 from xyro.wire.clock import ManualClock, SystemClock
 from xyro.wire.errors import MachineError
 
@@ -30,7 +30,7 @@ class Jumping:
     """`until` lives on; between its jumps nothing is on its way."""
 
     def __init__(
-        self, single: Single, clock: ManualClock, grain: float, seen: Callable[[float], None] = lambda now: None
+        self, single: Node, clock: ManualClock, grain: float, seen: Callable[[float], None] = lambda now: None
     ) -> None:
         """grain: seconds that one jump takes at least; what falls due meanwhile is read together, half of it late.
 
@@ -47,9 +47,9 @@ class Jumping:
             single.pool.in_flight
             or waiting
             or single.unsynced
-            or not single.loads.quiet
+            or not single.load_loop.quiet
             or single.bus.waiting("orders")
-            or not all(loop.quiet for loop in single.loops)
+            or not all(loop.quiet for loop in single.partition_loops)
         )
 
     async def rest(self) -> None:
@@ -73,7 +73,7 @@ class Jumping:
         while idle < IDLE:
             await self.rest()
             before = single.leased
-            for loop in single.loops:
+            for loop in single.partition_loops:
                 await loop.turn()
             if single.leased > before:
                 idle = 0

@@ -20,7 +20,7 @@ from xyro.lab.refresh.executions import Recounted
 from xyro.lab.refresh.live import Live
 from xyro.lab.refresh.world import Ids, Reals
 from xyro.lab.web.shape import DAY
-from xyro.service.node.single import Single
+from xyro.service.node.node import Node
 from xyro.service.views.freshness_report import freshness_report
 
 CHECKS, COVERED = 50, 0.9
@@ -76,7 +76,7 @@ class Checks:
         self._weights = live.importance
         self._ask: Callable[[float], Mapping[str, Any]] = lambda now: {}
 
-    def watch(self, single: Single) -> None:
+    def watch(self, single: Node) -> None:
         """The crawl to ask, of one partition, when it knows all pages."""
         (node,) = single.nodes
         urls = [self.live.web.url(page) for page in self.live.pages.tolist()]

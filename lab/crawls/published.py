@@ -40,7 +40,7 @@ from xyro.service.api.http_api import HttpApi
 from xyro.service.api.http_api import listen as listen_api
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.single import Bounds, Single
+from xyro.service.node.node import Bounds, Node
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import MachineError
 
@@ -219,7 +219,7 @@ async def _crawl(directory: Path, web: Web, size: Size, seed: int) -> dict[str, 
         guard, public, private = guard_of(settings.fetch), listen("127.0.0.1:0"), listen_api("127.0.0.1", 0)
         assert public is not None
         data = DataDir.open(directory, make=True)
-        single = Single(data, settings, guard, Bounds(forever=True), plugins=PLUGINS)
+        single = Node(data, settings, guard, Bounds(forever=True), plugins=PLUGINS)
         listener, api = listener_of(single), HttpApi(single, OWNER)
         bases = [f"http://127.0.0.1:{sock.getsockname()[1]}" for sock in (public, private)]
         try:
@@ -235,7 +235,7 @@ async def _crawl(directory: Path, web: Web, size: Size, seed: int) -> dict[str, 
             data.close()
 
 
-def backlog(single: Single) -> list[int]:
+def backlog(single: Node) -> list[int]:
     """Due pages by host, of hosts with pages to read."""
     node, now = single.nodes[0], single.clock.time()
     columns, n = node.columns, node.columns.n
@@ -244,7 +244,7 @@ def backlog(single: Single) -> list[int]:
     return found
 
 
-async def _loaded(single: Single, web: Web, seen: Seen) -> None:
+async def _loaded(single: Node, web: Web, seen: Seen) -> None:
     """Until every host has a backlog, and the liar pages to lie of. MachineError: it never comes to that."""
     end, hosts = single.clock.monotonic() + PATIENCE, web.shape.hosts
     while sum(count >= BACKLOG for count in backlog(single)) < hosts or len(of_the_liar(web, seen)) < LIES:
@@ -273,7 +273,7 @@ def of_the_liar(web: Web, seen: Seen) -> list[int]:
     return [page for page in sorted(seen.last) if web.host(page) == LIAR and web.kind(page) is Doc.HTML]
 
 
-async def _measured(single: Single, sites: Sites, seed: int) -> dict[str, Any]:
+async def _measured(single: Node, sites: Sites, seed: int) -> dict[str, Any]:
     size, web, seen, clock = sites.size, sites.web, sites.seen, single.clock
     await _loaded(single, web, seen)
     try:
@@ -302,7 +302,7 @@ async def _publish_at(clock: Any, when: float, sites: Sites, page: int) -> None:
     await sites.publish(page)
 
 
-async def _lie(single: Single, sites: Sites, pages: list[int]) -> None:
+async def _lie(single: Node, sites: Sites, pages: list[int]) -> None:
     """Each lie is told once those before it were found out, as far as they were believed; SEEN seconds at most."""
     clock = SystemClock()
     for page in pages:
@@ -323,7 +323,7 @@ async def _arrived(seen: Seen, end: float) -> None:
         await asyncio.sleep(0.05)
 
 
-def _report(single: Single, sites: Sites, load: dict[str, Any]) -> dict[str, Any]:
+def _report(single: Node, sites: Sites, load: dict[str, Any]) -> dict[str, Any]:
     took = [announcement.took for announcement in sites.announcements if announcement.took is not None]
     stated = [notice.stated for notice in sites.announcements]
     late = sum(notice.took is None or notice.took > notice.stated for notice in sites.announcements)

@@ -34,7 +34,7 @@ from xyro.plugins import PLUGINS
 from xyro.plugins.publish.publish_plugin import publish_plugin_of
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.single import Bounds, Single
+from xyro.service.node.node import Bounds, Node
 from xyro.wire.clock import ManualClock, SystemClock
 from xyro.wire.urls import host_of, path_of
 
@@ -176,7 +176,7 @@ async def _live(directory: Path, web: Web, size: Size, enough: bool) -> dict[str
         served.web = server.web
         settings = load((), {}, options)
         data = DataDir.open(directory, make=True)
-        single = Single(data, settings, guard_of(settings.fetch), Bounds(forever=True), clock, plugins=PLUGINS)
+        single = Node(data, settings, guard_of(settings.fetch), Bounds(forever=True), clock, plugins=PLUGINS)
         runner, url = await receiver.serve()
         try:
             single.start()

@@ -36,8 +36,8 @@ from xyro.lab.web.places import address_of
 from xyro.plugins import PLUGINS, extensions
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
+from xyro.service.node.node import Bounds, Node
 from xyro.service.node.seeds import why_refused
-from xyro.service.node.single import Bounds, Single
 from xyro.service.node.stopped import nodes_of
 from xyro.service.views.views import Views
 from xyro.wire.clock import SystemClock
@@ -95,10 +95,10 @@ def part_of(frame: FrameType | None) -> str:
 
 
 @contextlib.asynccontextmanager
-async def crawling(directory: Path, seeds: Sequence[str], settings: Settings) -> AsyncIterator[Single]:
+async def crawling(directory: Path, seeds: Sequence[str], settings: Settings) -> AsyncIterator[Node]:
     """A crawl of `seeds` at work in a new directory, stopped in order at the block's end. InputError: a bad seed."""
     bounds = Bounds(settings.crawl.max_pages)
-    single = Single(DataDir.open(directory, make=True), settings, guard_of(settings.fetch), bounds, plugins=PLUGINS)
+    single = Node(DataDir.open(directory, make=True), settings, guard_of(settings.fetch), bounds, plugins=PLUGINS)
     try:
         single.start()
         if refused := [f"{seed}: {why}" for seed in seeds if (why := why_refused(seed, single.scope))]:

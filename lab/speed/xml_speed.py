@@ -32,7 +32,7 @@ from xyro.metadata.documents import Documents
 from xyro.plugins import extensions
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.loader_factory import intake_of
-from xyro.service.node.part_library import Library
+from xyro.service.node.part_library import PartLibrary
 from xyro.service.node.stopped import nodes_of
 from xyro.wire.clock import SystemClock
 from xyro.wire.messages import FetchOrder, Kind, LoadReport, PageReport, Submit, XmlPage
@@ -142,7 +142,7 @@ class Crowd:
         self._data = DataDir.open(directory, make=True)
         scope = Scope(self._settings.crawl)
         self._node = PageNode(self._data.partitions[0], scope, self._settings, False, extensions(self._settings))
-        library = Library([self._node], scope, SystemClock(), self._settings.loader.part_age)
+        library = PartLibrary([self._node], scope, SystemClock(), self._settings.loader.part_age)
         self._intake = intake_of(self._settings, library)
         _, waits = self._node.recover(self._now)
         self._intake.resume(waits, self._now)

@@ -24,7 +24,7 @@ from xyro.lab.walk.tracer import Step, Tracer
 from xyro.plugins import PLUGINS
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.single import Bounds, Single
+from xyro.service.node.node import Bounds, Node
 from xyro.wire.clock import ManualClock
 from xyro.wire.errors import MachineError, XyroError
 
@@ -154,7 +154,7 @@ async def _followed() -> Tracer:
         settings = load((), {}, options)
         with tempfile.TemporaryDirectory(prefix="xyro-walk-") as directory, tracer.watching():
             data = DataDir.open(Path(directory) / "data", make=True)
-            crawl = Single(data, settings, guard_of(settings.fetch), Bounds(), ManualClock(START), plugins=PLUGINS)
+            crawl = Node(data, settings, guard_of(settings.fetch), Bounds(), ManualClock(START), plugins=PLUGINS)
             try:
                 crawl.start()
                 await crawl.sow([site.url(FIRST)])

@@ -37,8 +37,8 @@ from xyro.wire.errors import InputError
 from xyro.wire.urls import host_of
 
 if TYPE_CHECKING:
+    from xyro.service.node.node import Node
     from xyro.service.node.services import Services
-    from xyro.service.node.single import Single
 
 BODY = 4 << 20
 AT_ONCE, SENDER_AT_ONCE = 64, 8
@@ -92,7 +92,7 @@ def listen(where: str) -> socket.socket | None:
 
 
 class Listener:
-    """Serves the publishers of one Single."""
+    """Serves the publishers of one Node."""
 
     def __init__(self, services: Services, publishing: Publishing, websub: WebSub | None) -> None:
         self.services = services
@@ -262,7 +262,7 @@ def _listen(settings: Settings) -> socket.socket | None:
     return listen(settings.publish.listen)
 
 
-def listener_of(single: Single) -> Listener:
+def listener_of(single: Node) -> Listener:
     """The listener of a running crawl."""
     return Listener(single.services, publish_plugin_of(single).publishing, single.plugin(WebSub))
 

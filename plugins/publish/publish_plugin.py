@@ -10,8 +10,8 @@ from xyro.plugins.publish.subscribed import Subscribed
 from xyro.wire.errors import MachineError
 
 if TYPE_CHECKING:
+    from xyro.service.node.node import Node
     from xyro.service.node.services import Services
-    from xyro.service.node.single import Single
 
 
 class PublishPlugin:
@@ -40,7 +40,7 @@ class PublishPlugin:
         }
 
 
-def publish_plugin_of(single: Single) -> PublishPlugin:
+def publish_plugin_of(single: Node) -> PublishPlugin:
     """The plug-in of a running crawl. MachineError: the crawl was made without it."""
     plugin = single.plugin(PublishPlugin)
     if plugin is None:

@@ -21,10 +21,10 @@ from xyro.wire.durations import seconds
 from xyro.wire.errors import InputError
 
 if TYPE_CHECKING:
-    from xyro.service.node.single import Single
+    from xyro.service.node.node import Node
 
 
-def promise_routes(single: Single) -> list[web.RouteDef]:
+def promise_routes(single: Node) -> list[web.RouteDef]:
     """Routes of an Api, which checks the token and turns errors into JSON."""
 
     plugin = single.plugin(PublishPlugin)

@@ -29,14 +29,14 @@ from xyro.wire.errors import InputError
 from xyro.wire.ids import PageId, owner_of
 
 if TYPE_CHECKING:
-    from xyro.service.node.single import Single
+    from xyro.service.node.node import Node
 
 MOST_PAGES = 64
 ENOUGH = 4 << 20
 """characters of packed bodies in one answer: some 10 ms of the event loop"""
 
 
-def xml_routes(single: Single, long_views: LongViews) -> list[web.RouteDef]:
+def xml_routes(single: Node, long_views: LongViews) -> list[web.RouteDef]:
     api = _XmlRoutes(single, long_views)
     return [
         web.get("/xml/versions", api.versions),
@@ -49,7 +49,7 @@ def xml_routes(single: Single, long_views: LongViews) -> list[web.RouteDef]:
 
 
 class _XmlRoutes:
-    def __init__(self, single: Single, long_views: LongViews) -> None:
+    def __init__(self, single: Node, long_views: LongViews) -> None:
         self.single = single
         self._long_views = long_views
 

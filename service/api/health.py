@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from xyro.wire.clock import SystemClock
 
 if TYPE_CHECKING:
-    from xyro.service.node.single import Single
+    from xyro.service.node.node import Node
 
 LOOK = 0.5
 """seconds between two looks at the event loop"""
@@ -34,7 +34,7 @@ LEAST_DISK = 256 << 20
 class Health:
     """`start` on the running loop, `close` in the end; `look` at any time."""
 
-    def __init__(self, single: Single) -> None:
+    def __init__(self, single: Node) -> None:
         self.single = single
         self._time = SystemClock()
         """of this machine, whatever clock the crawl goes by"""
@@ -58,7 +58,7 @@ class Health:
     def look(self) -> dict[str, Any]:
         """`ok`, `failing` (why not), and the numbers; seconds and bytes."""
         now = self.single.clock.monotonic()
-        loops = self.single.loops
+        loops = self.single.partition_loops
         committed = [loop.committed_at for loop in loops if loop.committed_at is not None]
         waiting = [now - loop.waits_since for loop in loops if loop.waits_since is not None]
         said = {

@@ -51,7 +51,7 @@ from xyro.wire.errors import InputError, XyroError
 from xyro.wire.urls import canonical
 
 if TYPE_CHECKING:
-    from xyro.service.node.single import Single
+    from xyro.service.node.node import Node
 
 BODY = 4 << 20
 MOST_URLS = 10_000
@@ -87,9 +87,9 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class HttpApi:
-    """Serves one Single."""
+    """Serves one Node."""
 
-    def __init__(self, single: Single, token: str) -> None:
+    def __init__(self, single: Node, token: str) -> None:
         self.single = single
         self._bearer = f"Bearer {token}".encode()
         self._names = {"127.0.0.1", "localhost", "[::1]"}

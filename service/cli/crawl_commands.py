@@ -48,7 +48,7 @@ def crawl(
     from xyro.plugins import PLUGINS
     from xyro.service.api.endpoints import ENDPOINTS
     from xyro.service.node.life_cycle import Job, run, sentence
-    from xyro.service.node.single import Bounds
+    from xyro.service.node.node import Bounds
 
     limits = settings.crawl
     bounds = Bounds(limits.max_pages, limits.max_seconds, limits.refresh)
@@ -91,7 +91,7 @@ def serve(
     from xyro.plugins import PLUGINS
     from xyro.service.api.endpoints import ENDPOINTS
     from xyro.service.node.life_cycle import Job, run, sentence
-    from xyro.service.node.single import Bounds
+    from xyro.service.node.node import Bounds
 
     job = Job(directory, settings, Bounds(forever=True), ENDPOINTS, (), partitions, lambda: read()[1], PLUGINS)
     ended = run(job)

@@ -29,7 +29,7 @@ from xyro.wire.clock import SystemClock
 from xyro.wire.errors import InputError, MachineError
 
 if TYPE_CHECKING:
-    from xyro.service.node.single import Single
+    from xyro.service.node.node import Node
 
 BATCH = 1 << 20
 """bytes of rows in one write"""
@@ -79,7 +79,7 @@ def stopped(source: Path, target: Path) -> dict[str, Any]:
         data.close()
 
 
-async def running(single: Single, target: Path) -> dict[str, Any]:
+async def running(single: Node, target: Path) -> dict[str, Any]:
     """Of a crawl at work. The same errors; cancelled, it leaves nothing behind."""
     source = single.data.path
     _refuse_inside(source, target)

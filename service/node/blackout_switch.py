@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from xyro.frontier.partition import PageNode
 
 
-class Closing:
+class BlackoutSwitch:
     """`follow` at `next_change` at the latest."""
 
     def __init__(self, nodes: Sequence[PageNode], pool: Pool) -> None:

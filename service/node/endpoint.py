@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from xyro.configs.schema import Settings
-    from xyro.service.node.single import Single
+    from xyro.service.node.node import Node
 
 
 class Interface(Protocol):
@@ -32,5 +32,5 @@ class Endpoint:
 
     listen: Callable[[Settings], socket.socket | None]
     """opens the socket; None where the settings leave it off; InputError where they are wrong or the port is taken"""
-    interface: Callable[[Single, str], Interface]
+    interface: Callable[[Node, str], Interface]
     """(crawl, token of DIR/run) -> what answers there"""

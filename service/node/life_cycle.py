@@ -31,11 +31,11 @@ from xyro.service.node import crawl_file, garbage, open_files, run_file
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.endpoint import Endpoint, Interface
 from xyro.service.node.guard_factory import check_contact, guard_of
+from xyro.service.node.node import Bounds, Node
 from xyro.service.node.progress import show
 from xyro.service.node.reload import reload
 from xyro.service.node.seeds import why_refused
 from xyro.service.node.services import NO_PLUGINS, PluginSet
-from xyro.service.node.single import Bounds, Single
 from xyro.service.views.summary import states
 from xyro.wire.errors import InputError
 from xyro.wire.text import counted
@@ -129,7 +129,7 @@ class _Life:
         self.signals.attach(loop, self._stopped)
         for _, listening in self.opened:
             guard.deny(*listening.getsockname()[:2])
-        single = Single(data, self.job.settings, guard, self.job.bounds, plugins=self.job.plugins)
+        single = Node(data, self.job.settings, guard, self.job.bounds, plugins=self.job.plugins)
         if self.job.again is not None:
             self.signals.attach_again(loop, partial(reload, single, self.job.again))
         token, interfaces = secrets.token_urlsafe(24), list[Interface]()
@@ -154,12 +154,12 @@ class _Life:
         ended.report, ended.best = closing_report(single, reason), single.best
         return ended
 
-    def _greet(self, single: Single, created: bool, host: str, port: int) -> None:
+    def _greet(self, single: Node, created: bool, host: str, port: int) -> None:
         so_far = f"{counted(single.known, 'page')} known, {counted(single.reads_total, 'read')}"
         what = "a new crawl" if created else f"resuming: {so_far}"
         _log.info("%s: %s; listening at %s:%d", self.job.data, what, host, port)
 
-    async def _submit(self, single: Single, ended: Ended) -> None:
+    async def _submit(self, single: Node, ended: Ended) -> None:
         """Hand the seeds over; those that are not to be read are recorded too, and told."""
         if not self.seeds:
             return
@@ -168,7 +168,7 @@ class _Life:
             if reason := why_refused(url, single.scope) or single.scope.why_out(url, 0):
                 ended.refused.append((url, reason))
 
-    async def _serve(self, single: Single) -> str:
+    async def _serve(self, single: Node) -> str:
         """Until the crawl ends or somebody stops it; the reason."""
         shown = asyncio.create_task(show(single))
         ended = asyncio.create_task(single.finished())
@@ -185,7 +185,7 @@ class _Life:
                 task.cancel()
             await asyncio.gather(shown, ended, stopped, return_exceptions=True)
 
-    async def _settle(self, single: Single, stopped: asyncio.Task[Any]) -> None:
+    async def _settle(self, single: Node, stopped: asyncio.Task[Any]) -> None:
         """Importance of a crawl that is complete; of a million pages it takes minutes, so a signal ends that, too."""
         settling = asyncio.create_task(single.settle())
         try:
@@ -263,7 +263,7 @@ def _has_terminal() -> bool:
     return True
 
 
-def closing_report(single: Single, reason: str) -> dict[str, Any]:
+def closing_report(single: Node, reason: str) -> dict[str, Any]:
     """The object that `crawl --json` prints. `reads_total` counts from the crawl's beginning, the rest this run."""
     return {
         "pages_read": single.reads,

@@ -41,7 +41,7 @@ def _nothing() -> None:
     """No PageReport waits behind this job."""
 
 
-class LoadNode:
+class LoadLoop:
     """`signature_of(page)`: signature of the page's last body; `is_named(page)`: robots.txt names it as a sitemap."""
 
     def __init__(

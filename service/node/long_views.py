@@ -24,7 +24,7 @@ from xyro.service.views.views import Views
 from xyro.wire.errors import InputError, XyroError
 
 if TYPE_CHECKING:
-    from xyro.service.node.single import Single
+    from xyro.service.node.node import Node
 
 AT_ONCE = 4
 """most at a time: each holds a copy of the columns (some 50 bytes a page) and pins the store's old versions"""
@@ -38,9 +38,9 @@ Found = TypeVar("Found")
 
 
 class LongViews:
-    """Serves at most AT_ONCE long views of one Single; a View never outlives its request, nor a request `close`."""
+    """Serves at most AT_ONCE long views of one Node; a View never outlives its request, nor a request `close`."""
 
-    def __init__(self, single: Single) -> None:
+    def __init__(self, single: Node) -> None:
         self.single = single
         self._tasks: set[asyncio.Task[Any]] = set()
         self._none = asyncio.Event()

@@ -34,7 +34,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-class Library:
+class PartLibrary:
     """loader.library.Library over the page nodes. They change on the event loop only, so it is asked there: `part` and
     `body` may be called from another thread too, which then waits for the loop.
     """

@@ -44,7 +44,7 @@ CHUNKS_A_TURN = 4
 _log = logging.getLogger(__name__)
 
 
-class PageLoop:
+class PartitionLoop:
     """Drives one PageNode.
 
     `room()`: reads that may still be ordered; `starving()`: the fetchers are out of orders; `synced(n)`: told that

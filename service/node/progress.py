@@ -42,7 +42,7 @@ def line(said: Mapping[str, Any]) -> str:
 class _Recent:
     """Speed over the last few seconds, which is what an eye can follow."""
 
-    def __init__(self, single: Single) -> None:
+    def __init__(self, single: Node) -> None:
         self._single = single
         self._seen: deque[tuple[float, int]] = deque(maxlen=int(RECENT / LIVE))
 
@@ -54,7 +54,7 @@ class _Recent:
         return {**running(self._single), "pages_per_second": (reads - before) / max(now - then, LIVE)}
 
 
-async def show(single: Single) -> None:
+async def show(single: Node) -> None:
     """Until cancelled."""
     if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
         await _live(single)
@@ -63,7 +63,7 @@ async def show(single: Single) -> None:
         _log.info("%s", line(running(single)))
 
 
-async def _live(single: Single) -> None:
+async def _live(single: Node) -> None:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text

@@ -14,6 +14,7 @@ import msgspec
 
 from xyro.configs.schema import Refresh, Settings
 from xyro.service.node.log_setup import set_up
+from xyro.service.node.node import Node
 from xyro.service.node.reader_factory import manners_of
 from xyro.wire.errors import InputError
 
@@ -66,7 +67,7 @@ def _sort(name: str, live: bool, changed: list[str], left: list[str]) -> None:
     (changed if live else left).append(name)
 
 
-def reload(single: Single, read: Callable[[], Settings]) -> None:
+def reload(single: Node, read: Callable[[], Settings]) -> None:
     """On the event loop. `read`: the settings of now; what it raises is logged and changes nothing."""
     try:
         wanted = read()
@@ -81,11 +82,11 @@ def reload(single: Single, read: Callable[[], Settings]) -> None:
         _log.warning("settings that need a restart, and stay as they were: %s", ", ".join(left))
 
 
-def _apply(single: Single, settings: Settings) -> None:
+def _apply(single: Node, settings: Settings) -> None:
     """Between two turns: nothing here waits."""
     single.settings = single.services.settings = settings
     set_up(settings.log.level, settings.log.format)
     single.pool.follow(manners_of(settings))
     for node in single.nodes:
         node.follow(settings)
-    single.closing.follow(single.clock.time(), anew=True)
+    single.blackout_switch.follow(single.clock.time(), anew=True)

@@ -12,12 +12,12 @@ from xyro.service.views.summary import summary
 from xyro.wire.messages import Priority
 
 if TYPE_CHECKING:
-    from xyro.service.node.single import Single
+    from xyro.service.node.node import Node
 
 TEN_MINUTES = 600.0
 
 
-def running(single: Single, plugins: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+def running(single: Node, plugins: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
     """The summary of all nodes with queue, speed and memory; `plugins`: the fields that plug-ins add."""
     elapsed = max(single.clock.monotonic() - single.started, 1e-9)
     counts = single.queue.counts()
@@ -40,7 +40,7 @@ def running(single: Single, plugins: Mapping[str, Any] = MappingProxyType({})) -
     }
 
 
-def _speed(single: Single, elapsed: float) -> float:
+def _speed(single: Node, elapsed: float) -> float:
     """Reads a second over the last ten minutes, or since the start."""
     if elapsed < TEN_MINUTES or single.settings.refresh.bandwidth:  # then the meter says what was set
         return single.reads / elapsed

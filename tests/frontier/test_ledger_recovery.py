@@ -35,7 +35,7 @@ def crawled(path, **opic):
 
 
 def spend(crawl, groups):
-    """Groups in which pages spend without a read, as `PageLoop.settle` makes them."""
+    """Groups in which pages spend without a read, as `PartitionLoop.settle` makes them."""
     for _ in range(groups):
         crawl.write(crawl.node.turn(rig.Work(), crawl.now, 0, 7))
         crawl.now += 1

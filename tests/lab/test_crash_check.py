@@ -15,7 +15,7 @@ from xyro.lab.crash.check import (
     shortest_gap,
     violations,
 )
-from xyro.service.node import single
+from xyro.service.node import node
 
 DELAY = 0.5
 HOSTS = ("127.1.0.1:80", "127.1.0.2:80")
@@ -43,7 +43,7 @@ def found(calm, rough, requests, *left):
 
 
 def test_what_a_kill_may_cost_is_what_the_crawl_says():
-    assert (single.AT_RISK, Settings().fetch.concurrency) == (check.AT_RISK, check.CONCURRENCY)
+    assert (node.AT_RISK, Settings().fetch.concurrency) == (check.AT_RISK, check.CONCURRENCY)
 
 
 def test_nothing_is_found_where_all_is_well():

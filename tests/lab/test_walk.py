@@ -81,7 +81,7 @@ def test_directions_between_rooms(caller, callee, expected):
 
 
 def test_crossings_and_their_report():
-    pool, tell = Place("xyro/pool.py", "Pool.tell"), Place("service/node/single.py", "Single.take")
+    pool, tell = Place("xyro/pool.py", "Pool.tell"), Place("service/node/node.py", "Node.take")
     row, turn = Place("metadata/rows.py", "pack"), Place("frontier/partition.py", "turn")
     steps = [Step(turn, None), Step(row, turn), Step(tell, pool), Step(turn, row), Step(turn, row)]
     made_up = Walk(Stretch(steps[:2]), Stretch(steps))

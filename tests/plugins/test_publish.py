@@ -308,7 +308,7 @@ async def test_many_urls_are_taken_some_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr(publishing, "AT_ONCE", 2)
     neighbours, serving, crawl = await both(tmp_path)
     async with serving, crawl() as running:
-        before = running.single.loops[0].turns
+        before = running.single.partition_loops[0].turns
         own = [neighbours.url(f"/p{page}.html") for page in (0, 1, 2, 3, 4, 1)]
         found, refused = await running.publishing.sift([*own, "no url", "http://10.0.0.1/", "http://other.example/"])
         assert found == own[:5] and [url for url, _ in refused] == [
@@ -317,7 +317,7 @@ async def test_many_urls_are_taken_some_at_a_time(tmp_path, monkeypatch):
             "http://other.example/",
         ]
         assert await running.publishing.publish(found, running.publishing.said({}, sure=True)) == []
-        assert running.published["published"] == 5 and running.single.loops[0].turns >= before + 3
+        assert running.published["published"] == 5 and running.single.partition_loops[0].turns >= before + 3
         await running.until(lambda: running.published["in_time"] == 5)
         assert all(neighbours.reads[f"/p{page}.html"] == 2 for page in range(5))
 

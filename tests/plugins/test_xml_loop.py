@@ -9,7 +9,7 @@ from xyro.loader.intake import Intake
 from xyro.loader.judge_process import JudgeProcess
 from xyro.loader.parse import Limits
 from xyro.loader.validate import Validator
-from xyro.service.node.load_loop import LoadNode
+from xyro.service.node.load_loop import LoadLoop
 from xyro.wire import topics
 from xyro.wire.bus import LocalBus
 from xyro.wire.clock import ManualClock
@@ -40,7 +40,7 @@ class Loads:
     def __init__(self):
         self.process, self.bus, self.clock = Watched(), LocalBus(), ManualClock()
         self.intake = Intake(keep=("xml", "dtd"), validator=Validator(Limits(), process=self.process), patience_s=50.0)
-        self.node = LoadNode(self.bus, self.clock, self.intake, lambda page: b"", lambda page: False)
+        self.node = LoadLoop(self.bus, self.clock, self.intake, lambda page: b"", lambda page: False)
 
     def take(self, number, body, kind=Kind.XML, url=""):
         url = url or f"http://h.example/{number}.xml"

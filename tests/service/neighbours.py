@@ -17,7 +17,7 @@ from xyro.plugins.publish.publish_plugin import publish_plugin_of
 from xyro.plugins.publish.websub import WebSub
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.single import Bounds, Single
+from xyro.service.node.node import Bounds, Node
 from xyro.wire.bus import EncodingBus
 
 KEY = "0123456789abcdef"
@@ -97,7 +97,7 @@ class Neighbours:
 class Running:
     """A crawl of the neighbours in this process, its listener, and somebody who asks it."""
 
-    def __init__(self, single: Single, listener: publish.Listener, base: str, http: ClientSession) -> None:
+    def __init__(self, single: Node, listener: publish.Listener, base: str, http: ClientSession) -> None:
         self.single, self.listener, self.base, self.http = single, listener, base, http
 
     async def ask(self, method: str, path: str, **options) -> tuple[int, str]:
@@ -141,7 +141,7 @@ async def crawling(data, neighbours: Neighbours, clock=None, **options):
     settings = load(overrides={**OPTIONS, **base, **chosen})
     guard = guard_of(settings.fetch)
     guard.deny(*listening.getsockname()[:2])
-    single = Single(
+    single = Node(
         DataDir.open(data, make=True), settings, guard, Bounds(forever=True), clock, EncodingBus(), plugins=PLUGINS
     )
     listener = publish.listener_of(single)

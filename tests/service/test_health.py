@@ -36,7 +36,7 @@ def test_of_a_crawl_that_is_well(tmp_path):
 def test_the_last_commit_and_one_that_waits_are_told_in_seconds(tmp_path):
     single = crawl(tmp_path)
     single.clock.advance(100.0)
-    single.loops = [
+    single.partition_loops = [
         SimpleNamespace(committed_at=40.0, waits_since=None),
         SimpleNamespace(committed_at=90.0, waits_since=95.0),
     ]

@@ -23,8 +23,8 @@ from xyro.service.api.http_api import BODY, HttpApi, listen
 from xyro.service.node import long_views
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
+from xyro.service.node.node import Bounds, Node
 from xyro.service.node.seeds import sort_seeds
-from xyro.service.node.single import Bounds, Single
 from xyro.service.views.views import View
 from xyro.wire.errors import InputError, MachineError
 
@@ -49,7 +49,7 @@ def web():
 async def serving(web, data, *, reads=200, small_buffers=False):
     """A crawl in this process that has read some pages, and its interface."""
     guard = guard_of(SETTINGS.fetch)
-    single = Single(DataDir.open(data, make=True), SETTINGS, guard, Bounds(forever=True), plugins=PLUGINS)
+    single = Node(DataDir.open(data, make=True), SETTINGS, guard, Bounds(forever=True), plugins=PLUGINS)
     http_api = HttpApi(single, TOKEN)
     listening = listen("127.0.0.1", 0)
     if small_buffers:
@@ -140,7 +140,7 @@ async def test_every_loopback_address_answers_to_its_name(web, tmp_path, host):
     except InputError:
         pytest.skip("no such address on this machine")
     guard = guard_of(SETTINGS.fetch)
-    single = Single(DataDir.open(tmp_path / "data", make=True), SETTINGS, guard, Bounds(forever=True), plugins=PLUGINS)
+    single = Node(DataDir.open(tmp_path / "data", make=True), SETTINGS, guard, Bounds(forever=True), plugins=PLUGINS)
     http_api = HttpApi(single, TOKEN)
     single.start()
     try:

@@ -17,8 +17,8 @@ from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, rows,
 from xyro.configs.load import load
 from xyro.lab.child import running
 from xyro.service.node.life_cycle import Job, _Life, _Signals
+from xyro.service.node.node import Bounds
 from xyro.service.node.run_file import Remote
-from xyro.service.node.single import Bounds
 
 POLITE = ("--only-net", "127.0.0.0/8", "--scope", "any", "--delay", "0.25")
 """300 pages on 4 hosts take 20 s: long enough to be caught in the act on a machine that does much else"""

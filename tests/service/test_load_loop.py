@@ -14,8 +14,8 @@ from xyro.loader.intake import Intake
 from xyro.plugins import PLUGINS
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.load_loop import BIG, LoadNode
-from xyro.service.node.single import Bounds, Single
+from xyro.service.node.load_loop import BIG, LoadLoop
+from xyro.service.node.node import Bounds, Node
 from xyro.wire import topics
 from xyro.wire.bus import LocalBus
 from xyro.wire.clock import SystemClock
@@ -39,7 +39,7 @@ class Loads:
 
     def __init__(self):
         self.bus, self.eased, self.settled = LocalBus(), 0, []
-        self.node = LoadNode(self.bus, SystemClock(), Intake(), lambda page: b"", lambda page: False, eased=self.count)
+        self.node = LoadLoop(self.bus, SystemClock(), Intake(), lambda page: b"", lambda page: False, eased=self.count)
 
     def count(self):
         self.eased += 1
@@ -117,10 +117,10 @@ def audit(data):
 
 async def test_a_crawl_reads_no_more_than_it_can_parse(tmp_path, flood, monkeypatch):
     concurrency, full = 16, 6 << 20
-    monkeypatch.setattr("xyro.service.node.single.FULL", full)
+    monkeypatch.setattr("xyro.service.node.node.FULL", full)
     fixed = {"crawl.scope": "any", "politeness.delay": 0.0, "fetch.concurrency": concurrency}
     settings = load(overrides=fixed | {"fetch.only_net": ("127.0.0.0/8",)})
-    single = Single(
+    single = Node(
         DataDir.open(tmp_path / "data", make=True), settings, guard_of(settings.fetch), Bounds(), plugins=PLUGINS
     )
     single.start()
@@ -129,7 +129,7 @@ async def test_a_crawl_reads_no_more_than_it_can_parse(tmp_path, flood, monkeypa
         await single.sow([flood])
         end = time.monotonic() + 60.0
         while single.reads < 60 and time.monotonic() < end:
-            most = max(most, single.loads.held)
+            most = max(most, single.load_loop.held)
             await asyncio.sleep(0.01)
         assert single.reads >= 60
     finally:
@@ -147,14 +147,14 @@ async def test_a_crawl_whose_loader_fails_ends_with_that_and_does_not_wait_for_e
     monkeypatch.setattr("xyro.service.node.load_loop.BIG", big)
     fixed = {"crawl.scope": "any", "politeness.delay": 0.0, "fetch.only_net": ("127.0.0.0/8",)}
     settings = load(overrides=fixed)
-    single = Single(
+    single = Node(
         DataDir.open(tmp_path / "data", make=True), settings, guard_of(settings.fetch), Bounds(), plugins=PLUGINS
     )
 
     def take(*_, **__):
         raise MachineError("no room")
 
-    monkeypatch.setattr(single.loads.intake, "take", take)
+    monkeypatch.setattr(single.load_loop.intake, "take", take)
     single.start()
     try:
         await single.sow([flood])

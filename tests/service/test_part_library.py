@@ -12,7 +12,7 @@ from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.frontier.scope import Scope
 from xyro.loader.library import StoredPart
-from xyro.service.node.part_library import LOST, Library
+from xyro.service.node.part_library import LOST, PartLibrary
 from xyro.service.views.wait_reasons import waiting_for
 from xyro.service.views.why import why
 from xyro.wire.messages import Document, Kind, LoadReport, LoadState, XmlPage
@@ -34,8 +34,8 @@ class At:
     monotonic = time
 
 
-def library_of(crawl: Crawl, now: float = START, age: float = DAY) -> Library:
-    return Library(crawl.nodes, crawl.scope, At(now), age)
+def library_of(crawl: Crawl, now: float = START, age: float = DAY) -> PartLibrary:
+    return PartLibrary(crawl.nodes, crawl.scope, At(now), age)
 
 
 def load(crawl: Crawl, target: str, body: bytes, kind: Kind = Kind.DTD, **fields: object) -> None:

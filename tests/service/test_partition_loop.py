@@ -21,7 +21,7 @@ from xyro.plugins.publish.commands import Publish
 from xyro.service.node import partition_loop
 from xyro.service.node.command_sender import SUBMIT_URLS, CommandSender, parts_of
 from xyro.service.node.data_dir import DataDir
-from xyro.service.node.partition_loop import PageLoop
+from xyro.service.node.partition_loop import PartitionLoop
 from xyro.wire import topics
 from xyro.wire.bus import EncodingBus, LocalBus
 from xyro.wire.clock import ManualClock
@@ -42,7 +42,7 @@ class Rig:
         node = PageNode(data.partitions[0], Scope(SETTINGS.crawl), SETTINGS, False)
         node.recover(START)
         self.bus, self.room, self.starving, self.synced = bus or EncodingBus(), 1 << 30, True, 0
-        self.loop = PageLoop(
+        self.loop = PartitionLoop(
             node, self.bus, ManualClock(START), store, lambda: self.room, lambda: self.starving, self._synced
         )
         self.sender = CommandSender(self.bus, 1, lambda partition: self.loop.hurry())

@@ -22,14 +22,14 @@ from xyro.frontier.terms import link_words
 from xyro.guard import Guard
 from xyro.metadata.states import NAMED, State
 from xyro.reader import OnReport, Reader
-from xyro.service.node.blackout_switch import Closing
+from xyro.service.node.blackout_switch import BlackoutSwitch
 from xyro.service.node.command_sender import CommandSender
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.fetch_loop import FetchLoop
-from xyro.service.node.load_loop import FULL, LoadNode
+from xyro.service.node.load_loop import FULL, LoadLoop
 from xyro.service.node.loader_factory import intake_of
-from xyro.service.node.part_library import Library
-from xyro.service.node.partition_loop import PageLoop
+from xyro.service.node.part_library import PartLibrary
+from xyro.service.node.partition_loop import PartitionLoop
 from xyro.service.node.reader_factory import options_of
 from xyro.service.node.services import NO_PLUGINS, PluginSet, Services
 from xyro.service.views.views import Views
@@ -72,7 +72,7 @@ class Bounds:
     """a daemon: never ends by itself"""
 
 
-class Single:
+class Node:
     """A crawl in one process: `start`, then `finished` says when nothing is left to do, `stop` at any time."""
 
     def __init__(
@@ -98,19 +98,19 @@ class Single:
             PageNode(partition, self.scope, settings, refreshing, plugins.extensions(settings), ahead)
             for partition in data.partitions
         ]
-        self.library = Library(self.nodes, self.scope, self.clock, settings.loader.part_age)
-        intake = intake_of(settings, self.library)
-        again = self.library.again if settings.loader.revalidate else lambda report: None
-        self.loads = LoadNode(
+        self.part_library = PartLibrary(self.nodes, self.scope, self.clock, settings.loader.part_age)
+        intake = intake_of(settings, self.part_library)
+        again = self.part_library.again if settings.loader.revalidate else lambda report: None
+        self.load_loop = LoadLoop(
             self.bus, self.clock, intake, self._signature_of, self._is_named, again, self._eased, self._posted
         )
-        self.fetch_loop = FetchLoop(self.bus, self.clock, self._reader_of, self.loads.deliver, self._first_pause())
+        self.fetch_loop = FetchLoop(self.bus, self.clock, self._reader_of, self.load_loop.deliver, self._first_pause())
         reader = self.fetch_loop.reader
         self.queue, self.fetcher, self.pool = reader.queue, reader.fetcher, reader.pool
         self.side = self.fetch_loop.side_reads
-        self.closing = Closing(self.nodes, self.pool)
-        self.loops = [
-            PageLoop(node, self.bus, self.clock, settings.store, self._room, self._starving, self._synced)
+        self.blackout_switch = BlackoutSwitch(self.nodes, self.pool)
+        self.partition_loops = [
+            PartitionLoop(node, self.bus, self.clock, settings.store, self._room, self._starving, self._synced)
             for node in self.nodes
         ]
         self.commands = CommandSender(self.bus, len(self.nodes), self._commanded)
@@ -146,7 +146,7 @@ class Single:
         """Recover, then set the nodes to work. Call on the running loop."""
         now = self.clock.time()
         self.started = self.clock.monotonic()
-        self.library.bind()
+        self.part_library.bind()
         waits = []
         for node in self.nodes:
             transfers, waiting = node.recover(now)
@@ -160,10 +160,10 @@ class Single:
                     self.pool.hold(node.partition.hosts.names[number])
         for plugin in self.plugins:
             plugin.recover()
-        self.loads.resume(waits)
+        self.load_loop.resume(waits)
         self._reads_before = self.reads_total
         for work in (
-            *(loop.run() for loop in self.loops),
+            *(loop.run() for loop in self.partition_loops),
             self.fetch_loop.run(),
             self._housekeeping(),
             *(plugin.run() for plugin in self.plugins),
@@ -176,10 +176,10 @@ class Single:
     async def _housekeeping(self) -> None:
         while True:
             now = self.clock.time()
-            await self.clock.sleep(min(HOUSEKEEPING, max(self.closing.next_change() - now, 0.01)))
-            self.loads.expire()
+            await self.clock.sleep(min(HOUSEKEEPING, max(self.blackout_switch.next_change() - now, 0.01)))
+            self.load_loop.expire()
             self.queue.gamma = self._gamma()
-            self.closing.follow(self.clock.time())
+            self.blackout_switch.follow(self.clock.time())
 
     def _gamma(self) -> float:
         """Of all partitions, by the reads that each has made."""
@@ -208,15 +208,15 @@ class Single:
 
     def check_writes(self) -> None:
         """Raise what a page node failed of (a full disk, a damaged store)."""
-        for loop in self.loops:
+        for loop in self.partition_loops:
             if loop.failed is not None and not isinstance(loop.failed, asyncio.CancelledError):
                 raise loop.failed
 
     def check(self) -> None:
         """Raise what any node failed of."""
         self.check_writes()
-        if self.loads.failed is not None:
-            raise self.loads.failed
+        if self.load_loop.failed is not None:
+            raise self.load_loop.failed
         for task in self._tasks:
             if task.done() and not task.cancelled() and (error := task.exception()):
                 raise error
@@ -226,18 +226,18 @@ class Single:
         not is read again)."""
         end = self.clock.monotonic() + grace
         await self.pool.close(grace)
-        await self.loads.close(max(LEAST_GRACE, end - self.clock.monotonic()))
+        await self.load_loop.close(max(LEAST_GRACE, end - self.clock.monotonic()))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for loop in self.loops:
+        for loop in self.partition_loops:
             await loop.drain(max(LEAST_GRACE, end - self.clock.monotonic()))
         await self.commands.finish()
         with Views(self.nodes) as views:
             self.best = views.top(10, "importance", self.clock.time())
         await self.fetcher.close()
         await self.bus.close()
-        for loop in self.loops:
+        for loop in self.partition_loops:
             loop.close()
 
     # -- end -----------------------------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ class Single:
 
     def _settled(self) -> bool:
         """No order out, nothing on its way to disk."""
-        return not self.leased and self.pool.quiet() and all(loop.quiet for loop in self.loops)
+        return not self.leased and self.pool.quiet() and all(loop.quiet for loop in self.partition_loops)
 
     def _exhausted(self) -> bool:
         """Nothing in scope is unread, no retry is due soon, no load waits, no transfer is on its way."""
@@ -288,12 +288,12 @@ class Single:
                 return False
             if self.bounds.refresh and scheduler.next_time() < math.inf:
                 return False
-        return self.loads.quiet
+        return self.load_loop.quiet
 
     async def settle(self) -> None:
         """Importance of a crawl that is complete: a small one has spent its cash only a few times over."""
         spends = SETTLING_SPENDS * self.reads
-        await asyncio.gather(*(loop.settle(SETTLED, spends) for loop in self.loops))
+        await asyncio.gather(*(loop.settle(SETTLED, spends) for loop in self.partition_loops))
 
     async def finished(self) -> str:
         """Wait for the end; the reason. Raises what a node failed of."""
@@ -313,7 +313,7 @@ class Single:
         return bool(node.columns["flags"][local_page(page)] & NAMED)
 
     def _may_read(self) -> bool:
-        loads = self.loads
+        loads = self.load_loop
         waiting = self.pool.in_flight + loads.queued + self.unsynced
         return waiting < AT_RISK + self.settings.fetch.concurrency and loads.held < FULL
 
@@ -335,17 +335,17 @@ class Single:
             self._starving()
             or self.bus.waiting(topics.pages(owner_of(report.page))) >= self.settings.store.commit_reports
         ):
-            self.loops[owner_of(report.page)].hurry()
+            self.partition_loops[owner_of(report.page)].hurry()
 
     def _commanded(self, partition: int) -> None:
         """Somebody waits for a commit group of this partition."""
-        self.loops[partition].hurry()
+        self.partition_loops[partition].hurry()
 
     @contextlib.asynccontextmanager
     async def boundary(self) -> AsyncIterator[None]:
         """One commit boundary of all partitions."""
         async with contextlib.AsyncExitStack() as stack:
-            for loop in self.loops:
+            for loop in self.partition_loops:
                 await stack.enter_async_context(loop.boundary())
             yield
 
@@ -362,7 +362,7 @@ class Single:
         found = await asyncio.gather(*(self.commands.send(q, holding) for q in range(len(self.nodes))))
         if held == "blocked":
             self._take_back(self.pool.drop(host))
-        if not held and host not in self.closing.held:
+        if not held and host not in self.blackout_switch.held:
             self.pool.resume(host)
         return any(found)
 
@@ -373,7 +373,7 @@ class Single:
                 continue
             page = local_page(order.page)
             self.commands.post(owner_of(order.page), ReturnOrders(0, (page,), (order.epoch,)))
-            self.loads.missing(order.url)
+            self.load_loop.missing(order.url)
 
     @property
     def known(self) -> int:
