@@ -2,13 +2,14 @@
 
 The loop:
 
-    single.py            all partitions of one machine on one event loop; says when a crawl is over
+    node.py              the reference wiring: builds all parts, in order, on one event loop; says when a crawl is over
     partition_loop.py    gathers messages, lets its partition take a turn, writes it, and only then lets effects leave
-    command_sender.py    typed commands to the partition that owns a page
+    command_sender.py    commands to partitions, and their answers by request number
     fetch_loop.py        orders into xyro's pool, one report for each back to the partition of its page
     load_loop.py         XML bodies into loader: links of feeds and sitemaps, documents that wait for their parts
     part_library.py      parts and bodies that the stores have already
     side_reads.py        reads that belong to no page          blackout_switch.py   blackouts in the fetch pool
+    services.py          what a plug-in may use of the node, and how the plug-ins are handed to it
     reader_factory.py, loader_factory.py, guard_factory.py     from settings to reader, intake and guard
 
 A process's life:
@@ -24,5 +25,6 @@ A process's life:
     progress.py, log_setup.py   what a person sees meanwhile   slicing.py         long work, some at a time
     open_files.py        room for sockets, which are files     garbage.py         Python's collector, tuned
 
-What always holds: an effect leaves only after the commit group that caused it is on disk.
+What always holds: an effect leaves only after the commit group that caused it is on disk; what changes a partition is a message
+(wire/topics.py, wire/commands.py) or a hook registered with it; fetch_loop.py loads nothing of the store or the schedule.
 """

@@ -1,6 +1,6 @@
-"""All nodes of one machine on one event loop: page nodes (one a partition), fetch node, load node, an in-process bus.
+"""The node of one process, wired: partitions, bus, loader, reader, loops and plug-ins on one event loop.
 
-wire/topics.py has the topics between them.
+`Node.__init__` is the reference wiring, in that order; wire/topics.py has the topics between the parts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The page node's event loop: gather what came in, take a turn, write it, and only then let its effects leave.
+"""The partition loop gathers messages, lets its partition take a turn, writes it, and then lets the effects leave.
 
 Two commit groups may be under way at once, one that waits while the other is written; what comes in meanwhile waits on
-the bus. What a crash may cost is for single.py to bound (AT_RISK); those pages are read again.
+the bus. What a crash may cost is for node.py to bound (AT_RISK); those pages are read again.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from xyro.service.node.status import running
 from xyro.wire.text import counted
 
 if TYPE_CHECKING:
-    from xyro.service.node.single import Single
+    from xyro.service.node.node import Node
 
 LIVE, PLAIN = 0.25, 10.0
 """seconds between two lines"""

@@ -19,7 +19,7 @@ from xyro.service.node.reader_factory import manners_of
 from xyro.wire.errors import InputError
 
 if TYPE_CHECKING:
-    from xyro.service.node.single import Single
+    from xyro.service.node.node import Node
 
 ALL = ("*",)
 AT_START = ("guide", "time_unit")
