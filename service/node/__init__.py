@@ -25,6 +25,7 @@ A process's life:
     progress.py, log_setup.py   what a person sees meanwhile   slicing.py         long work, some at a time
     open_files.py        room for sockets, which are files     garbage.py         Python's collector, tuned
 
-What always holds: an effect leaves only after the commit group that caused it is on disk; what changes a partition is a message
-(wire/topics.py, wire/commands.py) or a hook registered with it; fetch_loop.py loads nothing of the store or the schedule.
+What always holds: an effect leaves only after the commit group that caused it is on disk; what changes a partition is a
+message (wire/topics.py, wire/commands.py) or a hook that is registered with it; fetch_loop.py loads nothing of the
+store or the schedule.
 """
