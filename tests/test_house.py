@@ -73,7 +73,6 @@ CLASSES_TWICE = frozenset(
         "History",
         "Keyed",
         "Known",
-        "Library",
         "Limits",
         "Log",
         "Moment",

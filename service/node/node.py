@@ -115,7 +115,13 @@ class Node:
         ]
         self.commands = CommandSender(self.bus, len(self.nodes), self._commanded)
         self.services = Services(
-            settings, self.clock, self.scope, self.nodes, self.commands, self.fetch_loop.side_reads, self.fetcher.post
+            lambda: self.settings,
+            self.clock,
+            self.scope,
+            self.nodes,
+            self.commands,
+            self.fetch_loop.side_reads,
+            self.fetcher.post,
         )
         self.plugins = plugins.plugins(self.services)
         self.unsynced = 0

@@ -14,7 +14,6 @@ import msgspec
 
 from xyro.configs.schema import Refresh, Settings
 from xyro.service.node.log_setup import set_up
-from xyro.service.node.node import Node
 from xyro.service.node.reader_factory import manners_of
 from xyro.wire.errors import InputError
 
@@ -84,7 +83,7 @@ def reload(single: Node, read: Callable[[], Settings]) -> None:
 
 def _apply(single: Node, settings: Settings) -> None:
     """Between two turns: nothing here waits."""
-    single.settings = single.services.settings = settings
+    single.settings = settings
     set_up(settings.log.level, settings.log.format)
     single.pool.follow(manners_of(settings))
     for node in single.nodes:

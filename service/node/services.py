@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Services:
     """What a plug-in may use of the node that it runs in."""
 
-    settings: Settings
-    """as they are now: replaced when they are read again"""
+    settings_now: Callable[[], Settings]
+    """the settings as they are now: SIGHUP replaces them"""
     clock: Clock
     scope: Scope
     nodes: Sequence[PageNode]
@@ -36,6 +36,11 @@ class Services:
     side_reads: SideReads
     post: Callable[[str, bytes, Mapping[str, str]], Awaitable[Posted]]
     """an HTTP POST (URL, body, headers) through the guarded client"""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they are now."""
+        return self.settings_now()
 
     async def submit(self, urls: Iterable[str], priority: Priority = Priority.ORDERED, *, seed: bool = True) -> None:
         """Hand canonical URLs over; return when they are on disk. `seed`: they widen the scope."""
