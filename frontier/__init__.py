@@ -1,7 +1,7 @@
 """Runs the loop of one partition, synchronously; time comes in. Knows no process, no network and no plug-in.
 
     partition.py       the turn, step by step: begin here
-      batch.py         what a turn carries: messages, settled orders, cash to be spent, effects
+      batch.py         what a turn carries: messages, settled orders, effects
       hooks.py         where extensions take part            watch.py          known pages by URL or pattern, for them
       command_handlers.py   commands of people and plug-ins  terms.py          what the settings ask of cash and links
     pages.py           URLs become pages, at the depth of the shortest way
@@ -11,10 +11,9 @@
     ledger.py          cash of the pages, the virtual page, the OPIC clock
       host_inflow.py   what reaches each host from other hosts
     outbox.py          cash that partitions owe each other: outbox, inbox, acknowledgements
-    dating.py        change rate, interval, next read of what was settled
+    schedule.py      when each page is to be read next: its date, its row, the queues of dated pages
       change_model.py   change rates, priors, habits, trust
       freshness.py      how fresh all pages are, by the model and by audits (reads at random)
-      schedule.py       when each page is to be read next, and the queues of dated pages
         bandwidth.py      bandwidth, multiplier, intervals, gamma
         due_queue.py      pages whose time has come, to the read; pages with a deadline
         redating.py       all pages dated anew after a change of policy, and while importance settles
@@ -25,7 +24,7 @@
       host_limits.py    hosts that are shut by [[blackouts]] and [[budgets]]
       leases.py         orders that are out, how many may be, pages that wait for a place or for their host
 
-The walk: one page of a default crawl enters 36 files in its turn, and 61 on the whole way from the link in HTML to the
+The walk: one page of a default crawl enters 33 files in its turn, and 60 on the whole way from the link in HTML to the
 commit on disk. `xyro lab walk` names them in order; tests/lab/test_walk.py compares.
 
 In: reports, loads, submits, transfers. Out: rows, columns, orders, all of them part of one commit group.

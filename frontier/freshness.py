@@ -1,7 +1,7 @@
 """How fresh the collection is: what the model expects, what audit reads find, how long changes and births go unseen.
 
-Before: dating.py has dated the pages of a turn (`settled`, `moved`). After: `close` stores what changed with the turn's
-commit group; service/views tells it.
+Before: schedule.py has dated the pages of a turn (`settled`, `moved`). After: `close` stores what changed with the
+turn's commit group; service/views tells it.
 
     expected    all refreshed pages by the model (refresh/expected.py); kept up as their rows change
     audits      a share of the reads at random by importance, whatever is thought of staleness, which need no model

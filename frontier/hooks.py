@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 from xyro.wire.messages import LoadReport
 
 if TYPE_CHECKING:
-    from xyro.frontier.batch import Settled, Spending
+    from xyro.frontier.batch import Settled
+    from xyro.frontier.ledger import Spending
 
 _E = TypeVar("_E")
 Ids = NDArray[np.int64]

@@ -1,7 +1,8 @@
 """The cash of one partition: spending in commit groups, the virtual page, the OPIC clock (P2; algorithms.md A-D).
 
-pages.py mints new pages and spending.py gathers what spends in a turn; `spend` measures the flow through those pages
-and moves their cash over their links. outbox.py carries cash to other partitions; `importance` weighs dates and orders.
+pages.py mints new pages, and a Spending gathers the pages that spend in a turn; `spend` measures the flow through
+those pages and moves their cash over their links. outbox.py carries cash to other partitions; `importance` weighs dates
+and orders.
 
 Between groups holds: sum of effective cash over the partition's own pages + pot + account = UNIT x known pages, minus
 what went to and plus what came from other partitions. FOREIGN entries hold cash only within a group (outbox.py).
@@ -27,9 +28,12 @@ from xyro.opic.contest import SampledContest
 from xyro.opic.focus import FocusedPage, Terms
 from xyro.opic.importance import TICKS, WINDOW, Clock, NewPages, Window, as_if_now, at_birth, measure
 from xyro.opic.sweep import Costs, Sweep
+from xyro.wire.messages import LINK_HINT, LINK_NOFOLLOW, LoadReport
 
 Ids = NDArray[np.int64]
 NO_PAGES: Ids = np.empty(0, np.int64)
+NO_CHILDREN: NDArray[np.uint32] = np.empty(0, np.uint32)
+_UNFOLLOWED = frozenset(f for f in range(256) if f & (LINK_NOFOLLOW | LINK_HINT))
 PLAIN = Terms()
 SCAN = 1 << 16
 """most pages that one commit group's sweep looks at: 0.1 ms"""
@@ -43,6 +47,44 @@ _COSTS: Costs = np.full(256, -1, np.int8)
 """by state: read pages cost a free spend, dangling ones nothing, others cannot spend without a read"""
 _COSTS[State.READ] = 1
 _COSTS[list(DANGLING)] = 0
+
+
+class Spending:
+    """Who spends in this turn, over which children; URLs are resolved for all pages at once."""
+
+    def __init__(self) -> None:
+        self.pages: list[int] = []
+        self.children: list[NDArray[Any]] = []
+        self.urls: list[str] = []
+        self.open: list[tuple[int, int, int]] = []
+        """(index into pages, start, stop) of URL runs that wait to be resolved"""
+        self.loaded: list[tuple[int, LoadReport]] = []
+        """pages whose load ended, and what was found there: sitemaps and feeds tell of other pages' changes"""
+        self.loads = False
+        """from here on loads are applied: their pages may have spent already"""
+
+    def over(self, page: int, children: NDArray[Any]) -> None:
+        self.pages.append(page)
+        self.children.append(children)
+
+    def over_urls(self, page: int, urls: Sequence[str]) -> None:
+        start = len(self.urls)
+        self.urls.extend(urls)
+        self.open.append((self._index(page), start, len(self.urls)))
+
+    def _index(self, page: int) -> int:
+        """A page spends once a turn: the links of a load that ends now replace what it would have spent over."""
+        if self.loads and page in self.pages:
+            return self.pages.index(page)
+        self.over(page, NO_CHILDREN)
+        return len(self.pages) - 1
+
+
+def followed(urls: tuple[str, ...], flags: bytes) -> Sequence[str]:
+    """Links that give cash and new pages."""
+    if _UNFOLLOWED.isdisjoint(flags):
+        return urls
+    return [url for url, flag in zip(urls, flags, strict=True) if flag not in _UNFOLLOWED]
 
 
 class InflowMeter(Protocol):

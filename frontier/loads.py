@@ -14,8 +14,8 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from xyro.frontier.batch import Spending, followed
 from xyro.frontier.leases import Leases
+from xyro.frontier.ledger import Spending, followed
 from xyro.frontier.pages import Pages
 from xyro.frontier.requests import Wanted
 from xyro.loader.library import Resumed

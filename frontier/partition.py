@@ -9,7 +9,7 @@ The steps of `PageNode.turn`, in their order:
     resolve_links      URLs become pages, links become rows                             pages.py, scope.py
     hear_claims        what sitemaps and feeds say of other pages                       claims.py
     spend              pages spend their cash over what they showed                     ledger.py
-    date               change rate, interval, next read                                 dating.py
+    date               change rate, interval, next read                                 schedule.py
     collect_transfers  cash for pages of other partitions leaves                        outbox.py
     orders             what is wanted, due, or rich becomes orders                      scheduler.py
     close, seal        freshness is metered, all of it becomes one write batch          freshness.py
@@ -27,17 +27,17 @@ import numpy as np
 
 from xyro.configs.schema import Settings
 from xyro.frontier.bandwidth import Bandwidth
-from xyro.frontier.batch import NO_CHILDREN, Settled, Spending, Turn, Work, followed
+from xyro.frontier.batch import Settled, Turn, Work
 from xyro.frontier.claims import Claims
 from xyro.frontier.command_handlers import CommandHandlers
-from xyro.frontier.dating import Dates
 from xyro.frontier.freshness import Freshness
 from xyro.frontier.hooks import Hooks
 from xyro.frontier.host_inflow import HostInflow
-from xyro.frontier.ledger import Ledger
+from xyro.frontier.ledger import NO_CHILDREN, Ledger, Spending, followed
 from xyro.frontier.loads import Loads
 from xyro.frontier.outbox import Outbox
 from xyro.frontier.pages import Pages
+from xyro.frontier.schedule import Dates
 from xyro.frontier.scheduler import Scheduler
 from xyro.frontier.scope import Scope
 from xyro.frontier.terms import terms_of
@@ -45,7 +45,7 @@ from xyro.loader.library import Resumed
 from xyro.metadata import keys, links
 from xyro.metadata.documents import Documents
 from xyro.metadata.manager import Partition
-from xyro.metadata.states import NAMED, State
+from xyro.metadata.states import NAMED, WANTED, State
 from xyro.metadata.visits import Spend, judge
 from xyro.wire.commands import Answer, HoldHost, ReturnOrders, answer
 from xyro.wire.ids import local_page
@@ -176,7 +176,7 @@ class PageNode:
         transfers = self._collect_transfers(spending, born)
         orders = self.scheduler.orders(now, room)
         self.freshness.close(sum(one.visit.answered for one in settled), now)
-        submits = self.wanted.take_elsewhere()
+        submits = self.wanted.take_elsewhere() if self.wanted.elsewhere else []
         commit = self.partition.seal({"node": self.dump()})
         return Turn(commit, orders, transfers, acks, submits, answers)
 
@@ -311,7 +311,8 @@ class PageNode:
         row = self.scheduler.leases.settle(page)
         visit = judge(report, row)
         self._remember_host(page, report)
-        self.wanted.release(page)
+        if self.partition.flags[page] & WANTED:
+            self.wanted.release(page)
         self.partition.set_state(page, visit.state)
         if visit.answered:
             self.reads += 1

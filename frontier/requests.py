@@ -26,15 +26,15 @@ class Wanted:
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
-        self._queues: dict[Priority, deque[int]] = {Priority.BLOCKING: deque(), Priority.ORDERED: deque()}
+        self.queues: dict[Priority, deque[int]] = {Priority.BLOCKING: deque(), Priority.ORDERED: deque()}
         """most urgent first"""
-        self._elsewhere: list[Submit] = []
+        self.elsewhere: list[Submit] = []
         """pages of other partitions, of this turn"""
         self._blocking: set[int] = set()
         """pages ordered BLOCKING, until their order is settled; of other partitions, in this turn"""
 
     def __len__(self) -> int:
-        return sum(map(len, self._queues.values()))
+        return sum(map(len, self.queues.values()))
 
     def recover(self) -> None:
         """Queue again what was wanted and not settled."""
@@ -61,7 +61,7 @@ class Wanted:
 
     def order_elsewhere(self, submit: Submit) -> None:
         """Pages of other partitions that are to be ordered when this group is on disk."""
-        self._elsewhere.append(submit)
+        self.elsewhere.append(submit)
 
     def keep(self, page: int, priority: Priority) -> None:
         """Over a restart only: after it the page is wanted, unless it is released before."""
@@ -74,7 +74,7 @@ class Wanted:
         self._queue(page, Priority(rows.unpack_wanted(stored).priority) if stored else Priority.ORDERED)
 
     def _queue(self, page: int, priority: Priority) -> None:
-        self._queues[Priority.BLOCKING if priority is Priority.BLOCKING else Priority.ORDERED].append(page)
+        self.queues[Priority.BLOCKING if priority is Priority.BLOCKING else Priority.ORDERED].append(page)
 
     def _is_asked(self, page: int) -> bool:
         """Was it ordered BLOCKING before, and not settled since? Thousands of documents may need the same part."""
@@ -87,7 +87,7 @@ class Wanted:
 
     def pop(self) -> tuple[int, Priority] | None:
         """The most urgent page; whether it is still wanted its flag says."""
-        for priority, queue in self._queues.items():
+        for priority, queue in self.queues.items():
             if queue:
                 return queue.popleft(), priority
         return None
@@ -101,7 +101,7 @@ class Wanted:
 
     def take_elsewhere(self) -> list[Submit]:
         """What others are to order when this group is on disk; each turn may ask them once for a page."""
-        taken, self._elsewhere = self._elsewhere, []
+        taken, self.elsewhere = self.elsewhere, []
         for submit in taken:
             self._blocking.difference_update(self.partition.urls.find(submit.urls))
         return taken

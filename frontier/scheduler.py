@@ -187,7 +187,8 @@ class Scheduler:
         room = min(room, self.order_quota.free)
         found: list[FetchOrder] = []
         if room > 0:
-            self._take_wanted(found, room)
+            if self.deadlines.waiting or self.crowded or any(self.wanted.queues.values()):
+                self._take_wanted(found, room)
             self._take_retries(found, room, now)
             if self.schedule.refreshing:
                 self._take_rereads(found, room, now)

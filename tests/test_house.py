@@ -115,7 +115,7 @@ WIRED_LATER = frozenset(
         ("frontier/bandwidth.py", "self.capacity.held"),
         ("frontier/bandwidth.py", "self.counts.population"),
         ("frontier/bandwidth.py", "self.counts.spread"),
-        ("frontier/dating.py", "self.change_model.settings"),
+        ("frontier/schedule.py", "self.change_model.settings"),
         ("frontier/due_queue.py", "self.governor.credit"),
         ("frontier/freshness.py", "self.audits.share"),
         ("frontier/bandwidth.py", "self.controller.gamma"),

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from xyro.configs.schema import Focus as Table
 from xyro.configs.schema import Settings
-from xyro.frontier.batch import Settled, Spending
+from xyro.frontier.batch import Settled
+from xyro.frontier.ledger import Spending
 from xyro.frontier.scope import globs
 from xyro.frontier.terms import link_words, terms_of
 from xyro.metadata import keys, rows

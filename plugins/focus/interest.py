@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.frontier.batch import Spending
+from xyro.frontier.ledger import Spending
 from xyro.metadata import keys, links
 from xyro.metadata.manager import Partition
 from xyro.metadata.states import KIND_MASK, KIND_SHIFT, LEADS, SOUGHT, State

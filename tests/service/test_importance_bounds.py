@@ -8,7 +8,7 @@ import pytest
 
 from tests.frontier.rig import START, Crawl, pages, report
 from tests.frontier.test_host_inflow import HOSTS, PAGES, PLAIN, a_web, crawled, name, spend
-from xyro.frontier.dating import marked
+from xyro.frontier.schedule import marked
 from xyro.metadata import keys, rows
 from xyro.metadata.rows import Mark, RefreshRow
 from xyro.opic.graph import from_lists
