@@ -163,8 +163,8 @@ def credit(keys: Units, targets: Pages, amounts: Units) -> None:
 class VirtualPage:
     """The page that links to all and is linked by all, in three integers (design.md section 6, Partitions).
 
-    pot      income gathered here and not yet shared out (on partition 0: everybody's; elsewhere: until it is sent
-    there) account  what was paid to this partition and is not yet in its scalar: less than a unit a page after `settle`
+    pot      income gathered here and not yet shared out (on partition 0 everybody's; elsewhere until it is sent there)
+    account  what was paid to this partition and is not yet in its scalar: less than a unit a page after `settle`
     scalar   paid to each page of this partition since the crawl began. A page's key is its cash minus the scalar of
              the moment, so cash = key + scalar, and raising the scalar pays every page in O(1)
 

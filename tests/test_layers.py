@@ -94,7 +94,7 @@ def test_no_module_imports_itself_by_a_detour() -> None:
         ("xyro/client.py", "import xyro.metadata.store", "xyro"),
         ("xyro/client.py", "from xyro.loader.intake import Intake", "xyro"),
         ("loader/intake.py", "def later():\n    from xyro import pool", "loader"),
-        ("metadata/manager.py", "from xyro.orders import Orders", "metadata"),
+        ("metadata/manager.py", "from xyro.fetch_queue import Orders", "metadata"),
         ("metadata/manager.py", "import xyro.configs", "metadata"),
         ("xyro/client.py", "from xyro.opic.cash import split", "xyro"),
         ("opic/cash.py", "from xyro.refresh.sharing import plan", "opic"),

@@ -11,7 +11,7 @@ The three forms (design.md section 5) differ in where the queues live, never for
   decodes each: the tests run the loop over it.)
 - Worker processes: `post` puts the codec's bytes into a frame for a Unix socket, written together at the end of the
   event loop's turn; acknowledgements come back in batches; `receive` reads the queue that the socket's protocol fills.
-- NATS JetStream: a topic is a subject and `receive` a pull of up to `most` messages. It delivers at least once, as
+- NATS JetStream: a topic is a subject and `receive` a pull of up to `limit` messages. It delivers at least once, as
   transport only; outbox and inbox in LevelDB and the lease epoch in each report make a second delivery harmless.
 
 A message that was posted but not received when a process dies is lost with it. Nothing else is: an order that
@@ -40,7 +40,7 @@ class Bus(Protocol):
         ...
 
     async def receive(self, topic: str, limit: int) -> list[Message]:
-        """The oldest messages of `topic`, at least one and at most `most` (>= 1), waiting for the first.
+        """The oldest messages of `topic`, at least one and at most `limit` (>= 1), waiting for the first.
 
         An empty list says that the bus is closed. A cancelled receive takes nothing.
         """

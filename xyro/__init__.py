@@ -1,26 +1,27 @@
 """xyro reads the web: the only code of the system that touches it.
 
 Comes in: FetchOrders (a page id, a URL, one of five priorities, the validators of the last read).
-Goes out: exactly one PageReport for each order that was taken to its end (what the web answered, or a named failure),
-and the body itself where it is XML or a DTD and belongs to a loader.
+Goes out: exactly one PageReport for each completed order (the web's answer, or a named failure), and the body itself
+where it is XML or a DTD, for the loader.
 
 `reader.py` assembles all of it; `xyro.Reader` and the other names of the library (NAMES below) are loaded when they are
 asked for, so `import xyro` alone loads nothing.
 
 An order's life:
 
-    orders.py      waits in the queue: BLOCKING, ORDERED, then discovery and refresh by gamma; hosts take turns
+    fetch_queue.py waits in the queue: BLOCKING, ORDERED, then discovery and refresh, of which gamma (0 to 100) gives
+                   discovery its share; hosts take turns
     pool.py        leaves it when a slot is free and its host may be read; is reported, or goes back to wait
-    robots.py      is refused where the origin's robots.txt says so, or cannot be had; one that redirects to another
-                   host is read in the turn of that (hops.py)
+    robots.py      is refused where the origin's robots.txt says so, or cannot be had; a robots.txt that redirects to
+                   another host is read when that host may be read (hops.py)
     politeness.py  waits for the turn of its host and of its address, counted from the end of their last read
     resolver.py    its host becomes addresses; no more than half of the slots wait for that (lookups.py)
     guard.py       which must be ones that we may contact, checked on the address really connected to
-    client.py      one connection a host; limits on time, bytes, headers and decompression
+    client.py      one connection to each host at a time; limits on time, bytes, headers and decompression
     fetcher.py     one request, no redirect followed: a redirect is a link, and the next hop an order of its own
     body.py        its body piece by piece; of sitemaps more than of others, a few at a time
     decode.py, doctype.py, charset.py, scan.py, links.py, hrefs.py, nearby.py, maintext.py
-                   its body is read while it arrives: coding undone, kind, encoding, links, words near them, signature
+                   its body is read while it arrives: content coding, kind, encoding, links, words near links, signature
     failures.py    what went wrong has a name (aiohttp's by complaints.py), and the name a policy: wait, retries, whole
                    host or not, final or not
     hubs.py        WebSub hubs that its headers, or its <link> elements, name
@@ -28,8 +29,8 @@ An order's life:
 
 What always holds: no page is read before its origin's robots.txt, nor while that forbids it; at most one read per host
 at a time, and the next one no earlier than politeness says; nothing that a site does raises out of here or outlives its
-limits; orders.py, politeness.py, lookups.py, hops.py, robots.py, failures.py and reports.py never await, read a clock
-or touch the network.
+limits; fetch_queue.py, politeness.py, lookups.py, hops.py, robots.py, failures.py and reports.py never await, read a
+clock or touch the network.
 """
 
 from __future__ import annotations

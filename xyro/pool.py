@@ -5,17 +5,16 @@ An order's way through it:
     submit -> queue -> pop (its host is busy from here on)
         robots.txt of its origin forbids it       -> report, nobody was contacted
         its host or its address is not ready      -> back to the front of its line, no slot is held
-        robots.txt of its origin is not known     -> read that (a read like any other: politeness holds after it),
-        then back else                                      -> read the page, report
+        robots.txt of its origin is not known     -> read that first (politeness holds after it, too), then back
+        else                                      -> read the page, report
     -> the host is free again at the moment politeness says
 
-A robots.txt that redirects to another host waits for the turn of that (hops.py).
+A robots.txt that redirects to another host is read when that host may be read (hops.py).
 
-A slot is one read that goes on; a host has at most one, so a slow host holds one slot and nothing else; half of the
-slots at most wait for name servers (lookups.py). Workers are
-tasks that live as long as there is something ready for them; one alarm sleeps until the earliest moment at which
-something may be read. Nothing polls. robots.txt is consulted when an order is about to be read, not when it was
-queued, so a robots.txt that changes binds the orders already there.
+A slot is one read under way. A host has at most one slot, so a slow host holds no other up; at most half of the slots
+wait for name servers (lookups.py). Workers are tasks that live as long as something is ready to be read; one alarm
+sleeps until the earliest moment at which something may be read. Nothing polls. robots.txt is consulted when an order is
+about to be read, not when it was queued, so a robots.txt that changes binds the orders already there.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from typing import Protocol
 
 from xyro.answer import Answer
 from xyro.failures import POLICIES
+from xyro.fetch_queue import FetchQueue, urgency
 from xyro.hops import PAGE as HOP
 from xyro.hops import Hops
 from xyro.lookups import Lookups
-from xyro.orders import OrderQueue, urgency
 from xyro.politeness import Manners, Politeness
 from xyro.reports import report_of
 from xyro.robots import EVERYTHING, RobotsState, RobotsTable
@@ -87,7 +86,7 @@ class Pool:
 
     def __init__(
         self,
-        queue: OrderQueue,
+        queue: FetchQueue,
         politeness: Politeness,
         fetcher: PageFetcher,
         clock: Clock,

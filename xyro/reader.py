@@ -12,9 +12,9 @@ from typing import Literal
 
 from xyro.answer import Answer
 from xyro.client import Client, Limits
+from xyro.fetch_queue import FetchQueue
 from xyro.fetcher import Fetcher
 from xyro.guard import Guard
-from xyro.orders import OrderQueue
 from xyro.politeness import Manners, Politeness
 from xyro.pool import Pool
 from xyro.resolver import Resolver
@@ -80,7 +80,7 @@ class Reader:
             fold_slashes=options.fold_slashes,
             words=options.words,
         )
-        self.queue = OrderQueue(options.gamma)
+        self.queue = FetchQueue(options.gamma)
         self.pool = Pool(
             self.queue,
             Politeness(options.manners),

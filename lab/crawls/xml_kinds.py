@@ -29,6 +29,7 @@ import msgspec
 from xyro import configs
 from xyro.configs.load import load
 from xyro.configs.schema import Crawl, Politeness, Settings, Store
+from xyro.fetch_queue import FetchQueue
 from xyro.frontier.batch import Work
 from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import Scope
@@ -36,7 +37,6 @@ from xyro.lab.speed.measures import say, spread
 from xyro.lab.web.places import Doc, host_at
 from xyro.lab.web.shape import DAY
 from xyro.lab.web.web import Web
-from xyro.orders import OrderQueue
 from xyro.plugins import extensions
 from xyro.service.node.data_dir import DataDir
 from xyro.wire.errors import XyroError
@@ -83,7 +83,7 @@ class Walk:
         )
         self._node.recover(start)
         gamma = settings.refresh.gamma
-        self._queue = OrderQueue(gamma if isinstance(gamma, float) else 50.0)
+        self._queue = FetchQueue(gamma if isinstance(gamma, float) else 50.0)
         self._announced: set[int] = set()
         """hosts whose robots.txt was read"""
         self._turn([Submit((web.entry(),))])

@@ -21,11 +21,11 @@ from itertools import count
 from pathlib import Path
 
 from xyro.configs.schema import Crawl, Settings
+from xyro.fetch_queue import FetchQueue
 from xyro.frontier.batch import Work
 from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import Scope
 from xyro.lab.speed.measures import MIB, Memory, cpu_seconds, memory, say, slope, spread
-from xyro.orders import OrderQueue
 from xyro.plugins import extensions
 from xyro.service.node import garbage
 from xyro.service.node.data_dir import DataDir
@@ -87,7 +87,7 @@ class Frontier:
         self.group = group
         self.data = DataDir.open(directory, make=True)
         self.node = PageNode(self.data.partitions[0], Scope(settings.crawl), settings, True, extensions(settings))
-        self.queue = OrderQueue(self.node.scheduler.gamma.percent)
+        self.queue = FetchQueue(self.node.scheduler.gamma.percent)
         self.now = 1.7e9
         self._clock = SystemClock()
         self._signatures = count(1)

@@ -13,11 +13,11 @@ from xyro.configs.load import load
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Focus as Table
 from xyro.configs.schema import Opic, Refresh, Settings
+from xyro.fetch_queue import FetchQueue
 from xyro.frontier.terms import link_words
 from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, QUERY, WORDED, State
 from xyro.opic.cash import UNIT, teleport
 from xyro.opic.focus import EQUAL, Terms
-from xyro.orders import OrderQueue
 from xyro.plugins.focus.classes import Focus
 from xyro.wire.errors import InputError
 from xyro.wire.messages import LINK_FOCUSED, LINK_NOFOLLOW, CashTransfer, Kind, Links, Priority
@@ -379,7 +379,7 @@ def contested(gamma, unread_weight):
     crawl.turn()
     crawl.now += 400 * 86_400.0
     crawl.turn()
-    queue = OrderQueue(gamma)
+    queue = FetchQueue(gamma)
     for order in crawl.orders.values():
         queue.put(order, host_of(order.url))
     left = []

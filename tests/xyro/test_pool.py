@@ -16,8 +16,8 @@ import pytest
 
 from xyro.answer import Answer
 from xyro.failures import DAY
+from xyro.fetch_queue import FetchQueue
 from xyro.lookups import LONGEST_LINE, Lookups
-from xyro.orders import OrderQueue
 from xyro.politeness import Manners, Politeness
 from xyro.pool import Pool
 from xyro.robots import RobotsTable
@@ -114,7 +114,7 @@ class Bench:
         self.reports: list[PageReport] = []
         self.politeness = Politeness(manners)
         self.pool = Pool(
-            OrderQueue(gamma),
+            FetchQueue(gamma),
             self.politeness,
             self.script,
             self.clock,

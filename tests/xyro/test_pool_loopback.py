@@ -13,9 +13,9 @@ import pytest
 from aiohttp import web
 
 from xyro.client import Client
+from xyro.fetch_queue import FetchQueue
 from xyro.fetcher import Fetcher
 from xyro.guard import Guard
-from xyro.orders import OrderQueue
 from xyro.politeness import Manners, Politeness
 from xyro.pool import Pool
 from xyro.resolver import Resolver
@@ -79,7 +79,7 @@ async def crawling(
     fetcher = Fetcher(Client(guard, resolver, user_agent="xyro/test"), clock)
     reports: list[PageReport] = []
     pool = Pool(
-        OrderQueue(),
+        FetchQueue(),
         Politeness(manners),
         fetcher,
         clock,

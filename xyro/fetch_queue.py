@@ -1,12 +1,11 @@
 """The fetch queue: five levels (P1 section 3), the gamma share between discovery and refresh, fairness between hosts.
 
-Who fills it: the page node's orders, through the pool. Who empties it: the pool, one `pop` per free slot. What bounds
-it: the page node, which leases at most 64 orders a host ahead. Pure: `now` is monotonic seconds that the caller
-gives.
+Filled by the frontier's orders, through the pool; emptied by the pool, one `pop` for each free slot; bounded by the
+frontier, which leases at most 64 orders a host ahead. Pure: `now` is monotonic seconds that the caller passes.
 
 A host is in exactly one of these states:
 
-    idle      no orders; remembered only until its floor has passed      put -> cooling's heap entry moves to waiting
+    idle      no orders; remembered only until its floor has passed      put -> waiting
     waiting   has orders, its floor has not passed                       in the heap of floors
     ready     has orders, may be read                                    in the ring of every level it has orders for
     busy      one of its orders is being read                            release -> waiting or idle
@@ -60,7 +59,7 @@ class _Host:
 _Heap = list[tuple[float, int, _Host]]
 
 
-class OrderQueue:
+class FetchQueue:
     """Levels 0 and 1 first, in that order; then `gamma` percent of what remains goes to discovery (3 before 4), the
     rest to refresh (2). Where only one of the two sides has an order that may be read, it takes all, and nothing is
     owed to the other. Within a level ready hosts take turns; a host has at most one order out; a host's orders of one

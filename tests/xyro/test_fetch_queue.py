@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xyro.orders import OrderQueue
+from xyro.fetch_queue import FetchQueue
 from xyro.wire.messages import FetchOrder, Priority
 
 BLOCKING, ORDERED, REFRESH, DISCOVER, SCOUT = Priority
@@ -19,7 +19,7 @@ def order(page: int, priority: Priority = DISCOVER) -> FetchOrder:
     return FetchOrder(page, f"http://h/{page}", priority, epoch=1)
 
 
-def drain(queue: OrderQueue, now: float = 0.0) -> list[tuple[str, FetchOrder]]:
+def drain(queue: FetchQueue, now: float = 0.0) -> list[tuple[str, FetchOrder]]:
     """Everything, each host free again at once."""
     out = []
     while (job := queue.pop(now)) is not None:
@@ -29,7 +29,7 @@ def drain(queue: OrderQueue, now: float = 0.0) -> list[tuple[str, FetchOrder]]:
 
 
 def test_an_empty_queue() -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     assert queue.pop(0.0) is None
     assert queue.wake_at() is None
     assert len(queue) == 0
@@ -39,7 +39,7 @@ def test_an_empty_queue() -> None:
 
 
 def test_one_order_at_a_time_per_host() -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     queue.put(order(1), "a")
     queue.put(order(2), "a")
     assert queue.pop(0.0) == ("a", order(1))
@@ -52,14 +52,14 @@ def test_one_order_at_a_time_per_host() -> None:
 
 
 def test_blocking_then_ordered_go_before_everything() -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     for page, priority in enumerate([SCOUT, DISCOVER, REFRESH, ORDERED, BLOCKING]):
         queue.put(order(page, priority), f"host{page}")
     assert [job[1].priority for job in drain(queue)][:2] == [BLOCKING, ORDERED]
 
 
 def test_a_blocking_order_overtakes_hundreds_of_its_own_host() -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     for page in range(500):
         queue.put(order(page, REFRESH if page % 2 else DISCOVER), "a")
     queue.put(order(1000, BLOCKING), "a")
@@ -67,7 +67,7 @@ def test_a_blocking_order_overtakes_hundreds_of_its_own_host() -> None:
 
 
 def test_a_blocking_order_overtakes_a_host_that_is_waiting_already() -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     queue.put(order(1), "a")
     queue.put(order(2), "a")
     queue.pop(0.0)
@@ -77,7 +77,7 @@ def test_a_blocking_order_overtakes_a_host_that_is_waiting_already() -> None:
 
 
 def test_discovery_takes_discover_before_scout() -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     queue.put(order(1, SCOUT), "a")
     queue.put(order(2, DISCOVER), "b")
     assert [job[1].page for job in drain(queue)] == [2, 1]
@@ -86,7 +86,7 @@ def test_discovery_takes_discover_before_scout() -> None:
 @pytest.mark.parametrize("gamma", [0.0, 10.0, 33.3, 50.0, 75.0, 100.0])
 @pytest.mark.parametrize("hosts", [1, 7])
 def test_gamma_percent_go_to_discovery_also_within_a_single_host(gamma: float, hosts: int) -> None:
-    queue = OrderQueue(gamma)
+    queue = FetchQueue(gamma)
     for page in range(4_000):
         queue.put(order(page, REFRESH if page % 2 else SCOUT), f"h{page // 2 % hosts}")
     first = [job[1].priority for job in drain(queue)[:1_000]]
@@ -95,14 +95,14 @@ def test_gamma_percent_go_to_discovery_also_within_a_single_host(gamma: float, h
 
 @pytest.mark.parametrize(("gamma", "only"), [(0.0, SCOUT), (0.0, DISCOVER), (100.0, REFRESH)])
 def test_where_one_side_is_empty_the_other_takes_all(gamma: float, only: Priority) -> None:
-    queue = OrderQueue(gamma)
+    queue = FetchQueue(gamma)
     for page in range(10):
         queue.put(order(page, only), "a")
     assert len(drain(queue)) == 10
 
 
 def test_what_one_side_could_not_use_is_not_owed_to_it_later() -> None:
-    queue = OrderQueue(50.0)
+    queue = FetchQueue(50.0)
     for page in range(1_000):
         queue.put(order(page, REFRESH), "a")
     drain(queue)
@@ -114,11 +114,11 @@ def test_what_one_side_could_not_use_is_not_owed_to_it_later() -> None:
 @pytest.mark.parametrize("gamma", [-1.0, 100.1, math.nan])
 def test_gamma_is_a_percentage(gamma: float) -> None:
     with pytest.raises(ValueError, match="gamma"):
-        OrderQueue(gamma)
+        FetchQueue(gamma)
 
 
 def test_hosts_take_turns_however_much_they_ask_for() -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     for page in range(300):
         queue.put(order(page), "big")
     for page in range(3):
@@ -128,14 +128,14 @@ def test_hosts_take_turns_however_much_they_ask_for() -> None:
 
 
 def test_first_in_first_out_within_a_host_and_level() -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     for page in range(50):
         queue.put(order(page), "a")
     assert [job[1].page for job in drain(queue)] == list(range(50))
 
 
 def test_an_order_given_back_keeps_its_place() -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     for page in range(3):
         queue.put(order(page), "a")
     host, first = queue.pop(0.0) or pytest.fail("nothing")
@@ -146,7 +146,7 @@ def test_an_order_given_back_keeps_its_place() -> None:
 
 
 def test_a_held_host_gives_nothing_and_keeps_everything() -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     queue.hold("a")
     queue.put(order(1), "a")
     queue.put(order(2), "b")
@@ -158,7 +158,7 @@ def test_a_held_host_gives_nothing_and_keeps_everything() -> None:
 
 
 def test_holding_a_host_while_it_is_read() -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     queue.put(order(1), "a")
     queue.put(order(2), "a")
     queue.pop(0.0)
@@ -171,7 +171,7 @@ def test_holding_a_host_while_it_is_read() -> None:
 
 
 def test_drop_hands_back_what_was_queued_but_not_what_is_out() -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     for page, priority in enumerate([SCOUT, ORDERED, DISCOVER, DISCOVER]):
         queue.put(order(page, priority), "a")
     queue.put(order(9), "b")
@@ -183,7 +183,7 @@ def test_drop_hands_back_what_was_queued_but_not_what_is_out() -> None:
 
 
 def test_a_dropped_host_keeps_its_floor() -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     queue.put(order(1), "a")
     queue.pop(0.0)
     queue.release("a", 10.0)
@@ -194,7 +194,7 @@ def test_a_dropped_host_keeps_its_floor() -> None:
 
 
 def test_postpone_only_ever_delays() -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     queue.put(order(1), "a")
     queue.postpone("a", 10.0)
     queue.postpone("a", 5.0)
@@ -204,14 +204,14 @@ def test_postpone_only_ever_delays() -> None:
 
 
 def test_a_floor_holds_for_orders_that_come_later() -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     queue.postpone("a", 10.0)
     queue.put(order(1), "a")
     assert queue.wake_at() == 10.0
 
 
 def test_hosts_without_orders_are_forgotten_once_their_floor_has_passed() -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     for page in range(1_000):
         queue.put(order(page), f"h{page}")
     for page in range(1_000):
@@ -260,7 +260,7 @@ STEP = st.one_of(
 @settings(max_examples=300, deadline=None)
 @given(st.lists(STEP, max_size=80), st.sampled_from([0.0, 30.0, 50.0, 100.0]))
 def test_the_queue_agrees_with_its_model(steps: list[tuple[str, object, object]], gamma: float) -> None:
-    queue, model, now = OrderQueue(gamma), Model(), 0.0
+    queue, model, now = FetchQueue(gamma), Model(), 0.0
     out: dict[str, FetchOrder] = {}
     for page, (name, a, b) in enumerate(steps):
         if name == "pop":
@@ -306,7 +306,7 @@ def test_the_queue_agrees_with_its_model(steps: list[tuple[str, object, object]]
         check(queue, model, now)
 
 
-def check(queue: OrderQueue, model: Model, now: float) -> None:
+def check(queue: FetchQueue, model: Model, now: float) -> None:
     assert queue.counts() == tuple(sum(len(lines[level]) for lines in model.lines.values()) for level in range(5))
     for host, lines in model.lines.items():
         assert queue.waiting(host) == sum(map(len, lines))
@@ -326,7 +326,7 @@ def promised(page: int, deadline: float) -> FetchOrder:
 
 @given(st.lists(st.floats(0.0, 1e9), max_size=30))
 def test_promised_orders_of_a_host_leave_by_their_deadlines(deadlines: list[float]) -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     for page, deadline in enumerate(deadlines):
         queue.put(promised(page, deadline), "a")
     left = [job[1] for job in drain(queue)]
@@ -334,7 +334,7 @@ def test_promised_orders_of_a_host_leave_by_their_deadlines(deadlines: list[floa
 
 
 def test_an_order_given_back_goes_before_its_equals() -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     for page in (1, 2):
         queue.put(promised(page, 5.0), "a")
     host, first = queue.pop(0.0) or ("", promised(0, 0.0))
@@ -344,7 +344,7 @@ def test_an_order_given_back_goes_before_its_equals() -> None:
 
 
 def test_a_queued_order_is_lifted_ahead_of_all_that_is_due() -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     for page in range(64):
         queue.put(order(page, REFRESH), "a")
     assert queue.lift(promised(63, 9.0), "a")
@@ -357,7 +357,7 @@ def test_a_queued_order_is_lifted_ahead_of_all_that_is_due() -> None:
 
 
 def test_what_is_not_queued_is_not_lifted() -> None:
-    queue = OrderQueue()
+    queue = FetchQueue()
     assert not queue.lift(promised(1, 1.0), "nobody")
     queue.put(order(1, REFRESH), "a")
     assert queue.pop(0.0) is not None
@@ -369,7 +369,7 @@ def test_what_is_not_queued_is_not_lifted() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5), st.floats(0, 9)), max_size=20), st.booleans())
 def test_lifting_loses_nothing(lifts: list[tuple[str, int, float]], early: bool) -> None:
-    queue, put = OrderQueue(), []
+    queue, put = FetchQueue(), []
     for page in range(6):
         put.append(("abc"[page % 3], page))
         queue.put(order(page, (REFRESH, DISCOVER, SCOUT)[page % 2]), "abc"[page % 3])
