@@ -261,10 +261,10 @@ class Crawl:
 
 
 def _paid(node: PageNode) -> np.ndarray:
-    """What the virtual page paid each page so far, by the class in bits 7 to 10 of its flags."""
+    """What the virtual page paid each page so far, by the class in bits 16 to 19 of its flags."""
     virtual = node.ledger.virtual
     scalars = getattr(virtual, "scalars", np.full(16, virtual.scalar))
-    return scalars[node.columns["flags"][: node.columns.n] >> 7 & 15]
+    return scalars[node.columns["flags"][: node.columns.n] >> 16 & 15]
 
 
 def _with_settings(options: dict[str, object]) -> dict[str, object]:
