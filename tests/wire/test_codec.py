@@ -186,15 +186,15 @@ def test_a_plug_in_registers_its_commands_under_a_tag_of_its_own() -> None:
 # --- the format is pinned ------------------------------------------------------------------------------------------
 
 SHAPES = {
-    1: "page url priority epoch depth etag last_modified signature attempt not_before deadline raised",
-    2: "page url epoch priority started ended status error final retry_at kind mime size truncated signature etag "
-    "last_modified location links noindex nofollow loading charset address host_next host_failures bytes sitemaps "
+    1: "page url priority epoch etag last_modified attempt not_before deadline raised",
+    2: "page url epoch started ended status error final retry_at kind mime size truncated signature etag "
+    "last_modified location links noindex nofollow loading charset host_next host_failures sitemaps "
     "fresh_for hubs topic",
     3: "page url epoch read_at kind mime charset body",
     4: "page url epoch state format error links modified needs rates hubs",
     5: "source target seq items virtual spent pages weighted focused",
     6: "urls priority seed request",
-    7: "source target seq error again",
+    7: "source target seq",
     8: "page url epoch read_at kind digest packed size verdict problems format root public_id grammars parts depth "
     "elements tags mime charset",
     9: "request error value",
@@ -283,9 +283,9 @@ def put(wire: list[Any], index: int, value: Any) -> list[Any]:
         (put(ORDER, 9, None), "FetchOrder.not_before: expected float, got NoneType"),
         (put(ORDER, 9, float("nan")), "FetchOrder.not_before, deadline: finite times"),
         (put(ORDER, 9, float("inf")), "FetchOrder.not_before, deadline: finite times"),
-        (put(REPORT, 6, 3.0), "ended before it started"),
-        (put(REPORT, 7, float("inf")), "finite times"),
-        (put(REPORT, 8, 0), "no status and no error"),
+        (put(REPORT, 5, 3.0), "ended before it started"),
+        (put(REPORT, 6, float("inf")), "finite times"),
+        (put(REPORT, 7, 0), "no status and no error"),
         (put(REPORT, LINKS_AT, []), "Links: expected an array of 4"),
         (put(REPORT, LINKS_AT, "http://h/"), "PageReport.links: expected list, got str"),
         (put(REPORT, LINKS_AT, ["a", "b", 0, 0]), "Links: expected bytes, got str"),

@@ -48,6 +48,8 @@ class Script:
         self.gates: dict[str, asyncio.Event] = {}
         self.addresses: dict[str, str] = {}
         self.log: list[tuple[float, str]] = []
+        self.orders: list[FetchOrder] = []
+        """those of pages, as the queue handed them over"""
         self.reading: Counter[str] = Counter()
         self.most_reading = 0
         self.silent: set[str] = set()
@@ -58,6 +60,7 @@ class Script:
         return Answer(self.clock.time(), self.clock.time(), 0.0, status, **more)  # type: ignore[arg-type]
 
     async def fetch(self, order: FetchOrder) -> Answer:
+        self.orders.append(order)
         return await self._read(order.url, self.answers.get(order.url))
 
     async def fetch_robots(self, url: str) -> Answer:
@@ -666,6 +669,8 @@ async def test_an_order_whose_address_is_looked_up_is_raised_or_taken_back(block
         known.set()
         await bench.read(order(2, "http://a/2", Priority.REFRESH))
         await bench.pass_time(40.0)
+        read = [(one.page, one.priority, one.deadline) for one in bench.script.orders[1:]]
+        assert read == [*[(1, Priority.ORDERED, 5.0)] * (not blocked), (2, Priority.REFRESH, 0.0)]
         assert [report.page for report in bench.reports] == [0, *[1] * (not blocked), 2]
 
 
