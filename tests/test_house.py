@@ -113,13 +113,13 @@ CLASSES_TWICE = frozenset(
 WIRED_LATER = frozenset(
     {
         ("frontier/bandwidth.py", "self.capacity.held"),
+        ("frontier/bandwidth.py", "self.controller.gamma"),
         ("frontier/bandwidth.py", "self.counts.population"),
         ("frontier/bandwidth.py", "self.counts.spread"),
-        ("frontier/schedule.py", "self.change_model.settings"),
         ("frontier/due_queue.py", "self.governor.credit"),
         ("frontier/freshness.py", "self.audits.share"),
-        ("frontier/bandwidth.py", "self.controller.gamma"),
         ("frontier/schedule.py", "self.bandwidth.counting"),
+        ("frontier/schedule.py", "self.change_model.settings"),
         ("frontier/schedule.py", "self.due_queue.governor.credit"),
         ("frontier/scheduler.py", "self.bandwidth.share"),
         ("frontier/scheduler.py", "self.discovery.finder"),

@@ -104,6 +104,7 @@ def test_each_policy_spends_the_bandwidth_every_day(policy):
     assert web.crawl.audit()["violations"] == []
 
 
+@pytest.mark.long
 def test_floors_leave_their_bandwidth_to_others_and_too_much_of_it_is_left_unspent():
     web = Web(bandwidth="200/day", min_interval=2 * DAY)
     days = web.run(6)
@@ -122,6 +123,7 @@ def test_ceilings_that_take_more_than_there_is_are_kept_late_but_the_bandwidth_h
     assert days[1] <= 1 and all(49 <= reads <= 51 for reads in days[3:]), days
 
 
+@pytest.mark.long
 def test_intervals_follow_the_law_over_many_days():
     """Reads of a page go with sqrt(r lambda) (P1 eq. 22): by the belief that the crawl has come to."""
     web = Web(bandwidth="150/day")

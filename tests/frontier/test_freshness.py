@@ -107,6 +107,7 @@ def test_the_model_is_that_of_the_rows(partitions):
     assert said["missed_changes"] == pytest.approx(missed, rel=1e-3)
 
 
+@pytest.mark.long
 def test_audits_take_their_share_and_find_the_truth():
     crawl, world = lived(8, audit=40.0, bandwidth="120/day")
     truth = []

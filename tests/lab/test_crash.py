@@ -108,6 +108,7 @@ def test_ctrl_c_loses_nothing_at_all(crawl):
     assert {page["url"]: page["reads"] for page in crawl.pages() if page["reads"]} == answered
 
 
+@pytest.mark.long
 def test_a_host_is_left_alone_for_its_delay_after_a_crash_too(crawl):
     crawl = crawl("--delay", "1.5")
     assert Killer(crawl, window=0.5, seed=1).end(Moment.WORK)

@@ -22,6 +22,7 @@ def test_formulas_are_the_offline_reference(name, n):
         assert truth[page] == pytest.approx(value, rel=1e-9)
 
 
+@pytest.mark.long
 def test_opic_comes_to_the_formulas():
     found = patterns.patterns(300, lambda share: None)
     assert set(found) == set(patterns.PATTERNS)

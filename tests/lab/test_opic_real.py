@@ -3,12 +3,14 @@
 import json
 
 import numpy as np
+import pytest
 
 from xyro.lab.opic import opic_lab, real
 from xyro.lab.reference_rank import reference
 from xyro.opic.graph import cycle, path, standard
 
 
+@pytest.mark.long
 def test_real_by_command(tmp_path, capsys):
     graph = standard(400, np.random.default_rng(1))
     np.savez(tmp_path / "web.npz", indptr=graph.indptr, indices=graph.indices)

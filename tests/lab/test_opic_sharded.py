@@ -24,6 +24,7 @@ def web():
 
 
 @pytest.mark.parametrize("temper", list(TEMPERS.values())[2:], ids=list(TEMPERS)[2:])
+@pytest.mark.long
 def test_four_partitions_find_what_one_finds(web, temper):
     graph, truth, alone = web
     found = sharded.run(graph, truth, 4, temper, 2)

@@ -79,6 +79,7 @@ def test_a_cycle_with_burn_in_reaches_pagerank(name):
 
 @pytest.mark.parametrize("which", range(len(selectors(1))))
 @pytest.mark.parametrize("name", ["tiny", "star", "standard"])
+@pytest.mark.long
 def test_every_selector_leads_to_the_same_importance(name, which):
     graph = GRAPHS[name]
     select, truth = selectors(graph.n)[which], pagerank(graph).rank
@@ -130,24 +131,28 @@ def measured(standard_10k):
 
 
 @pytest.mark.parametrize("name", ACCEPTANCE)
+@pytest.mark.long
 def test_acceptance_table(measured, name):
     five, _, ten = measured[name][0]
     found = (five.all_error, five.top_error, ten.all_error, ten.top_error)
     assert found == pytest.approx(ACCEPTANCE[name], rel=0.1)
 
 
+@pytest.mark.long
 def test_acceptance_of_the_endowment_free_estimator(measured):
     greedy, sweep = measured["greedy"][1][-1], measured["sweep"][1][-1]
     assert (greedy.all_error, greedy.top_error) == pytest.approx((1.22, 0.39), rel=0.1)
     assert (sweep.all_error, sweep.top_error) == pytest.approx((0.99, 0.50), rel=0.1)
 
 
+@pytest.mark.long
 def test_acceptance_of_the_order_of_strategies(measured):
     ten = [measured[name][0][-1] for name in ("random", "cycle", "greedy", "sweep")]
     assert [p.all_error for p in ten] == sorted((p.all_error for p in ten), reverse=True)
     assert ten[2].spearman > 0.998
 
 
+@pytest.mark.long
 def test_acceptance_of_the_cash_greedy_finds(measured):
     _, nine, ten = measured["greedy"][0]
     assert (ten.turnovers - nine.turnovers) == pytest.approx(2.25, rel=0.1)

@@ -13,12 +13,14 @@ def published():
     return published_lab.run(published_lab.Size(4, 1_200, 0.05, 2.0, 2.0), 3)
 
 
+@pytest.mark.long
 def test_published_changes_are_read_under_full_load(published):
     assert not {"all read", "deadlines", "full load"} & set(published["broken"]), published
     assert published["publications"] >= 6 and set(published["ways"]) <= {"indexnow", "token", "owner"}
     assert 0.0 < published["median_s"] <= published["p90_s"]
 
 
+@pytest.mark.long
 def test_who_lies_gets_no_orders_any_more(published):
     assert published["liar"]["told"] == published_lab.LIES
     assert published["liar"]["ordered"] <= published_lab.LIES // 2

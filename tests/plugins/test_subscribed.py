@@ -198,6 +198,7 @@ async def test_they_survive_the_process_and_end_when_told(tmp_path):
             assert list(running.subscribed.listed()) == []
 
 
+@pytest.mark.long
 async def test_a_thousand_subscriptions_take_one_heap_and_miss_nothing(tmp_path):
     neighbours = Neighbours()
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:

@@ -179,6 +179,7 @@ def world(kind, rng, times):
     return importance, fresh
 
 
+@pytest.mark.long
 def test_the_interval_covers_the_truth_as_often_as_it_says():
     """In 120 worlds, each audited 5 times: changes at any time, by the clock, and in bursts."""
     rng = np.random.default_rng(7)

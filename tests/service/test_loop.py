@@ -105,6 +105,7 @@ def test_what_waited_for_a_dtd_was_loaded(crawled):
     assert json.loads(xyro("status", "--data", data, "--json").stdout)["waiting_loads"] == 0
 
 
+@pytest.mark.long
 def test_importance_follows_the_true_one_while_pages_are_refreshed(tmp_path):
     """Issue 2, small: mean error <= 6 %, top decile <= 3 %, rank correlation >= .99 (here 8 reads a page)."""
     with running(pages=PAGES, hosts=HOSTS, seed=6, truth=tmp_path / "truth.npz") as web:
