@@ -1,4 +1,4 @@
-"""How a long computation ends that keeps what it has done so far in its directory: the exit code, one line why."""
+"""The exit code, and one line that explains it, of a long computation that keeps its results in a directory."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from xyro.wire.errors import InputError, MachineError
 
 
 def exit_code(command: Callable[[], int]) -> int:
-    """The command's own; 2 for bad input and for a package that is missing, 3 for a disk that fails and too little
-    RAM, 130 after Ctrl-C."""
+    """Run the command and return its exit code.
+
+    2: bad input, or a package is missing; 3: a disk fails, or too little RAM; 130: Ctrl-C.
+    """
     try:
         return command()
     except InputError as error:

@@ -1,4 +1,4 @@
-"""What a crawl that was killed again and again must have in common with one that nobody disturbed.
+"""Compare a crawl that was killed again and again with one that nobody disturbed.
 
 The witness is the server's access log, written by another process: what the crawler says of itself (its export) is
 held against it. Pure: rows and lines in, violations out.
@@ -54,7 +54,7 @@ def requests_of(log: str, port: int) -> list[Request]:
 
 
 class Left(NamedTuple):
-    """What the end of a process left in the store."""
+    """The contents of the store after the end of a process."""
 
     life: int
     reads: Mapping[str, int]
@@ -64,17 +64,17 @@ class Left(NamedTuple):
 
 
 def life(name: str, number: int) -> str:
-    """The number-th process of a crawl."""
+    """Return the name of the number-th process of a crawl."""
     return f"{name}-{number}"
 
 
 def number(life: str) -> int:
-    """Which process of its crawl this is."""
+    """Return the number of a process within its crawl, as `life` counts."""
     return int(life.rpartition("-")[2])
 
 
 def contact(life: str) -> str:
-    """Its --contact."""
+    """Return the value of --contact by which the server knows this process."""
     return f"{life}@crash.example"
 
 
@@ -95,7 +95,7 @@ def violations(
 
 
 def _same_pages(calm: Sequence[Row], rough: Sequence[Row]) -> Iterator[str]:
-    """The same URLs are known, and what was read of them is the same."""
+    """Report every URL that only one crawl knows, and every difference in what the two read of a URL."""
     wanted, found = ({row["url"]: row for row in rows} for rows in (calm, rough))
     for url in sorted(wanted.keys() ^ found.keys()):
         yield f"{url} is known to the {'undisturbed' if url in wanted else 'killed'} crawl only"
@@ -113,7 +113,7 @@ def _bounded(pages: int, requests: int, lost: int) -> Iterator[str]:
 
 
 def losses(left: Sequence[Left], pages: Sequence[Request]) -> list[int]:
-    """How many reads each end cost: the server answered them and the store does not know them."""
+    """Count the reads that each end cost: the server answered them and the store does not know them."""
     answered = Counter(number(request.life) for request in pages)
     missing = [
         sum(count for number, count in answered.items() if number <= life.life) - sum(life.reads.values())
@@ -123,7 +123,7 @@ def losses(left: Sequence[Left], pages: Sequence[Request]) -> list[int]:
 
 
 def _lost(left: Sequence[Left], pages: Sequence[Request]) -> Iterator[str]:
-    """No end cost more than it may, and none left reads in the store that no server knows of."""
+    """Report each end that cost more reads than it may, or left reads in the store that no server knows of."""
     for life, lost in zip(left, losses(left, pages), strict=True):
         if lost > life.allowance:
             yield f"life {life.life}: its end cost {lost} reads, {life.allowance} are allowed"
@@ -132,7 +132,7 @@ def _lost(left: Sequence[Left], pages: Sequence[Request]) -> Iterator[str]:
 
 
 def _justified(reads: Mapping[str, int], pages: Sequence[Request]) -> Iterator[str]:
-    """Whatever a store claims to have read, the server answered."""
+    """Report each read that the store claims and the server never answered."""
     answered = Counter(request.url for request in pages)
     for url, count in reads.items():
         if count > answered[url]:

@@ -38,7 +38,7 @@ WRITES = 8
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is done to the crawl. seconds: what it lasts without the kills (0: as fast as it can)."""
+    """The disturbance of a crawl. seconds: its duration without the kills (0: as fast as it can)."""
 
     moments: tuple[Moment, ...]
     seconds: float
@@ -85,7 +85,7 @@ def plan(kills: int, interrupts: int, seconds: float, **shape: Any) -> Plan:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of it."""
+    """The result of a plan."""
 
     plan: Plan
     pages: int = 0

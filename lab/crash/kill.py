@@ -37,7 +37,7 @@ File = tuple[int, int]
 
 
 class Moment(enum.Enum):
-    """Where a process is when it is killed."""
+    """The activity of a process at the moment when it is killed."""
 
     WORK = "at work"
     RECOVERY = "recovering"
@@ -94,21 +94,21 @@ class Crawl:
             raise MachineError(f"{self.name}, life {self.lives}: exit code {child.returncode}: {tail}")
 
     def audit(self) -> dict[str, Any]:
-        """What `audit --json` says."""
+        """Return the report of `audit --json`."""
         report: dict[str, Any] = json.loads(self._ask("audit", "--json"))
         self._begun = report["pages"] > 0
         return report
 
     def pages(self) -> list[dict[str, Any]]:
-        """What `export pages` says."""
+        """Return the rows of `export pages`."""
         return [json.loads(line) for line in self._ask("export", "pages").splitlines()]
 
     def documents(self) -> list[dict[str, Any]]:
-        """What `export documents` says."""
+        """Return the rows of `export documents`."""
         return [json.loads(line) for line in self._ask("export", "documents").splitlines()]
 
     def waiting(self) -> int:
-        """Loads that wait for parts."""
+        """Return the number of loads that wait for parts."""
         count: int = json.loads(self._ask("status", "--json"))["waiting_loads"]
         return count
 

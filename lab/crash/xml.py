@@ -1,4 +1,4 @@
-"""What must hold of XML documents after a crawl that was killed while thousands of them waited for their parts.
+"""Check the XML documents of a crawl that was killed while thousands of them waited for their parts.
 
 The truth is the computed web's: which document can be loaded with all that it needs, and what each body is. Pure: rows
 of the exports in, violations out.

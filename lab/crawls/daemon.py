@@ -35,7 +35,7 @@ from xyro.frontier.bandwidth import rules_of
 from xyro.lab.crawls.jumping import Jumping
 from xyro.lab.crawls.meter_checks import Checks
 from xyro.lab.refresh.live import Live
-from xyro.lab.refresh.prediction import Asked, predicted
+from xyro.lab.refresh.prediction import RefreshPlan, predicted
 from xyro.lab.web.server import WebServer
 from xyro.lab.web.shape import DAY, ORIGIN
 from xyro.lab.web.web import Web
@@ -115,9 +115,9 @@ def measure(trial: Trial, on: Path | None = None, tell: Tell = lambda text: None
     settings = trial.settings(trial.share * len(live.pages))
     with tempfile.TemporaryDirectory(prefix="xyro-daemon-", dir=on) as directory:
         checks, jumps = uvloop.run(_live(trial, live, settings, Path(directory) / "data", tell))
-    history = live.told(trial.days, BURN * trial.days, checks.start)._replace(recounts=checks.recounts)
-    asked = Asked(rules_of(settings.refresh).policy, "folders", trial.share, TIME_UNIT)
-    expected, by_rates = (predicted(history, asked, exact).freshness for exact in (False, True))
+    history = live.history(trial.days, BURN * trial.days, checks.start)._replace(recounts=checks.recounts)
+    plan = RefreshPlan(rules_of(settings.refresh).policy, "folders", trial.share, TIME_UNIT)
+    expected, by_rates = (predicted(history, plan, exact).freshness for exact in (False, True))
     found = _report(trial, live, checks, expected, by_rates)
     return {**found, "jumps": jumps, "seconds": round(SystemClock().monotonic() - began, 1)}
 
@@ -191,7 +191,10 @@ def _tell(text: str) -> None:
 
 
 def _reports(trials: Sequence[Trial], on: Path | None, jobs: int) -> Iterator[dict[str, Any]]:
-    """Of all runs, in their order; at most `jobs` at a time. XyroError: of the first one that failed, or was killed."""
+    """Yield the reports of all runs, in their order; at most `jobs` run at a time.
+
+    XyroError: the error of the first run that failed, or was killed.
+    """
     trial_report = partial(measure, on=on, tell=_tell)
     if jobs == 1 or len(trials) == 1:
         yield from map(trial_report, trials)

@@ -104,7 +104,7 @@ def _compared(best: Sequence[Mapping[str, Any]], true: Mapping[str, float]) -> l
 
 
 def _judged(estimates: Mapping[str, float], true: Mapping[str, float]) -> list[str]:
-    """How near the importance computed while crawling came."""
+    """Return sentences that compare the importance computed while crawling with the true one."""
     urls = sorted(estimates.keys() & true.keys(), key=lambda url: -true[url])
     if not urls:
         return ["Nothing was read before it was stopped."]

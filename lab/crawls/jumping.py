@@ -27,7 +27,7 @@ PATIENCE = 60.0
 
 
 class Jumping:
-    """`until` lives on; between its jumps nothing is on its way."""
+    """A daemon on a clock that jumps: `until` lets it live on, and nothing is on its way between two jumps."""
 
     def __init__(
         self, single: Node, clock: ManualClock, grain: float, seen: Callable[[float], None] = lambda now: None
@@ -40,7 +40,7 @@ class Jumping:
         self.jumps = 0
 
     def busy(self) -> bool:
-        """Something is on its way that needs no time to pass."""
+        """Tell whether anything is on its way that needs no time to pass."""
         single = self.single
         waiting = len(single.queue) and (single.pool.next_ready_in() or 0.0) <= 0.0
         return bool(
@@ -53,7 +53,7 @@ class Jumping:
         )
 
     async def rest(self) -> None:
-        """Until nothing is on its way. MachineError: nothing arrives any more, or a node failed."""
+        """Wait until nothing is on its way. MachineError: nothing arrives any more, or a node failed."""
         real = SystemClock()
         arrived, deadline = -1, 0.0
         await asyncio.sleep(0)
@@ -95,7 +95,7 @@ class Jumping:
         self.seen(t)
 
     def _next(self) -> float:
-        """When something can happen again."""
+        """Return the earliest time at which anything can happen again."""
         ready = self.single.pool.next_ready_in()
         due = min(node.scheduler.next_time() for node in self.single.nodes)
         return min(due, math.inf if ready is None else self.clock.time() + ready)

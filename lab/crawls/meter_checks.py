@@ -1,4 +1,4 @@
-"""Does the interval that `xyro status` shows cover the truth? (`xyro lab daemon` asks 50 times.)
+"""Check whether the interval that `xyro status` shows covers the truth (`xyro lab daemon` asks 50 times).
 
 The interval is that of the mean freshness over the time of its audits. The truth is the mean over the very same time,
 by the server: exact integrals, not samples. It is weighed in two ways. What has to hold is held with the importance
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from xyro.frontier.partition import PageNode
-from xyro.lab.refresh.executions import Recounted
+from xyro.lab.refresh.executions import Recount
 from xyro.lab.refresh.live import Live
 from xyro.lab.refresh.world import Ids, Reals
 from xyro.lab.web.shape import DAY
@@ -66,7 +66,7 @@ class Checks:
         self._true, self._own = Mean(), Mean()
         self.start = live.importance
         """importance by which each page is dated when the watch begins, in units of the web's"""
-        self.recounts: list[Recounted] = []
+        self.recounts: list[Recount] = []
         """since then: when all pages were dated anew, by which importance"""
         self._counted = 0
         self._recounts: Callable[[], int] = lambda: 0
@@ -95,7 +95,7 @@ class Checks:
         self._own.look(now, fresh, self._weights)
         if (counted := self._recounts()) != self._counted:
             self._counted = counted
-            self.recounts.append(Recounted((now - self.live.web.shape.origin) / DAY, self._dated()))
+            self.recounts.append(Recount((now - self.live.web.shape.origin) / DAY, self._dated()))
         if now >= self.begin + (self.made + 1) * self.every - _ROUNDING:
             self.check(self._ask(now), now)
             self._weights = self._learned()

@@ -22,7 +22,7 @@ PARTS = ("publications", "subscriptions", "scarce")
 
 
 def runs(part: str, quick: bool, seed: int) -> Iterator[Callable[[], dict[str, Any]]]:
-    """What belongs to a part; `all` is every part."""
+    """Yield the runs that belong to a part; `all` means every part."""
     if part in ("publications", "all"):
         yield lambda: published.run(published.QUICK if quick else published.FULL, seed)
     if part in ("subscriptions", "all"):

@@ -100,7 +100,7 @@ class Announcement:
 
 @dataclass(slots=True)
 class Seen:
-    """What the server saw, by page."""
+    """The server's record of reads and of publications that wait for one, by page."""
 
     web: Web
     last: dict[int, float] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class Seen:
 
 
 class Sites:
-    """Those who publish: each host in its own way."""
+    """The sites that publish, each host in its own way."""
 
     def __init__(self, web: Web, seen: Seen, http: ClientSession, listener: str, api: str, size: Size) -> None:
         self.web, self.seen, self.http, self.size = web, seen, http, size

@@ -70,7 +70,7 @@ level = "warning"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """At `at` seconds after the start."""
+    """The process's sizes and counts, `moment` seconds after the start."""
 
     moment: float
     rss: int
@@ -181,7 +181,7 @@ def _stop(daemon: subprocess.Popen[bytes]) -> float:
 def _judged(
     seen: Sequence[Sample], seconds: float, stopped: float, code: int | None, ready: bool, checked: dict[str, Any]
 ) -> dict[str, Any]:
-    """What the samples say; sizes in MB."""
+    """Judge the samples of a run; sizes in MB."""
     warm = [sample for sample in seen if sample.moment >= min(max(WARM_UP * seconds, WARM_LEAST), 0.5 * seconds)]
     third = max(1, len(warm) // 3)
     first, last = warm[:third], warm[-third:]

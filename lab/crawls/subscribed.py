@@ -72,7 +72,7 @@ SCARCE = {
 
 
 class Served:
-    """Which version of each page the crawler was given, and when."""
+    """The versions of each page that the server gave the crawler, with their times."""
 
     def __init__(self) -> None:
         self.web: Web
@@ -86,19 +86,22 @@ class Served:
             self._versions[page].append(self.web.version(page, t))
 
     def versions(self, page: int, t: float) -> set[int | None]:
-        """Of the copies that the crawler may have had at t, which is told in whole seconds; None: it had none."""
+        """Return the versions of which the crawler may have had a copy at t; None stands for no copy.
+
+        t is known to the second only: a read within a second of it may or may not count.
+        """
         first, last = (bisect_right(self._times[page], t + apart) for apart in (-1.0, 1.0))
         return {self._versions[page][number - 1] if number else None for number in range(first, last + 1)}
 
 
 @dataclass(slots=True)
 class Receiver:
-    """Who is told: every notice as it came."""
+    """A receiver of notices, which collects each as it came."""
 
     notices: list[dict[str, Any]] = field(default_factory=list)
 
     async def serve(self) -> tuple[http.AppRunner, str]:
-        """Listen on loopback. -> what to close, the URL to tell."""
+        """Listen on loopback; return the runner to clean up, and the URL to subscribe with."""
         app = http.Application(client_max_size=64 << 20)
         app.add_routes([http.post("/notice", self._take)])
         runner = http.AppRunner(app, access_log=None, shutdown_timeout=0.1)
@@ -112,7 +115,7 @@ class Receiver:
 
 
 class Living(Jumping):
-    """The same clock, which stops for subscriptions, too."""
+    """A daemon on a jumping clock that stops for subscriptions, too."""
 
     def busy(self) -> bool:
         return super().busy() or not publish_plugin_of(self.single).subscribed.quiet
@@ -210,18 +213,18 @@ async def _subscribe(living: Living, wanted: list[str], size: Size, url: str) ->
 
 
 class Truth:
-    """What each notice ought to say, by the server."""
+    """The content that each notice should have, by the server's record."""
 
     def __init__(self, served: Served, wishes: Mapping[int, Wish], now: float) -> None:
         self.served, self.wishes, self.now = served, wishes, now
 
     def expected(self, number: int) -> int:
-        """Notices of a subscription by now."""
+        """Return the number of notices due to a subscription by now."""
         wish = self.wishes[number]
         return math.floor((self.now - wish.made) / wish.every + 1e-6)
 
     def wrong(self, notice: Mapping[str, Any]) -> list[str]:
-        """Where a notice differs from the truth."""
+        """List the points in which a notice differs from the truth."""
         wish = self.wishes[notice["subscription"]]
         since, moment = _seconds(notice["since"]), _seconds(notice["at"])
         due = wish.made + notice["notice"] * wish.every

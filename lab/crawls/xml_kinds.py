@@ -65,7 +65,7 @@ PRESET = Path(configs.__file__).with_name("xml.toml")
 
 @dataclass(slots=True)
 class Run:
-    """What a crawl found, in virtual time."""
+    """The finds of a crawl, in virtual time."""
 
     reads: int = 0
     found: dict[int, float] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Run:
 
 
 class Walk:
-    """One crawl of a computed web by one page node, without a network: reads at an even pace."""
+    """One crawl of a computed web by one partition, without a network: reads at an even pace."""
 
     def __init__(self, web: Web, settings: Settings, directory: Path, refreshing: bool, start: float) -> None:
         self.web, self.now, self.run = web, start, Run()

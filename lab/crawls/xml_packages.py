@@ -50,7 +50,7 @@ class Ahead(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a crawl of the rig showed."""
+    """The result of a crawl of the rig."""
 
     verdicts: Counter[tuple[str, str]]
     """(libxml2's, ours) of each document that names a DTD"""

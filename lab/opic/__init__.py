@@ -2,7 +2,7 @@
 
     opic_lab.py     the command
     figures.py      the figures of P2, computed again: graphs.py other sizes and laws, changes.py graphs that change,
-                    strategies.py which pages to read next, policies.py the history policies, residual.py what a
+                    strategies.py which pages to read next, history_policies.py the history policies, residual.py what a
                     residual says
     patterns.py     graphs whose importance is known     focus.py    what weights of pages and links do
     measure.py      any link graph: reads against error     real.py  one from a file, on line and off line

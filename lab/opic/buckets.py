@@ -82,8 +82,10 @@ class Buckets:
 
 
 class Levels:
-    """The same choice in 1 byte a page: level[p] is the number of bits of p's cash, counts[block, b] how many pages of
-    a block are at level b; the pages of a level are looked up block by block.
+    """The pages by level of cash, in 1 byte a page: the buckets' choice in less RAM.
+
+    level[p] is the number of bits of p's cash, counts[block, b] the number of pages of a block at level b; the pages of
+    a level are looked up block by block.
 
     A level is of the cash that a page would hold had the virtual page paid nothing since `base`: so it follows from the
     key alone.

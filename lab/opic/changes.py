@@ -56,7 +56,10 @@ def change(graph: Graph, pages: Pages, rng: np.random.Generator) -> Graph:
 
 
 def _halves(targets: Pages, rng: np.random.Generator) -> Mask:
-    """Of the d links to each target all but a random max(1, floor(d/2)): halved often enough, a page has none."""
+    """Keep all but a random max(1, floor(d/2)) of the d links to each target: bool[links].
+
+    A page that is halved often enough has no links left.
+    """
     order = np.lexsort((rng.random(targets.size), targets))
     ordered = targets[order]
     rank = np.arange(ordered.size) - np.searchsorted(ordered, ordered)

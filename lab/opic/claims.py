@@ -1,4 +1,4 @@
-"""Which claims of the papers hold: each is judged by a rule on the numbers alone, and shown with them."""
+"""The claims of the papers, each judged by a rule on the numbers alone, and shown with them."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from xyro.opic.graph import standard
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How large the experiments are. pages: of the standard graph; change_pages: of the changing one, which is run with
+    """The sizes of the experiments. pages: of the standard graph; change_pages: of the changing one, which is run with
     each of change_seeds for Greedy and with the first for the sweep."""
 
     pages: int = 100_000

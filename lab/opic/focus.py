@@ -74,7 +74,7 @@ class Crawl:
 
     @property
     def cash(self) -> Pages:
-        """Of every page; 0 for unknown ones."""
+        """The cash of every page, units; 0 for unknown pages."""
         return np.where(self.found, self.keys + self.virtual.scalars[self.classes], 0)
 
     @property
@@ -83,7 +83,7 @@ class Crawl:
         return int(self.cash.sum()) + self.virtual.balance == UNIT * count
 
     def reads(self, limit: int) -> Pages:
-        """Read the richest `most` pages that wait, let others spend; returns those read, in order."""
+        """Read the richest `limit` pages that wait, let others spend; returns those read, in order."""
         cash = self.cash
         waiting = np.flatnonzero(self.found & ~self.read & self.field.readable)
         chosen = waiting[np.argsort(-cash[waiting], kind="stable")[:limit]]

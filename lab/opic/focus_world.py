@@ -81,13 +81,13 @@ def flows(world: World, batches: list[Pages], warm: int, rounds: int) -> Reals:
 
 
 def internal_links(graph: Graph, hosts: Pages) -> Mask:
-    """Which links stay within their host: bool[m]; hosts: int64[n]."""
+    """Mark the links that stay within their host: bool[m]. hosts: the host of each page, int64[n]."""
     same: Mask = hosts[graph.sources] == hosts[graph.indices]
     return same
 
 
 def _places(graph: Graph, pages: Pages) -> Pages:
-    """Where the links of some pages stand in graph.indices, in the order of `Graph.links_of`."""
+    """Return the places in graph.indices of the links of some pages, in the order of `Graph.links_of`."""
     degree = graph.out_degree[pages]
     starts = np.cumsum(degree) - degree
     places: Pages = np.arange(degree.sum()) + np.repeat(graph.indptr[pages] - starts, degree)

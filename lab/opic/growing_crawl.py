@@ -1,6 +1,6 @@
 """A crawl that finds its graph from a seed page, in memory: the crawler's use of xyro.opic, without a web.
 
-It is the executable form of how the page node treats the columns, commit group by commit group: pages are born when
+It is the executable form of how the partition treats the columns, commit group by commit group: pages are born when
 first linked to, spend when read, and, once read, spend again without a read when the sweep finds them rich ("free
 spends"). The tests hold it to the same accuracy as the whole crawler; the laboratory measures policies with it.
 """
@@ -53,7 +53,7 @@ class GrowingCrawl:
         return result
 
     def unread(self, limit: int) -> Pages:
-        """The richest known pages that were never read, at most `most`."""
+        """Return the richest known pages that were never read, at most `limit`."""
         waiting = self.order[~self.read[self.order]]
         return waiting[np.argsort(-self.keys[waiting], kind="stable")[:limit]]
 

@@ -48,7 +48,7 @@ def random_matrix(folder: Path, n: int, seed: int = 1) -> Matrix:
 
 
 def reversed_matrix(folder: Path, matrix: Matrix) -> Matrix:
-    """The same links turned round, on files: the matrix of the inverse ranking, share 1/in-degree (P1 5.2, a)."""
+    """Turn the links round, on files: the matrix of the inverse ranking, share 1/in-degree (P1 5.2, a)."""
     if not (folder / "done").exists():
         _turn_round(on_files(folder), matrix)
         (folder / "done").touch()

@@ -29,7 +29,7 @@ class Cash:
         return cash
 
     def holding(self, start: int, stop: int, least: float) -> Mask:
-        """Which of the pages start .. stop-1 hold at least so much."""
+        """Mark the pages of start .. stop-1 that hold at least `least` units: bool[stop - start]."""
         rich: Mask = self.keys[start:stop] >= least - self.scalar
         return rich
 
@@ -38,7 +38,7 @@ class Selector(Protocol):
     """Picks the pages to spend next, reading no clock and drawing no chance of its own."""
 
     def pick(self, cash: Cash, limit: int) -> Pages:
-        """At most `most` distinct pages, int64; none where nobody holds cash (some give pages without cash then)."""
+        """Return at most `limit` distinct pages, int64; where nobody holds cash none, or pages without cash."""
         ...
 
     def changed(self, cash: Cash, pages: Pages) -> None:
@@ -50,7 +50,7 @@ class SweepSelector(Sweep):
     """The crawler's threshold sweep over all pages, any of which may spend."""
 
     def pick(self, cash: Cash, limit: int) -> Pages:
-        """Scan on until a chunk holds rich pages. A chunk is `most` / target long, so that it holds about `most` of
+        """Scan on until a chunk holds rich pages. A chunk is limit / target long, so that it holds about `limit` of
         them. A whole round at the lowest theta without one: nobody holds cash."""
         poor = 0
         while True:

@@ -159,7 +159,7 @@ class Outcome:
 
 
 def owners(graph: Graph, count: int) -> Pages:
-    """Which shard a page belongs to: pseudo-random, as hosts are hashed."""
+    """Return the shard of each page, int64[n]: pseudo-random, as hosts are hashed."""
     return (seeds_of(np.arange(graph.n), 0) % np.uint64(count)).astype(np.int64)
 
 

@@ -80,13 +80,13 @@ class Shard:
 
     @property
     def importance(self) -> Reals:
-        """Of this shard's pages, by its own clock."""
+        """The importance of this shard's pages, by its own clock."""
         return self.history.estimate((self.keys + self.virtual.scalar) / UNIT, self.clock.turnovers)
 
     # -- a turn --------------------------------------------------------------------------------------------------
 
     def turn(self, limit: int) -> list[Letter]:
-        """Spend at most `most` rich pages at the same time; returns the letters that leave."""
+        """Spend at most `limit` rich pages at the same time; returns the letters that leave."""
         if not self.pages_known:
             return []
         places = self.sweep.pick(Cash(self.keys, self.virtual.scalar), limit)

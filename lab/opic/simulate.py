@@ -26,7 +26,7 @@ from xyro.opic.importance import normalise
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """How good the estimate is after `reads` reads, against the true importance."""
+    """The errors of the estimate against the true importance after `reads` reads."""
 
     reads: int
     turnovers: float
@@ -115,7 +115,7 @@ def remember(histories: Sequence[History], log: Log) -> None:
 
 
 def in_rounds(pages: Pages) -> Iterator[Pages]:
-    """Where each page occurs for the first time, where for the second time, and so on: offsets into `pages`."""
+    """Yield the offsets in `pages` of first occurrences, then of second ones, and so on."""
     order = np.argsort(pages, kind="stable")
     starts = np.flatnonzero(np.diff(pages[order], prepend=-1))
     counts = np.diff(np.append(starts, pages.size))

@@ -24,7 +24,7 @@ Slots = NDArray[Any]
 
 
 class Policy(NamedTuple):
-    """How slots become importance."""
+    """A rule by which slots become importance."""
 
     windowed: bool
     """those of the last T turnovers count; else all m"""

@@ -1,4 +1,5 @@
-"""Which pages to read next: the papers' strategies, the sweep, the offline computation (P2 figures 2, 3; table H)."""
+"""The choice of the pages to read next: the papers' strategies, the sweep, the offline computation (P2 figures 2, 3;
+table H)."""
 
 from __future__ import annotations
 
@@ -180,8 +181,11 @@ def _first_cash(n: int, name: str, rng: np.random.Generator) -> Any:
 
 
 def linear(n: int, seed: int, watch: Watch) -> dict[str, Any]:
-    """Does cash gather linearly? Random reads, the last 5 of 10 N: the slope of log C on log (turnovers waited), for
-    waits of the top decile that brought 20 pages' worth or more, or half a turnover; 1 is linear."""
+    """Measure whether cash gathers linearly, by random reads, the last 5 of 10 N.
+
+    The slope of log C on log (turnovers waited), for waits of the top decile that brought 20 pages' worth or more, or
+    half a turnover; 1 is linear.
+    """
     graph = standard(n, np.random.default_rng(seed))
     world, select = World(graph), selector("random", np.zeros(n, np.int64), _rng(seed))
     advance = machine()

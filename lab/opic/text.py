@@ -38,7 +38,7 @@ def _accepted(row: Results) -> str:
 
 
 def _table(cells: list[Results]) -> list[str]:
-    """How many cells of table B are met, and each one that is not by the mean."""
+    """Return lines with the number of cells of table B that are met, and each cell that the mean does not meet."""
     if not cells:
         return []
     count = Counter(cell["verdict"] for cell in cells)

@@ -1,4 +1,4 @@
-"""What is asked of refreshing (design.md section 10, algorithms.md F), held against what the runs gave."""
+"""The claims on refreshing (design.md section 10, algorithms.md F), each judged by the results of the runs."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ CORRELATED: Mapping[str, tuple[float, float]] = {
 }
 """the same on the correlated world, estimated rates, B = .2"""
 FILED = {"proportional": "proportional:filed"}
-"""How a policy of the table was executed, where by scan gives other numbers. Who reads in proportion to change rates
+"""How a policy of the table was executed, where by scan gives other numbers. A policy in proportion to change rates
 reads the fastest pages at every tick; a scan ranks the rest by lambda a, dates are kept until a page is read. Filed by
 dates, water-filled at a tick, both cells are within 2 % of F, missed changes too; by scan .2 is 3 to 6 % too fresh."""
 OBSOLESCENCE = 0.1
-"""of changes missed, relative: told, not asked. In the mean over pages weighted by importance the 100,000 pages count
+"""of changes missed, relative: shown, not asked. In the mean over pages weighted by importance the 100,000 pages count
 as 2,200 alike, and r lambda of another draw differs by 11 % (one standard deviation)."""
 
 
@@ -79,7 +79,7 @@ class Cell:
 
     @property
     def near(self) -> bool:
-        """Do changes missed agree, too?"""
+        """Tell whether changes missed agree, too."""
         return abs(self.found_obsolescence / self.wanted_obsolescence - 1.0) <= OBSOLESCENCE
 
 
@@ -94,7 +94,7 @@ def table(results: Results) -> list[Cell]:
         for bandwidth, numbers in cells.items()
     ]
     wanted += [("correlated", "estimated", policy, "0.2", numbers) for policy, numbers in CORRELATED.items()]
-    return [cell for one in wanted if (cell := _cell(results, *one)) is not None]
+    return [cell for cell_wanted in wanted if (cell := _cell(results, *cell_wanted)) is not None]
 
 
 def _cell(
@@ -120,17 +120,19 @@ def least_share(policy: str, bandwidth: float, pages: int) -> float | None:
 
 
 def claims(results: Results) -> list[Claim]:
-    """All that is asked, with what was found."""
+    """Judge all that is asked by the results; return each claim with the figures found."""
     found = [*_shares(results, "analytic"), *_shares(results, "simulated"), *_spending(results), *_orders(results)]
     found += _doubts(results)
     cells = table(results)
     if cells:
         worst = max(cells, key=lambda cell: abs(cell.found / cell.wanted - 1.0))
         met = sum(cell.met for cell in cells)
-        said = f"{met} of {len(cells)}; furthest: {worst.policy}, {worst.world}, {worst.knowledge}, B {worst.bandwidth}"
-        said += f": {worst.found:.4f} against {worst.wanted:g}; changes missed within {100 * OBSOLESCENCE:g} %: "
-        said += f"{sum(cell.near for cell in cells)}"
-        found.append(Claim("freshness within 2 % of algorithms.md F's simulation", said, met == len(cells)))
+        detail = (
+            f"{met} of {len(cells)}; furthest: {worst.policy}, {worst.world}, {worst.knowledge}, B {worst.bandwidth}"
+        )
+        detail += f": {worst.found:.4f} against {worst.wanted:g}; changes missed within {100 * OBSOLESCENCE:g} %: "
+        detail += f"{sum(cell.near for cell in cells)}"
+        found.append(Claim("freshness within 2 % of algorithms.md F's simulation", detail, met == len(cells)))
     return found
 
 
@@ -143,9 +145,9 @@ def _shares(results: Results, how: str) -> list[Claim]:
         wanted = {name: least for name, least in asked.items() if least is not None}
         if wanted:
             says = ", ".join(f"{name} >= {100 * least:g} %" for name, least in wanted.items())
-            said = ", ".join(f"{name} {100 * scores[name]['share']:.2f} %" for name in wanted)
+            detail = ", ".join(f"{name} {100 * scores[name]['share']:.2f} %" for name in wanted)
             holds = all(scores[name]["share"] >= least for name, least in wanted.items())
-            found.append(Claim(f"known rates ({how}), B = {bandwidth}: share of the optimum: {says}", said, holds))
+            found.append(Claim(f"known rates ({how}), B = {bandwidth}: share of the optimum: {says}", detail, holds))
     return found
 
 
@@ -160,11 +162,11 @@ def _doubts(results: Results) -> list[Claim]:
     if not gaps:
         return []
     least = min(gaps, key=lambda where: gaps[where])
-    most = max(gaps, key=lambda where: gaps[where])
-    said = f"{100 * gaps[least]:+.2f} % ({least[0]} prior, B {least[1]}) to "
-    said += f"{100 * gaps[most]:+.2f} % ({most[0]} prior, B {most[1]})"
+    largest = max(gaps, key=lambda where: gaps[where])
+    detail = f"{100 * gaps[least]:+.2f} % ({least[0]} prior, B {least[1]}) to "
+    detail += f"{100 * gaps[largest]:+.2f} % ({largest[0]} prior, B {largest[1]})"
     says = "freshness expected over beliefs costs < .5 % whatever the prior, against the index of the mean rate"
-    return [Claim(says, said, gaps[least] > -0.005)]
+    return [Claim(says, detail, gaps[least] > -0.005)]
 
 
 def _spending(results: Results) -> list[Claim]:
@@ -181,7 +183,7 @@ def _spending(results: Results) -> list[Claim]:
 
 
 def _orders(results: Results) -> list[Claim]:
-    """Who comes before whom, on every computed world with estimated rates."""
+    """The order of policies by freshness, on every computed world with estimated rates."""
 
     def every(says: str, better: str, worse: Callable[[Results], float]) -> Claim:
         gaps = {

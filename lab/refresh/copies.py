@@ -1,4 +1,4 @@
-"""What a crawler's copies of a world are worth: exact integrals of staleness, between its reads.
+"""The worth of a crawler's copies of a world: exact integrals of staleness between its reads.
 
 A copy is stale from the first change after its read on, and as many changes behind as there were since. Both are
 integrated over the true change times, not over samples or expectations:
@@ -19,7 +19,7 @@ from xyro.lab.refresh.world import Ids, Reals, World
 
 
 class Visit(NamedTuple):
-    """What reads of some pages show."""
+    """The findings of reads of some pages, an entry a page."""
 
     tau: Reals
     """days since the read before"""
@@ -29,7 +29,10 @@ class Visit(NamedTuple):
 
 
 class Copies:
-    """Invariant: all changes before place `seen` are in the copy; `counted` of them lie before `since`."""
+    """The copies of all pages of a world, and the staleness that they gathered.
+
+    Invariant: all changes before place `seen` are in the copy; `counted` of them lie before `since`.
+    """
 
     def __init__(self, world: World) -> None:
         self.world = world

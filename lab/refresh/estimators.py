@@ -88,8 +88,8 @@ def _visits(history: bytes, ages: bool) -> tuple[NDArray[np.float64], NDArray[np
     """(exposures, changed, ages), float64[n], bool[n], float64[n]."""
     values = np.frombuffer(history, "<f4").astype(np.float64)
     signed = values[::2] if ages else values
-    known = values[1::2] if ages else np.full(signed.shape, np.nan)
-    return np.abs(signed), signed < 0.0, known
+    age_days = values[1::2] if ages else np.full(signed.shape, np.nan)
+    return np.abs(signed), signed < 0.0, age_days
 
 
 def _bounded(tau: NDArray[np.float64], changed: NDArray[np.bool_]) -> float:

@@ -27,21 +27,24 @@ AGAIN = 3600
 """seconds after which the multiplier is found anew"""
 
 
-class Recounted(NamedTuple):
-    """All pages were dated anew, read or not."""
+class Recount(NamedTuple):
+    """A moment at which all pages were dated anew, read or not."""
 
     day: float
     importance: Reals
-    """of each page, by which it was"""
+    """of each page, by which it was dated"""
 
 
 class Execution(Protocol):
-    """`choose` as of xyro.lab.refresh.rules.Rule. held: pages that are read at a time of their own, and not chosen."""
+    """A way to find the pages that are due by a policy.
+
+    `choose` is that of xyro.lab.refresh.rules.Rule; reserved: pages that are read at a time of their own, never chosen.
+    """
 
     multiplier: float
     """index at which a page is read"""
 
-    def choose(self, view: View, most: int, held: Bools) -> Ids: ...
+    def choose(self, view: View, limit: int, reserved: Bools) -> Ids: ...
 
     def planned(self, page: int) -> float:
         """Day on which the page would be read, as things stood at the last choice."""
@@ -49,19 +52,19 @@ class Execution(Protocol):
 
 
 class Scanning:
-    """The greatest index first."""
+    """An execution that reads the page with the greatest index first."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy, self._scan = policy, Scan(policy)
         self.multiplier = 0.0
         self._view: View | None = None
 
-    def choose(self, view: View, most: int, held: Bools) -> Ids:
+    def choose(self, view: View, limit: int, reserved: Bools) -> Ids:
         self._view = view
-        if most <= 0:
+        if limit <= 0:
             return np.empty(0, np.int64)
-        rate = np.where(held, np.float32(0.0), view.rate)  # of rate 0: not refreshed
-        chosen = self._scan.choose(view.importance, rate, view.read_at, view.now, most)
+        rate = np.where(reserved, np.float32(0.0), view.rate)  # of rate 0: not refreshed
+        chosen = self._scan.choose(view.importance, rate, view.read_at, view.now, limit)
         self.multiplier = self._scan.theta or self.multiplier
         return chosen
 
@@ -73,10 +76,10 @@ class Scanning:
 
 
 class Filing:
-    """The earliest date first."""
+    """An execution that reads the page with the earliest date first."""
 
     def __init__(
-        self, policy: Policy, bandwidth: float, unit: int, start: Reals, recounts: Sequence[Recounted] = ()
+        self, policy: Policy, bandwidth: float, unit: int, start: Reals, recounts: Sequence[Recount] = ()
     ) -> None:
         """bandwidth: reads a day for each page; unit: seconds of a folder; start: importance known at the first read,
         which counts until the next one, or a recount."""
@@ -90,7 +93,7 @@ class Filing:
         self._read_at: Reals = np.zeros(0)
         """days; when each page is read next, and was read when it was dated"""
 
-    def choose(self, view: View, most: int, held: Bools) -> Ids:
+    def choose(self, view: View, limit: int, reserved: Bools) -> Ids:
         while self._recounts and self._recounts[0].day <= view.now / DAY:
             self._recount(self._recounts.pop(0).importance, view)
         again = view.read_at > self._known_at
@@ -98,11 +101,11 @@ class Filing:
         if view.now - self._solved >= AGAIN:
             self._solve(view)
         self._date(view)
-        asked = self._asked(view)
-        chosen = _earliest(np.where(held, np.inf, asked), most)
-        if len(chosen):  # who was passed over on the way to the last of them was asked, and dated anew
-            passed = self._dates <= asked[chosen].max()
-            self._dates[passed] = asked[passed]
+        days = self._read_days(view)
+        chosen = _earliest(np.where(reserved, np.inf, days), limit)
+        if len(chosen):  # pages passed over on the way to the last of them were asked, and dated anew
+            passed = self._dates <= days[chosen].max()
+            self._dates[passed] = days[passed]
         return chosen
 
     def planned(self, page: int) -> float:
@@ -114,7 +117,7 @@ class Filing:
         self._solved = view.now - AGAIN
 
     def _solve(self, view: View) -> None:
-        """The multiplier at which all pages take the bandwidth."""
+        """Find the multiplier at which all pages together take the bandwidth."""
         importance, rate = self._importance, view.rate.astype(np.float64)
 
         def spends(multiplier: float) -> float:
@@ -124,38 +127,38 @@ class Filing:
         self._solved = view.now
 
     def _date(self, view: View) -> None:
-        """Pages that were read since: by the multiplier of now."""
+        """Date the pages that were read since the last choice, by the multiplier of now."""
         read_at = view.read_at / DAY
         if len(self._dates) != len(read_at):
             self._dates, self._read_at = np.full(len(read_at), np.nan), np.full(len(read_at), np.nan)
         self._dates = np.where(read_at != self._read_at, read_at + self._intervals(view), self._dates)
         self._read_at = read_at
 
-    def _asked(self, view: View) -> Reals:
-        """When each page is read if it is asked now: as it was dated, or later where its interval has grown since."""
+    def _read_days(self, view: View) -> Reals:
+        """Return the day on which each page is read if it is asked now: its date, or later where its interval grew."""
         intervals = self._intervals(view)
         later = self._read_at + intervals
         dated = np.maximum(self._dates, view.now / DAY)
         return np.where(later > dated + np.maximum(SLACK * intervals, self._unit), later, self._dates)
 
     def _intervals(self, view: View) -> Reals:
-        """Days."""
+        """Return the interval of each page, days."""
         return np.minimum(self._policy.interval(self._importance, view.rate, self.multiplier), LONGEST)
 
 
-def _earliest(dates: Reals, most: int) -> Ids:
-    """The places of the `most` least dates that are finite, in any order."""
-    most = min(most, int(np.isfinite(dates).sum()))
-    if most <= 0:
+def _earliest(dates: Reals, limit: int) -> Ids:
+    """Return the places of the `limit` least dates that are finite, in any order."""
+    limit = min(limit, int(np.isfinite(dates).sum()))
+    if limit <= 0:
         return np.empty(0, np.int64)
-    found: Ids = np.argpartition(dates, most - 1)[:most]
+    found: Ids = np.argpartition(dates, limit - 1)[:limit]
     return found
 
 
 def execution_of(
-    name: str, policy: Policy, bandwidth: float, unit: int, start: Reals, recounts: Sequence[Recounted] = ()
+    name: str, policy: Policy, bandwidth: float, unit: int, start: Reals, recounts: Sequence[Recount] = ()
 ) -> Execution:
-    """folders | scan. ValueError: no such execution."""
+    """Make the execution of this name, folders | scan. ValueError: no such execution."""
     if name == "folders":
         return Filing(policy, bandwidth, unit, start, recounts)
     if name == "scan":

@@ -25,7 +25,7 @@ from xyro.lab import work_parts
 from xyro.lab.refresh import claims, plots, text, where
 from xyro.lab.refresh import jobs as refresh_jobs
 from xyro.lab.refresh.known import analytic
-from xyro.lab.refresh.rates import Estimator, Known, Rates
+from xyro.lab.refresh.rates import Estimator, Rates, TrueRates
 from xyro.lab.refresh.replay import row_of, rows
 from xyro.lab.refresh.rules import BLIND, NAMES, rule
 from xyro.lab.refresh.sim import simulate
@@ -76,15 +76,15 @@ QUICK = Scale(5_000, 2_000, replayed=(0.05,))
 
 
 def rates_of(knowledge: str, world: World) -> Rates:
-    """What the crawler knows: one of POISSON."""
+    """Make the rates that a crawler of this knowledge, one of POISSON, has of a world."""
     if knowledge == "known":
-        return Known(world)
+        return TrueRates(world)
     ln = np.log(world.rate)
     right = Prior.fit(float(ln.mean()), float(ln.std()))
     if knowledge in WRONG:
         times = WRONG[knowledge]
-        return Estimator(prior=Prior(right.a, right.b / times) if times else DEFAULT_PRIOR).of(world)
-    return Estimator(TABLED_MEMORY, knowledge == "dated", right, refits=False).of(world)
+        return Estimator(prior=Prior(right.a, right.b / times) if times else DEFAULT_PRIOR).rates_for(world)
+    return Estimator(TABLED_MEMORY, knowledge == "dated", right, refits=False).rates_for(world)
 
 
 def runs(world: World, knowledge: str, bandwidth: float, seed: int, watch: Watch) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def runs(world: World, knowledge: str, bandwidth: float, seed: int, watch: Watch
 
 
 def parts(scale: Scale, histories: Sequence[History]) -> dict[str, Keyed]:
-    """Everything that is computed, by name."""
+    """Return everything that is to be computed, by name."""
     found = {}
     for name in COMPUTED:
         for knowledge in POISSON if name == "poisson" else EVERYWHERE:
@@ -127,11 +127,14 @@ def _analytic(scale: Scale, bandwidth: float) -> Keyed:
 
 
 def _key(histories: Sequence[History]) -> dict[str, Any]:
-    """How many, and which: every birth and change, in the order of the pages, which deals out importance."""
-    events, told = [len(history.changes) for history in histories], sha256()
+    """Return the settings that identify histories: their counts, and a digest of every birth and change.
+
+    The digest depends on the order of the pages, because the order deals out importance.
+    """
+    events, digest = [len(history.changes) for history in histories], sha256()
     for history in histories:
-        told.update(np.array((len(history.changes), history.born, *history.changes), "<f8").tobytes())
-    return {"histories": len(events), "events": sum(events), "times": told.hexdigest()}
+        digest.update(np.array((len(history.changes), history.born, *history.changes), "<f8").tobytes())
+    return {"histories": len(events), "events": sum(events), "times": digest.hexdigest()}
 
 
 def _real(name: str, histories: Sequence[History], seed: int) -> World:
@@ -154,9 +157,9 @@ def _estimators(histories: Sequence[History], scale: Scale) -> Keyed:
 
     def run(watch: Watch) -> list[dict[str, Any]]:
         world, found = _real(REAL[0], histories, scale.seed), []
-        best = simulate(world, rule("freshness", world.born, 1), Known(world), bandwidth).freshness
+        best = simulate(world, rule("freshness", world.born, 1), TrueRates(world), bandwidth).freshness
         for turn, (name, estimator) in enumerate(ESTIMATORS.items()):
-            score = simulate(world, rule("p1", world.born, 1), estimator.of(world), bandwidth)
+            score = simulate(world, rule("p1", world.born, 1), estimator.rates_for(world), bandwidth)
             found.append(row_of(name, score, best).as_json())
             watch((turn + 1) / len(ESTIMATORS))
         return found
@@ -173,7 +176,7 @@ def figures(
         refresh_jobs.ahead(out, partial(parts, scale, histories), every, jobs, show)
     results = gather(work_parts.compute(every, {}, out, show), scale, histories)
     results["claims"] = [asdict(claim) for claim in claims.claims(results)]
-    results["where"] = [asdict(said) for said in where.statements(results)]
+    results["where"] = [asdict(statement) for statement in where.statements(results)]
     results["table F"] = [asdict(cell) for cell in claims.table(results)]
     work_parts.write(out / "refresh.json", results)
     (out / "verdict.txt").write_text(text.page(results), encoding="utf-8")
@@ -186,9 +189,9 @@ def gather(found: Mapping[str, Any], scale: Scale, histories: Sequence[History])
     worlds: dict[str, Any] = {name: {} for name in COMPUTED}
     for name in COMPUTED:
         for bandwidth in scale.bandwidths:
-            known = found[f"{name} known {bandwidth:g}"]
-            best = known["freshness"]["freshness"]
-            blind = {policy: known[policy] for policy in BLIND}
+            optimum = found[f"{name} known {bandwidth:g}"]
+            best = optimum["freshness"]["freshness"]
+            blind = {policy: optimum[policy] for policy in BLIND}
             for knowledge in POISSON:
                 scores = found.get(f"{name} {knowledge} {bandwidth:g}")
                 if scores is not None:

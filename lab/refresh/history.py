@@ -78,9 +78,9 @@ def _short(text: bytes) -> bytes:
 
 def _history(line: Line) -> History | None:
     """ValueError: a time out of all bounds."""
-    for at, (time, _) in enumerate(line.events):
+    for position, (time, _) in enumerate(line.events):
         if not -LATEST <= time <= LATEST:
-            raise ValueError(f"a time of {time:g} - at `$.events[{at}][0]`; seconds since 1970 are expected")
+            raise ValueError(f"a time of {time:g} - at `$.events[{position}][0]`; seconds since 1970 are expected")
     births = [time for time, kind in line.events if kind == "A"]
     if not births:
         return None

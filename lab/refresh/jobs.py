@@ -1,9 +1,9 @@
 """Parts of `xyro lab refresh` computed ahead by several processes: each leaves its file, where figures() finds it.
 
-A part is one (world, knowledge, bandwidth) and needs nothing of another. A process is told how the table of parts is
-made (the parts themselves do not travel), makes it anew and computes one by name. What is on disk already is not
-computed again, so a run that was stopped goes on; the longest parts, those of much bandwidth, begin first. However the
-run ends, its processes end with it.
+A part is one (world, knowledge, bandwidth) and needs nothing of another. A process receives the function that makes
+the table of parts (the parts themselves do not travel), makes it anew and computes one by name. A part that is on disk
+already is not computed again, so a run that was stopped goes on; the longest parts, those of much bandwidth, begin
+first. However the run ends, its processes end with it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _end_with_parent() -> None:
 
 
 def _bandwidth(name: str) -> float:
-    """Of a part, by the last word of its name; the estimators' has none and is long."""
+    """Return the bandwidth of a part, the last word of its name; 1 for the estimators' part, which is long."""
     try:
         return float(name.rpartition(" ")[2])
     except ValueError:

@@ -1,4 +1,5 @@
-"""What intervals give on Poisson pages with known rates, without a simulation (algorithms.md F, first table)."""
+"""The freshness that intervals give on Poisson pages with known rates, without a simulation (algorithms.md F, first
+table)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the copies of a crawler of the computed web are worth, as the server sees it: from its answers and its truth.
+"""The worth of the copies of a crawler of the computed web, as the server sees it: from its answers and its truth.
 
 A copy is fresh from its read until the page's next change, which the server knows at the moment of the read. So time
 spent fresh is an exact sum over reads, whatever the crawler believes, and needs no samples.
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.lab.refresh.prediction import Listing, Told
+from xyro.lab.refresh.prediction import CrawlHistory, Listing
 from xyro.lab.refresh.world import Ids, Reals, World, of_events
 from xyro.lab.web.answers import Request
 from xyro.lab.web.places import Doc
@@ -26,7 +26,9 @@ _LISTS = {Doc.FEED: Source.FEED, Doc.SITEMAP: Source.SITEMAP, Doc.INDEX: Source.
 
 
 class Live:
-    """Of the pages that a polite crawler refreshes (readable, not dead). `served` for each answer, in order of time.
+    """The freshness of the pages that a polite crawler refreshes (readable, not dead), by the server's answers.
+
+    `served` is to be called for each answer, in the order of time.
 
     Invariant: `_fresh[page]` holds the seconds in which its copy was fresh, up to `_since[page]`.
     """
@@ -54,7 +56,7 @@ class Live:
         self.read_pages = 0
 
     def served(self, host: int, request: Request, t: float) -> None:
-        """The server answered; what is no page, or not one of these, does not count."""
+        """Count an answer of the server; an answer for a URL that is not one of these pages does not count."""
         page = self.web.places.find(host, request.target)
         place = int(self._place[page]) if page >= 0 else -1
         if place < 0:
@@ -79,19 +81,22 @@ class Live:
         return self._fresh
 
     def freshness(self, t: float) -> float:
-        """Share of importance x time since `begin` that was fresh."""
+        """Return the share of importance x time since `begin` that was fresh."""
         fresh = self.fresh_seconds(t) - self._before
         return float((self.importance * fresh).sum() / (self.importance.sum() * (t - self._began)))
 
     def fresh_now(self, t: float, weights: Reals | None = None) -> float:
-        """Share of importance, or of other weights, that is fresh at t."""
-        held = self.importance if weights is None else weights
-        return float(held[t < self._until].sum() / held.sum())
+        """Return the share of importance, or of other weights, that is fresh at t."""
+        weights = self.importance if weights is None else weights
+        return float(weights[t < self._until].sum() / weights.sum())
 
-    def told(self, days: float, burn: float, start: Reals | None = None) -> Told:
-        """All that the simulator is told of this web, from its origin on. start: as of Told; else the true one."""
+    def history(self, days: float, burn: float, start: Reals | None = None) -> CrawlHistory:
+        """Return all that the simulator learns of this web, from its origin on.
+
+        start: as of CrawlHistory; by default the true importance.
+        """
         begins = self.importance if start is None else start
-        return Told(self.world(days, burn), self._ages(), [*self._listings()], begins)
+        return CrawlHistory(self.world(days, burn), self._ages(), [*self._listings()], begins)
 
     def _ages(self) -> Reals:
         """Days from each page's last change to the origin, as Last-Modified tells; NaN where an answer has none."""
@@ -109,7 +114,7 @@ class Live:
                 yield Listing(place, self.web.host(page), source, items[items >= 0])
 
     def world(self, days: float, burn: float) -> World:
-        """The same pages and changes for the simulator, from the web's origin on."""
+        """Return these pages and their changes as a world of the simulator, from the web's origin on."""
         pages, times = zip(*self._changes(days), strict=True)
         return of_events(self.importance, self.rates, np.array(pages), np.array(times), days, burn)
 

@@ -21,17 +21,17 @@ def draw(results: Mapping[str, Any], out: Path) -> None:
         _lines(rows, "share", "real histories: share of the known-rates optimum", out / "real.png")
 
 
-def _lines(bandwidths: Mapping[str, Mapping[str, Any]], what: str, title: str, path: Path) -> None:
+def _lines(bandwidths: Mapping[str, Mapping[str, Any]], measure: str, title: str, path: Path) -> None:
     """One line a policy."""
-    figure, axes = figure_of(title, "reads a day, % of the pages", what)
+    figure, axes = figure_of(title, "reads a day, % of the pages", measure)
     across = [100 * float(bandwidth) for bandwidth in bandwidths]
     for turn, policy in enumerate(next(iter(bandwidths.values()))):
-        values = [scores[policy][what] for scores in bandwidths.values()]
+        values = [scores[policy][measure] for scores in bandwidths.values()]
         axes.plot(across, values, "-o" if turn < 10 else "--s", markersize=3, linewidth=1, label=policy)
     axes.set_xscale("log")
     axes.set_xticks(across, [f"{value:g}" for value in across])
     axes.minorticks_off()
-    if what == "obsolescence":
+    if measure == "obsolescence":
         axes.set_yscale("log")
     axes.legend(fontsize=6, ncols=2)
     figure.savefig(path, dpi=120)

@@ -1,4 +1,4 @@
-"""What the simulator predicts for a daemon that refreshes the computed web: one number, before it is measured.
+"""The simulator's prediction for a daemon that refreshes the computed web: one number, before it is measured.
 
 The daemon knows more of the web than its reads' change bits, and so does this one, by the same code (refresh/):
 
@@ -7,11 +7,10 @@ The daemon knows more of the web than its reads' change bits, and so does this o
                     read: their next read draws nearer by the trust that the host has earned with such claims
 
 It reads at the very tick in which the daemon's folders begin, by the daemon's execution (P1 6.6;
-lab/refresh/executions.py).
-It starts from the importance by which the daemon dated each page when it first read it: in folders that stands until
-the next read, an audit, or a recount (frontier/redating.py), whose moments and importance it is told, too. What it
-leaves out: a page that is read is dated by its true importance (the daemon's is within some 6 % in the end), and it
-learns one prior for all pages, where the daemon learns one a host.
+lab/refresh/executions.py). It starts from the importance by which the daemon dated each page when it first read it: in
+folders that stands until the next read, an audit, or a recount (frontier/redating.py), whose moments and importance are
+given to it, too. It differs in two points: a page that is read is dated by its true importance (the daemon's is within
+some 6 % in the end), and it learns one prior for all pages, where the daemon learns one a host.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xyro.lab.refresh.executions import Execution, Recounted, execution_of
-from xyro.lab.refresh.rates import Estimator, Known, Learned, Rates
+from xyro.lab.refresh.executions import Execution, Recount, execution_of
+from xyro.lab.refresh.rates import Estimator, Learned, Rates, TrueRates
 from xyro.lab.refresh.rules import DAY, Bools, View
 from xyro.lab.refresh.sim import Score, Watch, simulate
 from xyro.lab.refresh.world import Ids, Reals, World
@@ -48,8 +47,8 @@ class Listing(NamedTuple):
     """pages whose last change it dates"""
 
 
-class Told(NamedTuple):
-    """What of the computed web the simulator is told."""
+class CrawlHistory(NamedTuple):
+    """The history of a crawl of the computed web, as the simulator gets it."""
 
     world: World
     ages: Reals
@@ -57,7 +56,7 @@ class Told(NamedTuple):
     listings: Sequence[Listing]
     start: Reals
     """importance by which pages are dated at their first read, in units of the world's"""
-    recounts: Sequence[Recounted] = ()
+    recounts: Sequence[Recount] = ()
     """in folders: when all pages were dated anew, in the order of time"""
 
 
@@ -78,72 +77,72 @@ class Dated(Learned):
 
 
 class Hearing:
-    """A rule that reads what its execution chooses; before that the pages that lists said had changed, in their time.
+    """A rule that reads the pages whose change a list announced, in their time, then those that its execution chooses.
 
-    Invariant: `_said` holds the claims of each page that no read has settled, at most one of a source.
+    Invariant: `_claims` holds the claims of each page that no read has settled, at most one of a source.
     """
 
-    def __init__(self, execution: Execution, told: Told, audit: float = AUDIT) -> None:
+    def __init__(self, execution: Execution, history: CrawlHistory, audit: float = AUDIT) -> None:
         """audit: share of the reads; the first reads of all pages count."""
-        self._audit, self._owed = audit, min(audit * told.world.n, OWED)
-        self._drawn = np.cumsum(told.world.importance)
+        self._audit, self._owed = audit, min(audit * history.world.n, OWED)
+        self._drawn = np.cumsum(history.world.importance)
         self._rng = np.random.default_rng(0)
-        self._execution, self._world = execution, told.world
-        self._listings: Mapping[int, Listing] = {one.page: one for one in told.listings}
-        self._read_at = told.world.born.copy()
-        self._due: Reals = np.full(told.world.n, np.inf)
-        """days: when a page that is said to have changed is read"""
-        self._said: dict[int, list[Listing]] = {}
+        self._execution, self._world = execution, history.world
+        self._listings: Mapping[int, Listing] = {listing.page: listing for listing in history.listings}
+        self._read_at = history.world.born.copy()
+        self._due: Reals = np.full(history.world.n, np.inf)
+        """days: when a page that a list calls changed is read"""
+        self._claims: dict[int, list[Listing]] = {}
         self._trust: dict[int, Trust] = {}
         self._chance: Reals = np.zeros(0)
-        """of each chosen page: probability that it has changed, whatever was said"""
+        """of each chosen page: probability that it has changed, whatever a list claims"""
 
-    def choose(self, view: View, most: int) -> Ids:
-        now, held = view.now / DAY, np.isfinite(self._due)
-        audits = self._audits(most)
-        held[audits] = True
+    def choose(self, view: View, limit: int) -> Ids:
+        now, dated = view.now / DAY, np.isfinite(self._due)
+        audits = self._audits(limit)
+        dated[audits] = True
         due = np.setdiff1d(np.flatnonzero(self._due <= now), audits, assume_unique=True)
-        due = due[np.argsort(self._due[due], kind="stable")][: most - len(audits)]
-        rest = self._execution.choose(view, most - len(audits) - len(due), held)
+        due = due[np.argsort(self._due[due], kind="stable")][: limit - len(audits)]
+        rest = self._execution.choose(view, limit - len(audits) - len(due), dated)
         chosen = np.concatenate((audits, due, rest))
         self._chance = -np.expm1(-view.rate[chosen] * (now - self._read_at[chosen]))
         return chosen
 
-    def _audits(self, most: int) -> Ids:
-        """Pages to read whatever is thought of them, each once."""
-        self._owed = min(self._owed + self._audit * most, OWED)
-        many = min(int(self._owed), most)
+    def _audits(self, limit: int) -> Ids:
+        """Draw the pages to audit, whatever is believed of them, each once."""
+        self._owed = min(self._owed + self._audit * limit, OWED)
+        many = min(int(self._owed), limit)
         self._owed -= many
         draws = self._rng.random(many) * self._drawn[-1]
         return np.unique(np.searchsorted(self._drawn, draws, side="right"))
 
     def learn(self, pages: Ids, now: float, changed: Bools) -> None:
-        """pages: those chosen last, in that order."""
-        for page, held, chance in zip(pages.tolist(), changed.tolist(), self._chance.tolist(), strict=True):
-            for claim in self._said.pop(page, ()):
-                self._trust_of(claim).changed(claim.source, held, chance)
+        """Settle the claims on the pages that were just read. pages: those chosen last, in that order."""
+        for page, has_changed, chance in zip(pages.tolist(), changed.tolist(), self._chance.tolist(), strict=True):
+            for claim in self._claims.pop(page, ()):
+                self._trust_of(claim).changed(claim.source, has_changed, chance)
         self._read_at[pages], self._due[pages] = now, np.inf
         for page in pages[changed].tolist():
             if page in self._listings:
                 self._hear(self._listings[page], now)
 
     def _hear(self, listing: Listing, now: float) -> None:
-        """The list was read, and had changed."""
+        """Take the claims of a list that was read, and had changed."""
         items, world = listing.items, self._world
         moved = world.past(items, now) > world.past(items, self._read_at[items])
         trust = self._trust_of(listing).of(listing.source)
         for page in items[moved].tolist():
-            said = self._said.setdefault(page, [])
-            if all(one.source != listing.source for one in said):
-                said.append(listing)
+            claims = self._claims.setdefault(page, [])
+            if all(claim.source != listing.source for claim in claims):
+                claims.append(listing)
                 self._due[page] = sooner(min(self._due[page], self._execution.planned(page)), now, trust)
 
     def _trust_of(self, listing: Listing) -> Trust:
         return self._trust.setdefault(listing.host, Trust())
 
 
-class Asked(NamedTuple):
-    """What is to be predicted."""
+class RefreshPlan(NamedTuple):
+    """The settings of the daemon that a prediction is for."""
 
     policy: Policy
     execution: str
@@ -154,9 +153,11 @@ class Asked(NamedTuple):
     """seconds"""
 
 
-def predicted(told: Told, asked: Asked, known: bool = False, watch: Watch = lambda share: None) -> Score:
-    """known: with the true rates instead of learned ones."""
-    world = told.world
-    rates: Rates = Known(world) if known else Dated(world.n, told.ages)
-    execution = execution_of(asked.execution, asked.policy, asked.bandwidth, asked.tick, told.start, told.recounts)
-    return simulate(world, Hearing(execution, told), rates, asked.bandwidth, watch, asked.tick)
+def predicted(
+    history: CrawlHistory, plan: RefreshPlan, true_rates: bool = False, watch: Watch = lambda share: None
+) -> Score:
+    """Predict the score of a daemon with these settings. true_rates: the simulator knows the rates and learns none."""
+    world = history.world
+    rates: Rates = TrueRates(world) if true_rates else Dated(world.n, history.ages)
+    execution = execution_of(plan.execution, plan.policy, plan.bandwidth, plan.tick, history.start, history.recounts)
+    return simulate(world, Hearing(execution, history), rates, plan.bandwidth, watch, plan.tick)

@@ -1,4 +1,4 @@
-"""What a crawler knows of change rates: the truth, or what its own reads taught it (refresh/change.py)."""
+"""The change rates that a crawler believes in: the true ones, or those learned from its reads (refresh/change.py)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Rates(Protocol):
     def learn(self, pages: Ids, visit: Visit) -> None: ...
 
 
-class Known:
+class TrueRates:
     """The true rates."""
 
     shape = None
@@ -51,9 +51,11 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Estimator:
-    """How rates are learned. memory: reads that count (infinite: all). last_modified: changes come with their date.
-    prior: what a page never read is believed to be. refits: it is fitted anew to the pages read often, as soon as there
-    are enough; else it stays as it is.
+    """The settings by which rates are learned.
+
+    memory: reads that count (infinite: all). last_modified: changes come with their date. prior: the belief about a
+    page never read. refits: it is fitted anew to the pages read often, as soon as there are enough; else it stays as
+    it is.
     """
 
     memory: float = MEMORY
@@ -61,7 +63,8 @@ class Estimator:
     prior: Prior = DEFAULT_PRIOR
     refits: bool = True
 
-    def of(self, world: World) -> Learned:
+    def rates_for(self, world: World) -> Learned:
+        """Make the rates of a crawler that begins to learn this world."""
         return Learned(world.n, self)
 
 
@@ -87,7 +90,7 @@ class Learned:
         self.now[pages] = self.prior.a / self.prior.b
 
     def learn(self, pages: Ids, visit: Visit) -> None:
-        """Reads of these pages, each once."""
+        """Learn from reads of these pages, each once."""
         age = visit.age if self.estimator.last_modified else np.full(len(pages), np.nan)
         a, b = change.update_many(
             self._a[pages], self._b[pages], visit.tau, visit.changed, age, self.prior, self.estimator.memory

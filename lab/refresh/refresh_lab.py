@@ -82,10 +82,12 @@ def _replay(options: argparse.Namespace) -> int:
     if options.json:
         sys.stdout.write(json.dumps([row.as_json() for row in rows], indent=1) + "\n")
         return 0
-    told = (
+    caption = (
         f"{n:,} pages, {len(world.times):,} changes, {world.days:,.0f} days, the first {world.burn:,.0f} not measured"
     )
-    sys.stdout.write(f"{told}; importance {options.importance}; B = {100 * options.bandwidth:g} % of the pages a day\n")
+    sys.stdout.write(
+        f"{caption}; importance {options.importance}; B = {100 * options.bandwidth:g} % of the pages a day\n"
+    )
     sys.stdout.write(replay.HEAD + "\n")
     for row in rows:
         sys.stdout.write(replay.line(row) + "\n")
@@ -106,7 +108,7 @@ def _checked(options: argparse.Namespace) -> list[str]:
     if options.seed < 0:
         raise InputError(f"--seed {options.seed}: 0 or more")
     wanted = options.policy or list(COMPARED)
-    names = [name for given in wanted for name in (NAMES if given == "all" else (given,))]
+    names = [name for word in wanted for name in (NAMES if word == "all" else (word,))]
     for name in names:
         try:
             rule(name, np.zeros(1), 0)

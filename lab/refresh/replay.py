@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from xyro.lab.refresh.rates import Estimator, Known
+from xyro.lab.refresh.rates import Estimator, TrueRates
 from xyro.lab.refresh.rules import rule
 from xyro.lab.refresh.sim import Score, Watch, simulate
 from xyro.lab.refresh.world import World
@@ -24,7 +24,7 @@ ALWAYS = (OPTIMUM, "uniform")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What a policy made of the bandwidth after the burn-in."""
+    """The score of a policy after the burn-in."""
 
     policy: str
     freshness: float
@@ -51,10 +51,10 @@ def rows(
     wanted = [*ALWAYS, *(name for name in dict.fromkeys(policies) if name not in ALWAYS)]
     best = 0.0
     for turn, name in enumerate(wanted):
-        known = name == OPTIMUM
-        rates = Known(world) if known else (estimator or Estimator()).of(world)
-        score = simulate(world, rule("freshness" if known else name, world.born, seed), rates, bandwidth)
-        best = score.freshness if known else best
+        is_optimum = name == OPTIMUM
+        rates = TrueRates(world) if is_optimum else (estimator or Estimator()).rates_for(world)
+        score = simulate(world, rule("freshness" if is_optimum else name, world.born, seed), rates, bandwidth)
+        best = score.freshness if is_optimum else best
         watch((turn + 1) / len(wanted))
         yield row_of(name, score, best)
 

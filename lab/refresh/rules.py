@@ -1,4 +1,4 @@
-"""Who decides what is read next: our policies by scan, and four outside baselines.
+"""The rules that decide what is read next: our policies by scan, and four outside baselines.
 
 Ours are the indices of refresh/policy.py, executed by refresh/scan.py itself: uniform, proportional, p1, freshness,
 mixed:A (alpha = A, beta = 1), kolobov, azar. NAME:filed is the same policy executed by dates, as P1 6.6's folders are;
@@ -55,7 +55,7 @@ MOST_ALPHA = 10_000.0
 
 @dataclass(slots=True)
 class View:
-    """What a rule sees of the pages that are there: arrays over pages 0..n-1, days and float32."""
+    """The pages that are there, as a rule sees them: arrays over pages 0..n-1, days and float32."""
 
     importance: NDArray[np.float32]
     rate: NDArray[np.float32]
@@ -68,40 +68,40 @@ class View:
 
 
 class Rule(Protocol):
-    def choose(self, view: View, most: int) -> Ids:
-        """At most `most` pages, each once."""
+    def choose(self, view: View, limit: int) -> Ids:
+        """Return at most `limit` pages, each once."""
         ...
 
     def learn(self, pages: Ids, now: float, changed: Bools) -> None:
-        """What reads of these pages showed; now in days."""
+        """Take the result of reads of these pages; now in days."""
         ...
 
 
 class Indexed:
-    """The greatest index first."""
+    """A rule that reads the page with the greatest index first."""
 
     def __init__(self, policy: Policy) -> None:
         self._scan = Scan(policy)
 
-    def choose(self, view: View, most: int) -> Ids:
-        return self._scan.choose(view.importance, view.rate, view.read_at, view.now, most)
+    def choose(self, view: View, limit: int) -> Ids:
+        return self._scan.choose(view.importance, view.rate, view.read_at, view.now, limit)
 
     def learn(self, pages: Ids, now: float, changed: Bools) -> None:
         """The index is made of rates, which learn by themselves."""
 
 
 class Doubting:
-    """The greatest index first, as expected over what is believed of the rates (refresh/doubt.py)."""
+    """A rule that reads the greatest index first, as expected over beliefs about the rates (refresh/doubt.py)."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
 
-    def choose(self, view: View, most: int) -> Ids:
+    def choose(self, view: View, limit: int) -> Ids:
         age = (view.now - view.read_at.astype(np.float64)) / DAY
         if view.shape is None:
-            return _least(-self._policy.index(view.importance, view.rate, age).astype(np.float64), most)
+            return _least(-self._policy.index(view.importance, view.rate, age).astype(np.float64), limit)
         return _least(
-            -self._policy.index_in_doubt(view.importance, view.rate, age, view.shape).astype(np.float64), most
+            -self._policy.index_in_doubt(view.importance, view.rate, age, view.shape).astype(np.float64), limit
         )
 
     def learn(self, pages: Ids, now: float, changed: Bools) -> None:
@@ -121,15 +121,15 @@ class Filed:
         self._multiplier, self._solved = 1.0, -AGAIN
         self._view: View | None = None
 
-    def choose(self, view: View, most: int) -> Ids:
+    def choose(self, view: View, limit: int) -> Ids:
         self._view = view
         if view.now - self._solved >= AGAIN:
             importance, rate = view.importance.astype(np.float64), view.rate.astype(np.float64)
-            mu = multiplier(importance, rate, most * (DAY / TICK), self._rules)
+            mu = multiplier(importance, rate, limit * (DAY / TICK), self._rules)
             self._multiplier, self._solved = mu if 0.0 < mu < math.inf else self._multiplier, view.now
         new = np.flatnonzero(self._due[: len(view.rate)] < 0.0)
         self._due[new] = view.read_at[new] / DAY + self._intervals(new)
-        return _least(self._due[: len(view.rate)], most)
+        return _least(self._due[: len(view.rate)], limit)
 
     def learn(self, pages: Ids, now: float, changed: Bools) -> None:
         self._due[pages] = now + self._intervals(pages)
@@ -141,29 +141,29 @@ class Filed:
 
 
 class Random:
-    """Poisson reads at a policy's rates: the first `most` to ring of independent exponential clocks."""
+    """Poisson reads at a policy's rates: the first `limit` to ring of independent exponential clocks."""
 
     def __init__(self, policy: Policy, rng: np.random.Generator) -> None:
         self._policy, self._rng = policy, rng
         self._multiplier, self._solved = 1.0, -AGAIN
         self._rates: Reals = np.zeros(0)
 
-    def choose(self, view: View, most: int) -> Ids:
+    def choose(self, view: View, limit: int) -> Ids:
         if view.now - self._solved >= AGAIN or len(self._rates) != len(view.rate):
-            self._solve(view, most)
+            self._solve(view, limit)
         with np.errstate(divide="ignore"):
             rings = self._rng.exponential(size=len(view.rate)) / self._rates
-        first = _least(rings, most)
+        first = _least(rings, limit)
         chosen: Ids = first[np.isfinite(rings[first])]
         return chosen
 
     def learn(self, pages: Ids, now: float, changed: Bools) -> None:
         """The rates are solved from the estimates."""
 
-    def _solve(self, view: View, most: int) -> None:
-        """Rates that take `most` reads a tick; only their ratios and zeros matter, and those hang on the multiplier."""
+    def _solve(self, view: View, limit: int) -> None:
+        """Solve for rates of `limit` reads a tick; only ratios and zeros matter, which depend on the multiplier."""
         importance, rate = view.importance.astype(np.float64), view.rate.astype(np.float64)
-        wanted = most * (DAY / TICK)
+        wanted = limit * (DAY / TICK)
 
         def spends(mu: float) -> float:
             return spent(self._policy.interval(importance, rate, mu))
@@ -188,13 +188,13 @@ class Scheduled:
         self._changed_at = born.copy()
         self._adapt, self._relative = adapt, relative
 
-    def choose(self, view: View, most: int) -> Ids:
+    def choose(self, view: View, limit: int) -> Ids:
         n = len(view.rate)
         wait = self._due[:n] - view.now / DAY
         if self._relative:
-            return _least(wait / self._interval[:n], most)
+            return _least(wait / self._interval[:n], limit)
         due = np.flatnonzero(wait <= 0.0)
-        return due[_least(wait[due], most)]
+        return due[_least(wait[due], limit)]
 
     def learn(self, pages: Ids, now: float, changed: Bools) -> None:
         self._changed_at[pages[changed]] = now
@@ -203,11 +203,11 @@ class Scheduled:
         self._due[pages] = now + interval - early
 
 
-def _least(values: Reals, most: int) -> Ids:
-    """The places of the `most` least values, in any order."""
-    if most >= len(values):
+def _least(values: Reals, count: int) -> Ids:
+    """Return the places of the `count` least values, in any order."""
+    if count >= len(values):
         return np.arange(len(values))
-    found: Ids = np.argpartition(values, most - 1)[:most] if most else np.empty(0, np.int64)
+    found: Ids = np.argpartition(values, count - 1)[:count] if count else np.empty(0, np.int64)
     return found
 
 
@@ -217,13 +217,13 @@ def nutch(interval: Reals, since: Reals, changed: Bools) -> tuple[Reals, Reals]:
 
 
 def nutch_shipped(interval: Reals, since: Reals, changed: Bools) -> tuple[Reals, Reals]:
-    """Nutch with it."""
+    """Nutch with sync_delta, a minute at least."""
     longer = np.maximum(interval * np.where(changed, 0.8, 1.4), since)
     return np.clip(longer, 60.0 / DAY, 365.0), 0.3 * since
 
 
 def stormcrawler(interval: Reals, since: Reals, changed: Bools) -> tuple[Reals, Reals]:
-    """StormCrawler."""
+    """StormCrawler's AdaptiveScheduler with its defaults."""
     shorter = 0.5 * interval + 0.5 * (60.0 / 1440.0)
     return np.where(changed, shorter, np.minimum(1.5 * interval, 14.0)), np.zeros(len(interval))
 

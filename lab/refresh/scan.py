@@ -57,32 +57,32 @@ class Scan:
         rate: Column,
         read_at: Seconds,
         now: int,
-        most: int,
+        limit: int,
         least: float = 0.0,
         shut: Shut | None = None,
     ) -> Ids:
-        """The `most` pages with the greatest index that is at least `least`, greatest first; ties in any order.
+        """Return the `limit` pages with the greatest index that is at least `least`, greatest first; ties in any order.
 
         importance, rate: float32[n], 0 or less = not refreshed; read_at: uint32[n], seconds since 1970 as `now` is.
         Exact: the threshold guessed from a sample decides how many candidates a pass collects, and one that found too
         few is made again.
         """
         columns = _Columns(importance, rate, read_at, now, shut)
-        least, most = max(least, TINY), min(most, len(importance))
+        least, limit = max(least, TINY), min(limit, len(importance))
         pages, index = _NONE, _NO_INDEX
-        for guess in self._guesses(columns, most, least) if most > 0 else ():
+        for guess in self._guesses(columns, limit, least) if limit > 0 else ():
             pages, index = self._above(columns, guess)
-            if len(pages) >= most or guess <= least:
+            if len(pages) >= limit or guess <= least:
                 break
-        if len(pages) > most:
-            best = np.argpartition(index, len(index) - most)[-most:]
+        if len(pages) > limit:
+            best = np.argpartition(index, len(index) - limit)[-limit:]
             pages, index = pages[best], index[best]
-        self.theta = float(index.min()) if len(pages) and len(pages) == most else 0.0
+        self.theta = float(index.min()) if len(pages) and len(pages) == limit else 0.0
         order: Ids = pages[np.argsort(-index, kind="stable")]
         return order
 
-    def _guesses(self, columns: _Columns, most: int, least: float) -> list[float]:
-        """Thresholds to try, falling: those that some and many more than `most` pages reach, by every k-th page."""
+    def _guesses(self, columns: _Columns, limit: int, least: float) -> list[float]:
+        """Return thresholds to try, falling: by every k-th page, some and many more than `limit` pages reach them."""
         n = len(columns.rate)
         stride = max(1, n // SAMPLE)
         sample = slice(0, n, stride)
@@ -92,7 +92,7 @@ class Scan:
         index.sort()
         found = []
         for more in (1.2, 2.0, 8.0):
-            wanted = int(more * most / stride) + 8
+            wanted = int(more * limit / stride) + 8
             if wanted < len(index):
                 found.append(max(float(index[-wanted]), least))
         return [*found, least]
@@ -117,7 +117,10 @@ class Scan:
         age = (moment - np.minimum(columns.read_at[part], moment)).astype(np.float32)
         age *= PER_DAY
         index = self.policy.index(importance, rate, age).astype(np.float32, copy=False)
-        if self.policy.name in ("uniform", "proportional"):  # which do not ask whether a page has importance, or a rate
+        if self.policy.name in (
+            "uniform",
+            "proportional",
+        ):  # these two do not ask whether a page has importance, or a rate
             index *= (importance > 0.0) & (rate > 0.0)
         if self.ceiling < math.inf:
             late = age >= np.float32(self.ceiling)

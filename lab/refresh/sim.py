@@ -60,17 +60,17 @@ def simulate(
             copies.begin(days)
             reads, allowed = 0, 0
         credit += bandwidth * live * (tick / DAY) if turn else 0.0
-        most = min(int(credit), live)
-        credit = min(credit - most, 1.0)
-        if most:
+        limit = min(int(credit), live)
+        credit = min(credit - limit, 1.0)
+        if limit:
             shape = rates.shape[:live] if rates.shape is not None else None
             view = View(importance[:live], rates.now[:live], read_at[:live], now, shape)
-            pages = rule.choose(view, most)
+            pages = rule.choose(view, limit)
             visit = copies.read(pages, days)
             read_at[pages] = now
             rates.learn(pages, visit)
             rule.learn(pages, days, visit.changed)
-            reads, allowed = reads + len(pages), allowed + most
+            reads, allowed = reads + len(pages), allowed + limit
         if turn % 64 == 0:
             watch(turn / ticks)
     copies.end(world.days)

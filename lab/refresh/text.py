@@ -13,8 +13,8 @@ Results = Mapping[str, Any]
 
 def page(results: Results) -> str:
     """Every claim with its verdict, who won where, then the tables."""
-    held = sum(claim["holds"] for claim in results["claims"])
-    lines = [f"Refreshing, held against what is asked: {held} of {len(results['claims'])} hold", ""]
+    holding = sum(claim["holds"] for claim in results["claims"])
+    lines = [f"Refreshing, held against what is asked: {holding} of {len(results['claims'])} hold", ""]
     for claim in results["claims"]:
         lines += [f"{'HOLDS' if claim['holds'] else 'NO   '}  {claim['says']}", f"       {claim['found']}"]
     scale = results["scale"]

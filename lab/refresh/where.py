@@ -1,4 +1,4 @@
-"""In which worlds, at which bandwidths, what P1 and algorithms.md F say of policies holds; which policy to use when.
+"""The worlds and bandwidths in which the statements of P1 and algorithms.md F on policies hold, and the policy to use.
 
 Statements are not asked for (claims.py has what is): they are the papers' findings on Poisson pages, looked at
 again where pages change by the clock, in bursts, or more often where they matter.
@@ -20,7 +20,7 @@ USUAL = ("p1", "mixed:0.3", "freshness", "freshness:doubt", "kolobov")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """where: world -> {bandwidth: does it hold?}, with estimated rates."""
+    """A statement of the papers. where: world -> {bandwidth: whether it holds}, with estimated rates."""
 
     says: str
     where: Mapping[str, Mapping[str, bool]]
@@ -80,13 +80,13 @@ def _runs(results: Results) -> Iterator[tuple[str, Mapping[str, Scores]]]:
 def page(results: Results) -> Iterator[str]:
     """Lines: where each statement holds; then what each policy loses at most, a bandwidth."""
     yield from ("", "What the papers say of policies, and where it holds (estimated rates; B in % of the pages a day)")
-    for said in results["where"]:
-        yield f"  {said['says']}"
-        for world, found in said["where"].items():
-            kept = [f"{100 * float(b):g}" for b, holds in found.items() if holds]
+    for statement in results["where"]:
+        yield f"  {statement['says']}"
+        for world, found in statement["where"].items():
+            bandwidths = [f"{100 * float(b):g}" for b, holds in found.items() if holds]
             lost = [f"{100 * float(b):g}" for b, holds in found.items() if not holds]
-            told = "everywhere" if not lost else f"at {', '.join(kept)}" if kept else "nowhere"
-            yield f"    {world:16} {told}"
+            extent = "everywhere" if not lost else f"at {', '.join(bandwidths)}" if bandwidths else "nowhere"
+            yield f"    {world:16} {extent}"
     yield from (
         "",
         "Which to use: most freshness lost to the freshest of ours on any world or prior (and changes missed,",

@@ -77,8 +77,8 @@ class World:
 
 def of_events(importance: Reals, rate: Reals, page: Ids, times: Reals, days: float = DAYS, burn: float = BURN) -> World:
     """A world of pages born at 0 from (page, time) of its changes, in any order; others than (0, days] are no part."""
-    kept = (times > 0.0) & (times <= days)
-    page, times = page[kept], times[kept]
+    within = (times > 0.0) & (times <= days)
+    page, times = page[within], times[within]
     order = np.lexsort((times, page))
     counts = np.bincount(page, minlength=len(rate))
     indptr = np.concatenate(([0], np.cumsum(counts)))
@@ -173,10 +173,10 @@ def of_histories(histories: Sequence[History], importance: Reals) -> World:
     """
     begin = min(history.born for history in histories)
     end = max(max((history.born, *history.changes)) for history in histories)
-    order = sorted(range(len(histories)), key=lambda at: histories[at].born)
-    born = np.array([histories[at].born - begin for at in order]) / 86_400.0
-    counts = np.array([len(histories[at].changes) for at in order])
-    times = np.array([t - begin for at in order for t in sorted(histories[at].changes)]) / 86_400.0
+    order = sorted(range(len(histories)), key=lambda index: histories[index].born)
+    born = np.array([histories[index].born - begin for index in order]) / 86_400.0
+    counts = np.array([len(histories[index].changes) for index in order])
+    times = np.array([t - begin for index in order for t in sorted(histories[index].changes)]) / 86_400.0
     days = (end - begin) / 86_400.0
     rate = counts / np.maximum(days - born, 1.0)
     indptr = np.concatenate(([0], np.cumsum(counts)))

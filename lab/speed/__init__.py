@@ -1,4 +1,4 @@
-"""What a crawl costs (`xyro lab speed`).
+"""Measurements of the cost of a crawl (`xyro lab speed`).
 
     speed_lab.py    the command
     crawl_speed.py  `latency` and `pages`: whole crawls

@@ -40,12 +40,12 @@ class Memory(NamedTuple):
 
 
 def memory() -> Memory:
-    """Of this process, now."""
+    """Return the memory of this process, now."""
     return memory_of("self")
 
 
 def memory_of(pid: int | str) -> Memory:
-    """Of a process of this machine, now."""
+    """Return the memory of a process of this machine, now."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     found = {
         name: int(rest.split()[0]) << 10 for name, _, rest in (line.partition(":") for line in lines) if "kB" in rest
@@ -96,12 +96,12 @@ def shares(count: Mapping[str, float]) -> Iterator[tuple[str, float]]:
 
 @dataclass(slots=True)
 class Lag:
-    """How much later than asked a task that sleeps TICK seconds again and again is woken, in seconds."""
+    """The delays, in seconds, by which a task that sleeps TICK seconds again and again is woken too late."""
 
     late: list[float]
 
     def sentence(self) -> str:
-        """In ms."""
+        """Return the delays in words, in ms."""
         middle, high = (1000 * percentile(self.late, share) for share in (0.5, 0.99))
         return (
             f"median {middle:.1f} ms, p99 {high:.1f} ms, max {1000 * max(self.late):.1f} ms ({len(self.late):,} looks)"

@@ -4,7 +4,7 @@
               passed over, bounds kept): the pages with the greatest index by each policy
     folders   the crawl's own DueQueue: pages whose time unit has begun are popped, and each is asked again by its
               Refresh-Data row, out of LevelDB, whether it is due by the multiplier of now. That row is read for the
-              order that is made of the page (validators, signature), under a scan, too: told apart
+              order that is made of the page (validators, signature), under a scan, too: shown apart
     floor     one np.partition over one column, and one sum over each of the columns a scan reads: what memory and a
               selection cost at least
 
@@ -61,8 +61,8 @@ DATED = 0.1
 """share of the pages that a scan leaves to folders, as assumed: claims, habits, clusters, failures"""
 
 
-class Known:
-    """So many pages: importance of a power law, rates lognormal, all read within the last 30 days."""
+class PlannedPages:
+    """The columns of pages to plan: importance of a power law, rates lognormal, all read within the last 30 days."""
 
     def __init__(self, pages: int) -> None:
         chance = np.random.default_rng(1)
@@ -74,25 +74,25 @@ class Known:
 
 
 def plan(pages: int, orders: int, runs: int) -> int:
-    """Measure and tell all; exit code 0 where every limit holds."""
+    """Measure and print all; exit code 0 where every limit holds."""
     orders = min(orders, pages)
-    known = Known(pages)
+    planned = PlannedPages(pages)
     say(f"choosing {orders:,} orders out of {pages:,} known pages: ms of one core")
-    _floor(known, orders, runs)
-    held = _scans(known, orders, runs)
+    _floor(planned, orders, runs)
+    holds = _scans(planned, orders, runs)
     with tempfile.TemporaryDirectory(prefix="xyro-speed-") as directory:
         data = DataDir.open(Path(directory) / "data", make=True)
         try:
-            held &= _folders(data.partitions[0], known, orders, runs)
+            holds &= _folders(data.partitions[0], planned, orders, runs)
         finally:
             data.close()
-    held &= _memory(known)
-    say("all limits hold" if held else "A LIMIT DOES NOT HOLD")
-    return 0 if held else 1
+    holds &= _memory(planned)
+    say("all limits hold" if holds else "A LIMIT DOES NOT HOLD")
+    return 0 if holds else 1
 
 
 def _timed(work: Callable[[], object], runs: int) -> list[float]:
-    """CPU seconds of each run."""
+    """Return the CPU seconds of each run."""
     found = []
     for _ in range(runs):
         begun = cpu_seconds()
@@ -101,43 +101,43 @@ def _timed(work: Callable[[], object], runs: int) -> list[float]:
     return found
 
 
-def _told(name: str, seconds: list[float], goal: float = math.inf) -> bool:
-    """One line; does the median run keep the limit?"""
+def _report(name: str, seconds: list[float], goal: float = math.inf) -> bool:
+    """Print one line; return whether the median run keeps the limit."""
     middle = median(seconds)
     limit = f"    at most {goal * 1e3:.0f}: {'holds' if middle <= goal else 'MISSED'}" if goal < math.inf else ""
     say(f"  {name:<52} {spread([second * 1e3 for second in seconds], 1):<24}{limit}")
     return middle <= goal
 
 
-def _floor(known: Known, orders: int, runs: int) -> None:
-    kth = max(known.pages - orders, 0)
-    _told("floor: np.partition of one float32 column", _timed(lambda: np.partition(known.importance, kth), runs))
-    columns = (known.importance, known.rate, known.read_at)
-    _told("floor: one sum over each of three columns", _timed(lambda: [column.sum() for column in columns], runs))
+def _floor(planned: PlannedPages, orders: int, runs: int) -> None:
+    kth = max(planned.pages - orders, 0)
+    _report("floor: np.partition of one float32 column", _timed(lambda: np.partition(planned.importance, kth), runs))
+    columns = (planned.importance, planned.rate, planned.read_at)
+    _report("floor: one sum over each of three columns", _timed(lambda: [column.sum() for column in columns], runs))
 
 
-def _scans(known: Known, orders: int, runs: int) -> bool:
-    held = True
-    columns = known.importance, known.rate, known.read_at
+def _scans(planned: PlannedPages, orders: int, runs: int) -> bool:
+    holds = True
+    columns = planned.importance, planned.rate, planned.read_at
     for policy in POLICIES:
         scan = Scan(policy, ceiling=YEAR)
 
         def work(scan: Scan = scan) -> None:
-            assert len(scan.choose(*columns, NOW, orders)) == min(orders, known.pages)
+            assert len(scan.choose(*columns, NOW, orders)) == min(orders, planned.pages)
 
-        held &= _told(f"scan: {policy.name}", _timed(work, runs), GOAL_LAW if policy.name in LAW else GOAL_INDEX)
+        holds &= _report(f"scan: {policy.name}", _timed(work, runs), GOAL_LAW if policy.name in LAW else GOAL_INDEX)
     scan = Scan(Policy(), floor=1.0, ceiling=YEAR)
-    shut = Shut(np.arange(HOSTS) % 10 == 0, known.host_of)
+    shut = Shut(np.arange(HOSTS) % 10 == 0, planned.host_of)
     seconds = _timed(lambda: scan.choose(*columns, NOW, orders, 0.0, shut), runs)
-    return _told("scan: obsolescence, a floor, a tenth of hosts shut", seconds, GOAL_LAW) and held
+    return _report("scan: obsolescence, a floor, a tenth of hosts shut", seconds, GOAL_LAW) and holds
 
 
 # Folders
 
 
-def _folders(partition: Partition, known: Known, orders: int, runs: int) -> bool:
+def _folders(partition: Partition, planned: PlannedPages, orders: int, runs: int) -> bool:
     """All pages filed by the date that P1's law gives them; those that are due now have their rows on disk."""
-    due, filed, first = _filed(partition, known, orders)
+    due, filed, first = _filed(partition, planned, orders)
     garbage.tune()
 
     def asked() -> None:
@@ -151,49 +151,49 @@ def _folders(partition: Partition, known: Known, orders: int, runs: int) -> bool
         assert (partition.columns["due"][pages] <= NOW).all()
         due.recover(first, filed[first])
 
-    _told("folders: pop, the due column asked, filed again", _timed(popped, runs))
+    _report("folders: pop, the due column asked, filed again", _timed(popped, runs))
     whole = _timed(asked, runs)
     needed = _timed(lambda: [partition.row(page) for page in first.tolist()], runs)
-    _told("folders: the same, and rows asked by the law of now", whole)
-    _told("  of that: rows read, which their orders need anyway", needed)
+    _report("folders: the same, and rows asked by the law of now", whole)
+    _report("  of that: rows read, which their orders need anyway", needed)
     chosen = [max(both - median(needed), 0.0) for both in whole]
-    return _told("folders: obsolescence, without these rows", chosen, GOAL_LAW)
+    return _report("folders: obsolescence, without these rows", chosen, GOAL_LAW)
 
 
-def _filed(partition: Partition, known: Known, orders: int) -> tuple[DueQueue, Seconds, Pages]:
-    """The crawl's own folders with every page in, when each is due, and the `orders` pages that are due now."""
-    n, bandwidth = known.pages, _pace(known, orders)
-    days = bandwidth.rules.intervals(known.importance * bandwidth.scale, known.rate, bandwidth.multiplier)
+def _filed(partition: Partition, planned: PlannedPages, orders: int) -> tuple[DueQueue, Seconds, Pages]:
+    """Return the crawl's own folders with every page in, their due times, and the `orders` pages due now."""
+    n, bandwidth = planned.pages, _pace(planned, orders)
+    days = bandwidth.rules.intervals(planned.importance * bandwidth.scale, planned.rate, bandwidth.multiplier)
     first = np.random.default_rng(2).choice(n, min(orders, n), replace=False)
-    _store_rows(partition, known, first, days[first])
+    _store_rows(partition, planned, first, days[first])
     columns = partition.columns  # they grow after the only commit: it would hold all of them
     columns.grow(n)
     columns["state"][:n] = int(State.READ)
     due = DueQueue(partition, bandwidth, Ledger(columns, 0, 0.15, 16.0, 0.1), UNIT)
-    filed = (known.read_at + days * DAY).clip(NOW + UNIT, LATEST).astype(np.uint32)
+    filed = (planned.read_at + days * DAY).clip(NOW + UNIT, LATEST).astype(np.uint32)
     filed[first] = NOW - 2 * UNIT
     columns["due"][:n] = filed
     due.recover(np.arange(n, dtype=np.uint32), filed)
     return due, filed, first.astype(np.uint32)
 
 
-def _pace(known: Known, orders: int) -> Bandwidth:
+def _pace(planned: PlannedPages, orders: int) -> Bandwidth:
     """P1's law, at a bandwidth that reads `orders` pages a time unit."""
     bandwidth = Bandwidth(Refresh(audit=0.0))
-    heavy = np.sqrt(known.importance[:: known.pages // 10_000 or 1].astype(np.float64))
-    rates = known.rate[:: known.pages // 10_000 or 1].astype(np.float64)
+    heavy = np.sqrt(planned.importance[:: planned.pages // 10_000 or 1].astype(np.float64))
+    rates = planned.rate[:: planned.pages // 10_000 or 1].astype(np.float64)
     for heaviness, rate in zip(heavy.tolist(), rates.tolist(), strict=True):
         bandwidth.replace(0, None, heaviness * math.sqrt(rate), rate)
-    bandwidth.capacity.held = orders / UNIT * len(heavy) / known.pages
+    bandwidth.capacity.held = orders / UNIT * len(heavy) / planned.pages
     bandwidth.renew(float(NOW))
     return bandwidth
 
 
-def _store_rows(partition: Partition, known: Known, pages: Ids, days: Reals) -> None:
+def _store_rows(partition: Partition, planned: PlannedPages, pages: Ids, days: Reals) -> None:
     """Refresh-Data of these pages, as a crawl writes it: read so long ago that they are due now."""
     partition.begin()
     for page, interval in zip(pages.tolist(), days.tolist(), strict=True):
-        importance, rate = float(known.importance[page]), float(known.rate[page])
+        importance, rate = float(planned.importance[page]), float(planned.rate[page])
         row = RefreshRow(
             first_read=NOW - 10**7,
             last_read=max(1, NOW - 2 * UNIT - int(interval * DAY)),
@@ -219,10 +219,10 @@ def _store_rows(partition: Partition, known: Known, pages: Ids, days: Reals) -> 
 # Memory
 
 
-def _memory(known: Known) -> bool:
+def _memory(planned: PlannedPages) -> bool:
     """Bytes that exist because pages are refreshed, by execution."""
-    shared = _traced(lambda: _sketches(known)) / known.pages
-    folders = _traced(lambda: _all_filed(known)) / known.pages
+    shared = _traced(lambda: _sketches(planned)) / planned.pages
+    folders = _traced(lambda: _all_filed(planned)) / planned.pages
     due, ranked = COLUMNS["due"].itemsize, np.dtype(np.float32).itemsize + np.dtype(np.uint32).itemsize
     found = {"folders": due + folders + shared, "scan": due + ranked + DATED * folders + shared}
     say("refresh_bytes_per_page: what is in RAM because pages are refreshed, where all known pages are")
@@ -236,35 +236,35 @@ def _memory(known: Known) -> bool:
 
 
 def _traced(build: Callable[[], object]) -> int:
-    """Bytes of what `build` makes and keeps."""
+    """Return the bytes of the object that `build` makes."""
     tracemalloc.start()
     try:
-        kept = build()
+        built = build()
         size, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    del kept
+    del built
     return size
 
 
-def _sketches(known: Known) -> object:
-    """What sums up all pages; the population twice, as while it is counted anew."""
-    some = slice(None, None, max(1, known.pages // 10_000))
-    importance, rate = known.importance[some].astype(np.float64), known.rate[some].astype(np.float64)
+def _sketches(planned: PlannedPages) -> object:
+    """Make the sketches of all pages; the population twice, as while it is counted anew."""
+    some = slice(None, None, max(1, planned.pages // 10_000))
+    importance, rate = planned.importance[some].astype(np.float64), planned.rate[some].astype(np.float64)
     heavy = np.sqrt(importance * rate)
     populations = [Population.of(heavy, rate) for _ in range(2)]
-    read = known.read_at[some].astype(np.float64).tolist()
-    held = (Held(*page) for page in zip(heavy.tolist(), [3.0] * len(rate), (3.0 / rate).tolist(), read, strict=True))
+    read = planned.read_at[some].astype(np.float64).tolist()
+    holding = (Held(*page) for page in zip(heavy.tolist(), [3.0] * len(rate), (3.0 / rate).tolist(), read, strict=True))
     blocks = Blocks()
-    for block in range(math.ceil(known.pages / BLOCK)):
+    for block in range(math.ceil(planned.pages / BLOCK)):
         blocks.look(block, importance[:1])
-    return [population.bins for population in populations], populations, Expected.of(held, NOW), blocks
+    return [population.bins for population in populations], populations, Expected.of(holding, NOW), blocks
 
 
-def _all_filed(known: Known) -> object:
+def _all_filed(planned: PlannedPages) -> object:
     """Every page in its folder, put there one by one, as reads do."""
     folders = DueFolders(UNIT)
     put = folders.put
-    for page, read_at in enumerate(known.read_at.tolist()):
+    for page, read_at in enumerate(planned.read_at.tolist()):
         put(page, read_at)
     return folders

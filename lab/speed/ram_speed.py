@@ -69,7 +69,7 @@ class MadeUpWeb:
 
 @dataclass(slots=True)
 class Cost:
-    """Of some commit groups."""
+    """The cost of some commit groups."""
 
     links: int
     pages: int
@@ -79,7 +79,7 @@ class Cost:
 
 
 class Frontier:
-    """One partition, its page node and the fetch queue, driven turn by turn."""
+    """One partition and its fetch queue, driven turn by turn."""
 
     def __init__(self, directory: Path, web: MadeUpWeb, group: int) -> None:
         settings = Settings(crawl=Crawl(scope="any"))

@@ -152,7 +152,7 @@ class Crowd:
         return self._intake.waiting
 
     def join(self, first: int, count: int) -> None:
-        """So many more documents: ordered, read, and found to need a DTD."""
+        """Add `count` documents: each is ordered, read, and found to need a DTD."""
         urls = tuple(f"http://h{number % 997}.example/doc/{number}.xml" for number in range(first, first + count))
         orders = [order for order in self._turn(Work(submits=[Submit(urls)])) if order.url.endswith(".xml")]
         work = Work()
@@ -178,7 +178,7 @@ class Crowd:
         return turn.orders
 
     def reopen(self, directory: Path) -> None:
-        """A restart."""
+        """Restart: close the data directory and open it anew."""
         self.close()
         self._open(directory)
 

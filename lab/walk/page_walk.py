@@ -76,7 +76,7 @@ class Stretch:
 
     @property
     def changes(self) -> int:
-        """How often the next function is in another file."""
+        """The number of steps into another file."""
         return sum(a.place.file != b.place.file for a, b in zip(self.steps, self.steps[1:], strict=False))
 
     def report(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What one page entered."""
+    """The walk of one page: the turn that takes its report, and its whole way."""
 
     turn: Stretch
     way: Stretch
@@ -117,7 +117,7 @@ class Walk:
         return [crossing for crossing in self.crossings if not crossing.callback]
 
     def report(self) -> dict[str, Any]:
-        """What --json prints."""
+        """Return the walk as `--json` prints it."""
         upward = [
             {
                 "from": crossing.caller,

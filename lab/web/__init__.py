@@ -1,8 +1,8 @@
 """The computed web: pages as a function of seed, URL and time; its truth and its servers.
 
     shape.py        every setting, with its unit and default
-    places.py       which page is of which kind, on which host, under which URL
-    graph.py        the links                       changes.py      when pages change
+    places.py       the kind, the host and the URL of each page
+    graph.py        the links                       changes.py      the change times
     chance.py       all draws, as pure functions of the seed
     web.py          these together: links, versions, states of a page at a time
     prose.py, render.py, render_xml.py              the bytes of a page

@@ -34,7 +34,7 @@ class Request:
 
     @property
     def keep_alive(self) -> bool:
-        """May the connection serve another request after this one?"""
+        """Tell whether the connection may serve another request after this one."""
         wish = self.headers.get("connection", "").lower()
         return wish != "close" if self.version == "HTTP/1.1" else wish == "keep-alive"
 
@@ -59,7 +59,7 @@ class _Rendered:
 
 
 class Answers:
-    """What each host of the web answers. Who fills the cache: `answer`; what bounds it: `cache_bytes`."""
+    """The answers of each host of the web. `answer` fills the cache, `cache_bytes` bounds it."""
 
     def __init__(self, web: Web, cache_bytes: int = CACHE_BYTES) -> None:
         self.web = web

@@ -1,4 +1,4 @@
-"""When pages change: a Poisson process per page that can be asked at any time, in any order.
+"""The change times of pages: a Poisson process per page that can be asked at any time, in any order.
 
 In the page's own time s = lambda (t - origin) every page changes at rate 1. That time is cut into cells of 16 expected
 changes; how many a cell has (Poisson) and when (uniform) is drawn from (seed, page, cell) alone. So version(page, t) is

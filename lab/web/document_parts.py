@@ -1,4 +1,4 @@
-"""What documents of the computed web need beyond their DTD: an external entity on some host, in all ways there are.
+"""The parts that documents of the computed web need beyond their DTD: an external entity on some host, in all ways.
 
     ok      an entity                                   gone   404
     slow    an entity, after Shape.slow seconds         loop   redirects to another one, which redirects back
@@ -27,7 +27,7 @@ _PATH = re.compile(r"/part/(ok|slow|moved|nest|gone|loop|self)-(\d{1,3})\.ent")
 
 
 class Way(enum.Enum):
-    """What is about a part."""
+    """The way in which a part answers, as the table above has it."""
 
     OK = "ok"
     SLOW = "slow"
@@ -45,7 +45,7 @@ _WAYS = (*(Way.SLOW,) * 14, *Way)
 
 
 def way_of(web: Web, page: int) -> Way | None:
-    """What is about the part that a document needs; None: it needs none but its DTD."""
+    """Return the way of the part that a document needs; None: it needs nothing but its DTD."""
     if unit(web.shape.seed, page, _DRAW) >= web.shape.parts:
         return None
     way: Way = _WAYS[mix(web.shape.seed, page, _WAY) % len(_WAYS)]
@@ -53,7 +53,7 @@ def way_of(web: Web, page: int) -> Way | None:
 
 
 def error_of(web: Web, page: int) -> str:
-    """What becomes of a document: '' where it is loaded with all that it needs."""
+    """Return the error of loading a document; '' where it is loaded with all that it needs."""
     way = way_of(web, page)
     return ERRORS.get(way, "") if way else ""
 
@@ -67,7 +67,7 @@ def name_of(web: Web, page: int) -> str:
 
 
 def part_url(web: Web, way: Way, number: int) -> str:
-    """Where a part lies."""
+    """Return the URL of a part."""
     if way is Way.FILE:
         return "file:///etc/hostname"
     host = mix(web.shape.seed, number, _WHICH, len(way.value)) % web.shape.hosts
@@ -85,7 +85,7 @@ def find(web: Web, host: int, path: str) -> tuple[Way, int] | None:
 
 
 def location(web: Web, way: Way, number: int) -> str:
-    """Where a part redirects to; empty where it does not."""
+    """Return the URL that a part redirects to; empty where it does not redirect."""
     if way is Way.MOVED:
         return part_url(web, Way.OK, number)
     return part_url(web, Way.LOOP, number ^ 1) if way is Way.LOOP else ""

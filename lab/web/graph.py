@@ -151,7 +151,7 @@ def _in_degrees(places: Places, rng: np.random.Generator) -> Ints:
 
 
 def _near_share(wanted: Ints, limit: Ints, goal: float) -> float:
-    """The chance of a link to stay at home by which `goal` of all do, although hubs have at most `most` local links."""
+    """Find the chance of a local link with which `goal` of all links are local; a hub has at most `limit`."""
     low, high = 0.0, 1.0
     for _ in range(30):
         middle = (low + high) / 2
@@ -263,7 +263,7 @@ def _redirects(places: Places, rng: np.random.Generator) -> _Edges:
 
 
 def _needs(places: Places, rng: np.random.Generator) -> Ints:
-    """Which DTD an XML document names: its host's, or now and then another host's."""
+    """Draw the DTD that each XML document names: its host's, or now and then another host's; -1 for other pages."""
     needs = np.full(places.shape.pages, -1, np.int64)
     xml, dtds = places.of_kind(Doc.XML), places.of_kind(Doc.DTD)
     far = rng.random(len(xml)) < places.shape.cross

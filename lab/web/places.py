@@ -1,4 +1,4 @@
-"""Which page is of which kind, on which host, under which URL. URLs carry the page number, so parsing needs no table.
+"""The kind, the host and the URL of each page. URLs carry the page number, so parsing needs no table.
 
     http://127.1.x.y:PORT/                  a host's home page
     http://127.1.x.y:PORT/d3/p12345.html    page 12345: an HTML page, a dead one or a redirect (no URL tells)
@@ -20,7 +20,7 @@ from xyro.lab.web.shape import DAY, Shape
 
 
 class Doc(enum.IntEnum):
-    """What a page of the computed web is."""
+    """The kind of a page of the computed web."""
 
     HTML = 0
     XML = 1

@@ -78,7 +78,7 @@ def render(web: Web, page: int, t: float) -> Rendered:
 
 
 def spelling(web: Web, page: int, target: int, way: int) -> str:
-    """How a page writes a link's URL, in one of SPELLINGS ways that all resolve to the same canonical URL."""
+    """Spell a link's URL in one of SPELLINGS ways, which all resolve to the same canonical URL."""
     if target >= web.shape.pages:
         return web.url(target)
     path = web.places.path(target) + ("#top" if way == SPELLINGS - 1 else "")

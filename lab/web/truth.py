@@ -1,4 +1,4 @@
-"""What a perfect crawler would know of the computed web at time t.
+"""The knowledge that a perfect crawler would have of the computed web at time t.
 
 Known are all URLs, read or not: dead targets, disallowed pages, files, redirects, DTDs, sitemaps. The graph is the one
 design.md section 6 describes: distinct links of a page in the order shown, without nofollow links and hints; a redirect
@@ -50,7 +50,7 @@ class Truth:
         return tuple(self.urls[target] for target in self.graph.children(page))
 
     def readable(self) -> NDArray[np.bool_]:
-        """Which URLs a polite crawler gets an answer from (any status)."""
+        """Mark the URLs from which a polite crawler gets an answer (any status)."""
         return ~np.isin(self.kinds, UNREAD)
 
     def numbers(self) -> dict[str, int]:
@@ -58,7 +58,7 @@ class Truth:
         return {url: page for page, url in enumerate(self.urls)}
 
     def save(self, path: Path) -> None:
-        """Writes all of it as .npz or .json. Raises InputError for another suffix."""
+        """Write all of it as .npz or .json. Raises InputError for another suffix."""
         match path.suffix:
             case ".npz":
                 np.savez_compressed(path, t=self.t, urls=np.array(self.urls), **self._columns())  # type: ignore[arg-type]

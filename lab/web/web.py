@@ -41,7 +41,7 @@ class Link(NamedTuple):
 
 
 class Manner(enum.Enum):
-    """How a host handles ETag and Last-Modified."""
+    """The ways in which a host handles ETag and Last-Modified."""
 
     HONEST = "honest"
     ABSENT = "absent"
@@ -63,7 +63,7 @@ class Web:
         self._states: dict[int, State] = {}
 
     def served_at(self, port: int) -> Web:
-        """The same web under another port."""
+        """Return a copy of this web under another port."""
         other = copy.copy(self)
         other.shape = replace(self.shape, port=port)
         return other
@@ -78,7 +78,7 @@ class Web:
         return self.url(0)
 
     def kind(self, page: int) -> Doc:
-        """What the page is."""
+        """Return the kind of a page."""
         return Doc(self.places.kinds[page]) if page < self.shape.pages else Doc.OUTSIDE
 
     def host(self, page: int) -> int:
@@ -103,7 +103,7 @@ class Web:
         return state
 
     def version(self, page: int, t: float) -> int:
-        """How often the page had changed by time t since the origin."""
+        """Return the number of changes of a page from the origin to time t."""
         return self.state(page, t).version
 
     def links(self, page: int, version: int) -> list[Link]:
@@ -120,11 +120,11 @@ class Web:
         return [link for link in links if self.is_born(link.target, t)] if page in self._born_on else links
 
     def is_born(self, page: int, t: float) -> bool:
-        """Is the page there at time t? (What is outside always is.)"""
+        """Tell whether the page is there at time t; pages outside always are."""
         return page >= self.shape.pages or bool(self.places.born[page] <= t)
 
     def listed(self, page: int) -> list[int]:
-        """What a feed, sitemap or index lists (a feed: its home page first)."""
+        """Return the pages that a feed, sitemap or index lists (a feed: its home page first)."""
         listed: list[int] = self.slots.targets[self.slots.indptr[page] : self.slots.indptr[page + 1]].tolist()
         return listed
 
@@ -144,7 +144,7 @@ class Web:
         return 200
 
     def manner(self, host: int) -> Manner:
-        """How the host handles validators."""
+        """Return the way in which a host handles validators."""
         drawn = unit(self.shape.seed, host, _MANNER)
         if drawn < self.shape.absent:
             return Manner.ABSENT

@@ -59,7 +59,7 @@ Files = dict[str, tuple[str, bytes]]
 
 
 def cache() -> Path:
-    """Where packages are unpacked."""
+    """Return the directory in which packages are unpacked."""
     return Path(os.environ.get("RIG_DATA", Path.home() / ".cache" / "xyro-rig")) / "xml"
 
 
@@ -86,7 +86,7 @@ def _run(command: Sequence[str], directory: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What is served: host -> its files. `documents`: URLs of those that name a DTD."""
+    """The site that the rig serves: host -> its files. `documents`: URLs of the files that name a DTD."""
 
     port: int
     hosts: dict[str, Files]
@@ -97,7 +97,7 @@ class Site:
         return f"http://{HUB}:{self.port}/"
 
     def body(self, url: str) -> bytes | None:
-        """What is at a URL."""
+        """Return the body at a URL; None: there is no file."""
         host, _, path = url.removeprefix("http://").partition(f":{self.port}")
         found = self.hosts.get(host, {}).get(path)
         return None if found is None else found[1]
@@ -152,7 +152,7 @@ def _grammars(directory: Path, grammar: str) -> Files:
 
 
 def _inside(package: Path, found: Path) -> Path:
-    """Where a file of an unpacked package is: absolute links mean the root of the package."""
+    """Resolve the links of a file of an unpacked package: an absolute link starts at the root of the package."""
     while found.is_symlink():
         target = found.readlink()
         found = package / target.relative_to("/") if target.is_absolute() else found.parent / target
@@ -166,7 +166,7 @@ def _localised(body: bytes, grammar: str) -> bytes:
 
 
 def _is_document(path: str, body: bytes) -> bool:
-    """Does it name a DTD by a URL? (What comments name does not count.)"""
+    """Tell whether a file names a DTD by a URL; names in comments do not count."""
     return Path(path).suffix in (".xml", ".docbook") and bool(_DOCTYPE.search(_COMMENT.sub(b"", body[:20_000])))
 
 
@@ -213,7 +213,7 @@ class _Served(etree.Resolver):  # type: ignore[misc]  # lxml has no types
 
 
 def truth(site: Site) -> dict[str, str]:
-    """What libxml2, validating by itself, says of each document that names a DTD: valid | invalid | broken."""
+    """Validate each document that names a DTD with libxml2: URL -> valid | invalid | broken."""
     return {url: _truth(site, url) for url in site.documents}
 
 

@@ -1,4 +1,4 @@
-"""How a case of the zoo behaves: small acts on a raw connection, and the sound answers that they spoil."""
+"""The behaviour of a case of the zoo: small acts on a raw connection, and the sound answers that they spoil."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Zoo:
         return f"{case.scheme}://{address_of(self.cases.index(case))}:{self.port}"
 
     def url(self, case: Case) -> str:
-        """What to read of a case."""
+        """Return the URL at which a crawler reads a case."""
         return self.origin(case) + case.path
 
     def table(self) -> list[dict[str, object]]:

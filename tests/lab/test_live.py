@@ -94,18 +94,18 @@ def test_seconds_of_freshness_go_on_through_the_burn_in(web):
 
 def test_the_simulator_is_told_what_the_web_dates(web):
     live = Live(web)
-    told = live.told(4.0, 1.0)
+    history = live.history(4.0, 1.0)
     for place, page in enumerate(live.pages.tolist()):
         if web.status(page) == 200:
-            assert told.ages[place] * DAY == pytest.approx(ORIGIN - web.state(page, ORIGIN).modified)
+            assert history.ages[place] * DAY == pytest.approx(ORIGIN - web.state(page, ORIGIN).modified)
         else:
-            assert np.isnan(told.ages[place]), "a redirect has no date"
-    assert (told.world.days, told.world.burn, told.world.n) == (4.0, 1.0, len(live.pages))
+            assert np.isnan(history.ages[place]), "a redirect has no date"
+    assert (history.world.days, history.world.burn, history.world.n) == (4.0, 1.0, len(live.pages))
 
 
 def test_feeds_and_sitemaps_date_what_they_list(web):
     live = Live(web)
-    lists = {one.page: one for one in live.told(1.0, 0.0).listings}
+    lists = {one.page: one for one in live.history(1.0, 0.0).listings}
     kinds = [web.kind(page) for page in live.pages.tolist()]
     assert set(lists) == {place for place, kind in enumerate(kinds) if kind in (Doc.FEED, Doc.SITEMAP, Doc.INDEX)}
     for place, one in lists.items():

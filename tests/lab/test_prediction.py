@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from xyro.lab.refresh.executions import LONGEST, Filing, Recounted, execution_of
+from xyro.lab.refresh.executions import LONGEST, Filing, Recount, execution_of
 from xyro.lab.refresh.live import Live
-from xyro.lab.refresh.prediction import Asked, Dated, Hearing, Listing, Told, predicted
+from xyro.lab.refresh.prediction import CrawlHistory, Dated, Hearing, Listing, RefreshPlan, predicted
 from xyro.lab.refresh.rules import View
 from xyro.lab.refresh.world import of_events
 from xyro.lab.web.shape import ORIGIN
@@ -27,8 +27,8 @@ def poisson(n, rate, days, burn, seed=1):
     return of_events(np.ones(n), np.full(n, rate), page, days * rng.random(len(page)), days, burn)
 
 
-def told(world, listings=()):
-    return Told(world, np.full(world.n, np.nan), listings, world.importance)
+def history_of(world, listings=()):
+    return CrawlHistory(world, np.full(world.n, np.nan), listings, world.importance)
 
 
 @pytest.mark.parametrize("execution", ["folders", "scan"])
@@ -36,7 +36,7 @@ def told(world, listings=()):
 def test_pages_all_alike_are_read_in_turn(execution, policy):
     """Each every 1 / B days: fresh (1 - e^-x) / x of the time, x = rate / B, and every read that is allowed is made."""
     world = poisson(800, 0.25, 40.0, 16.0)
-    score = predicted(told(world), Asked(Policy(policy, 1.0, 1.0), execution, 0.5, 3600), known=True)
+    score = predicted(history_of(world), RefreshPlan(Policy(policy, 1.0, 1.0), execution, 0.5, 3600), true_rates=True)
     assert score.freshness == pytest.approx(-math.expm1(-0.5) / 0.5, abs=0.01)
     assert score.reads == score.allowed == pytest.approx(0.5 * 800 * 24, abs=20)
 
@@ -52,14 +52,16 @@ def uneven():
 
 def test_both_executions_come_to_the_same(uneven):
     """Once the mean interval has passed several times; at first the dates of the beginning stand in the folders."""
-    scores = [predicted(told(uneven), Asked(P1, name, 0.5, 7200), known=True) for name in ("folders", "scan")]
+    scores = [
+        predicted(history_of(uneven), RefreshPlan(P1, name, 0.5, 7200), true_rates=True) for name in ("folders", "scan")
+    ]
     assert scores[0].freshness == pytest.approx(scores[1].freshness, abs=0.01)
     assert scores[0].obsolescence == pytest.approx(scores[1].obsolescence, rel=0.05)
 
 
 def test_learning_costs_and_knowing_gains(uneven):
-    asked = Asked(P1, "folders", 0.5, 7200)
-    learned, known = predicted(told(uneven), asked), predicted(told(uneven), asked, known=True)
+    plan = RefreshPlan(P1, "folders", 0.5, 7200)
+    learned, known = predicted(history_of(uneven), plan), predicted(history_of(uneven), plan, true_rates=True)
     assert 0.0 < known.freshness - learned.freshness < 0.1
 
 
@@ -109,17 +111,17 @@ def test_in_folders_the_importance_of_the_first_read_stands_until_the_second(une
     """A start that is all wrong costs for long; a scan asks for the importance of now, and does not mind."""
     rising = np.sort(uneven.importance)
     wrong = rising[::-1][np.argsort(np.argsort(uneven.importance))]
-    blind = told(uneven)._replace(start=wrong)
+    blind = history_of(uneven)._replace(start=wrong)
     for name in ("folders", "scan"):
-        asked = Asked(P1, name, 0.1, 7200)
-        knowing, unknowing = predicted(told(uneven), asked).freshness, predicted(blind, asked).freshness
+        plan = RefreshPlan(P1, name, 0.1, 7200)
+        knowing, unknowing = predicted(history_of(uneven), plan).freshness, predicted(blind, plan).freshness
         assert unknowing < knowing if name == "folders" else unknowing == knowing
 
 
 def test_a_recount_dates_all_pages_by_the_importance_it_found_and_a_read_by_the_true_one():
     """Pages of importance 1 that are dated as if the last two had 100 times that, then as if the first two had."""
     wrong, right = np.array([1.0, 1.0, 100.0, 100.0]), np.array([100.0, 100.0, 1.0, 1.0])
-    filing = Filing(P1, 0.2, 1200, wrong, [Recounted(1.0, right)])
+    filing = Filing(P1, 0.2, 1200, wrong, [Recount(1.0, right)])
     importance, rate, nobody = np.ones(4), np.full(4, 0.1), np.zeros(4, bool)
     filing.choose(view_of(importance, rate, np.zeros(4), 0), 0, nobody)
     assert (filing._dates[2:] * 9 < filing._dates[:2]).all()
@@ -131,10 +133,10 @@ def test_a_recount_dates_all_pages_by_the_importance_it_found_and_a_read_by_the_
 
 def test_recounts_repair_a_start_that_is_all_wrong(uneven):
     rising = np.sort(uneven.importance)
-    blind = told(uneven)._replace(start=rising[::-1][np.argsort(np.argsort(uneven.importance))])
-    mended = blind._replace(recounts=[Recounted(2.0, uneven.importance)])
-    asked = Asked(P1, "folders", 0.1, 7200)
-    never, once, knowing = (predicted(one, asked).freshness for one in (blind, mended, told(uneven)))
+    blind = history_of(uneven)._replace(start=rising[::-1][np.argsort(np.argsort(uneven.importance))])
+    mended = blind._replace(recounts=[Recount(2.0, uneven.importance)])
+    plan = RefreshPlan(P1, "folders", 0.1, 7200)
+    never, once, knowing = (predicted(one, plan).freshness for one in (blind, mended, history_of(uneven)))
     assert never < once < knowing + 0.02
 
 
@@ -163,7 +165,7 @@ def with_list(n=6):
 
 def test_what_a_list_says_is_read_as_soon_as_its_host_is_trusted():
     world, listing = with_list()
-    rule = Hearing(execution_of("scan", P1, 1.0, 1200, np.ones(6)), told(world, [listing]), audit=0.0)
+    rule = Hearing(execution_of("scan", P1, 1.0, 1200, np.ones(6)), history_of(world, [listing]), audit=0.0)
     rates = np.full(world.n, 0.1, np.float32)
     rule.choose(View(world.importance.astype(np.float32), rates, np.zeros(world.n, np.uint32), 3 * DAY), 1)
     rule._chance = np.array([0.1])
@@ -176,13 +178,13 @@ def test_what_a_list_says_is_read_as_soon_as_its_host_is_trusted():
     assert sorted(chosen.tolist()) == [1, 2, 3, 4, 5]
     rule.learn(chosen, 4.0, np.ones(5, bool))
     assert rule._trust[7].of(Source.FEED) > before, "the claims came true"
-    assert np.isinf(rule._due).all() and not any(rule._said.values())
+    assert np.isinf(rule._due).all() and not any(rule._claims.values())
 
 
 def test_a_list_that_did_not_change_or_tells_what_is_known_says_nothing():
     world, listing = with_list()
     for read_at, changed in ((3.0, True), (0.0, False)):
-        rule = Hearing(execution_of("folders", P1, 1.0, 1200, np.ones(6)), told(world, [listing]), audit=0.0)
+        rule = Hearing(execution_of("folders", P1, 1.0, 1200, np.ones(6)), history_of(world, [listing]), audit=0.0)
         rule._read_at[1:] = read_at
         rule._chance = np.array([0.1])
         rule.learn(np.array([0]), 4.0, np.array([changed]))
@@ -192,11 +194,11 @@ def test_a_list_that_did_not_change_or_tells_what_is_known_says_nothing():
 @pytest.mark.parametrize("execution", ["folders", "scan"])
 def test_lists_and_dates_make_a_daemon_fresher(execution):
     live = Live(Web(seed=2, pages=400, hosts=4, origin=ORIGIN))
-    all_told = live.told(12.0, 4.0)
-    assert len(all_told.listings) >= 3 * 4
-    asked = Asked(P1, execution, 0.2, 3600)
-    whole, deaf = predicted(all_told, asked), predicted(all_told._replace(listings=[]), asked)
-    blind = predicted(told(all_told.world), asked)
+    recorded = live.history(12.0, 4.0)
+    assert len(recorded.listings) >= 3 * 4
+    plan = RefreshPlan(P1, execution, 0.2, 3600)
+    whole, deaf = predicted(recorded, plan), predicted(recorded._replace(listings=[]), plan)
+    blind = predicted(history_of(recorded.world), plan)
     assert whole.freshness > deaf.freshness > blind.freshness - 0.01
     assert whole.reads == whole.allowed
 
@@ -206,7 +208,7 @@ def test_audits_take_their_share_by_importance_and_nothing_is_read_twice():
     n = 101
     world = of_events(np.r_[100.0, np.ones(n - 1)], np.r_[0.0, np.ones(n - 1)], np.zeros(0, int), np.zeros(0), 9.0, 0.0)
     execution = execution_of("scan", P1, 1.0, 1200, world.importance)
-    rule, rates, read_at = Hearing(execution, told(world), 0.1), world.rate, np.zeros(n)
+    rule, rates, read_at = Hearing(execution, history_of(world), 0.1), world.rate, np.zeros(n)
     mine = 0
     for turn in range(1, 201):
         chosen = rule.choose(view_of(world.importance, rates, read_at, turn * 3600), 20)

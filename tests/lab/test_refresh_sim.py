@@ -14,7 +14,7 @@ from xyro.lab.refresh import world as refresh_world
 from xyro.lab.refresh.compared_policies import Compared
 from xyro.lab.refresh.copies import Copies, Visit
 from xyro.lab.refresh.known import analytic
-from xyro.lab.refresh.rates import Estimator, Known
+from xyro.lab.refresh.rates import Estimator, TrueRates
 from xyro.lab.refresh.rules import NAMES, TICK, Indexed, Random, Scheduled, View, rule
 from xyro.lab.refresh.sim import simulate
 from xyro.lab.refresh.world import COMPUTED, DAYS, World, of_events
@@ -83,7 +83,7 @@ def test_a_page_read_at_half_its_period_is_fresh_half_the_time():
     """Changes at day k + 1/4, reads at k + 1/2 and k + 1 (two of every four ticks): stale 1/4 of each day."""
     days = 20
     world = of_events(np.ones(1), np.ones(1), np.zeros(days, np.int64), np.arange(days) + 0.25, float(days), 8.0)
-    score = simulate(world, rule("uniform", world.born, 1), Known(world), 2.0)
+    score = simulate(world, rule("uniform", world.born, 1), TrueRates(world), 2.0)
     assert score.freshness == pytest.approx(0.75)
     assert score.obsolescence == pytest.approx(0.25)
     assert score.reads == score.allowed == 2 * 12 + 1  # the read at day 8 itself and that at day 20
@@ -99,7 +99,7 @@ def test_a_page_that_is_never_read_falls_behind():
         def learn(self, pages, now, changed):
             assert len(pages) == 0
 
-    score = simulate(world, Never(), Known(world), 1.0)
+    score = simulate(world, Never(), TrueRates(world), 1.0)
     assert score.freshness == 0.0
     assert score.obsolescence == pytest.approx((2 * 1 + 3 * 1) / 2)
     assert score.reads == 0
@@ -112,7 +112,7 @@ def test_a_page_that_is_never_read_falls_behind():
 @pytest.mark.parametrize("bandwidth", [0.1, 1.0])
 def test_uniform_reads_of_equal_pages_meet_the_formula(bandwidth):
     rate = 0.2
-    score = simulate(even(2000, rate), rule("uniform", np.zeros(2000), 1), Known(even(2000, rate)), bandwidth)
+    score = simulate(even(2000, rate), rule("uniform", np.zeros(2000), 1), TrueRates(even(2000, rate)), bandwidth)
     x = rate / bandwidth
     # Which of the pages that are alike goes first is the processor's to say (numpy partitions by its vector units).
     assert score.freshness == pytest.approx(-math.expm1(-x) / x, rel=0.02)
@@ -122,7 +122,7 @@ def test_uniform_reads_of_equal_pages_meet_the_formula(bandwidth):
 @pytest.mark.parametrize("name", ["uniform", "p1", "freshness", "mixed:0.3", "kolobov", "azar"])
 def test_scans_with_known_rates_reach_what_exact_intervals_would(name):
     world = COMPUTED["poisson"](3000, 2)
-    score = simulate(world, rule(name, world.born, 1), Known(world), 0.2)
+    score = simulate(world, rule(name, world.born, 1), TrueRates(world), 0.2)
     assert score.freshness == pytest.approx(analytic(world, 0.2)[name]["freshness"], rel=0.02)
     assert score.reads == score.allowed
 
@@ -141,7 +141,7 @@ def test_the_freshness_index_is_the_freshest_and_p1_the_least_obsolete_when_rate
 def test_poisson_reads_lose_against_even_ones():
     world = COMPUTED["poisson"](2000, 1)
     scores = {
-        name: simulate(world, rule(name, world.born, 1), Known(world), 0.2)
+        name: simulate(world, rule(name, world.born, 1), TrueRates(world), 0.2)
         for name in ("kolobov", "lambdacrawl", "azar", "azar-random")
     }
     assert scores["kolobov"].freshness > scores["lambdacrawl"].freshness + 0.02
@@ -224,7 +224,7 @@ def test_there_is_no_such_rule(name):
 @given(st.lists(st.tuples(st.floats(0.01, 100.0), st.booleans()), min_size=1, max_size=12), st.booleans())
 def test_rates_are_learned_as_the_crawler_learns_them(visits, dated):
     world = even(1, 0.1)
-    learned = Estimator(20.0, dated).of(world)
+    learned = Estimator(20.0, dated).rates_for(world)
     history = []
     for tau, changed in visits:
         age = tau / 3.0 if changed else math.nan
@@ -236,14 +236,14 @@ def test_rates_are_learned_as_the_crawler_learns_them(visits, dated):
 
 def test_the_prior_comes_to_fit_the_pages():
     world = even(400, 2.0)
-    learned = Estimator().of(world)
+    learned = Estimator().rates_for(world)
     simulate(world, rule("uniform", world.born, 1), learned, 1.0)
     assert learned.prior.a / learned.prior.b == pytest.approx(2.0, rel=0.2)
     assert np.median(learned.now) == pytest.approx(2.0, rel=0.2)
 
 
 def test_a_new_page_starts_from_the_prior_of_its_day():
-    learned = Estimator().of(even(3, 0.1))
+    learned = Estimator().rates_for(even(3, 0.1))
     learned.prior = change.Prior(2.0, 4.0)
     learned.born(slice(1, 3))
     assert learned.now.tolist() == pytest.approx([change.rate(0.309, 1.168), 0.5, 0.5])
@@ -251,7 +251,7 @@ def test_a_new_page_starts_from_the_prior_of_its_day():
 
 def test_known_rates_stay():
     world = even(3, 0.1)
-    known = Known(world)
+    known = TrueRates(world)
     known.learn(np.array([0]), Visit(np.array([9.0]), np.array([True]), np.array([1.0])))
     known.born(slice(0, 3))
     assert known.now.tolist() == pytest.approx([0.1] * 3)
@@ -300,7 +300,7 @@ def test_zipf_importance_is_one_over_the_rank():
 
 
 def test_estimates_are_refitted_from_enough_pages_only():
-    learned = Estimator().of(even(refresh_rates.ENOUGH - 1, 3.0))
+    learned = Estimator().rates_for(even(refresh_rates.ENOUGH - 1, 3.0))
     world = even(refresh_rates.ENOUGH - 1, 3.0)
     simulate(world, Indexed(Policy("uniform")), learned, 1.0)
     assert learned.prior == change.DEFAULT_PRIOR
@@ -328,7 +328,7 @@ def test_doubt_repairs_what_a_wrong_prior_gives_up():
     wrong = change.Prior(fitted.a, fitted.b / 10.0)
     fresh = {
         (name, prior is wrong): simulate(
-            world, rule(name, world.born, 1), Estimator(prior=prior).of(world), 0.05
+            world, rule(name, world.born, 1), Estimator(prior=prior).rates_for(world), 0.05
         ).freshness
         for name in ("freshness", "freshness:doubt")
         for prior in (fitted, wrong)
