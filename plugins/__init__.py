@@ -35,9 +35,9 @@ def plugins(services: Services) -> Sequence[Plugin]:
     publish = PublishPlugin(services)
     found: list[Plugin] = [publish]
     if settings.clusters:
-        from xyro.plugins.clusters.page_clusters import Clustered
+        from xyro.plugins.clusters.page_clusters import PageClusters
 
-        found.append(Clustered(settings.clusters, services.nodes, settings.crawl.fold_slashes))
+        found.append(PageClusters(settings.clusters, services.nodes, settings.crawl.fold_slashes))
     if settings.publish.websub:
         from xyro.plugins.publish.websub import WebSub
 
@@ -64,9 +64,9 @@ def _focus(node: PageNode, settings: Settings) -> object:
     terms = node.ledger.terms
     if not terms.by_class and not terms.by_query and not any(node.hooks.stored.get("focus", ())):
         return None
-    from xyro.plugins.focus.classes import Classing, Focus
+    from xyro.plugins.focus.page_classes import Focus, PageClasses
 
-    return Classing(node, Focus(settings))
+    return PageClasses(node, Focus(settings))
 
 
 def _guide(node: PageNode) -> object:

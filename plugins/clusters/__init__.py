@@ -1,4 +1,4 @@
 """Reads pages together: [[clusters]], within a window, by the most urgent of them.
 
-page_clusters.py   who belongs to which cluster, and when it is read (arithmetic: refresh/clusters.py)
+page_clusters.py   the members of each cluster, and when they are read (arithmetic: refresh/clusters.py)
 """

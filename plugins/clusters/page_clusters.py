@@ -1,6 +1,6 @@
-"""The clusters of the settings, over all partitions of the process: who belongs, and when they are read together.
+"""The clusters of the settings, over all partitions of the process: their members, and when they are read together.
 
-A page belongs to the first cluster that names it. Which pages those are is found again at each start (watch.py);
+A page belongs to the first cluster that names it. They are found again at each start (frontier/watch.py);
 rounds, dates and what was late are stored with partition 0.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from xyro.frontier.partition import PageNode
 
 
-class Clustered:
+class PageClusters:
     """Takes part in the turns of all nodes (frontier/hooks.py): `joint` where a page is dated, `read` after it was."""
 
     def __init__(self, tables: Sequence[Settings], nodes: Sequence[PageNode], fold_slashes: bool = True) -> None:
@@ -68,7 +68,7 @@ class Clustered:
             self._of_page[page] = cluster
             cluster.join(page)
 
-    def of(self, page: int) -> Cluster | None:
+    def cluster_of(self, page: int) -> Cluster | None:
         """The page's cluster."""
         return self._of_page.get(page)
 
@@ -88,13 +88,13 @@ class Clustered:
     def _settled(self, node: PageNode, settled: Sequence[Settled], now: float) -> None:
         """Members that were read bring the others along."""
         id_of, schedule = node.partition.id_of, node.scheduler.schedule
-        for one in settled:
-            if one.visit.state is State.READ:
-                due = int(node.columns["due"][one.page])
-                aligned = self.read(id_of(one.page), now, due)
+        for member in settled:
+            if member.visit.state is State.READ:
+                due = int(node.columns["due"][member.page])
+                aligned = self.read(id_of(member.page), now, due)
                 if aligned is not None:
                     if aligned.due and aligned.due != due:
-                        schedule.put_due(one.page, aligned.due)
+                        schedule.put_due(member.page, aligned.due)
                     self._call(node, tuple(map(PageId, aligned.call)))
 
     def _call(self, node: PageNode, pages: Sequence[PageId]) -> None:
@@ -107,7 +107,7 @@ class Clustered:
             node.wanted.order_elsewhere(Submit(others, Priority.ORDERED, seed=False))
 
     def _why(self, node: PageNode, page: int, now: float) -> list[str]:
-        cluster = self.of(node.partition.id_of(page))
+        cluster = self.cluster_of(node.partition.id_of(page))
         if cluster is None:
             return []
         return [

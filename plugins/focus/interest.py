@@ -55,7 +55,7 @@ class Interest:
             return
         shown = [spending.children[index] for index, _, _ in spending.open]
         found = np.concatenate(shown).astype(np.int64)
-        parents = np.repeat([spending.pages[index] for index, _, _ in spending.open], [len(one) for one in shown])
+        parents = np.repeat([spending.pages[index] for index, _, _ in spending.open], [len(links) for links in shown])
         new = np.flatnonzero(found >= before)[::-1]
         self.columns[PARENT][found[new]] = (parents[new] + 1).astype(np.uint32)
         self._lead(found[new][self.columns["flags"][parents[new]] & LEADS != 0])
@@ -127,7 +127,7 @@ class Interest:
                 flags[children[unread[children]]] |= LEADS
 
     def _mark(self, page: int, *, leads: bool) -> bool:
-        """Did its flag change?"""
+        """Set or clear the flag LEADS of a page; tell whether it changed."""
         if leads == bool(self.partition.flags[page] & LEADS):
             return False
         (self.partition.set_flag if leads else self.partition.clear_flag)(page, LEADS)

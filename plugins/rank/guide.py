@@ -1,4 +1,5 @@
-"""What guides the refresh of HTML pages: their importance, or their interest (P1 5.2), which `xyro rank --keep` writes.
+"""Guides the refresh of HTML pages by their interest (P1 5.2) instead of their importance; `xyro rank --keep` writes
+it.
 
 DIR/p0000/interest, for each page of the partition a float32: what takes the place of its importance r in
 t = K / sqrt(r x change rate), NaN where importance stays (pages that are not HTML, pages met later). Interest is scaled
@@ -43,12 +44,12 @@ _log = logging.getLogger("xyro")
 def values_of(interest: npt.NDArray[np.float64], importance: npt.NDArray[np.float64], html: npt.NDArray[np.bool_]) -> (
     npt.NDArray[np.float64]
 ):  # fmt: skip
-    """What to keep, float64[n]: interest float64[n] of HTML pages (bool[n]) at the weight of their importance."""
-    kept = np.full(interest.size, np.nan)
+    """Scale the interest (float64[n]) of HTML pages (bool[n]) to the weight of their importance; NaN elsewhere."""
+    values = np.full(interest.size, np.nan)
     mean = float(interest[html].mean()) if html.any() else 0.0
     if mean > 0:
-        kept[html] = np.maximum(interest[html] / mean, LEAST) * float(importance[html].mean())
-    return kept
+        values[html] = np.maximum(interest[html] / mean, LEAST) * float(importance[html].mean())
+    return values
 
 
 def write(folder: Path, partition: int, values: npt.ArrayLike) -> None:
@@ -112,9 +113,9 @@ class Guide:
             self._look()
         found = np.array(flow, np.float64)
         inside = np.flatnonzero((pages < self.values.size) & ((flags & KIND_MASK) == _HTML))
-        kept = self.values[pages[inside]].astype(np.float64)
-        usable = np.isfinite(kept) & (kept > 0)
-        found[inside[usable]] = kept[usable]
+        interests = self.values[pages[inside]].astype(np.float64)
+        usable = np.isfinite(interests) & (interests > 0)
+        found[inside[usable]] = interests[usable]
         weighed: list[float] = found.tolist()
         return weighed
 
@@ -129,9 +130,9 @@ class Guide:
             self.values = np.zeros(0, np.float32)
             if not self._warned:
                 self._warned = True
-                said = "is not there" if isinstance(error, FileNotFoundError) else f"is not used: {error}"
+                problem = "is not there" if isinstance(error, FileNotFoundError) else f"is not used: {error}"
                 _log.warning(
                     "%s %s: importance guides the refresh; `xyro rank --method interest --keep` writes it anew",
                     self.path,
-                    said,
+                    problem,
                 )

@@ -1,4 +1,4 @@
-"""How near one vector of importances is to another."""
+"""Compares two vectors of importances: their distance, and how alike their orders are."""
 
 from __future__ import annotations
 

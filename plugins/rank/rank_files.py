@@ -103,7 +103,8 @@ class Reader:
 
 
 class RankFiles:
-    """What `take` read of a crawl. Pages 0..n-1: `state`, `kind` uint8[n], `importance` float64[n], mean 1 over those
+    """A crawl's pages and links in files. Pages 0..n-1: `state`, `kind` uint8[n], `importance` float64[n], mean 1 over
+    those
     known, `urls`; `rows` gives the links. `numbers[p]`: the page of each entry of partition p (int32 or int64)."""
 
     def __init__(self, folder: Path) -> None:

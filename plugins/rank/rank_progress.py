@@ -62,6 +62,6 @@ def _bar(epsilon: float, limit: int) -> Iterator[Tell]:
 
 
 def share(step: Step, epsilon: float, limit: int) -> float:
-    """How much of the work is done, 0..1: of the way to epsilon, in powers of ten, or of the iterations."""
+    """Return the share of the work that is done, 0..1: of the way to epsilon in powers of ten, or of the iterations."""
     way = math.log(max(step.residual, epsilon)) / math.log(epsilon) if step.residual < 1 and epsilon < 1 else 0.0
     return min(1.0, max(way, step.iteration / max(limit, 1)))

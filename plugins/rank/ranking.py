@@ -186,7 +186,7 @@ class _Work:
         return self.everything if self.request.focus or not html.any() else html
 
     def _targets(self) -> Array:
-        """What pages are to lead to: 1 there, 0 elsewhere. InputError: there is none."""
+        """Mark the pages that others are to lead to: 1 there, 0 elsewhere. InputError: there is none."""
         if self.request.focus:
             return self._matching()
         targets = self._aside()

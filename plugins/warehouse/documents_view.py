@@ -95,7 +95,7 @@ def body(views: Views, reference: str, version: str = "", moment: str = "") -> t
 
 
 def packed_body(views: Views, reference: str, version: str = "", moment: str = "") -> tuple[int, VersionRow, bytes]:
-    """The same, as it is stored: 50 MB take 0.2 s to unpack."""
+    """Find a version of a document like `body`, with its body as it is stored: 50 MB take 0.2 s to unpack."""
     view, page = find(views, reference)
     archive = view.archive
     head = archive.head(page)
@@ -169,7 +169,7 @@ def _rank(view: View, page: int, row: VersionRow, worth: float, by: str) -> Any:
 
 
 def bodies(nodes: Sequence[PageNode], wanted: Iterable[Chosen]) -> Iterator[dict[str, Any]]:
-    """What a query needs of each document as it is now, its packed body in base64 included; not of those that are gone.
+    """Yield the latest version of each document for a query, its packed body in base64; skip documents that are gone.
 
     Not of one boundary: a query may take hours, and nothing should be pinned so long.
     """

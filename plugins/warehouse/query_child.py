@@ -86,7 +86,7 @@ def _match_row(match: Any) -> dict[str, str | None] | None:
 
 
 def _place_of(text: Any) -> str | None:
-    """Where a string that is an attribute or a text was found; None for one that was made."""
+    """Return the path of a string that is an attribute or a text; None for a computed string."""
     parent = text.getparent() if hasattr(text, "getparent") else None
     if parent is None:
         return None

@@ -85,7 +85,7 @@ class QueryWorker:
         return answer
 
     def _cause(self) -> str:
-        """What the process died of, once it is gone."""
+        """Say what the process died of, once it has ended."""
         process, self._process = self._process, None
         assert process is not None
         process.communicate()

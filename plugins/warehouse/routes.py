@@ -36,8 +36,8 @@ ENOUGH = 4 << 20
 """characters of packed bodies in one answer: some 10 ms of the event loop"""
 
 
-def xml_routes(single: Node, long_views: LongViews) -> list[web.RouteDef]:
-    api = _XmlRoutes(single, long_views)
+def xml_routes(node: Node, long_views: LongViews) -> list[web.RouteDef]:
+    api = _XmlRoutes(node, long_views)
     return [
         web.get("/xml/versions", api.versions),
         web.get("/xml/body", api.body),
@@ -49,17 +49,17 @@ def xml_routes(single: Node, long_views: LongViews) -> list[web.RouteDef]:
 
 
 class _XmlRoutes:
-    def __init__(self, single: Node, long_views: LongViews) -> None:
-        self.single = single
+    def __init__(self, node: Node, long_views: LongViews) -> None:
+        self.node = node
         self._long_views = long_views
 
     async def versions(self, request: web.Request) -> web.Response:
-        with await self.single.views() as views:
+        with await self.node.views() as views:
             return http_json.answer(versions(views, _reference(request)))
 
     async def body(self, request: web.Request) -> web.Response:
         query = request.query
-        with await self.single.views() as views:
+        with await self.node.views() as views:
             number, row, packed = packed_body(views, _reference(request), query.get("version", ""), query.get("at", ""))
         found = await asyncio.to_thread(unpacked, packed, row.size)
         facts = {"Version": str(number), "Elements": str(row.elements), "Charset": quote(row.charset)}
@@ -76,12 +76,12 @@ class _XmlRoutes:
 
     async def bodies(self, request: web.Request) -> web.Response:
         """Some of the first of these documents: as many as fit in one answer."""
-        pages = await _pages(request, len(self.single.nodes))
+        pages = await _pages(request, len(self.node.nodes))
         documents: list[dict[str, Any]] = []
         count = size = 0
-        async with self.single.boundary():
+        async with self.node.boundary():
             while count < len(pages) and size < ENOUGH:
-                found = list(bodies(self.single.nodes, pages[count : count + 1]))
+                found = list(bodies(self.node.nodes, pages[count : count + 1]))
                 documents += found
                 size += sum(len(document["packed"]) for document in found)
                 count += 1

@@ -206,7 +206,7 @@ def _versions(view: View) -> Iterator[tuple[int, VersionRow]]:
 
 
 def nesting(parts: Mapping[str, set[str]]) -> dict[str, int]:
-    """How deep each DTD nests: 1 without parts, else 1 + its deepest part; parts[url]: all of them, at any depth.
+    """Compute how deep each DTD nests: 1 without parts, else 1 + its deepest part. parts[url]: its parts at any depth.
 
     What is no DTD of its own here counts as one without parts. Parts that are parts of each other do not count.
     """

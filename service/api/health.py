@@ -34,8 +34,8 @@ LEAST_DISK = 256 << 20
 class Health:
     """`start` on the running loop, `close` in the end; `look` at any time."""
 
-    def __init__(self, single: Node) -> None:
-        self.single = single
+    def __init__(self, node: Node) -> None:
+        self.node = node
         self._time = SystemClock()
         """of this machine, whatever clock the crawl goes by"""
         self._late: deque[float] = deque([0.0], maxlen=REMEMBERED)
@@ -57,34 +57,34 @@ class Health:
 
     def look(self) -> dict[str, Any]:
         """`ok`, `failing` (why not), and the numbers; seconds and bytes."""
-        now = self.single.clock.monotonic()
-        loops = self.single.partition_loops
+        now = self.node.clock.monotonic()
+        loops = self.node.partition_loops
         committed = [loop.committed_at for loop in loops if loop.committed_at is not None]
         waiting = [now - loop.waits_since for loop in loops if loop.waits_since is not None]
-        said = {
+        figures = {
             "pid": os.getpid(),
             "loop_lag": round(max(self._late), 3),
             "last_commit": round(now - max(committed), 1) if committed else None,
             "commit_waits": round(max(waiting, default=0.0), 1),
-            "disk_free": _disk_free(self.single.data.path),
+            "disk_free": _disk_free(self.node.data.path),
             "tasks": len(asyncio.all_tasks()),
             "open_files": _open_files(),
         }
-        failing = self._failing(said)
-        return {"ok": not failing, **({"failing": failing} if failing else {}), **said}
+        failing = self._failing(figures)
+        return {"ok": not failing, **({"failing": failing} if failing else {}), **figures}
 
-    def _failing(self, said: dict[str, Any]) -> list[str]:
+    def _failing(self, figures: dict[str, Any]) -> list[str]:
         found = []
         try:
-            self.single.check()
+            self.node.check()
         except Exception as error:
             found.append(str(error) or repr(error))
-        if said["loop_lag"] > MOST_LATE:
-            found.append(f"the event loop was {said['loop_lag']:.1f} s late")
-        if said["commit_waits"] > MOST_WAITING:
-            found.append(f"a commit group waits for the disk since {said['commit_waits']:.0f} s")
-        if said["disk_free"] < LEAST_DISK:
-            found.append(f"{said['disk_free'] >> 20} MiB of disk are left: free some")
+        if figures["loop_lag"] > MOST_LATE:
+            found.append(f"the event loop was {figures['loop_lag']:.1f} s late")
+        if figures["commit_waits"] > MOST_WAITING:
+            found.append(f"a commit group waits for the disk since {figures['commit_waits']:.0f} s")
+        if figures["disk_free"] < LEAST_DISK:
+            found.append(f"{figures['disk_free'] >> 20} MiB of disk are left: free some")
         return found
 
 

@@ -89,13 +89,13 @@ def listen(host: str, port: int) -> socket.socket:
 class HttpApi:
     """Serves one Node."""
 
-    def __init__(self, single: Node, token: str) -> None:
-        self.single = single
+    def __init__(self, node: Node, token: str) -> None:
+        self.node = node
         self._bearer = f"Bearer {token}".encode()
         self._names = {"127.0.0.1", "localhost", "[::1]"}
-        self.health = Health(single)
+        self.health = Health(node)
         self._backing_up = asyncio.Lock()
-        self._long_views = LongViews(single)
+        self._long_views = LongViews(node)
         self._runner: web.AppRunner | None = None
 
     async def start(self, listening: socket.socket) -> None:
@@ -116,8 +116,8 @@ class HttpApi:
                 web.post("/hosts", self._hosts),
                 web.post("/backup", self._backup),
                 *rank_routes(self._long_views),
-                *xml_routes(self.single, self._long_views),
-                *promise_routes(self.single),
+                *xml_routes(self.node, self._long_views),
+                *promise_routes(self.node),
             ]
         )
         self.health.start()
@@ -136,7 +136,7 @@ class HttpApi:
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Whom it answers, and every failure as JSON."""
+        """Refuse strangers, call the handler, and turn every failure into JSON."""
         try:
             return self._refusal(request) or await handler(request)
         except web.HTTPException as error:  # aiohttp's own: no such path, no such method, too large
@@ -153,38 +153,38 @@ class HttpApi:
         name, _, port = request.host.rpartition(":")
         if (name if name and port.isdigit() else request.host) not in self._names:
             return http_json.error(403, "this interface answers to its own address only")
-        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
-        if request.path != "/health" and not hmac.compare_digest(given, self._bearer):
+        bearer = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        if request.path != "/health" and not hmac.compare_digest(bearer, self._bearer):
             return http_json.error(401, "the token is missing or wrong; it is in the data directory's file `run`")
         return None
 
     # -- looks -----------------------------------------------------------------------------------------------------
 
     async def _health(self, _: web.Request) -> web.Response:
-        said = self.health.look()
-        return http_json.answer(said, 200 if said["ok"] else 503)
+        report = self.health.look()
+        return http_json.answer(report, 200 if report["ok"] else 503)
 
     async def _status(self, _: web.Request) -> web.Response:
-        return http_json.answer(running(self.single, running_status(self.single)))
+        return http_json.answer(running(self.node, running_status(self.node)))
 
     async def _top(self, request: web.Request) -> web.Response:
         count, by = request.query.get("n", "20"), request.query.get("by", "importance")
         if not (count.isascii() and count.isdigit() and len(count) < 10) or by not in ORDERS:
             raise InputError(f"top: n is a whole number, by is one of {', '.join(ORDERS)}")
-        most, now, level = min(int(count), MOST_ROWS), self.single.clock.time(), request.query.get("level", "host")
+        rows, now, level = min(int(count), MOST_ROWS), self.node.clock.time(), request.query.get("level", "host")
         if by == "site":
-            return http_json.answer(await self._long_views.run(lambda views: top_sites(views, most, level)))
-        return await http_json.listing(await self._long_views.run(lambda views: views.top(most, by, now)))
+            return http_json.answer(await self._long_views.run(lambda views: top_sites(views, rows, level)))
+        return await http_json.listing(await self._long_views.run(lambda views: views.top(rows, by, now)))
 
     async def _why(self, request: web.Request) -> web.Response:
-        url = canonical(request.query.get("url", ""), fold_slashes=self.single.scope.fold_slashes)
-        with await self.single.views() as views:
-            said, targets = why(views, url, self.single.clock.time()), targets_of(views, url)
+        url = canonical(request.query.get("url", ""), fold_slashes=self.node.scope.fold_slashes)
+        with await self.node.views() as views:
+            explanation, targets = why(views, url, self.node.clock.time()), targets_of(views, url)
         if targets:
-            said = with_givers(
-                said, await self._long_views.run(lambda views: find_givers(views, targets, self.single.clock))
+            explanation = with_givers(
+                explanation, await self._long_views.run(lambda views: find_givers(views, targets, self.node.clock))
             )
-        return http_json.answer(said)
+        return http_json.answer(explanation)
 
     async def _plan(self, request: web.Request) -> web.Response:
         target, policies = request.query.get("target"), request.query.get("policies", "")
@@ -193,7 +193,7 @@ class HttpApi:
         except ValueError:
             raise InputError("plan: target is a number above 0 and below 1") from None
         question = Question(wanted, request.query.get("bandwidth"), tuple(filter(None, policies.split(","))))
-        pages, settings = refreshed_pages(self.single.nodes), self.single.nodes[0].scheduler.settings.refresh
+        pages, settings = refreshed_pages(self.node.nodes), self.node.nodes[0].scheduler.settings.refresh
         return http_json.answer(await asyncio.to_thread(report, pages, settings, question))
 
     async def _audit(self, _: web.Request) -> web.Response:
@@ -210,14 +210,14 @@ class HttpApi:
     # -- orders ----------------------------------------------------------------------------------------------------
 
     async def _submit(self, request: web.Request) -> web.Response:
-        given = await http_json.body_of(request)
-        urls = given.get("urls")
+        body = await http_json.body_of(request)
+        urls = body.get("urls")
         if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls) or len(urls) > MOST_URLS:
             raise InputError(f"submit: urls is a list of at most {MOST_URLS:,} URLs")
-        if given.get("priority", "ordered") != "ordered":
+        if body.get("priority", "ordered") != "ordered":
             raise InputError("submit: the priority is ordered")
         wanted, refused = await self._hand_over(urls)
-        why_out = self.single.scope.why_out
+        why_out = self.node.scope.why_out
         reasons = {url: reason async for url in unhurried(wanted) if (reason := why_out(url, 0))}
         outside = [(url, f"{reason}: known, but not to be read") for url, reason in reasons.items()]
         refusals = [{"url": url, "why": reason} for url, reason in (*refused, *outside)]
@@ -228,27 +228,27 @@ class HttpApi:
         wanted: dict[str, None] = {}
         refused: list[tuple[str, str]] = []
         async for first in unhurried(range(0, len(urls), AT_ONCE), 1):
-            some, others = sort_seeds(urls[first : first + AT_ONCE], self.single.scope)
+            some, others = sort_seeds(urls[first : first + AT_ONCE], self.node.scope)
             refused += others
             if fresh := [url for url in some if url not in wanted]:
-                await self.single.submit(fresh)
+                await self.node.submit(fresh)
                 wanted.update(dict.fromkeys(fresh))
         return list(wanted), refused
 
     async def _hosts(self, request: web.Request) -> web.Response:
-        given = await http_json.body_of(request)
-        host, action = given.get("host"), given.get("action")
+        body = await http_json.body_of(request)
+        host, action = body.get("host"), body.get("action")
         if not isinstance(host, str) or not isinstance(action, str) or action not in ACTIONS:
             raise InputError("hosts: host is a host[:port] as URLs write it, action is pause, resume or block")
-        return http_json.answer({"host": host, "known": await self.single.hold(host, ACTIONS[action])})
+        return http_json.answer({"host": host, "known": await self.node.hold(host, ACTIONS[action])})
 
     async def _backup(self, request: web.Request) -> web.Response:
-        """Of the data directory, as of this commit, by this process and its rights."""
+        """Back the data directory up as of this commit; the files are written with the rights of this process."""
         to = (await http_json.body_of(request)).get("to")
         if not isinstance(to, str) or "\0" in to or not Path(to).is_absolute():
             raise InputError("backup: to is an absolute path")
         async with self._backing_up:
-            return http_json.answer(await backup.running(self.single, Path(to)))
+            return http_json.answer(await backup.running(self.node, Path(to)))
 
 
 def _hosts(views: Views, ranking: SiteRanking) -> Iterator[dict[str, Any]]:

@@ -26,12 +26,12 @@ def backup(target: Path, data: Path | None, as_json: bool) -> None:
 
     remote = Remote.find(directory)
     if remote is not None:
-        said = remote.post("/backup", {"to": str(target.absolute())})
+        summary = remote.post("/backup", {"to": str(target.absolute())})
     else:
         from xyro.service.node.backup import stopped
 
-        said = stopped(directory, target)
+        summary = stopped(directory, target)
     if as_json:
-        click.echo(json.dumps(said))
+        click.echo(json.dumps(summary))
     else:
-        click.echo(f"{printable(said['to'], 1000)}: {said['bytes']:,} bytes in {said['seconds']:.1f} s")
+        click.echo(f"{printable(summary['to'], 1000)}: {summary['bytes']:,} bytes in {summary['seconds']:.1f} s")

@@ -32,18 +32,18 @@ def submit(urls: tuple[str, ...], data: Path | None, file: Path | None, priority
     """
     remote = _daemon(directory_of(data))
     accepted = refused = 0
-    for batch in _batches(_given(urls, file)):
+    for batch in _batches(_urls_of(urls, file)):
         answer = remote.post("/submit", {"urls": batch, "priority": priority})
         accepted += answer["accepted"]
         refused += len(answer["refused"])
-        tell_refused(((one["url"], one["why"]) for one in answer["refused"]), "refused")
+        tell_refused(((row["url"], row["why"]) for row in answer["refused"]), "refused")
     if not accepted + refused:
         raise InputError("no URL was given; name some, or --file FILE, or pipe them in, one a line")
     click.echo(f"{accepted:,} accepted, {refused:,} refused")
     sys.exit(1 if refused else 0)
 
 
-def _given(urls: tuple[str, ...], file: Path | None) -> Iterator[str]:
+def _urls_of(urls: tuple[str, ...], file: Path | None) -> Iterator[str]:
     """URLs as people wrote them; bytes that are no UTF-8 stay visible and are refused."""
     yield from urls
     piped = file == Path("-") or (not urls and file is None and not sys.stdin.isatty())

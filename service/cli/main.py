@@ -66,9 +66,9 @@ class _Main(click.Group):
             sys.exit(0)
         except click.UsageError as error:
             command = error.ctx.command_path if error.ctx else "xyro"
-            told = error.format_message().rstrip(".")
-            mark = "" if told.endswith("?") else ";"
-            _fail(f"{told}{mark} `{command} --help` tells what is known", BAD_INPUT)
+            message = error.format_message().rstrip(".")
+            mark = "" if message.endswith("?") else ";"
+            _fail(f"{message}{mark} `{command} --help` tells what is known", BAD_INPUT)
         except click.ClickException as error:
             _fail(error.format_message(), BAD_INPUT)
         except InputError as error:
@@ -107,7 +107,7 @@ def _installed() -> EntryPoints:
 
 
 def _close_output() -> None:
-    """What is written to standard output from here on goes nowhere."""
+    """Discard everything that is written to standard output from here on."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,4 +1,4 @@
-"""What several commands share: options, the directory, the settings, how refusals are told."""
+"""Shared parts of the commands: options, the data directory, the settings, the lines about refused URLs."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ def plan(data: Path | None, as_json: bool, **asked: Any) -> None:
     Of all refreshed pages by importance, with the change rates and bounds of the crawl, running or stopped. Without
     --target or --bandwidth: a range of bandwidths. Reads for audits are included, those for discovery are not.
     """
-    said = _answer(directory_of(data), **asked)
-    click.echo(json.dumps(said) if as_json else shown(said))
+    forecast = _answer(directory_of(data), **asked)
+    click.echo(json.dumps(forecast) if as_json else plan_table(forecast))
 
 
 def _answer(directory: Path, target: float | None, bandwidth: str | None, policies: tuple[str, ...]) -> Any:
@@ -45,16 +45,16 @@ def _answer(directory: Path, target: float | None, bandwidth: str | None, polici
         return answer(nodes, question)
 
 
-def shown(said: dict[str, Any]) -> str:
+def plan_table(forecast: dict[str, Any]) -> str:
     """For people: a line a policy and bandwidth."""
     lines = [
         f"{'policy':13}  {'reads/day':>12}  {'of pages':>8}  {'fresh':>6}  {'changes missed':>14}  {'given up':>8}"
     ]
-    for row in said["rows"]:
+    for row in forecast["rows"]:
         reads = "not reached" if row["reads_per_day"] is None else f"{row['reads_per_day']:,.0f}"
         share = "-" if row["share_per_day"] is None else f"{row['share_per_day']:,.1%}"
         given_up = f"{row['never_read']:8.1%}"
         missed = "-" if row["obsolescence"] is None else f"{row['obsolescence']:.3g}"
         lines.append(f"{row['policy']:13}  {reads:>12}  {share:>8}  {row['freshness']:6.1%}  {missed:>14}  {given_up}")
-    lines.append(f"over {said['pages']:,} refreshed pages, each weighed by its importance")
+    lines.append(f"over {forecast['pages']:,} refreshed pages, each weighed by its importance")
     return "\n".join(lines)

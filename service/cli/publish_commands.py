@@ -36,14 +36,14 @@ def publish(urls: tuple[str, ...], data: Path | None, claim: str, every: str | N
     They are ordered at once, and whether they were read within the deadline is counted. They have to be in the crawl's
     scope (`xyro submit` widens it). Says what was refused and why, and then exits with 1.
     """
-    said = {key: value for key, value in (("claim", claim), ("every", every), ("deadline", deadline)) if value}
+    claims = {key: value for key, value in (("claim", claim), ("every", every), ("deadline", deadline)) if value}
     remote = _daemon(directory_of(data))
     accepted = refused = 0
     for first in range(0, len(urls), AT_ONCE):
-        answer = remote.post("/publish", {"urls": list(urls[first : first + AT_ONCE]), **said})
+        answer = remote.post("/publish", {"urls": list(urls[first : first + AT_ONCE]), **claims})
         accepted += answer["accepted"]
         refused += len(answer["refused"])
-        tell_refused(((one["url"], MENDS.get(one["why"], one["why"])) for one in answer["refused"]), "refused")
+        tell_refused(((row["url"], MENDS.get(row["why"], row["why"])) for row in answer["refused"]), "refused")
     click.echo(f"{accepted:,} published, {refused:,} refused")
     sys.exit(1 if refused else 0)
 
@@ -73,7 +73,7 @@ def subscribe(target: str, every: str, notify: str, data: Path | None) -> None:
 @with_data
 @as_json_too
 def subscriptions(data: Path | None, as_json: bool) -> None:
-    """Who is told of which pages, and when next."""
+    """List the subscriptions: their pages, their subscribers, and the next notice."""
     from xyro.wire.durations import span
 
     directory = directory_of(data)
@@ -83,11 +83,12 @@ def subscriptions(data: Path | None, as_json: bool) -> None:
         return
     if not listed:
         click.echo("nobody is told of anything; `xyro subscribe` begins it", err=True)
-    for one in listed:
-        failed = f" (last try: {one['error']})" if one["error"] else ""
+    for subscription in listed:
+        failed = f" (last try: {subscription['error']})" if subscription["error"] else ""
         click.echo(
-            f"{one['id']}  {printable(one['target'])}  every {span(one['every_s'])} to {printable(one['notify'])}: "
-            f"{one['notices']:,} told, next {one['next_notice']}{failed}"
+            f"{subscription['id']}  {printable(subscription['target'])}  every {span(subscription['every_s'])} "
+            f"to {printable(subscription['notify'])}: "
+            f"{subscription['notices']:,} told, next {subscription['next_notice']}{failed}"
         )
 
 
@@ -98,10 +99,10 @@ def unsubscribe(number: int, data: Path | None) -> None:
     """End a subscription."""
     directory = directory_of(data)
     if (remote := _find(directory)) is not None:
-        known = remote.post("/unsubscribe", {"id": number})["known"]
+        found = remote.post("/unsubscribe", {"id": number})["known"]
     else:
-        known = _unsubscribe_stopped(directory, number)
-    if not known:
+        found = _unsubscribe_stopped(directory, number)
+    if not found:
         raise InputError(f"{number}: no such subscription; `xyro subscriptions` lists them")
     click.echo(f"{number}: ended")
 
@@ -153,10 +154,10 @@ def _unsubscribe_stopped(directory: Path, number: int) -> bool:
     from xyro.plugins.publish.publication_rows import stored
 
     with _opened(directory) as partition:
-        known = any(number == other for other, _ in stored(partition))
-        if known:
+        found = any(number == other for other, _ in stored(partition))
+        if found:
             _write(partition, keys.SUBSCRIPTION.key(number), None)
-    return known
+    return found
 
 
 def _stopped(directory: Path) -> list[dict[str, Any]]:

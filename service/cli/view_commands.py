@@ -28,7 +28,7 @@ def _rows(views: Views, table: str) -> Iterator[dict[str, Any]]:
     return rows
 
 
-def _looking(directory: Path, path: str, local: Callable[[Views], Any], **query: Any) -> Any:
+def _view_of(directory: Path, path: str, local: Callable[[Views], Any], **query: Any) -> Any:
     """Ask the running process, or look into the stopped directory."""
     from xyro.service.node.run_file import Remote
 
@@ -43,7 +43,7 @@ def _looking(directory: Path, path: str, local: Callable[[Views], Any], **query:
 @with_data
 @as_json_too
 def status(data: Path | None, as_json: bool) -> None:
-    """How the crawl stands, running or stopped.
+    """Show the state of the crawl, running or stopped.
 
     Lines that have nothing to say are left out; --json has all of them. known: URLs met; turnovers: times that all cash
     was passed on, spends: pages that passed theirs on; freshness: share of importance that is up to date, as the model
@@ -54,7 +54,7 @@ def status(data: Path | None, as_json: bool) -> None:
 
     remote = Remote.find(directory)
     if remote is not None:
-        said = remote.get("/status")
+        fields = remote.get("/status")
     else:
         from xyro.plugins.view_extensions import VIEW_EXTENSIONS
         from xyro.service.views.extensions import status_parts
@@ -65,13 +65,13 @@ def status(data: Path | None, as_json: bool) -> None:
         with stopped_nodes(directory) as nodes:
             now = SystemClock().time()
             plugins = status_parts(VIEW_EXTENSIONS, nodes, now)
-            said = {**summary(nodes), **freshness_report(nodes, now), "running": False, **plugins}
+            fields = {**summary(nodes), **freshness_report(nodes, now), "running": False, **plugins}
     if as_json:
-        click.echo(json.dumps(said))
+        click.echo(json.dumps(fields))
         return
     from xyro.service.views.text_tables import field_lines, informative_fields
 
-    click.echo(field_lines(informative_fields(said)))
+    click.echo(field_lines(informative_fields(fields)))
 
 
 @click.command(short_help="The first pages or sites: by importance, staleness ...")
@@ -94,7 +94,7 @@ def top(data: Path | None, count: int, by: str, level: str, as_json: bool) -> No
 
         return top_sites(views, count, level) if by == "site" else views.top(count, by, SystemClock().time())
 
-    rows = _looking(directory_of(data), "/top", local, n=count, by=by, level=level)
+    rows = _view_of(directory_of(data), "/top", local, n=count, by=by, level=level)
     if as_json:
         click.echo(json.dumps(rows))
         return
@@ -108,7 +108,7 @@ def top(data: Path | None, count: int, by: str, level: str, as_json: bool) -> No
 @with_data
 @as_json_too
 def why(url: str, data: Path | None, as_json: bool) -> None:
-    """What is known of URL, and what decides when it is read."""
+    """Explain what is known of URL, and what decides when it is read."""
     from xyro.wire.clock import SystemClock
     from xyro.wire.urls import canonical
 
@@ -120,17 +120,17 @@ def why(url: str, data: Path | None, as_json: bool) -> None:
         from xyro.service.views.why import with_givers
 
         wanted = canonical(url, fold_slashes=views.nodes[0].scope.fold_slashes)
-        said, targets = explain(views, wanted, SystemClock().time()), targets_of(views, wanted)
-        return with_givers(said, find_givers(views, targets, SystemClock())) if targets else said
+        explanation, targets = explain(views, wanted, SystemClock().time()), targets_of(views, wanted)
+        return with_givers(explanation, find_givers(views, targets, SystemClock())) if targets else explanation
 
-    said = _looking(directory_of(data), "/why", local, url=url)
+    explanation = _view_of(directory_of(data), "/why", local, url=url)
     if as_json:
-        click.echo(json.dumps(said))
+        click.echo(json.dumps(explanation))
         return
     from xyro.service.views.text_tables import field_lines
 
-    because = said.pop("because")
-    click.echo("\n".join([*(printable(sentence, 1000) for sentence in because), field_lines(said)]))
+    because = explanation.pop("because")
+    click.echo("\n".join([*(printable(sentence, 1000) for sentence in because), field_lines(explanation)]))
 
 
 @click.command(short_help="Write all pages, XML documents, links or hosts.")
@@ -170,14 +170,15 @@ def audit(data: Path | None, as_json: bool) -> None:
 
         return check(views, VIEW_EXTENSIONS)
 
-    said = _looking(directory_of(data), "/audit", local)
+    report = _view_of(directory_of(data), "/audit", local)
     if as_json:
-        click.echo(json.dumps(said))
+        click.echo(json.dumps(report))
     else:
         click.echo(
-            f"{'holds' if said['ok'] else 'BROKEN'}: {said['pages']:,} pages, {said['cash_total']:,} units of cash, "
-            f"{said['cash_expected']:,} minted; {said['virtual']:,} virtual, {said['in_flight']:,} in flight"
+            f"{'holds' if report['ok'] else 'BROKEN'}: {report['pages']:,} pages, "
+            f"{report['cash_total']:,} units of cash, {report['cash_expected']:,} minted; "
+            f"{report['virtual']:,} virtual, {report['in_flight']:,} in flight"
         )
-        for violation in said["violations"]:
+        for violation in report["violations"]:
             click.echo(f"  {printable(violation, 500)}")
-    sys.exit(0 if said["ok"] else 1)
+    sys.exit(0 if report["ok"] else 1)

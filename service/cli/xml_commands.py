@@ -45,20 +45,20 @@ def _source(data: Path | None) -> Iterator[Remote | Views]:
         yield views
 
 
-def _version(source: Remote | Views, what: str, version: int | None, at: str) -> Version:
+def _version(source: Remote | Views, reference: str, version: int | None, moment: str) -> Version:
     from xyro.plugins.warehouse.documents_view import body
     from xyro.plugins.warehouse.version_diff import Version
     from xyro.service.node.run_file import Remote
 
     named = "" if version is None else str(version)
     if isinstance(source, Remote):
-        found, headers = source.body("/xml/body", what=what, version=named, at=at)
+        found, headers = source.body("/xml/body", what=reference, version=named, at=moment)
         return Version(int(headers["Version"]), int(headers["Elements"]), headers["Charset"], found)
-    number, row, found = body(source, what, named, at)
+    number, row, found = body(source, reference, named, moment)
     return Version(number, row.elements, row.charset, found)
 
 
-_reference = click.argument("what", metavar="URL|ID")
+_reference = click.argument("reference", metavar="URL|ID")
 
 
 @xml.command()
@@ -66,15 +66,19 @@ _reference = click.argument("what", metavar="URL|ID")
 @with_data
 @click.option("--version", type=click.IntRange(1), default=None, help="This version [the latest].")
 @click.option(
-    "--at", default="", metavar="TIME", help="The version that held then: 2026-11-22, or 2026-11-22T10:30:00Z."
+    "--at",
+    "moment",
+    default="",
+    metavar="TIME",
+    help="The version that held then: 2026-11-22, or 2026-11-22T10:30:00Z.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File [stdout].")
-def get(what: str, data: Path | None, version: int | None, at: str, output: Path | None) -> None:
+def get(reference: str, data: Path | None, version: int | None, moment: str, output: Path | None) -> None:
     """Write a document as it was read, byte for byte."""
     from xyro.service.views.export import write_bytes
 
     with _source(data) as source:
-        found = _version(source, what, version, at)
+        found = _version(source, reference, version, moment)
     write_bytes(found.body, None if output == Path("-") else output)
 
 
@@ -82,13 +86,13 @@ def get(what: str, data: Path | None, version: int | None, at: str, output: Path
 @_reference
 @with_data
 @as_json_too
-def versions(what: str, data: Path | None, as_json: bool) -> None:
+def versions(reference: str, data: Path | None, as_json: bool) -> None:
     """List the versions of a document that are kept, oldest first."""
     from xyro.plugins.warehouse.documents_view import versions as look
     from xyro.service.node.run_file import Remote
 
     with _source(data) as source:
-        rows = source.get("/xml/versions", what=what) if isinstance(source, Remote) else look(source, what)
+        rows = source.get("/xml/versions", what=reference) if isinstance(source, Remote) else look(source, reference)
     if as_json:
         click.echo(json.dumps(rows))
         return
@@ -167,7 +171,7 @@ def _bodies(source: Remote | Views, host: str, root: str, by: str) -> Iterator[d
 @click.option("--from", "old", type=click.IntRange(1), default=None, help="Version [the one before --to].")
 @click.option("--to", "new", type=click.IntRange(1), default=None, help="Version [the latest].")
 @as_json_too
-def diff(what: str, data: Path | None, old: int | None, new: int | None, as_json: bool) -> None:
+def diff(reference: str, data: Path | None, old: int | None, new: int | None, as_json: bool) -> None:
     """Tell what changed between two versions, as edits of the tree.
 
     Of documents too large for that, a difference of their lines (tags) is told instead.
@@ -175,10 +179,10 @@ def diff(what: str, data: Path | None, old: int | None, new: int | None, as_json
     from xyro.plugins.warehouse.version_diff import difference
 
     with _source(data) as source:
-        after = _version(source, what, new, "")
+        after = _version(source, reference, new, "")
         if old is None and after.number == 1:
-            raise InputError(f"{what}: version 1 is the only one before --to; there is nothing to compare it with")
-        before = _version(source, what, after.number - 1 if old is None else old, "")
+            raise InputError(f"{reference}: version 1 is the only one before --to; there is nothing to compare it with")
+        before = _version(source, reference, after.number - 1 if old is None else old, "")
     found = difference(before, after)
     if as_json:
         click.echo(json.dumps(found))
@@ -195,15 +199,15 @@ def diff(what: str, data: Path | None, old: int | None, new: int | None, as_json
 
 @xml.command(short_help="List DTDs and schemas, and who uses them.")
 @with_data
-@click.option("-n", "most", type=click.IntRange(0), default=10, help="Documents that are named of each; 0 = all [10].")
+@click.option("-n", "limit", type=click.IntRange(0), default=10, help="Documents that are named of each; 0 = all [10].")
 @as_json_too
-def dtds(data: Path | None, most: int, as_json: bool) -> None:
+def dtds(data: Path | None, limit: int, as_json: bool) -> None:
     """List DTDs and schemas with the documents that use them, most used first."""
     from xyro.plugins.warehouse.documents_view import dtds as look
     from xyro.service.node.run_file import Remote
 
     with _source(data) as source:
-        rows = source.lines("/xml/dtds", most=most) if isinstance(source, Remote) else look(source, most)
+        rows = source.lines("/xml/dtds", most=limit) if isinstance(source, Remote) else look(source, limit)
         for row in rows:
             if as_json:
                 click.echo(json.dumps(row))

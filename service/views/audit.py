@@ -26,7 +26,7 @@ from xyro.wire.errors import CodecError, XyroError
 from xyro.wire.messages import CashTransfer
 from xyro.wire.urls import authority, host_of, partition_of
 
-MOST = 50
+MAX_LISTED = 50
 """violations that are listed; the others are counted"""
 
 
@@ -46,7 +46,7 @@ def audit(views: Views, extensions: Sequence[ViewExtension] = ()) -> dict[str, A
     found = _violations(views, checks, outbox, applied)
     if total != expected:
         found = chain([f"cash: {total:,} units where {expected:,} were minted ({total - expected:+,})"], found)
-    violations = list(islice(found, MOST))
+    violations = list(islice(found, MAX_LISTED))
     if more := sum(1 for _ in found):
         violations.append(f"and {more:,} more")
     return {
@@ -61,7 +61,7 @@ def audit(views: Views, extensions: Sequence[ViewExtension] = ()) -> dict[str, A
 
 
 class _Outbox:
-    """What the stores hold of transfers on their way, and what is wrong with its rows."""
+    """The stored transfers that are on their way between partitions, and a sentence for each damaged row."""
 
     def __init__(self, views: list[View]) -> None:
         self.transfers: list[CashTransfer] = []
@@ -130,9 +130,9 @@ def _classes(view: View) -> Iterator[str]:
     if classes[~view.own].any():
         yield "a page of another partition has a class"
     counted = np.bincount(classes[view.own], minlength=CLASSES)[1:].tolist()
-    for number, (here, told) in enumerate(zip(counted, view.counts, strict=True), 1):
-        if here != told:
-            yield f"class {number} at the virtual page: {here} pages, {told} were counted"
+    for number, (here, stored) in enumerate(zip(counted, view.counts, strict=True), 1):
+        if here != stored:
+            yield f"class {number} at the virtual page: {here} pages, {stored} were counted"
     wrong = view.own & (classes % 2 != (view.state == State.UNREAD)) if view.by_class else classes > 0
     if wrong.any():
         page = int(np.flatnonzero(wrong)[0])
@@ -208,10 +208,10 @@ def _links(view: View) -> Iterator[str]:
 
 
 def _orders(view: View) -> Iterator[str]:
-    """What people and loaders ordered is stored, and nothing else is."""
+    """Check that the pages marked as ordered are those with a stored order."""
     stored = {keys.WANTED.split(key) for key, _ in view.store.scan(keys.WANTED.prefix)}
     marked = set(np.flatnonzero(view.flags & WANTED).tolist())
-    for page in sorted(stored ^ marked)[:MOST]:
+    for page in sorted(stored ^ marked)[:MAX_LISTED]:
         yield f"page {page} is {'stored' if page in stored else 'marked'} as ordered, but not both"
 
 
@@ -219,11 +219,11 @@ def _hosts(view: View) -> Iterator[str]:
     """The counters of hosts are those of the columns."""
     leased = view.flags & LEASED != 0
     waiting = (view.state == State.UNREAD) & ~leased
-    for pages, told, what in ((waiting, view.waiting, "wait"), (leased, view.leased, "are out")):
+    for pages, stored, condition in ((waiting, view.waiting, "wait"), (leased, view.leased, "are out")):
         counted = np.bincount(view.host[pages], minlength=view.hosts)[: view.hosts]
-        for number in np.flatnonzero(counted != told)[:MOST].tolist():
+        for number in np.flatnonzero(counted != stored)[:MAX_LISTED].tolist():
             name = view.partition.hosts.names[number]
-            yield f"host {name}: {counted[number]} pages {what}, {told[number]} were counted"
+            yield f"host {name}: {counted[number]} pages {condition}, {stored[number]} were counted"
 
 
 def _waits(view: View) -> Iterator[str]:
@@ -241,7 +241,7 @@ def _waits(view: View) -> Iterator[str]:
         if bool(wait.body) == (page in with_body):
             yield f"the load of page {page} waits {'with two bodies' if wait.body else 'without its body'}"
         with_body.discard(page)
-    for page in sorted(with_body)[:MOST]:
+    for page in sorted(with_body)[:MAX_LISTED]:
         yield f"page {page} has a body that waits, but no load does"
 
 
@@ -252,7 +252,7 @@ CHECKS: tuple[AuditCheck, ...] = (_columns, _classes, _map, _clashes, _refresh, 
 def _sequences(
     views: Views, transfers: Sequence[CashTransfer], applied: Mapping[tuple[int, int], int]
 ) -> Iterator[str]:
-    """What a partition sent was applied or lies in its outbox; nothing was applied that was not sent."""
+    """Check that every transfer sent was applied or lies in its outbox, and that none was applied that was not sent."""
     sent = {(view.partition.number, target): seq for view in views.views for target, seq in view.sent.items()}
     waiting: dict[tuple[int, int], set[int]] = {}
     for transfer in transfers:

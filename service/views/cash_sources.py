@@ -18,7 +18,7 @@ from xyro.service.views.views import View, Views
 from xyro.wire.clock import Clock
 
 SECONDS = 2.0
-MOST = 3
+MAX_GIVERS = 3
 CHECK = 4096
 """rows between two looks at the clock"""
 
@@ -57,7 +57,7 @@ def _look(view: View, number: int, target: int, clock: Clock, end: float, best: 
         if page >= view.n or not bool(np.any(children == target)):
             continue
         entry = (float(view.importance[page]) * share / len(children), number, page)
-        (heapq.heappush if len(best) < MOST else heapq.heappushpop)(best, entry)
+        (heapq.heappush if len(best) < MAX_GIVERS else heapq.heappushpop)(best, entry)
     return view.n
 
 

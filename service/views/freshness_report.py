@@ -41,12 +41,13 @@ def freshness_report(nodes: Sequence[PageNode], now: float) -> dict[str, Any]:
 
 
 def _found_by(nodes: Sequence[PageNode]) -> dict[str, Any]:
-    """How pages whose time has come are found: by folders of their dates; how many lie there."""
+    """Return the field `execution`: due pages are found in folders by date; `dated` counts the pages in them."""
     return {"by": "folders", "dated": sum(len(node.scheduler.due_queue.folders) for node in nodes)}
 
 
 def _audited(nodes: Sequence[PageNode], seen: Found, now: float) -> dict[str, Any]:
-    """What the audits found: mean freshness over the last `over_s` seconds, its 99 % interval; what the model expected
+    """Return the field `audit`: mean freshness over the last `over_s` seconds, its 99 % interval; what the model
+    expected
     of the same pages; audits that count, and those ever whose read failed."""
     return {
         "freshness": _rounded(seen.freshness),

@@ -74,13 +74,13 @@ class ImportanceBounds:
     def fields(self, page: int, mean: float, marks: Sequence[Mark], read_at: int) -> dict[str, float | None]:
         """Return the fields of a page's export row about its importance. read_at: its last read, seconds since 1970."""
         low, high = self.interval(page, mean)
-        said: dict[str, float | None] = {
+        bounds: dict[str, float | None] = {
             "importance_low": round(low, 6),
             "importance_high": round(high, 6),
             "convergence": round(self.convergence, 6),
             "error_bound": round(self.error_bound, 6),
         }
-        return {**said, **self._grown(page, self._base(marks), max(self.now, read_at))}
+        return {**bounds, **self._grown(page, self._base(marks), max(self.now, read_at))}
 
     def _grown(self, page: int, then: Mark | None, now: float) -> dict[str, float | None]:
         if then is None:
@@ -119,19 +119,19 @@ class ImportanceBounds:
             yield from (Rise(pages[k], float(growth[k])) for k in up.tolist())
 
 
-def importance_sentences(said: dict[str, Any]) -> list[str]:
+def importance_sentences(fields: dict[str, Any]) -> list[str]:
     """Format the fields as sentences."""
     found = [
-        f"Its importance is {said['importance']:.4g}, between {said['importance_low']:.4g} and "
-        f"{said['importance_high']:.4g} on 95 of 100 pages; convergence {said['convergence']:.3g} (not an error), "
-        f"{error_phrase(said['error_bound'])}."
+        f"Its importance is {fields['importance']:.4g}, between {fields['importance_low']:.4g} and "
+        f"{fields['importance_high']:.4g} on 95 of 100 pages; convergence {fields['convergence']:.3g} (not an error), "
+        f"{error_phrase(fields['error_bound'])}."
     ]
-    if said["trend"] is not None:
-        sure = said["trend_low"] > 0 or said["trend_high"] < 0
-        daily = f", {_percent(said['trend_day'])} a day" if abs(said["trend_day"]) < MOST_DAILY else ""
+    if fields["trend"] is not None:
+        sure = fields["trend_low"] > 0 or fields["trend_high"] < 0
+        daily = f", {_percent(fields['trend_day'])} a day" if abs(fields["trend_day"]) < MOST_DAILY else ""
         found.append(
-            f"Its importance {'grew' if said['trend'] > 0 else 'fell'}: {_percent(said['trend'])} a turnover "
-            f"({_percent(said['trend_low'])} to {_percent(said['trend_high'])}"
+            f"Its importance {'grew' if fields['trend'] > 0 else 'fell'}: {_percent(fields['trend'])} a turnover "
+            f"({_percent(fields['trend_low'])} to {_percent(fields['trend_high'])}"
             f"{')' if sure else ': it may be chance)'}{daily}."
         )
     return found

@@ -50,8 +50,8 @@ def states(nodes: Sequence[PageNode]) -> dict[str, int]:
 
 def _count_holds(nodes: Sequence[PageNode]) -> dict[str, int]:
     """Count the hosts that a person paused or blocked, by state."""
-    held = {row.name: row.held for node in nodes for row in node.partition.hosts.clocks.values() if row.held}
-    return dict(sorted(Counter(held.values()).items()))
+    holds = {row.name: row.held for node in nodes for row in node.partition.hosts.clocks.values() if row.held}
+    return dict(sorted(Counter(holds.values()).items()))
 
 
 def _documents(nodes: Sequence[PageNode]) -> dict[str, Any]:
@@ -62,13 +62,13 @@ def _documents(nodes: Sequence[PageNode]) -> dict[str, Any]:
     for count in counts:
         kinds.update(count.by_kind)
         verdicts.update(count.by_verdict)
-    held = max(1, sum(kinds.values()))
+    documents = max(1, sum(kinds.values()))
     return {
         "documents": dict(sorted(kinds.items(), reverse=True)),
         "validity": {name.lower().replace("_", "-"): count for name, count in sorted(verdicts.items(), reverse=True)},
         "versions": sum(count.versions for count in counts),
         "bodies": sum(count.bodies for count in counts),
         "bodies_bytes": sum(count.packed for count in counts),
-        "mean_size": round(sum(count.size for count in counts) / held),
-        "mean_depth": round(sum(count.depth for count in counts) / held, 2),
+        "mean_size": round(sum(count.size for count in counts) / documents),
+        "mean_depth": round(sum(count.depth for count in counts) / documents, 2),
     }

@@ -271,7 +271,7 @@ class Views:
                 pages = pages[np.argsort(-score[pages], kind="stable")[:count]]
                 best = list(zip(score[pages].tolist(), pages.tolist(), strict=True))
             scored.extend((score, page, view) for score, page in best)
-        scored.sort(key=lambda one: -one[0])
+        scored.sort(key=lambda row: -row[0])
         return [{**view.describe(page, self.mean), "score": round(score, 6)} for score, page, view in scored[:count]]
 
     def _stalest(self, view: View, count: int, now: float) -> list[tuple[float, int]]:

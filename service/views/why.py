@@ -22,22 +22,22 @@ def why(views: Views, url: str, now: float) -> dict[str, Any]:
         return {"url": url, "state": "unknown", "because": _unknown(views, url)}
     owner, page = split(number)
     view = views.views[owner]
-    said = view.describe(page, views.mean)
+    row = view.describe(page, views.mean)
     because = [*_because(view, page, now), *_evidence(view, page), *wait_sentences(views, view, page)]
-    return {**said, "because": [*because, *importance_sentences(said)]}
+    return {**row, "because": [*because, *importance_sentences(row)]}
 
 
-def with_givers(said: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """The same with who gives the page most cash (service/views/cash_sources.py)."""
-    return {**said, **found, "because": [*said["because"], *giver_sentences(found)]}
+def with_givers(explanation: dict[str, Any], givers: dict[str, Any]) -> dict[str, Any]:
+    """Add the pages that give it most cash to an explanation (service/views/cash_sources.py)."""
+    return {**explanation, **givers, "because": [*explanation["because"], *giver_sentences(givers)]}
 
 
 def _unknown(views: Views, url: str) -> list[str]:
-    said = ["No page read so far links to it, and nobody submitted it."]
+    sentences = ["No page read so far links to it, and nobody submitted it."]
     scope = views.nodes[0].scope
     if reason := scope.why_refused(url) or scope.why_out(url, 0):
-        said.append(f"If it were met it would not be read: {_RULES.get(reason, reason)}.")
-    return said
+        sentences.append(f"If it were met it would not be read: {_RULES.get(reason, reason)}.")
+    return sentences
 
 
 _RULES = {
@@ -57,16 +57,16 @@ def _evidence(view: View, page: int) -> list[str]:
 
 
 def _because(view: View, page: int, now: float) -> list[str]:
-    said = [_state(view, page), *host_sentences(view, page, now)]
+    sentences = [_state(view, page), *host_sentences(view, page, now)]
     row = view.row(page)
     if row.reads and view.state[page] == State.READ:
-        said += [rate_sentence(row), *interval_sentences(view, page, row, now)]
-    said += retry_sentences(view, page)
+        sentences += [rate_sentence(row), *interval_sentences(view, page, row, now)]
+    sentences += retry_sentences(view, page)
     for why in view.node.hooks.why:
-        said += why(page, now)
+        sentences += why(page, now)
     if (children := view.children(page)) is not None:
-        said.append(f"It shows {len(children)} links.")
-    return said
+        sentences.append(f"It shows {len(children)} links.")
+    return sentences
 
 
 def _state(view: View, page: int) -> str:

@@ -8,7 +8,7 @@ from xyro.configs.schema import Cluster, Settings
 from xyro.frontier.due_queue import DEBT
 from xyro.metadata import keys
 from xyro.plugins import extensions
-from xyro.plugins.clusters.page_clusters import Clustered
+from xyro.plugins.clusters.page_clusters import PageClusters
 from xyro.plugins.publish.promise_report import costs, stopped
 from xyro.plugins.publish.promises import Said, promises_of
 from xyro.refresh.publications import TRUSTED
@@ -166,7 +166,7 @@ def test_clusters_of_a_stopped_crawl_are_told(tmp_path):
     """By what is stored with it: `xyro status` is given no settings, and a crawl remembers none of its clusters."""
     settings = Settings(clusters=(Cluster("front", (url(0, 1), url(0, 2))),))
     crawl = Crawl.on_disk(tmp_path / "d", refreshing=True, settings=settings)
-    clustered = Clustered(settings.clusters, crawl.nodes)
+    clustered = PageClusters(settings.clusters, crawl.nodes)
     crawl.submit(url(0, 1), url(0, 2))
     for order in crawl.turn():
         crawl.answer(order)

@@ -14,7 +14,7 @@ from xyro.frontier.freshness import OWED
 from xyro.lab.child import running
 from xyro.metadata.states import LEASED, State
 from xyro.refresh.policy import NAMES
-from xyro.service.cli.plan_command import POLICIES, plan, shown
+from xyro.service.cli.plan_command import POLICIES, plan, plan_table
 from xyro.service.views.forecast import USUAL, Question, answer, per_day, refreshed_pages
 from xyro.service.views.freshness_report import freshness_report
 from xyro.wire.errors import InputError
@@ -389,7 +389,7 @@ def test_a_target_that_no_bandwidth_reaches():
     crawl, _ = lived(10, min_interval=60 * DAY)
     row = answer(crawl.nodes, Question(target=0.999))["rows"][0]
     assert row["reads_per_day"] is None and row["freshness"] < 0.999
-    assert "not reached" in shown({"pages": 60, "rows": [row]})
+    assert "not reached" in plan_table({"pages": 60, "rows": [row]})
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "nan", "inf", "4000/week", "a lot", "", "1/0"])

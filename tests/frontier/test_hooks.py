@@ -13,7 +13,7 @@ from xyro.frontier.hooks import Hooks
 from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import Scope
 from xyro.plugins import extensions
-from xyro.plugins.focus.classes import Classing
+from xyro.plugins.focus.page_classes import PageClasses
 from xyro.plugins.publish.promises import Promises, Said, promises_of
 from xyro.wire.messages import Priority
 
@@ -38,7 +38,7 @@ def test_a_default_crawl_calls_no_extension():
     crawl.answer(order, [url(1)])
     crawl.turn()
     assert registered(crawl.node.hooks) == set() and crawl.node.hooks.dumps == {}
-    assert crawl.node.hooks.extension(Classing) is None and crawl.node.hooks.extension(Promises) is not None
+    assert crawl.node.hooks.extension(PageClasses) is None and crawl.node.hooks.extension(Promises) is not None
 
 
 def test_what_is_published_registers_and_what_a_focus_asks_does():

@@ -18,7 +18,7 @@ from xyro.frontier.terms import link_words
 from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, QUERY, WORDED, State
 from xyro.opic.cash import UNIT, teleport
 from xyro.opic.focus import EQUAL, Terms
-from xyro.plugins.focus.classes import Focus
+from xyro.plugins.focus.page_classes import Focus
 from xyro.wire.errors import InputError
 from xyro.wire.messages import LINK_FOCUSED, LINK_NOFOLLOW, CashTransfer, Kind, Links, Priority
 from xyro.wire.urls import host_of

@@ -6,7 +6,7 @@ from tests.frontier.rig import Crawl, url
 from xyro.configs.schema import Cluster, Refresh, Settings
 from xyro.configs.schema import Crawl as Scope
 from xyro.frontier.watch import scan
-from xyro.plugins.clusters.page_clusters import Clustered
+from xyro.plugins.clusters.page_clusters import PageClusters
 from xyro.wire.errors import InputError
 from xyro.wire.messages import Priority
 
@@ -20,7 +20,7 @@ SETTINGS = Settings(
 
 def made(partitions=1):
     crawl = Crawl.in_memory(partitions, settings=SETTINGS, refreshing=True)
-    return crawl, Clustered(SETTINGS.clusters, crawl.nodes)
+    return crawl, PageClusters(SETTINGS.clusters, crawl.nodes)
 
 
 def crawl_of(partitions=1):
@@ -91,7 +91,7 @@ def test_the_first_read_of_a_round_orders_the_other_members():
 def test_two_of_a_name_are_refused():
     tables = (Cluster("a", (url(0),)), Cluster("a", (url(1),)))
     with pytest.raises(InputError, match="same name"):
-        Clustered(tables, [])
+        PageClusters(tables, [])
 
 
 def test_what_another_partition_links_to_is_one_member():

@@ -13,16 +13,16 @@ from xyro.wire.errors import MachineError
 
 def crawl(tmp_path, **fields):
     loop = SimpleNamespace(committed_at=None, waits_since=None)
-    single = SimpleNamespace(
-        clock=ManualClock(1e9), loops=[loop], data=SimpleNamespace(path=tmp_path), check=lambda: None
+    node = SimpleNamespace(
+        clock=ManualClock(1e9), partition_loops=[loop], data=SimpleNamespace(path=tmp_path), check=lambda: None
     )
-    vars(single).update(fields)
-    return single
+    vars(node).update(fields)
+    return node
 
 
-def look(single):
+def look(node):
     async def once():
-        return Health(single).look()
+        return Health(node).look()
 
     return asyncio.run(once())
 
@@ -34,16 +34,16 @@ def test_of_a_crawl_that_is_well(tmp_path):
 
 
 def test_the_last_commit_and_one_that_waits_are_told_in_seconds(tmp_path):
-    single = crawl(tmp_path)
-    single.clock.advance(100.0)
-    single.partition_loops = [
+    node = crawl(tmp_path)
+    node.clock.advance(100.0)
+    node.partition_loops = [
         SimpleNamespace(committed_at=40.0, waits_since=None),
         SimpleNamespace(committed_at=90.0, waits_since=95.0),
     ]
-    said = look(single)
+    said = look(node)
     assert said["ok"] and said["last_commit"] == 10.0 and said["commit_waits"] == 5.0
-    single.clock.advance(health.MOST_WAITING)
-    assert look(single)["failing"] == ["a commit group waits for the disk since 65 s"]
+    node.clock.advance(health.MOST_WAITING)
+    assert look(node)["failing"] == ["a commit group waits for the disk since 65 s"]
 
 
 def test_a_failed_node_a_full_disk_and_a_lost_directory_are_told(tmp_path, monkeypatch):

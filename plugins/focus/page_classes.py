@@ -40,8 +40,8 @@ _NO_QUERY = ~QUERY & 0xFFFF_FFFF
 _UNASKED = ~(QUERY | WORDED) & 0xFFFF_FFFF
 
 
-class _Fit:
-    """Which pages a [[focus]] table is for: those that meet all that it names."""
+class _TableFilter:
+    """A test whether a page fits a [[focus]] table: it meets every condition that the table names."""
 
     def __init__(self, table: Table) -> None:
         self.pattern = globs(table.patterns)
@@ -66,7 +66,7 @@ class Focus:
     def __init__(self, settings: Settings) -> None:
         tables = settings.focus
         self.terms = terms_of(settings)
-        self.tables = [_Fit(table) for table in tables] if self.terms.by_class else []
+        self.tables = [_TableFilter(table) for table in tables] if self.terms.by_class else []
         self.words = link_words(settings)
         self.formats = frozenset(form for table in tables for form in table.leads_to) if self.terms.by_class else NONE
         """of documents that pages are to lead to"""
@@ -86,7 +86,7 @@ class Focus:
         return 0
 
 
-class Classing:
+class PageClasses:
     """Classes of one partition's pages. Always holds between groups: a page's odd class says that it is UNREAD."""
 
     def __init__(self, node: PageNode, focus: Focus) -> None:
@@ -134,12 +134,12 @@ class Classing:
 
     def visited(self, settled: Sequence[Settled], _: Iterable[LoadReport]) -> None:
         """Links with words make the pages they lead to known for it; a page read may be a document no more."""
-        for one in settled:
-            report = one.report
-            if one.visit.spend is Spend.LINKS and not report.location and not report.nofollow:
+        for page in settled:
+            report = page.report
+            if page.visit.spend is Spend.LINKS and not report.location and not report.nofollow:
                 self.show(report.links)
             if self.interest.on:
-                self.interest.settled(one.page, report, one.row is None or not one.row.reads)
+                self.interest.settled(page.page, report, page.row is None or not page.row.reads)
 
     def linked(self, spending: Spending, before: int) -> None:
         """Pages were met by links, documents were loaded, pages spend: some of them lead to what is sought."""
@@ -148,9 +148,10 @@ class Classing:
         self.interest.spent(spending.pages, spending.children)
 
     def settled(self, settled: Sequence[Settled], now: float) -> None:
-        """What was read, judged or found by its links' words in this turn goes to its class at the virtual page."""
-        for one in settled:
-            self.moved(one.page, one.report.url)
+        """Move the pages that were read, judged or met by links' words in this turn to their class at the virtual
+        page."""
+        for page in settled:
+            self.moved(page.page, page.report.url)
         self.pages.nearer.append(self._follow(self.outbox.take_marked()))
 
     def show(self, found: Links) -> None:
