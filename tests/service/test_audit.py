@@ -331,7 +331,7 @@ def test_each_fault_is_found(fault):
 
 
 def test_few_of_many_violations_are_told_and_the_rest_is_counted(monkeypatch):
-    monkeypatch.setattr(module, "MOST", 4)
+    monkeypatch.setattr(module, "MAX_LISTED", 4)
     crawl = whole()
     for node in crawl.nodes:
         for page in range(10):
