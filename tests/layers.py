@@ -70,9 +70,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 siblings do not name each other. The row `plugins` is for the lists of them all.
 A module that stands apart from its package (lab.command) has a row of its own."""
 
-EXCEPTIONS: frozenset[tuple[str, str]] = frozenset({})
-"""(file, module it imports against the direction) that stand today. The list only shrinks: a line that is not needed
-any more fails its test, a new one is not added. At the end it is empty."""
+EXCEPTIONS: frozenset[tuple[str, str]] = frozenset()
+"""(file, module it imports against the direction): there were 46; the list is empty and stays so"""
 
 PURE_FOLDERS = ("opic", "refresh")
 PURE_WORDS = {"__future__", "abc", "collections", "dataclasses", "enum", "types", "typing", "xyro.wire"}

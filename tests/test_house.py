@@ -18,9 +18,9 @@ from tests import house, layers
 ROOT = Path(__file__).parents[1]
 OURS = layers.read(ROOT, layers.FOLDERS)
 
-BARE_NAMES = 21.0
+BARE_NAMES = 14.0
 """bare words among 1,000 definitions; the aim: 1"""
-RIDDLES = 165
+RIDDLES = 115
 """docstrings that begin with a relative clause; the aim: 0"""
 IMPORT_DEPTH = 15
 """modules in the longest chain of imports of the command"""
@@ -72,7 +72,6 @@ CLASSES_TWICE = frozenset(
         "Found",
         "History",
         "Keyed",
-        "Known",
         "Limits",
         "Log",
         "Moment",
@@ -86,6 +85,7 @@ CLASSES_TWICE = frozenset(
         "Random",
         "Ranking",
         "Reader",
+        "Recount",
         "Request",
         "Row",
         "Rule",
@@ -138,8 +138,6 @@ NEVER_LOADS = {
     "xyro.service.cli.main": ("plyvel", "aiohttp", "lxml", "numpy", "xyro.metadata", "xyro.lab"),
 }
 """what a process or a library imports first -> what it must not load by that"""
-LOADED_TODAY: set[tuple[str, str]] = set()
-
 
 # Names
 
@@ -190,8 +188,7 @@ def test_a_process_loads_what_it_needs(entry: str) -> None:
     code = f"import sys, {entry}, json; print(json.dumps([*sys.modules]))"
     command = [sys.executable, "-c", code]
     loaded = set(json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60, cwd=ROOT).stdout))
-    allowed = {name for module, name in LOADED_TODAY if module == entry}
-    assert {name for name in NEVER_LOADS[entry] if name in loaded} == allowed
+    assert loaded.isdisjoint(NEVER_LOADS[entry])
 
 
 # The counters, tried on sources

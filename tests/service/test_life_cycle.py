@@ -10,6 +10,7 @@ import select
 import shutil
 import signal
 import subprocess
+from functools import partial
 
 import pytest
 
@@ -47,7 +48,8 @@ def reads(data):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_signal_stops_in_order_with_the_closing_report(web, tmp_path, number):
     data = tmp_path / "data"
-    with started("crawl", web.entry, *POLITE, "--json", data=data) as crawl:
+    heeded = partial(signal.signal, number, signal.SIG_DFL)  # nohup, under which these tests may run, ignores SIGHUP
+    with started("crawl", web.entry, *POLITE, "--json", data=data, preexec_fn=heeded) as crawl:
         until(lambda: reads(data) > 20)
         crawl.send_signal(number)
         out, told = crawl.communicate(timeout=60)
