@@ -19,7 +19,7 @@ change: 1 to 10 ms each time. Importance is relative to the mean over the refres
 Each partition finds its own gamma; the queue, which they share, takes the mean (service/node/single.py).
 
 Invariant: population and S hold every READ page of weight above 0 with the weight and rate of its Refresh-Data row.
-The population is stored bin by bin, in the same groups as the rows (keys.PLAN).
+The population is stored bin by bin, in the same groups as the rows (rows.PLAN).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from xyro.configs.schema import Refresh
-from xyro.metadata import keys
+from xyro.metadata import rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.refresh.policy import Policy, Rules, Spread, weight
@@ -271,7 +271,7 @@ class Bandwidth:
     def store(self, partition: Partition) -> None:
         """Put what changed of the population into the open commit group."""
         for cell, pages in self.population.changed():
-            partition.put(keys.PLAN.key(cell), pages.to_bytes(4, "big"))
+            partition.put(rows.PLAN.key(cell), pages.to_bytes(4, "big"))
 
     def load(self, state: Mapping[str, Any], partition: Partition) -> bool:
         """Go on from what `dump` gave. False: by another law, or from before there was a population: count all anew."""
@@ -279,7 +279,7 @@ class Bandwidth:
         self.known = "multiplier" in state
         if not self.known:
             return False
-        held = [(keys.PLAN.split(key), int.from_bytes(pages)) for key, pages in partition.scan(keys.PLAN.prefix)]
+        held = [(rows.PLAN.split(key), int.from_bytes(pages)) for key, pages in partition.scan(rows.PLAN.prefix)]
         self.counts.population = Population.load(tuple(zip(*held, strict=True)) or ((), ()))
         self.multiplier, self.scale = state["multiplier"], state["scale"]
         self.capacity.held = state["capacity"]

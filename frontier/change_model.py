@@ -23,7 +23,7 @@ import msgpack
 import msgspec
 
 from xyro.configs.schema import Refresh
-from xyro.metadata import keys
+from xyro.metadata import rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow, Said
 from xyro.metadata.visits import Visit, http_date
@@ -47,7 +47,7 @@ from xyro.refresh.trust import Source, Trust, plausible
 from xyro.wire.messages import Kind, PageReport
 
 _NEVER = RefreshRow()
-_PUBLISHERS = keys.META.key("publisher ")
+_PUBLISHERS = rows.META.key("publisher ")
 """rows of an older version: what publishers' claims were worth, by name"""
 
 
@@ -113,7 +113,7 @@ class ChangeModel:
     def _adopt(self) -> None:
         """Trust in publishers lay in rows of its own; it is their host's."""
         for key, packed in self.partition.scan(_PUBLISHERS):
-            host = self.partition.hosts.numbers.get(keys.META.split(key).removeprefix("publisher "))
+            host = self.partition.hosts.numbers.get(rows.META.split(key).removeprefix("publisher "))
             if host is not None:
                 self._settled(host).adopt(Trust.load(msgpack.unpackb(packed)), Source.PUBLISHED)
             self._adopted.append(key)

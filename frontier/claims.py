@@ -14,7 +14,7 @@ import msgspec
 
 from xyro.frontier.change_model import ChangeModel, having
 from xyro.frontier.schedule import Schedule
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow, Said
 from xyro.metadata.states import HINTED, LEASED, State
@@ -68,7 +68,7 @@ class Claims:
         if self.partition.flags[page] & HINTED:
             return
         said = _said(host, dated, claim)
-        self.partition.put(keys.REFRESH.key(page), rows.pack(RefreshRow(said=said)))
+        self.partition.put(rows.REFRESH.key(page), rows.pack(RefreshRow(said=said)))
         self.partition.set_flag(page, HINTED)
 
     def _again(self, page: int, host: int, dated: Source, claim: Claim, now: float) -> None:

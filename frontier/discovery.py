@@ -18,7 +18,7 @@ from xyro.frontier.host_inflow import mixed
 from xyro.frontier.host_limits import HostLimits
 from xyro.frontier.leases import OrderQuota
 from xyro.frontier.ledger import NO_PAGES, Ledger
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.states import LEASED, State
 from xyro.opic.sweep import Sweep
@@ -133,7 +133,7 @@ class Discovery:
         pages = self.chosen[-SAMPLE:]
         if not len(pages) or not self.ready:
             return 0.0
-        met = [rows.first_seen(self.partition.get(keys.MAP.key(page)) or b"") for page in pages.tolist()]
+        met = [rows.first_seen(self.partition.get(rows.MAP.key(page)) or b"") for page in pages.tolist()]
         age = np.maximum(now - np.array(met, np.float64), 0.0) / DAY
         rate = np.full(len(pages), DEFAULT_PRIOR.a / DEFAULT_PRIOR.b)
         index = bandwidth.rules.policy.index(self.ledger.importance(pages) * bandwidth.scale, rate, age)

@@ -30,7 +30,7 @@ from xyro.configs.schema import Refresh
 from xyro.frontier.bandwidth import Bandwidth
 from xyro.frontier.hooks import Hooks
 from xyro.frontier.ledger import Ledger
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import LEASED, State
@@ -48,7 +48,7 @@ LOOKS = 8
 """blocks looked at for each audit; of a million pages each is looked at anew every 31 audits"""
 FIRST_LOOKS = 16
 """blocks looked at in one turn while some were never: 1 ms"""
-_WINDOW = keys.META.key("audits")
+_WINDOW = rows.META.key("audits")
 
 
 class Audits:
@@ -154,7 +154,7 @@ def together(parts: list[tuple[Audits, float]]) -> Found:
     return found((audits.window, importance) for audits, importance in parts)
 
 
-_DELAYS = keys.META.key("delays")
+_DELAYS = rows.META.key("delays")
 _READ = int(State.READ)
 _GONE = ("http-404", "http-410")
 
@@ -272,7 +272,7 @@ class Freshness:
     def recover(self, state: Mapping[str, Any] | None, now: float) -> None:
         """Go on from what `dump` gave; None: of a directory from before there was a meter, whose rows are read."""
         if state is None:
-            found = (rows.unpack_refresh(row) for _, row in self.partition.scan(keys.REFRESH.prefix))
+            found = (rows.unpack_refresh(row) for _, row in self.partition.scan(rows.REFRESH.prefix))
             held = (page for row in found if (page := _held(row)) is not None)
             self.expected = Expected.of(held, now)
             self.since = now if self.expected.importance else 0.0

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.metadata import keys
+from xyro.metadata import rows
 from xyro.metadata.manager import Partition
 from xyro.opic.sites import Inflow
 
 Ids = NDArray[np.int64]
-_STORED = keys.META.key("sites")
+_STORED = rows.META.key("sites")
 
 
 class HostInflow:

@@ -19,7 +19,7 @@ from xyro.frontier.ledger import Spending, followed
 from xyro.frontier.pages import Pages
 from xyro.frontier.requests import Wanted
 from xyro.loader.library import Resumed
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.documents import Documents
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import WaitRow
@@ -70,8 +70,8 @@ class Loads:
         partition = self.partition
         urls: dict[int, str] = {}
         found = []
-        for key, stored in partition.scan(keys.STATUS.prefix):
-            page, wait = keys.STATUS.split(key), rows.unpack_wait(stored)
+        for key, stored in partition.scan(rows.STATUS.prefix):
+            page, wait = rows.STATUS.split(key), rows.unpack_wait(stored)
             self.loading[page] = wait.epoch
             for need in wait.needs:
                 if need not in urls:
@@ -86,13 +86,13 @@ class Loads:
 
     def body(self, page: int, epoch: int) -> bytes | None:
         """The packed body of a load that waits since this read; None: it is not in Status-Data."""
-        stored = self.partition.get(keys.STATUS.key(page))
+        stored = self.partition.get(rows.STATUS.key(page))
         if stored is None:
             return None
         wait = rows.unpack_wait(stored)
         if wait.epoch != epoch:
             return None
-        return wait.body or self.partition.get(keys.WAITING.key(page))
+        return wait.body or self.partition.get(rows.WAITING.key(page))
 
     def take_early(self, number: PageId, epoch: int) -> Load | None:
         """What the loader has said already of the very read that is being applied."""
@@ -126,7 +126,7 @@ class Loads:
             elif self.loading.get(page) == load.report.epoch:
                 fault, row = self.apply(page, load, spending), self.partition.row(page)
                 if fault is not None and row is not None and fault != row.fault:
-                    self.partition.put(keys.REFRESH.key(page), rows.pack(with_fault(row, fault)))
+                    self.partition.put(rows.REFRESH.key(page), rows.pack(with_fault(row, fault)))
         self.early = early
 
     def apply(self, page: int, load: Load, spending: Spending) -> str | None:
@@ -152,8 +152,8 @@ class Loads:
         if page in self.waits:
             self._resumed.discard(page)
             self._note(page, ())
-            self.partition.delete(keys.STATUS.key(page))
-            self.partition.delete(keys.WAITING.key(page))
+            self.partition.delete(rows.STATUS.key(page))
+            self.partition.delete(rows.WAITING.key(page))
 
     def _note(self, page: int, needs: tuple[int, ...]) -> None:
         """The load of this page waits for these from now on; for none: it waits no more."""
@@ -167,7 +167,7 @@ class Loads:
 
     def _wait(self, page: int, load: Load) -> None:
         """Status-Data of a load that waits: with its body when it begins, with other needs when one of them moved."""
-        partition, key = self.partition, keys.STATUS.key(page)
+        partition, key = self.partition, rows.STATUS.key(page)
         wanted, body = load.report.needs, load.body
         depth = int(self.partition.columns["depth"][page]) + 1
         needs = tuple(self._pages.resolve(list(wanted), [depth] * len(wanted), exempt=True).tolist())
@@ -183,7 +183,7 @@ class Loads:
                 epoch=body.epoch, needs=needs, body=b"", url=body.url, kind=body.kind, mime=body.mime,
                 charset=body.charset, read_at=body.read_at, since=body.read_at,
             )  # fmt: skip
-            partition.put(keys.WAITING.key(page), zlib.compress(body.body, 1))
+            partition.put(rows.WAITING.key(page), zlib.compress(body.body, 1))
         elif old is not None:
             row = msgspec.structs.replace(old, needs=needs, readings=old.readings + 1)
         else:

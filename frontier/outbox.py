@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.frontier.ledger import Ledger
-from xyro.metadata import keys
+from xyro.metadata import rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.states import State
 from xyro.wire.codec import decode, encode
@@ -78,15 +78,15 @@ class Outbox:
         """Read outbox and inbox; returns everything not acknowledged, to be sent again."""
         self.unacknowledged, self.in_flight = {}, 0
         again = []
-        for _, value in self.partition.scan(keys.OUTBOX.prefix):
+        for _, value in self.partition.scan(rows.OUTBOX.prefix):
             transfer = decode(value)
             if not isinstance(transfer, CashTransfer):
                 raise MachineError(f"{self.partition.directory}: the outbox holds a {type(transfer).__name__}")
             self._count(transfer)
             self.sent[transfer.target] = max(self.sent[transfer.target], transfer.seq)
             again.append(transfer)
-        for key, value in self.partition.scan(keys.INBOX.prefix):
-            self.applied[keys.INBOX.split(key)] = int.from_bytes(value, "big")
+        for key, value in self.partition.scan(rows.INBOX.prefix):
+            self.applied[rows.INBOX.split(key)] = int.from_bytes(value, "big")
         return again
 
     def dump(self) -> dict[str, list[tuple[int, ...]]]:
@@ -125,7 +125,7 @@ class Outbox:
         if transfer.seq == last + 1:
             self._apply(transfer)
             self.applied[transfer.source] = transfer.seq
-            self.partition.put(keys.INBOX.key(transfer.source), transfer.seq.to_bytes(8, "big"))
+            self.partition.put(rows.INBOX.key(transfer.source), transfer.seq.to_bytes(8, "big"))
         return Ack(source=self.partition.number, target=transfer.source, seq=self.applied[transfer.source])
 
     def _apply(self, transfer: CashTransfer) -> None:
@@ -151,7 +151,7 @@ class Outbox:
         while waiting and waiting[0][0] <= ack.seq:
             seq, units = waiting.popleft()
             self.in_flight -= units
-            self.partition.delete(keys.OUTBOX.key(ack.source, seq))
+            self.partition.delete(rows.OUTBOX.key(ack.source, seq))
         if not waiting:
             self.unacknowledged.pop(ack.source, None)
 
@@ -222,7 +222,7 @@ class Outbox:
         transfer = CashTransfer(
             self.partition.number, target, number, items, units, spent, pages, weighted=weighted, focused=focused
         )
-        self.partition.put(keys.OUTBOX.key(target, transfer.seq), encode(transfer))
+        self.partition.put(rows.OUTBOX.key(target, transfer.seq), encode(transfer))
         self._count(transfer)
         return transfer
 

@@ -18,12 +18,12 @@ from xyro.frontier.hooks import Hooks
 from xyro.frontier.ledger import NO_PAGES, Ids, Ledger
 from xyro.frontier.schedule import Schedule
 from xyro.frontier.scope import Scope
-from xyro.metadata import keys
+from xyro.metadata import rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.states import NAMED, State
 from xyro.wire.urls import authority, host_of, partition_of
 
-_PLACES = keys.META.key("places")
+_PLACES = rows.META.key("places")
 _OUT, _BLOCKED, _FOREIGN = int(State.OUT), int(State.BLOCKED), int(State.FOREIGN)
 
 

@@ -42,7 +42,7 @@ from xyro.frontier.scheduler import Scheduler
 from xyro.frontier.scope import Scope
 from xyro.frontier.terms import terms_of
 from xyro.loader.library import Resumed
-from xyro.metadata import keys, links
+from xyro.metadata import rows
 from xyro.metadata.documents import Documents
 from xyro.metadata.manager import Partition
 from xyro.metadata.states import NAMED, WANTED, State
@@ -371,7 +371,7 @@ class PageNode:
         for index, start, stop in spending.open:
             children = spending.children[index] = numbers[start:stop]
             if self.settings.store.links:
-                self.partition.put(keys.LINK.key(spending.pages[index]), links.pack(children))
+                self.partition.put(rows.LINK.key(spending.pages[index]), rows.pack_links(children))
         if self.scope.by_depth:
             self.pages.shorten(found, depths)
 

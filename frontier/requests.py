@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import WantedRow
 from xyro.metadata.states import WANTED, State
@@ -38,8 +38,8 @@ class Wanted:
 
     def recover(self) -> None:
         """Queue again what was wanted and not settled."""
-        for key, value in self.partition.scan(keys.WANTED.prefix):
-            self._queue(keys.WANTED.split(key), Priority(rows.unpack_wanted(value).priority))
+        for key, value in self.partition.scan(rows.WANTED.prefix):
+            self._queue(rows.WANTED.split(key), Priority(rows.unpack_wanted(value).priority))
 
     # -- in ------------------------------------------------------------------------------------------------------
 
@@ -66,11 +66,11 @@ class Wanted:
     def keep(self, page: int, priority: Priority) -> None:
         """Over a restart only: after it the page is wanted, unless it is released before."""
         self.partition.set_flag(page, WANTED)
-        self.partition.put(keys.WANTED.key(page), rows.pack(WantedRow(priority)))
+        self.partition.put(rows.WANTED.key(page), rows.pack(WantedRow(priority)))
 
     def again(self, page: int) -> None:
         """Queue a page that is still wanted, and was put aside."""
-        stored = self.partition.get(keys.WANTED.key(page))
+        stored = self.partition.get(rows.WANTED.key(page))
         self._queue(page, Priority(rows.unpack_wanted(stored).priority) if stored else Priority.ORDERED)
 
     def _queue(self, page: int, priority: Priority) -> None:
@@ -97,7 +97,7 @@ class Wanted:
         if self.partition.flags[page] & WANTED:
             self._blocking.discard(page)
             self.partition.clear_flag(page, WANTED)
-            self.partition.delete(keys.WANTED.key(page))
+            self.partition.delete(rows.WANTED.key(page))
 
     def take_elsewhere(self) -> list[Submit]:
         """What others are to order when this group is on disk; each turn may ask them once for a page."""

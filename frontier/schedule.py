@@ -28,7 +28,7 @@ from xyro.frontier.due_queue import DueQueue
 from xyro.frontier.hooks import Hooks
 from xyro.frontier.ledger import Ids, Ledger
 from xyro.frontier.redating import Doublings, Recount
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import Mark, RefreshRow
 from xyro.metadata.states import HASTENED, KIND_MASK, KIND_SHIFT, LEASED, State
@@ -225,7 +225,7 @@ class Schedule:
         """A page's row changes without a read of it (evidence of its change rate, another policy): everyone hears."""
         if (old.weight, old.rate) != (new.weight, new.rate):
             self.bandwidth.replace(page, old, new.weight, new.rate)
-        self.partition.put(keys.REFRESH.key(page), rows.pack(new))
+        self.partition.put(rows.REFRESH.key(page), rows.pack(new))
         self.freshness.moved(old, new if new.weight else None)
 
     def retire(self, page: int) -> None:
@@ -348,7 +348,7 @@ class Dates:
                 counted=self.change_model.count(one.page, one.row, row),
                 diary=learnt.diary,
             )
-            self.partition.put(keys.REFRESH.key(one.page), rows.pack(row))
+            self.partition.put(rows.REFRESH.key(one.page), rows.pack(row))
             self.freshness.settled(one.page, one.report, one.visit, one.row, row)
             dues.append(due)
             kinds.append(int(row.kind) << KIND_SHIFT)

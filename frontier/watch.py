@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from xyro.frontier.scope import globs
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.states import State
 from xyro.wire.urls import origin
 
@@ -135,9 +135,9 @@ def scan(partition: Partition, targets: Callable[[str], Iterable[str]]) -> list[
     """(target, page id) of the partition's pages on disk: 1-2 us a page. May run in another thread."""
     return [
         (target, partition.id_of(page))
-        for key, value in partition.scan(keys.MAP.prefix)
+        for key, value in partition.scan(rows.MAP.prefix)
         for target in targets(rows.unpack_map(value))
-        if partition.states[page := keys.MAP.split(key)] != State.FOREIGN
+        if partition.states[page := rows.MAP.split(key)] != State.FOREIGN
     ]
 
 

@@ -4,7 +4,7 @@ What comes in: the effects of a commit group (URLs first met, what their reads s
 goes out: page ids for URLs, URLs for page ids, rows, links, and a Commit to be written before anything leaves the
 process.
 
-    keys, rows, links   every key layout; row <-> bytes; a page's children <-> bytes (pure)
+    rows                every key layout; row <-> bytes; a page's children <-> bytes (pure)
     states, visits      the page's state machine and its hot columns; what a report means for its page (pure)
     store               LevelDB and its in-memory twin: the only import of plyvel
     hot, table          columns and fingerprint table in memory; after-images for the journal

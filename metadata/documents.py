@@ -19,17 +19,78 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.manager import Partition
-from xyro.metadata.rows import CountsRow, DocumentRow, VersionRow
+from xyro.metadata.rows import Row
 from xyro.wire.errors import MachineError
-from xyro.wire.messages import Document, Kind
+from xyro.wire.messages import Document, Kind, Verdict
 
 DAY = 86_400.0
 COMPARED = 4 << 20
 """bytes of a body up to which its change is counted: 20 ms at most, 0.3 ms for 20 kB"""
-_COUNTS = keys.META.key("documents")
+_COUNTS = rows.META.key("documents")
 Get = Callable[[bytes], bytes | None]
+
+
+class DocumentRow(Row, frozen=True):
+    """Which versions of a page's document are kept: first, first + 1 ... last."""
+
+    first: int
+    """1 or more; what came before was dropped by retention"""
+    last: int
+    epoch: int
+    """lease of the last read that was stored: an older one changes nothing"""
+
+
+class VersionRow(Row, frozen=True):
+    """One version of a page's document: its body's digest, and what loading it showed (wire.messages.Document)."""
+
+    digest: bytes
+    """16 bytes: BLAKE2b-128 of the body"""
+    read_at: float
+    """when this version was first read; it held until the next version's"""
+    kind: Kind = Kind.XML
+    verdict: Verdict = Verdict.NO_GRAMMAR
+    problems: tuple[str, ...] = ()
+    format: str = ""
+    root: str = ""
+    public_id: str = ""
+    grammars: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    size: int = 0
+    """bytes of the body as it was read"""
+    packed: int = 0
+    """bytes of the body as it is stored"""
+    depth: int = 0
+    elements: int = 0
+    tags: int = 0
+    mime: str = ""
+    charset: str = ""
+    changed: int = 0
+    """bytes that differ from the version before (documents.changed_bytes); 0 of a first one, -1 where not counted"""
+
+
+class CountsRow(Row, frozen=True):
+    """Counters of a partition's repository, so that nobody has to scan it for them. `latest` versions count."""
+
+    by_kind: dict[str, int] = msgspec.field(default_factory=dict)
+    """documents by name of their kind: XML, DTD"""
+    by_verdict: dict[str, int] = msgspec.field(default_factory=dict)
+    """XML documents by name of their verdict"""
+    versions: int = 0
+    bodies: int = 0
+    packed: int = 0
+    """bytes of all bodies as they are stored"""
+    size: int = 0
+    """bytes of all latest versions as they were read"""
+    depth: int = 0
+    """sum over the latest versions"""
+    elements: int = 0
+
+
+unpack_document = rows.reader(DocumentRow)
+unpack_version = rows.reader(VersionRow)
+unpack_counts = rows.reader(CountsRow)
 
 
 def digest_of(body: bytes) -> bytes:
@@ -45,12 +106,12 @@ class Archive:
 
     def head(self, page: int) -> DocumentRow | None:
         """Which versions the page has; None: no document of it is kept."""
-        found = self._get(keys.DOCUMENT.key(page))
-        return None if found is None else rows.unpack_document(found)
+        found = self._get(rows.DOCUMENT.key(page))
+        return None if found is None else unpack_document(found)
 
     def version(self, page: int, number: int) -> VersionRow | None:
-        found = self._get(keys.VERSION.key(page, number))
-        return None if found is None else rows.unpack_version(found)
+        found = self._get(rows.VERSIONS.key(page, number))
+        return None if found is None else unpack_version(found)
 
     def latest(self, page: int) -> VersionRow | None:
         head = self.head(page)
@@ -70,14 +131,14 @@ class Archive:
 
     def packed(self, row: VersionRow) -> bytes:
         """A version's body as it is stored. MachineError: it is not there."""
-        found = self._get(keys.BODY.key(row.digest))
+        found = self._get(rows.BODY.key(row.digest))
         if found is None:
             raise MachineError(f"damaged store: body {row.digest.hex()} is missing: restore the directory from a copy")
         return found
 
     def counts(self) -> CountsRow:
         found = self._get(_COUNTS)
-        return CountsRow() if found is None else rows.unpack_counts(found)
+        return CountsRow() if found is None else unpack_counts(found)
 
     def there(self, page: int, number: int) -> VersionRow:
         """A version that the page's DocumentRow names. MachineError: it is missing."""
@@ -116,10 +177,10 @@ class Documents(Archive):
             return self._append(page, head, latest, document)
         renewed = _row(document, latest.read_at, latest.changed, latest.packed)
         if renewed != latest:
-            self._partition.put(keys.VERSION.key(page, head.last), rows.pack(renewed))
+            self._partition.put(rows.VERSIONS.key(page, head.last), rows.pack(renewed))
             self._count(latest, renewed)
         if document.epoch != head.epoch:
-            self._partition.put(keys.DOCUMENT.key(page), rows.pack(msgspec.structs.replace(head, epoch=document.epoch)))
+            self._partition.put(rows.DOCUMENT.key(page), rows.pack(msgspec.structs.replace(head, epoch=document.epoch)))
         return False
 
     def forget(self, page: int) -> None:
@@ -130,7 +191,7 @@ class Documents(Archive):
         latest = self.there(page, head.last)
         for number in range(head.first, head.last + 1):
             self._drop(page, number)
-        self._partition.delete(keys.DOCUMENT.key(page))
+        self._partition.delete(rows.DOCUMENT.key(page))
         self._count(latest, None)
 
     def _append(self, page: int, head: DocumentRow | None, latest: VersionRow | None, document: Document) -> bool:
@@ -138,9 +199,9 @@ class Documents(Archive):
         packed = self._refer(document)
         row = _row(document, document.read_at, changed, packed)
         number = head.last + 1 if head else 1
-        self._partition.put(keys.VERSION.key(page, number), rows.pack(row))
+        self._partition.put(rows.VERSIONS.key(page, number), rows.pack(row))
         first = self._retain(page, head.first, number, document.read_at) if head else number
-        self._partition.put(keys.DOCUMENT.key(page), rows.pack(DocumentRow(first, number, document.epoch)))
+        self._partition.put(rows.DOCUMENT.key(page), rows.pack(DocumentRow(first, number, document.epoch)))
         self._count(latest, row, versions=1)
         return True
 
@@ -161,29 +222,29 @@ class Documents(Archive):
 
     def _drop(self, page: int, number: int) -> None:
         row = self.there(page, number)
-        self._partition.delete(keys.VERSION.key(page, number))
+        self._partition.delete(rows.VERSIONS.key(page, number))
         left = self._references(row.digest) - 1
         if left:
-            self._partition.put(keys.COUNT.key(row.digest), left.to_bytes(4, "big"))
+            self._partition.put(rows.COUNT.key(row.digest), left.to_bytes(4, "big"))
             self._tally(versions=-1)
             return
-        self._partition.delete(keys.COUNT.key(row.digest))
-        self._partition.delete(keys.BODY.key(row.digest))
+        self._partition.delete(rows.COUNT.key(row.digest))
+        self._partition.delete(rows.BODY.key(row.digest))
         self._tally(versions=-1, bodies=-1, packed=-row.packed)
 
     def _refer(self, document: Document) -> int:
         """One more version has this body; stored if it is the first one. -> bytes as it is stored"""
         there = self._references(document.digest)
-        self._partition.put(keys.COUNT.key(document.digest), (there + 1).to_bytes(4, "big"))
+        self._partition.put(rows.COUNT.key(document.digest), (there + 1).to_bytes(4, "big"))
         if there:
-            stored = self._get(keys.BODY.key(document.digest))
+            stored = self._get(rows.BODY.key(document.digest))
             return len(stored or b"")
-        self._partition.put(keys.BODY.key(document.digest), document.packed)
+        self._partition.put(rows.BODY.key(document.digest), document.packed)
         self._tally(bodies=1, packed=len(document.packed))
         return len(document.packed)
 
     def _references(self, digest: bytes) -> int:
-        found = self._get(keys.COUNT.key(digest))
+        found = self._get(rows.COUNT.key(digest))
         return 0 if found is None else int.from_bytes(found, "big")
 
     # -- counters ------------------------------------------------------------------------------------------------

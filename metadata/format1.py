@@ -20,7 +20,7 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.hot import Columns
 from xyro.metadata.rows import WantedRow
 from xyro.metadata.snapshot import load_snapshot, write_snapshot
@@ -44,12 +44,12 @@ _LINK_HEAD = struct.Struct("<BxHI")
 _NUMBERED = frozenset(
     layout.prefix
     for layout in (
-        *(keys.REFRESH, keys.STATUS, keys.DOCUMENT, keys.VERSION),
-        *(keys.PUBLISHED, keys.SUBSCRIPTION, keys.KEYED, keys.TOPIC, keys.OUTBOX),
+        *(rows.REFRESH, rows.STATUS, rows.DOCUMENT, rows.VERSIONS),
+        *(rows.PUBLISHED, rows.SUBSCRIPTION, rows.KEYED, rows.TOPIC, rows.OUTBOX),
     )
 )
 """families whose rows begin with a number that went from 1 to 2, and are the same but for that"""
-_FACTS, _SCALARS, _COUNTS = (keys.META.key(name) for name in ("facts", "scalars", "documents"))
+_FACTS, _SCALARS, _COUNTS = (rows.META.key(name) for name in ("facts", "scalars", "documents"))
 
 
 def facts_of(store: KeyValue) -> dict[str, Any]:
@@ -82,14 +82,14 @@ def convert(old: Store, source: Path, target: Path) -> None:
 def convert_row(key: bytes, value: bytes) -> bytes | None:
     """The row's value in the present format; None: the row goes."""
     family = key[:1]
-    if family == keys.JOURNAL.prefix:
+    if family == rows.JOURNAL.prefix:
         return None
-    if family == keys.LINK.prefix:
+    if family == rows.LINK.prefix:
         _, elsewhere, _ = _LINK_HEAD.unpack_from(value)
         return value[_LINK_HEAD.size + 8 * elsewhere :]
-    if family == keys.WANTED.prefix:
+    if family == rows.WANTED.prefix:
         return rows.pack(WantedRow(Priority(msgpack.unpackb(value)[2])))
-    if family == keys.HOST.prefix:
+    if family == rows.HOST.prefix:
         fields = msgpack.unpackb(value, unicode_errors="surrogatepass")
         return bytes(msgpack.packb([VERSION, *fields[1:5], *fields[6:]], unicode_errors="surrogatepass"))
     if key == _FACTS:
@@ -133,17 +133,17 @@ def _hot_state(old: Store, source: Path) -> tuple[Columns, FingerprintTable]:
     columns = loaded.columns if loaded else Columns(_COLUMNS, optional=OPTIONAL, version=FORMAT)
     table = loaded.table if loaded else FingerprintTable()
     number, fresh = loaded.seq if loaded else 0, columns.n
-    for key, record in old.scan(keys.JOURNAL.prefix, keys.JOURNAL.key(number + 1)):
+    for key, record in old.scan(rows.JOURNAL.prefix, rows.JOURNAL.key(number + 1)):
         number += 1
-        if keys.JOURNAL.split(key) != number:
+        if rows.JOURNAL.split(key) != number:
             raise MachineError(f"{source}: the journal lacks record {number:,}: restore a copy")
         columns.replay(record)
     if number != last_commit(old):
         raise MachineError(f"{source}: the journal ends at record {number:,}: restore a copy")
-    urls = [rows.unpack_map(value) for _, value in old.scan(keys.MAP.prefix, keys.MAP.key(fresh))]
+    urls = [rows.unpack_map(value) for _, value in old.scan(rows.MAP.prefix, rows.MAP.key(fresh))]
     if fresh + len(urls) != columns.n:
         raise MachineError(f"{source}: Map-Data and the journal do not agree: restore a copy")
-    clashing = next(iter(old.scan(keys.CLASH.prefix)), None) is not None
+    clashing = next(iter(old.scan(rows.CLASH.prefix)), None) is not None
     index = UrlMap(table, facts_of(old)["seed"], lambda page: "", old.get)
     for first in range(0, len(urls), 10_000):
         index.restore(urls[first : first + 10_000], fresh + first, clashing)

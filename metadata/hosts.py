@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.rows import HostRow
 
 FEW = 1024
@@ -107,4 +107,4 @@ class Hosts:
 
     def stored(self, number: int) -> tuple[bytes, bytes]:
         """Key and value of the host's row."""
-        return keys.HOST.key(number), rows.pack(self.row(number))
+        return rows.HOST.key(number), rows.pack(self.row(number))

@@ -22,7 +22,7 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.metadata import keys, links, rows
+from xyro.metadata import rows
 from xyro.metadata.hosts import Hosts
 from xyro.metadata.hot import Columns
 from xyro.metadata.rows import RefreshRow
@@ -68,7 +68,7 @@ def create(directory: Path, number: int, partitions: int, seed: int, facts: Mapp
         store = Store.open(path / "store", create=True)
         batch = store.batch()
         settled = {"format": VERSION, "number": number, "partitions": partitions, "seed": seed, **facts}
-        batch.put(keys.META.key("facts"), msgpack.packb(settled))
+        batch.put(rows.META.key("facts"), msgpack.packb(settled))
         store.write(batch)
         store.close()
 
@@ -125,11 +125,11 @@ class Partition:
         self.hosts_of: memoryview[int] = columns["host"].data
 
     def _recover(self) -> None:
-        for key, value in self.store.scan(keys.HOST.prefix):
-            self.hosts.load(keys.HOST.split(key), rows.unpack_host(value))
+        for key, value in self.store.scan(rows.HOST.prefix):
+            self.hosts.load(rows.HOST.split(key), rows.unpack_host(value))
         since = self._load_snapshot()
         fresh = self.columns.n
-        packed = self.store.get(keys.META.key("scalars"))
+        packed = self.store.get(rows.META.key("scalars"))
         self.scalars = msgpack.unpackb(packed) if packed else {}
         self._next = self.scalars.get("commit", 0) + 1
         self._replay(since)
@@ -147,8 +147,8 @@ class Partition:
     def _replay(self, since: int) -> None:
         """The journal after the snapshot, which must be whole: records since + 1 ... the last commit."""
         self.journal_from = expected = since + 1
-        for key, record in self.store.scan(keys.JOURNAL.prefix):
-            number = keys.JOURNAL.split(key)
+        for key, record in self.store.scan(rows.JOURNAL.prefix):
+            number = rows.JOURNAL.split(key)
             self.journal_from = min(self.journal_from, number)
             if number <= since:
                 continue
@@ -169,10 +169,10 @@ class Partition:
 
     def _restore_table(self, fresh: int) -> None:
         """Fingerprints of the pages that were minted after the snapshot, from Map-Data."""
-        clashing = next(iter(self.store.scan(keys.CLASH.prefix)), None) is not None
+        clashing = next(iter(self.store.scan(rows.CLASH.prefix)), None) is not None
         chunk: list[str] = []
-        for key, value in self.store.scan(keys.MAP.prefix, keys.MAP.key(fresh)):
-            if keys.MAP.split(key) != fresh + len(chunk):
+        for key, value in self.store.scan(rows.MAP.prefix, rows.MAP.key(fresh)):
+            if rows.MAP.split(key) != fresh + len(chunk):
                 raise MachineError(
                     f"{self.directory}: Map-Data has a hole at page {fresh + len(chunk)}: restore a copy"
                 )
@@ -212,20 +212,20 @@ class Partition:
 
     def url(self, page: int) -> str:
         """Map-Data of a local number. MachineError where it is missing."""
-        found = self.get(keys.MAP.key(page))
+        found = self.get(rows.MAP.key(page))
         if found is None:
             raise MachineError(f"{self.directory}: Map-Data has no page {page}: run `xyro audit`, restore a copy")
         return rows.unpack_map(found)
 
     def row(self, page: int) -> RefreshRow | None:
         """Refresh-Data of a local number, None for a page no order of which was ever settled."""
-        found = self.get(keys.REFRESH.key(page))
+        found = self.get(rows.REFRESH.key(page))
         return None if found is None else rows.unpack_refresh(found)
 
     def children(self, page: int) -> NDArray[np.uint32] | None:
         """Link-Data: local numbers of the page's children, None where none are stored."""
-        found = self.get(keys.LINK.key(page))
-        return None if found is None else links.unpack(found)
+        found = self.get(rows.LINK.key(page))
+        return None if found is None else rows.unpack_links(found)
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """What is on disk (a consistent view of it; groups on their way are not in it)."""
@@ -271,9 +271,9 @@ class Partition:
         first = self.columns.grow(len(urls))
         end = first + len(urls)
         for page, url in enumerate(urls, first):
-            self.put(keys.MAP.key(page), rows.pack_map(url, seen))
+            self.put(rows.MAP.key(page), rows.pack_map(url, seen))
         for url, page in self.urls.add(urls, first):
-            self.put(keys.CLASH.key(url), page.to_bytes(4, "big"))
+            self.put(rows.CLASH.key(url), page.to_bytes(4, "big"))
         host = np.array(hosts, np.uint32)
         state = np.array(states, np.uint8)
         self.columns["host"][first:end] = host
@@ -331,8 +331,8 @@ class Partition:
         record = self.columns.after_images()
         number, self._next = self._next, self._next + 1
         self.scalars = {**scalars, "commit": number}
-        group.batch.put(keys.JOURNAL.key(number), record)
-        group.batch.put(keys.META.key("scalars"), msgpack.packb(self.scalars))
+        group.batch.put(rows.JOURNAL.key(number), record)
+        group.batch.put(rows.META.key("scalars"), msgpack.packb(self.scalars))
         self.journal_bytes += len(record)
         commit = Commit(number, group.batch, group.changes, len(record))
         self._flying.append(commit)
@@ -370,7 +370,7 @@ class Partition:
         if oldest >= self.journal_from:
             batch = self.store.batch()
             for number in range(self.journal_from, oldest + 1):
-                batch.delete(keys.JOURNAL.key(number))
+                batch.delete(rows.JOURNAL.key(number))
             self.store.write(batch)
             self.journal_from = oldest + 1
 
@@ -380,7 +380,7 @@ class Partition:
 
 
 def _facts(directory: Path, store: KeyValue) -> Mapping[str, Any]:
-    packed = store.get(keys.META.key("facts"))
+    packed = store.get(rows.META.key("facts"))
     if packed is None:
         raise MachineError(f"{directory}: no facts of a crawl in its store: restore a copy")
     facts: dict[str, Any] = msgpack.unpackb(packed)

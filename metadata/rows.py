@@ -1,22 +1,231 @@
-"""Rows of the store <-> bytes: MessagePack lists that begin with the number of the format (version.py).
+"""Every row of a partition's store: the layout of its key, and its value <-> bytes.
 
-A row of another number is an InputError with the mend, a row of the right version
-and the wrong shape a MachineError. To change a layout: append a field with a default (older rows still read, the new
-field takes its default), or raise the number and convert (format1.py).
+Keys are a prefix byte, then big-endian numbers: order lives in the key.
 
-Map-Data is the exception: its row is the page's canonical URL and nothing else (one row a known URL: bytes count).
-msgspec packs and unpacks the lists in C and checks every type on the way in: 0.25 us out, 0.6 us in.
+    prefix  key after the prefix            row                                 read in order to
+    m META     name                         facts, scalars, counters            -
+    u MAP      u32 page                     the page's canonical URL            rebuild the fingerprint table; export
+    x CLASH    URL (bytes)                  u32 page: another URL owns          -
+                                            this URL's fingerprint
+    l LINK     u32 page                     Link-Data                           rank offline
+    r REFRESH  u32 page                     Refresh-Data                        export
+    s STATUS   u32 page                     a load that waits (Status-Data)     resume the waiting loads
+    w WAITING  u32 page                     its body, packed: once it is wanted audit
+    h HOST     u32 host                     politeness and hold of a host       restore politeness
+    e WANTED   u32 page                     a page that is wanted               order it again
+    j JOURNAL  u64 record                   after-images of the hot columns     replay from the newest snapshot on
+    o OUTBOX   u16 partition, u64 number    a CashTransfer not yet acknowledged send again what one partition lacks
+    i INBOX    u16 partition                u64: last number applied            -
+    d DOCUMENT u32 page                     which versions there are            export; query
+    v VERSION  u32 page, u32 number         what one version is                 list versions
+    b BODY     16 bytes digest              a body, packed: stored once         audit
+    c COUNT    16 bytes digest              u32: versions that have this body   audit
+    p PLAN     u32 bin                      u32: refreshed pages in this bin    plan
+                                            (refresh/population.py)
+    q PUBLISHED u32 page                    a claim not yet borne out           take up what sites published
+    k SUBSCRIPTION u32 number               who is told of which pages, when    take up the subscriptions
+    y KEYED    u32 number                   URLs whose key is to be checked     ask for the keys again
+    t TOPIC    u32 number                   a feed that a hub tells us of       renew the leases
+
+Pages and hosts are local numbers of the partition (the low 32 bits of a page id). A number outside its width is a
+ValueError (ours); a stored key that is not of its layout is a MachineError (the disk's).
+
+Values are MessagePack lists that begin with the number of the format (version.py); msgspec checks every type on the way
+in: 0.25 us out, 0.6 us in. A row of another number is an InputError with the mend, one of the right number and the
+wrong shape a MachineError. To change a layout: append a field with a default (older rows still read, the new field
+takes its default), or raise the number and convert (format1.py). Plug-ins define rows of their own by `Row` and
+`reader`, documents.py those of documents. Map-Data and Link-Data are bare bytes, as there is one row a known URL.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from xyro.metadata.version import VERSION
 from xyro.wire.errors import InputError, MachineError
-from xyro.wire.messages import Kind, Priority, Verdict
+from xyro.wire.messages import MAX_LINKS, Kind, Priority
+
+_PAGE = np.dtype("<u4")
+
+# Keys
+
+
+class _Layout:
+    """A prefix and what follows it. `prefix` scans the whole family."""
+
+    __slots__ = ("prefix",)
+
+    def __init__(self, prefix: bytes) -> None:
+        self.prefix = prefix
+
+    def _tail(self, key: bytes, width: int | None = None) -> bytes:
+        """What follows the prefix, `width` bytes of it if given."""
+        tail = key[1:]
+        if key[:1] != self.prefix or (width is not None and len(tail) != width):
+            raise MachineError(f"damaged store: {key[:40]!r} is not a key of family {self.prefix.decode()!r}")
+        return tail
+
+
+class NumberKey(_Layout):
+    """prefix + one number of `width` bytes."""
+
+    __slots__ = ("width",)
+
+    def __init__(self, prefix: bytes, width: int) -> None:
+        super().__init__(prefix)
+        self.width = width
+
+    def key(self, number: int) -> bytes:
+        try:
+            return self.prefix + number.to_bytes(self.width, "big")
+        except OverflowError:
+            raise ValueError(f"{number} does not fit in an unsigned number of {self.width} bytes") from None
+
+    def split(self, key: bytes) -> int:
+        return int.from_bytes(self._tail(key, self.width), "big")
+
+
+class PairKey(_Layout):
+    """prefix + u16 partition + u64 number: per partition in the order of the numbers."""
+
+    __slots__ = ()
+
+    def key(self, partition: int, number: int) -> bytes:
+        try:
+            return self.prefix + partition.to_bytes(2, "big") + number.to_bytes(8, "big")
+        except OverflowError:
+            raise ValueError(f"partition {partition} needs 0..65,535, number {number} 0..2^64 - 1") from None
+
+    def split(self, key: bytes) -> tuple[int, int]:
+        tail = self._tail(key, 10)
+        return int.from_bytes(tail[:2], "big"), int.from_bytes(tail[2:], "big")
+
+    def prefix_of(self, partition: int) -> bytes:
+        """The prefix that scans one partition's numbers."""
+        return self.key(partition, 0)[:3]
+
+
+class VersionKey(_Layout):
+    """prefix + u32 page + u32 number: a page's versions in their order."""
+
+    __slots__ = ()
+
+    def key(self, page: int, number: int) -> bytes:
+        try:
+            return self.prefix + page.to_bytes(4, "big") + number.to_bytes(4, "big")
+        except OverflowError:
+            raise ValueError(f"page {page} and version {number} need 0..2^32 - 1") from None
+
+    def split(self, key: bytes) -> tuple[int, int]:
+        tail = self._tail(key, 8)
+        return int.from_bytes(tail[:4], "big"), int.from_bytes(tail[4:], "big")
+
+
+class DigestKey(_Layout):
+    """prefix + digest of 16 bytes: no order that means anything."""
+
+    __slots__ = ()
+
+    def key(self, digest: bytes) -> bytes:
+        if len(digest) != 16:
+            raise ValueError(f"a digest has 16 bytes, not {len(digest)}")
+        return self.prefix + digest
+
+    def split(self, key: bytes) -> bytes:
+        return self._tail(key, 16)
+
+
+class TextKey(_Layout):
+    """prefix + text (UTF-8)."""
+
+    __slots__ = ()
+
+    def key(self, text: str) -> bytes:
+        return self.prefix + text.encode()
+
+    def split(self, key: bytes) -> str:
+        try:
+            return self._tail(key).decode()
+        except UnicodeDecodeError:
+            raise MachineError(f"damaged store: key {key[:40]!r} is not UTF-8") from None
+
+
+META = TextKey(b"m")
+MAP = NumberKey(b"u", 4)
+CLASH = TextKey(b"x")
+LINK = NumberKey(b"l", 4)
+REFRESH = NumberKey(b"r", 4)
+STATUS = NumberKey(b"s", 4)
+WAITING = NumberKey(b"w", 4)
+HOST = NumberKey(b"h", 4)
+WANTED = NumberKey(b"e", 4)
+JOURNAL = NumberKey(b"j", 8)
+OUTBOX = PairKey(b"o")
+INBOX = NumberKey(b"i", 2)
+DOCUMENT = NumberKey(b"d", 4)
+VERSIONS = VersionKey(b"v")
+BODY = DigestKey(b"b")
+COUNT = DigestKey(b"c")
+PLAN = NumberKey(b"p", 4)
+PUBLISHED = NumberKey(b"q", 4)
+SUBSCRIPTION = NumberKey(b"k", 4)
+KEYED = NumberKey(b"y", 4)
+TOPIC = NumberKey(b"t", 4)
+
+LAYOUTS: tuple[NumberKey | PairKey | TextKey | VersionKey | DigestKey, ...] = (
+    META, MAP, CLASH, LINK, REFRESH, STATUS, WAITING, HOST, WANTED, JOURNAL, OUTBOX, INBOX,
+    DOCUMENT, VERSIONS, BODY, COUNT, PLAN,
+    PUBLISHED, SUBSCRIPTION, KEYED, TOPIC,
+)  # fmt: skip
+
+# Values
+
+
+class Row(msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True):
+    """A value that is a MessagePack list of the format's number and the fields of its class, in order."""
+
+
+_R = TypeVar("_R", bound=Row)
+
+pack = msgspec.msgpack.Encoder().encode
+"""row -> bytes"""
+
+
+def reader(kind: type[_R]) -> Callable[[bytes], _R]:
+    """Return the function that unpacks rows of this class. It raises InputError for another format, MachineError for
+    a damaged row.
+    """
+    decode = msgspec.msgpack.Decoder(kind).decode
+
+    def unpack(data: bytes) -> _R:
+        try:
+            return decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise _unreadable(kind.__name__, data, error) from None
+
+    return unpack
+
+
+def _unreadable(name: str, data: bytes, error: Exception) -> InputError | MachineError:
+    """Whose fault it is: the list's first item tells another version from damage."""
+    version = _version_of(data)
+    if version is not None and version != VERSION:
+        return InputError(f"{name}: version {version}, this Xyro reads {VERSION}: run `xyro migrate`")
+    return MachineError(f"damaged store: {name}: {error}: run `xyro audit`, restore the directory from a copy")
+
+
+def _version_of(data: bytes) -> int | None:
+    try:
+        fields = msgspec.msgpack.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    whole = isinstance(fields, list) and bool(fields) and type(fields[0]) is int
+    return fields[0] if whole else None
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True):
@@ -45,9 +254,7 @@ class Said(msgspec.Struct, frozen=True, array_like=True):
     """changes a day; 0: it is a date that was said"""
 
 
-class RefreshRow(
-    msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
-):
+class RefreshRow(Row, frozen=True):
     """Refresh-Data of one page (P1 section 6); times in seconds since 1970, 0 = never. `RefreshRow()`: never read."""
 
     first_read: int = 0
@@ -106,9 +313,7 @@ class RefreshRow(
         return self.rate_a / self.rate_b if self.rate_b else 0.0
 
 
-class HostRow(
-    msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
-):
+class HostRow(Row, frozen=True):
     """What politeness must remember of a host over a restart."""
 
     name: str
@@ -125,17 +330,13 @@ class HostRow(
     """change rates of its pages, for the prior (refresh/change.py Population), empty where none counts"""
 
 
-class WantedRow(
-    msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
-):
+class WantedRow(Row, frozen=True):
     """A page is wanted, by a person, a publisher or a load: stored until an order for it is settled."""
 
     priority: Priority
 
 
-class WaitRow(
-    msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
-):
+class WaitRow(Row, frozen=True):
     """Status-Data: a load that waits for parts, with all that is needed to load it again (P1 section 3)."""
 
     epoch: int
@@ -143,7 +344,7 @@ class WaitRow(
     needs: tuple[int, ...]
     """page ids of the parts it waits for"""
     body: bytes
-    """compressed by the caller; empty where it is a row of its own (keys.WAITING),"""
+    """compressed by the caller; empty where it is a row of its own (WAITING)"""
     url: str
     kind: Kind = Kind.XML
     mime: str = ""
@@ -155,256 +356,10 @@ class WaitRow(
     """how often it was read with the parts it had by then, and found to need others"""
 
 
-class DocumentRow(
-    msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
-):
-    """Which versions of a page's document are kept: first, first + 1 ... last."""
-
-    first: int
-    """1 or more; what came before was dropped by retention"""
-    last: int
-    epoch: int
-    """lease of the last read that was stored: an older one changes nothing"""
-
-
-class VersionRow(
-    msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
-):
-    """One version of a page's document: its body's digest, and what loading it showed (wire.messages.Document)."""
-
-    digest: bytes
-    """16 bytes: BLAKE2b-128 of the body"""
-    read_at: float
-    """when this version was first read; it held until the next version's"""
-    kind: Kind = Kind.XML
-    verdict: Verdict = Verdict.NO_GRAMMAR
-    problems: tuple[str, ...] = ()
-    format: str = ""
-    root: str = ""
-    public_id: str = ""
-    grammars: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
-    size: int = 0
-    """bytes of the body as it was read"""
-    packed: int = 0
-    """bytes of the body as it is stored"""
-    depth: int = 0
-    elements: int = 0
-    tags: int = 0
-    mime: str = ""
-    charset: str = ""
-    changed: int = 0
-    """bytes that differ from the version before (documents.changed_bytes); 0 of a first one, -1 where not counted"""
-
-
-class CountsRow(
-    msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
-):
-    """Counters of a partition's repository, so that nobody has to scan it for them. `latest` versions count."""
-
-    by_kind: dict[str, int] = {}
-    """documents by name of their kind: XML, DTD"""
-    by_verdict: dict[str, int] = {}
-    """XML documents by name of their verdict"""
-    versions: int = 0
-    bodies: int = 0
-    packed: int = 0
-    """bytes of all bodies as they are stored"""
-    size: int = 0
-    """bytes of all latest versions as they were read"""
-    depth: int = 0
-    """sum over the latest versions"""
-    elements: int = 0
-
-
-class PublishedRow(
-    msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
-):
-    """What a site said of a page (refresh/publications.py), until a read has shown whether it is so."""
-
-    publisher: str
-    claim: str
-    at: float
-    deadline: float
-    learn: bool = True
-    ordered: bool = True
-
-
-class SubscriptionRow(
-    msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
-):
-    """A subscription (refresh/subscriptions.py), and what was last told. Pages are ids (partition << 32 | local)."""
-
-    target: str
-    """canonical URL, or a pattern with * or ?"""
-    every: float
-    """seconds between two notices"""
-    url: str
-    """where notices are posted; empty for a command"""
-    command: tuple[str, ...] = ()
-    made: float = 0.0
-    due: float = 0.0
-    """of the next notice"""
-    attempts: int = 0
-    """tries of the present notice that failed"""
-    sequence: int = 0
-    """notices that were told"""
-    told_at: float = 0.0
-    seen: dict[int, bytes] = {}
-    """page -> signature as last told; empty where the page was not there"""
-    error: str = ""
-    """why the last try failed"""
-    numbered: int = 0
-    """the last number that a notice had, told or only tried"""
-    tried: bytes = b""
-    """digest of what that one says of its pages; empty once it was told"""
-    based: bool = False
-    """`seen` began with what the pages were when it was made, or when the crawl ran first after that"""
-
-
-class KeyedRow(
-    msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
-):
-    """URLs that were published with a key (IndexNow) which is still to be read from its host."""
-
-    host: str
-    key: str
-    location: str
-    urls: tuple[str, ...]
-    at: float
-
-
-class TopicRow(
-    msgspec.Struct, frozen=True, array_like=True, tag=VERSION, tag_field="version", forbid_unknown_fields=True
-):
-    """A feed that a WebSub hub tells us of, or is asked to."""
-
-    topic: str
-    hub: str
-    path: str
-    """the last part of our callback: nobody else can know it"""
-    secret: str
-    state: str = "asked"
-    """asked | active | denied"""
-    asked: float = 0.0
-    """when the hub was asked last"""
-    begun: float = 0.0
-    """when the lease, or the hub's denial, began"""
-    until: float = 0.0
-    """end of the lease"""
-    failures: int = 0
-
-
-Row = (
-    RefreshRow
-    | HostRow
-    | WantedRow
-    | WaitRow
-    | DocumentRow
-    | VersionRow
-    | CountsRow
-    | PublishedRow
-    | SubscriptionRow
-    | KeyedRow
-    | TopicRow
-)
-_R = TypeVar(
-    "_R",
-    RefreshRow,
-    HostRow,
-    WantedRow,
-    WaitRow,
-    DocumentRow,
-    VersionRow,
-    CountsRow,
-    PublishedRow,
-    SubscriptionRow,
-    KeyedRow,
-    TopicRow,
-)
-
-pack = msgspec.msgpack.Encoder().encode
-"""row -> bytes"""
-
-_REFRESH = msgspec.msgpack.Decoder(RefreshRow)
-_HOST = msgspec.msgpack.Decoder(HostRow)
-_WANTED = msgspec.msgpack.Decoder(WantedRow)
-_WAIT = msgspec.msgpack.Decoder(WaitRow)
-_DOCUMENT = msgspec.msgpack.Decoder(DocumentRow)
-_VERSION = msgspec.msgpack.Decoder(VersionRow)
-_COUNTS = msgspec.msgpack.Decoder(CountsRow)
-_PUBLISHED = msgspec.msgpack.Decoder(PublishedRow)
-_SUBSCRIPTION = msgspec.msgpack.Decoder(SubscriptionRow)
-_KEYED = msgspec.msgpack.Decoder(KeyedRow)
-_TOPIC = msgspec.msgpack.Decoder(TopicRow)
-
-
-def unpack_refresh(data: bytes) -> RefreshRow:
-    return _unpack(_REFRESH, data)
-
-
-def unpack_host(data: bytes) -> HostRow:
-    return _unpack(_HOST, data)
-
-
-def unpack_wanted(data: bytes) -> WantedRow:
-    return _unpack(_WANTED, data)
-
-
-def unpack_wait(data: bytes) -> WaitRow:
-    return _unpack(_WAIT, data)
-
-
-def unpack_document(data: bytes) -> DocumentRow:
-    return _unpack(_DOCUMENT, data)
-
-
-def unpack_version(data: bytes) -> VersionRow:
-    return _unpack(_VERSION, data)
-
-
-def unpack_counts(data: bytes) -> CountsRow:
-    return _unpack(_COUNTS, data)
-
-
-def unpack_published(data: bytes) -> PublishedRow:
-    return _unpack(_PUBLISHED, data)
-
-
-def unpack_subscription(data: bytes) -> SubscriptionRow:
-    return _unpack(_SUBSCRIPTION, data)
-
-
-def unpack_keyed(data: bytes) -> KeyedRow:
-    return _unpack(_KEYED, data)
-
-
-def unpack_topic(data: bytes) -> TopicRow:
-    return _unpack(_TOPIC, data)
-
-
-def _unpack(decoder: msgspec.msgpack.Decoder[_R], data: bytes) -> _R:
-    try:
-        return decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _unreadable(decoder.type.__name__, data, error) from None
-
-
-def _unreadable(name: str, data: bytes, error: Exception) -> InputError | MachineError:
-    """Whose fault it is: the list's first item tells another version from damage."""
-    version = _version_of(data)
-    if version is not None and version != VERSION:
-        return InputError(f"{name}: version {version}, this Xyro reads {VERSION}: run `xyro migrate`")
-    return MachineError(f"damaged store: {name}: {error}: run `xyro audit`, restore the directory from a copy")
-
-
-def _version_of(data: bytes) -> int | None:
-    try:
-        fields = msgspec.msgpack.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    whole = isinstance(fields, list) and bool(fields) and type(fields[0]) is int
-    return fields[0] if whole else None
+unpack_refresh = reader(RefreshRow)
+unpack_host = reader(HostRow)
+unpack_wanted = reader(WantedRow)
+unpack_wait = reader(WaitRow)
 
 
 def pack_map(url: str, seen: int = 0) -> bytes:
@@ -423,3 +378,23 @@ def unpack_map(row: bytes) -> str:
 def first_seen(row: bytes) -> int:
     """When the URL was first met: seconds since 1970."""
     return int.from_bytes(row[:4], "big")
+
+
+def pack_links(children: NDArray[np.uint32]) -> bytes:
+    """Return a page's Link-Data: its distinct children in order of first appearance, 4 bytes each, little-endian.
+
+    A child of another partition is a page in state FOREIGN here (states.py). ValueError: more than MAX_LINKS (P1 note
+    3); TypeError: numbers that may not fit.
+    """
+    if len(children) > MAX_LINKS:
+        raise ValueError(f"Link-Data: {len(children)} children, at most {MAX_LINKS}")
+    return children.tobytes() if children.dtype == _PAGE else children.astype(_PAGE, casting="safe").tobytes()
+
+
+def unpack_links(data: bytes) -> NDArray[np.uint32]:
+    """A page's children: a read-only view into `data`. MachineError: the bytes are not of whole numbers."""
+    if len(data) % _PAGE.itemsize or len(data) > MAX_LINKS * _PAGE.itemsize:
+        raise MachineError(
+            f"damaged store: Link-Data of {len(data)} bytes does not add up: restore the directory from a copy"
+        )
+    return np.frombuffer(data, _PAGE)

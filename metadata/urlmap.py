@@ -18,7 +18,7 @@ from itertools import repeat
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
-from xyro.metadata import keys
+from xyro.metadata import rows
 from xyro.metadata.table import MISSING, FingerprintTable
 
 ABSENT = -1
@@ -72,7 +72,7 @@ class UrlMap:
         """The page if it is this URL's; else what the side table says."""
         if self._url_of(page) == url:
             return page
-        found = self._get(keys.CLASH.key(url))
+        found = self._get(rows.CLASH.key(url))
         return ABSENT if found is None else int.from_bytes(found, "big")
 
     def add(self, urls: Sequence[str], first: int) -> list[tuple[str, int]]:
@@ -92,7 +92,7 @@ class UrlMap:
 
         clashing: there are stored clashes, so each URL must be looked for among them.
         """
-        chosen = [i for i, url in enumerate(urls) if not clashing or self._get(keys.CLASH.key(url)) is None]
+        chosen = [i for i, url in enumerate(urls) if not clashing or self._get(rows.CLASH.key(url)) is None]
         prints = np.array([self.fingerprint(urls[i]) for i in chosen], np.uint64)
         self.table.insert(prints, (first + np.array(chosen, np.int64)).astype(np.uint32))
 

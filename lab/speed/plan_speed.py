@@ -30,7 +30,7 @@ from xyro.frontier.ledger import Ledger
 from xyro.lab.refresh.compared_policies import Compared
 from xyro.lab.refresh.scan import Ids, Scan, Seconds, Shut
 from xyro.lab.speed.measures import cpu_seconds, say, spread
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import COLUMNS, LAST_READ, RATE, State
@@ -210,7 +210,7 @@ def _store_rows(partition: Partition, planned: PlannedPages, pages: Ids, days: R
             mime="text/html",
             size=28_000,
         )
-        partition.put(keys.REFRESH.key(page), rows.pack(row))
+        partition.put(rows.REFRESH.key(page), rows.pack(row))
     commit = partition.seal({})
     partition.write(commit)
     partition.written(commit)

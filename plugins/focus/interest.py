@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.frontier.ledger import Spending
-from xyro.metadata import keys, links
+from xyro.metadata import rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.states import KIND_MASK, KIND_SHIFT, LEADS, SOUGHT, State
 from xyro.wire.messages import Kind, LoadReport, LoadState, PageReport
@@ -120,8 +120,8 @@ class Interest:
     def _follow_links(self, flags: NDArray[np.uint32]) -> None:
         """LEADS by the stored links of all pages."""
         unread = self.columns["state"][: len(flags)] == _UNREAD
-        for key, value in self.partition.scan(keys.LINK.prefix):
-            page, children = keys.LINK.split(key), links.unpack(value)
+        for key, value in self.partition.scan(rows.LINK.prefix):
+            page, children = rows.LINK.split(key), rows.unpack_links(value)
             if page < len(flags) and (flags[children] & SOUGHT).any():
                 flags[page] |= LEADS
                 flags[children[unread[children]]] |= LEADS

@@ -20,7 +20,7 @@ from xyro.frontier.batch import Settled
 from xyro.frontier.ledger import Spending
 from xyro.frontier.scope import globs
 from xyro.frontier.terms import link_words, terms_of
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.hot import Columns
 from xyro.metadata.states import CLASS_SHIFT, KIND_MASK, KIND_SHIFT, LEADS, QUERY, WORDED, State
 from xyro.metadata.visits import Spend
@@ -195,8 +195,8 @@ class PageClasses:
             np.where(columns["state"][:n] == _UNREAD, 1, 0) if self.focus.terms.by_class else np.zeros(n, np.int64)
         )
         if self.focus.tables or self.focus.queries:
-            for key, value in self.partition.scan(keys.MAP.prefix):
-                page, url = keys.MAP.split(key), rows.unpack_map(value)
+            for key, value in self.partition.scan(rows.MAP.prefix):
+                page, url = rows.MAP.split(key), rows.unpack_map(value)
                 if page < n and own[page]:
                     classes[page], flags[page] = self._class(page, url), int(flags[page]) | self._query(url)
             _write(columns, flags)

@@ -7,9 +7,10 @@
     websub.py           hubs: subscribing, leases, deliveries     subscribed.py     subscriptions of all partitions
     demand.py           how long before a notice pages are read   notices.py        telling subscribers
     compose.py          what a notice says                        notice_outbox.py  which notice goes out next
-    publication_rows.py their rows                                promise_report.py what `xyro status` tells of them
+    publication_rows.py subscriptions as people give them         promise_report.py what `xyro status` tells of them
 
-Takes part in the turns of partitions by hooks (frontier/hooks.py), from the first publication or subscription on.
+stored_rows.py has the rows that the plug-in keeps in the store. It takes part in the turns of partitions by hooks
+(frontier/hooks.py), from the first publication or subscription on.
 The state machines are pure and lie in refresh/ (publications, subscriptions, leases, allowance). What always
 holds: what was acknowledged is on disk; a claim is evidence weighed by trust, never a command; one publisher cannot
 crowd out the others.

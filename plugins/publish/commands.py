@@ -11,7 +11,7 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xyro.metadata import keys
+from xyro.metadata import rows
 from xyro.metadata.states import LEASED, WANTED
 from xyro.plugins.publish.promises import Promises, Said
 from xyro.wire import codec
@@ -33,7 +33,7 @@ class RowTable(enum.IntEnum):
     """publications that wait for their key (IndexNow)"""
 
 
-_KEYS = {RowTable.SUBSCRIPTION: keys.SUBSCRIPTION, RowTable.TOPIC: keys.TOPIC, RowTable.KEYED: keys.KEYED}
+_KEYS = {RowTable.SUBSCRIPTION: rows.SUBSCRIPTION, RowTable.TOPIC: rows.TOPIC, RowTable.KEYED: rows.KEYED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class StoreRow(Command):
     table: RowTable
     number: int
     row: bytes
-    """packed (metadata/rows.py); empty: delete it"""
+    """packed (stored_rows.py); empty: delete it"""
 
 
 async def store_row(sender: CommandSender, table: RowTable, number: int, row: bytes) -> None:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from xyro.frontier.watch import Watch
-from xyro.metadata.rows import RefreshRow, SubscriptionRow
+from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import State
 from xyro.plugins.publish.publication_rows import changes, present
+from xyro.plugins.publish.stored_rows import SubscriptionRow
 from xyro.service.node.slicing import unhurried
 from xyro.wire.ids import PageId, local_page, owner_of, split
 from xyro.wire.text import stamp

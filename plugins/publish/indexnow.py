@@ -24,11 +24,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xyro.answer import Answer
-from xyro.metadata import keys, rows
-from xyro.metadata.rows import KeyedRow
+from xyro.metadata import rows
 from xyro.plugins.publish.commands import RowTable, store_row
 from xyro.plugins.publish.promises import Said
 from xyro.plugins.publish.publishing import MOST_URLS, Publishing
+from xyro.plugins.publish.stored_rows import KeyedRow, unpack_keyed
 from xyro.refresh.allowance import HOUR, Allowance
 from xyro.service.node.slicing import unhurried
 from xyro.wire.errors import InputError
@@ -89,9 +89,9 @@ class IndexNow:
 
     def recover(self) -> None:
         """Take up what was accepted with a key that nobody has looked at yet."""
-        for key, value in self.services.nodes[0].partition.scan(keys.KEYED.prefix):
-            number = keys.KEYED.split(key)
-            self._hold(number, rows.unpack_keyed(value))
+        for key, value in self.services.nodes[0].partition.scan(rows.KEYED.prefix):
+            number = rows.KEYED.split(key)
+            self._hold(number, unpack_keyed(value))
             self._next = max(self._next, number + 1)
             self._queue.append(number)
         self._go_on()

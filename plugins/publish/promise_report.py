@@ -8,10 +8,11 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.plugins.publish.promises import promises_of
 from xyro.plugins.publish.publication_rows import stored
 from xyro.plugins.publish.publishing import publications_told
+from xyro.plugins.publish.stored_rows import unpack_topic
 from xyro.plugins.publish.subscribed import subscriptions_told
 from xyro.refresh.clusters import Cluster
 from xyro.refresh.expected import Expected
@@ -52,7 +53,7 @@ def stopped(nodes: Sequence[PageNode], now: float) -> dict[str, Any]:
         "subscribed": subscriptions_told(sum(1 for _ in stored(partition)), readers),
         **costs(nodes, readers, now),
         **_clusters(kept.get("clusters", {})),
-        **_websub(rows.unpack_topic(value).state for _, value in partition.scan(keys.TOPIC.prefix)),
+        **_websub(unpack_topic(value).state for _, value in partition.scan(rows.TOPIC.prefix)),
     }
 
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from xyro.metadata import keys, rows
-from xyro.metadata.rows import PublishedRow, RefreshRow
+from xyro.metadata import rows
+from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HINTED, State
 from xyro.metadata.visits import Visit
+from xyro.plugins.publish.stored_rows import PublishedRow, unpack_published
 from xyro.refresh.evidence import outcome
 from xyro.refresh.publications import TELLING, TRUSTED, Publication, Publications, borne_out, hastened
 from xyro.refresh.trust import Source, Trust
@@ -66,8 +67,8 @@ class Promises:
     def _recover(self) -> None:
         """Take up the publications that were not settled."""
         self.publications.load(self.node.hooks.stored.get("publications", {}))
-        for key, value in self.node.partition.scan(keys.PUBLISHED.prefix):
-            row, page = rows.unpack_published(value), keys.PUBLISHED.split(key)
+        for key, value in self.node.partition.scan(rows.PUBLISHED.prefix):
+            row, page = unpack_published(value), rows.PUBLISHED.split(key)
             said = Publication(page, row.publisher, row.claim, row.at, row.deadline, row.learn, row.ordered)
             self.publications.accept(said, again=True)
             self._register()
@@ -110,7 +111,7 @@ class Promises:
         new = Publication(page, publisher, said.claim, said.at, said.deadline, not said.sure, ordered)
         kept = self.publications.accept(new)
         row = PublishedRow(kept.publisher, kept.claim, kept.at, kept.deadline, kept.learn, kept.ordered)
-        self.node.partition.put(keys.PUBLISHED.key(page), rows.pack(row))
+        self.node.partition.put(rows.PUBLISHED.key(page), rows.pack(row))
         if first and not kept.ordered:  # what is said again and again is heard once a read
             self._hasten(page, said.at, trust)
         return ""
@@ -154,7 +155,7 @@ class Promises:
         if outcome is None:
             return
         if one.page not in self.publications.pages:
-            self.node.partition.delete(keys.PUBLISHED.key(one.page))
+            self.node.partition.delete(rows.PUBLISHED.key(one.page))
         if outcome.publication.learn and true is not None:
             self._learn(one, visit, true)
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from xyro.frontier.watch import is_pattern
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.manager import Partition
-from xyro.metadata.rows import RefreshRow, SubscriptionRow
+from xyro.metadata.rows import RefreshRow
+from xyro.plugins.publish.stored_rows import SubscriptionRow, unpack_subscription
 from xyro.wire.errors import InputError
 from xyro.wire.messages import MAX_URL
 from xyro.wire.text import stamp
@@ -23,8 +24,8 @@ MOST_COMMAND = 100
 
 def stored(partition: Partition) -> Iterator[tuple[int, SubscriptionRow]]:
     """(number, row) of all subscriptions, which live in partition 0."""
-    for key, value in partition.scan(keys.SUBSCRIPTION.prefix):
-        yield keys.SUBSCRIPTION.split(key), rows.unpack_subscription(value)
+    for key, value in partition.scan(rows.SUBSCRIPTION.prefix):
+        yield rows.SUBSCRIPTION.split(key), unpack_subscription(value)
 
 
 def made(target: str, every: float, notify: str | Sequence[str], now: float, fold_slashes: bool) -> SubscriptionRow:

@@ -30,11 +30,11 @@ import msgspec
 from xyro.fetcher import Posted
 from xyro.frontier.batch import Settled
 from xyro.loader.intake import Intake
-from xyro.metadata import keys, rows
-from xyro.metadata.rows import TopicRow
+from xyro.metadata import rows
 from xyro.plugins.publish.commands import RowTable, store_row
 from xyro.plugins.publish.promises import Said
 from xyro.plugins.publish.publishing import Publishing
+from xyro.plugins.publish.stored_rows import TopicRow, unpack_topic
 from xyro.refresh.hub_leases import LEASE, lease, next_asking, takes, unheard
 from xyro.wire.errors import InputError, TheirError
 from xyro.wire.ids import PageId
@@ -79,8 +79,8 @@ class WebSub:
 
     def recover(self) -> None:
         """Take up the subscriptions."""
-        for key, value in self.services.nodes[0].partition.scan(keys.TOPIC.prefix):
-            number, row = keys.TOPIC.split(key), rows.unpack_topic(value)
+        for key, value in self.services.nodes[0].partition.scan(rows.TOPIC.prefix):
+            number, row = rows.TOPIC.split(key), unpack_topic(value)
             self._hold(number, row)
             self._next = max(self._next, number + 1)
 

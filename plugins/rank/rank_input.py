@@ -20,7 +20,7 @@ import msgpack
 import numpy as np
 
 from xyro.configs.schema import Settings
-from xyro.metadata import keys, links, rows
+from xyro.metadata import rows
 from xyro.metadata.states import KIND_MASK, KIND_SHIFT
 from xyro.service.views.views import View, Views
 from xyro.wire.errors import InputError, MachineError
@@ -67,19 +67,19 @@ def _packed(piece: Piece) -> bytes:
 
 
 def _pages(view: View) -> Iterator[Piece]:
-    stored = view.store.scan(keys.MAP.prefix)
+    stored = view.store.scan(rows.MAP.prefix)
     kind = ((view.flags & KIND_MASK) >> KIND_SHIFT).astype(np.uint8)
     for low in range(0, view.n, PAGES):
         part = slice(low, min(low + PAGES, view.n))
         found = list(islice(stored, part.stop - low))
-        if [keys.MAP.split(key) for key, _ in found] != list(range(low, part.stop)):
+        if [rows.MAP.split(key) for key, _ in found] != list(range(low, part.stop)):
             raise MachineError(f"damaged store: Map-Data lacks pages of {low}..{part.stop - 1}: restore a copy")
         urls = [rows.unpack_map(row) for _, row in found]
         yield [view.state[part].tobytes(), kind[part].tobytes(), view.importance[part].astype("<f8").tobytes(), urls]
 
 
 def _rows(view: View) -> Iterator[Piece]:
-    stored = ((keys.LINK.split(key), links.unpack(row)) for key, row in view.store.scan(keys.LINK.prefix))
+    stored = ((rows.LINK.split(key), rows.unpack_links(row)) for key, row in view.store.scan(rows.LINK.prefix))
     while some := list(islice(stored, ROWS)):
         sources, children = zip(*some, strict=True)
         counts = [len(found) for found in children]

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from xyro.metadata import keys
-from xyro.metadata.documents import Archive, unpacked
-from xyro.metadata.rows import VersionRow
+from xyro.metadata import rows
+from xyro.metadata.documents import Archive, VersionRow, unpacked
 from xyro.service.views.views import View, Views, verdict_name
 from xyro.wire.errors import InputError
 from xyro.wire.ids import PageId, local_page, owner_of, split
@@ -68,11 +67,11 @@ def when(text: str) -> float:
 def versions(views: Views, reference: str) -> list[dict[str, Any]]:
     """One row a version, oldest first. `until`: when the next one was read."""
     view, page = find(views, reference)
-    rows: list[dict[str, Any]] = []
+    listed: list[dict[str, Any]] = []
     for number, row in view.archive.versions(page):
-        if rows:
-            rows[-1]["until"] = stamp(row.read_at)
-        rows.append(
+        if listed:
+            listed[-1]["until"] = stamp(row.read_at)
+        listed.append(
             {
                 "version": number,
                 "read_at": stamp(row.read_at),
@@ -85,7 +84,7 @@ def versions(views: Views, reference: str) -> list[dict[str, Any]]:
                 "digest": row.digest.hex(),
             }
         )
-    return rows
+    return listed
 
 
 def body(views: Views, reference: str, version: str = "", moment: str = "") -> tuple[int, VersionRow, bytes]:
@@ -152,8 +151,8 @@ def chosen(views: Views, host: str, root: str, by: str) -> list[Chosen]:
 
 
 def _pages(view: View, host: int | None) -> Iterator[int]:
-    for key, _ in view.store.scan(keys.DOCUMENT.prefix):
-        page = keys.DOCUMENT.split(key)
+    for key, _ in view.store.scan(rows.DOCUMENT.prefix):
+        page = rows.DOCUMENT.split(key)
         if page < view.n and (host is None or view.host[page] == host):
             yield page
 

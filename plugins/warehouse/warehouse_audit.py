@@ -14,9 +14,16 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.metadata import keys, rows
-from xyro.metadata.documents import digest_of, unpacked
-from xyro.metadata.rows import CountsRow, DocumentRow, VersionRow
+from xyro.metadata import rows
+from xyro.metadata.documents import (
+    CountsRow,
+    DocumentRow,
+    VersionRow,
+    digest_of,
+    unpack_document,
+    unpack_version,
+    unpacked,
+)
 from xyro.service.views.views import View
 from xyro.wire.errors import XyroError
 from xyro.wire.messages import Kind
@@ -63,7 +70,7 @@ class _Bodies:
     def __len__(self) -> int:
         return len(self.sizes)
 
-    def beside(self, view: View, family: keys.DigestKey) -> Iterator[tuple[bytes, int | None, bytes | None]]:
+    def beside(self, view: View, family: rows.DigestKey) -> Iterator[tuple[bytes, int | None, bytes | None]]:
         """(digest, its place here, what the family stores of it), by digest; None where one of them lacks it."""
         place = 0
         for key, value in view.store.scan(family.prefix):
@@ -87,11 +94,11 @@ def check_repository(view: View) -> Iterator[str]:
     yield from _versions(view, found)
     bodies = found.bodies()
     packed = 0
-    for digest, place, stored in bodies.beside(view, keys.BODY):
+    for digest, place, stored in bodies.beside(view, rows.BODY):
         packed += len(stored or b"")
         if violation := _damage(digest, None if place is None else int(bodies.sizes[place]), stored):
             yield f"body {digest.hex()} {violation}"
-    for digest, place, stored in bodies.beside(view, keys.COUNT):
+    for digest, place, stored in bodies.beside(view, rows.COUNT):
         there, counted_there = 0 if place is None else int(bodies.counts[place]), int.from_bytes(stored or b"", "big")
         if there != counted_there or (place is None) != (stored is None):
             yield f"body {digest.hex()} has {there} versions, {counted_there} were counted"
@@ -116,12 +123,12 @@ def _versions(view: View, found: _VersionScan) -> Iterator[str]:
     for page, number, value in _by_page(view):
         if number < 0:
             yield from _ended(document, head, expected)
-            document, head, before = page, rows.unpack_document(value), None
+            document, head, before = page, unpack_document(value), None
             expected = head.first
             if page >= view.n:
                 yield f"document of page {page}, which does not exist"
             continue
-        row = rows.unpack_version(value)
+        row = unpack_version(value)
         found.version(row)
         if page != document or number != expected or number > head.last:
             yield f"document of page {page}: version {number} does not belong there, or one before it is missing"
@@ -140,8 +147,8 @@ def _ended(page: int, head: DocumentRow, expected: int) -> Iterator[str]:
 
 def _by_page(view: View) -> Iterator[tuple[int, int, bytes]]:
     """(page, -1, DocumentRow), then (page, number, VersionRow) of its versions, by page."""
-    documents = ((keys.DOCUMENT.split(key), -1, value) for key, value in view.store.scan(keys.DOCUMENT.prefix))
-    versions = ((*keys.VERSION.split(key), value) for key, value in view.store.scan(keys.VERSION.prefix))
+    documents = ((rows.DOCUMENT.split(key), -1, value) for key, value in view.store.scan(rows.DOCUMENT.prefix))
+    versions = ((*rows.VERSIONS.split(key), value) for key, value in view.store.scan(rows.VERSIONS.prefix))
     return heapq.merge(documents, versions)
 
 

@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from xyro.metadata import keys, rows
-from xyro.metadata.documents import DAY
-from xyro.metadata.rows import VersionRow
+from xyro.metadata import rows
+from xyro.metadata.documents import DAY, VersionRow, unpack_version
 from xyro.service.views.views import View, Views, verdict_name
 from xyro.wire.messages import Kind
 
@@ -173,7 +172,7 @@ def stats(views: Views) -> dict[str, Any]:
 
 
 def _scan_pages(view: View, kinds: Mapping[Kind, _Pages]) -> None:
-    for _, value in view.store.scan(keys.REFRESH.prefix):
+    for _, value in view.store.scan(rows.REFRESH.prefix):
         row = rows.unpack_refresh(value)
         pages = kinds.get(row.kind)
         if pages is None or not row.signature:
@@ -201,8 +200,8 @@ def _scan_documents(view: View, documents: _Documents) -> None:
 
 
 def _versions(view: View) -> Iterator[tuple[int, VersionRow]]:
-    for key, value in view.store.scan(keys.VERSION.prefix):
-        yield keys.VERSION.split(key)[0], rows.unpack_version(value)
+    for key, value in view.store.scan(rows.VERSIONS.prefix):
+        yield rows.VERSIONS.split(key)[0], unpack_version(value)
 
 
 def nesting(parts: Mapping[str, set[str]]) -> dict[str, int]:

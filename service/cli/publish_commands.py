@@ -136,7 +136,7 @@ def _write(partition: Partition, key: bytes, row: bytes | None) -> None:
 
 def _subscribe_stopped(directory: Path, target: str, every: float, notify: str) -> int:
     from xyro.configs.load import load
-    from xyro.metadata import keys, rows
+    from xyro.metadata import rows
     from xyro.plugins.publish.publication_rows import made, stored
     from xyro.service.node import crawl_file
     from xyro.wire.clock import SystemClock
@@ -145,18 +145,18 @@ def _subscribe_stopped(directory: Path, target: str, every: float, notify: str) 
         fold_slashes = load(crawl_file.paths(directory)).crawl.fold_slashes
         row = made(target, every, notify, SystemClock().time(), fold_slashes)
         number = max((number for number, _ in stored(partition)), default=0) + 1
-        _write(partition, keys.SUBSCRIPTION.key(number), rows.pack(row))
+        _write(partition, rows.SUBSCRIPTION.key(number), rows.pack(row))
     return number
 
 
 def _unsubscribe_stopped(directory: Path, number: int) -> bool:
-    from xyro.metadata import keys
+    from xyro.metadata import rows
     from xyro.plugins.publish.publication_rows import stored
 
     with _opened(directory) as partition:
         found = any(number == other for other, _ in stored(partition))
         if found:
-            _write(partition, keys.SUBSCRIPTION.key(number), None)
+            _write(partition, rows.SUBSCRIPTION.key(number), None)
     return found
 
 

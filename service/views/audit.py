@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from xyro.metadata import keys, links, rows
+from xyro.metadata import rows
 from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, LEASED, WANTED, State
 from xyro.opic.cash import UNIT
 from xyro.opic.focus import CLASSES
@@ -33,9 +33,9 @@ MAX_LISTED = 50
 def audit(views: Views, extensions: Sequence[ViewExtension] = ()) -> dict[str, Any]:
     """The report of `xyro audit --json`; the checks of the extensions are made after our own."""
     applied = {
-        (keys.INBOX.split(key), view.partition.number): int.from_bytes(value, "big")
+        (rows.INBOX.split(key), view.partition.number): int.from_bytes(value, "big")
         for view in views.views
-        for key, value in view.store.scan(keys.INBOX.prefix)
+        for key, value in view.store.scan(rows.INBOX.prefix)
     }
     outbox = _Outbox(views.views)
     in_flight = sum(_units(t) for t in outbox.transfers if t.seq > applied.get((t.source, t.target), 0))
@@ -67,8 +67,8 @@ class _Outbox:
         self.transfers: list[CashTransfer] = []
         self.damage: list[str] = []
         for view in views:
-            for key, value in view.store.scan(keys.OUTBOX.prefix):
-                self._note(view.partition.number, keys.OUTBOX.split(key), value)
+            for key, value in view.store.scan(rows.OUTBOX.prefix):
+                self._note(view.partition.number, rows.OUTBOX.split(key), value)
 
     def _note(self, source: int, key: tuple[int, int], value: bytes) -> None:
         try:
@@ -144,8 +144,8 @@ def _map(view: View) -> Iterator[str]:
     count = 0
     find, names = view.partition.urls.find_one, view.partition.hosts.names
     partitions = view.partition.facts["partitions"]
-    for key, value in view.store.scan(keys.MAP.prefix):
-        page, url = keys.MAP.split(key), rows.unpack_map(value)
+    for key, value in view.store.scan(rows.MAP.prefix):
+        page, url = rows.MAP.split(key), rows.unpack_map(value)
         if page >= view.n:
             continue  # minted after this boundary was drawn
         if page != count:
@@ -164,8 +164,8 @@ def _map(view: View) -> Iterator[str]:
 
 def _clashes(view: View) -> Iterator[str]:
     """The side table of clashes names pages of just these URLs."""
-    for key, value in view.store.scan(keys.CLASH.prefix):
-        url, page = keys.CLASH.split(key), int.from_bytes(value, "big")
+    for key, value in view.store.scan(rows.CLASH.prefix):
+        url, page = rows.CLASH.split(key), int.from_bytes(value, "big")
         if page >= view.n or view.url(page) != url:
             yield f"the clash {url} names page {page}, which is another one"
 
@@ -173,8 +173,8 @@ def _clashes(view: View) -> Iterator[str]:
 def _refresh(view: View) -> Iterator[str]:
     """A read page has its row, an unread one has none that says it was read; S is the sum of the weights."""
     weights, read = [], np.zeros(view.n, np.bool_)
-    for key, value in view.store.scan(keys.REFRESH.prefix):
-        page, row = keys.REFRESH.split(key), rows.unpack_refresh(value)
+    for key, value in view.store.scan(rows.REFRESH.prefix):
+        page, row = rows.REFRESH.split(key), rows.unpack_refresh(value)
         weights.append(row.weight)
         if page >= view.n:
             yield f"Refresh-Data of page {page}, which does not exist"
@@ -197,8 +197,8 @@ def _refresh(view: View) -> Iterator[str]:
 
 def _links(view: View) -> Iterator[str]:
     """Parents and children exist, children are distinct."""
-    for key, value in view.store.scan(keys.LINK.prefix):
-        page, children = keys.LINK.split(key), links.unpack(value)
+    for key, value in view.store.scan(rows.LINK.prefix):
+        page, children = rows.LINK.split(key), rows.unpack_links(value)
         if page >= view.n:
             yield f"Link-Data of page {page}, which does not exist"
         if len(children) and int(children.max()) >= view.n:
@@ -209,7 +209,7 @@ def _links(view: View) -> Iterator[str]:
 
 def _orders(view: View) -> Iterator[str]:
     """Check that the pages marked as ordered are those with a stored order."""
-    stored = {keys.WANTED.split(key) for key, _ in view.store.scan(keys.WANTED.prefix)}
+    stored = {rows.WANTED.split(key) for key, _ in view.store.scan(rows.WANTED.prefix)}
     marked = set(np.flatnonzero(view.flags & WANTED).tolist())
     for page in sorted(stored ^ marked)[:MAX_LISTED]:
         yield f"page {page} is {'stored' if page in stored else 'marked'} as ordered, but not both"
@@ -228,9 +228,9 @@ def _hosts(view: View) -> Iterator[str]:
 
 def _waits(view: View) -> Iterator[str]:
     """Loads that wait do so for pages that exist, of a read that was made; each has its body, and nothing else has."""
-    with_body = {keys.WAITING.split(key) for key, _ in view.store.scan(keys.WAITING.prefix)}
-    for key, value in view.store.scan(keys.STATUS.prefix):
-        page, wait = keys.STATUS.split(key), rows.unpack_wait(value)
+    with_body = {rows.WAITING.split(key) for key, _ in view.store.scan(rows.WAITING.prefix)}
+    for key, value in view.store.scan(rows.STATUS.prefix):
+        page, wait = rows.STATUS.split(key), rows.unpack_wait(value)
         if page >= view.n or not wait.needs or max(wait.needs) >= view.n:
             yield f"the load of page {page} waits for {wait.needs}"
             continue

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from xyro.metadata import keys, links
+from xyro.metadata import rows
 from xyro.service.views.views import View, Views
 from xyro.wire.clock import Clock
 
@@ -48,12 +48,12 @@ def find_givers(views: Views, targets: Mapping[int, int], clock: Clock, seconds:
 def _look(view: View, number: int, target: int, clock: Clock, end: float, best: list[tuple[float, int, int]]) -> int:
     """The parents within one partition; -> how many of its pages were looked at."""
     needle, share = target.to_bytes(4, "little"), view.node.settings.opic.damping
-    for count, (key, value) in enumerate(view.store.scan(keys.LINK.prefix)):
+    for count, (key, value) in enumerate(view.store.scan(rows.LINK.prefix)):
         if count % CHECK == CHECK - 1 and clock.monotonic() > end:
-            return keys.LINK.split(key)
+            return rows.LINK.split(key)
         if needle not in value:  # most rows: no need to take them apart
             continue
-        page, children = keys.LINK.split(key), links.unpack(value)
+        page, children = rows.LINK.split(key), rows.unpack_links(value)
         if page >= view.n or not bool(np.any(children == target)):
             continue
         entry = (float(view.importance[page]) * share / len(children), number, page)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.rows import Mark
 from xyro.opic.confidence import LAWS, LEAST, Trend, condition, convergence, error_bound, interval, trend
 from xyro.opic.importance import TICKS, elapsed, never_measured
@@ -110,7 +110,7 @@ class ImportanceBounds:
 
     def rising(self, store: Reader) -> Iterator[Rise]:
         """Pages whose trend's interval lies above 0, from all rows of the store, some at a time."""
-        found = ((keys.REFRESH.split(key), rows.unpack_refresh(row)) for key, row in store.scan(keys.REFRESH.prefix))
+        found = ((rows.REFRESH.split(key), rows.unpack_refresh(row)) for key, row in store.scan(rows.REFRESH.prefix))
         based = ((page, then) for page, row in found if (then := self._base(row.marks)) and page < len(self._never))
         while part := list(islice(based, ROWS_AT_ONCE)):
             pages = [page for page, _ in part]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.metadata import keys, links
+from xyro.metadata import rows
 from xyro.metadata.states import State
 from xyro.opic.sites import Edges, carried, site_rank
 from xyro.service.views.views import View, Views
@@ -105,10 +105,10 @@ def _external(view: View, mean: float) -> Iterator[tuple[Ids, Ids, NDArray[np.fl
 
     A page that is not READ spends nothing over the links it once had. Link weights below 1 are left aside."""
     edge = view.node.ledger.tolls.edge
-    rows = view.store.scan(keys.LINK.prefix)
-    found = ((page, value) for key, value in rows if (page := keys.LINK.split(key)) < view.n)
+    stored = view.store.scan(rows.LINK.prefix)
+    found = ((page, value) for key, value in stored if (page := rows.LINK.split(key)) < view.n)
     while part := list(islice(found, ROWS_AT_ONCE)):
-        read = [(page, links.unpack(value)) for page, value in part if view.state[page] == State.READ]
+        read = [(page, rows.unpack_links(value)) for page, value in part if view.state[page] == State.READ]
         if read:
             yield _carry(view, [page for page, _ in read], [children for _, children in read], mean, edge)
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.metadata import keys, links, rows
-from xyro.metadata.documents import Archive
-from xyro.metadata.rows import DocumentRow, RefreshRow, VersionRow
+from xyro.metadata import rows
+from xyro.metadata.documents import Archive, DocumentRow, VersionRow, unpack_document
+from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import KIND_MASK, KIND_SHIFT, LEASED, NAMES, WANTED, State
 from xyro.opic.focus import CLASSES, FocusedPage
 from xyro.service.views import claim_evidence
@@ -79,7 +79,7 @@ class View:
         self.store.close()
 
     def row(self, page: int) -> RefreshRow:
-        found = self.store.get(keys.REFRESH.key(page))
+        found = self.store.get(rows.REFRESH.key(page))
         return rows.unpack_refresh(found) if found else _NOTHING
 
     @property
@@ -90,16 +90,16 @@ class View:
     def documents(self) -> Iterator[tuple[int, DocumentRow, VersionRow]]:
         """(page, its versions, the latest one) of every document, by page."""
         archive = self.archive
-        for key, value in self.store.scan(keys.DOCUMENT.prefix):
-            page, head = keys.DOCUMENT.split(key), rows.unpack_document(value)
+        for key, value in self.store.scan(rows.DOCUMENT.prefix):
+            page, head = rows.DOCUMENT.split(key), unpack_document(value)
             yield page, head, archive.there(page, head.last)
 
     def url(self, page: int) -> str:
-        return rows.unpack_map(self.store.get(keys.MAP.key(page)) or b"")
+        return rows.unpack_map(self.store.get(rows.MAP.key(page)) or b"")
 
     def children(self, page: int) -> NDArray[np.uint32] | None:
-        found = self.store.get(keys.LINK.key(page))
-        return None if found is None else links.unpack(found)
+        found = self.store.get(rows.LINK.key(page))
+        return None if found is None else rows.unpack_links(found)
 
     def state_name(self, page: int) -> str:
         """Return the word that people see."""
@@ -132,7 +132,7 @@ class View:
             "cash": int(self.cash[page]),
             "change_rate": round(row.rate, 6) if row.reads else None,
             "interval_s": max(0, due - row.last_read) if regular and row.last_read else None,
-            "first_seen": stamp(rows.first_seen(self.store.get(keys.MAP.key(page)) or b"")),
+            "first_seen": stamp(rows.first_seen(self.store.get(rows.MAP.key(page)) or b"")),
             "first_read": stamp(row.first_read),
             "last_read": stamp(row.last_read),
             "last_change": stamp(row.last_change if row.reads else 0),
@@ -212,10 +212,10 @@ class Views:
     def links(self) -> Iterator[dict[str, Any]]:
         """One row a stored link: ids and URLs of both ends."""
         for view in self.views:
-            for key, value in view.store.scan(keys.LINK.prefix):
-                page = keys.LINK.split(key)
+            for key, value in view.store.scan(rows.LINK.prefix):
+                page = rows.LINK.split(key)
                 source = view.url(page)
-                for child in links.unpack(value).tolist():
+                for child in rows.unpack_links(value).tolist():
                     target = view.url(child)
                     number = view.partition.id_of(child) if view.own[child] else self.find(target)
                     yield {

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.states import LEASED, NAMES, WANTED, State
 from xyro.service.views.views import View, Views
 from xyro.wire.ids import local_page, owner_of
@@ -54,7 +54,7 @@ def _fate(flags: int, state: int) -> str:
 
 def wait_sentences(views: Views, view: View, page: int) -> Iterator[str]:
     """Sentences about a load that waits; none if it does not."""
-    stored = view.store.get(keys.STATUS.key(page))
+    stored = view.store.get(rows.STATUS.key(page))
     if stored is None:
         return
     wait = rows.unpack_wait(stored)

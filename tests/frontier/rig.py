@@ -23,7 +23,7 @@ from xyro.frontier.batch import Turn, Work
 from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import Scope
 from xyro.loader.library import Resumed
-from xyro.metadata import keys
+from xyro.metadata import rows
 from xyro.metadata.manager import Partition
 from xyro.metadata.states import LEASED, State
 from xyro.metadata.store import MemoryStore
@@ -290,10 +290,10 @@ def dump(partition: Partition) -> dict[str, object]:
     columns = {name: partition.columns[name][:n].copy() for name in partition.columns.spec}
     columns["flags"] &= np.uint16(~LEASED & 0xFFFF)
     fps, ids = partition.table.items()
-    stored = {key for key, _ in partition.store.scan(b"") if not key.startswith(keys.JOURNAL.prefix)}
+    stored = {key for key, _ in partition.store.scan(b"") if not key.startswith(rows.JOURNAL.prefix)}
     for commit in partition._flying:
-        stored.update(key for key in commit.changes if not key.startswith(keys.JOURNAL.prefix))
-    said = {key: partition.get(key) for key in stored - {keys.META.key("scalars")}}
+        stored.update(key for key in commit.changes if not key.startswith(rows.JOURNAL.prefix))
+    said = {key: partition.get(key) for key in stored - {rows.META.key("scalars")}}
     return {
         "n": n,
         "columns": {name: values.tobytes() for name, values in columns.items()},

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.frontier.rig import Crawl, report, signature, snapshot, url
 from xyro.configs.schema import Refresh, Settings
 from xyro.frontier.batch import Work
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.plugins.publish.commands import Publish
 from xyro.plugins.publish.promises import promises_of
 from xyro.refresh.change import SETTLED, Population, PriorLearner
@@ -112,7 +112,7 @@ def test_trust_in_publishers_of_an_older_version_is_taken_over_once(tmp_path):
     for _ in range(9):
         old.changed(Source.PUBLISHED, False, 0.1)
     partition = crawl.node.partition
-    kept = {keys.META.key(f"publisher {host}"): msgpack.packb(old.dump()) for host in (HOSTS[0], "never.example")}
+    kept = {rows.META.key(f"publisher {host}"): msgpack.packb(old.dump()) for host in (HOSTS[0], "never.example")}
     partition.begin()
     for key, value in kept.items():
         partition.put(key, value)

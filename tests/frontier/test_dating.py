@@ -10,7 +10,7 @@ import pytest
 
 from tests.frontier.rig import START, Crawl, report, signature, url
 from xyro.configs.schema import Refresh, Settings
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, HINTED
 from xyro.refresh.change import DEFAULT_PRIOR, SETTLED, Population, PriorLearner, code, update
@@ -215,7 +215,7 @@ def counted_in_rows(crawl: Crawl) -> tuple[PriorLearner, dict[int, Population]]:
     """The populations, counted anew from the rows."""
     kinds, hosts = PriorLearner(), {}
     partition = crawl.node.partition
-    for key, value in partition.scan(keys.REFRESH.prefix):
+    for key, value in partition.scan(rows.REFRESH.prefix):
         row = rows.unpack_refresh(value)
         assert bool(row.counted) is (row.reads >= SETTLED)
         if row.counted:
@@ -223,7 +223,7 @@ def counted_in_rows(crawl: Crawl) -> tuple[PriorLearner, dict[int, Population]]:
             kinds.recount(row.kind.name, 0, row.counted)
             one = PriorLearner()
             one.recount("", 0, row.counted)
-            mine = hosts.setdefault(int(partition.hosts_of[keys.REFRESH.split(key)]), Population())
+            mine = hosts.setdefault(int(partition.hosts_of[rows.REFRESH.split(key)]), Population())
             mine.pages, mine.total, mine.squares = (
                 a + b for a, b in zip(mine.numbers(), one.whole.numbers(), strict=True)
             )

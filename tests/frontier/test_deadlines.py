@@ -6,7 +6,7 @@ from tests.frontier.rig import Crawl, report, url
 from xyro.configs.load import load
 from xyro.configs.schema import Cluster, Settings
 from xyro.frontier.due_queue import DEBT
-from xyro.metadata import keys
+from xyro.metadata import rows
 from xyro.plugins import extensions
 from xyro.plugins.clusters.page_clusters import PageClusters
 from xyro.plugins.publish.promise_report import costs, stopped
@@ -220,7 +220,7 @@ def test_who_claims_without_an_end_is_found_out_all_the_same():
         crawl.give(report(order, began))
         out = crawl.turn()
         assert len(publications) == 1, "what was said last is yet to be read"
-        assert crawl.node.partition.get(keys.PUBLISHED.key(page)) is not None, "after a crash, too"
+        assert crawl.node.partition.get(rows.PUBLISHED.key(page)) is not None, "after a crash, too"
         if not out:
             break
         (order,) = out

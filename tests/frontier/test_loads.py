@@ -14,7 +14,7 @@ from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.frontier.scope import Scope
 from xyro.loader.library import Resumed
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.states import State
 from xyro.wire.messages import Document, Kind, LinkKind, LoadReport, LoadState, Priority, Submit, XmlPage
 
@@ -53,12 +53,12 @@ def wait_for(crawl, order, *needs):
 
 
 def status(crawl, page=0):
-    stored = crawl.node.partition.get(keys.STATUS.key(page))
+    stored = crawl.node.partition.get(rows.STATUS.key(page))
     return None if stored is None else rows.unpack_wait(stored)
 
 
 def wanted(crawl):
-    return {keys.WANTED.split(key) for key, _ in crawl.node.partition.store.scan(keys.WANTED.prefix)}
+    return {rows.WANTED.split(key) for key, _ in crawl.node.partition.store.scan(rows.WANTED.prefix)}
 
 
 def children(crawl, page=0):
@@ -373,7 +373,7 @@ def test_a_row_of_an_older_version_has_its_body_in_it(tmp_path):
     wait_for(crawl, order, DTD)
     crawl.node.partition.begin()
     old = msgspec.structs.replace(status(crawl), body=zlib.compress(b"<old/>"))
-    crawl.node.partition.put(keys.STATUS.key(0), rows.pack(old))
+    crawl.node.partition.put(rows.STATUS.key(0), rows.pack(old))
     assert zlib.decompress(crawl.node.loads.body(0, order.epoch)) == b"<old/>"
 
 

@@ -14,7 +14,7 @@ from tests.frontier.test_scheduler import seeded
 from xyro.frontier import leases
 from xyro.frontier.leases import OrderQuota
 from xyro.frontier.scheduler import Scheduler
-from xyro.metadata import keys
+from xyro.metadata import rows
 from xyro.refresh.change import DAY
 from xyro.wire.messages import Priority
 
@@ -155,7 +155,7 @@ def test_pages_that_people_want_of_one_host_do_not_take_all_places(monkeypatch):
     assert seen == many, "each in its turn, none twice"
     crawl.answer(crawl.order(other))
     crawl.turn()
-    assert not crawl.node.scheduler.crowded and not list(crawl.node.partition.scan(keys.WANTED.prefix))
+    assert not crawl.node.scheduler.crowded and not list(crawl.node.partition.scan(rows.WANTED.prefix))
 
 
 def test_pages_that_wait_before_a_crowded_host_are_found_after_a_restart(monkeypatch):

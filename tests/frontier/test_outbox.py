@@ -9,7 +9,7 @@ from tests.frontier.rig import Crawl, in_memory_partition, report, url
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.frontier import outbox as module
-from xyro.metadata import keys
+from xyro.metadata import rows
 from xyro.metadata.states import State
 from xyro.opic.cash import UNIT
 from xyro.wire.codec import decode, encode
@@ -34,7 +34,7 @@ def elsewhere(crawl, q, page=0):
 
 
 def stored(crawl, q=0):
-    return [decode(value) for _, value in crawl.nodes[q].partition.store.scan(keys.OUTBOX.prefix)]
+    return [decode(value) for _, value in crawl.nodes[q].partition.store.scan(rows.OUTBOX.prefix)]
 
 
 def sent(crawl):
@@ -71,7 +71,7 @@ def test_the_receiver_applies_stores_and_acknowledges():
     assert node.columns["cash"][page] + node.ledger.virtual.scalar >= transfer.items[0].cash
     assert (crawl.state(there), crawl.depth(there)) == (State.UNREAD, 1)
     assert acks(crawl) == [Ack(1, 0, 1)]
-    assert node.partition.get(keys.INBOX.key(0)) == (1).to_bytes(8, "big")
+    assert node.partition.get(rows.INBOX.key(0)) == (1).to_bytes(8, "big")
 
 
 def test_an_ack_trims_the_outbox_once_it_is_written():
@@ -229,7 +229,7 @@ def test_something_else_in_the_outbox_is_damage():
     crawl, _ = begun()
     store = crawl.node.partition.store
     batch = store.batch()
-    batch.put(keys.OUTBOX.key(1, 1), encode(Submit((url(0),))))
+    batch.put(rows.OUTBOX.key(1, 1), encode(Submit((url(0),))))
     store.write(batch)
     with pytest.raises(MachineError, match="the outbox holds a Submit"):
         crawl.node.outbox.recover()

@@ -22,7 +22,7 @@ from tests.frontier.rig import (
 )
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Opic, Settings, Store
-from xyro.metadata import keys
+from xyro.metadata import rows
 from xyro.metadata.hosts import LONGEST
 from xyro.metadata.states import State
 from xyro.opic.cash import UNIT, teleport
@@ -557,7 +557,7 @@ def test_2000_urls_of_256_fingerprints_stay_2000_pages(tmp_path, with_snapshot):
     wanted = {one["url"]: one["id"] for one in pages(crawl)}
     assert len(wanted) == len(set(wanted.values())) == 2000 == crawl.node.ledger.known_pages
     before = dump(crawl.node.partition)
-    assert sum(key[:1] == keys.CLASH.prefix for key in before["said"]) >= 2000 - 256
+    assert sum(key[:1] == rows.CLASH.prefix for key in before["said"]) >= 2000 - 256
     crawl.close()
     again = Crawl.on_disk(path, bits=8, settings=ANY)
     assert dump(again.node.partition) == before

@@ -13,7 +13,7 @@ from tests.frontier.rig import START, Crawl, failed, in_memory_partition, report
 from tests.frontier.test_bandwidth import Web, assert_exact
 from xyro.frontier import redating
 from xyro.frontier.bandwidth import DAY
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.store import MemoryStore
 
 SWITCHES = (
@@ -134,7 +134,7 @@ def test_whoever_writes_a_row_while_its_order_is_out_a_report_is_laid_over_what_
         row = partition.row(page)
         new = msgspec.structs.replace(row, rate_a=row.rate_a * 9.0, weight=row.weight * 3.0)
         scheduler.bandwidth.replace(page, row, new.weight, new.rate)
-        partition.put(keys.REFRESH.key(page), rows.pack(new))
+        partition.put(rows.REFRESH.key(page), rows.pack(new))
 
     in_group(crawl, stored)
     assert_exact(crawl)

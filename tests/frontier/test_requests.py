@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.frontier.rig import in_memory_partition, url
 from xyro.frontier.leases import Leases
 from xyro.frontier.requests import Wanted
-from xyro.metadata import keys
+from xyro.metadata import rows
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import LEASED, WANTED, State
 from xyro.metadata.store import MemoryStore
@@ -37,7 +37,7 @@ def popped(wanted):
 
 
 def stored(partition):
-    return {keys.WANTED.split(key) for key, _ in partition.scan(keys.WANTED.prefix)}
+    return {rows.WANTED.split(key) for key, _ in partition.scan(rows.WANTED.prefix)}
 
 
 def written(partition):

@@ -13,7 +13,7 @@ from tests.frontier.rig import START, Crawl, in_memory_partition, report, url
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Refresh, Settings, Store
 from xyro.frontier import discovery, leases
-from xyro.metadata import keys
+from xyro.metadata import rows
 from xyro.metadata.states import State
 from xyro.refresh.ahead import Ahead
 from xyro.refresh.change import DAY
@@ -219,7 +219,7 @@ def test_what_was_wanted_is_not_read_when_a_restart_has_put_it_out_of_scope():
     again = Crawl([in_memory_partition(crawl.node.partition.store, 0, 1)], chosen, now=crawl.now)
     assert sorted(told(again.turn())) == [url(0, 2)]
     again.answer(again.order(url(0, 2)))
-    assert again.turn() == [] and not list(again.node.partition.scan(keys.WANTED.prefix))
+    assert again.turn() == [] and not list(again.node.partition.scan(rows.WANTED.prefix))
     assert [again.state(url(0, page)) for page in (1, 2, 3)] == [State.OUT, State.READ, State.OUT]
 
 
@@ -544,7 +544,7 @@ def test_nothing_is_kept_of_orders_that_were_answered():
     assert node.loads.loading == {} and node.loads.early == {} and node.loads.waits == {}
     assert not scheduler.wanted and len(scheduler.due_queue.folders) == 60
     assert not np.any(node.partition.hosts.leased) and not np.any(node.partition.hosts.waiting)
-    assert [key for key, _ in node.partition.store.scan(keys.WANTED.prefix)] == []
+    assert [key for key, _ in node.partition.store.scan(rows.WANTED.prefix)] == []
 
 
 def _reborn(crawl, refreshing=False):

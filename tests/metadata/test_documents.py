@@ -9,8 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.frontier.rig import in_memory_partition
-from xyro.metadata import keys, rows
-from xyro.metadata.documents import COMPARED, DAY, Archive, Documents, changed_bytes, digest_of
+from xyro.metadata import rows
+from xyro.metadata.documents import (
+    COMPARED,
+    DAY,
+    Archive,
+    Documents,
+    changed_bytes,
+    digest_of,
+    unpack_document,
+    unpack_version,
+)
 from xyro.metadata.manager import Partition, create
 from xyro.metadata.store import MemoryStore
 from xyro.wire.errors import MachineError
@@ -54,10 +63,10 @@ def committed(partition):
 def rows_of(partition):
     """What the store holds of documents, counted by this test alone."""
     scan = partition.store.scan
-    heads = {keys.DOCUMENT.split(key): rows.unpack_document(value) for key, value in scan(keys.DOCUMENT.prefix)}
-    versions = {keys.VERSION.split(key): rows.unpack_version(value) for key, value in scan(keys.VERSION.prefix)}
-    bodies = {keys.BODY.split(key): zlib.decompress(value) for key, value in scan(keys.BODY.prefix)}
-    counts = {keys.COUNT.split(key): int.from_bytes(value, "big") for key, value in scan(keys.COUNT.prefix)}
+    heads = {rows.DOCUMENT.split(key): unpack_document(value) for key, value in scan(rows.DOCUMENT.prefix)}
+    versions = {rows.VERSIONS.split(key): unpack_version(value) for key, value in scan(rows.VERSIONS.prefix)}
+    bodies = {rows.BODY.split(key): zlib.decompress(value) for key, value in scan(rows.BODY.prefix)}
+    counts = {rows.COUNT.split(key): int.from_bytes(value, "big") for key, value in scan(rows.COUNT.prefix)}
     return heads, versions, bodies, counts
 
 
@@ -192,7 +201,7 @@ def test_what_is_damaged_is_said(tmp_path):
     documents = Documents(partition)
     with committed(partition):
         documents.store(0, document(b"<a>whole</a>"))
-    key = keys.BODY.key(digest_of(b"<a>whole</a>"))
+    key = rows.BODY.key(digest_of(b"<a>whole</a>"))
     for planted, words in (
         (zlib.compress(b"<a>whole, and more</a>"), "not of 12 bytes"),
         (b"junk", "does not unpack"),
@@ -203,7 +212,7 @@ def test_what_is_damaged_is_said(tmp_path):
         with pytest.raises(MachineError, match=words):
             documents.body(0)
     with committed(partition):
-        partition.delete(keys.VERSION.key(0, 1))
+        partition.delete(rows.VERSIONS.key(0, 1))
     with pytest.raises(MachineError, match="lacks version 1"):
         documents.latest(0)
 
@@ -213,7 +222,7 @@ def test_a_bomb_in_the_store_is_not_unpacked():
     documents = Documents(partition)
     with committed(partition):
         documents.store(0, document(b"<a/>"))
-        partition.put(keys.BODY.key(digest_of(b"<a/>")), zlib.compress(bytes(100_000_000)))
+        partition.put(rows.BODY.key(digest_of(b"<a/>")), zlib.compress(bytes(100_000_000)))
     with pytest.raises(MachineError, match="not of 4 bytes"):
         documents.body(0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xyro.metadata import hosts as module
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.hosts import Hosts
 from xyro.metadata.rows import HostRow
 
@@ -58,7 +58,7 @@ def test_a_hold_survives_politeness_and_the_way_to_disk():
     assert hosts.row(host) == HostRow("h:8080", 60.0, 1, "blocked")
     key, value = hosts.stored(host)
     again = Hosts()
-    again.load(keys.HOST.split(key), rows.unpack_host(value))
+    again.load(rows.HOST.split(key), rows.unpack_host(value))
     assert again.row(0) == hosts.row(0) and not again.open[0]
     again.hold(0, "")
     assert again.open[0] and again.row(0).failures == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.frontier.rig import copied, dump
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata import snapshot as snapshots
 from xyro.metadata.manager import Partition, create, new_seed
 from xyro.metadata.rows import RefreshRow
@@ -82,7 +82,7 @@ def test_only_one_process_at_a_time(path, partition):
 def test_another_format_is_refused(path):
     store = Store.open(path / "store")
     batch = store.batch()
-    batch.put(keys.META.key("facts"), rows.msgspec.msgpack.encode({"format": 9, "number": 0, "seed": 1}))
+    batch.put(rows.META.key("facts"), rows.msgspec.msgpack.encode({"format": 9, "number": 0, "seed": 1}))
     store.write(batch)
     store.close()
     with pytest.raises(InputError, match="format 9"):
@@ -104,23 +104,23 @@ def test_what_a_group_puts_is_seen_before_it_is_written(partition):
 
     def change():
         mint(partition, 3)
-        partition.put(keys.REFRESH.key(1), rows.pack(row))
-        partition.put(keys.LINK.key(2), b"x")
-        partition.delete(keys.LINK.key(2))
+        partition.put(rows.REFRESH.key(1), rows.pack(row))
+        partition.put(rows.LINK.key(2), b"x")
+        partition.delete(rows.LINK.key(2))
         assert partition.url(2) == urls(2, 1)[0] and partition.row(1) == row
-        assert partition.get(keys.LINK.key(2)) is None
+        assert partition.get(rows.LINK.key(2)) is None
 
     first = group(partition, change, write=False)
     assert partition.row(1) == row, "sealed, not written"
-    second = group(partition, lambda: partition.delete(keys.REFRESH.key(1)), write=False)
-    assert partition.row(1) is None and partition.store.get(keys.REFRESH.key(1)) is None
+    second = group(partition, lambda: partition.delete(rows.REFRESH.key(1)), write=False)
+    assert partition.row(1) is None and partition.store.get(rows.REFRESH.key(1)) is None
     partition.write(first)
     partition.written(first)
     assert partition.row(1) is None, "the later group still hides it"
-    assert partition.store.get(keys.REFRESH.key(1)) is not None
+    assert partition.store.get(rows.REFRESH.key(1)) is not None
     partition.write(second)
     partition.written(second)
-    assert partition.row(1) is None and partition.store.get(keys.REFRESH.key(1)) is None
+    assert partition.row(1) is None and partition.store.get(rows.REFRESH.key(1)) is None
     assert not partition._flying
 
 
@@ -213,7 +213,7 @@ def story(partition, groups, each):
                 partition.columns["cash"][page] += 10
                 partition.columns.touch("cash", page)
                 partition.set_state(page, State(int(chance.integers(8))))
-                partition.put(keys.REFRESH.key(page), rows.pack(RefreshRow(reads=number)))  # noqa: B023
+                partition.put(rows.REFRESH.key(page), rows.pack(RefreshRow(reads=number)))  # noqa: B023
 
         group(partition, change)
         each(number)
@@ -300,7 +300,7 @@ def test_the_journal_is_trimmed_to_what_the_older_snapshot_needs(path, partition
                 pass
 
     story(partition, 10, take)
-    numbers = [keys.JOURNAL.split(key) for key, _ in partition.store.scan(keys.JOURNAL.prefix)]
+    numbers = [rows.JOURNAL.split(key) for key, _ in partition.store.scan(rows.JOURNAL.prefix)]
     assert numbers == [7, 8, 9, 10] and partition.journal_from == 7
     newest = sorted(path.glob("snapshot-*.bin"))[-1]
     wanted = dump(partition)
@@ -338,16 +338,16 @@ def changed(path, change):
 def test_a_hole_in_the_journal_is_damage(path, partition, lost):
     story(partition, 5, lambda number: None)
     partition.close()
-    changed(path, lambda batch: batch.delete(keys.JOURNAL.key(lost)))
+    changed(path, lambda batch: batch.delete(rows.JOURNAL.key(lost)))
     with pytest.raises(MachineError, match=rf"journal is not whole at record {lost if lost == 5 else lost + 1}"):
         Partition.open(path)
 
 
 def test_a_record_beyond_the_last_commit_is_damage(path, partition):
     story(partition, 3, lambda number: None)
-    record = partition.store.get(keys.JOURNAL.key(3))
+    record = partition.store.get(rows.JOURNAL.key(3))
     partition.close()
-    changed(path, lambda batch: batch.put(keys.JOURNAL.key(4), record))
+    changed(path, lambda batch: batch.put(rows.JOURNAL.key(4), record))
     with pytest.raises(MachineError, match="record 4"):
         Partition.open(path)
 
@@ -368,9 +368,9 @@ def test_a_page_missing_from_map_data_is_damage(path, partition):
     story(partition, 5, lambda number: None)
     n = partition.columns.n
     partition.close()
-    changed(path, lambda batch: batch.delete(keys.MAP.key(n - 1)))
+    changed(path, lambda batch: batch.delete(rows.MAP.key(n - 1)))
     with pytest.raises(MachineError, match="Map-Data knows"):
         Partition.open(path)
-    changed(path, lambda batch: batch.put(keys.MAP.key(n), b"\0\0\0\0http://x/"))
+    changed(path, lambda batch: batch.put(rows.MAP.key(n), b"\0\0\0\0http://x/"))
     with pytest.raises(MachineError, match=f"hole at page {n - 1}"):
         Partition.open(path)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xyro.metadata import rows
+from xyro.metadata.documents import CountsRow, DocumentRow, VersionRow, unpack_counts, unpack_document, unpack_version
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.messages import Kind, Priority, Verdict
 
@@ -28,18 +29,18 @@ READERS = {
     rows.HostRow: rows.unpack_host,
     rows.WantedRow: rows.unpack_wanted,
     rows.WaitRow: rows.unpack_wait,
-    rows.DocumentRow: rows.unpack_document,
-    rows.VersionRow: rows.unpack_version,
-    rows.CountsRow: rows.unpack_counts,
+    DocumentRow: unpack_document,
+    VersionRow: unpack_version,
+    CountsRow: unpack_counts,
 }
 SAMPLES = {
     rows.RefreshRow: rows.RefreshRow(reads=3, etag='"x"', kind=Kind.HTML, rate_a=0.5),
     rows.HostRow: rows.HostRow("example.org:8080", 17.5, 2, "paused", b"trust"),
     rows.WantedRow: rows.WantedRow(Priority.ORDERED),
     rows.WaitRow: rows.WaitRow(7, (1 << 32 | 5, 6), b"body", "http://a/x.xml"),
-    rows.DocumentRow: rows.DocumentRow(3, 5, 7),
-    rows.VersionRow: rows.VersionRow(b"d" * 16, 17.5, Kind.DTD, Verdict.VALID, ("line 1: no",), parts=("http://a/e",)),
-    rows.CountsRow: rows.CountsRow({"XML": 3}, {"VALID": 2}, 5),
+    DocumentRow: DocumentRow(3, 5, 7),
+    VersionRow: VersionRow(b"d" * 16, 17.5, Kind.DTD, Verdict.VALID, ("line 1: no",), parts=("http://a/e",)),
+    CountsRow: CountsRow({"XML": 3}, {"VALID": 2}, 5),
 }
 
 
@@ -104,7 +105,7 @@ def test_a_field_too_many_is_not_dropped_silently():
 
 
 def test_an_older_row_without_the_last_fields_takes_their_defaults():
-    assert rows.unpack_document(b"\x94\x02\x03\x05\x07") == rows.DocumentRow(3, 5, 7)
+    assert unpack_document(b"\x94\x02\x03\x05\x07") == DocumentRow(3, 5, 7)
     assert rows.unpack_host(b"\x92\x02\xa1a") == rows.HostRow("a")
 
 

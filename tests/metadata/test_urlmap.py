@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xyro.metadata import keys, urlmap
+from xyro.metadata import rows, urlmap
 from xyro.metadata.table import FingerprintTable
 from xyro.metadata.urlmap import ABSENT, UrlMap
 
@@ -30,7 +30,7 @@ class Disk:
 
     def add(self, urls, new):
         for url, page in urls.add(new, len(self.urls)):
-            self.rows[keys.CLASH.key(url)] = page.to_bytes(4, "big")
+            self.rows[rows.CLASH.key(url)] = page.to_bytes(4, "big")
         self.urls += new
 
 

@@ -10,13 +10,13 @@ import pytest
 
 from tests.service.neighbours import KEY, TOKEN, Neighbours, crawling
 from xyro.answer import Answer
-from xyro.metadata import keys, rows
-from xyro.metadata.rows import KeyedRow, PublishedRow
+from xyro.metadata import rows
 from xyro.plugins.publish import indexnow, publishing
 from xyro.plugins.publish.admission import sender_of
 from xyro.plugins.publish.indexnow import IndexNow
 from xyro.plugins.publish.listener import BODY, _belongs, listen
 from xyro.plugins.publish.promises import Said
+from xyro.plugins.publish.stored_rows import KeyedRow, PublishedRow
 from xyro.refresh.allowance import Allowance
 from xyro.service.node import http_json
 from xyro.service.node.data_dir import DataDir
@@ -247,10 +247,10 @@ async def test_what_was_accepted_waits_until_its_host_may_publish_again(tmp_path
         assert (await running.ask("POST", "/indexnow", json=indexed(neighbours, "/p1.html")))[0] == 202
         await running.until(lambda: neighbours.reads[f"/{KEY}.txt"] == 1 and not listener._checking)
         await asyncio.sleep(0.1)
-        assert len(listener._waiting) == len(list(partition.scan(keys.KEYED.prefix))) == 1
+        assert len(listener._waiting) == len(list(partition.scan(rows.KEYED.prefix))) == 1
         publishing.allowance = Allowance(2, 2)  # the hour is over
         await running.until(lambda: running.published["in_time"] == 1 and not listener._waiting)
-        assert not list(partition.scan(keys.KEYED.prefix)) and not listener._text
+        assert not list(partition.scan(rows.KEYED.prefix)) and not listener._text
         assert neighbours.reads[f"/{KEY}.txt"] == 1
         more = indexed(neighbours, "/p1.html", "/p2.html", "/p3.html", key="unknown-key")
         assert (await running.ask("POST", "/indexnow", json=more))[0] == 429, "more than it may ever publish at once"
@@ -407,9 +407,9 @@ async def test_what_was_accepted_survives_the_death_of_the_process(tmp_path):
         partition = data.partitions[0]
         partition.begin()
         row = PublishedRow(neighbours.host, "changed", now, now + 3_600.0)
-        partition.put(keys.PUBLISHED.key(page), rows.pack(row))
+        partition.put(rows.PUBLISHED.key(page), rows.pack(row))
         waits = KeyedRow(neighbours.host, KEY, neighbours.url(f"/{KEY}.txt"), (neighbours.url("/p2.html"),), now)
-        partition.put(keys.KEYED.key(7), rows.pack(waits))
+        partition.put(rows.KEYED.key(7), rows.pack(waits))
         partition.write(partition.seal({name: v for name, v in partition.scalars.items() if name != "commit"}))
         data.close()
         before = dict(neighbours.reads)
@@ -418,7 +418,7 @@ async def test_what_was_accepted_survives_the_death_of_the_process(tmp_path):
             assert neighbours.reads["/p1.html"] == before["/p1.html"] + 1
             assert neighbours.reads["/p2.html"] == before["/p2.html"] + 1
         data = DataDir.open(tmp_path / "d")
-        left = [*data.partitions[0].scan(keys.PUBLISHED.prefix), *data.partitions[0].scan(keys.KEYED.prefix)]
+        left = [*data.partitions[0].scan(rows.PUBLISHED.prefix), *data.partitions[0].scan(rows.KEYED.prefix)]
         data.close()
         assert left == []
 

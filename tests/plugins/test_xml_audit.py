@@ -10,8 +10,8 @@ import pytest
 
 from tests.frontier.rig import Crawl
 from tests.plugins.warehouse import ANY, BOOK, BOOKS, COPY, DOCUMENTS, fill
-from xyro.metadata import keys, rows
-from xyro.metadata.documents import digest_of
+from xyro.metadata import rows
+from xyro.metadata.documents import DocumentRow, digest_of, unpack_counts, unpack_version
 from xyro.wire.messages import Kind, LoadReport, LoadState, XmlPage
 
 
@@ -24,7 +24,7 @@ def test_a_sound_repository_is_ok(partitions):
     crawl = whole(partitions)
     assert crawl.audit()["violations"] == []
     stored = {key[:1] for node in crawl.nodes for key, _ in node.partition.store.scan(b"")}
-    assert {family.prefix for family in (keys.DOCUMENT, keys.VERSION, keys.BODY, keys.COUNT)} <= stored
+    assert {family.prefix for family in (rows.DOCUMENT, rows.VERSIONS, rows.BODY, rows.COUNT)} <= stored
 
 
 def write(node, changes):
@@ -39,48 +39,48 @@ def page_of(node, url=BOOK):
 
 
 def version(node, number, **changes):
-    key = keys.VERSION.key(page_of(node), number)
-    row = rows.unpack_version(node.partition.store.get(key))
+    key = rows.VERSIONS.key(page_of(node), number)
+    row = unpack_version(node.partition.store.get(key))
     write(node, {key: rows.pack(msgspec.structs.replace(row, **changes))})
 
 
 def version_lost(node, number):
-    write(node, {keys.VERSION.key(page_of(node), number): None})
+    write(node, {rows.VERSIONS.key(page_of(node), number): None})
 
 
 def document_lost(node):
-    write(node, {keys.DOCUMENT.key(page_of(node)): None})
+    write(node, {rows.DOCUMENT.key(page_of(node)): None})
 
 
 def document_told(node, first, last):
-    write(node, {keys.DOCUMENT.key(page_of(node)): rows.pack(rows.DocumentRow(first, last, 1))})
+    write(node, {rows.DOCUMENT.key(page_of(node)): rows.pack(DocumentRow(first, last, 1))})
 
 
 def document_of_nobody(node):
     page = node.columns.n + 4
-    head = node.partition.store.get(keys.DOCUMENT.key(page_of(node, COPY)))
-    row = node.partition.store.get(keys.VERSION.key(page_of(node, COPY), 1))
-    write(node, {keys.DOCUMENT.key(page): head, keys.VERSION.key(page, 1): row})
+    head = node.partition.store.get(rows.DOCUMENT.key(page_of(node, COPY)))
+    row = node.partition.store.get(rows.VERSIONS.key(page_of(node, COPY), 1))
+    write(node, {rows.DOCUMENT.key(page): head, rows.VERSIONS.key(page, 1): row})
 
 
 def body(node, value):
-    write(node, {keys.BODY.key(digest_of(BOOKS[0])): value})
+    write(node, {rows.BODY.key(digest_of(BOOKS[0])): value})
 
 
 def body_of_nobody(node):
-    write(node, {keys.BODY.key(b"x" * 16): zlib.compress(b"<x/>")})
+    write(node, {rows.BODY.key(b"x" * 16): zlib.compress(b"<x/>")})
 
 
 SHARED = digest_of(BOOKS[2])
 
 
 def count(node, value, digest=SHARED):
-    write(node, {keys.COUNT.key(digest): value})
+    write(node, {rows.COUNT.key(digest): value})
 
 
 def counters(node, **changes):
-    key = keys.META.key("documents")
-    row = rows.unpack_counts(node.partition.store.get(key))
+    key = rows.META.key("documents")
+    row = unpack_counts(node.partition.store.get(key))
     write(node, {key: rows.pack(msgspec.structs.replace(row, **changes))})
 
 
@@ -119,7 +119,7 @@ def test_each_fault_is_found(fault):
 
 
 def test_damaged_rows_are_violations():
-    for family in (keys.DOCUMENT, keys.VERSION):
+    for family in (rows.DOCUMENT, rows.VERSIONS):
         crawl = whole()
         write(crawl.node, {next(iter(crawl.node.partition.store.scan(family.prefix)))[0]: b"\xc1"})
         assert any("damaged store" in violation for violation in crawl.audit()["violations"])
@@ -142,7 +142,7 @@ def waiting():
 
 
 def wait(node, **changes):
-    key = keys.STATUS.key(page_of(node))
+    key = rows.STATUS.key(page_of(node))
     row = rows.unpack_wait(node.partition.store.get(key))
     write(node, {key: rows.pack(msgspec.structs.replace(row, **changes))})
 
@@ -163,10 +163,10 @@ def test_a_load_that_waits_is_of_its_page_and_of_a_read_that_was_made(fault):
 
 def test_a_load_that_waits_has_its_body_and_nothing_else_has():
     crawl = waiting()
-    key, value = next(iter(crawl.node.partition.store.scan(keys.WAITING.prefix)))
+    key, value = next(iter(crawl.node.partition.store.scan(rows.WAITING.prefix)))
     write(crawl.node, {key: None})
     assert any("without its body" in violation for violation in crawl.audit()["violations"])
-    write(crawl.node, {key: value, keys.STATUS.key(page_of(crawl.node)): None})
+    write(crawl.node, {key: value, rows.STATUS.key(page_of(crawl.node)): None})
     assert any("has a body that waits, but no load does" in violation for violation in crawl.audit()["violations"])
 
 

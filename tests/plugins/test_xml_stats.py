@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.frontier.rig import Crawl
 from tests.plugins.warehouse import ANY, BOOK, BOOKS, DTD, FEED, NOTE, fill
-from xyro.metadata.rows import VersionRow
+from xyro.metadata.documents import VersionRow
 from xyro.plugins.warehouse.warehouse_stats import Distribution, _Documents, nesting, stats, stats_text
 from xyro.wire.messages import Kind
 

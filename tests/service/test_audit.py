@@ -11,7 +11,7 @@ import pytest
 from tests.frontier.rig import Crawl, report, url
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Settings
-from xyro.metadata import keys, links, rows
+from xyro.metadata import rows
 from xyro.metadata.states import LEASED, WANTED, State
 from xyro.service.views import audit as module
 from xyro.wire.codec import decode, encode
@@ -73,15 +73,15 @@ def test_a_sound_crawl_is_ok_and_its_cash_adds_up():
     assert said["in_flight"] > 0
     kept = {key[:1] for node in crawl.nodes for key, _ in node.partition.store.scan(b"")}
     kinds = (
-        keys.MAP,
-        keys.CLASH,
-        keys.LINK,
-        keys.REFRESH,
-        keys.STATUS,
-        keys.HOST,
-        keys.WANTED,
-        keys.OUTBOX,
-        keys.INBOX,
+        rows.MAP,
+        rows.CLASH,
+        rows.LINK,
+        rows.REFRESH,
+        rows.STATUS,
+        rows.HOST,
+        rows.WANTED,
+        rows.OUTBOX,
+        rows.INBOX,
     )
     assert {layout.prefix for layout in kinds} <= kept, "every kind of row is looked at"
 
@@ -141,15 +141,15 @@ def no_number(node):
 
 
 def map_hole(node):
-    delete(node, keys.MAP.key(node.columns.n - 3))
+    delete(node, rows.MAP.key(node.columns.n - 3))
 
 
 def map_end(node):
-    delete(node, keys.MAP.key(node.columns.n - 1))
+    delete(node, rows.MAP.key(node.columns.n - 1))
 
 
 def other_url(node):
-    put(node, keys.MAP.key(page_in(node, State.READ)), b"\0\0\0\0http://h77.example/never-met")
+    put(node, rows.MAP.key(page_in(node, State.READ)), b"\0\0\0\0http://h77.example/never-met")
 
 
 def other_host(node):
@@ -162,12 +162,12 @@ def not_ours(node):
 
 
 def clash_to_nowhere(node):
-    key, _ = first_key(node, keys.CLASH.prefix)
+    key, _ = first_key(node, rows.CLASH.prefix)
     put(node, key, (10**6).to_bytes(4, "big"))
 
 
 def clash_to_another(node):
-    key, value = first_key(node, keys.CLASH.prefix)
+    key, value = first_key(node, rows.CLASH.prefix)
     other = (int.from_bytes(value, "big") + 1) % node.columns.n
     put(node, key, other.to_bytes(4, "big"))
 
@@ -175,15 +175,15 @@ def clash_to_another(node):
 def row_of(node, **changes):
     page = page_in(node, State.READ)
     row = node.partition.row(page)
-    put(node, keys.REFRESH.key(page), rows.pack(rows.msgspec.structs.replace(row, **changes)))
+    put(node, rows.REFRESH.key(page), rows.pack(rows.msgspec.structs.replace(row, **changes)))
 
 
 def row_lost(node):
-    delete(node, keys.REFRESH.key(page_in(node, State.READ)))
+    delete(node, rows.REFRESH.key(page_in(node, State.READ)))
 
 
 def row_of_nobody(node):
-    put(node, keys.REFRESH.key(node.columns.n + 5), rows.pack(rows.RefreshRow()))
+    put(node, rows.REFRESH.key(node.columns.n + 5), rows.pack(rows.RefreshRow()))
 
 
 def read_but_unread(node):
@@ -194,17 +194,17 @@ def read_but_unread(node):
 
 
 def child_nowhere(node):
-    key, _ = first_key(node, keys.LINK.prefix)
-    put(node, key, links.pack(np.array([10**6], np.uint32)))
+    key, _ = first_key(node, rows.LINK.prefix)
+    put(node, key, rows.pack_links(np.array([10**6], np.uint32)))
 
 
 def child_twice(node):
-    key, _ = first_key(node, keys.LINK.prefix)
-    put(node, key, links.pack(np.array([1, 1], np.uint32)))
+    key, _ = first_key(node, rows.LINK.prefix)
+    put(node, key, rows.pack_links(np.array([1, 1], np.uint32)))
 
 
 def parent_nowhere(node):
-    put(node, keys.LINK.key(node.columns.n + 1), links.pack(np.array([1], np.uint32)))
+    put(node, rows.LINK.key(node.columns.n + 1), rows.pack_links(np.array([1], np.uint32)))
 
 
 def want_lost(node):
@@ -212,7 +212,7 @@ def want_lost(node):
 
 
 def want_unmarked(node):
-    put(node, keys.WANTED.key(page_in(node, State.READ)), rows.pack(rows.WantedRow(Priority.ORDERED)))
+    put(node, rows.WANTED.key(page_in(node, State.READ)), rows.pack(rows.WantedRow(Priority.ORDERED)))
 
 
 def waiting_count(node):
@@ -229,17 +229,17 @@ def leased_flag(node):
 
 def wait_for_nobody(node):
     wait = rows.WaitRow(1, (10**6,), b"", "http://h0.example/")
-    put(node, keys.STATUS.key(page_in(node, State.READ)), rows.pack(wait))
+    put(node, rows.STATUS.key(page_in(node, State.READ)), rows.pack(wait))
 
 
 def damaged(layout, node):
     key, value = first_key(node, layout.prefix)
-    start = 4 if layout is keys.MAP else 0  # any four bytes are a date
-    put(node, key, value[:-1] if layout is keys.LINK else value[:start] + b"\xc1" + value[start + 1 :])
+    start = 4 if layout is rows.MAP else 0  # any four bytes are a date
+    put(node, key, value[:-1] if layout is rows.LINK else value[:start] + b"\xc1" + value[start + 1 :])
 
 
 def with_outbox(node):
-    return [(key, decode(value)) for key, value in node.partition.store.scan(keys.OUTBOX.prefix)]
+    return [(key, decode(value)) for key, value in node.partition.store.scan(rows.OUTBOX.prefix)]
 
 
 def transfer_lost(node):
@@ -262,15 +262,15 @@ def transfer_of_another(node):
 
 
 def outbox_of_something_else(node):
-    put(node, keys.OUTBOX.key(1 - node.partition.number, 10**6), encode(Submit((url(0),))))
+    put(node, rows.OUTBOX.key(1 - node.partition.number, 10**6), encode(Submit((url(0),))))
 
 
 def outbox_damaged(node):
-    put(node, keys.OUTBOX.key(1 - node.partition.number, 10**6), b"\x00")
+    put(node, rows.OUTBOX.key(1 - node.partition.number, 10**6), b"\x00")
 
 
 def applied_too_much(node):
-    put(node, keys.INBOX.key(1 - node.partition.number), (10**6).to_bytes(8, "big"))
+    put(node, rows.INBOX.key(1 - node.partition.number), (10**6).to_bytes(8, "big"))
 
 
 FAULTS = {
@@ -303,10 +303,10 @@ FAULTS = {
     leased_count: "pages are out,",
     leased_flag: "pages are out,",
     wait_for_nobody: "waits for (1000000,)",
-    partial(damaged, keys.REFRESH): "RefreshRow",
-    partial(damaged, keys.LINK): "Link-Data",
-    partial(damaged, keys.MAP): "Map-Data",
-    partial(damaged, keys.STATUS): "WaitRow",
+    partial(damaged, rows.REFRESH): "RefreshRow",
+    partial(damaged, rows.LINK): "Link-Data",
+    partial(damaged, rows.MAP): "Map-Data",
+    partial(damaged, rows.STATUS): "WaitRow",
     transfer_lost: "is lost",
     transfer_changed: "cash: ",
     transfer_of_another: "lies something else",
@@ -335,6 +335,6 @@ def test_few_of_many_violations_are_told_and_the_rest_is_counted(monkeypatch):
     crawl = whole()
     for node in crawl.nodes:
         for page in range(10):
-            put(node, keys.LINK.key(node.columns.n + page), links.pack(np.array([0], np.uint32)))
+            put(node, rows.LINK.key(node.columns.n + page), rows.pack_links(np.array([0], np.uint32)))
     violations = crawl.audit()["violations"]
     assert len(violations) == 5 and violations[-1] == "and 16 more"

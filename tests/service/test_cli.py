@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, rows, said, started, until, xyro
 from xyro.lab.child import running
 from xyro.lab.command import lab
-from xyro.metadata import keys
+from xyro.metadata import rows as stored_rows
 from xyro.metadata.store import Store
 
 HEAVY = {"aiohttp", "numpy", "lxml", "msgspec", "uvloop", "plyvel", "rich", "selectolax", "asyncio", "yarl", "aiodns"}
@@ -284,8 +284,8 @@ def test_a_directory_of_another_version_is_refused_and_left_as_it_is(crawled, tm
     shutil.copytree(crawled[0], data)
     store = Store.open(data / "p0000" / "store")
     batch = store.batch()
-    facts = msgpack.unpackb(store.get(keys.META.key("facts")))
-    batch.put(keys.META.key("facts"), msgpack.packb({**facts, "format": 99}))
+    facts = msgpack.unpackb(store.get(stored_rows.META.key("facts")))
+    batch.put(stored_rows.META.key("facts"), msgpack.packb({**facts, "format": 99}))
     store.write(batch)
     store.close()
     for words in (["crawl", *LOOPBACK], ["audit"], ["top"], ["export", "pages"]):

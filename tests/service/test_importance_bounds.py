@@ -9,7 +9,7 @@ import pytest
 from tests.frontier.rig import START, Crawl, pages, report
 from tests.frontier.test_host_inflow import HOSTS, PAGES, PLAIN, a_web, crawled, name, spend
 from xyro.frontier.schedule import marked
-from xyro.metadata import keys, rows
+from xyro.metadata import rows
 from xyro.metadata.rows import Mark, RefreshRow
 from xyro.opic.graph import from_lists
 from xyro.opic.importance import TICKS
@@ -30,7 +30,7 @@ def put_mark(crawl, page, mark):
     partition = crawl.node.partition
     row = msgspec.structs.replace(partition.row(page), marks=(mark,))
     partition.begin()
-    partition.put(keys.REFRESH.key(page), rows.pack(row))
+    partition.put(rows.REFRESH.key(page), rows.pack(row))
     commit = partition.seal(partition.scalars)
     partition.write(commit)
     partition.written(commit)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from xyro.metadata import format1, keys
+from xyro.metadata import format1, rows
 from xyro.metadata.states import CLASS_SHIFT, HASTENED, KIND_SHIFT, LEADS, LEASED, NAMED, QUERY, SOUGHT, WANTED, WORDED
 from xyro.metadata.store import Store
 from xyro.service.cli.main import main
@@ -23,7 +23,7 @@ CRAWLS = ("one", "four", "killed")
 KILLER = """
 import os, signal, sys
 from xyro.service.node import migration
-from xyro.metadata import format1
+from xyro.metadata import format1, rows
 from xyro.service.cli import migrate_command
 step, seen = int(sys.argv[1]), 0
 def after(module, name):
@@ -140,7 +140,7 @@ def test_commits_of_the_old_xyro_between_two_tries_are_not_lost(tmp_path: Path) 
     fresh = tmp_path / ".data.migrating" / "p0000"
     store = Store.open(fresh / "store")
     batch = store.batch()
-    batch.put(keys.META.key("scalars"), b"\x81\xa6commit\x01")  # as of an earlier commit
+    batch.put(rows.META.key("scalars"), b"\x81\xa6commit\x01")  # as of an earlier commit
     store.write(batch)
     store.close()
     assert xyro("migrate", directory).exit_code == 0

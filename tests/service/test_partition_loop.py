@@ -15,7 +15,7 @@ from xyro.configs.schema import Settings, Store
 from xyro.frontier.batch import weight
 from xyro.frontier.partition import PageNode
 from xyro.frontier.scope import Scope
-from xyro.metadata import keys
+from xyro.metadata import rows
 from xyro.metadata.snapshot import oldest_snapshot
 from xyro.plugins.publish.commands import Publish
 from xyro.service.node import partition_loop
@@ -113,7 +113,7 @@ async def test_orders_leave_when_their_group_is_on_disk(rig):
         disk.may.set()
         (order,) = await rig.orders()
         assert order.url == url(0)
-        assert rig.partition.store.get(keys.MAP.key(0)) is not None
+        assert rig.partition.store.get(rows.MAP.key(0)) is not None
 
 
 async def test_a_crawl_of_many_groups_is_on_disk_when_it_ends(rig):

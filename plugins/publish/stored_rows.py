@@ -1,0 +1,83 @@
+"""The rows of this plug-in in a partition's store; their keys are PUBLISHED, SUBSCRIPTION, KEYED and TOPIC."""
+
+from __future__ import annotations
+
+import msgspec
+
+from xyro.metadata.rows import Row, reader
+
+
+class PublishedRow(Row, frozen=True):
+    """What a site said of a page (refresh/publications.py), until a read has shown whether it is so."""
+
+    publisher: str
+    claim: str
+    at: float
+    deadline: float
+    learn: bool = True
+    ordered: bool = True
+
+
+class SubscriptionRow(Row, frozen=True):
+    """A subscription (refresh/subscriptions.py), and what was last told. Pages are ids (partition << 32 | local)."""
+
+    target: str
+    """canonical URL, or a pattern with * or ?"""
+    every: float
+    """seconds between two notices"""
+    url: str
+    """where notices are posted; empty for a command"""
+    command: tuple[str, ...] = ()
+    made: float = 0.0
+    due: float = 0.0
+    """of the next notice"""
+    attempts: int = 0
+    """tries of the present notice that failed"""
+    sequence: int = 0
+    """notices that were told"""
+    told_at: float = 0.0
+    seen: dict[int, bytes] = msgspec.field(default_factory=dict)
+    """page -> signature as last told; empty where the page was not there"""
+    error: str = ""
+    """why the last try failed"""
+    numbered: int = 0
+    """the last number that a notice had, told or only tried"""
+    tried: bytes = b""
+    """digest of what that one says of its pages; empty once it was told"""
+    based: bool = False
+    """`seen` began with what the pages were when it was made, or when the crawl ran first after that"""
+
+
+class KeyedRow(Row, frozen=True):
+    """URLs that were published with a key (IndexNow) which is still to be read from its host."""
+
+    host: str
+    key: str
+    location: str
+    urls: tuple[str, ...]
+    at: float
+
+
+class TopicRow(Row, frozen=True):
+    """A feed that a WebSub hub tells us of, or is asked to."""
+
+    topic: str
+    hub: str
+    path: str
+    """the last part of our callback: nobody else can know it"""
+    secret: str
+    state: str = "asked"
+    """asked | active | denied"""
+    asked: float = 0.0
+    """when the hub was asked last"""
+    begun: float = 0.0
+    """when the lease, or the hub's denial, began"""
+    until: float = 0.0
+    """end of the lease"""
+    failures: int = 0
+
+
+unpack_published = reader(PublishedRow)
+unpack_subscription = reader(SubscriptionRow)
+unpack_keyed = reader(KeyedRow)
+unpack_topic = reader(TopicRow)
