@@ -37,8 +37,8 @@ def test_the_meter_was_asked(report):
 
 def test_a_run_tells_how_far_it_is_and_leaves_nothing_behind(tmp_path):
     told = []
-    report = measure(Trial(100, 1.0, 0.5, policy="uniform"), tmp_path, told.append)
-    assert report["policy"] == "uniform" and "found" not in report["broken"]
+    report = measure(Trial(100, 1.0, 0.5, policy="freshness"), tmp_path, told.append)
+    assert report["policy"] == "freshness" and "found" not in report["broken"]
     assert len(told) >= 20 and told[0].startswith("50 % a day: day 0.05 of 1") and "day 1 of 1" in told[-1]
     assert not list(tmp_path.iterdir())
 
