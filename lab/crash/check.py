@@ -81,8 +81,11 @@ def contact(life: str) -> str:
 def violations(
     calm: Sequence[Row], rough: Sequence[Row], requests: Sequence[Request], left: Sequence[Left], delay: float
 ) -> list[str]:
-    """calm, rough: export rows of the undisturbed and the killed crawl; requests: those of the killed one, in order;
-    left: what the store knew after each of its ends."""
+    """Return every difference and every broken promise of the killed crawl, as sentences; none where all holds.
+
+    calm, rough: export rows of the undisturbed and the killed crawl; requests: those of the killed one, in order; left:
+    the contents of its store after each end.
+    """
     pages = [request for request in requests if request.uri != ROBOTS]
     return [
         *_same_pages(calm, rough),
@@ -140,7 +143,7 @@ def _justified(reads: Mapping[str, int], pages: Sequence[Request]) -> Iterator[s
 
 
 def _obedient(requests: Iterable[Request]) -> Iterator[str]:
-    """Each process asks each host for robots.txt first, and never for what that disallows."""
+    """Report each process that did not ask a host for robots.txt first, or asked for a page that it disallows."""
     met: set[tuple[str, str]] = set()
     for request in requests:
         if request.uri != ROBOTS and (request.life, request.host) not in met:
@@ -151,7 +154,7 @@ def _obedient(requests: Iterable[Request]) -> Iterator[str]:
 
 
 def _one_at_a_time(requests: Sequence[Request], delay: float) -> Iterator[str]:
-    """Two reads of a host are `delay` apart, whether one process made them or two."""
+    """Report reads of a host less than `delay` seconds apart, whether one process made them or two."""
     last: dict[str, Request] = {}
     for request in requests:
         before = last.get(request.host)

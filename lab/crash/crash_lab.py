@@ -74,7 +74,7 @@ class Plan:
 
 
 def plan(kills: int, interrupts: int, seconds: float, **shape: Any) -> Plan:
-    """Seven of ten kills hit a process at work, the others it while it recovers, or writes a snapshot."""
+    """Draw a plan: seven of ten kills hit a process at work, the others while it recovers, or writes a snapshot."""
     chance = random.Random(shape.get("seed", 1))
     kinds = chance.choices((Moment.WORK, Moment.RECOVERY, Moment.SNAPSHOT), (70, 15, 15), k=kills)
     moments = [*kinds, *[Moment.INTERRUPT] * interrupts]
@@ -121,7 +121,7 @@ class Outcome:
         return not self.violations and not self.over
 
     def sentence(self) -> str:
-        """One line."""
+        """Return the outcome in one line."""
         waited = f"up to {self.waiting} documents waiting, " if self.plan.xml else ""
         verdict = "BROKEN" if self.violations else "over too soon" if self.over else "holds"
         hit = ", ".join(f"{count} {moment.value}" for moment, count in self.ends.items())
@@ -135,7 +135,7 @@ class Outcome:
 
 
 def ordeal(plan: Plan, directory: Path, tell: Callable[[str], None] = lambda _: None) -> Outcome:
-    """Do it, in a directory that exists. MachineError where a process fails by itself."""
+    """Carry out a plan in a directory that exists. MachineError: a process failed by itself."""
     log = directory / "access.log"
     outcome = Outcome(plan)
     with running(**plan.shape, log=log) as web:
@@ -176,7 +176,7 @@ def _torment(crawl: Crawl, outcome: Outcome, tell: Callable[[str], None]) -> Non
 
 
 def _left(crawl: Crawl, moment: Moment, plan: Plan) -> Left:
-    """Ctrl-C costs nothing, but documents that were not parsed in time."""
+    """Read the store's contents after an end; Ctrl-C may cost only documents that were not parsed in time."""
     reads = {row["url"]: row["reads"] for row in crawl.pages() if row["reads"]}
     return Left(crawl.lives, reads, plan.allowance if moment is not Moment.INTERRUPT or plan.xml else 0)
 

@@ -13,7 +13,7 @@ from xyro.metadata.store import Batch, Store
 
 
 def slow_down(seconds: float) -> None:
-    """From now on every batch waits `seconds` before it is written: killed meanwhile, it is lost."""
+    """Delay every batch by `seconds` before it is written: it is lost if the process is killed meanwhile."""
     write = Store.write
 
     def late(store: Store, batch: Batch) -> None:

@@ -25,7 +25,7 @@ from xyro.wire.errors import MachineError
 PATIENCE = 120.0
 """seconds until a process must have got where it is to be killed; an undisturbed crawl may take ten times that"""
 LOOK = 0.002
-"""seconds between two looks whether it is there"""
+"""seconds between two checks whether it is there"""
 LEAST_SNAPSHOT = 65_536
 """bytes of journal after which a snapshot is written: the least that the settings allow"""
 RECOVERY = 0.1
@@ -63,7 +63,7 @@ class Crawl:
         self._log = directory / f"{name}.log"
 
     def start(self, snapshot_bytes: int | None = None, disk: float = 0.0) -> subprocess.Popen[bytes]:
-        """A new process; it resumes the crawl where there is one with pages. disk: seconds each write takes longer."""
+        """Start a new process, which resumes the crawl if it has pages. disk: seconds each write takes longer."""
         self.lives += 1
         if not self._begun and self.data.exists():
             self.audit()
@@ -88,7 +88,7 @@ class Crawl:
             )
 
     def finish(self, child: subprocess.Popen[bytes]) -> None:
-        """Let it end. MachineError: it failed."""
+        """Let the crawl run to its end. MachineError: it failed."""
         if child.wait(10 * PATIENCE):
             tail = self._log.read_text(errors="replace")[-2000:]
             raise MachineError(f"{self.name}, life {self.lives}: exit code {child.returncode}: {tail}")
@@ -173,7 +173,7 @@ class Killer:
         return there and self._pass(child, self.chance.uniform(0.0, self.window))
 
     def _wait(self, child: subprocess.Popen[bytes], there: Callable[[], bool]) -> bool:
-        """Until it is there, or has ended (False)."""
+        """Wait until the process is there; False if it ended before."""
         deadline = self.clock.monotonic() + PATIENCE
         while not there():
             if not self._pass(child, LOOK):
@@ -197,11 +197,11 @@ class Killer:
             return False
 
     def _opened(self) -> set[File]:
-        """Changes when a partition's store is opened: LevelDB begins another LOG."""
+        """Return the stores' LOG files: opening a store changes them, because LevelDB begins another LOG."""
         return _files(self.crawl.data, "p*/store/LOG")
 
     def _halves(self) -> set[File]:
-        """Snapshots that are being written, or were when somebody was killed."""
+        """Return unfinished snapshots: being written now, or cut short by a kill."""
         return _files(self.crawl.data, "p*/snapshot-*.tmp")
 
 

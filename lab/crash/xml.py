@@ -40,7 +40,7 @@ def violations(web: Web, pages: Sequence[Row], documents: Sequence[Row], waiting
 
 
 def _stored_faults(web: Web, page: int, row: Row, document: Row | None) -> Iterator[str]:
-    """Loaded as the truth says, and stored once, byte for byte."""
+    """Report documents that were not loaded as the truth says, or not stored once, byte for byte."""
     url, error = web.url(page), error_of(web, page) if web.kind(page) is Doc.XML else ""
     if (row["error"] or "") != error:
         yield f"{url}: {row['error'] or 'no error'}, the truth is {error or 'that it can be loaded'}"

@@ -102,12 +102,12 @@ QUICK = ((2_000, 30.0, 0.2),)
 
 
 def run(pages: int, days: float, share: float, policy: str, seed: int) -> dict[str, Any]:
-    """One run; its report."""
+    """Measure one run with the settings of the command line; return its report."""
     return measure(Trial(pages, days, share, policy, seed))
 
 
 def measure(trial: Trial, on: Path | None = None, tell: Tell = lambda text: None) -> dict[str, Any]:
-    """on: directory in which the data directory is made, for as long as the run lasts."""
+    """Measure one run; return its report. on: directory in which the data directory lies while the run lasts."""
     import uvloop
 
     began = SystemClock().monotonic()
@@ -123,7 +123,7 @@ def measure(trial: Trial, on: Path | None = None, tell: Tell = lambda text: None
 
 
 async def _live(trial: Trial, live: Live, settings: Settings, directory: Path, tell: Tell) -> tuple[Checks, int]:
-    """The crawl, from its first read to the last day; the checks it stood, and jumps of the clock."""
+    """Live from the first read to the last day; return the checks made, and the number of jumps of the clock."""
     clock = ManualClock(ORIGIN)
     checks = Checks(live, trial.begin, trial.end)
     async with WebServer(live.web, clock=clock, listener=live.served) as server:

@@ -44,7 +44,7 @@ TOP = 10
 
 
 def demo(data: Path | None, pages: int) -> int:
-    """Exit code. InputError: the directory exists."""
+    """Run the demo; return the exit code. InputError: the directory exists."""
     directory = _fresh(data)
     settings: dict[str, Any] = {"seed": 1, "pages": pages, "hosts": max(HOSTS, pages // PAGES_A_HOST), "speed": SPEED}
     settings["origin"] = SystemClock().time()
@@ -81,7 +81,7 @@ def _fresh(data: Path | None) -> Path:
 
 
 def _leave(number: int, _: object) -> None:
-    """Before and after the crawl, which has handlers of its own: end, and the child with us."""
+    """End the process and its child by a signal before or after the crawl, which has handlers of its own."""
     sys.exit(128 + number)
 
 

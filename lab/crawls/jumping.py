@@ -19,7 +19,7 @@ from xyro.wire.errors import MachineError
 LONGEST = 6 * 3600.0
 """seconds that one jump takes at most"""
 LOOK = 0.001
-"""seconds between two looks whether anything is on its way: uvloop takes less for none at all, and spins"""
+"""seconds between two checks whether anything is on its way: uvloop takes less for none at all, and spins"""
 IDLE = 200
 """turns in a row that order nothing, at one moment: a daemon takes four a second"""
 PATIENCE = 60.0
@@ -66,8 +66,10 @@ class Jumping:
                 raise MachineError("daemon: something is on its way and does not arrive (a bug)")
 
     async def settle(self) -> None:
-        """Until there is nothing to do at this moment: a turn of every page node orders nothing more, and none has
-        pages left to ask whether they are due, for which a clock that runs would give it turns enough.
+        """Take turns until there is nothing to do at this moment.
+
+        Then a turn of every partition orders nothing more, and no partition has pages left to ask whether they are due,
+        for which a clock that runs would give it turns enough.
         """
         single, idle = self.single, 0
         while idle < IDLE:

@@ -39,14 +39,14 @@ class Mean:
         self._fresh: Reals | None = None
 
     def look(self, now: float, fresh: Reals, weights: Reals) -> None:
-        """fresh: float64[pages], seconds in which each was fresh, up to now."""
+        """Add a look at the copies. fresh: float64[pages], seconds in which each was fresh, up to now."""
         gained = 0.0 if self._fresh is None else float(weights @ (fresh - self._fresh)) / float(weights.sum())
         self._times.append(now)
         self._areas.append(gained + (self._areas[-1] if self._areas else 0.0))
         self._fresh = fresh.copy()
 
     def since(self, then: float) -> float:
-        """From `then`, or the first look if that is later, to the last look; NaN where no time has passed."""
+        """Return the mean from `then`, or the first look if that is later, to the last look; NaN: no time passed."""
         then, now = max(then, self._times[0]), self._times[-1]
         if now <= then:
             return float("nan")
@@ -54,7 +54,10 @@ class Mean:
 
 
 class Checks:
-    """`seen` at each moment at which the crawl rests; asks CHECKS times from `begin` to `end` (wall clock)."""
+    """CHECKS comparisons of the shown interval with the truth, from `begin` to `end` (wall clock).
+
+    `seen` is to be called at each moment at which the crawl rests.
+    """
 
     def __init__(self, live: Live, begin: float, end: float) -> None:
         self.live, self.begin, self.every = live, begin, (end - begin) / CHECKS
@@ -77,7 +80,7 @@ class Checks:
         self._ask: Callable[[float], Mapping[str, Any]] = lambda now: {}
 
     def watch(self, single: Node) -> None:
-        """The crawl to ask, of one partition, when it knows all pages."""
+        """Attach to a crawl of one partition that knows all pages: the checks will ask it."""
         (node,) = single.nodes
         urls = [self.live.web.url(page) for page in self.live.pages.tolist()]
         pages = np.array(node.partition.urls.find(urls), np.int64)
@@ -89,7 +92,7 @@ class Checks:
         self._ask = lambda now: freshness_report(single.nodes, now)
 
     def seen(self, now: float) -> None:
-        """The crawl has done all there was to do now."""
+        """Take note that the crawl has nothing more to do at this moment; check when a check is due."""
         fresh = self.live.fresh_seconds(now)
         self._true.look(now, fresh, self.live.importance)
         self._own.look(now, fresh, self._weights)
@@ -101,7 +104,7 @@ class Checks:
             self._weights = self._learned()
 
     def check(self, status: Mapping[str, Any], now: float) -> None:
-        """told: as `xyro status` shows it."""
+        """Compare the shown interval with the truth. status: the freshness that `xyro status` shows."""
         audit = status["audit"]
         self.made += 1
         self.error.append(status["freshness"] - self.live.fresh_now(now))
@@ -132,6 +135,6 @@ def _next_doubling(node: PageNode) -> int:
 
 
 def _dated_by(node: PageNode, pages: Ids) -> Reals:
-    """Importance as the rows of these pages tell it; 0 of one that is not refreshed."""
+    """Return the importance by which the rows of these pages were dated; 0 for pages that are not refreshed."""
     rows = [node.partition.row(page) for page in pages.tolist()]
     return np.array([row.weight**2 / row.rate if row is not None and row.rate else 0.0 for row in rows])

@@ -1,4 +1,5 @@
-"""`xyro lab promises`: what was promised is kept, over real HTTP on the computed web; a line of JSON for each part.
+"""`xyro lab promises`: promises to publishers and subscribers, checked over real HTTP on the computed web; a line
+of JSON for each part.
 
 publications    under full load, in real time: how soon pages are read that their sites say have changed, and what
                 becomes of a site that lies (published.py)

@@ -65,7 +65,7 @@ OVERBOOKED = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """hosts; pages; seconds between two reads of a host; seconds of publishing; publications a second and host."""
+    """The size of a run: seconds between two reads of a host, seconds of publishing, publications a second and host."""
 
     hosts: int
     pages: int
@@ -142,7 +142,7 @@ class Sites:
                 await asyncio.sleep(2.0 * self.size.delay)
 
     async def publish(self, page: int) -> None:
-        """The page has just changed."""
+        """Publish a page that has just changed, as its site does."""
         host, now = self.web.host(page), SystemClock().time()
         ahead = sum(self.web.host(other) == host for other in self.seen.waiting)
         stated = (2 + ahead) * self.size.delay + MACHINE
@@ -153,7 +153,7 @@ class Sites:
             self.seen.waiting.pop(page, None)
 
     async def lie(self, page: int, hastened: Callable[[], int]) -> None:
-        """The page has not changed."""
+        """Publish a page that has not changed."""
         await self._token(self.web.url(page))
         self.lies.append(hastened())
 
@@ -183,7 +183,7 @@ class Sites:
 
 
 def run(size: Size, seed: int) -> dict[str, Any]:
-    """One run; its report."""
+    """Measure one run; return its report."""
     import uvloop
 
     began = SystemClock()
@@ -245,7 +245,7 @@ def backlog(single: Node) -> list[int]:
 
 
 async def _loaded(single: Node, web: Web, seen: Seen) -> None:
-    """Until every host has a backlog, and the liar pages to lie of. MachineError: it never comes to that."""
+    """Wait until every host has a backlog, and the liar pages to lie about. MachineError: it never comes to that."""
     end, hosts = single.clock.monotonic() + PATIENCE, web.shape.hosts
     while sum(count >= BACKLOG for count in backlog(single)) < hosts or len(of_the_liar(web, seen)) < LIES:
         single.check()
@@ -303,7 +303,7 @@ async def _publish_at(clock: Any, when: float, sites: Sites, page: int) -> None:
 
 
 async def _lie(single: Node, sites: Sites, pages: list[int]) -> None:
-    """Each lie is told once those before it were found out, as far as they were believed; SEEN seconds at most."""
+    """Send the lies, each when those before it were found out, as far as they were believed; SEEN seconds at most."""
     clock = SystemClock()
     for page in pages:
         await sites.lie(page, lambda: int(publish_plugin_of(single).publishing.told()["hastened"]))
@@ -314,7 +314,7 @@ async def _lie(single: Node, sites: Sites, pages: list[int]) -> None:
 
 
 def _believed(counts: Mapping[str, Any], lies: int) -> bool:
-    """Was one of so many lies believed, and not yet found out?"""
+    """Tell whether one of `lies` lies was believed, and not yet found out."""
     return bool(counts["false"] + counts["hastened"] < lies)
 
 

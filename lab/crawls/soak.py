@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def soak(seconds: float, pages: int, hosts: int, samples: Path | None = None) -> dict[str, Any]:
-    """The report. MachineError: the daemon did not start, or ended before it was told to."""
+    """Run the daemon and return the report. MachineError: it did not start, or ended before it was stopped."""
     clock = SystemClock()
     web_of: dict[str, Any] = {"pages": pages, "hosts": hosts, "seed": 1, "speed": SPEED, "origin": clock.time()}
     with tempfile.TemporaryDirectory(prefix="xyro-soak-") as temporary, running(**web_of) as web:
@@ -163,13 +163,13 @@ def _samples(daemon: subprocess.Popen[bytes], remote: Remote, seconds: float, fi
 
 
 def _rest(daemon: subprocess.Popen[bytes], seconds: float) -> None:
-    """Wait; not longer than the daemon lives."""
+    """Wait for these seconds, but not longer than the daemon lives."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         daemon.wait(seconds)
 
 
 def _stop(daemon: subprocess.Popen[bytes]) -> float:
-    """Seconds until it had ended."""
+    """Stop the daemon; return the seconds until it had ended."""
     clock = SystemClock()
     began = clock.monotonic()
     daemon.send_signal(signal.SIGTERM)
@@ -216,7 +216,7 @@ def _judged(
 
 
 def _growth(warm: Sequence[Sample], name: str) -> float:
-    """Bytes in ten minutes."""
+    """Return the growth of a size, bytes in ten minutes."""
     if len(warm) < 2:
         raise MachineError("too few samples after the warm-up: give it more --minutes")
     return TEN_MINUTES * slope([(sample.moment, float(getattr(sample, name))) for sample in warm])

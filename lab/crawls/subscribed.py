@@ -1,8 +1,8 @@
-"""Subscriptions over weeks, on a clock that jumps: is every notice told when it is due, once, with what changed?
+"""Subscriptions over weeks, on a clock that jumps: is every notice sent when it is due, once, with the changes?
 
-Subscribers of the computed web's pages and folders are told at their intervals; a receiver on loopback keeps what it
-was told. What each notice ought to say is computed from the server's side: the version that the crawler was last given
-of each page, and the one it had been given before the notice before.
+Subscribers of the computed web's pages and folders are notified at their intervals; a receiver on loopback keeps the
+notices. The right content of each notice is computed from the server's side: the version of each page that the crawler
+last got, and the one that it had got before the previous notice.
 
 `enough`   bandwidth and politeness leave room for all: no deadline is missed
 `scarce`   a bandwidth, or a politeness, that cannot do what was promised: each miss is counted, and the notice says so
@@ -51,8 +51,9 @@ PATTERNS = 10
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """pages, hosts; days; subscriptions; seconds between two reads of a host; reads a day for each page; every: the
-    intervals of the subscriptions, seconds."""
+    """The size of a run. delay: seconds between two reads of a host; bandwidth: reads a day for each page; every: the
+    intervals of the subscriptions, seconds.
+    """
 
     pages: int
     hosts: int
@@ -155,7 +156,7 @@ def targets(web: Web, size: Size) -> list[str]:
 
 
 def run(size: Size, seed: int, enough: bool = True) -> dict[str, Any]:
-    """One run; its report."""
+    """Measure one run; return its report."""
     import uvloop
 
     web = Web(seed=seed, pages=size.pages, hosts=size.hosts, origin=ORIGIN)
@@ -197,7 +198,7 @@ async def _live(directory: Path, web: Web, size: Size, enough: bool) -> dict[str
 
 
 async def _subscribe(living: Living, wanted: list[str], size: Size, url: str) -> dict[int, Wish]:
-    """Some each hour. -> number -> what was wished."""
+    """Subscribe to some targets each hour; return the wish behind each subscription, by its number."""
     wishes: dict[int, Wish] = {}
     some = math.ceil(len(wanted) / PHASES)
     for first in range(0, len(wanted), some):

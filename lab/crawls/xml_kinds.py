@@ -1,8 +1,7 @@
-"""`xyro lab xml`: does the crawl find XML sooner where it is told to look for it? (P1 5.2, on line.)
+"""`xyro lab xml`: does the crawl find XML sooner by a focus on it? (P1 5.2, on line.)
 
-A computed web whose documents hang on catalogue pages (lab/web/shape.py) is crawled by the page node itself, turn by
-turn
-on a clock of its own: what the web would answer is known without a network, so a crawl of weeks takes seconds and each
+A computed web whose documents hang on catalogue pages (lab/web/shape.py) is crawled by the partition itself, turn by
+turn on a clock of its own: the web's answers are known without a network, so a crawl of weeks takes seconds and each
 run can be repeated. Three ways to choose are held against each other: breadth first; OPIC as it is by default; OPIC
 with the focus of configs/xml.toml. Two questions:
 
@@ -123,7 +122,7 @@ class Walk:
             self._queue.put(order, authority(order.url))
 
     def _answer(self, order: FetchOrder) -> list[Message]:
-        """The report of an order, after what a loader would say of an XML body."""
+        """Return the report of an order, after the verdict of a loader on an XML body."""
         web, address = self.web, authority(order.url)
         page = web.places.find(host_at(address.partition(":")[0]), order.url.split(address, 1)[1])
         self.run.reads += 1
@@ -168,7 +167,7 @@ class Walk:
 
 
 def ways(pages: int) -> dict[str, Settings]:
-    """The strategies: what the crawl is told beside what all of them share."""
+    """Return the settings of each strategy, by its name."""
     plain = Settings(crawl=Crawl(scope="any"), politeness=Politeness(delay=0.0), store=Store(leases_per_host=AHEAD))
     focused = load((PRESET,))
 
@@ -244,7 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def compare(pages: int, seeds: int) -> dict[str, dict[str, list[float]]]:
-    """Both questions for each strategy, told as they are answered: {strategy: {found, delay_hours, unseen}}."""
+    """Answer both questions for each strategy, and print each answer: {strategy: {found, delay_hours, unseen}}."""
     say(f"{pages:,} pages, {seeds} webs: documents on catalogue pages, half of them without a suffix that tells")
     figures: dict[str, dict[str, list[float]]] = {}
     say(f"  {'':14}  {'found at 20 %':>26}  {'delay, hours':>26}  {'not read':>26}")

@@ -71,7 +71,7 @@ class Outcome:
 def docbook(
     pages: int = 400, packages: Sequence[str] = DOCUMENTS, data: Path | None = None, unpacked: Path | None = None
 ) -> bool:
-    """Crawl the rig and tell; does all hold? MachineError: its packages cannot be had.
+    """Crawl the rig and print the result; return whether all holds. MachineError: its packages cannot be had.
 
     data: directory of the crawl, to look around in; a temporary one by default. unpacked: see xml_rig.cache.
     """

@@ -22,7 +22,7 @@ class Claim:
 
 
 def claims(results: Results) -> list[Claim]:
-    """All claims. results: as opic_figures gathers them."""
+    """Judge all claims. results: as `figures` gathers them."""
     changes = results["changes"]
     return [
         *_strategies(results["strategies"]),

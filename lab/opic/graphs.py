@@ -1,4 +1,4 @@
-"""Other graphs: sizes, laws of the in-degree, local links. Does the graph matter?"""
+"""Other graphs, to see whether the graph matters: sizes, laws of the in-degree, local links."""
 
 from __future__ import annotations
 

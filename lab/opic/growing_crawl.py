@@ -1,6 +1,6 @@
 """A crawl that finds its graph from a seed page, in memory: the crawler's use of xyro.opic, without a web.
 
-It is the executable form of how the partition treats the columns, commit group by commit group: pages are born when
+It treats the columns as the partition does, commit group by commit group: pages are born when
 first linked to, spend when read, and, once read, spend again without a read when the sweep finds them rich ("free
 spends"). The tests hold it to the same accuracy as the whole crawler; the laboratory measures policies with it.
 """

@@ -91,7 +91,7 @@ def _graph(options: argparse.Namespace) -> int:
 
 
 def _check_names(select: str, history: str) -> None:
-    """Before anything long begins. InputError: no such selector or history."""
+    """Check the names of options before anything long begins. InputError: no such selector or history."""
     import numpy as np
 
     from xyro.lab.opic import names

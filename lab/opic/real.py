@@ -68,7 +68,7 @@ def _reading(graph: Graph, truth: Reals, select: str) -> work_parts.Part:
 
 
 def iterations(graph: Graph, truth: Reals, watch: Watch) -> dict[str, list[float | None]]:
-    """{method: iterations (sweeps a worker) to each of EPSILONS}; None: not within MOST."""
+    """Count the iterations of each method (sweeps a worker) to each of EPSILONS; None: not within ITERATION_LIMIT."""
     matrix, goal = of_graph(graph), truth / truth.sum()
     found = {}
     for k, method in enumerate(("jacobi", "gauss-seidel")):
@@ -81,7 +81,7 @@ def iterations(graph: Graph, truth: Reals, watch: Watch) -> dict[str, list[float
 
 
 def _offline(matrix: Matrix, goal: Reals, method: Any) -> list[float | None]:
-    """By bisection over the number of iterations: the distance falls with it."""
+    """Bisect over the number of iterations, with which the distance falls."""
 
     def far(limit: int) -> float:
         (rank,), _ = pageranks(matrix, effort=Effort(1e-300, limit, method, threads=1))

@@ -128,7 +128,7 @@ class Random:
     """draws so far"""
 
     def draw(self, n: int, limit: int) -> Pages:
-        """The next draws from 0..n-1, with repeats: int64[most]."""
+        """The next draws from 0..n-1, with repeats: int64[limit]."""
         numbers = seeds_of(np.arange(self.count, self.count + limit), self.seed)
         self.count += limit
         return (numbers % np.uint64(max(n, 1))).astype(np.int64)

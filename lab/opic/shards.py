@@ -161,13 +161,13 @@ class Shard:
             self._tick(letter.spent, letter.pages_known)
 
     def _tick(self, spent: int, count: int) -> None:
-        """The others spent so much and know so many pages."""
+        """Advance the clock by the spendings of the other shards. spent: in all, units; count: pages that they know."""
         self.known_elsewhere = max(self.known_elsewhere, count)
         if spent > self.spent_elsewhere:
             self.clock.advance(spent - self.spent_elsewhere, UNIT * self.everywhere)
             self.spent_elsewhere = spent
 
     def acknowledged(self, target: int, seq: int) -> None:
-        """`target` applied everything up to number `seq`."""
+        """Drop the letters to `target` up to number `seq`, which it has applied."""
         for pair in [pair for pair in self.outbox if pair[0] == target and pair[1] <= seq]:
             del self.outbox[pair]

@@ -105,7 +105,7 @@ def _kernels(graph: Graph, watch: work_parts.Watch) -> Found:
 
 
 def _groups(graph: Graph) -> Found:
-    """As frontier/ledger.py does it, commit group by commit group."""
+    """Time spending as frontier/ledger.py does it, commit group by commit group."""
     world, sweep = _Columns(graph), SweepSelector()
     rounds = max(40, min(400, graph.n // GROUP))
     for _ in range(rounds // 4):

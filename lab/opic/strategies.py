@@ -181,7 +181,7 @@ def _first_cash(n: int, name: str, rng: np.random.Generator) -> Any:
 
 
 def linear(n: int, seed: int, watch: Watch) -> dict[str, Any]:
-    """Measure whether cash gathers linearly, by random reads, the last 5 of 10 N.
+    """Measure whether cash gathers linearly, over the last 5 of 10 N random reads.
 
     The slope of log C on log (turnovers waited), for waits of the top decile that brought 20 pages' worth or more, or
     half a turnover; 1 is linear.

@@ -24,7 +24,7 @@ NAMES = (*product.NAMES, *COMPARED)
 
 @dataclass(frozen=True, slots=True)
 class Compared(Policy):
-    """One of COMPARED. ValueError: no such policy."""
+    """A policy of COMPARED. ValueError: no such policy."""
 
     names: ClassVar[tuple[str, ...]] = COMPARED
     name: str = "proportional"

@@ -43,7 +43,7 @@ class Copies:
         self._counted = self._seen.copy()
 
     def read(self, pages: Ids, now: float) -> Visit:
-        """Copies of these pages are made anew; each page once."""
+        """Make the copies of these pages anew, each page once; return the findings."""
         end = self._settle(pages, now)
         changed = end > self._seen[pages]
         last = self.world.times[np.maximum(end - 1, 0)] if len(self.world.times) else np.zeros(len(pages))
@@ -53,7 +53,7 @@ class Copies:
         return visit
 
     def begin(self, now: float) -> None:
-        """The burn-in is over: what was stale until now does not count."""
+        """End the burn-in: staleness until now does not count."""
         there = np.flatnonzero(self._since < now)
         self._settle(there, now)
         self.stale[:], self.missed[:] = 0.0, 0.0

@@ -50,7 +50,7 @@ def mle_last_modified(tau_days: Floats, changed: Bools, age_days: Floats) -> Flo
 
 
 def remember(history: bytes, tau_days: float, changed: bool, age_days: float | None, ages: bool) -> bytes:
-    """The history with one more visit; of more than VISITS the oldest go. ages: keep them, too (8 bytes a visit).
+    """Return the history with one more visit, without the oldest beyond VISITS. ages: keep them, too (8 bytes a visit).
 
     A visit is a little-endian float32: its exposure in days, negative where it showed a change; with ages a second
     one: the change's trusted age, NaN without.
@@ -85,7 +85,7 @@ def by_dates(history: bytes) -> tuple[float, float]:
 
 
 def _visits(history: bytes, ages: bool) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
-    """(exposures, changed, ages), float64[n], bool[n], float64[n]."""
+    """Unpack a history: (exposures, changed, ages), float64[n], bool[n], float64[n]."""
     values = np.frombuffer(history, "<f4").astype(np.float64)
     signed = values[::2] if ages else values
     age_days = values[1::2] if ages else np.full(signed.shape, np.nan)
@@ -108,7 +108,7 @@ def _pair(tau: NDArray[np.float64], changed: NDArray[np.bool_], rate: float) -> 
 def estimate(
     kind: str, history: bytes, belief: tuple[float, float], prior: Prior, visits_least: int = 2
 ) -> tuple[float, float]:
-    """(a, b) by the estimator: "gamma" is the running belief, the others ask the history once it has enough visits."""
+    """Return (a, b) by an estimator: "gamma" is the running belief, others ask a history of at least visits_least."""
     if kind == "gamma" or len(history) < visits_least * (8 if kind == "last-modified" else 4):
         return belief if belief[1] > 0.0 else (prior.a, prior.b)
     return by_dates(history) if kind == "last-modified" else by_bits(history, ages=False)

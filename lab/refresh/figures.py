@@ -59,7 +59,9 @@ WRONG = {"cold": 0.0, "high": 10.0, "low": 0.1}
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """pages: of what algorithms.md F measured, the Poisson world and the correlated one; others: of the rest."""
+    """The sizes of the runs. pages: of the Poisson and the correlated world, which algorithms.md F measured; others: of
+    the rest.
+    """
 
     pages: int = 100_000
     others: int = 20_000

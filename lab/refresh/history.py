@@ -3,8 +3,8 @@
     {"path": "docs/index.html", "events": [[1503817877, "A"], [1518654873, "M"], [1573729888, "D"]]}
 
 Times are seconds since 1970; A: the page appeared, M: it changed (T, its type: it did, too), D: it is gone. A
-page is born at its first A, whatever is told of it earlier or in that same second; all later events are changes. A page
-without an A was never there.
+page is born at its first A, whatever the file says of it earlier or in that same second; all later events are changes.
+A page without an A was never there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Line(msgspec.Struct):
 
 
 def read(files: Sequence[Path]) -> list[History]:
-    """All pages that were ever there. InputError, with file and line: what is no history."""
+    """Read all pages that were ever there. InputError, with file and line: a line that is no history."""
     found = [history for file in files for history in _of_file(file)]
     if not found:
         raise InputError(f"{', '.join(map(str, files))}: no page with an event A")
@@ -77,7 +77,7 @@ def _short(text: bytes) -> bytes:
 
 
 def _history(line: Line) -> History | None:
-    """ValueError: a time out of all bounds."""
+    """Convert a line of the file; None: the page was never there. ValueError: a time out of all bounds."""
     for position, (time, _) in enumerate(line.events):
         if not -LATEST <= time <= LATEST:
             raise ValueError(f"a time of {time:g} - at `$.events[{position}][0]`; seconds since 1970 are expected")

@@ -24,13 +24,13 @@ Make = Callable[[], Mapping[str, Keyed]]
 
 
 def compute_one(out: Path, make: Make, name: str) -> str:
-    """One part, into its file; -> its name."""
+    """Compute one part into its file; return its name."""
     work_parts.compute({name: make()[name]}, {}, out, show=False)
     return name
 
 
 def ahead(out: Path, make: Make, names: Iterable[str], jobs: int, show: bool) -> None:
-    """The parts of these names, by so many processes; a line for each that is done where `show` is on."""
+    """Compute the parts of these names by `jobs` processes; where `show` is on, print a line for each part done."""
     names = sorted(names, key=_bandwidth, reverse=True)
     spawn = multiprocessing.get_context("spawn")  # a fork would share numpy's threads and the terminal
     with ProcessPoolExecutor(min(jobs, len(names)), mp_context=spawn, initializer=_end_with_parent) as pool:
@@ -46,7 +46,7 @@ def ahead(out: Path, make: Make, names: Iterable[str], jobs: int, show: bool) ->
 
 
 def _end_with_parent() -> None:
-    """In a process of the pool: one whose parent was killed would wait for its next part for ever."""
+    """End this process of the pool with its parent, which else would leave it waiting for its next part for ever."""
     parent = multiprocessing.parent_process()
 
     def watch() -> None:

@@ -13,7 +13,8 @@ from xyro.refresh.policy import Rules, freshness, multiplier
 
 
 def analytic(world: World, bandwidth: float) -> dict[str, dict[str, Any]]:
-    """{policy: freshness, obsolescence, never (share of pages), share of the optimum}; exact intervals, sum 1/t = B.
+    """Return {policy: freshness, obsolescence, never (share of pages), share of the optimum} by exact intervals, for
+    which sum 1/t = B.
 
     obsolescence is None where a page that changes is never read.
     """

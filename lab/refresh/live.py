@@ -76,7 +76,7 @@ class Live:
         self._since[places] = t
 
     def fresh_seconds(self, t: float) -> Reals:
-        """float64[pages]: how long each page's copy was fresh, up to t. To be copied where it is kept."""
+        """Return the seconds in which each page's copy was fresh, up to t: float64[pages]; a view."""
         self._settle(slice(None), t)
         return self._fresh
 
@@ -106,7 +106,7 @@ class Live:
         return np.where(dated, (origin - np.array(dates)) / DAY, np.nan)
 
     def _listings(self) -> Iterator[Listing]:
-        """The first that a feed lists is its home page, which it gives no date."""
+        """Yield the lists of the web; a feed's first entry is its home page, which has no date, and is left out."""
         for place, page in enumerate(self.pages.tolist()):
             source = _LISTS.get(self.web.kind(page))
             if source is not None:

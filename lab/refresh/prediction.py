@@ -83,7 +83,7 @@ class Hearing:
     """
 
     def __init__(self, execution: Execution, history: CrawlHistory, audit: float = AUDIT) -> None:
-        """audit: share of the reads; the first reads of all pages count."""
+        """audit: share of the reads that are audits; the first reads of all pages count."""
         self._audit, self._owed = audit, min(audit * history.world.n, OWED)
         self._drawn = np.cumsum(history.world.importance)
         self._rng = np.random.default_rng(0)

@@ -20,13 +20,16 @@ ENOUGH = 50
 
 
 class Rates(Protocol):
-    """`now`: float32[n], changes a day as the crawler believes. `shape`: of beliefs Gamma(shape, shape / now)."""
+    """The change rates that a crawler believes in.
+
+    `now`: float32[n], changes a day. `shape`: of the beliefs Gamma(shape, shape / now).
+    """
 
     now: NDArray[np.float32]
 
     @property
     def shape(self) -> Reals | None:
-        """None: the rates are known."""
+        """The shape of the belief about each page; None: the rates are known."""
         ...
 
     def born(self, pages: slice) -> None: ...

@@ -96,7 +96,7 @@ def _replay(options: argparse.Namespace) -> int:
 
 
 def _checked(options: argparse.Namespace) -> list[str]:
-    """The policies to replay. InputError: an option that makes no sense, before anything long begins."""
+    """Return the policies to replay. InputError: an option makes no sense; found before anything long begins."""
     import numpy as np
 
     from xyro.lab.refresh.rules import NAMES, rule

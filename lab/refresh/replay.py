@@ -60,7 +60,7 @@ def rows(
 
 
 def row_of(name: str, score: Score, best: float) -> Row:
-    """best: the freshness that is a share of 1."""
+    """Make the row of a policy. best: the freshness that counts as a share of 1."""
     share = score.freshness / best if best > 0.0 else None
     return Row(name, score.freshness, score.obsolescence, share, score.reads, score.allowed)
 

@@ -109,7 +109,7 @@ class Doubting:
 
 
 class Filed:
-    """Each page once, at a date: its last read + the policy's interval; the earliest date first (P1 6.6's folders).
+    """A rule that files each page at a date, last read + interval, and reads the earliest first (P1 6.6's folders).
 
     Intervals are a tick at least, and their multiplier such that they spend the bandwidth (water-filled), solved anew
     each day. What is filed stays where it is until the page is read.
@@ -179,8 +179,11 @@ Adapt = Callable[[Reals, Reals, Bools], tuple[Reals, Reals]]
 
 
 class Scheduled:
-    """Adaptive intervals. relative: the latest relative to its interval first, due or not; else what is due alone, most
-    overdue first. first: the interval of a new page (days)."""
+    """A rule of adaptive intervals.
+
+    relative: the latest relative to its interval comes first, due or not; else only due pages are read, the most
+    overdue first. first: the interval of a new page (days).
+    """
 
     def __init__(self, born: Reals, first: float, adapt: Adapt, relative: bool = False) -> None:
         self._interval = np.full(len(born), first)
@@ -248,7 +251,7 @@ BLIND = ("uniform", "nutch", "nutch-shipped", "stormcrawler")
 
 
 def _mixed(name: str) -> Policy:
-    """ValueError: alpha is no number, or none that a penalty can have (more, and single precision has no index)."""
+    """Make a mixed policy of its name. ValueError: alpha is no number, or larger than single precision allows."""
     try:
         alpha = float(name.removeprefix("mixed:"))
     except ValueError:
@@ -259,7 +262,7 @@ def _mixed(name: str) -> Policy:
 
 
 def rule(name: str, born: Reals, seed: int) -> Rule:
-    """The rule of that name for pages born then (days). ValueError: no such rule."""
+    """Make the rule of this name. born: when each page was born, days. ValueError: no such rule."""
     if name in POLICIES:
         return Indexed(POLICIES[name])
     policy, _, how = name.rpartition(":")

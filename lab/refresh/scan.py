@@ -40,10 +40,10 @@ class Shut(NamedTuple):
 
 @dataclass(slots=True)
 class Scan:
-    """`choose` at each tick. theta: the least index that was chosen last; 0 where all pages were.
+    """A scan of all pages, to `choose` from at each tick.
 
-    floor, ceiling (days since the last read): no page younger than the floor is chosen, and pages older than the
-    ceiling come before all others.
+    theta: the least index that was chosen last; 0 where all pages were. floor, ceiling (days since the last read): no
+    page younger than the floor is chosen, and pages older than the ceiling come before all others.
     """
 
     policy: Policy
@@ -98,7 +98,7 @@ class Scan:
         return [*found, least]
 
     def _above(self, columns: _Columns, theta: float) -> tuple[Ids, Column]:
-        """(pages, index) of all pages whose index is at least theta."""
+        """Return (pages, index) of all pages whose index is at least theta."""
         pages, indices, least = [_NONE], [_NO_INDEX], np.float32(theta)
         for start in range(0, len(columns.rate), CHUNK):
             index = self._index(columns, slice(start, start + CHUNK))
@@ -111,7 +111,7 @@ class Scan:
         return np.concatenate(pages), np.concatenate(indices)
 
     def _index(self, columns: _Columns, part: slice) -> Column:
-        """float32; a page read after `now` (a clock set back) was read now."""
+        """Return the index of pages, float32; a page read after `now` (a clock set back) counts as read now."""
         importance, rate = columns.importance[part], columns.rate[part]
         moment = np.uint32(min(columns.now, 0xFFFF_FFFF))
         age = (moment - np.minimum(columns.read_at[part], moment)).astype(np.float32)

@@ -1,10 +1,9 @@
 """One run: a rule refreshes a world with a bandwidth, and its copies are measured (`xyro lab refresh`).
 
-Time goes in ticks: of 6 h, as in algorithms.md F, unless a run asks for others (lab/refresh/prediction.py). At each
-the rule
-chooses as many pages as the bandwidth allows, a share of the pages that are there a day; what a rule leaves is lost,
-and fractions of a read are carried on. Changes come between ticks, at their own times. A page is found, and first read,
-when it is born: discovery is not judged here.
+Time goes in ticks: of 6 h, as in algorithms.md F, unless a run asks for others (lab/refresh/prediction.py). At each the
+rule chooses as many pages as the bandwidth allows, a share of the pages that are there a day; reads that a rule leaves
+are lost, and fractions of a read are carried on. Changes come between ticks, at their own times. A page is found, and
+first read, when it is born: discovery is not judged here.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ DAY = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Over the time after the burn-in, weighted by importance."""
+    """The score of a run: after the burn-in, weighted by importance."""
 
     freshness: float
     """share of time that copies were fresh"""
@@ -43,7 +42,10 @@ class Score:
 def simulate(
     world: World, rule: Rule, rates: Rates, bandwidth: float, watch: Watch = lambda share: None, tick: int = TICK
 ) -> Score:
-    """bandwidth: reads a day for each page that is there, > 0. tick: seconds; baselines are written for TICK."""
+    """Let a rule refresh a world, and return its score.
+
+    bandwidth: reads a day for each page that is there, > 0. tick: seconds; baselines are written for TICK.
+    """
     copies, importance = Copies(world), world.importance.astype(np.float32)
     read_at = np.floor(world.born * DAY).astype(np.uint32)
     ticks = int(world.days * DAY // tick)

@@ -12,7 +12,7 @@ Results = Mapping[str, Any]
 
 
 def page(results: Results) -> str:
-    """Every claim with its verdict, who won where, then the tables."""
+    """Return every claim with its verdict, the winners by world, then the tables."""
     holding = sum(claim["holds"] for claim in results["claims"])
     lines = [f"Refreshing, held against what is asked: {holding} of {len(results['claims'])} hold", ""]
     for claim in results["claims"]:

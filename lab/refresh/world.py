@@ -35,7 +35,10 @@ CORRELATION = 0.5
 
 @dataclass(frozen=True)
 class World:
-    """n pages in the order of their births. times: all changes, page after page, ascending within each (days)."""
+    """A collection of n pages in the order of their births.
+
+    times: all changes, page after page, ascending within each (days).
+    """
 
     importance: Reals
     """float64[n], mean 1"""
@@ -55,7 +58,7 @@ class World:
 
     @cached_property
     def keys(self) -> Reals:
-        """Ascending over all pages: what `past` searches."""
+        """The keys that `past` searches, ascending over all pages."""
         page = np.repeat(np.arange(self.n), np.diff(self.indptr))
         found: Reals = page * self.span + self.times
         return found
@@ -76,7 +79,7 @@ class World:
 
 
 def of_events(importance: Reals, rate: Reals, page: Ids, times: Reals, days: float = DAYS, burn: float = BURN) -> World:
-    """A world of pages born at 0 from (page, time) of its changes, in any order; others than (0, days] are no part."""
+    """A world of pages born at 0 from (page, time) of its changes, in any order; times outside (0, days] drop out."""
     within = (times > 0.0) & (times <= days)
     page, times = page[within], times[within]
     order = np.lexsort((times, page))
@@ -102,14 +105,14 @@ def _independent(rate: Reals, days: float, rng: np.random.Generator) -> tuple[Id
 
 
 def poisson(n: int, seed: int) -> World:
-    """Changes at any time."""
+    """Make a world whose pages change at any time."""
     rng = np.random.default_rng((seed, 1))
     rate = _rates(n, rng)
     return of_events(_pagerank(n, seed), rate, *_independent(rate, DAYS, rng))
 
 
 def correlated(n: int, seed: int) -> World:
-    """Poisson; ln lambda is a normal copula of r's ranks."""
+    """Make a Poisson world in which ln lambda is a normal copula of r's ranks."""
     rng = np.random.default_rng((seed, 2))
     importance = _pagerank(n, seed)
     score = np.empty(n)

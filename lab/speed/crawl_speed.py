@@ -49,7 +49,7 @@ Scope = Literal["host", "domain", "any"]
 IDLE = 1.0
 """seconds that the lag of an idle loop is measured"""
 LOOK = 0.05
-"""seconds between two looks at the number of reads"""
+"""seconds between two samples of the number of reads"""
 REST = "event loop, the rest"
 PARTS = {
     "xyro": "fetch + parse",

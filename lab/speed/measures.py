@@ -23,7 +23,7 @@ from xyro.wire.clock import Clock
 
 MIB = 1 << 20
 TICK = 0.010
-"""seconds that the lag meter sleeps between two looks"""
+"""seconds that the lag meter sleeps between two samples"""
 SAMPLE = 0.002
 """seconds of CPU between two samples of the stack"""
 Part = Callable[[FrameType | None], str]
@@ -158,6 +158,6 @@ def module_of(frame: FrameType) -> str:
 
 
 def say(line: str = "") -> None:
-    """A line of a benchmark's report."""
+    """Print a line of a benchmark's report."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()

@@ -1,6 +1,6 @@
 """`xyro lab speed ram`: what a known URL costs in RAM, and how many links a second the frontier takes in.
 
-A page node with everything in (fingerprint table, columns, hosts, URL cache, due folders, LevelDB, the fetch queue) is
+A partition with everything in (fingerprint table, columns, hosts, URL cache, due folders, LevelDB, the fetch queue) is
 fed reports of a made-up web: the turns, batches and orders are the real ones, only the reading is left out. Links are
 of three kinds, because they cost differently:
 
@@ -45,7 +45,7 @@ TURNS = 40
 
 
 class MadeUpWeb:
-    """URL number i lies on host i // per_host; new ones come in order, so hosts grow in number with the URLs."""
+    """A made-up web: URL number i lies on host i // per_host; URLs are met in order, so hosts grow with them."""
 
     def __init__(self, per_host: int) -> None:
         self.per_host = per_host

@@ -1,10 +1,9 @@
 """`xyro lab speed xml`: documents a second, beside a floor, and what a document that waits costs.
 
 throughput   a crawl of DocBook-like documents (lab/web/docbook.py) over loopback: fetched, parsed, linked, validated
-and
-             stored; documents per second of CPU, all threads and the validator's process. The floor in the same run:
-             lxml parses the same bodies and validates them against the ready DTD, and nothing else.
-waiting      documents that wait for DTDs that never come, through intake, page node and store: growth of RSS
+             and stored; documents per second of CPU, all threads and the validator's process. The floor in the same
+             run: lxml parses the same bodies and validates them against the ready DTD, and nothing else.
+waiting      documents that wait for DTDs that never come, through intake, partition and store: growth of RSS
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rooms of the house from the ground up, and who may be called against their direction.
+"""The rooms of the house from the ground up, and the callbacks that may be called against their direction.
 
 A room calls rooms below it and itself. Whoever wants something of a room above must be handed it: a hook, or a callable
 or object that its constructor takes. CALLBACKS names these, by the two rooms; every other upward call is a fault.

@@ -66,7 +66,7 @@ class Tracer:
         self._places: dict[CodeType, Place | None] = {}
 
     def begin(self, url: str) -> None:
-        """From now on every step counts. url: of the linked page."""
+        """Begin to record steps. url: of the linked page."""
         self._url, self._begun = url, True
 
     @contextmanager
@@ -110,7 +110,7 @@ class Tracer:
             self.finished.set()
 
     def _has_report(self, frame: FrameType) -> bool:
-        """The call of a turn hands it the report of the linked page."""
+        """Tell whether the call of a turn takes the report of the linked page."""
         works = (value for value in frame.f_locals.values() if isinstance(value, Work))
         return any(report.url == self._url for work in works for report in work.visits)
 
@@ -121,7 +121,7 @@ class Tracer:
         return self._place(back.f_code) if back is not None else None
 
     def _place(self, code: CodeType) -> Place | None:
-        """None: not ours, outside, or a part of another function."""
+        """Return the place of a function; None: it is not ours, or a part of another function."""
         if code not in self._places:
             self._places[code] = _place_of(code)
         return self._places[code]

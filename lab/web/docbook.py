@@ -131,7 +131,7 @@ class Server:
 
 
 async def serve(documents: int, size: int, hosts: int) -> None:
-    """Until SIGTERM; the first line on stdout is the index's URL."""
+    """Serve until SIGTERM; the first line on stdout is the index's URL."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -218,7 +218,7 @@ def truth(site: Site) -> dict[str, str]:
 
 
 def _truth(site: Site, url: str) -> str:
-    """Broken: not well-formed with all its parts, or a part is not there; only then is validity asked for."""
+    """Return the verdict on a document; broken: not well-formed with all its parts, or a part is not there."""
     for validating, verdict in ((False, "broken"), (True, "invalid")):
         parser = etree.XMLParser(
             dtd_validation=validating, load_dtd=True, resolve_entities=True, no_network=True, huge_tree=True
@@ -235,7 +235,7 @@ def _truth(site: Site, url: str) -> str:
 
 
 async def serve(data: Path, packages: Sequence[str], pages: int, log: Path | None) -> None:
-    """Until SIGTERM; the first line on stdout is the entry's URL."""
+    """Serve until SIGTERM; the first line on stdout is the entry's URL."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

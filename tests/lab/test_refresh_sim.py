@@ -93,7 +93,7 @@ def test_a_page_that_is_never_read_falls_behind():
     world = of_events(np.ones(1), np.ones(1), np.zeros(3, np.int64), np.array([1.0, 2.0, 3.0]), 4.0, 2.0)
 
     class Never:
-        def choose(self, view, most):
+        def choose(self, view, limit):
             return np.empty(0, np.int64)
 
         def learn(self, pages, now, changed):
