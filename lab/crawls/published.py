@@ -90,7 +90,7 @@ class Keyed(Answers):
 
 @dataclass(slots=True)
 class Announcement:
-    """One honest publication: when it was sent, how long it took to be read, what was stated."""
+    """An honest publication: its page, the time of sending, and the stated time until the page is read."""
 
     page: int
     sent: float
@@ -257,7 +257,7 @@ async def _loaded(single: Node, web: Web, seen: Seen) -> None:
 
 
 def changes(web: Web, seen: Seen, now: float, size: Size, rng: random.Random) -> list[tuple[float, int]]:
-    """(when, page) of changes of pages that were read, in the seconds of publishing, so many of each honest host."""
+    """Return (time, page) of changes in the seconds of publishing, of pages that were read on each honest host."""
     found: dict[int, list[tuple[float, int]]] = {}
     for page in sorted(seen.last):
         if web.kind(page) is Doc.HTML and web.host(page) != LIAR and web.status(page) == 200:
@@ -269,7 +269,7 @@ def changes(web: Web, seen: Seen, now: float, size: Size, rng: random.Random) ->
 
 
 def of_the_liar(web: Web, seen: Seen) -> list[int]:
-    """Pages of the liar that were read; none of them ever changes."""
+    """Return the pages of the liar that were read; none of them ever changes."""
     return [page for page in sorted(seen.last) if web.host(page) == LIAR and web.kind(page) is Doc.HTML]
 
 

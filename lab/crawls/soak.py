@@ -81,7 +81,7 @@ class Sample:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code: 0 all holds, 1 something does not, 2 bad input, 3 the machine failed."""
+    """Run the command line; return the exit code: 0 all holds, 1 not all, 2 bad input, 3 the machine failed."""
     parser = argparse.ArgumentParser(prog="xyro lab soak", description="`xyro serve` at full speed: does it leak?")
     parser.add_argument(
         "--minutes", type=float, default=30.0, help="[30]; of fewer than 10 the growth of memory is not judged"

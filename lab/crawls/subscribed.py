@@ -143,7 +143,7 @@ class Wish:
 
 
 def targets(web: Web, size: Size) -> list[str]:
-    """Pages to read, and folders, of all hosts."""
+    """Return the targets of subscriptions: pages to read, and folders, of all hosts."""
     readable = [page for page in range(web.shape.pages) if web.kind(page) is Doc.HTML]
     if size.hosts == 1:
         return [f"{web.origin_of(0)}/*"] * size.subscriptions

@@ -39,7 +39,7 @@ VERDICTS = {"valid": "valid", "invalid": "invalid"}
 
 
 class Ahead(NamedTuple):
-    """One DTD in the server's log."""
+    """The reads of a DTD in the server's log."""
 
     path: str
     before: int
@@ -113,7 +113,7 @@ def compare(directory: Path, true: Mapping[str, str], log: Path) -> Outcome:
 
 
 def _ahead(log: Path, named: Mapping[str, str]) -> list[Ahead]:
-    """Each DTD that was served, among the ordinary pages of its host."""
+    """Return each DTD that was served, with its place among the ordinary pages of its host."""
     served = [(host, path) for host, path, status in _entries(log) if status == 200]
     pages = [index for index, (host, path) in enumerate(served) if host == GRAMMAR_HOST and path.startswith("/page/")]
     needs = {_place(url): _place(dtd) for url, dtd in named.items()}

@@ -129,7 +129,7 @@ def _in_new_directory(
 
 @dataclass(slots=True)
 class Slow:
-    """One crawl of slow hosts."""
+    """The result of a crawl of slow hosts."""
 
     idle: Lag
     """of the same loop before the crawl"""
@@ -176,7 +176,7 @@ async def _slow(directory: Path, seeds: Sequence[str], settings: Settings) -> Sl
 
 
 def _steady(curve: Sequence[tuple[float, int]]) -> float:
-    """Reads/s while the middle eight tenths were read. curve: (seconds, reads), the last one at the end."""
+    """Return reads/s while the middle eight tenths were read. curve: (seconds, reads), the last one at the end."""
     total = curve[-1][1]
     start, first = next(point for point in reversed(curve) if point[1] <= 0.1 * total)
     end, last = next(point for point in curve if point[1] >= 0.9 * total)
@@ -188,7 +188,7 @@ def _steady(curve: Sequence[tuple[float, int]]) -> float:
 
 @dataclass(slots=True)
 class Read:
-    """One crawl. CPU in seconds."""
+    """The result of one crawl; CPU in seconds."""
 
     reads: int
     bytes: int

@@ -111,7 +111,7 @@ class Frontier:
                 pass
 
     def read(self, new: int, near: int, far: int) -> Cost:
-        """One commit group of pages that show so many links each. Making up the pages is not counted."""
+        """Take one commit group of pages that show so many links each. Making up the pages is not counted."""
         reports = [self._report(order, new, near, far) for order in self._orders()]
         seconds, cpu = self._clock.monotonic(), cpu_seconds()
         self.turn(Work(visits=reports))

@@ -48,7 +48,7 @@ LEAST = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """One crawl of documents."""
+    """The result of a crawl of documents."""
 
     documents: int
     valid: int
@@ -57,7 +57,7 @@ class Done:
 
 
 def xml(documents: int, size: int, runs: int, waiting: int) -> None:
-    """Both parts; `waiting` = 0 leaves the second away."""
+    """Measure both parts; `waiting` = 0 leaves the second away."""
     if waiting:  # first: RSS is measured
         with tempfile.TemporaryDirectory(prefix="xyro-speed-") as directory:
             _tell_waiting(waiting, Path(directory) / "data")

@@ -61,7 +61,7 @@ class AccessLog:
 
 
 def _field(value: object) -> str:
-    """As nginx writes it: '-' for nothing, \\xHH for what could break the line."""
+    """Write a field as nginx does: '-' for nothing, \\xHH for what could break the line."""
     if isinstance(value, float):
         return f"{value:.3f}"
     text = str(value) or "-"
