@@ -42,7 +42,7 @@ LEAST_FREE = 0.1
 DRIFT = 0.05
 """relative change of S, B or the number of pages after which the multiplier is found anew: some 250 times while a crawl
 grows to 100,000 pages, 7 us a page"""
-MOST = 300.0
+CREDIT_LIMIT = 300.0
 BURST = 3_600.0
 LEAST_BURST = 16.0
 """seconds of bandwidth, or reads, that may be made up for at most"""
@@ -82,11 +82,11 @@ class Governor:
 
     def __init__(self) -> None:
         self.credit = 0.0
-        self._at: float | None = None
+        self._advanced_at: float | None = None
 
     def advance(self, now: float, reads_per_second: float) -> None:
-        passed = 0.0 if self._at is None else max(now - self._at, 0.0)
-        self._at = now
+        passed = 0.0 if self._advanced_at is None else max(now - self._advanced_at, 0.0)
+        self._advanced_at = now
         self.credit = min(self.credit + passed * reads_per_second, max(LEAST_BURST, BURST * reads_per_second))
 
     @property
@@ -139,7 +139,7 @@ class Bandwidth:
         self.counts = Counts()
         self.counting: Counts | None = None
         """while all pages are counted anew"""
-        self.known = True
+        self.measured = True
         """False in a directory from before there was a population, until it is counted"""
         self.multiplier = math.inf
         self.scale = 1.0
@@ -201,7 +201,7 @@ class Bandwidth:
     def replace_old(self, row: RefreshRow | None, weight: float, rate: float | None = None) -> None:
         """The same in the counts that serve now, only."""
         rate = rate if rate is not None else row.rate if row is not None else 0.0
-        if self.known:
+        if self.measured:
             self.counts.replace(row, weight, rate)
         else:
             self.spread.replace(row.weight if row is not None else 0.0, weight)
@@ -210,23 +210,23 @@ class Bandwidth:
         """All pages are counted anew: these counts serve from now on."""
         assert self.counting is not None
         self.counting.population.supersede(self.population)
-        self.counts, self.counting, self.known, self._found = self.counting, None, True, None
+        self.counts, self.counting, self.measured, self._found = self.counting, None, True, None
 
     def renew(self, now: float) -> bool:
         """Find the multiplier anew, if what it rests on has moved. True where it was."""
-        if not self.known:
+        if not self.measured:
             return False
         if self.paid:
             self.promised.count(now, self.paid)
             self.paid = 0
-        at = (self.spread.total, self.free(now), self.population.pages)
-        if self._found is not None and now < self._again and not _moved(self._found, at):
+        basis = (self.spread.total, self.free(now), self.population.pages)
+        if self._found is not None and now < self._again and not _moved(self._found, basis):
             return False
-        if self._found != at:
+        if self._found != basis:
             start = self.multiplier if 0.0 < self.multiplier < math.inf else 1.0
             self.scale = self.population.scale()
-            self.multiplier = self.population.multiplier(at[1] * DAY, self.rules, start) if at[1] else math.inf
-        self._found, self._again = at, now + MOST
+            self.multiplier = self.population.multiplier(basis[1] * DAY, self.rules, start) if basis[1] else math.inf
+        self._found, self._again = basis, now + CREDIT_LIMIT
         return True
 
     def free(self, now: float) -> float:
@@ -236,7 +236,7 @@ class Bandwidth:
 
     def interval(self, importance: float, rate: float, shape: float = math.inf) -> Interval:
         """Of a page of this importance (as it was measured) and change rate (a day, mean of a belief of `shape`)."""
-        if not self.known:  # P1's law needs S alone
+        if not self.measured:  # P1's law needs S alone
             bounds = self.rules.floor * DAY, self.rules.ceiling * DAY
             return Interval(self.spread.interval(weight(importance, rate), self.reads_per_second, *bounds), "policy")
         days, term = self.rules.one_interval(importance * self.scale, rate, self.multiplier, shape)
@@ -261,7 +261,7 @@ class Bandwidth:
         """A count that is under way is begun anew after a restart: until it ends no law is told, or no population."""
         return {
             "spread": self.spread.dump(),
-            **({"multiplier": self.multiplier} if self.known else {}),
+            **({"multiplier": self.multiplier} if self.measured else {}),
             "scale": self.scale,
             "capacity": self.capacity.rate(),
             "law": self.law if self.counting is None else "",
@@ -276,11 +276,11 @@ class Bandwidth:
     def load(self, state: Mapping[str, Any], partition: Partition) -> bool:
         """Go on from what `dump` gave. False: by another law, or from before there was a population: count all anew."""
         self.counts.spread = Spread.load(state["spread"])
-        self.known = "multiplier" in state
-        if not self.known:
+        self.measured = "multiplier" in state
+        if not self.measured:
             return False
-        held = [(rows.PLAN.split(key), int.from_bytes(pages)) for key, pages in partition.scan(rows.PLAN.prefix)]
-        self.counts.population = Population.load(tuple(zip(*held, strict=True)) or ((), ()))
+        filed = [(rows.PLAN.split(key), int.from_bytes(pages)) for key, pages in partition.scan(rows.PLAN.prefix)]
+        self.counts.population = Population.load(tuple(zip(*filed, strict=True)) or ((), ()))
         self.multiplier, self.scale = state["multiplier"], state["scale"]
         self.capacity.held = state["capacity"]
         self.promised = Bursts(*state.get("promised", ()))
@@ -318,7 +318,7 @@ class Gamma:
         target = settings.target_freshness
         self.controller = Controller(target, fixed, LEAST_GAMMA, MOST_GAMMA) if target else None
         self.percent = fixed
-        self._looked = self._heard = -math.inf
+        self._looked = self._margin_at = -math.inf
 
     def resume(self, gamma: float) -> None:
         """Go on from where adjusting it had got to."""
@@ -329,11 +329,11 @@ class Gamma:
 
     def seeks(self, now: float) -> bool:
         """Is the margin wanted?"""
-        return self.auto and _is_over(self._heard, EVERY, now)
+        return self.auto and _is_over(self._margin_at, EVERY, now)
 
     def hear(self, margin: float, now: float) -> None:
         """The index of the unread pages that are ordered last; 0 = none wait."""
-        self.margin, self._heard = margin, now
+        self.margin, self._margin_at = margin, now
 
     def refresh_share(self, contested: bool, fixed: bool) -> float:
         """Refresh's part of the bandwidth. One that was set is refresh's own, unless gamma is there to divide it."""

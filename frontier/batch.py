@@ -46,7 +46,7 @@ def urls_of(message: Message) -> int:
 
 
 @dataclass(slots=True)
-class Work:
+class MessageBatch:
     """What came in since the last turn."""
 
     visits: list[PageReport] = field(default_factory=list)
@@ -96,7 +96,7 @@ class Work:
 
 
 @dataclass(slots=True)
-class Turn:
+class Effects:
     """What may leave once `commit` is on disk."""
 
     commit: Commit

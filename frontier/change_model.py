@@ -57,7 +57,7 @@ class Learnt(NamedTuple):
     belief: tuple[float, float]
     """Gamma(a, b), b in days"""
     habit: Habit | None
-    said: tuple[Said, ...]
+    claims: tuple[Said, ...]
     diary: bytes
 
 
@@ -124,11 +124,11 @@ class ChangeModel:
         while self._adopted:
             self.partition.delete(self._adopted.pop())
         for host in self._moved:
-            for kept, data in ((hosts.trust, self.trust(host).dump()), (hosts.rates, self._population(host).pack())):
+            for key_of, data in ((hosts.trust, self.trust(host).dump()), (hosts.rates, self._population(host).pack())):
                 if data:
-                    kept[host] = data
+                    key_of[host] = data
                 else:
-                    kept.pop(host, None)
+                    key_of.pop(host, None)
             self.partition.put(*hosts.stored(host))
         self._trust, self._rates, self._moved, self._priors = {}, {}, set(), {}
 
@@ -178,11 +178,11 @@ class ChangeModel:
         old = seen.row
         prior = self.prior(seen.host, old.kind if old.reads else report.kind)
         age = self._age(seen)
-        said = old.said
-        if said and seen.shown:
-            said = self._settle(seen, prior)
+        claims = old.said
+        if claims and seen.shown:
+            claims = self._settle(seen, prior)
         elif visit.answered and not old.reads:
-            said = tuple(claim for claim in said if claim.rate)  # dates of before: they are part of the belief now
+            claims = tuple(claim for claim in claims if claim.rate)  # dates of before: they are part of the belief now
         diary, habit = old.diary, None
         if self.settings.regular and seen.shown:
             dated = report.ended - age * DAY if age is not None and visit.changed else None
@@ -191,8 +191,8 @@ class ChangeModel:
             habit = periodic.unpack(diary).habit
         belief = self._belief(seen, prior, age)
         if report.fresh_for and visit.answered:
-            said = having(said, Said(Source.CACHE, seen.host, int(report.ended), DAY / report.fresh_for))
-        return Learnt(belief, habit, said, diary)
+            claims = having(claims, Said(Source.CACHE, seen.host, int(report.ended), DAY / report.fresh_for))
+        return Learnt(belief, habit, claims, diary)
 
     def _seen(self, page: int, report: PageReport, visit: Visit, row: RefreshRow) -> Seen:
         shown = visit.changed is not None and row.last_read > 0
@@ -241,24 +241,24 @@ class ChangeModel:
             if claim.rate:
                 a, b = weigh_rate(a, b, claim.rate, weight)
             elif age is None:
-                said = usable_last_modified(float(claim.at), seen.report.ended)
-                a, b = (a, b) if said is None else weigh_age(a, b, said, weight)
+                modified = usable_last_modified(float(claim.at), seen.report.ended)
+                a, b = (a, b) if modified is None else weigh_age(a, b, modified, weight)
         return a, b
 
-    def told(self, page: int, row: RefreshRow, rate: float, sure: bool) -> RefreshRow:
+    def claim_rate(self, page: int, row: RefreshRow, rate: float, sure: bool) -> RefreshRow:
         """The page's row when its publisher says that it changes `rate` times a day, evidence of at most one change.
 
         Of a page never read it shapes the belief that its first read begins with; sure: the word of the crawl's owner,
         which is not put to the test.
         """
         host = self.partition.hosts_of[page]
-        said = row.said if sure else having(row.said, Said(Source.PUBLISHED, host, 0, heard(rate)))
+        claims = row.said if sure else having(row.said, Said(Source.PUBLISHED, host, 0, heard(rate)))
         if not row.reads or not row.rate:
-            return msgspec.structs.replace(row, said=said)
+            return msgspec.structs.replace(row, said=claims)
         weight = 1.0 if sure else self.trust(host).of(Source.PUBLISHED)
         a, b = weigh_rate(row.rate_a, row.rate_b, rate, weight)
         heavy = row.weight * math.sqrt(a / b / row.rate)  # the importance behind the weight stays
-        new = msgspec.structs.replace(row, rate_a=a, rate_b=b, weight=heavy, said=said)
+        new = msgspec.structs.replace(row, rate_a=a, rate_b=b, weight=heavy, said=claims)
         return msgspec.structs.replace(new, counted=self.count(page, row, new))
 
     def count(self, page: int, old: RefreshRow | None, row: RefreshRow) -> int:
@@ -279,6 +279,6 @@ class ChangeModel:
         return code_now
 
 
-def having(said: tuple[Said, ...], claim: Said) -> tuple[Said, ...]:
+def having(claims: tuple[Said, ...], claim: Said) -> tuple[Said, ...]:
     """The claims with this one, the only one of its kind."""
-    return (*(one for one in said if one.source != claim.source), claim)
+    return (*(other for other in claims if other.source != claim.source), claim)

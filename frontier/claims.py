@@ -67,8 +67,8 @@ class Claims:
         """Evidence for the first read of a page, from the first document that has any."""
         if self.partition.flags[page] & HINTED:
             return
-        said = _said(host, dated, claim)
-        self.partition.put(rows.REFRESH.key(page), rows.pack(RefreshRow(said=said)))
+        claims = _usable_claims(host, dated, claim)
+        self.partition.put(rows.REFRESH.key(page), rows.pack(RefreshRow(said=claims)))
         self.partition.set_flag(page, HINTED)
 
     def _again(self, page: int, host: int, dated: Source, claim: Claim, now: float) -> None:
@@ -76,14 +76,14 @@ class Claims:
         row = self.partition.row(page)
         if row is None or not row.reads:
             return
-        said = row.said
-        fresh = row.last_read < claim.changed_at <= now and not any(one.source == dated for one in said)
-        for one in _said(host, dated, claim):
-            if (one.rate and not any(old.source == one.source for old in said)) or (not one.rate and fresh):
-                said = having(said, one)
-        if said is row.said:
+        claims = row.said
+        fresh = row.last_read < claim.changed_at <= now and not any(old.source == dated for old in claims)
+        for new in _usable_claims(host, dated, claim):
+            if (new.rate and not any(old.source == new.source for old in claims)) or (not new.rate and fresh):
+                claims = having(claims, new)
+        if claims is row.said:
             return
-        self.schedule.rewrite(page, row, msgspec.structs.replace(row, said=said))
+        self.schedule.rewrite(page, row, msgspec.structs.replace(row, said=claims))
         trust, due = self.change_model.trust(host).of(dated), int(self.partition.columns["due"][page])
         if fresh and trust >= WORTH and due > now and self.schedule.refreshing:
             self.schedule.put_due(page, round(sooner(due, now, trust)))
@@ -96,10 +96,10 @@ def _by_url(report: LoadReport) -> Mapping[str, Claim]:
     return {url: Claim(changed.get(url, 0.0), rates.get(url, 0.0)) for url in (*order, *rates)}
 
 
-def _said(host: int, dated: Source, claim: Claim) -> tuple[Said, ...]:
-    said: list[Said] = []
+def _usable_claims(host: int, dated: Source, claim: Claim) -> tuple[Said, ...]:
+    claims: list[Said] = []
     if claim.changed_at > 0.0:
-        said.append(Said(dated, host, min(int(claim.changed_at), LATEST)))
+        claims.append(Said(dated, host, min(int(claim.changed_at), LATEST)))
     if claim.rate > 0.0:
-        said.append(Said(Source.RATE, host, 0, heard(claim.rate)))
-    return tuple(said)
+        claims.append(Said(Source.RATE, host, 0, heard(claim.rate)))
+    return tuple(claims)

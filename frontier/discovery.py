@@ -90,14 +90,14 @@ class Discovery:
     def _spare(self, gamma: float) -> NDArray[np.int32]:
         """Places for unread pages, by host: all that are free where half of them are, else what is kept for discovery
         once it is a quarter of its part (a scan for every single place would be dear)."""
-        hosts, most = self.partition.hosts, self.order_quota.per_host
+        hosts, limit = self.partition.hosts, self.order_quota.per_host
         count = len(hosts)
-        free = most - hosts.leased[:count]
-        spare = np.where(2 * free >= most, free, 0)
-        kept = self.turns.kept[:count]
-        if len(kept):
-            batch = kept >= max(1.0, gamma * most / 400.0)
-            np.maximum(spare[: len(kept)], np.minimum(kept, free[: len(kept)]), out=spare[: len(kept)], where=batch)
+        free = limit - hosts.leased[:count]
+        spare = np.where(2 * free >= limit, free, 0)
+        share = self.turns.kept[:count]
+        if len(share):
+            batch = share >= max(1.0, gamma * limit / 400.0)
+            np.maximum(spare[: len(share)], np.minimum(share, free[: len(share)]), out=spare[: len(share)], where=batch)
         asked = hosts.open[:count] & (hosts.waiting[:count] > 0)
         if self.host_limits.until:
             asked &= ~self.host_limits.shut[:count]

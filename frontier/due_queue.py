@@ -104,11 +104,11 @@ class DueQueue:
 
     def _begun(self, now: float, room: int) -> Generator[tuple[int, RefreshRow], None, int]:
         """Pages of folders that have begun, as far as the credit goes. Returns how many there were."""
-        most, found = min(DUE_AT_ONCE, room), 0
+        limit, found = min(DUE_AT_ONCE, room), 0
         self.earn(now)
         if self.bandwidth.fixed:
-            most = min(most, int(self.governor.credit))
-        for page in self._still_due(self.folders.pop(int(now), most), now) if most > 0 else ():
+            limit = min(limit, int(self.governor.credit))
+        for page in self._still_due(self.folders.pop(int(now), limit), now) if limit > 0 else ():
             row = self.partition.row(page) or NOTHING
             if not self._deferred(page, row, now):
                 found += 1
@@ -139,19 +139,19 @@ class DueQueue:
 
     def _early(self, now: float, room: int) -> Iterator[tuple[int, RefreshRow]]:
         """What would be next, as far as the credit goes; what has a time of its own keeps it."""
-        kept: list[Pages] = []
+        timed: list[Pages] = []
         moved = looked = 0
-        while looked < EARLY_AT_ONCE and moved < room and self.affords and (ahead := self._next_few(kept)) is not None:
+        while looked < EARLY_AT_ONCE and moved < room and self.affords and (ahead := self._next_few(timed)) is not None:
             for turn, page in enumerate(ahead.tolist()):
                 if looked >= EARLY_AT_ONCE or moved >= room or not self.affords:
-                    kept.append(ahead[turn:])
+                    timed.append(ahead[turn:])
                     break
                 looked += 1
                 row = self.partition.row(page) or NOTHING
                 interval = self.bandwidth.of_row(row)
                 later = row.last_read + interval.seconds
                 if row.weight <= 0.0 or interval.term != "policy":
-                    kept.append(ahead[turn : turn + 1])
+                    timed.append(ahead[turn : turn + 1])
                     continue
                 moved += 1
                 due = int(self.partition.columns["due"][page])
@@ -159,24 +159,24 @@ class DueQueue:
                     self.put(page, second(later))
                 else:
                     yield page, row
-        for pages in kept:
+        for pages in timed:
             self.recover(pages, self.partition.columns["due"][pages])
         if not moved:  # where pages were only dated anew, those behind them may be next
             self._rest = now + self.folders.unit_seconds
 
-    def _next_few(self, kept: list[Pages]) -> Pages | None:
+    def _next_few(self, timed: list[Pages]) -> Pages | None:
         """Pages from the head of the folders that may be read before their time, as far as the columns tell; others are
         kept (what failed, or is hastened, comes at its own time). None: nothing is filed, or too much was passed over.
         """
         head = self.folders.next_due()
-        if head is None or len(kept) >= EARLY_AT_ONCE:
+        if head is None or len(timed) >= EARLY_AT_ONCE:
             return None
         columns, unit = self.partition.columns, self.folders.unit_seconds
         pages = self.folders.pop(head, DUE_AT_ONCE)
         due = columns["due"][pages].astype(np.int64)
         pages = pages[(due > 0) & (np.minimum(due + unit - 1, LATEST) // unit == head // unit)]  # others are stale
         fixed = (columns["state"][pages] != _READ) | (columns["flags"][pages] & HASTENED > 0)
-        kept.append(pages[fixed])
+        timed.append(pages[fixed])
         free: Pages = pages[~fixed]
         return free
 
@@ -220,7 +220,7 @@ class Deadlines:
 
     def __init__(self, due_queue: DueQueue, usual: float, refreshing: bool, deadline: Callable[[int], float]) -> None:
         """usual: seconds that what people order has, where nobody named a deadline; refreshing: there is a plan."""
-        self.of = deadline
+        self.deadline_of = deadline
         self._due = due_queue
         self._usual = usual
         self._refreshing = refreshing
@@ -235,11 +235,11 @@ class Deadlines:
 
     def deadline(self, page: int, now: float) -> float:
         """By which its order is sorted among those of its host."""
-        return self.of(page) or now + self._usual
+        return self.deadline_of(page) or now + self._usual
 
     def pay(self, page: int) -> bool:
         """A page that was read before is to be refreshed. False: it was promised, and waits until it can be paid."""
-        deadline = self.of(page)
+        deadline = self.deadline_of(page)
         if not deadline:
             return True
         if not self._solvent:

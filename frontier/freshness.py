@@ -44,7 +44,7 @@ from xyro.wire.messages import PageReport
 
 OWED = 16.0
 """most audits that wait to be made; what a pause leaves unread is not made up for"""
-LOOKS = 8
+DRAWS = 8
 """blocks looked at for each audit; of a million pages each is looked at anew every 31 audits"""
 FIRST_LOOKS = 16
 """blocks looked at in one turn while some were never: 1 ms"""
@@ -109,11 +109,11 @@ class Audits:
     def _prepared(self) -> bool:
         """Was every block of pages looked at? New ones are, some at a time."""
         pages = self.partition.columns.n
-        looks = min(LOOKS, len(self._blocks)) if self._blocks.whole(pages) else FIRST_LOOKS
-        for _ in range(looks):
+        draws = min(DRAWS, len(self._blocks)) if self._blocks.whole(pages) else FIRST_LOOKS
+        for _ in range(draws):
             block = self._blocks.behind(pages)
             if block * BLOCK < pages:
-                self._blocks.look(block, self._of(block))
+                self._blocks.look(block, self._importance_of(block))
         return self._blocks.whole(pages)
 
     def _draw(self) -> int | None:
@@ -121,13 +121,13 @@ class Audits:
         facts = self.partition.facts
         draw = random.Random(f"{facts['seed']}:{self.partition.number}:{self._draws}")
         block = self._blocks.block(draw.random())
-        one = None if block is None else self._blocks.page(block, self._of(block), draw.random())
-        if one is None:
+        page = None if block is None else self._blocks.page(block, self._importance_of(block), draw.random())
+        if page is None:
             return None
-        self.pending[one.page] = self.pending.get(one.page, 0.0) + one.weight
-        return one.page
+        self.pending[page.page] = self.pending.get(page.page, 0.0) + page.weight
+        return page.page
 
-    def _of(self, block: int) -> NDArray[np.float64]:
+    def _importance_of(self, block: int) -> NDArray[np.float64]:
         return self.importance(block * BLOCK, min((block + 1) * BLOCK, self.partition.columns.n))
 
     # -- state ---------------------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ class Freshness:
         self._old: list[Held] = []
         self._new: list[Held] = []
         self._refreshed = 0
-        self._told = True
+        self._reported = True
         self.follow(settings)
 
     def follow(self, settings: Refresh) -> None:
@@ -192,8 +192,8 @@ class Freshness:
         """An order ended; the page's row before and after."""
         self.since = self.since or report.ended
         if page in self.audits.pending:
-            held = _held(old)
-            expected = held.fresh(report.ended) if held is not None else 0.0
+            expectation = _expectation(old)
+            expected = expectation.fresh(report.ended) if expectation is not None else 0.0
             self.audits.settled(page, _verdict(report, visit), expected, report.ended)
         if old is not None and old.reads:
             self._refreshed += visit.answered
@@ -205,7 +205,7 @@ class Freshness:
 
     def moved(self, old: RefreshRow | None, new: RefreshRow | None) -> None:
         """A page's row is another now; None: it has none."""
-        before, after = _held(old), _held(new)
+        before, after = _expectation(old), _expectation(new)
         if before is not None:
             self._old.append(before)
         if after is not None:
@@ -227,32 +227,32 @@ class Freshness:
             self.spent.count(now, self._refreshed)
             self._refreshed = 0
         self.audits.store()
-        if not self._told:
+        if not self._reported:
             self.partition.put(_DELAYS, msgpack.packb([self.detection.dump(), self.discovery.dump()]))
-            self._told = True
+            self._reported = True
 
     def _detected(self, report: PageReport, old: RefreshRow) -> None:
         """A change: since when the copy was out of date, its Last-Modified says where it is to be believed."""
         if not old.last_read:
             return
         tau = max(report.ended - old.last_read, 0.0)
-        said = http_date(report.last_modified)
-        age = usable_last_modified(said, report.ended, float(old.last_read))
+        modified = http_date(report.last_modified)
+        age = usable_last_modified(modified, report.ended, float(old.last_read))
         if age is not None and age * DAY <= tau:
             self.detection.certain(age * DAY)
         else:
             self.detection.between(tau, old.rate / DAY)
-        self._told = False
+        self._reported = False
 
     def _discovered(self, report: PageReport, old: RefreshRow | None) -> None:
         """A first read: born when a feed or sitemap said so, or by its Last-Modified, whichever is earlier."""
-        dates = [float(one.at) for one in old.said if not one.rate] if old is not None else []
+        dates = [float(claim.at) for claim in old.said if not claim.rate] if old is not None else []
         if report.last_modified and (modified := http_date(report.last_modified)) is not None:
             dates.append(modified)
         born = min((when for when in dates if usable_last_modified(when, report.ended) is not None), default=0.0)
         if born and born >= self.since:
             self.discovery.certain(report.ended - born)
-            self._told = False
+            self._reported = False
 
     def _importance(self, start: int, stop: int) -> NDArray[np.float64]:
         """Of pages start .. stop - 1, as they are dated; 0 of those that are not refreshed."""
@@ -273,8 +273,8 @@ class Freshness:
         """Go on from what `dump` gave; None: of a directory from before there was a meter, whose rows are read."""
         if state is None:
             found = (rows.unpack_refresh(row) for _, row in self.partition.scan(rows.REFRESH.prefix))
-            held = (page for row in found if (page := _held(row)) is not None)
-            self.expected = Expected.of(held, now)
+            expectations = (page for row in found if (page := _expectation(row)) is not None)
+            self.expected = Expected.of(expectations, now)
             self.since = now if self.expected.importance else 0.0
             return
         self.expected, self.since = Expected.load(state["expected"]), state["since"]
@@ -284,7 +284,7 @@ class Freshness:
             self.detection, self.discovery = map(Recent.load, msgpack.unpackb(stored))
 
 
-def _held(row: RefreshRow | None) -> Held | None:
+def _expectation(row: RefreshRow | None) -> Held | None:
     """A page of the model; None: it is not refreshed."""
     if row is None or row.weight <= 0.0 or row.rate_a <= 0.0 or row.rate_b <= 0.0:
         return None

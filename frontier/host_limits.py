@@ -49,9 +49,9 @@ class Window:
         for offset in range(-2, LONGEST):
             day = today + timedelta(days=offset)
             if day.weekday() in self.days:
-                yield self._at(day, self.begin), self._at(day, self.end)
+                yield self._moment(day, self.begin), self._moment(day, self.end)
 
-    def _at(self, day: date, minutes: int) -> float:
+    def _moment(self, day: date, minutes: int) -> float:
         days, minutes = divmod(minutes, MINUTES)
         clock = time(minutes // 60, minutes % 60, tzinfo=self.zone)
         return datetime.combine(day + timedelta(days=days), clock).timestamp()
@@ -117,17 +117,17 @@ class HostLimits:
 
     def follow(self, budgets: Sequence[Budget], blackouts: Sequence[Blackout]) -> None:
         """Other settings: all hosts are looked at again by the next `renew`."""
-        self._budgets = [(one.host, one.pages_per_day) for one in budgets]
-        self._blackouts = [(one.host, windows_of(one)) for one in blackouts]
+        self._budgets = [(table.host, table.pages_per_day) for table in budgets]
+        self._blackouts = [(table.host, windows_of(table)) for table in blackouts]
         self.on = bool(self._budgets or self._blackouts or self.until)
         """some host is limited: else nothing here need be asked"""
         self._seen = 0
         self.met = False
         """hosts with blackouts are new since `closed` was asked"""
-        self._most: dict[int, int] = {}
+        self._budget_of: dict[int, int] = {}
         self._calendars: dict[tuple[int, ...], list[Window]] = {}
         """tables of [[blackouts]], by number, that some host keeps together -> their windows"""
-        self._kept: dict[int, tuple[int, ...]] = {}
+        self._calendar_of: dict[int, tuple[int, ...]] = {}
         """hosts with blackouts -> the tables that are theirs"""
         self._next = -math.inf
 
@@ -141,7 +141,7 @@ class HostLimits:
         if now // DAY != self._day:
             self._day, self.orders_today = int(now // DAY), self._out()
         before = set(self.until)
-        self.until = self._shut_at(now, self._most, self._kept)
+        self.until = self._shut_at(now, self._budget_of, self._calendar_of)
         opened = sorted(before.difference(self.until))
         self.shut[opened] = False
         self.shut[list(self.until)] = True
@@ -151,30 +151,30 @@ class HostLimits:
 
     def _shut_new(self, met: Sequence[int], now: float) -> None:
         """Hosts were met: none of the others changes for it."""
-        found = self._shut_at(now, (), (host for host in met if host in self._kept))
+        found = self._shut_at(now, (), (host for host in met if host in self._calendar_of))
         self.until |= found
         self.shut[list(found)] = True
         self._next = min(self._next, self._change_after(now, found))
 
     def _out(self) -> dict[int, int]:
         """Orders that are out as a day begins: they are read in it."""
-        return {host: out for host in self._most if (out := int(self.hosts.leased[host]))}
+        return {host: out for host in self._budget_of if (out := int(self.hosts.leased[host]))}
 
     def count(self, host: int, now: float) -> None:
         """An order for a page of this host goes out."""
-        most = self._most.get(host)
-        if most is None:
+        budget = self._budget_of.get(host)
+        if budget is None:
             return
         self.orders_today[host] = used = self.orders_today.get(host, 0) + 1
-        if used >= most and host not in self.until:
+        if used >= budget and host not in self.until:
             self.until[host] = ((now // DAY + 1) * DAY, "budget")
             self.shut[host] = True
             self._next = min(self._next, self.until[host][0])
 
     def used(self, host: int) -> tuple[int, int] | None:
         """(orders of today, its budget); None: it has none."""
-        most = self._most.get(host)
-        return None if most is None else (self.orders_today.get(host, 0), most)
+        budget = self._budget_of.get(host)
+        return None if budget is None else (self.orders_today.get(host, 0), budget)
 
     def closed(self, now: float) -> tuple[set[int], float]:
         """Hosts in a blackout at this moment, and when that changes (infinite without any)."""
@@ -182,7 +182,7 @@ class HostLimits:
         ends = self._ends(now)
         moments = [until for until in ends.values() if until]
         moments += [next_begin(windows, now) for windows in self._calendars.values()]
-        return {host for host, tables in self._kept.items() if ends[tables]}, min(moments, default=math.inf)
+        return {host for host, tables in self._calendar_of.items() if ends[tables]}, min(moments, default=math.inf)
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -207,15 +207,15 @@ class HostLimits:
             self.shut = np.concatenate([self.shut, np.zeros(len(self.hosts.open) - len(self.shut), np.bool_)])
         for host in range(self._seen, len(self.hosts)):
             name = self.hosts.names[host]
-            most = next((most for pattern, most in self._budgets if fits(name, pattern)), None)
-            if most is not None:
-                self._most[host] = most
-            tables = tuple(at for at, (pattern, _) in enumerate(self._blackouts) if fits(name, pattern))
+            budget = next((budget for pattern, budget in self._budgets if fits(name, pattern)), None)
+            if budget is not None:
+                self._budget_of[host] = budget
+            tables = tuple(index for index, (pattern, _) in enumerate(self._blackouts) if fits(name, pattern))
             if tables:
-                self._kept[host] = tables
-                self._calendars.setdefault(tables, [one for at in tables for one in self._blackouts[at][1]])
+                self._calendar_of[host] = tables
+                self._calendars.setdefault(tables, [window for index in tables for window in self._blackouts[index][1]])
                 self.met = True
-            if tables or most is not None:
+            if tables or budget is not None:
                 found.append(host)
         self._seen = len(self.hosts)
         return found
@@ -224,14 +224,14 @@ class HostLimits:
         """When the blackouts of each set of tables that hold now have ended; 0.0: none holds."""
         return {tables: closed_until(windows, now) for tables, windows in self._calendars.items()}
 
-    def _shut_at(self, now: float, budgeted: Iterable[int], kept: Iterable[int]) -> dict[int, tuple[float, str]]:
+    def _shut_at(self, now: float, budgeted: Iterable[int], scheduled: Iterable[int]) -> dict[int, tuple[float, str]]:
         """Of hosts with a budget, and of hosts with blackouts, those that are shut."""
         found, midnight, ends = {}, (now // DAY + 1) * DAY, self._ends(now)
         for host in budgeted:
-            if self.orders_today.get(host, 0) >= self._most[host]:
+            if self.orders_today.get(host, 0) >= self._budget_of[host]:
                 found[host] = midnight, "budget"
-        for host in kept:
-            until = ends[self._kept[host]]
+        for host in scheduled:
+            until = ends[self._calendar_of[host]]
             if until and until > found.get(host, (0.0, ""))[0]:
                 found[host] = until, "blackout"
         return found

@@ -103,16 +103,16 @@ class Leases:
     def _message(self, page: int, priority: Priority, lease: Lease, deadline: float) -> FetchOrder:
         partition = self.partition
         host = partition.hosts.clocks.get(partition.hosts_of[page])
-        known = lease.row or _NOTHING
+        row = lease.row or _NOTHING
         whole = self._whole or priority is Priority.BLOCKING
         return FetchOrder(
             page=partition.id_of(page),
             url=partition.url(page),
             priority=priority,
             epoch=lease.epoch,
-            etag="" if whole else known.etag,
-            last_modified="" if whole else known.last_modified,
-            attempt=known.failures,
+            etag="" if whole else row.etag,
+            last_modified="" if whole else row.last_modified,
+            attempt=row.failures,
             not_before=host.next_at if host else 0.0,
             deadline=deadline,
         )
@@ -129,11 +129,11 @@ WANTED = 1024
 class OrderQuota:
     """Of one scheduler. Invariant: what is asked here follows from the orders that are out, and nothing else."""
 
-    def __init__(self, leases: Leases, hosts: Hosts, most: int) -> None:
+    def __init__(self, leases: Leases, hosts: Hosts, places: int) -> None:
         """most: orders of a host while there are places in plenty (`leases_per_host`)."""
         self._leases = leases
         self._hosts = hosts
-        self._most = most
+        self._places = places
         self._carry = 0.0
         """of a place, that rounding has kept from discovery so far"""
 
@@ -144,15 +144,15 @@ class OrderQuota:
     @property
     def per_host(self) -> int:
         """Most orders of a host that the plan may have out now: 1 to `most`."""
-        return self._of(self._most)
+        return self._share_of(self._places)
 
     @property
     def wanted_per_host(self) -> int:
         """The same of what people want."""
-        return self._of(max(WANTED, self._most))
+        return self._share_of(max(WANTED, self._places))
 
-    def _of(self, most: int) -> int:
-        return max(1, min(most, int(most * self.free / (PLENTY * ORDERS_OUT))))
+    def _share_of(self, places: int) -> int:
+        return max(1, min(places, int(places * self.free / (PLENTY * ORDERS_OUT))))
 
     @property
     def scarce(self) -> bool:
@@ -165,9 +165,9 @@ class OrderQuota:
     def part(self, room: int, gamma: float) -> int:
         """Of so many free places refresh's, while unread pages wait; gamma: percent for discovery. Over many calls the
         parts are exact, however small the rooms are."""
-        kept = room * gamma / 100.0 + self._carry
-        self._carry = kept - int(kept)
-        return room - int(kept)
+        refreshed = room * gamma / 100.0 + self._carry
+        self._carry = refreshed - int(refreshed)
+        return room - int(refreshed)
 
 
 class HostQueues:
@@ -205,7 +205,7 @@ class HostQueues:
         line.put(page)
 
     def take(
-        self, leased: NDArray[np.int32], most: int, valid: Callable[[int], bool], claim: Callable[[int], bool]
+        self, leased: NDArray[np.int32], places: int, valid: Callable[[int], bool], claim: Callable[[int], bool]
     ) -> Iterator[int]:
         """Pages whose turn it is, host by host. Hosts that were served go behind those that were not: where places or
         bandwidth are too few for all, each gets its turn.
@@ -214,7 +214,7 @@ class HostQueues:
         Others leave the line. claim: may its host's place be taken now? Else the page stays the first of the line.
         """
         hosts = np.fromiter(self._lines, np.int64, len(self._lines))
-        for host in hosts[leased[hosts] < most].tolist():
+        for host in hosts[leased[hosts] < places].tolist():
             line = self._lines[host]
             while line and (not (wanted := valid(line.first)) or claim(host)):
                 (page,) = line.take(1).tolist()

@@ -365,11 +365,11 @@ class Ledger:
         if chosen.get("name", "sweep") == "sweep":
             self.sweep = replace(Sweep.load(chosen), target=self.sweep.target)
         self.new_pages = NewPages.load(state["new_pages"])
-        most, self.window = self.window.most, Window.load(state["window"])
+        longest, self.window = self.window.most, Window.load(state["window"])
         if self.contest is not None and "sampled" in state:
             self.contest = SampledContest.load(state["sampled"])
-            most = self.contest.window
-        self.window.widen_to(most, LEAST_WINDOW)
+            longest = self.contest.window
+        self.window.widen_to(longest, LEAST_WINDOW)
         self.spent, self.spends, self.foreign = state["spent"], state["spends"], state["foreign"]
         self.elsewhere_pages, self.elsewhere_spent = state["elsewhere"]
 
@@ -383,7 +383,7 @@ class Ledger:
         return page
 
 
-def _widening(most: float) -> Window:
+def _widening(longest: float) -> Window:
     window = Window()
-    window.widen_to(most, LEAST_WINDOW)
+    window.widen_to(longest, LEAST_WINDOW)
     return window

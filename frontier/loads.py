@@ -17,7 +17,7 @@ import msgspec
 from xyro.frontier.leases import Leases
 from xyro.frontier.ledger import Spending, followed
 from xyro.frontier.pages import Pages
-from xyro.frontier.requests import Wanted
+from xyro.frontier.requests import Requests
 from xyro.loader.library import Resumed
 from xyro.metadata import rows
 from xyro.metadata.documents import Documents
@@ -43,7 +43,7 @@ class Loads:
     """Applied within a turn: `gather` what came, `apply` one, then `late` those of earlier turns."""
 
     def __init__(
-        self, partition: Partition, leases: Leases, pages: Pages, wanted: Wanted, documents: Documents
+        self, partition: Partition, leases: Leases, pages: Pages, wanted: Requests, documents: Documents
     ) -> None:
         self.partition = partition
         self.documents = documents
@@ -62,7 +62,7 @@ class Loads:
         """by page id: bodies that came before the LoadReport that says that they have to wait"""
         self._resumed: set[int] = set()
         """pages whose load waited before a restart, as long as the loader has not asked for their parts again"""
-        self.kept: dict[int, Document] = {}
+        self.documents_due: dict[int, Document] = {}
         """by page id: documents that came before their final LoadReport"""
 
     def recover(self) -> list[Resumed]:
@@ -108,12 +108,12 @@ class Loads:
     ) -> None:
         """LoadReports of this turn, beside those that still wait for the PageReport of their read."""
         self.bodies.update(bodies)
-        self.kept.update(documents)
+        self.documents_due.update(documents)
         for report in reports:
             before = self.early.get(report.page)
             body = _belonging(self.bodies, report, before.body if before else None)
             final = report.state is not LoadState.WAITING
-            self.early[report.page] = Load(report, body, _belonging(self.kept, report) if final else None)
+            self.early[report.page] = Load(report, body, _belonging(self.documents_due, report) if final else None)
 
     def late(self, spending: Spending) -> None:
         """Loads of pages read in an earlier turn. What belongs to no read that still loads changes nothing."""

@@ -145,8 +145,8 @@ class Recount:
             return 0.0
         wait = min(interval.seconds, self.bandwidth.rules.ceiling * 86_400.0)
         due = row.last_read + wait
-        kept = self._follows and abs(due - self.partition.columns["due"][page]) <= CLOSE * wait
-        return 0.0 if kept else due
+        unmoved = self._follows and abs(due - self.partition.columns["due"][page]) <= CLOSE * wait
+        return 0.0 if unmoved else due
 
     def _importance(self, page: int) -> float:
         found = float(self.ledger.importance(np.array([page], np.int64))[0])

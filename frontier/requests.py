@@ -18,7 +18,7 @@ from xyro.wire.messages import Priority, Submit
 _OUT, _BLOCKED, _FOREIGN = int(State.OUT), int(State.BLOCKED), int(State.FOREIGN)
 
 
-class Wanted:
+class Requests:
     """Of one partition. Invariant: a page has the flag WANTED exactly while its WANTED row is stored.
 
     Its length is the number of pages that wait to be ordered, among them such as were released since.
@@ -101,7 +101,7 @@ class Wanted:
 
     def take_elsewhere(self) -> list[Submit]:
         """What others are to order when this group is on disk; each turn may ask them once for a page."""
-        taken, self.elsewhere = self.elsewhere, []
-        for submit in taken:
+        submits, self.elsewhere = self.elsewhere, []
+        for submit in submits:
             self._blocking.difference_update(self.partition.urls.find(submit.urls))
-        return taken
+        return submits

@@ -72,9 +72,9 @@ class Revisits:
             yield from self._counted(self._early(self.schedule.ahead))
 
     def _counted(self, found: Found) -> Found:
-        for one in found:
+        for page in found:
             self._room -= 1
-            yield one
+            yield page
 
     def _at_random(self, audits: Audits) -> Found:
         """Pages at random, beside the plan: a full host takes them, too, or what it has to read would be left out."""
@@ -119,8 +119,8 @@ class Revisits:
     def _early(self, ahead: Ahead) -> Found:
         """Keep the fetchers busy with the pages whose turn comes next."""
         lead = min(self._concurrency, EARLY_PER_HOST * len(self.partition.hosts))
-        most = min(lead - len(self.leases), self._room)
-        for page in ahead.pop(most) if most > 0 else ():
+        limit = min(lead - len(self.leases), self._room)
+        for page in ahead.pop(limit) if limit > 0 else ():
             if not self._may_refresh(page):
                 continue
             if self._claim(self.partition.hosts_of[page]):

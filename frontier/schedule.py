@@ -248,9 +248,9 @@ class Schedule:
         elif due and self.refreshing:
             self.due_queue.file(page, due)
 
-    def retry(self, page: int, at: float) -> None:
+    def retry(self, page: int, when: float) -> None:
         """Look at a page that failed temporarily no earlier than `at`."""
-        heapq.heappush(self.retries, (at, page))
+        heapq.heappush(self.retries, (when, page))
 
     def to_retry(self, now: float) -> Iterator[int]:
         """Pages that failed temporarily and whose time has come; they leave the queue."""
@@ -258,8 +258,8 @@ class Schedule:
         for _ in range(RETRIES_AT_ONCE):
             if self.next_retry > now:
                 return
-            at, page = heapq.heappop(self.retries)
-            if states[page] == _ERROR and not flags[page] & LEASED and due[page] <= at + 1:
+            when, page = heapq.heappop(self.retries)
+            if states[page] == _ERROR and not flags[page] & LEASED and due[page] <= when + 1:
                 yield page
 
     @property
@@ -291,7 +291,7 @@ def marked(marks: tuple[Mark, ...], mark: Mark, apart: int) -> tuple[Mark, ...]:
     return marks if marks and mark.clock - marks[-1].clock < apart else (*marks[-1:], mark)
 
 
-class Dates:
+class Dating:
     """`date` at the end of a turn, after the pages have spent."""
 
     def __init__(
@@ -321,35 +321,35 @@ class Dates:
         if not settled:
             self.change_model.keep()
             return
-        pages = np.array([one.page for one in settled], np.int64)
+        pages = np.array([order.page for order in settled], np.int64)
         dues, kinds, id_of = [], [], self.partition.id_of
         clock, apart = self.ledger.clock.ticks, int(self.ledger.remembered * TICKS)
         flow = self._importance(pages)
         guided = flow
         for guide in self.hooks.importance:
             guided = guide(pages, guided, now)
-        for one, importance, r, backed in zip(settled, flow, guided, self._backed(pages), strict=True):
-            learnt = self.change_model.learn(one.page, one.report, one.visit, one.row)
+        for order, importance, r, backed in zip(settled, flow, guided, self._backed(pages), strict=True):
+            learnt = self.change_model.learn(order.page, order.report, order.visit, order.row)
             changes = rate(*learnt.belief)
             weight, pace = r, changes
             for basis in self.hooks.basis:
-                weight, pace = basis(id_of(one.page), weight, pace)
+                weight, pace = basis(id_of(order.page), weight, pace)
             alone = weight == importance and pace == changes
-            dated_by = Basis(weight, pace, learnt.belief[0], changes, alone, self._timed(one, learnt))
-            due, heavy = self.schedule.date(one.page, one.report, one.visit, one.row, dated_by, now)
-            row = next_row(one.report, one.visit, one.row, learnt.belief, heavy, one.fault)
-            marks = one.row.marks if one.row is not None else ()
+            dated_by = Basis(weight, pace, learnt.belief[0], changes, alone, self._timed(order, learnt))
+            due, heavy = self.schedule.date(order.page, order.report, order.visit, order.row, dated_by, now)
+            row = next_row(order.report, order.visit, order.row, learnt.belief, heavy, order.fault)
+            marks = order.row.marks if order.row is not None else ()
             if row.reads:
                 marks = marked(marks, Mark(importance, backed, clock, int(now)), apart)
             row = msgspec.structs.replace(
                 row,
                 marks=marks,
-                said=learnt.said,
-                counted=self.change_model.count(one.page, one.row, row),
+                said=learnt.claims,
+                counted=self.change_model.count(order.page, order.row, row),
                 diary=learnt.diary,
             )
-            self.partition.put(rows.REFRESH.key(one.page), rows.pack(row))
-            self.freshness.settled(one.page, one.report, one.visit, one.row, row)
+            self.partition.put(rows.REFRESH.key(order.page), rows.pack(row))
+            self.freshness.settled(order.page, order.report, order.visit, order.row, row)
             dues.append(due)
             kinds.append(int(row.kind) << KIND_SHIFT)
         self.columns["due"][pages] = dues
@@ -375,11 +375,11 @@ class Dates:
         found: list[int] = np.minimum(age, int(self.ledger.span * TICKS)).tolist()
         return found
 
-    def _timed(self, one: Settled, learnt: Learnt) -> Callable[[float], float] | None:
+    def _timed(self, order: Settled, learnt: Learnt) -> Callable[[float], float] | None:
         """How the interval of a page that changes by the clock becomes a read just after it has changed."""
-        if learnt.habit is None or one.visit.state is not State.READ:
+        if learnt.habit is None or order.visit.state is not State.READ:
             return None
-        habit, ended = learnt.habit, one.report.ended
-        reads = one.row.reads if one.row is not None else 0
-        draw = ((one.page + reads) * GOLDEN) % 1.0
+        habit, ended = learnt.habit, order.report.ended
+        reads = order.row.reads if order.row is not None else 0
+        draw = ((order.page + reads) * GOLDEN) % 1.0
         return lambda wait: timed(habit, ended, wait, draw)

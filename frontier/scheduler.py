@@ -40,7 +40,7 @@ from xyro.frontier.hooks import Hooks
 from xyro.frontier.host_limits import HostLimits
 from xyro.frontier.leases import HostQueues, Leases, OrderQuota, Parking
 from xyro.frontier.ledger import Ledger
-from xyro.frontier.requests import Wanted
+from xyro.frontier.requests import Requests
 from xyro.frontier.revisits import Revisits
 from xyro.frontier.schedule import Schedule
 from xyro.metadata.manager import Partition
@@ -71,7 +71,7 @@ class Scheduler:
         self.order_quota = OrderQuota(self.leases, partition.hosts, settings.store.leases_per_host)
         self.host_limits = HostLimits(partition.hosts, settings.budgets, settings.blackouts)
         self.parking = Parking(partition, self.host_limits)
-        self.wanted, self.crowded = Wanted(partition), HostQueues()
+        self.requests, self.crowded = Requests(partition), HostQueues()
         self.bandwidth = bandwidth
         self.schedule = Schedule(partition, ledger, bandwidth, freshness, settings, refreshing, ahead)
         self.due_queue = self.schedule.due_queue
@@ -141,7 +141,7 @@ class Scheduler:
 
     def recover(self) -> None:
         """Rebuild the queues from columns and LEASE rows."""
-        self.wanted.recover()
+        self.requests.recover()
         self.schedule.recover()
 
     # -- reports, hosts ------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ class Scheduler:
     def _put_back(self, page: int) -> None:
         """Queue a page where it belongs; unread ones are found without a queue."""
         if self.partition.flags[page] & WANTED:
-            self.wanted.again(page)
+            self.requests.again(page)
         else:
             self.schedule.file(page)
 
@@ -187,7 +187,7 @@ class Scheduler:
         room = min(room, self.order_quota.free)
         found: list[FetchOrder] = []
         if room > 0:
-            if self.deadlines.waiting or self.crowded or any(self.wanted.queues.values()):
+            if self.deadlines.waiting or self.crowded or any(self.requests.queues.values()):
                 self._take_wanted(found, room)
             self._take_retries(found, room, now)
             if self.schedule.refreshing:
@@ -201,7 +201,7 @@ class Scheduler:
         while self.deadlines.waiting and len(found) < room and (page := self.deadlines.pop()) is not None:
             self._take_one(page, Priority.ORDERED, found)
         self._take_crowded(found, room)
-        while len(found) < room and (wanted := self.wanted.pop()) is not None:
+        while len(found) < room and (wanted := self.requests.pop()) is not None:
             page, priority = wanted
             if priority is not Priority.BLOCKING and self._is_crowded(page):
                 self.crowded.put(self.partition.hosts_of[page], page)
@@ -222,7 +222,7 @@ class Scheduler:
 
     def _is_crowded(self, page: int) -> bool:
         """Are so many orders of its host out that a page that nobody was promised has to wait?"""
-        if self.partition.flags[page] & LEASED or self.deadlines.of(page):
+        if self.partition.flags[page] & LEASED or self.deadlines.deadline_of(page):
             return False
         return bool(self.partition.hosts.leased[self.partition.hosts_of[page]] >= self.order_quota.wanted_per_host)
 
@@ -233,8 +233,8 @@ class Scheduler:
             return
         if flags & LEASED:
             found.append(self.leases.raised(page, priority, self._deadline(page, priority)))
-        elif not self.wanted.may_read(page, priority):
-            self.wanted.release(page)  # it was wanted before a restart, by another scope
+        elif not self.requests.may_read(page, priority):
+            self.requests.release(page)  # it was wanted before a restart, by another scope
         elif not self.parking.park(page):
             row = self.partition.row(page)
             again = priority is Priority.ORDERED and row is not None and row.reads > 0
@@ -247,7 +247,7 @@ class Scheduler:
         for page in self.schedule.to_retry(now):
             if self.parking.park(page):
                 continue
-            if (promised := self.deadlines.of(page)) or self._has_room(page):
+            if (promised := self.deadlines.deadline_of(page)) or self._has_room(page):
                 row = self.partition.row(page)
                 level = Priority.REFRESH if row is not None and row.reads > 0 else Priority.DISCOVER
                 found.append(self._order(page, Priority.ORDERED if promised else level, row))
@@ -313,8 +313,8 @@ class Bottleneck:
         if not waiting.any():
             return False
         refreshed = self._look(now)
-        known = int(waiting.sum()) + int((refreshed & ~waiting[: len(refreshed)]).sum())
-        return int(waiting.sum()) >= SHARE * known
+        dated = int(waiting.sum()) + int((refreshed & ~waiting[: len(refreshed)]).sum())
+        return int(waiting.sum()) >= SHARE * dated
 
     def _look(self, now: float) -> NDArray[np.bool_]:
         if not self._next - LOOK <= now < self._next:

@@ -17,7 +17,7 @@ from xyro.metadata.states import State
 from xyro.wire.urls import origin
 
 if TYPE_CHECKING:
-    from xyro.frontier.partition import PageNode
+    from xyro.frontier.frontier import Frontier
     from xyro.metadata.manager import Partition
 
 MOST_PAGES = 10_000
@@ -33,9 +33,9 @@ def is_pattern(target: str) -> bool:
 class Watch:
     """The pages of some targets. It takes part in the turns of the nodes while there are targets."""
 
-    def __init__(self, nodes: Sequence[PageNode] = (), gained: Callable[[str, int], None] | None = None) -> None:
+    def __init__(self, frontiers: Sequence[Frontier] = (), gained: Callable[[str, int], None] | None = None) -> None:
         """gained: called with each page that a target gained."""
-        self._nodes = nodes
+        self._nodes = frontiers
         self._gained = gained
         self._pages: dict[str, dict[int, None]] = {}
         self._users: dict[str, int] = {}
@@ -52,8 +52,8 @@ class Watch:
     def _register(self) -> None:
         if not self._registered:
             self._registered = True
-            for node in self._nodes:
-                node.hooks.born.append(partial(self._minted, node.partition))
+            for frontier in self._nodes:
+                frontier.hooks.born.append(partial(self._minted, frontier.partition))
 
     def _minted(self, partition: Partition, first: int, urls: Sequence[str]) -> None:
         """New pages of a partition; those of other partitions are for these to tell of."""

@@ -16,12 +16,12 @@ from xyro.service.node.services import Plugin, PluginSet, Services
 
 if TYPE_CHECKING:
     from xyro.configs.schema import Settings
-    from xyro.frontier.partition import Extension, PageNode
+    from xyro.frontier.frontier import Extension, Frontier
 
 
 def extensions(settings: Settings) -> Sequence[Extension]:
     """The extensions of each partition's node that these settings ask for; the others are not even imported."""
-    found: list[Extension] = [_publications, lambda node: _focus(node, settings)]
+    found: list[Extension] = [_publications, lambda frontier: _focus(frontier, settings)]
     if settings.refresh.guide == "interest":
         found.append(_guide)
     return found
@@ -37,7 +37,7 @@ def plugins(services: Services) -> Sequence[Plugin]:
     if settings.clusters:
         from xyro.plugins.clusters.page_clusters import PageClusters
 
-        found.append(PageClusters(settings.clusters, services.nodes, settings.crawl.fold_slashes))
+        found.append(PageClusters(settings.clusters, services.frontiers, settings.crawl.fold_slashes))
     if settings.publish.websub:
         from xyro.plugins.publish.websub import WebSub
 
@@ -49,27 +49,27 @@ PLUGINS = PluginSet(extensions, plugins)
 """the plug-ins of this distribution, for the node that a room above makes"""
 
 
-def _publications(node: PageNode) -> object:
+def _publications(frontier: Frontier) -> object:
     """`xyro publish` works in every crawl; what it makes registers with the hooks when something is published."""
     from xyro.plugins.publish.commands import register
     from xyro.plugins.publish.promises import Promises
 
-    promises = Promises(node)
-    register(node, promises)
+    promises = Promises(frontier)
+    register(frontier, promises)
     return promises
 
 
-def _focus(node: PageNode, settings: Settings) -> object:
+def _focus(frontier: Frontier, settings: Settings) -> object:
     """Classes of pages: where the settings ask for some, or did when the state was stored."""
-    terms = node.ledger.terms
-    if not terms.by_class and not terms.by_query and not any(node.hooks.stored.get("focus", ())):
+    terms = frontier.ledger.terms
+    if not terms.by_class and not terms.by_query and not any(frontier.hooks.stored.get("focus", ())):
         return None
     from xyro.plugins.focus.page_classes import Focus, PageClasses
 
-    return PageClasses(node, Focus(settings))
+    return PageClasses(frontier, Focus(settings))
 
 
-def _guide(node: PageNode) -> object:
+def _guide(frontier: Frontier) -> object:
     from xyro.plugins.rank.guide import Guide
 
-    return Guide.of_node(node)
+    return Guide.of_node(frontier)

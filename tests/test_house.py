@@ -89,7 +89,6 @@ CLASSES_TWICE = frozenset(
         "Request",
         "Row",
         "Rule",
-        "Said",
         "Sample",
         "Scale",
         "Seen",
@@ -98,7 +97,6 @@ CLASSES_TWICE = frozenset(
         "State",
         "Step",
         "Store",
-        "Told",
         "Trust",
         "Truth",
         "Verdict",
@@ -134,7 +132,7 @@ WIRED_LATER = frozenset(
 NEVER_LOADS = {
     "xyro": ("plyvel", "aiohttp", "lxml", "numpy", "msgspec", "xyro.opic", "xyro.metadata", "xyro.service"),
     "xyro.reader": ("plyvel", "numpy", "xyro.opic", "xyro.refresh", "xyro.metadata", "xyro.frontier", "xyro.service"),
-    "xyro.frontier.partition": ("aiohttp", "lxml", "uvloop", "xyro.configs.load", "xyro.service", "xyro.plugins"),
+    "xyro.frontier.frontier": ("aiohttp", "lxml", "uvloop", "xyro.configs.load", "xyro.service", "xyro.plugins"),
     "xyro.service.cli.main": ("plyvel", "aiohttp", "lxml", "numpy", "xyro.metadata", "xyro.lab"),
 }
 """what a process or a library imports first -> what it must not load by that"""

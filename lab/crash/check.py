@@ -29,7 +29,7 @@ _CONTACT = re.compile(r"mailto:([a-z]+-\d+)@")
 
 
 class Request(NamedTuple):
-    """A line of the access log."""
+    """One line of the access log."""
 
     time: float
     life: str

@@ -63,7 +63,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The settings of one run. share: reads a day for each page."""
+    """One run. share: reads a day for each page."""
 
     pages: int
     days: float
@@ -217,7 +217,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit code: 0 all holds, 1 not all, 2 bad input, 3 the machine failed."""
+    """Exit code: 0 all holds, 1 something does not, 2 bad input, 3 the machine failed."""
     options = _parsed(arguments)
     on = options.on or (MEMORY if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) else None)
     rest = options.policy, options.seed

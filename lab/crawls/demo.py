@@ -63,7 +63,7 @@ def demo(data: Path | None, pages: int) -> int:
         ended = run(Job(directory, load((), {}, options), bounds, ENDPOINTS, (web.entry,), plugins=PLUGINS))
         true = _truth(Web(**settings).served_at(web.port))
     click.echo(sentence(ended.report))
-    with nodes_of(directory, extensions) as nodes, Views(nodes) as views:
+    with nodes_of(directory, extensions) as frontiers, Views(frontiers) as views:
         estimates = {row["url"]: row["importance"] for row in views.pages()}
         best = views.top(TOP, "importance", SystemClock().time())
     click.echo("\n".join(["", *_compared(best, true), "", *_judged(estimates, true), "", *_next(directory, best)]))

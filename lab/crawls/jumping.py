@@ -99,5 +99,5 @@ class Jumping:
     def _next(self) -> float:
         """Return the earliest time at which anything can happen again."""
         ready = self.single.pool.next_ready_in()
-        due = min(node.scheduler.next_time() for node in self.single.nodes)
+        due = min(frontier.scheduler.next_time() for frontier in self.single.frontiers)
         return min(due, math.inf if ready is None else self.clock.time() + ready)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from xyro.frontier.partition import PageNode
+from xyro.frontier.frontier import Frontier
 from xyro.lab.refresh.executions import Recount
 from xyro.lab.refresh.live import Live
 from xyro.lab.refresh.world import Ids, Reals
@@ -81,15 +81,15 @@ class Checks:
 
     def watch(self, single: Node) -> None:
         """Attach to a crawl of one partition that knows all pages: the checks will ask it."""
-        (node,) = single.nodes
+        (frontier,) = single.frontiers
         urls = [self.live.web.url(page) for page in self.live.pages.tolist()]
-        pages = np.array(node.partition.urls.find(urls), np.int64)
-        self._learned = lambda: node.ledger.importance(pages)
+        pages = np.array(frontier.partition.urls.find(urls), np.int64)
+        self._learned = lambda: frontier.ledger.importance(pages)
         self._weights = self._learned()
-        self._dated = lambda: _dated_by(node, pages) / float(self._learned().mean())
-        self._recounts = lambda: _next_doubling(node)
+        self._dated = lambda: _dated_by(frontier, pages) / float(self._learned().mean())
+        self._recounts = lambda: _next_doubling(frontier)
         self.start, self._counted = self._dated(), self._recounts()
-        self._ask = lambda now: freshness_report(single.nodes, now)
+        self._ask = lambda now: freshness_report(single.frontiers, now)
 
     def seen(self, now: float) -> None:
         """Take note that the crawl has nothing more to do at this moment; check when a check is due."""
@@ -128,13 +128,13 @@ class Checks:
         }
 
 
-def _next_doubling(node: PageNode) -> int:
+def _next_doubling(frontier: Frontier) -> int:
     """Ticks of OPIC's clock at the next recount."""
-    doublings = node.scheduler.schedule.doublings
+    doublings = frontier.scheduler.schedule.doublings
     return 0 if doublings is None else doublings.next
 
 
-def _dated_by(node: PageNode, pages: Ids) -> Reals:
+def _dated_by(frontier: Frontier, pages: Ids) -> Reals:
     """Return the importance by which the rows of these pages were dated; 0 for pages that are not refreshed."""
-    rows = [node.partition.row(page) for page in pages.tolist()]
+    rows = [frontier.partition.row(page) for page in pages.tolist()]
     return np.array([row.weight**2 / row.rate if row is not None and row.rate else 0.0 for row in rows])

@@ -38,7 +38,7 @@ def _scarce(name: str, size: subscribed.Size, seed: int) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit code: 0 all holds, 1 not all, 2 bad input, 3 the machine failed."""
+    """Exit code: 0 all is kept, 1 something is not, 2 bad input, 3 the machine failed."""
     parser = argparse.ArgumentParser(
         prog="xyro lab promises",
         description="Publications and subscriptions, kept: a line of JSON for each run; exit code 0 if all are ok.",

@@ -90,7 +90,7 @@ class Keyed(Answers):
 
 @dataclass(slots=True)
 class Announcement:
-    """An honest publication: its page, the time of sending, and the stated time until the page is read."""
+    """One honest publication: when it was sent, how long it took to be read, what was stated."""
 
     page: int
     sent: float
@@ -237,10 +237,10 @@ async def _crawl(directory: Path, web: Web, size: Size, seed: int) -> dict[str, 
 
 def backlog(single: Node) -> list[int]:
     """Due pages by host, of hosts with pages to read."""
-    node, now = single.nodes[0], single.clock.time()
-    columns, n = node.columns, node.columns.n
+    frontier, now = single.frontiers[0], single.clock.time()
+    columns, n = frontier.columns, frontier.columns.n
     due = (columns["state"][:n] == State.READ) & (columns["due"][:n] > 0) & (columns["due"][:n] <= now)
-    found: list[int] = np.bincount(columns["host"][:n][due], minlength=len(node.partition.hosts)).tolist()
+    found: list[int] = np.bincount(columns["host"][:n][due], minlength=len(frontier.partition.hosts)).tolist()
     return found
 
 
@@ -257,7 +257,7 @@ async def _loaded(single: Node, web: Web, seen: Seen) -> None:
 
 
 def changes(web: Web, seen: Seen, now: float, size: Size, rng: random.Random) -> list[tuple[float, int]]:
-    """Return (time, page) of changes in the seconds of publishing, of pages that were read on each honest host."""
+    """(when, page) of changes of pages that were read, in the seconds of publishing, so many of each honest host."""
     found: dict[int, list[tuple[float, int]]] = {}
     for page in sorted(seen.last):
         if web.kind(page) is Doc.HTML and web.host(page) != LIAR and web.status(page) == 200:
@@ -269,7 +269,7 @@ def changes(web: Web, seen: Seen, now: float, size: Size, rng: random.Random) ->
 
 
 def of_the_liar(web: Web, seen: Seen) -> list[int]:
-    """Return the pages of the liar that were read; none of them ever changes."""
+    """Pages of the liar that were read; none of them ever changes."""
     return [page for page in sorted(seen.last) if web.host(page) == LIAR and web.kind(page) is Doc.HTML]
 
 
@@ -282,7 +282,7 @@ async def _measured(single: Node, sites: Sites, seed: int) -> dict[str, Any]:
     except TimeoutError:
         raise MachineError("promises: key files are not read: a bug, or a machine that stands still") from None
     start, before, rng = clock.time(), seen.reads, random.Random(seed)
-    load: dict[str, Any] = {"least_backlog": min(backlog(single)), "unread": single.nodes[0].scheduler.unread}
+    load: dict[str, Any] = {"least_backlog": min(backlog(single)), "unread": single.frontiers[0].scheduler.unread}
     async with asyncio.TaskGroup() as group:
         for when, page in changes(web, seen, start, size, rng):
             group.create_task(_publish_at(clock.time, when, sites, page))
@@ -306,10 +306,10 @@ async def _lie(single: Node, sites: Sites, pages: list[int]) -> None:
     """Send the lies, each when those before it were found out, as far as they were believed; SEEN seconds at most."""
     clock = SystemClock()
     for page in pages:
-        await sites.lie(page, lambda: int(publish_plugin_of(single).publishing.told()["hastened"]))
+        await sites.lie(page, lambda: int(publish_plugin_of(single).publishing.counters()["hastened"]))
         await asyncio.sleep(sites.size.seconds / LIES)
         end = clock.monotonic() + SEEN
-        while _believed(publish_plugin_of(single).publishing.told(), len(sites.lies)) and clock.monotonic() < end:  # noqa: ASYNC110
+        while _believed(publish_plugin_of(single).publishing.counters(), len(sites.lies)) and clock.monotonic() < end:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 
@@ -327,7 +327,7 @@ def _report(single: Node, sites: Sites, load: dict[str, Any]) -> dict[str, Any]:
     took = [announcement.took for announcement in sites.announcements if announcement.took is not None]
     stated = [notice.stated for notice in sites.announcements]
     late = sum(notice.took is None or notice.took > notice.stated for notice in sites.announcements)
-    counts = publish_plugin_of(single).publishing.told()
+    counts = publish_plugin_of(single).publishing.counters()
     half = len(sites.lies) // 2
     lies = {"told": len(sites.lies), "ordered": len(sites.lies) - counts["hastened"], "false": counts["false"]}
     claims = {

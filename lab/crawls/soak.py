@@ -81,7 +81,7 @@ class Sample:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit code: 0 all holds, 1 not all, 2 bad input, 3 the machine failed."""
+    """Exit code: 0 all holds, 1 something does not, 2 bad input, 3 the machine failed."""
     parser = argparse.ArgumentParser(prog="xyro lab soak", description="`xyro serve` at full speed: does it leak?")
     parser.add_argument(
         "--minutes", type=float, default=30.0, help="[30]; of fewer than 10 the growth of memory is not judged"
@@ -114,7 +114,7 @@ def soak(seconds: float, pages: int, hosts: int, samples: Path | None = None) ->
             seen = list(_samples(daemon, remote, seconds, samples))
             ready = remote.get("/health")["ok"]
             stopped = _stop(daemon)
-        with nodes_of(data, extensions) as nodes, Views(nodes) as views:
+        with nodes_of(data, extensions) as frontiers, Views(frontiers) as views:
             checked = audit(views)
     return _judged(seen, seconds, stopped, daemon.returncode, ready, checked)
 

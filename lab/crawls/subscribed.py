@@ -143,7 +143,7 @@ class Wish:
 
 
 def targets(web: Web, size: Size) -> list[str]:
-    """Return the targets of subscriptions: pages to read, and folders, of all hosts."""
+    """Pages to read, and folders, of all hosts."""
     readable = [page for page in range(web.shape.pages) if web.kind(page) is Doc.HTML]
     if size.hosts == 1:
         return [f"{web.origin_of(0)}/*"] * size.subscriptions
@@ -189,7 +189,7 @@ async def _live(directory: Path, web: Web, size: Size, enough: bool) -> dict[str
             await living.until(ORIGIN + DAY)  # all is found, and read once
             wishes = await _subscribe(living, targets(server.web, size), size, url)
             await living.until(ORIGIN + (1.0 + size.days) * DAY)
-            subscriptions = publish_plugin_of(single).subscribed.told()
+            subscriptions = publish_plugin_of(single).subscribed.counters()
             return _report(Truth(served, wishes, clock.time()), receiver.notices, subscriptions, enough, living.jumps)
         finally:
             await single.stop()

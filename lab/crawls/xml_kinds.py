@@ -29,8 +29,8 @@ from xyro import configs
 from xyro.configs.load import load
 from xyro.configs.schema import Crawl, Politeness, Settings, Store
 from xyro.fetch_queue import FetchQueue
-from xyro.frontier.batch import Work
-from xyro.frontier.partition import PageNode
+from xyro.frontier.batch import MessageBatch
+from xyro.frontier.frontier import Frontier
 from xyro.frontier.scope import Scope
 from xyro.lab.speed.measures import say, spread
 from xyro.lab.web.places import Doc, host_at
@@ -77,7 +77,7 @@ class Walk:
     def __init__(self, web: Web, settings: Settings, directory: Path, refreshing: bool, start: float) -> None:
         self.web, self.now, self.run = web, start, Run()
         self._data = DataDir.open(directory, make=True)
-        self._node = PageNode(
+        self._node = Frontier(
             self._data.partitions[0], Scope(settings.crawl), settings, refreshing, extensions(settings)
         )
         self._node.recover(start)
@@ -111,7 +111,7 @@ class Walk:
         return messages
 
     def _turn(self, messages: Sequence[Message]) -> None:
-        work = Work()
+        work = MessageBatch()
         for message in messages:
             work.add(message)
         partition = self._node.partition

@@ -39,7 +39,7 @@ VERDICTS = {"valid": "valid", "invalid": "invalid"}
 
 
 class Ahead(NamedTuple):
-    """The reads of a DTD in the server's log."""
+    """One DTD in the server's log."""
 
     path: str
     before: int
@@ -97,7 +97,7 @@ async def _crawl(directory: Path, seed: str) -> None:
 
 def compare(directory: Path, true: Mapping[str, str], log: Path) -> Outcome:
     """Hold a finished crawl against the truth and the log."""
-    with nodes_of(directory, extensions) as nodes, Views(nodes) as views:
+    with nodes_of(directory, extensions) as frontiers, Views(frontiers) as views:
         stored = {row["url"]: row for row in views.documents()}
         kinds = {row["url"]: str(row["kind"]) for row in views.pages()}
     verdicts: Counter[tuple[str, str]] = Counter()
@@ -113,7 +113,7 @@ def compare(directory: Path, true: Mapping[str, str], log: Path) -> Outcome:
 
 
 def _ahead(log: Path, named: Mapping[str, str]) -> list[Ahead]:
-    """Return each DTD that was served, with its place among the ordinary pages of its host."""
+    """Each DTD that was served, among the ordinary pages of its host."""
     served = [(host, path) for host, path, status in _entries(log) if status == 200]
     pages = [index for index, (host, path) in enumerate(served) if host == GRAMMAR_HOST and path.startswith("/page/")]
     needs = {_place(url): _place(dtd) for url, dtd in named.items()}

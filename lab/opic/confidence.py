@@ -68,7 +68,7 @@ one; pages below which a quantile is noise"""
 
 
 class Sample(NamedTuple):
-    """All pages of one graph at one moment, with the errors of their estimates."""
+    """All pages of one graph at one moment: what is known of them, and how wrong the estimate is."""
 
     turnovers: Reals
     importance: Reals

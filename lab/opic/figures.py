@@ -40,7 +40,7 @@ QUICK = Scale(10_000, (1, 2), 5_000, (1,), 5_000, RATES)
 
 
 def changing(n: int, rate: float, select: str, seed: int, watch: work_parts.Watch) -> dict[str, list[float]]:
-    """Return {policy: [error on all pages, on top decile]} on a graph in which `rate` N pages change per N reads."""
+    """{policy: [error on all pages, on the top decile]} on a graph of which `rate` N pages change per N reads."""
     graph = standard(n, np.random.default_rng(seed))
     policies = [policy(n, TURN[select]) for policy in POLICIES.values()]
     chooser = names.selector(select, np.full(n, UNIT), np.random.default_rng(seed))
@@ -49,7 +49,7 @@ def changing(n: int, rate: float, select: str, seed: int, watch: work_parts.Watc
 
 
 def parts(scale: Scale) -> dict[str, Keyed]:
-    """Return everything that is to be computed, by name."""
+    """Everything that is computed, by name."""
     n, size = scale.side_pages, {"pages": scale.side_pages}
     all_seeds = {"pages": scale.pages, "seeds": scale.seeds}
     found = {
@@ -66,7 +66,7 @@ def parts(scale: Scale) -> dict[str, Keyed]:
 
 
 def _changes(scale: Scale) -> list[tuple[str, float, int]]:
-    """Return (selector, rate, seed) of every run on a changing graph."""
+    """(selector, rate, seed) of every run on a changing graph."""
     seeds = {select: scale.change_seeds[: None if select == "greedy" else 1] for select in TURN}
     return [(select, rate, seed) for select in TURN for seed in seeds[select] for rate in scale.rates]
 
@@ -108,7 +108,7 @@ def _gather(found: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
 
 
 def pattern_files(out: Path, pages: int, show: bool = True) -> Mapping[str, Any]:
-    """Write the files of `xyro lab opic patterns`: OUT/patterns.json, patterns.txt and patterns.png."""
+    """`xyro lab opic patterns`: OUT/patterns.json, patterns.txt and patterns.png."""
     work = {"patterns": Keyed({"pages": pages}, lambda watch: patterns.patterns(pages, watch))}
     results: dict[str, Any] = work_parts.compute(work, {}, out, show)["patterns"]
     work_parts.write(out / "patterns.json", results)

@@ -114,7 +114,7 @@ class Crawl:
 
 
 def first_reads(field: Field, terms: Terms, watch: Watch) -> dict[str, Any]:
-    """Crawl everything; return the share of the focus pages, and of importance, read by each of MARKS."""
+    """Crawl everything; at each of MARKS: which share of the focus pages, and of importance, was read by then."""
     crawl, order = Crawl(field, terms), [np.empty(0, np.int64)]
     total = int(field.readable.sum())
     while (batch := crawl.reads(max(1, total // AT_ONCE))).size:
@@ -180,7 +180,7 @@ def links(field: Field, watch: Watch) -> dict[str, Any]:
 
 
 def queries(field: Field, watch: Watch) -> dict[str, Any]:
-    """Treat one page in ten as if its URL had a query (the web has none): its links weigh 1, 1/2, 1/5, 1/20."""
+    """One page in ten as if its URL had a query (the computed web has none): its links weigh 1, 1/2, 1/5, 1/20."""
     graph, runs = field.graph, {}
     asking = np.random.default_rng(1).random(graph.n) < 0.1
     linked = np.bincount(graph.indices[asking[graph.sources]], minlength=graph.n) > 0
@@ -204,7 +204,7 @@ def _flow(world: FocusWorld) -> Reals:
 
 
 def sentences(results: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each question."""
+    """One for each question."""
     names = ("focus", "unread", "shift", "links", "queries")
     first, unread, moved, lines, asked = (results[name] for name in names)
     mark = MARKS.index(0.1)
@@ -233,7 +233,7 @@ def sentences(results: Mapping[str, Any]) -> list[str]:
 
 
 def focus_files(out: Path, pages: int, seed: int = 1, show: bool = True) -> dict[str, Any]:
-    """Answer all five questions on a web of `pages` pages; write OUT/focus.json and OUT/focus.txt."""
+    """All five on a web of so many pages: OUT/focus.json and OUT/focus.txt."""
     field = Field.from_truth(truth(Web(seed=seed, pages=pages, hosts=max(1, pages // 250)), ORIGIN))
     parts = {"focus": focus_first, "unread": unread_first, "shift": shift, "links": links, "queries": queries}
     work = {name: (lambda watch, part=part: part(field, watch)) for name, part in parts.items()}

@@ -52,7 +52,7 @@ class FocusWorld(World):
         return effective
 
     def spend(self, pages: Pages) -> Pages:
-        """Spend these pages as World.spend does, under the terms."""
+        """As World.spend, under the terms."""
         cash = self.keys[pages] + self.virtual.scalars[self.classes[pages]]
         indptr, targets = self.graph.links_of(pages)
         weights = None if self.weights is None else self.weights[_places(self.graph, pages)]

@@ -58,7 +58,7 @@ class GrowingCrawl:
         return waiting[np.argsort(-self.keys[waiting], kind="stable")[:limit]]
 
     def fetch(self, pages: Pages) -> None:
-        """Run one commit group: read these distinct known pages, then spend `spend_ratio` pages per read for free."""
+        """One commit group: read these distinct known pages, then spend `spend_ratio` pages per read for free."""
         self.read[pages] = True
         self.spend(pages)
         self.reads += pages.size
@@ -86,14 +86,14 @@ class GrowingCrawl:
         self.virtual.pay(self.order.size)
 
     def _hear_of(self, pages: Pages) -> None:
-        """Make pages known that were never met, without cash; their page's worth is minted to the virtual page."""
+        """Pages never heard of become known without cash; their page's worth is minted to the virtual page."""
         self.found[pages] = True
         self.keys[pages] = -self.virtual.scalar
         self.order = np.concatenate((self.order, pages))
         self.virtual.mint(pages.size)
 
     def _bear(self, pages: Pages) -> None:
-        """Begin the time of pages now: the cash that they hold already came with their discovery, and is not flow."""
+        """Their time begins now: what they hold already came because they were found, and is not flow."""
         self.birth[pages] = self.last[pages] = self.clock.ticks & 0xFFFF_FFFF
         self.flow[pages] = at_birth(self.keys[pages] + self.virtual.scalar)
 

@@ -95,7 +95,7 @@ def _turn_round(allocate: Allocate, matrix: Matrix) -> None:
 
 
 def _links(matrix: Matrix) -> Iterator[tuple[Array, Array]]:
-    """Yield (targets, sources) of about CHUNK links at a time."""
+    """(targets, sources) of about CHUNK links at a time."""
     low = 0
     while low < matrix.n:
         high = int(np.searchsorted(matrix.indptr, int(matrix.indptr[low]) + CHUNK, side="right")) - 1

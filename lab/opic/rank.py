@@ -38,7 +38,7 @@ Found = dict[str, Any]
 
 
 def table_one(out: Path, sizes: Sequence[int], memory: int | None, show: bool = True) -> Found:
-    """Time every way to compute, for each number of pages; write OUT/rank.json, rank.txt and (matplotlib) rank.png.
+    """OUT/rank.json, rank.txt and (with matplotlib) rank.png: every way to compute, timed, for each number of pages.
 
     memory: a cap in bytes to try besides none and P1's.
     """
@@ -71,7 +71,7 @@ def _one_size(out: Path, pages: int, memory: int | None, show: bool) -> Found:
 
 
 def _ways(direct: Callable[[], Matrix], inverse: Callable[[], Matrix], spill: Any, caps: set[Any]) -> Found:
-    """Return the parts by name: warm unless named cold, of two threads unless named "one thread"."""
+    """Named parts. Warm unless they say cold; two threads unless they say one."""
     work: Found = {}
 
     def add(name: str, run: Callable[[], Run], matrix: Callable[[], Matrix], cold: bool, effort: Effort) -> None:
@@ -94,7 +94,7 @@ def _ways(direct: Callable[[], Matrix], inverse: Callable[[], Matrix], spill: An
 
 
 def _single(matrix: Callable[[], Matrix]) -> Callable[[], Run]:
-    """Compute one ranking of a matrix, in place."""
+    """One ranking of a matrix, in place."""
 
     def make() -> Run:
         links = matrix()

@@ -36,11 +36,8 @@ def residual(graph: Graph, importance: Reals) -> Reals:
 
 
 def residuals(n: int, seed: int, watch: Watch) -> dict[str, Any]:
-    """Measure residuals after 10 N reads by Greedy, of three estimators.
-
-    The share of pages whose error is above their own residual, the L1 error over its bound, and L1 residual x G of
-    H / G alone, which Lemma 2.3 holds below 2.
-    """
+    """Greedy, 10 N reads, three estimators: the share of pages whose error is above their own residual, the L1 error
+    over its bound, and L1 residual x G of H / G alone, which Lemma 2.3 holds below 2."""
     graph = standard(n, np.random.default_rng(seed))
     truth, world = reference(graph), World(graph)
     paper = Static(n, paper=1 / (2 - DAMPING))

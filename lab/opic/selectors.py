@@ -105,7 +105,7 @@ class Greedy:
 
 @dataclass(slots=True)
 class Cycle:
-    """A selector of all pages in turn: the offline computation on line (Gauss-Seidel)."""
+    """All pages in turn: the offline computation on line (Gauss-Seidel)."""
 
     pointer: int = 0
 

@@ -105,7 +105,7 @@ class Moment(NamedTuple):
 
 
 class MomentLog:
-    """All moments of all shards, and the cash of every letter: enough to add up the cash of any cut."""
+    """All moments of all shards, and what every letter carried: enough to add up the cash of any cut."""
 
     def __init__(self, count: int) -> None:
         self.moments: list[list[Moment]] = [[] for _ in range(count)]
@@ -207,7 +207,7 @@ def _judge(
 
 
 def sharded(n: int, count: int, seed: int, watch: Watch) -> dict[str, Any]:
-    """Run one partition, then `count` with each kind of post, on the standard graph of n pages."""
+    """One partition, then `count` with each kind of post, on the standard graph of n pages."""
     graph = standard(n, np.random.default_rng(seed))
     truth = reference(graph)
     runs = {"one partition": (1, Temper()), **{f"{count}, {name}": (count, temper) for name, temper in TEMPERS.items()}}
@@ -226,7 +226,7 @@ def _part(watch: Watch, done: int, total: int) -> Watch:
 
 
 def sharded_files(out: Path, pages: int, show: bool = True) -> dict[str, Any]:
-    """Write the files of `xyro lab opic sharded`: OUT/sharded.json and sharded.txt."""
+    """`xyro lab opic sharded`: OUT/sharded.json and sharded.txt."""
     work = {"sharded": Keyed({"pages": pages}, lambda watch: sharded(pages, SHARDS, 1, watch))}
     results: dict[str, Any] = work_parts.compute(work, {}, out, show)["sharded"]
     work_parts.write(out / "sharded.json", results)

@@ -70,7 +70,7 @@ class Shard:
 
     @property
     def everywhere(self) -> int:
-        """The number of pages of all shards, as far as this one has heard."""
+        """Pages of all shards, as far as this one has heard."""
         return self.pages_known + self.known_elsewhere
 
     @property
@@ -105,7 +105,7 @@ class Shard:
         return self._post(targets[~here], amounts[~here])
 
     def _post(self, pages: Pages, amounts: Units) -> list[Letter]:
-        """Write one letter to each shard that is to receive cash, with each page once."""
+        """One letter to each shard that is owed something, with each page once."""
         distinct, where = np.unique(pages, return_inverse=True)
         sums = np.zeros(distinct.size, np.int64)
         np.add.at(sums, where, amounts)

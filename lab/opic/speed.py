@@ -50,7 +50,7 @@ def touch(pages: Pages, indptr: Pages, indices: Pages, keys: Units) -> None:
 
 
 def speed(out: Path, sizes: Sequence[int], show: bool = True) -> Found:
-    """Measure all, and write OUT/speed.json and speed.txt."""
+    """OUT/speed.json and speed.txt."""
     work: dict[str, work_parts.Part] = {
         f"{pages}": work_parts.Keyed({"pages": pages}, partial(_one_size, pages)) for pages in sizes
     }

@@ -127,10 +127,8 @@ def _mean(runs: Sequence[Any]) -> Any:
 
 
 def acceptance(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return table H beside the numbers found: {what, wanted, found, better, met}.
-
-    better: by more than TOLERANCE. Empty for sizes that H does not have.
-    """
+    """Table H beside what was found: {what, wanted, found, better, met}; better: by more than TOLERANCE. Empty for
+    sizes that H does not have."""
     rows = []
     for measure, wanted in ACCEPTANCE.get(result["n"], {}).items():
         strategy, reads, estimator, pages = measure.split()
@@ -204,7 +202,7 @@ def linear(n: int, seed: int, watch: Watch) -> dict[str, Any]:
 
 
 def _waits(log: Log) -> tuple[Any, Reals, Reals]:
-    """Return (page, cash, turnovers since its previous read) of all reads but each page's first."""
+    """(page, cash, turnovers since its read before) of all reads but each page's first."""
     order = np.argsort(log.pages, kind="stable")
     page, when, cash = log.pages[order], log.when[order], log.cash[order]
     again = np.flatnonzero(page[1:] == page[:-1]) + 1

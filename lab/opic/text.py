@@ -12,7 +12,7 @@ Results = Mapping[str, Any]
 
 
 def page(results: Results) -> str:
-    """Return every claim with its verdict and numbers, then the tables of algorithms.md H and B beside ours."""
+    """Every claim with its verdict and numbers, then the tables of algorithms.md H and B beside ours."""
     holding = sum(claim["holds"] for claim in results["claims"])
     lines = [f"Claims of the papers, held against the laboratory: {holding} of {len(results['claims'])} hold", ""]
     for claim in results["claims"]:

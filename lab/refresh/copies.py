@@ -59,7 +59,7 @@ class Copies:
         self.stale[:], self.missed[:] = 0.0, 0.0
 
     def end(self, now: float) -> None:
-        """Add the staleness up to the end."""
+        """Add what is stale at the end."""
         self._settle(np.arange(self.world.n), now)
 
     def _settle(self, pages: Ids, now: float) -> Ids:

@@ -90,7 +90,7 @@ def rates_of(knowledge: str, world: World) -> Rates:
 
 
 def runs(world: World, knowledge: str, bandwidth: float, seed: int, watch: Watch) -> dict[str, Any]:
-    """Return {policy: score} at one bandwidth. Policies that use no rates are run once, with known ones."""
+    """{policy: score} at one bandwidth. Policies that use no rates are run once, with known ones."""
     names = [name for name in NAMES if knowledge == "known" or name not in BLIND]
     found = {}
     for turn, name in enumerate(names):

@@ -119,7 +119,7 @@ class Live:
         return of_events(self.importance, self.rates, np.array(pages), np.array(times), days, burn)
 
     def _changes(self, days: float) -> Iterator[tuple[int, float]]:
-        """Yield (place, days since the origin) of every change."""
+        """(place, days since the origin) of every change."""
         origin = self.web.shape.origin
         end = origin + days * DAY
         for place, page in enumerate(self.pages.tolist()):

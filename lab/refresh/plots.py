@@ -22,7 +22,7 @@ def draw(results: Mapping[str, Any], out: Path) -> None:
 
 
 def _lines(bandwidths: Mapping[str, Mapping[str, Any]], measure: str, title: str, path: Path) -> None:
-    """Draw one line a policy."""
+    """One line a policy."""
     figure, axes = figure_of(title, "reads a day, % of the pages", measure)
     across = [100 * float(bandwidth) for bandwidth in bandwidths]
     for turn, policy in enumerate(next(iter(bandwidths.values()))):

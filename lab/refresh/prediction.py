@@ -68,7 +68,7 @@ class Dated(Learned):
         self._ages = ages
 
     def born(self, pages: slice) -> None:
-        """Learn from the first read of these pages: the age of each is a change seen."""
+        """The first read of these pages: the age of each is a change seen."""
         super().born(pages)
         first = np.arange(pages.start, pages.stop)
         for page in first[np.isfinite(self._ages[pages])].tolist():

@@ -62,7 +62,7 @@ SAYS: Mapping[str, Callable[[Scores], bool]] = {
 
 
 def statements(results: Results) -> list[Statement]:
-    """Judge each of SAYS on every world, with estimated rates; on the Poisson one from wrong priors, too."""
+    """Each of SAYS on every world, with estimated rates; the Poisson one from wrong priors, too."""
     return [
         Statement(says, {world: {b: holds(scores) for b, scores in rows.items()} for world, rows in _runs(results)})
         for says, holds in SAYS.items()
@@ -78,7 +78,7 @@ def _runs(results: Results) -> Iterator[tuple[str, Mapping[str, Scores]]]:
 
 
 def page(results: Results) -> Iterator[str]:
-    """Yield lines: the worlds in which each statement holds, then the largest loss of each policy by bandwidth."""
+    """Lines: where each statement holds; then what each policy loses at most, a bandwidth."""
     yield from ("", "What the papers say of policies, and where it holds (estimated rates; B in % of the pages a day)")
     for statement in results["where"]:
         yield f"  {statement['says']}"

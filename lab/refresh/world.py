@@ -99,7 +99,7 @@ def _rates(n: int, rng: np.random.Generator) -> Reals:
 
 
 def _independent(rate: Reals, days: float, rng: np.random.Generator) -> tuple[Ids, Reals]:
-    """Draw (page, time) of Poisson processes."""
+    """(page, time) of Poisson processes."""
     page = np.repeat(np.arange(len(rate)), rng.poisson(rate * days))
     return page, days * rng.random(len(page))
 

@@ -129,7 +129,7 @@ def _in_new_directory(
 
 @dataclass(slots=True)
 class Slow:
-    """The result of a crawl of slow hosts."""
+    """One crawl of slow hosts."""
 
     idle: Lag
     """of the same loop before the crawl"""
@@ -176,7 +176,7 @@ async def _slow(directory: Path, seeds: Sequence[str], settings: Settings) -> Sl
 
 
 def _steady(curve: Sequence[tuple[float, int]]) -> float:
-    """Return reads/s while the middle eight tenths were read. curve: (seconds, reads), the last one at the end."""
+    """Reads/s while the middle eight tenths were read. curve: (seconds, reads), the last one at the end."""
     total = curve[-1][1]
     start, first = next(point for point in reversed(curve) if point[1] <= 0.1 * total)
     end, last = next(point for point in curve if point[1] >= 0.9 * total)
@@ -188,7 +188,7 @@ def _steady(curve: Sequence[tuple[float, int]]) -> float:
 
 @dataclass(slots=True)
 class Read:
-    """The result of one crawl; CPU in seconds."""
+    """One crawl. CPU in seconds."""
 
     reads: int
     bytes: int
@@ -221,7 +221,7 @@ async def _read(directory: Path, seeds: Sequence[str], settings: Settings) -> Re
             await single.finished()
             threads = {name: spent - threads.get(name, 0.0) for name, spent in thread_seconds().items()}
     seconds, used = clock.monotonic() - began, cpu_seconds() - used
-    with nodes_of(directory, extensions) as nodes, Views(nodes) as views:
+    with nodes_of(directory, extensions) as frontiers, Views(frontiers) as views:
         rows = [row for row in views.pages() if row["reads"]]
     parts = _parts(sampler.count, threads, used)
     urls, links = [row["url"] for row in rows], sum(row["out_links"] or 0 for row in rows)

@@ -88,7 +88,7 @@ def spread(values: Sequence[float], digits: int = 0) -> str:
 
 
 def shares(count: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-    """Yield each name's share of the whole, the largest first."""
+    """Each name's share of the whole, the largest first."""
     whole = sum(count.values()) or 1.0
     for name, value in sorted(count.items(), key=lambda item: -item[1]):
         yield name, value / whole

@@ -136,7 +136,7 @@ def _scans(planned: PlannedPages, orders: int, runs: int) -> bool:
 
 
 def _folders(partition: Partition, planned: PlannedPages, orders: int, runs: int) -> bool:
-    """Measure folders: all pages filed by the date of P1's law, the rows of those that are due now on disk."""
+    """All pages filed by the date that P1's law gives them; those that are due now have their rows on disk."""
     due, filed, first = _filed(partition, planned, orders)
     garbage.tune()
 
@@ -178,7 +178,7 @@ def _filed(partition: Partition, planned: PlannedPages, orders: int) -> tuple[Du
 
 
 def _pace(planned: PlannedPages, orders: int) -> Bandwidth:
-    """Make P1's law at a bandwidth that reads `orders` pages a time unit."""
+    """P1's law, at a bandwidth that reads `orders` pages a time unit."""
     bandwidth = Bandwidth(Refresh(audit=0.0))
     heavy = np.sqrt(planned.importance[:: planned.pages // 10_000 or 1].astype(np.float64))
     rates = planned.rate[:: planned.pages // 10_000 or 1].astype(np.float64)
@@ -190,7 +190,7 @@ def _pace(planned: PlannedPages, orders: int) -> Bandwidth:
 
 
 def _store_rows(partition: Partition, planned: PlannedPages, pages: Ids, days: Reals) -> None:
-    """Write Refresh-Data of these pages as a crawl does: read so long ago that they are due now."""
+    """Refresh-Data of these pages, as a crawl writes it: read so long ago that they are due now."""
     partition.begin()
     for page, interval in zip(pages.tolist(), days.tolist(), strict=True):
         importance, rate = float(planned.importance[page]), float(planned.rate[page])
@@ -220,7 +220,7 @@ def _store_rows(partition: Partition, planned: PlannedPages, pages: Ids, days: R
 
 
 def _memory(planned: PlannedPages) -> bool:
-    """Measure the bytes that exist because pages are refreshed, by execution; return whether the limit holds."""
+    """Bytes that exist because pages are refreshed, by execution."""
     shared = _traced(lambda: _sketches(planned)) / planned.pages
     folders = _traced(lambda: _all_filed(planned)) / planned.pages
     due, ranked = COLUMNS["due"].itemsize, np.dtype(np.float32).itemsize + np.dtype(np.uint32).itemsize
@@ -262,7 +262,7 @@ def _sketches(planned: PlannedPages) -> object:
 
 
 def _all_filed(planned: PlannedPages) -> object:
-    """Make folders with every page, put there one by one, as reads do."""
+    """Every page in its folder, put there one by one, as reads do."""
     folders = DueFolders(UNIT)
     put = folders.put
     for page, read_at in enumerate(planned.read_at.tolist()):

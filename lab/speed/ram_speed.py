@@ -22,8 +22,8 @@ from pathlib import Path
 
 from xyro.configs.schema import Crawl, Settings
 from xyro.fetch_queue import FetchQueue
-from xyro.frontier.batch import Work
-from xyro.frontier.partition import PageNode
+from xyro.frontier.batch import MessageBatch
+from xyro.frontier.frontier import Frontier
 from xyro.frontier.scope import Scope
 from xyro.lab.speed.measures import MIB, Memory, cpu_seconds, memory, say, slope, spread
 from xyro.plugins import extensions
@@ -78,7 +78,7 @@ class Cost:
     cpu: float
 
 
-class Frontier:
+class GrowingFrontier:
     """One partition and its fetch queue, driven turn by turn."""
 
     def __init__(self, directory: Path, web: MadeUpWeb, group: int) -> None:
@@ -86,35 +86,35 @@ class Frontier:
         self.web = web
         self.group = group
         self.data = DataDir.open(directory, make=True)
-        self.node = PageNode(self.data.partitions[0], Scope(settings.crawl), settings, True, extensions(settings))
-        self.queue = FetchQueue(self.node.scheduler.gamma.percent)
+        self.frontier = Frontier(self.data.partitions[0], Scope(settings.crawl), settings, True, extensions(settings))
+        self.queue = FetchQueue(self.frontier.scheduler.gamma.percent)
         self.now = 1.7e9
         self._clock = SystemClock()
         self._signatures = count(1)
-        self.node.recover(self.now)
-        self.turn(Work(submits=[Submit((web.url(0),))]))
+        self.frontier.recover(self.now)
+        self.turn(MessageBatch(submits=[Submit((web.url(0),))]))
 
     @property
     def pages_known(self) -> int:
-        return self.node.ledger.known_pages
+        return self.frontier.ledger.known_pages
 
-    def turn(self, work: Work) -> None:
+    def turn(self, work: MessageBatch) -> None:
         self.now += 0.05
-        turn = self.node.turn(work, self.now, 1 << 30)
-        self.node.partition.write(turn.commit)
-        self.node.partition.written(turn.commit)
+        turn = self.frontier.turn(work, self.now, 1 << 30)
+        self.frontier.partition.write(turn.commit)
+        self.frontier.partition.written(turn.commit)
         for order in turn.orders:
             self.queue.put(order, authority(order.url))
-        partition = self.node.partition
-        if partition.journal_bytes >= self.node.settings.store.snapshot_bytes:
+        partition = self.frontier.partition
+        if partition.journal_bytes >= self.frontier.settings.store.snapshot_bytes:
             for _ in partition.snapshot():
                 pass
 
     def read(self, new: int, near: int, far: int) -> Cost:
-        """Take one commit group of pages that show so many links each. Making up the pages is not counted."""
+        """One commit group of pages that show so many links each. Making up the pages is not counted."""
         reports = [self._report(order, new, near, far) for order in self._orders()]
         seconds, cpu = self._clock.monotonic(), cpu_seconds()
-        self.turn(Work(visits=reports))
+        self.turn(MessageBatch(visits=reports))
         links = sum(len(report.links.urls) for report in reports)
         return Cost(links, len(reports), self._clock.monotonic() - seconds, cpu_seconds() - cpu)
 
@@ -149,7 +149,7 @@ class Frontier:
 def ram(urls: int, group: int, per_host: int) -> None:
     """Grow to `urls` known URLs; memory from the half on, rates at the end."""
     with tempfile.TemporaryDirectory(prefix="xyro-speed-") as directory:
-        frontier = Frontier(Path(directory) / "data", MadeUpWeb(per_host), group)
+        frontier = GrowingFrontier(Path(directory) / "data", MadeUpWeb(per_host), group)
         garbage.tune()
         _grow(frontier, urls // 2)
         half = memory(), frontier.pages_known
@@ -160,7 +160,9 @@ def ram(urls: int, group: int, per_host: int) -> None:
     _tell_peer(min(urls, 1_000_000), per_host)
 
 
-def _grow(frontier: Frontier, urls: int, *, watched: bool = False) -> tuple[list[tuple[int, Memory]], list[Cost]]:
+def _grow(
+    frontier: GrowingFrontier, urls: int, *, watched: bool = False
+) -> tuple[list[tuple[int, Memory]], list[Cost]]:
     points: list[tuple[int, Memory]] = []
     costs: list[Cost] = []
     step = max(1, (urls - frontier.pages_known) // SAMPLES)
@@ -182,7 +184,7 @@ def _tell_memory(half: tuple[Memory, int], end: tuple[Memory, int], points: list
     say(f"  goal: at most {GOAL_BYTES} bytes/URL of rss and of peak")
 
 
-def _tell_rates(frontier: Frontier, grown: list[Cost]) -> None:
+def _tell_rates(frontier: GrowingFrontier, grown: list[Cost]) -> None:
     say(
         "into the frontier: links/s of CPU, links/s of wall time, us of CPU a page; medians of commit groups of "
         f"{frontier.group} pages"

@@ -18,7 +18,7 @@ from xyro.wire.errors import XyroError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit code: 0, 1 where a limit does not hold, 2 for bad input."""
+    """Exit code 0, 1 where a limit does not hold, 2 for bad input."""
     parser = argparse.ArgumentParser(prog="xyro lab speed", description="What a crawl costs, measured on loopback.")
     names = parser.add_subparsers(dest="name", required=True, metavar="ram|latency|pages|plan|xml")
     ram = names.add_parser("ram", help="RAM per known URL, links/s into the frontier, us per page")

@@ -20,8 +20,8 @@ import uvloop
 from lxml import etree
 
 from xyro.configs.schema import Crawl, Fetch, Politeness, Settings
-from xyro.frontier.batch import Work
-from xyro.frontier.partition import PageNode
+from xyro.frontier.batch import MessageBatch
+from xyro.frontier.frontier import Frontier
 from xyro.frontier.scope import Scope
 from xyro.lab.child import running
 from xyro.lab.speed.crawl_speed import crawling
@@ -48,7 +48,7 @@ LEAST = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The result of a crawl of documents."""
+    """One crawl of documents."""
 
     documents: int
     valid: int
@@ -57,7 +57,7 @@ class Done:
 
 
 def xml(documents: int, size: int, runs: int, waiting: int) -> None:
-    """Measure both parts; `waiting` = 0 leaves the second away."""
+    """Both parts; `waiting` = 0 leaves the second away."""
     if waiting:  # first: RSS is measured
         with tempfile.TemporaryDirectory(prefix="xyro-speed-") as directory:
             _tell_waiting(waiting, Path(directory) / "data")
@@ -88,9 +88,9 @@ async def _read(directory: Path, seeds: Sequence[str], settings: Settings) -> Do
         await single.finished()
     seconds, used = clock.monotonic() - began, _with_children() - used
     counts: Counter[str] = Counter()
-    with nodes_of(directory, extensions) as nodes:
-        for node in nodes:
-            counts.update(Documents(node.partition).counts().by_verdict)
+    with nodes_of(directory, extensions) as frontiers:
+        for frontier in frontiers:
+            counts.update(Documents(frontier.partition).counts().by_verdict)
     return Done(sum(counts.values()), counts["VALID"], seconds, used)
 
 
@@ -140,7 +140,7 @@ class Crowd:
     def _open(self, directory: Path) -> None:
         self._data = DataDir.open(directory, make=True)
         scope = Scope(self._settings.crawl)
-        self._node = PageNode(self._data.partitions[0], scope, self._settings, False, extensions(self._settings))
+        self._node = Frontier(self._data.partitions[0], scope, self._settings, False, extensions(self._settings))
         library = PartLibrary([self._node], scope, SystemClock(), self._settings.loader.part_age)
         self._intake = intake_of(self._settings, library)
         _, waits = self._node.recover(self._now)
@@ -153,8 +153,8 @@ class Crowd:
     def join(self, first: int, count: int) -> None:
         """Add `count` documents: each is ordered, read, and found to need a DTD."""
         urls = tuple(f"http://h{number % 997}.example/doc/{number}.xml" for number in range(first, first + count))
-        orders = [order for order in self._turn(Work(submits=[Submit(urls)])) if order.url.endswith(".xml")]
-        work = Work()
+        orders = [order for order in self._turn(MessageBatch(submits=[Submit(urls)])) if order.url.endswith(".xml")]
+        work = MessageBatch()
         for number, order in enumerate(orders, first):
             body = document(number, LEAST, f"http://dtd.example/{number % DTDS}.dtd")
             page = XmlPage(order.page, order.url, order.epoch, self._now, Kind.XML, "application/xml", "", body)
@@ -165,7 +165,7 @@ class Crowd:
             work.add(_report(order, self._now))
         self._turn(work)
 
-    def _turn(self, work: Work) -> list[FetchOrder]:
+    def _turn(self, work: MessageBatch) -> list[FetchOrder]:
         self._now += 0.05
         partition = self._node.partition
         turn = self._node.turn(work, self._now, 1 << 30)

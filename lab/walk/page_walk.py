@@ -207,7 +207,7 @@ def _direction(found: Walk) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit code: 0 the direction holds, 1 it does not, 3 the machine failed."""
+    """Exit code: 0 the direction holds, 1 it does not, 3 the machine failed."""
     parser = argparse.ArgumentParser(prog="xyro lab walk", description="What one page of a default crawl enters.")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     options = parser.parse_args(arguments)

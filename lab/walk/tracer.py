@@ -20,8 +20,8 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import xyro
-from xyro.frontier.batch import Turn, Work
-from xyro.frontier.partition import PageNode
+from xyro.frontier.batch import Effects, MessageBatch
+from xyro.frontier.frontier import Frontier
 from xyro.lab.walk.rooms import OUTSIDE, file_of, room_of
 from xyro.metadata.manager import Commit, Partition
 
@@ -94,7 +94,7 @@ class Tracer:
         place = self._place(frame.f_code)
         if place is None:
             return
-        if self._url and frame.f_code is PageNode.turn.__code__ and self._has_report(frame):
+        if self._url and frame.f_code is Frontier.turn.__code__ and self._has_report(frame):
             self._turning = frame
         elif self._commit is not None and frame.f_code is Partition.written.__code__:
             self._writing = frame
@@ -104,14 +104,14 @@ class Tracer:
             self.turn.append(step)
 
     def _left(self, frame: FrameType, value: Any) -> None:
-        if frame is self._turning and isinstance(value, Turn):
+        if frame is self._turning and isinstance(value, Effects):
             self._turning, self._commit, self._url = None, value.commit, ""
         elif frame is self._writing and self._commit in frame.f_locals.values():
             self.finished.set()
 
     def _has_report(self, frame: FrameType) -> bool:
         """Tell whether the call of a turn takes the report of the linked page."""
-        works = (value for value in frame.f_locals.values() if isinstance(value, Work))
+        works = (value for value in frame.f_locals.values() if isinstance(value, MessageBatch))
         return any(report.url == self._url for work in works for report in work.visits)
 
     def _caller(self, frame: FrameType) -> Place | None:

@@ -61,7 +61,7 @@ class AccessLog:
 
 
 def _field(value: object) -> str:
-    """Write a field as nginx does: '-' for nothing, \\xHH for what could break the line."""
+    """As nginx writes it: '-' for nothing, \\xHH for what could break the line."""
     if isinstance(value, float):
         return f"{value:.3f}"
     text = str(value) or "-"

@@ -55,7 +55,7 @@ class _Edges(NamedTuple):
 
 
 def build(places: Places, rng: np.random.Generator) -> Slots:
-    """Build all links of the web."""
+    """All links of the web."""
     shape, parents = places.shape, _parents(places, rng)
     tree = _Edges(parents[parents >= 0], np.flatnonzero(parents >= 0))
     drawn = _at_most(_at_least(_law(places, tree, rng), places, parents), tree, shape.pages)
@@ -185,7 +185,7 @@ def _fill(codes: Ints, wanted: Ints, draw: _Draw, pages: int) -> Ints:
 
 
 def _at_least(edges: _Edges, places: Places, parents: Ints) -> _Edges:
-    """Give pages with fewer than LEAST_OUT links the way back: to their home page and to their parent."""
+    """Pages with fewer than LEAST_OUT links get the way back: to their home page and to their parent."""
     pages = places.shape.pages
     short = np.flatnonzero((np.bincount(edges.sources, minlength=pages) < LEAST_OUT) & (places.kinds <= Doc.XML))
     back = _join(_Edges(short, places.starts[places.hosts[short]]), _Edges(short, parents[short]))
@@ -195,7 +195,7 @@ def _at_least(edges: _Edges, places: Places, parents: Ints) -> _Edges:
 
 
 def _at_most(edges: _Edges, tree: _Edges, pages: int) -> _Edges:
-    """Keep at most MOST_OUT links a page; those of the tree stay."""
+    """At most MOST_OUT links a page; those of the tree stay."""
     spare = ~np.isin(_codes(edges, pages), _codes(tree, pages))
     order = np.lexsort((spare, edges.sources))
     sources = edges.sources[order]
@@ -249,7 +249,7 @@ def _lists(places: Places, rng: np.random.Generator) -> _Edges:
 
 
 def _redirects(places: Places, rng: np.random.Generator) -> _Edges:
-    """Draw redirects: most lead to the same host, some elsewhere, one in ten to the redirect before it (a chain)."""
+    """Most lead to a page of the same host, some elsewhere, and one in ten to the redirect before it (a chain)."""
     sources = places.of_kind(Doc.REDIRECT)
     html = places.of_kind(Doc.HTML)
     first = np.searchsorted(html, places.starts)

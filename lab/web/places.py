@@ -70,14 +70,13 @@ def host_at(address: str) -> int:
 
 
 def disallows(host: int) -> bool:
-    """Tell whether a host has a folder that its robots.txt disallows: each third host has."""
+    """Each third host has a folder that its robots.txt disallows."""
     return host % 3 == 1
 
 
 class Places:
-    """The places of all pages.
+    """kinds: uint8[pages]; hosts: int64[pages]; starts: int64[hosts + 1], host h has pages starts[h]..starts[h+1]-1.
 
-    kinds: uint8[pages]; hosts: int64[pages]; starts: int64[hosts + 1], host h has pages starts[h]..starts[h+1]-1.
     born: float64[pages], seconds since 1970; -inf: it was always there.
     """
 

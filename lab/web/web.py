@@ -50,10 +50,7 @@ class Manner(enum.Enum):
 
 
 class Web:
-    """The computed web.
-
-    Pages 0..pages-1 are ours; pages.. (if any) are outside. Times are seconds since 1970, rates changes per day.
-    """
+    """Pages 0..pages-1 are ours; pages.. (if any) are outside. Times are seconds since 1970, rates changes per day."""
 
     def __init__(self, shape: Shape | None = None, **settings: Any) -> None:
         """Settings are the fields of Shape. InputError: a value out of range; TypeError: an unknown name."""

@@ -18,7 +18,7 @@ HTML = "text/html; charset=utf-8"
 
 @dataclass(slots=True)
 class Client:
-    """A client with one request. An act writes what it likes; when it returns, the connection is closed."""
+    """One request of a client. An act writes what it likes; when it returns, the connection is closed."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter

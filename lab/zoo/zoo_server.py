@@ -46,7 +46,7 @@ def address_of(number: int) -> str:
 
 
 class Zoo:
-    """A zoo that plays its cases while the `async with` block lasts. `requests`: (case, method, path) of all."""
+    """Plays its cases while the `async with` block lasts. `requests`: (case, method, path) of all."""
 
     def __init__(self, cases: tuple[Case, ...] = CASES, port: int = 0) -> None:
         """port 0: the system chooses."""
@@ -106,7 +106,7 @@ class Zoo:
         self._servers.append(await asyncio.start_server(partial(self._connected, case), sock=sock, limit=_MAX_HEAD))
 
     async def _connected(self, case: Case | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request of one connection; whatever the client does to it is no error of ours."""
+        """One connection, one request; whatever the client does to it is no error of ours."""
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a stream server runs its handler in a task")

@@ -22,35 +22,35 @@ from xyro.wire.text import stamp
 from xyro.wire.urls import canonical
 
 if TYPE_CHECKING:
-    from xyro.frontier.partition import PageNode
+    from xyro.frontier.frontier import Frontier
 
 
 class PageClusters:
     """Takes part in the turns of all nodes (frontier/hooks.py): `joint` where a page is dated, `read` after it was."""
 
-    def __init__(self, tables: Sequence[Settings], nodes: Sequence[PageNode], fold_slashes: bool = True) -> None:
+    def __init__(self, tables: Sequence[Settings], frontiers: Sequence[Frontier], fold_slashes: bool = True) -> None:
         """InputError: two of a name, or a URL that is none."""
         self.clusters = [Cluster(table.name, table.window) for table in tables]
         if len({cluster.name for cluster in self.clusters}) < len(self.clusters):
             raise InputError("settings: [[clusters]]: two of the same name: rename one")
-        self._nodes = nodes
-        self.watch = Watch(nodes, self.join)
+        self._nodes = frontiers
+        self.watch = Watch(frontiers, self.join)
         self._of_target: dict[str, Cluster] = {}
         self._of_page: dict[int, Cluster] = {}
         for table, cluster in zip(tables, self.clusters, strict=True):
             for target in (*(canonical(url, fold_slashes=fold_slashes) for url in table.urls), *table.patterns):
                 if self._of_target.setdefault(target, cluster) is cluster:
                     self.watch.add(target)
-        for node in nodes:
-            node.hooks.basis.append(self.joint)
-            node.hooks.settled.append(partial(self._settled, node))
-            node.hooks.why.append(partial(self._why, node))
-        nodes[0].hooks.keep("clusters", self.dump)
+        for frontier in frontiers:
+            frontier.hooks.basis.append(self.joint)
+            frontier.hooks.settled.append(partial(self._settled, frontier))
+            frontier.hooks.why.append(partial(self._why, frontier))
+        frontiers[0].hooks.keep("clusters", self.dump)
 
     def recover(self) -> None:
         """Once all nodes have recovered: find the pages of the targets, then go on with the rounds that were stored."""
-        for node in self._nodes:
-            for target, page in scan(node.partition, self.watch.targets):
+        for frontier in self._nodes:
+            for target, page in scan(frontier.partition, self.watch.targets):
                 self.watch.take(target, page)
         self.load(self._nodes[0].hooks.stored.get("clusters", {}))
 
@@ -85,29 +85,29 @@ class PageClusters:
         cluster = self._of_page.get(page)
         return None if cluster is None else cluster.read(page, now, due)
 
-    def _settled(self, node: PageNode, settled: Sequence[Settled], now: float) -> None:
+    def _settled(self, frontier: Frontier, settled: Sequence[Settled], now: float) -> None:
         """Members that were read bring the others along."""
-        id_of, schedule = node.partition.id_of, node.scheduler.schedule
+        id_of, schedule = frontier.partition.id_of, frontier.scheduler.schedule
         for member in settled:
             if member.visit.state is State.READ:
-                due = int(node.columns["due"][member.page])
+                due = int(frontier.columns["due"][member.page])
                 aligned = self.read(id_of(member.page), now, due)
                 if aligned is not None:
                     if aligned.due and aligned.due != due:
                         schedule.put_due(member.page, aligned.due)
-                    self._call(node, tuple(map(PageId, aligned.call)))
+                    self._call(frontier, tuple(map(PageId, aligned.call)))
 
-    def _call(self, node: PageNode, pages: Sequence[PageId]) -> None:
+    def _call(self, frontier: Frontier, pages: Sequence[PageId]) -> None:
         """Order pages, wherever they live."""
-        number, states = node.partition.number, node.partition.states
+        number, states = frontier.partition.number, frontier.partition.states
         own = [local_page(page) for page in pages if owner_of(page) == number]
         readable = [page for page in own if states[page] in (State.READ, State.UNREAD)]
-        node.wanted.order(readable, Priority.ORDERED)
+        frontier.requests.order(readable, Priority.ORDERED)
         if others := tuple(self.url(page) for page in pages if owner_of(page) != number):
-            node.wanted.order_elsewhere(Submit(others, Priority.ORDERED, seed=False))
+            frontier.requests.order_elsewhere(Submit(others, Priority.ORDERED, seed=False))
 
-    def _why(self, node: PageNode, page: int, now: float) -> list[str]:
-        cluster = self.cluster_of(node.partition.id_of(page))
+    def _why(self, frontier: Frontier, page: int, now: float) -> list[str]:
+        cluster = self.cluster_of(frontier.partition.id_of(page))
         if cluster is None:
             return []
         return [

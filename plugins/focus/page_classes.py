@@ -30,7 +30,7 @@ from xyro.wire.messages import LINK_FOCUSED, LINK_HINT, LINK_NOFOLLOW, Kind, Lin
 from xyro.wire.urls import host_of
 
 if TYPE_CHECKING:
-    from xyro.frontier.partition import PageNode
+    from xyro.frontier.frontier import Frontier
 
 Ids = NDArray[np.int64]
 _UNREAD, _FOREIGN = int(State.UNREAD), int(State.FOREIGN)
@@ -89,12 +89,12 @@ class Focus:
 class PageClasses:
     """Classes of one partition's pages. Always holds between groups: a page's odd class says that it is UNREAD."""
 
-    def __init__(self, node: PageNode, focus: Focus) -> None:
+    def __init__(self, frontier: Frontier, focus: Focus) -> None:
         """Register with the node's hooks. With a focus that is off it only undoes what another one did before."""
-        self.partition, self.ledger, self.focus = node.partition, node.ledger, focus
-        self.documents = node.loads.documents
-        self.pages, self.outbox, self.hooks = node.pages, node.outbox, node.hooks
-        self.interest = Interest(node.partition, focus.formats)
+        self.partition, self.ledger, self.focus = frontier.partition, frontier.ledger, focus
+        self.documents = frontier.loads.documents
+        self.pages, self.outbox, self.hooks = frontier.pages, frontier.outbox, frontier.hooks
+        self.interest = Interest(frontier.partition, focus.formats)
         self._worded: list[str] = []
         self._moved: dict[int, str] = {}
         self._other_words = False

@@ -12,39 +12,39 @@ from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import Any, cast
 
-MOST, MOST_OF_SENDER = 512, 32
+CONNECTION_LIMIT, SENDER_LIMIT = 512, 32
 """connections at once: behind a proxy all have its address, so there `listen` on loopback knows no senders"""
 
 
-class Door:
+class Admission:
     """`enter` is the protocol factory of a server; `inside` makes the protocol of a connection that is let in."""
 
-    def __init__(self, inside: Callable[[], asyncio.Protocol], of_sender: int = MOST_OF_SENDER) -> None:
+    def __init__(self, inside: Callable[[], asyncio.Protocol], of_sender: int = SENDER_LIMIT) -> None:
         self._inside = inside
         self._of_sender = of_sender
-        self._held: Counter[str] = Counter()
+        self._connections: Counter[str] = Counter()
         self.refused = 0
         """connections that were closed at once"""
 
     def __len__(self) -> int:
         """Connections now."""
-        return self._held.total()
+        return self._connections.total()
 
     def enter(self) -> asyncio.Protocol:
         return _Guest(self, self._inside)
 
     def take(self, sender: str) -> bool:
         """A connection came: is there room for it?"""
-        if len(self) >= MOST or self._held[sender] >= self._of_sender:
+        if len(self) >= CONNECTION_LIMIT or self._connections[sender] >= self._of_sender:
             self.refused += 1
             return False
-        self._held[sender] += 1
+        self._connections[sender] += 1
         return True
 
     def leave(self, sender: str) -> None:
-        self._held[sender] -= 1
-        if not self._held[sender]:
-            del self._held[sender]
+        self._connections[sender] -= 1
+        if not self._connections[sender]:
+            del self._connections[sender]
 
 
 def sender_of(remote: str) -> str:
@@ -58,7 +58,7 @@ def sender_of(remote: str) -> str:
 class _Guest(asyncio.Protocol):
     """One connection: counted, and everything else is passed on."""
 
-    def __init__(self, door: Door, inside: Callable[[], asyncio.Protocol]) -> None:
+    def __init__(self, door: Admission, inside: Callable[[], asyncio.Protocol]) -> None:
         self._door = door
         self._make = inside
         self._inside: asyncio.Protocol | None = None

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from xyro.metadata import rows
 from xyro.metadata.states import LEASED, WANTED
-from xyro.plugins.publish.promises import Promises, Said
+from xyro.plugins.publish.promises import Promises, PublisherClaim
 from xyro.wire import codec
 from xyro.wire.commands import Command
 from xyro.wire.messages import Priority
 
 if TYPE_CHECKING:
-    from xyro.frontier.partition import PageNode
+    from xyro.frontier.frontier import Frontier
     from xyro.service.node.command_sender import CommandSender
 
 
@@ -42,7 +42,7 @@ class Publish(Command):
 
     urls: tuple[str, ...]
     claim: str
-    at: float
+    made_at: float
     """when it was said, seconds since 1970"""
     deadline: float
     """by when they are to be read, seconds since 1970"""
@@ -85,33 +85,33 @@ codec.register(65, RefreshPages)
 codec.register(66, StoreRow)
 
 
-def register(node: PageNode, promises: Promises) -> None:
+def register(frontier: Frontier, promises: Promises) -> None:
     """Let a partition apply the commands of this plug-in."""
-    handlers = _Handlers(node, promises)
-    node.commands.handle(Publish, handlers.publish)
-    node.commands.handle(RefreshPages, handlers.refresh)
-    node.commands.handle(StoreRow, handlers.store)
+    handlers = _Handlers(frontier, promises)
+    frontier.commands.handle(Publish, handlers.publish)
+    frontier.commands.handle(RefreshPages, handlers.refresh)
+    frontier.commands.handle(StoreRow, handlers.store)
 
 
 class _Handlers:
     """The commands, applied to one partition within its commit group."""
 
-    def __init__(self, node: PageNode, promises: Promises) -> None:
-        self._node = node
+    def __init__(self, frontier: Frontier, promises: Promises) -> None:
+        self._node = frontier
         self._promises = promises
 
     def publish(self, command: Publish) -> list[tuple[str, str]]:
-        said = Said(command.claim, command.at, command.deadline, command.rate, command.sure)
-        return self._promises.publish(list(command.urls), said)
+        claim = PublisherClaim(command.claim, command.made_at, command.deadline, command.rate, command.sure)
+        return self._promises.publish(list(command.urls), claim)
 
     def refresh(self, command: RefreshPages) -> None:
-        node = self._node
-        node.wanted.order([page for page in command.pages if not self._waits(page)], Priority.ORDERED)
+        frontier = self._node
+        frontier.requests.order([page for page in command.pages if not self._waits(page)], Priority.ORDERED)
 
     def _waits(self, page: int) -> bool:
         """Is it wanted, and no order out? (Its host is paused, say.) Another order adds nothing."""
-        node = self._node
-        return node.partition.flags[page] & (WANTED | LEASED) == WANTED and page not in node.loads.loading
+        frontier = self._node
+        return frontier.partition.flags[page] & (WANTED | LEASED) == WANTED and page not in frontier.loads.loading
 
     def store(self, command: StoreRow) -> None:
         key = _KEYS[command.table].key(command.number)

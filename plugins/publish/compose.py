@@ -46,7 +46,7 @@ class Notice(NamedTuple):
 def signatures(services: Services, watch: Watch, target: str) -> Iterator[tuple[int, bytes]]:
     """(page, what it is now) of those that were read: the base of the first notice."""
     for page in map(PageId, watch.pages(target)):
-        row = services.nodes[owner_of(page)].partition.row(local_page(page))
+        row = services.frontiers[owner_of(page)].partition.row(local_page(page))
         if row is not None and row.reads:
             yield page, present(row)
 
@@ -55,21 +55,21 @@ async def compose(
     services: Services, watch: Watch, number: int, row: SubscriptionRow, due: float, since: float
 ) -> Notice:
     """The next notice of a subscription. due: when it is; since: when its pages began to be refreshed for it."""
-    said, missed, seen, changed = list[str](), list[int](), dict[int, bytes](), 0
+    pages, missed, seen, changed = list[str](), list[int](), dict[int, bytes](), 0
     async for page in unhurried(watch.pages(row.target)):
         owner, local = split(PageId(page))
-        partition = services.nodes[owner].partition
+        partition = services.frontiers[owner].partition
         state = partition.states[local]
         if state not in READABLE and page not in row.seen:
             continue
-        known = partition.row(local) or _NOTHING
-        fresh = known.last_read >= int(since)
+        stored = partition.row(local) or _NOTHING
+        fresh = stored.last_read >= int(since)
         if not fresh and state in READABLE:
             missed.append(page)
-        seen[page] = present(known)
-        became = changes(known, row.seen.get(page))
+        seen[page] = present(stored)
+        became = changes(stored, row.seen.get(page))
         changed += became["changed"]
-        said.append(json.dumps({"url": partition.url(local), **became, "refreshed": fresh}))
+        pages.append(json.dumps({"url": partition.url(local), **became, "refreshed": fresh}))
     digest = hashlib.sha1(msgspec.msgpack.encode(sorted(seen.items())), usedforsecurity=False).digest()
     last = max(row.numbered, row.sequence)
     name = last if row.tried == digest else last + 1
@@ -85,4 +85,4 @@ async def compose(
             "changed": changed,
         }
     )
-    return Notice(f'{head[:-1]}, "pages": [{", ".join(said)}]}}'.encode(), missed, seen, name, digest)
+    return Notice(f'{head[:-1]}, "pages": [{", ".join(pages)}]}}'.encode(), missed, seen, name, digest)

@@ -32,18 +32,18 @@ class Demand:
         self.watch = watch
         self.services = services
         self._hosts: Counter[tuple[int, int]] = Counter()
-        self._at = -AGAIN
+        self._counted_at = -AGAIN
 
     async def count(self, targets: Collection[str]) -> bool:
         """Count the pages of distinct targets anew, if that was long ago. True: a host has many more than before."""
         now = self.services.clock.monotonic()
-        if now < self._at + AGAIN:
+        if now < self._counted_at + AGAIN:
             return False
-        self._at = now
-        known, hosts = set[int](), Counter[tuple[int, int]]()
+        self._counted_at = now
+        counted, hosts = set[int](), Counter[tuple[int, int]]()
         async for target in unhurried(targets, 1):
-            pages = [page for page in self.watch.pages(target) if page not in known]
-            known.update(pages)
+            pages = [page for page in self.watch.pages(target) if page not in counted]
+            counted.update(pages)
             hosts.update(map(self._host, map(PageId, pages)))
         before, self._hosts = self._hosts, hosts
         return any(count > GROWN * before[host] for host, count in hosts.items())
@@ -56,5 +56,5 @@ class Demand:
         return lead((max(pages, self._hosts[host]), delay + TYPICAL) for host, pages in own.items())
 
     def _host(self, page: PageId) -> tuple[int, int]:
-        partition = self.services.nodes[owner_of(page)].partition
+        partition = self.services.frontiers[owner_of(page)].partition
         return partition.number, int(partition.hosts_of[local_page(page)])

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from xyro.answer import Answer
 from xyro.metadata import rows
 from xyro.plugins.publish.commands import RowTable, store_row
-from xyro.plugins.publish.promises import Said
+from xyro.plugins.publish.promises import PublisherClaim
 from xyro.plugins.publish.publishing import MOST_URLS, Publishing
 from xyro.plugins.publish.stored_rows import KeyedRow, unpack_keyed
 from xyro.refresh.allowance import HOUR, Allowance
@@ -75,7 +75,7 @@ class IndexNow:
         self.publishing = publishing
         self._unknown = Allowance(CHECKS, ALL_CHECKS)
         self._senders = Allowance(SENDER_CHECKS, ALL_CHECKS)
-        self._known: dict[tuple[str, str, str], tuple[bool, float]] = {}
+        self._verdicts: dict[tuple[str, str, str], tuple[bool, float]] = {}
         """(host, key, location) -> (right, until when that is believed)"""
         self._waiting: dict[int, KeyedRow] = {}
         self._text = 0
@@ -89,7 +89,7 @@ class IndexNow:
 
     def recover(self) -> None:
         """Take up what was accepted with a key that nobody has looked at yet."""
-        for key, value in self.services.nodes[0].partition.scan(rows.KEYED.prefix):
+        for key, value in self.services.frontiers[0].partition.scan(rows.KEYED.prefix):
             number = rows.KEYED.split(key)
             self._hold(number, unpack_keyed(value))
             self._next = max(self._next, number + 1)
@@ -141,16 +141,16 @@ class IndexNow:
         return await self._later(KeyedRow(named, key, place, tuple(readable), self.services.clock.time()))
 
     def _status(self, name: tuple[str, str, str]) -> bool | None:
-        right, until = self._known.get(name, (False, -math.inf))
+        right, until = self._verdicts.get(name, (False, -math.inf))
         return right if self.services.clock.monotonic() < until else None
 
-    async def _publish(self, host: str, urls: list[str], at: float | None = None) -> Verdict:
+    async def _publish(self, host: str, urls: list[str], made_at: float | None = None) -> Verdict:
         wait = self.publishing.allowance.take(host, len(urls), self.services.clock.monotonic())
         if wait:
             return Verdict(429, "too many URLs", wait)
         now = self.services.clock.time()
-        said = Said("changed", at or now, (at or now) + self.services.settings.publish.deadline)
-        refused = await self.publishing.publish(urls, said)
+        claim = PublisherClaim("changed", made_at or now, (made_at or now) + self.services.settings.publish.deadline)
+        refused = await self.publishing.publish(urls, claim)
         if len(refused) < len(urls):
             return Verdict(200)
         if all(why == "too-many" for _, why in refused):
@@ -171,7 +171,7 @@ class IndexNow:
         """Keep it until its key has been read. What could never be published then is refused now."""
         if self._is_full(row.host, sum(map(len, row.urls))):
             return _FULL
-        if len(row.urls) > self.publishing.most:
+        if len(row.urls) > self.publishing.largest:
             return Verdict(429, "too many URLs", HOUR)
         number, self._next = self._next, self._next + 1
         self._hold(number, row)
@@ -190,7 +190,7 @@ class IndexNow:
 
     def _take_check(self, name: tuple[str, str, str], sender: str) -> float:
         """Seconds until this key (host, key, location) may be looked up, 0.0 if now."""
-        if self._known.get(name, (False, 0.0))[0]:
+        if self._verdicts.get(name, (False, 0.0))[0]:
             return 0.0  # it was right when it was looked up last
         now = self.services.clock.monotonic()
         own = self._senders.take(f"{sender} {name[0]}", 1.0, now) if sender else 0.0
@@ -223,7 +223,7 @@ class IndexNow:
         row, wait = self._waiting[number], 0.0
         try:
             if await self._is_right(row):
-                wait = (await self._publish(row.host, list(row.urls), row.at)).again
+                wait = (await self._publish(row.host, list(row.urls), row.received_at)).again
             if not wait:
                 await store_row(self.services.commands, RowTable.KEYED, number, b"")
         finally:
@@ -253,13 +253,13 @@ class IndexNow:
         return body is not None and len(body) < 1_024 and body.removeprefix(b"\xef\xbb\xbf").strip() == row.key.encode()
 
     def _remember(self, name: tuple[str, str, str], right: bool) -> None:
-        if len(self._known) >= MOST_KEYS:
+        if len(self._verdicts) >= MOST_KEYS:
             now = self.services.clock.monotonic()
-            self._known = {name: known for name, known in self._known.items() if known[1] > now}
-            if len(self._known) >= MOST_KEYS:
-                self._known.clear()  # they are looked up again: a cache, no record
+            self._verdicts = {name: verdict for name, verdict in self._verdicts.items() if verdict[1] > now}
+            if len(self._verdicts) >= MOST_KEYS:
+                self._verdicts.clear()  # they are looked up again: a cache, no record
         age = self.services.settings.publish.key_age if right else WRONG
-        self._known[name] = right, self.services.clock.monotonic() + age
+        self._verdicts[name] = right, self.services.clock.monotonic() + age
 
     async def close(self) -> None:
         """End the checks; what waits is on disk."""

@@ -26,7 +26,7 @@ import msgspec
 from aiohttp import web
 
 from xyro.configs.schema import Settings
-from xyro.plugins.publish.admission import MOST, MOST_OF_SENDER, Door, sender_of
+from xyro.plugins.publish.admission import CONNECTION_LIMIT, SENDER_LIMIT, Admission, sender_of
 from xyro.plugins.publish.indexnow import IndexNow, Verdict
 from xyro.plugins.publish.publish_plugin import publish_plugin_of
 from xyro.plugins.publish.publishing import MOST_URLS, Publishing
@@ -63,7 +63,7 @@ class Keyed(msgspec.Struct):
     urlList: list[str] = []
 
 
-class Told(msgspec.Struct):
+class SiteNotice(msgspec.Struct):
     """What a site with a token sends."""
 
     urls: list[str]
@@ -105,7 +105,7 @@ class Listener:
         """sender -> its requests that are being answered"""
         self._runner: web.AppRunner | None = None
         self._server: asyncio.Server | None = None
-        self.door: Door | None = None
+        self.admission: Admission | None = None
         self.patience = PATIENCE
         self._local = False
         """it listens on loopback only"""
@@ -115,8 +115,8 @@ class Listener:
         app = web.Application(client_max_size=BODY, middlewares=[self._bounded])
         app.add_routes(
             [
-                web.get("/indexnow", self._one),
-                web.post("/indexnow", self._many),
+                web.get("/indexnow", self._receive_one),
+                web.post("/indexnow", self._receive_many),
                 web.post("/publish", self._site),
                 web.get("/websub/{path}", self._verify),
                 web.post("/websub/{path}", self._content),
@@ -139,9 +139,11 @@ class Listener:
         server = self._runner.server
         assert server is not None
         self._local = ip_address(listening.getsockname()[0]).is_loopback
-        self.door = Door(cast(Callable[[], asyncio.Protocol], server), MOST if self._local else MOST_OF_SENDER)
+        self.admission = Admission(
+            cast(Callable[[], asyncio.Protocol], server), CONNECTION_LIMIT if self._local else SENDER_LIMIT
+        )
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self.door.enter, sock=listening, backlog=BACKLOG)
+        self._server = await loop.create_server(self.admission.enter, sock=listening, backlog=BACKLOG)
 
     async def close(self) -> None:
         await self.indexnow.close()
@@ -180,16 +182,16 @@ class Listener:
 
     # -- IndexNow ------------------------------------------------------------------------------------------------
 
-    async def _one(self, request: web.Request) -> web.Response:
+    async def _receive_one(self, request: web.Request) -> web.Response:
         url, key = request.query.get("url", ""), request.query.get("key")
         host = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
         location = request.query.get("keyLocation")
         return _answer(await self.indexnow.publish(host, key, location, [url], self._sender(request)))
 
-    async def _many(self, request: web.Request) -> web.Response:
+    async def _receive_many(self, request: web.Request) -> web.Response:
         sent = await http_json.form_of(request, Keyed)
-        told = self.indexnow.publish(sent.host, sent.key, sent.keyLocation, sent.urlList, self._sender(request))
-        return _answer(await told)
+        verdict = self.indexnow.publish(sent.host, sent.key, sent.keyLocation, sent.urlList, self._sender(request))
+        return _answer(await verdict)
 
     def _sender(self, request: web.Request) -> str:
         """Of whom it is, empty behind a proxy on this machine: all have its address."""
@@ -201,25 +203,25 @@ class Listener:
         site = self._site_of(request.headers.get("Authorization", ""))
         if site is None:
             return http_json.error(401, "the token is missing or wrong")
-        given = await http_json.form_of(request, Told)
-        urls = given.urls
+        notice = await http_json.form_of(request, SiteNotice)
+        urls = notice.urls
         if len(urls) > MOST_URLS:
             raise InputError(f"publish: urls is a list of at most {MOST_URLS:,} URLs")
-        said = self.publishing.said(msgspec.to_builtins(given))
+        claim = self.publishing.claim_of(msgspec.to_builtins(notice))
         readable, refused = await self.publishing.sift(urls)
         own = [url for url in readable if _belongs(host_of(url), site)]
         others = (url for url in readable if not _belongs(host_of(url), site))
         refused += [(url, f"not of {site}, which the token is for") for url in others]
         if wait := self.publishing.allowance.take(site, len(own), self.services.clock.monotonic()):
             return http_json.error(429, "too many URLs", again=wait)
-        refused += await self.publishing.publish(own, said)
-        told = [{"url": url, "why": why} for url, why in refused]
-        return http_json.answer({"accepted": len(urls) - len(told), "refused": told})
+        refused += await self.publishing.publish(own, claim)
+        reasons = [{"url": url, "why": why} for url, why in refused]
+        return http_json.answer({"accepted": len(urls) - len(reasons), "refused": reasons})
 
-    def _site_of(self, given: str) -> str | None:
+    def _site_of(self, token: str) -> str | None:
         """Whose token it is. All are compared, each in constant time."""
-        said = given.encode("utf-8", "surrogateescape")
-        found = [host for host, bearer in self._tokens if hmac.compare_digest(said, bearer)]
+        secret = token.encode("utf-8", "surrogateescape")
+        found = [host for host, bearer in self._tokens if hmac.compare_digest(secret, bearer)]
         return found[0] if found else None
 
     # -- WebSub --------------------------------------------------------------------------------------------------

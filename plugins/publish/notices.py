@@ -43,12 +43,12 @@ async def post(send: Post, url: str, notice: bytes) -> tuple[str, float]:
 async def run(command: Sequence[str], notice: bytes, seconds: float = SECONDS) -> str:
     """Empty if it ended with 0, else why not."""
     try:
-        with tempfile.TemporaryFile() as given:
-            given.write(notice)
-            given.seek(0)
+        with tempfile.TemporaryFile() as standard_input:
+            standard_input.write(notice)
+            standard_input.seek(0)
             process = await asyncio.create_subprocess_exec(
                 *command,
-                stdin=given,
+                stdin=standard_input,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.DEVNULL,
                 start_new_session=True,

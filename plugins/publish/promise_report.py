@@ -20,52 +20,52 @@ from xyro.refresh.lateness import ON_TIME, cost
 from xyro.refresh.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
-    from xyro.frontier.partition import PageNode
+    from xyro.frontier.frontier import Frontier
 
 
-def costs(nodes: Sequence[PageNode], readers: Subscriptions, now: float) -> dict[str, Any]:
+def costs(frontiers: Sequence[Frontier], readers: Subscriptions, now: float) -> dict[str, Any]:
     """What the collection costs its readers now (refresh/lateness.py), in missed changes a page."""
     whole = Expected()
-    for node in nodes:
-        whole.merge(node.freshness.expected)
+    for frontier in frontiers:
+        whole.merge(frontier.freshness.expected)
     missed = whole.obsolescence(now)
     if missed is None:
         return {"cost": None}
-    pages = sum(node.scheduler.bandwidth.population.pages for node in nodes)
-    gamma = nodes[0].scheduler.settings.refresh.late_cost
-    late = reduce(add, (promises_of(node).publications.overdue(now) for node in nodes), ON_TIME)
+    pages = sum(frontier.scheduler.bandwidth.population.pages for frontier in frontiers)
+    gamma = frontiers[0].scheduler.settings.refresh.late_cost
+    late = reduce(add, (promises_of(frontier).publications.overdue(now) for frontier in frontiers), ON_TIME)
     found = cost(missed, pages, gamma, late, readers.late(now))
     terms = {"missed_changes": found.missed_changes, "late_publications": found.publications,
              "late_subscriptions": found.subscriptions, "total": found.total}  # fmt: skip
     return {"cost": {name: round(value, 4) for name, value in terms.items()}}
 
 
-def stopped(nodes: Sequence[PageNode], now: float) -> dict[str, Any]:
+def stopped(frontiers: Sequence[Frontier], now: float) -> dict[str, Any]:
     """The same of a stopped crawl.
 
     Which pages are overdue for a notice is not stored: a start finds it out.
     """
-    partition, kept = nodes[0].partition, nodes[0].hooks.stored
+    partition, state = frontiers[0].partition, frontiers[0].hooks.stored
     readers = Subscriptions()
-    readers.load(kept.get("subscriptions", {}))
+    readers.load(state.get("subscriptions", {}))
     return {
-        "published": publications_told([promises_of(node).publications for node in nodes], now),
+        "published": publications_told([promises_of(frontier).publications for frontier in frontiers], now),
         "subscribed": subscriptions_told(sum(1 for _ in stored(partition)), readers),
-        **costs(nodes, readers, now),
-        **_clusters(kept.get("clusters", {})),
+        **costs(frontiers, readers, now),
+        **_clusters(state.get("clusters", {})),
         **_websub(unpack_topic(value).state for _, value in partition.scan(rows.TOPIC.prefix)),
     }
 
 
 def _clusters(state: Mapping[str, list[float]]) -> dict[str, Any]:
     """What is stored of them; who belongs to them is each run's to say, and found again at its start."""
-    told = []
-    for name, kept in state.items():
+    found = []
+    for name, figures in state.items():
         cluster = Cluster(name, 0.0)
-        cluster.load(kept, {})
-        said = cluster.told()
-        told.append({field: said[field] for field in ("name", "due", "spread_s", "late_rounds", "worst_spread_s")})
-    return {"clusters": told} if told else {}
+        cluster.load(figures, {})
+        status = cluster.told()
+        found.append({field: status[field] for field in ("name", "due", "spread_s", "late_rounds", "worst_spread_s")})
+    return {"clusters": found} if found else {}
 
 
 def _websub(states: Iterable[str]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from xyro.wire.urls import authority
 
 if TYPE_CHECKING:
     from xyro.frontier.batch import Settled
-    from xyro.frontier.partition import PageNode
+    from xyro.frontier.frontier import Frontier
 
 DAY = 86_400.0
 AT_ONCE = 4_096
@@ -35,11 +35,11 @@ AT_ONCE = 4_096
 _GONE = ("http-404", "http-410")
 
 
-class Said(msgspec.Struct, frozen=True):
+class PublisherClaim(msgspec.Struct, frozen=True):
     """What a publisher says of its pages. `rate`: changes a day that it claims, 0 = none; `sure`: the owner's word."""
 
     claim: str
-    at: float
+    made_at: float
     deadline: float
     rate: float = 0.0
     sure: bool = False
@@ -48,29 +48,29 @@ class Said(msgspec.Struct, frozen=True):
 class Promises:
     """Publications of one partition."""
 
-    def __init__(self, node: PageNode) -> None:
-        self.node = node
+    def __init__(self, frontier: Frontier) -> None:
+        self.frontier = frontier
         self.publications = Publications()
         self._registered = False
-        node.hooks.recover.append(self._recover)
-        node.hooks.why.append(self.why)
+        frontier.hooks.recover.append(self._recover)
+        frontier.hooks.why.append(self.why)
 
     def _register(self) -> None:
         """There are publications: take part in the turns from now on."""
         if not self._registered:
             self._registered = True
-            hooks = self.node.hooks
+            hooks = self.frontier.hooks
             hooks.settled.append(self.settled)
             hooks.deadlines.append(self.publications.deadline)
             hooks.keep("publications", self.publications.dump)
 
     def _recover(self) -> None:
         """Take up the publications that were not settled."""
-        self.publications.load(self.node.hooks.stored.get("publications", {}))
-        for key, value in self.node.partition.scan(rows.PUBLISHED.prefix):
+        self.publications.load(self.frontier.hooks.stored.get("publications", {}))
+        for key, value in self.frontier.partition.scan(rows.PUBLISHED.prefix):
             row, page = unpack_published(value), rows.PUBLISHED.split(key)
-            said = Publication(page, row.publisher, row.claim, row.at, row.deadline, row.learn, row.ordered)
-            self.publications.accept(said, again=True)
+            publication = Publication(page, row.publisher, row.claim, row.made_at, row.deadline, row.learn, row.ordered)
+            self.publications.accept(publication, again=True)
             self._register()
 
     def why(self, page: int, now: float) -> list[str]:
@@ -87,99 +87,103 @@ class Promises:
 
     # -- publications --------------------------------------------------------------------------------------------
 
-    def publish(self, urls: Sequence[str], said: Said) -> list[tuple[str, str]]:
+    def publish(self, urls: Sequence[str], claim: PublisherClaim) -> list[tuple[str, str]]:
         """Within a commit group: keep what is said of canonical URLs of this partition. -> (url, why) of those refused.
 
         A trusted host's pages are ordered (`settled`, in this very turn); of others the next read is hastened.
         """
         self._register()
-        pages = self.node.pages.resolve(urls, [0] * len(urls)).tolist()
-        return [(url, why) for url, page in zip(urls, pages, strict=True) if (why := self._take(url, page, said))]
+        pages = self.frontier.pages.resolve(urls, [0] * len(urls)).tolist()
+        return [(url, why) for url, page in zip(urls, pages, strict=True) if (why := self._take(url, page, claim))]
 
-    def _take(self, url: str, page: int, said: Said) -> str:
+    def _take(self, url: str, page: int, claim: PublisherClaim) -> str:
         """Why a page's publication is refused, empty if it was taken."""
-        state, publisher = self.node.partition.states[page], authority(url)
+        state, publisher = self.frontier.partition.states[page], authority(url)
         if state in (State.OUT, State.BLOCKED, State.FOREIGN):
             return "out-of-scope"
         if not self.publications.room(publisher) and page not in self.publications.pages:
             return "too-many"
         trust = self.trust_of(publisher).of(Source.PUBLISHED)
-        ordered = said.sure or trust >= TRUSTED
-        if said.rate > 0.0:
-            self._hear_rate(page, said.rate, said.sure)
+        ordered = claim.sure or trust >= TRUSTED
+        if claim.rate > 0.0:
+            self._hear_rate(page, claim.rate, claim.sure)
         first = page not in self.publications.pages
-        new = Publication(page, publisher, said.claim, said.at, said.deadline, not said.sure, ordered)
-        kept = self.publications.accept(new)
-        row = PublishedRow(kept.publisher, kept.claim, kept.at, kept.deadline, kept.learn, kept.ordered)
-        self.node.partition.put(rows.PUBLISHED.key(page), rows.pack(row))
-        if first and not kept.ordered:  # what is said again and again is heard once a read
-            self._hasten(page, said.at, trust)
+        new = Publication(page, publisher, claim.claim, claim.made_at, claim.deadline, not claim.sure, ordered)
+        accepted = self.publications.accept(new)
+        row = PublishedRow(
+            accepted.publisher, accepted.claim, accepted.at, accepted.deadline, accepted.learn, accepted.ordered
+        )
+        self.frontier.partition.put(rows.PUBLISHED.key(page), rows.pack(row))
+        if first and not accepted.ordered:  # what is said again and again is heard once a read
+            self._hasten(page, claim.made_at, trust)
         return ""
 
     def _hasten(self, page: int, now: float, trust: float) -> None:
-        due = int(self.node.columns["due"][page])
-        if due and self.node.partition.states[page] == State.READ:
-            self.node.scheduler.schedule.put_due(page, int(hastened(float(due), now, trust)))
+        due = int(self.frontier.columns["due"][page])
+        if due and self.frontier.partition.states[page] == State.READ:
+            self.frontier.scheduler.schedule.put_due(page, int(hastened(float(due), now, trust)))
 
     def _hear_rate(self, page: int, rate: float, sure: bool) -> None:
         """A claimed rate is heard once for each time that it is said with a claim."""
         if page in self.publications.pages:
             return
-        row = self.node.partition.row(page) or RefreshRow()
-        self.node.scheduler.schedule.rewrite(page, row, self.node.dates.change_model.told(page, row, rate, sure))
+        row = self.frontier.partition.row(page) or RefreshRow()
+        self.frontier.scheduler.schedule.rewrite(
+            page, row, self.frontier.dating.change_model.claim_rate(page, row, rate, sure)
+        )
         if not row.reads:
-            self.node.partition.set_flag(page, HINTED)
+            self.frontier.partition.set_flag(page, HINTED)
 
     def trust_of(self, host: str) -> Trust:
         """What a host's own word has been worth so far, in this as in all that it says of its pages."""
-        number = self.node.partition.hosts.numbers.get(host)
-        return Trust() if number is None else self.node.dates.change_model.trust(number)
+        number = self.frontier.partition.hosts.numbers.get(host)
+        return Trust() if number is None else self.frontier.dating.change_model.trust(number)
 
     # -- the end of a turn ---------------------------------------------------------------------------------------
 
     def settled(self, settled: Sequence[Settled], now: float) -> None:
         """Orders ended: publications come out true or false; then what is trusted is ordered."""
         if self.publications.pages:
-            for one in settled:
-                if one.page in self.publications.pages:
-                    self._settle(one, now)
+            for order in settled:
+                if order.page in self.publications.pages:
+                    self._settle(order, now)
             if self.publications.waiting:
-                self.node.wanted.order(self.publications.release(AT_ONCE), Priority.ORDERED)
-        self.node.dates.change_model.keep()
+                self.frontier.requests.order(self.publications.release(AT_ONCE), Priority.ORDERED)
+        self.frontier.dating.change_model.keep()
 
-    def _settle(self, one: Settled, now: float) -> None:
-        visit = one.visit
-        read = visit.answered and (visit.state is State.READ or one.report.error in _GONE)
-        true = self._truth(one, read)
-        outcome = self.publications.settled(one.page, now, read, true, one.report.final, one.report.started)
+    def _settle(self, order: Settled, now: float) -> None:
+        visit = order.visit
+        read = visit.answered and (visit.state is State.READ or order.report.error in _GONE)
+        true = self._truth(order, read)
+        outcome = self.publications.settled(order.page, now, read, true, order.report.final, order.report.started)
         if outcome is None:
             return
-        if one.page not in self.publications.pages:
-            self.node.partition.delete(rows.PUBLISHED.key(one.page))
+        if order.page not in self.publications.pages:
+            self.frontier.partition.delete(rows.PUBLISHED.key(order.page))
         if outcome.publication.learn and true is not None:
-            self._learn(one, visit, true)
+            self._learn(order, visit, true)
 
-    def _truth(self, one: Settled, read: bool) -> bool | None:
+    def _truth(self, order: Settled, read: bool) -> bool | None:
         if not read:
             return None
-        row, said = one.row, self.publications.pages[one.page]
+        row, publication = order.row, self.publications.pages[order.page]
         seen = row is not None and row.reads > 0
         there = row is not None and not row.gone_since
-        news = row is not None and row.last_read >= said.at - TELLING and _showed_news(row)
-        return borne_out(said.claim, seen, one.visit.changed, one.report.status, there, news)
+        news = row is not None and row.last_read >= publication.at - TELLING and _showed_news(row)
+        return borne_out(publication.claim, seen, order.visit.changed, order.report.status, there, news)
 
-    def _learn(self, one: Settled, visit: Visit, true: bool) -> None:
+    def _learn(self, order: Settled, visit: Visit, true: bool) -> None:
         """The host's word is worth more, or less; what the page would have done anyway moves little."""
-        row = one.row
+        row = order.row
         chance = 0.5
         if row is not None and row.rate_b and row.last_read:
-            chance = outcome(row.rate_a, row.rate_b, (one.report.ended - row.last_read) / DAY, True)
-        self.node.dates.change_model.published(self.node.partition.hosts_of[one.page], true, chance)
+            chance = outcome(row.rate_a, row.rate_b, (order.report.ended - row.last_read) / DAY, True)
+        self.frontier.dating.change_model.published(self.frontier.partition.hosts_of[order.page], true, chance)
 
 
-def promises_of(node: PageNode) -> Promises:
+def promises_of(frontier: Frontier) -> Promises:
     """What the extension made for this node. MachineError: the node was made without it."""
-    found = node.hooks.extension(Promises)
+    found = frontier.hooks.extension(Promises)
     if found is None:
         raise MachineError("a page node was made without the extension for publications (a bug)")
     return found

@@ -34,9 +34,9 @@ class PublishPlugin:
         """The fields `published`, `subscribed` and `cost` of `xyro status`."""
         services = self.services
         return {
-            "published": self.publishing.told(),
-            "subscribed": self.subscribed.told(),
-            **costs(services.nodes, self.subscribed.subscriptions, services.clock.time()),
+            "published": self.publishing.counters(),
+            "subscribed": self.subscribed.counters(),
+            **costs(services.frontiers, self.subscribed.subscriptions, services.clock.time()),
         }
 
 

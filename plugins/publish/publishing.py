@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xyro.plugins.publish.commands import Publish
-from xyro.plugins.publish.promises import Said, promises_of
+from xyro.plugins.publish.promises import PublisherClaim, promises_of
 from xyro.refresh.allowance import Allowance
 from xyro.refresh.lags import Lags
 from xyro.refresh.publications import CLAIMS, Counts
@@ -39,7 +39,7 @@ class Publishing:
         self.services = services
         settings = services.settings.publish
         self.allowance = Allowance(settings.host_urls, settings.urls)
-        self.most = min(settings.host_urls, settings.urls)
+        self.largest = min(settings.host_urls, settings.urls)
         """URLs of a host that may ever be published at once"""
 
     def readable(self, urls: Iterable[str]) -> tuple[list[str], Refused]:
@@ -57,39 +57,39 @@ class Publishing:
             refused += others
         return list(found), refused
 
-    async def publish(self, urls: Iterable[str], said: Said) -> Refused:
+    async def publish(self, urls: Iterable[str], claim: PublisherClaim) -> Refused:
         """Canonical URLs of this crawl's scope; returns when they are on disk. -> those refused, with the reason."""
         distinct = list(dict.fromkeys(urls))
         refused = Refused()
         for first in range(0, len(distinct), AT_ONCE):
-            refused += await self._publish(distinct[first : first + AT_ONCE], said)
+            refused += await self._publish(distinct[first : first + AT_ONCE], claim)
         return refused
 
-    async def _publish(self, urls: Sequence[str], said: Said) -> Refused:
+    async def _publish(self, urls: Sequence[str], claim: PublisherClaim) -> Refused:
         """In one commit group of each partition."""
         commands, parts = self.services.commands, dict[int, list[str]]()
         for url in urls:
             parts.setdefault(partition_of(host_of(url), commands.partitions), []).append(url)
-        words = said.claim, said.at, said.deadline, said.rate, said.sure
+        words = claim.claim, claim.made_at, claim.deadline, claim.rate, claim.sure
         answers = await asyncio.gather(
             *(commands.send(q, partial(_publish, tuple(part), words)) for q, part in parts.items())
         )
         return [(url, why) for answer in answers for url, why in answer]
 
-    def said(self, given: Mapping[str, Any], *, sure: bool = False) -> Said:
+    def claim_of(self, body: Mapping[str, Any], *, sure: bool = False) -> PublisherClaim:
         """What a JSON object says: claim, every, deadline. InputError names what it says wrongly."""
-        claim = given.get("claim", "changed")
+        claim = body.get("claim", "changed")
         if claim not in CLAIMS:
             raise InputError(f"publish: claim is one of {', '.join(CLAIMS)}")
-        now, every = self.services.clock.time(), given.get("every")
-        wait = given.get("deadline", self.services.settings.publish.deadline)
+        now, every = self.services.clock.time(), body.get("every")
+        wait = body.get("deadline", self.services.settings.publish.deadline)
         rate = DAY / seconds(every, "publish: every") if every is not None else 0.0
-        return Said(claim, now, now + seconds(wait, "publish: deadline"), rate, sure)
+        return PublisherClaim(claim, now, now + seconds(wait, "publish: deadline"), rate, sure)
 
-    def told(self) -> dict[str, Any]:
+    def counters(self) -> dict[str, Any]:
         """The counters of all partitions, for `xyro status`."""
         return publications_told(
-            [promises_of(node).publications for node in self.services.nodes], self.services.clock.time()
+            [promises_of(frontier).publications for frontier in self.services.frontiers], self.services.clock.time()
         )
 
 

@@ -33,25 +33,25 @@ def promise_routes(single: Node) -> list[web.RouteDef]:
     publishing, subscribed = plugin.publishing, plugin.subscribed
 
     async def publish(request: web.Request) -> web.Response:
-        given = await body_of(request)
-        urls = given.get("urls")
+        body = await body_of(request)
+        urls = body.get("urls")
         if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls) or len(urls) > MOST_URLS:
             raise InputError(f"publish: urls is a list of at most {MOST_URLS:,} URLs")
-        said = publishing.said(given, sure=True)
+        claim = publishing.claim_of(body, sure=True)
         readable, refused = await publishing.sift(urls)
-        refused += await publishing.publish(readable, said)
-        told = [{"url": url, "why": why} for url, why in refused]
-        return answer({"accepted": len(urls) - len(told), "refused": told})
+        refused += await publishing.publish(readable, claim)
+        reasons = [{"url": url, "why": why} for url, why in refused]
+        return answer({"accepted": len(urls) - len(reasons), "refused": reasons})
 
     async def subscriptions(_: web.Request) -> web.Response:
         return await listing(subscribed.listed(), "subscriptions")
 
     async def subscribe(request: web.Request) -> web.Response:
-        given = await body_of(request)
-        target, notify = given.get("target"), given.get("notify")
+        body = await body_of(request)
+        target, notify = body.get("target"), body.get("notify")
         if not isinstance(target, str) or not isinstance(notify, str):
             raise InputError("subscribe: target is a URL or a pattern, notify a URL or a command")
-        every = seconds(given.get("every"), "--every")
+        every = seconds(body.get("every"), "--every")
         return answer({"id": await subscribed.subscribe(target, every, notify)})
 
     async def unsubscribe(request: web.Request) -> web.Response:

@@ -12,7 +12,8 @@ class PublishedRow(Row, frozen=True):
 
     publisher: str
     claim: str
-    at: float
+    made_at: float
+    """when it was said, seconds since 1970"""
     deadline: float
     learn: bool = True
     ordered: bool = True
@@ -55,7 +56,8 @@ class KeyedRow(Row, frozen=True):
     key: str
     location: str
     urls: tuple[str, ...]
-    at: float
+    received_at: float
+    """seconds since 1970"""
 
 
 class TopicRow(Row, frozen=True):

@@ -36,7 +36,7 @@ from xyro.wire.urls import authority, host_of, partition_of
 if TYPE_CHECKING:
     from xyro.service.node.services import Services
 
-MOST = 100_000
+SUBSCRIPTION_LIMIT = 100_000
 WORKERS = 8
 TICK = 0.5
 PAGES_AT_ONCE = 10_000
@@ -48,7 +48,7 @@ class Subscribed:
 
     def __init__(self, services: Services) -> None:
         self.services = services
-        self.watch = Watch(services.nodes)
+        self.watch = Watch(services.frontiers)
         self.subscriptions = Subscriptions()
         self.rows: dict[int, SubscriptionRow] = {}
         self._planned: dict[int, float] = {}
@@ -70,19 +70,19 @@ class Subscribed:
         if self._registered:
             return
         self._registered = True
-        for node in self.services.nodes:
-            base = node.partition.base
-            node.hooks.deadlines.append(partial(_promised, self.subscriptions, base))
-            node.hooks.settled.append(partial(self._settled, base))
-            node.hooks.why.append(partial(self._why, base))
-        self.services.nodes[0].hooks.keep("subscriptions", self.subscriptions.dump)
+        for frontier in self.services.frontiers:
+            base = frontier.partition.base
+            frontier.hooks.deadlines.append(partial(_promised, self.subscriptions, base))
+            frontier.hooks.settled.append(partial(self._settled, base))
+            frontier.hooks.why.append(partial(self._why, base))
+        self.services.frontiers[0].hooks.keep("subscriptions", self.subscriptions.dump)
 
     def _settled(self, base: int, settled: Sequence[Settled], now: float) -> None:
         """Pages were read: were they overdue?"""
         if self.subscriptions.awaited or self.subscriptions.overdue:
-            for one in settled:
-                if one.visit.answered or one.report.final:
-                    self.subscriptions.read(one.page + base, now)
+            for order in settled:
+                if order.visit.answered or order.report.final:
+                    self.subscriptions.read(order.page + base, now)
 
     def _why(self, base: int, page: int, now: float) -> list[str]:
         overdue = page + base in self.subscriptions.overdue
@@ -90,14 +90,14 @@ class Subscribed:
 
     def recover(self) -> None:
         """Once all nodes have recovered: take up the subscriptions, and find the pages of their targets."""
-        self.subscriptions.load(self.services.nodes[0].hooks.stored.get("subscriptions", {}))
-        found = list(stored(self.services.nodes[0].partition))
+        self.subscriptions.load(self.services.frontiers[0].hooks.stored.get("subscriptions", {}))
+        found = list(stored(self.services.frontiers[0].partition))
         if found:
             self._register()
         for _, row in found:
             self.watch.add(row.target)
-        for node in self.services.nodes if found else ():
-            for target, page in scan(node.partition, self.watch.targets):
+        for frontier in self.services.frontiers if found else ():
+            for target, page in scan(frontier.partition, self.watch.targets):
                 self.watch.take(target, page)
         for number, row in found:
             if not row.based and not row.sequence and not row.seen:  # made while nothing ran: told of what changes now
@@ -114,13 +114,17 @@ class Subscribed:
     async def subscribe(self, target: str, every: float, notify: str | Sequence[str]) -> int:
         """A URL or pattern, seconds, and a URL or a command. Its number, when it is on disk. InputError."""
         row = made(target, every, notify, self.services.clock.time(), self.services.scope.fold_slashes)
-        if len(self.rows) >= MOST:
-            raise InputError(f"subscribe: there are {MOST:,} subscriptions; end some with `xyro unsubscribe`")
+        if len(self.rows) >= SUBSCRIPTION_LIMIT:
+            raise InputError(
+                f"subscribe: there are {SUBSCRIPTION_LIMIT:,} subscriptions; end some with `xyro unsubscribe`"
+            )
         self._check(row)
         self._register()
         number, self._next = self._next, self._next + 1
         await self._follow(row.target)
-        seen = {page: what async for page, what in unhurried(signatures(self.services, self.watch, row.target))}
+        seen = {
+            page: signature async for page, signature in unhurried(signatures(self.services, self.watch, row.target))
+        }
         row = msgspec.structs.replace(row, seen=seen, based=True)
         await self._store(number, row)
         if number in self.rows:  # nobody ended it meanwhile
@@ -140,15 +144,15 @@ class Subscribed:
         if not self.watch.add(target):
             return
         if is_pattern(target):
-            for node in self.services.nodes:
-                found = await asyncio.to_thread(scan, node.partition, self.watch.matches(target))
+            for frontier in self.services.frontiers:
+                found = await asyncio.to_thread(scan, frontier.partition, self.watch.matches(target))
                 for name, page in found:
                     self.watch.take(name, page)
             return
-        node = self.services.nodes[partition_of(host_of(target), len(self.services.nodes))]
-        page = node.partition.urls.find_one(target)
+        frontier = self.services.frontiers[partition_of(host_of(target), len(self.services.frontiers))]
+        page = frontier.partition.urls.find_one(target)
         if page >= 0:
-            self.watch.take(target, node.partition.id_of(page))
+            self.watch.take(target, frontier.partition.id_of(page))
         else:
             await self.services.submit([target], seed=False)
 
@@ -168,7 +172,7 @@ class Subscribed:
         for number, row in list(self.rows.items()):
             yield described(number, row, self.watch.count(row.target))
 
-    def told(self) -> dict[str, Any]:
+    def counters(self) -> dict[str, Any]:
         """Counters, for `xyro status`."""
         return subscriptions_told(len(self.rows), self.subscriptions)
 
@@ -184,9 +188,9 @@ class Subscribed:
         for number in self._based:
             if number in self.rows:
                 await self._store(number, self.rows[number])
-        known = self.watch.pages
+        pages_of = self.watch.pages
         if unknown := {
-            row.target for row in self.rows.values() if not is_pattern(row.target) and not known(row.target)
+            row.target for row in self.rows.values() if not is_pattern(row.target) and not pages_of(row.target)
         }:
             await self.services.submit(unknown, seed=False)
         async with asyncio.TaskGroup() as group:
@@ -195,12 +199,12 @@ class Subscribed:
                 now = self.services.clock.time()
                 due = self.subscriptions.pop(now)
                 self._doing += len(due)
-                plans = [one.number for one in due if one.act is Act.PLAN]
+                plans = [event.number for event in due if event.act is Act.PLAN]
                 await self._plan(plans, now)
                 self._doing -= len(plans)
-                for one in due:
-                    if one.act is Act.NOTIFY:
-                        self._put(one.number)
+                for event in due:
+                    if event.act is Act.NOTIFY:
+                        self._put(event.number)
                 self._send(group)
                 wait = self.subscriptions.next_time() - self.services.clock.time()
                 await self.services.clock.sleep(min(max(wait, 0.0), TICK))
@@ -227,7 +231,7 @@ class Subscribed:
         await asyncio.gather(*(ask(partition, partial(_refresh_pages, part)) for part in parts))
 
     def _is_readable(self, page: PageId) -> bool:
-        return self.services.nodes[owner_of(page)].partition.states[local_page(page)] in READABLE
+        return self.services.frontiers[owner_of(page)].partition.states[local_page(page)] in READABLE
 
     async def _foresee(self) -> None:
         """Where more is promised of a host than it seemed, its notices are begun sooner."""
@@ -285,8 +289,8 @@ class Subscribed:
             row = msgspec.structs.replace(row, error=error)
         else:
             self.subscriptions.sent(number, now, notice.missed)
-            told = {"sequence": row.sequence + 1, "told_at": now, "seen": notice.seen}
-            row = msgspec.structs.replace(row, error="", tried=b"", **told)
+            changes = {"sequence": row.sequence + 1, "told_at": now, "seen": notice.seen}
+            row = msgspec.structs.replace(row, error="", tried=b"", **changes)
         due, attempts = self.subscriptions.due(number), self.subscriptions.attempts(number)
         await self._store(number, msgspec.structs.replace(row, due=due, attempts=attempts))
 

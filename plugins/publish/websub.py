@@ -32,7 +32,7 @@ from xyro.frontier.batch import Settled
 from xyro.loader.intake import Intake
 from xyro.metadata import rows
 from xyro.plugins.publish.commands import RowTable, store_row
-from xyro.plugins.publish.promises import Said
+from xyro.plugins.publish.promises import PublisherClaim
 from xyro.plugins.publish.publishing import Publishing
 from xyro.plugins.publish.stored_rows import TopicRow, unpack_topic
 from xyro.refresh.hub_leases import LEASE, lease, next_asking, takes, unheard
@@ -74,12 +74,12 @@ class WebSub:
         self._until: dict[str, float] = {}
         """hosts of hubs that want to be left alone until then"""
         self._next = 1
-        for node in services.nodes:
-            node.hooks.visited.append(self.visited)
+        for frontier in services.frontiers:
+            frontier.hooks.visited.append(self.visited)
 
     def recover(self) -> None:
         """Take up the subscriptions."""
-        for key, value in self.services.nodes[0].partition.scan(rows.TOPIC.prefix):
+        for key, value in self.services.frontiers[0].partition.scan(rows.TOPIC.prefix):
             number, row = rows.TOPIC.split(key), unpack_topic(value)
             self._hold(number, row)
             self._next = max(self._next, number + 1)
@@ -99,16 +99,18 @@ class WebSub:
 
     def visited(self, settled: Sequence[Settled], loads: Iterable[LoadReport]) -> None:
         """What was read or loaded in a turn: does it name hubs (in a feed, in HTML, in Link headers)?"""
-        for one in settled:
-            if one.report.hubs:
-                self.discovered(one.report.url, one.report.hubs, one.report.topic)
+        for order in settled:
+            if order.report.hubs:
+                self.discovered(order.report.url, order.report.hubs, order.report.topic)
         for load in loads:
             if load.hubs:
                 self.discovered(load.url, load.hubs, topic_of(load))
 
-    def discovered(self, url: str, hubs: Sequence[str], said: str) -> None:
-        """A page was read that names hubs; `said`: its rel=self. Stored and asked by the next round of `run`."""
-        topic = said if said and authority(said) == authority(url) else url  # for others' pages it cannot speak
+    def discovered(self, url: str, hubs: Sequence[str], self_link: str) -> None:
+        """A page was read that names hubs; `self_link`: its rel=self. Stored and asked by the next round of `run`."""
+        topic = (
+            self_link if self_link and authority(self_link) == authority(url) else url
+        )  # for others' pages it cannot speak
         if topic in self._by_topic or len(self._rows) >= MOST_TOPICS or not self.publishing.readable([topic])[0]:
             return
         if self._of_host[authority(topic)] >= MOST_OF_HOST:
@@ -159,11 +161,11 @@ class WebSub:
         except TheirError as error:
             status, again = 0, 0.0
             _log.info("WebSub: %s: %s", row.hub, error)
-        row, taken = self._rows[number], 200 <= status < 300
-        if again and not taken:
+        row, accepted = self._rows[number], 200 <= status < 300
+        if again and not accepted:
             self._until[authority(row.hub)] = self.services.clock.time() + again
         if row.asked:  # it has not verified yet
-            await self._store(number, msgspec.structs.replace(row, failures=unheard(row.failures, taken)))
+            await self._store(number, msgspec.structs.replace(row, failures=unheard(row.failures, accepted)))
 
     async def verify(self, path: str, query: Mapping[str, str]) -> str | None:
         """The hub asks back: its challenge if we meant it, else None."""
@@ -197,12 +199,12 @@ class WebSub:
             return
         self.delivered += 1
         now = self.services.clock.time()
-        said = Said("changed", now, now + self.services.settings.publish.deadline)
+        claim = PublisherClaim("changed", now, now + self.services.settings.publish.deadline)
         report = await asyncio.to_thread(_read, row.topic, body, mime, now)
         urls = [row.topic, *(self._fresh(row.topic, report) if report is not None else ())]
         readable, _ = await self.publishing.sift(urls)
         if not self.publishing.allowance.take(host_of(row.topic), len(readable), self.services.clock.monotonic()):
-            await self.publishing.publish(readable, said)
+            await self.publishing.publish(readable, claim)
 
     def _fresh(self, topic: str, report: LoadReport) -> list[str]:
         """Entries of the feed's own host that were never read, or say that they changed since."""
@@ -218,16 +220,16 @@ class WebSub:
         ]
 
     def _is_news(self, url: str, changed: float) -> bool:
-        node = self.services.nodes[partition_of(host_of(url), len(self.services.nodes))]
-        page = node.partition.urls.find_one(url)
-        row = node.partition.row(page) if page >= 0 else None
+        frontier = self.services.frontiers[partition_of(host_of(url), len(self.services.frontiers))]
+        page = frontier.partition.urls.find_one(url)
+        row = frontier.partition.row(page) if page >= 0 else None
         return row is None or not row.reads or changed > row.last_read
 
     def status(self) -> dict[str, Any]:
         """The field `websub` of `xyro status`."""
-        return {"websub": self.told()}
+        return {"websub": self.counters()}
 
-    def told(self) -> dict[str, int]:
+    def counters(self) -> dict[str, int]:
         """For `xyro status`."""
         states = [row.state for row in self._rows.values()]
         return {
@@ -240,11 +242,11 @@ class WebSub:
 
 def signed(secret: str, body: bytes, header: str) -> bool:
     """Is `header` (X-Hub-Signature: method=hex) the body's? Compared in constant time; unknown methods are not."""
-    method, _, given = header.partition("=")
+    method, _, digest = header.partition("=")
     if method not in HASHES:
         return False
     right = hmac.new(secret.encode(), body, getattr(hashlib, method)).hexdigest()
-    return hmac.compare_digest(right.encode(), given.strip().lower().encode("utf-8", "surrogateescape"))
+    return hmac.compare_digest(right.encode(), digest.strip().lower().encode("utf-8", "surrogateescape"))
 
 
 def _read(topic: str, body: bytes, mime: str, now: float) -> LoadReport | None:
@@ -252,8 +254,8 @@ def _read(topic: str, body: bytes, mime: str, now: float) -> LoadReport | None:
     intake = Intake(patience_s=0.0, part_cache_bytes=1 << 20, waiting_bytes=1 << 20)
     try:
         page = XmlPage(PageId(0), topic, 0, now, Kind.XML, mime, "", body)
-        told = [one for one in intake.take(page, now) if isinstance(one, LoadReport)]
-        return told[-1] if told else None
+        reports = [report for report in intake.take(page, now) if isinstance(report, LoadReport)]
+        return reports[-1] if reports else None
     finally:
         intake.close()
 

@@ -28,7 +28,7 @@ from xyro.wire.errors import MachineError
 from xyro.wire.messages import Kind
 
 if TYPE_CHECKING:
-    from xyro.frontier.partition import PageNode
+    from xyro.frontier.frontier import Frontier
 
 NAME, VERSION = "interest", 1
 LOOK = 60.0
@@ -90,11 +90,13 @@ class Guide:
     """The interest of one partition's pages, read anew when `xyro rank --keep` has written it anew."""
 
     @classmethod
-    def of_node(cls, node: PageNode) -> Guide:
+    def of_node(cls, frontier: Frontier) -> Guide:
         """The guide of a node's pages, which dates them from now on."""
-        guide = cls(node.partition.directory, node.partition.number)
-        columns = node.columns
-        node.hooks.importance.append(lambda pages, flow, now: guide.weigh(pages, columns["flags"][pages], flow, now))
+        guide = cls(frontier.partition.directory, frontier.partition.number)
+        columns = frontier.columns
+        frontier.hooks.importance.append(
+            lambda pages, flow, now: guide.weigh(pages, columns["flags"][pages], flow, now)
+        )
         return guide
 
     def __init__(self, folder: Path, partition: int) -> None:

@@ -20,7 +20,7 @@ from xyro.wire.text import stamp
 from xyro.wire.urls import canonical
 
 if TYPE_CHECKING:
-    from xyro.frontier.partition import PageNode
+    from xyro.frontier.frontier import Frontier
 
 ORDERS = ("importance", "url", "date")
 LISTED = 10
@@ -48,7 +48,7 @@ def find(views: Views, reference: str) -> Place:
 
 
 def _page_by_url(views: Views, reference: str) -> PageId:
-    url = canonical(reference, fold_slashes=views.nodes[0].scope.fold_slashes)
+    url = canonical(reference, fold_slashes=views.frontiers[0].scope.fold_slashes)
     number = views.find(url)
     if number is None:
         raise InputError(f"{url}: not known to this crawl; `xyro submit {url}` has it read")
@@ -167,14 +167,14 @@ def _rank(view: View, page: int, row: VersionRow, worth: float, by: str) -> Any:
     return -row.read_at if by == "date" else -worth
 
 
-def bodies(nodes: Sequence[PageNode], wanted: Iterable[Chosen]) -> Iterator[dict[str, Any]]:
+def bodies(frontiers: Sequence[Frontier], wanted: Iterable[Chosen]) -> Iterator[dict[str, Any]]:
     """Yield the latest version of each document for a query, its packed body in base64; skip documents that are gone.
 
     Not of one boundary: a query may take hours, and nothing should be pinned so long.
     """
     for number, worth in wanted:
         owner, page = split(PageId(number))
-        partition = nodes[owner].partition
+        partition = frontiers[owner].partition
         archive = Archive(partition.get)
         head = archive.head(page)
         if head is None:

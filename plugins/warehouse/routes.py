@@ -76,12 +76,12 @@ class _XmlRoutes:
 
     async def bodies(self, request: web.Request) -> web.Response:
         """Some of the first of these documents: as many as fit in one answer."""
-        pages = await _pages(request, len(self.node.nodes))
+        pages = await _pages(request, len(self.node.frontiers))
         documents: list[dict[str, Any]] = []
         count = size = 0
         async with self.node.boundary():
             while count < len(pages) and size < ENOUGH:
-                found = list(bodies(self.node.nodes, pages[count : count + 1]))
+                found = list(bodies(self.node.frontiers, pages[count : count + 1]))
                 documents += found
                 size += sum(len(document["packed"]) for document in found)
                 count += 1

@@ -193,7 +193,7 @@ class HttpApi:
         except ValueError:
             raise InputError("plan: target is a number above 0 and below 1") from None
         question = Question(wanted, request.query.get("bandwidth"), tuple(filter(None, policies.split(","))))
-        pages, settings = refreshed_pages(self.node.nodes), self.node.nodes[0].scheduler.settings.refresh
+        pages, settings = refreshed_pages(self.node.frontiers), self.node.frontiers[0].scheduler.settings.refresh
         return http_json.answer(await asyncio.to_thread(report, pages, settings, question))
 
     async def _audit(self, _: web.Request) -> web.Response:

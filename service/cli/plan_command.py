@@ -41,8 +41,8 @@ def _answer(directory: Path, target: float | None, bandwidth: str | None, polici
     if remote is not None:
         asked = {"target": target, "bandwidth": bandwidth, "policies": ",".join(policies) or None}
         return remote.get("/plan", **{name: value for name, value in asked.items() if value is not None})
-    with stopped_nodes(directory) as nodes:
-        return answer(nodes, question)
+    with stopped_nodes(directory) as frontiers:
+        return answer(frontiers, question)
 
 
 def plan_table(forecast: dict[str, Any]) -> str:

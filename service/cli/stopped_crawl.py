@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from xyro.frontier.partition import PageNode
+    from xyro.frontier.frontier import Frontier
     from xyro.service.views.views import Views
 
 
 @contextlib.contextmanager
-def stopped_nodes(directory: Path) -> Iterator[list[PageNode]]:
+def stopped_nodes(directory: Path) -> Iterator[list[Frontier]]:
     """The page nodes of a data directory. InputError where there is none, or a process works on it."""
     from xyro.plugins import extensions
     from xyro.service.node.stopped import nodes_of
 
-    with nodes_of(directory, extensions) as nodes:
-        yield nodes
+    with nodes_of(directory, extensions) as frontiers:
+        yield frontiers
 
 
 @contextlib.contextmanager
@@ -27,5 +27,5 @@ def stopped_views(directory: Path) -> Iterator[Views]:
     """The crawl as of its last commit."""
     from xyro.service.views.views import Views
 
-    with stopped_nodes(directory) as nodes, Views(nodes) as views:
+    with stopped_nodes(directory) as frontiers, Views(frontiers) as views:
         yield views

@@ -62,10 +62,10 @@ def status(data: Path | None, as_json: bool) -> None:
         from xyro.service.views.summary import summary
         from xyro.wire.clock import SystemClock
 
-        with stopped_nodes(directory) as nodes:
+        with stopped_nodes(directory) as frontiers:
             now = SystemClock().time()
-            plugins = status_parts(VIEW_EXTENSIONS, nodes, now)
-            fields = {**summary(nodes), **freshness_report(nodes, now), "running": False, **plugins}
+            plugins = status_parts(VIEW_EXTENSIONS, frontiers, now)
+            fields = {**summary(frontiers), **freshness_report(frontiers, now), "running": False, **plugins}
     if as_json:
         click.echo(json.dumps(fields))
         return
@@ -119,7 +119,7 @@ def why(url: str, data: Path | None, as_json: bool) -> None:
         from xyro.service.views.why import why as explain
         from xyro.service.views.why import with_givers
 
-        wanted = canonical(url, fold_slashes=views.nodes[0].scope.fold_slashes)
+        wanted = canonical(url, fold_slashes=views.frontiers[0].scope.fold_slashes)
         explanation, targets = explain(views, wanted, SystemClock().time()), targets_of(views, wanted)
         return with_givers(explanation, find_givers(views, targets, SystemClock())) if targets else explanation
 

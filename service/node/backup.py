@@ -45,7 +45,7 @@ class Pinned:
     rows: Reader
 
     @classmethod
-    def of(cls, partition: Partition) -> Pinned:
+    def of_partition(cls, partition: Partition) -> Pinned:
         """At a commit boundary. Close it."""
         return cls(partition.directory.name, dict(_opened(partition.directory)), partition.store.snapshot())
 
@@ -73,7 +73,7 @@ def stopped(source: Path, target: Path) -> dict[str, Any]:
     _refuse_inside(source, target)
     data = DataDir.open(source)
     try:
-        pinned = [Pinned.of(partition) for partition in data.partitions]
+        pinned = [Pinned.of_partition(partition) for partition in data.partitions]
         return _write(source, target, pinned, threading.Event())
     finally:
         data.close()
@@ -84,7 +84,7 @@ async def running(single: Node, target: Path) -> dict[str, Any]:
     source = single.data.path
     _refuse_inside(source, target)
     async with single.boundary():
-        pinned = [Pinned.of(partition) for partition in single.data.partitions]
+        pinned = [Pinned.of_partition(partition) for partition in single.data.partitions]
     stop = threading.Event()
     work = asyncio.ensure_future(asyncio.to_thread(_write, source, target, pinned, stop))
     try:
@@ -104,14 +104,14 @@ def _write(source: Path, target: Path, pinned: Sequence[Pinned], stop: threading
         nonlocal size
         for path in crawl_file.paths(source):
             shutil.copy(path, fresh / path.name)
-        for one in pinned:
-            size += _fill(fresh / one.name, one, stop)
+        for partition in pinned:
+            size += _fill(fresh / partition.name, partition, stop)
 
     try:
         create_directory(target, fill)
     finally:
-        for one in pinned:
-            one.close()
+        for partition in pinned:
+            partition.close()
     return {
         "to": str(target.absolute()),
         "partitions": len(pinned),
@@ -120,13 +120,13 @@ def _write(source: Path, target: Path, pinned: Sequence[Pinned], stop: threading
     }
 
 
-def _fill(directory: Path, one: Pinned, stop: threading.Event) -> int:
+def _fill(directory: Path, partition: Pinned, stop: threading.Event) -> int:
     """Bytes of rows and files."""
     directory.mkdir()
-    size = sum(_link(file, directory / name) for name, file in one.files.items())
+    size = sum(_link(file, directory / name) for name, file in partition.files.items())
     store = Store.open(directory / "store", create=True)
     try:
-        return size + _copy(one.rows, store, stop)
+        return size + _copy(partition.rows, store, stop)
     finally:
         store.close()
 

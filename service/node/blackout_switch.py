@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 from xyro.pool import Pool
 
 if TYPE_CHECKING:
-    from xyro.frontier.partition import PageNode
+    from xyro.frontier.frontier import Frontier
 
 
 class BlackoutSwitch:
     """`follow` at `next_change` at the latest."""
 
-    def __init__(self, nodes: Sequence[PageNode], pool: Pool) -> None:
-        self.nodes = nodes
+    def __init__(self, frontiers: Sequence[Frontier], pool: Pool) -> None:
+        self.frontiers = frontiers
         self.pool = pool
-        self.held: set[str] = set()
+        self.shut_hosts: set[str] = set()
         """hosts whose reads are held back now"""
         self._next = -math.inf
 
@@ -32,25 +32,25 @@ class BlackoutSwitch:
 
     def follow(self, now: float, anew: bool = False) -> None:
         """Hold and release hosts as the calendar says. anew: the settings changed."""
-        if now < self._next and not anew and not any(node.scheduler.host_limits.met for node in self.nodes):
+        if now < self._next and not anew and not any(frontier.scheduler.host_limits.met for frontier in self.frontiers):
             return
         shut: set[str] = set()
         self._next = math.inf
-        for node in self.nodes:
-            limits = node.scheduler.host_limits
+        for frontier in self.frontiers:
+            limits = frontier.scheduler.host_limits
             closed, change = limits.closed(now)
-            shut.update(node.partition.hosts.names[host] for host in closed)
+            shut.update(frontier.partition.hosts.names[host] for host in closed)
             self._next = min(self._next, change)
-        for name in shut - self.held:
+        for name in shut - self.shut_hosts:
             self.pool.hold(name)
-        for name in self.held - shut:
+        for name in self.shut_hosts - shut:
             if not self._by_a_person(name):
                 self.pool.resume(name)
-        self.held = shut
+        self.shut_hosts = shut
 
     def _by_a_person(self, name: str) -> bool:
-        for node in self.nodes:
-            number = node.partition.hosts.numbers.get(name)
-            if number is not None and not node.partition.hosts.open[number]:
+        for frontier in self.frontiers:
+            number = frontier.partition.hosts.numbers.get(name)
+            if number is not None and not frontier.partition.hosts.open[number]:
                 return True
         return False

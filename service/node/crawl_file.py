@@ -19,7 +19,7 @@ from xyro.configs.schema import Settings
 from xyro.wire.errors import MachineError
 
 NAME = "crawl.toml"
-_KEPT: Mapping[str, tuple[str, ...]] = {
+_STORED_FIELDS: Mapping[str, tuple[str, ...]] = {
     "crawl": ("scope", "max_depth", "include", "exclude", "skip_suffixes", "fold_slashes"),
     "fetch": ("only_net", "allow_private", "ports", "name_servers", "contact"),
     "politeness": ("delay",),
@@ -59,15 +59,15 @@ def remember(directory: Path, settings: Settings) -> None:
 def _toml(settings: Settings) -> str:
     """What differs from the defaults. JSON strings, numbers and lists are TOML too if non-ASCII text stays as it is."""
     defaults, lines = Settings(), []
-    for section, keys in _KEPT.items():
+    for section, keys in _STORED_FIELDS.items():
         lines.append(f"\n[{section}]")
         now, before = getattr(settings, section), getattr(defaults, section)
         lines += [_line(key, getattr(now, key)) for key in keys if getattr(now, key) != getattr(before, key)]
     for name in _TABLES:
         for table in getattr(settings, name):
             lines.append(f"\n[[{name}]]")
-            held = ((field, getattr(table, field.name)) for field in msgspec.structs.fields(table))
-            lines += [_line(field.name, value) for field, value in held if value != field.default]
+            fields = ((field, getattr(table, field.name)) for field in msgspec.structs.fields(table))
+            lines += [_line(field.name, value) for field, value in fields if value != field.default]
     return "\n".join(lines) + "\n"
 
 

@@ -45,12 +45,12 @@ async def received(request: web.Request) -> bytes:
 async def body_of(request: web.Request) -> dict[str, Any]:
     """The JSON object that a request brings, in UTF-8, -16 or -32. InputError: it brings anything else."""
     try:
-        given = json.loads(await received(request))
+        body = json.loads(await received(request))
     except (ValueError, RecursionError):
         raise InputError("the body is not JSON") from None
-    if not isinstance(given, dict):
+    if not isinstance(body, dict):
         raise InputError("the body is not a JSON object")
-    return given
+    return body
 
 
 async def form_of(request: web.Request, form: type[T]) -> T:
@@ -67,8 +67,8 @@ async def form_of(request: web.Request, form: type[T]) -> T:
         raise InputError("the body is not JSON") from None
 
 
-def answer(said: object, status: int = 200) -> web.Response:
-    return web.json_response(said, status=status, headers=HEADERS)
+def answer(payload: object, status: int = 200) -> web.Response:
+    return web.json_response(payload, status=status, headers=HEADERS)
 
 
 async def listing(rows: Iterable[object], name: str = "") -> web.Response:

@@ -155,9 +155,9 @@ class _Life:
         return ended
 
     def _greet(self, single: Node, created: bool, host: str, port: int) -> None:
-        so_far = f"{counted(single.known, 'page')} known, {counted(single.reads_total, 'read')}"
-        what = "a new crawl" if created else f"resuming: {so_far}"
-        _log.info("%s: %s; listening at %s:%d", self.job.data, what, host, port)
+        so_far = f"{counted(single.known_pages, 'page')} known, {counted(single.reads_total, 'read')}"
+        subject = "a new crawl" if created else f"resuming: {so_far}"
+        _log.info("%s: %s; listening at %s:%d", self.job.data, subject, host, port)
 
     async def _submit(self, single: Node, ended: Ended) -> None:
         """Hand the seeds over; those that are not to be read are recorded too, and told."""
@@ -267,8 +267,8 @@ def closing_report(single: Node, reason: str) -> dict[str, Any]:
     """The object that `crawl --json` prints. `reads_total` counts from the crawl's beginning, the rest this run."""
     return {
         "pages_read": single.reads,
-        "pages_known": single.known,
-        "out_of_scope": states(single.nodes)["out-of-scope"],
+        "pages_known": single.known_pages,
+        "out_of_scope": states(single.frontiers)["out-of-scope"],
         "errors": dict(sorted(single.errors.items())),
         "seconds": round(single.clock.monotonic() - single.started, 3),
         "bytes": single.pool.counters.bytes,

@@ -32,8 +32,8 @@ FULL = 64 << 20
 thread parses it, and a packed body is 200 times what it cost its server"""
 PAUSE = 0.02
 """seconds until a crowded page node is looked at again"""
-Told = LoadReport | Document | XmlPage
-Job = Callable[[], list[Told]]
+LoaderMessage = LoadReport | Document | XmlPage
+Job = Callable[[], list[LoaderMessage]]
 Then = Callable[[], None]
 
 
@@ -70,7 +70,7 @@ class LoadLoop:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="loader")
         self._queue: deque[tuple[Job, Then, int]] = deque()
         """the first is being parsed"""
-        self.held = 0
+        self.bytes_waiting = 0
         """bytes of bodies that wait to be parsed or are being parsed"""
         self.failed: Exception | None = None
         """what parsing in the thread failed of: our mistake, for nothing that the web sends raises"""
@@ -121,12 +121,13 @@ class LoadLoop:
     def take(self, page: XmlPage, then: Then = _nothing) -> None:
         """Load one body, then call `then`. The body goes along where its load has to wait, for Status-Data."""
 
-        def job() -> list[Told]:
-            told = self.intake.take(page, self.clock.time(), named=self._is_named(page.page))
+        def job() -> list[LoaderMessage]:
+            messages = self.intake.take(page, self.clock.time(), named=self._is_named(page.page))
             waits = any(
-                isinstance(one, LoadReport) and one.page == page.page and one.state is LoadState.WAITING for one in told
+                isinstance(message, LoadReport) and message.page == page.page and message.state is LoadState.WAITING
+                for message in messages
             )
-            return [page, *told] if waits else [*told]
+            return [page, *messages] if waits else [*messages]
 
         size = len(page.body)
         self._do(job, then, size, slow=size <= BIG and self.intake.may_take_long(page))
@@ -134,7 +135,7 @@ class LoadLoop:
     def settled(self, report: PageReport, then: Then = _nothing) -> None:
         """An order ended without a body for the loader, then `then`: perhaps a document waited for it."""
 
-        def job() -> list[Told]:
+        def job() -> list[LoaderMessage]:
             if not self.intake.wants(report.url) or (report.error and not report.final):
                 return []
             if report.location:
@@ -180,7 +181,7 @@ class LoadLoop:
             self._tell(job(), then)
             return
         self._queue.append((job, then, size))
-        self.held += size
+        self.bytes_waiting += size
         if self._task is None:
             self._task = asyncio.create_task(self._work())
 
@@ -189,17 +190,17 @@ class LoadLoop:
         try:
             while self._queue:
                 job, then, size = self._queue[0]
-                told = await loop.run_in_executor(self._thread, job)
+                messages = await loop.run_in_executor(self._thread, job)
                 self._queue.popleft()
-                self.held -= size
-                self._tell(told, then)
+                self.bytes_waiting -= size
+                self._tell(messages, then)
                 self._eased()
         except Exception as error:  # reports are lost with it: whoever runs the crawl asks, and ends it
             self.failed = error
         finally:
             self._task = None
 
-    def _tell(self, messages: list[Told], then: Then) -> None:
+    def _tell(self, messages: list[LoaderMessage], then: Then) -> None:
         for message in messages:
             self.bus.post(topics.pages(owner_of(message.page)), message)
             self._topics.add(topics.pages(owner_of(message.page)))
@@ -216,7 +217,7 @@ class LoadLoop:
             _, going = await asyncio.wait([self._task], timeout=grace)
             if going:
                 while len(self._queue) > 1:
-                    self.held -= self._queue.pop()[2]
+                    self.bytes_waiting -= self._queue.pop()[2]
                 await asyncio.wait(going)
         self._thread.shutdown()
         self.intake.close()

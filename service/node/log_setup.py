@@ -33,17 +33,17 @@ class _Standard(logging.StreamHandler[TextIO]):
 
 class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        said = f"{_time(record)} {record.levelname.lower()} {printable(record.getMessage(), LONGEST)}"
-        return "\n  ".join([said, *(printable(line, LONGEST) for line in _trace(record))])
+        text = f"{_time(record)} {record.levelname.lower()} {printable(record.getMessage(), LONGEST)}"
+        return "\n  ".join([text, *(printable(line, LONGEST) for line in _trace(record))])
 
 
 class _Json(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        said = {"time": _time(record), "level": record.levelname.lower(), "from": record.name}
-        said["text"] = printable(record.getMessage(), LONGEST)
+        fields = {"time": _time(record), "level": record.levelname.lower(), "from": record.name}
+        fields["text"] = printable(record.getMessage(), LONGEST)
         if trace := _trace(record):
-            said["trace"] = "\n".join(trace)
-        return json.dumps(said)
+            fields["trace"] = "\n".join(trace)
+        return json.dumps(fields)
 
 
 def _time(record: logging.LogRecord) -> str:

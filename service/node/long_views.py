@@ -80,7 +80,7 @@ class LongViews:
         if report["ok"]:
             return report
         async with self.single.boundary():
-            with Views(self.single.nodes) as views:
+            with Views(self.single.frontiers) as views:
                 return audit(views)
 
     async def run(self, find: Callable[[Views], Found]) -> Found:

@@ -161,11 +161,11 @@ def _exchange(path: Path, fresh: Path, backup: Path) -> None:
         raise MachineError(f"{path}: cannot be renamed ({error.strerror}): migrate a copy elsewhere") from error
 
 
-def _swap(one: Path, other: Path) -> bool:
+def _swap(path: Path, other: Path) -> bool:
     """Exchange two names in one step (Linux); False where the system or the file system cannot."""
     library = ctypes.CDLL(None, use_errno=True)
     rename = getattr(library, "renameat2", None)
-    return rename is not None and rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0
+    return rename is not None and rename(_HERE, os.fsencode(path), _HERE, os.fsencode(other), _EXCHANGE) == 0
 
 
 def _sync(directory: Path) -> None:

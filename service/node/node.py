@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from xyro.configs.schema import Settings
 from xyro.frontier.batch import weight
-from xyro.frontier.partition import PageNode
+from xyro.frontier.frontier import Frontier
 from xyro.frontier.scope import Scope
 from xyro.frontier.terms import link_words
 from xyro.guard import Guard
@@ -94,11 +94,11 @@ class Node:
         self.bus: Bus = bus or LocalBus()
         self.scope = Scope(settings.crawl, settings.rules, guard.host_allowed)
         ahead, refreshing = bounds.refresh and not bounds.forever, bounds.refresh or bounds.forever
-        self.nodes = [
-            PageNode(partition, self.scope, settings, refreshing, plugins.extensions(settings), ahead)
+        self.frontiers = [
+            Frontier(partition, self.scope, settings, refreshing, plugins.extensions(settings), ahead)
             for partition in data.partitions
         ]
-        self.part_library = PartLibrary(self.nodes, self.scope, self.clock, settings.loader.part_age)
+        self.part_library = PartLibrary(self.frontiers, self.scope, self.clock, settings.loader.part_age)
         intake = intake_of(settings, self.part_library)
         again = self.part_library.again if settings.loader.revalidate else lambda report: None
         self.load_loop = LoadLoop(
@@ -108,17 +108,17 @@ class Node:
         reader = self.fetch_loop.reader
         self.queue, self.fetcher, self.pool = reader.queue, reader.fetcher, reader.pool
         self.side = self.fetch_loop.side_reads
-        self.blackout_switch = BlackoutSwitch(self.nodes, self.pool)
+        self.blackout_switch = BlackoutSwitch(self.frontiers, self.pool)
         self.partition_loops = [
-            PartitionLoop(node, self.bus, self.clock, settings.store, self._room, self._starving, self._synced)
-            for node in self.nodes
+            PartitionLoop(frontier, self.bus, self.clock, settings.store, self._room, self._starving, self._synced)
+            for frontier in self.frontiers
         ]
-        self.commands = CommandSender(self.bus, len(self.nodes), self._commanded)
+        self.commands = CommandSender(self.bus, len(self.frontiers), self._commanded)
         self.services = Services(
             lambda: self.settings,
             self.clock,
             self.scope,
-            self.nodes,
+            self.frontiers,
             self.commands,
             self.fetch_loop.side_reads,
             self.fetcher.post,
@@ -154,16 +154,16 @@ class Node:
         self.started = self.clock.monotonic()
         self.part_library.bind()
         waits = []
-        for node in self.nodes:
-            transfers, waiting = node.recover(now)
+        for frontier in self.frontiers:
+            transfers, waiting = frontier.recover(now)
             for transfer in transfers:
                 self.bus.post(topics.pages(transfer.target), transfer)
             waits += waiting
-            for number, row in node.partition.hosts.clocks.items():
+            for number, row in frontier.partition.hosts.clocks.items():
                 if row.next_at > now or row.failures:
                     self.pool.restore(row.name, row.next_at, row.failures)
                 if row.held:
-                    self.pool.hold(node.partition.hosts.names[number])
+                    self.pool.hold(frontier.partition.hosts.names[number])
         for plugin in self.plugins:
             plugin.recover()
         self.load_loop.resume(waits)
@@ -189,8 +189,10 @@ class Node:
 
     def _gamma(self) -> float:
         """Of all partitions, by the reads that each has made."""
-        weights = [1.0 + node.reads for node in self.nodes]
-        return sum(w * node.scheduler.gamma.percent for w, node in zip(weights, self.nodes, strict=True)) / sum(weights)
+        weights = [1.0 + frontier.reads for frontier in self.frontiers]
+        return sum(
+            w * frontier.scheduler.gamma.percent for w, frontier in zip(weights, self.frontiers, strict=True)
+        ) / sum(weights)
 
     async def submit(self, urls: Iterable[str], priority: Priority = Priority.ORDERED, *, seed: bool = True) -> None:
         """Hand canonical URLs over; returns when they are on disk. Raises what a partition failed of."""
@@ -201,9 +203,9 @@ class Node:
         fresh = []
         for url in seeds:
             self.scope.add_seed(url)
-            node = self.nodes[partition_of(host_of(url), len(self.nodes))]
-            page = node.partition.urls.find_one(url)
-            if page < 0 or node.columns["state"][page] in (State.UNREAD, State.OUT):
+            frontier = self.frontiers[partition_of(host_of(url), len(self.frontiers))]
+            page = frontier.partition.urls.find_one(url)
+            if page < 0 or frontier.columns["state"][page] in (State.UNREAD, State.OUT):
                 fresh.append(url)
         await self.submit(fresh)
 
@@ -239,7 +241,7 @@ class Node:
         for loop in self.partition_loops:
             await loop.drain(max(LEAST_GRACE, end - self.clock.monotonic()))
         await self.commands.finish()
-        with Views(self.nodes) as views:
+        with Views(self.frontiers) as views:
             self.best = views.top(10, "importance", self.clock.time())
         await self.fetcher.close()
         await self.bus.close()
@@ -251,7 +253,7 @@ class Node:
     @property
     def reads_total(self) -> int:
         """Reads since the crawl began."""
-        return sum(node.reads for node in self.nodes)
+        return sum(frontier.reads for frontier in self.frontiers)
 
     @property
     def reads(self) -> int:
@@ -260,7 +262,7 @@ class Node:
 
     @property
     def leased(self) -> int:
-        return sum(len(node.scheduler.leases) for node in self.nodes)
+        return sum(len(frontier.scheduler.leases) for frontier in self.frontiers)
 
     def _room(self) -> int:
         """Reads that may still be ordered under the bound."""
@@ -286,9 +288,9 @@ class Node:
     def _exhausted(self) -> bool:
         """Nothing in scope is unread, no retry is due soon, no load waits, no transfer is on its way."""
         soon = self.clock.time() + PATIENCE
-        for node in self.nodes:
-            scheduler = node.scheduler
-            if scheduler.unread or scheduler.shut_out or scheduler.wanted or node.outbox.unacknowledged:
+        for frontier in self.frontiers:
+            scheduler = frontier.scheduler
+            if scheduler.unread or scheduler.shut_out or scheduler.requests or frontier.outbox.unacknowledged:
                 return False
             if scheduler.schedule.next_retry <= soon:
                 return False
@@ -311,17 +313,17 @@ class Node:
     # -- looks ---------------------------------------------------------------------------------------------------
 
     def _signature_of(self, page: PageId) -> bytes:
-        lease = self.nodes[owner_of(page)].scheduler.leases.get(local_page(page))
+        lease = self.frontiers[owner_of(page)].scheduler.leases.get(local_page(page))
         return lease.row.signature if lease and lease.row else b""
 
     def _is_named(self, page: PageId) -> bool:
-        node = self.nodes[owner_of(page)]
-        return bool(node.columns["flags"][local_page(page)] & NAMED)
+        frontier = self.frontiers[owner_of(page)]
+        return bool(frontier.columns["flags"][local_page(page)] & NAMED)
 
     def _may_read(self) -> bool:
         loads = self.load_loop
         waiting = self.pool.in_flight + loads.queued + self.unsynced
-        return waiting < AT_RISK + self.settings.fetch.concurrency and loads.held < FULL
+        return waiting < AT_RISK + self.settings.fetch.concurrency and loads.bytes_waiting < FULL
 
     def _eased(self) -> None:
         """The loader has less to parse."""
@@ -358,17 +360,17 @@ class Node:
     async def views(self) -> Views:
         """The crawl as it is at one commit boundary. Close it (`with`)."""
         async with self.boundary():
-            return Views(self.nodes)
+            return Views(self.frontiers)
 
-    async def hold(self, host: str, held: str) -> bool:
+    async def hold(self, host: str, hold: str) -> bool:
         """Pause ('paused'), block ('blocked') or resume ('') a host; False if no page of it is known."""
-        if held:
+        if hold:
             self.pool.hold(host)
-        holding = partial(HoldHost, host=host, state=held)
-        found = await asyncio.gather(*(self.commands.send(q, holding) for q in range(len(self.nodes))))
-        if held == "blocked":
+        holding = partial(HoldHost, host=host, state=hold)
+        found = await asyncio.gather(*(self.commands.send(q, holding) for q in range(len(self.frontiers))))
+        if hold == "blocked":
             self._take_back(self.pool.drop(host))
-        if not held and host not in self.blackout_switch.held:
+        if not hold and host not in self.blackout_switch.shut_hosts:
             self.pool.resume(host)
         return any(found)
 
@@ -382,13 +384,13 @@ class Node:
             self.load_loop.missing(order.url)
 
     @property
-    def known(self) -> int:
-        return sum(node.ledger.known_pages for node in self.nodes)
+    def known_pages(self) -> int:
+        return sum(frontier.ledger.known_pages for frontier in self.frontiers)
 
     @property
     def errors(self) -> Counter[str]:
         """Failed orders of this run, by class."""
         total: Counter[str] = Counter()
-        for node in self.nodes:
-            total.update(node.errors)
+        for frontier in self.frontiers:
+            total.update(frontier.errors)
         return total

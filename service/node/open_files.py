@@ -20,12 +20,12 @@ def make_room(settings: Settings, partitions: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return
-    most = PLENTY if hard == resource.RLIM_INFINITY else hard
-    if needed > most and needed > soft:
+    limit = PLENTY if hard == resource.RLIM_INFINITY else hard
+    if needed > limit and needed > soft:
         raise InputError(
             f"concurrency {settings.fetch.concurrency} with {partitions} partitions may open {needed} files, and this "
             f"process may open {hard}: lower [fetch] concurrency, or raise the limit (`ulimit -Hn`, LimitNOFILE)"
         )
-    wanted = max(soft, min(most, max(needed, PLENTY)))
+    wanted = max(soft, min(limit, max(needed, PLENTY)))
     if wanted != soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -26,7 +26,7 @@ from xyro.wire.messages import Kind, PageReport, XmlPage
 from xyro.wire.urls import host_of, partition_of
 
 if TYPE_CHECKING:
-    from xyro.frontier.partition import PageNode
+    from xyro.frontier.frontier import Frontier
 
 LOST = StoredPart()
 _NEVER = frozenset(map(int, (State.BLOCKED, State.DISALLOWED, State.DEAD)))
@@ -39,9 +39,9 @@ class PartLibrary:
     `body` may be called from another thread too, which then waits for the loop.
     """
 
-    def __init__(self, nodes: Sequence[PageNode], scope: Scope, clock: Clock, part_age: float) -> None:
-        self._nodes = {node.partition.number: node for node in nodes}
-        self._partitions = nodes[0].partitions
+    def __init__(self, frontiers: Sequence[Frontier], scope: Scope, clock: Clock, part_age: float) -> None:
+        self._nodes = {frontier.partition.number: frontier for frontier in frontiers}
+        self._partitions = frontiers[0].partitions
         self._scope = scope
         self._clock = clock
         self._age = part_age
@@ -60,68 +60,68 @@ class PartLibrary:
 
     def again(self, report: PageReport) -> XmlPage | None:
         """To be asked on the loop, of a report whose body is the one read before; None where that stands."""
-        node, page = self._nodes[owner_of(report.page)], local_page(report.page)
-        lease = node.scheduler.leases.get(page)
+        frontier, page = self._nodes[owner_of(report.page)], local_page(report.page)
+        lease = frontier.scheduler.leases.get(page)
         if lease is None or lease.row is None or lease.row.kind not in (Kind.XML, Kind.DTD):
             return None
-        stored = node.loads.documents.latest(page) if page not in node.loads.loading else None
+        stored = frontier.loads.documents.latest(page) if page not in frontier.loads.loading else None
         if stored is None:
             return None
         if not any(self._changed(url, lease.row.last_read) for url in (*stored.grammars, *stored.parts)):
             return None
-        body = node.loads.documents.body(page) or b""
+        body = frontier.loads.documents.body(page) or b""
         kind = stored.kind if stored.kind is Kind.DTD else Kind.XML
         return XmlPage(report.page, report.url, report.epoch, report.ended, kind, stored.mime, stored.charset, body)
 
     def _changed(self, url: str, since: int) -> bool:
         """Was another version of this page read since (to the second)?"""
-        node = self._nodes.get(partition_of(host_of(url), self._partitions))
-        page = -1 if node is None else node.partition.urls.find_one(url)
-        stored = node.loads.documents.latest(page) if node is not None and page >= 0 else None
+        frontier = self._nodes.get(partition_of(host_of(url), self._partitions))
+        page = -1 if frontier is None else frontier.partition.urls.find_one(url)
+        stored = frontier.loads.documents.latest(page) if frontier is not None and page >= 0 else None
         return stored is not None and stored.read_at >= since
 
     def _on_loop(self, ask: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
         if self._loop is None or threading.get_ident() == self._thread:
             return ask(*args, **kwargs)
-        said: Future[_R] = Future()
+        answered: Future[_R] = Future()
 
         def answer() -> None:
             try:
-                said.set_result(ask(*args, **kwargs))
+                answered.set_result(ask(*args, **kwargs))
             except BaseException as error:  # it belongs to who asked
-                said.set_exception(error)
+                answered.set_exception(error)
 
         self._loop.call_soon_threadsafe(answer)
-        return said.result()
+        return answered.result()
 
     def _body(self, page: PageId, epoch: int) -> bytes | None:
-        node = self._nodes.get(owner_of(page))
-        return None if node is None else node.loads.body(local_page(page), epoch)
+        frontier = self._nodes.get(owner_of(page))
+        return None if frontier is None else frontier.loads.body(local_page(page), epoch)
 
     def _part(self, url: str, unchanged: bool) -> StoredPart | None:
         if self._scope.why_refused(url):
             return LOST
-        node = self._nodes.get(partition_of(host_of(url), self._partitions))
-        page = -1 if node is None else node.partition.urls.find_one(url)
-        if node is None or page < 0:
+        frontier = self._nodes.get(partition_of(host_of(url), self._partitions))
+        page = -1 if frontier is None else frontier.partition.urls.find_one(url)
+        if frontier is None or page < 0:
             return None
-        partition = node.partition
-        held = partition.hosts.clocks.get(partition.hosts_of[page])
+        partition = frontier.partition
+        clock = partition.hosts.clocks.get(partition.hosts_of[page])
         state = partition.states[page]
-        if state in _NEVER or (held is not None and held.held == "blocked"):
+        if state in _NEVER or (clock is not None and clock.held == "blocked"):
             return LOST
-        return self._read(node, page, unchanged) if state == State.READ else None
+        return self._read(frontier, page, unchanged) if state == State.READ else None
 
-    def _read(self, node: PageNode, page: int, unchanged: bool) -> StoredPart | None:
+    def _read(self, frontier: Frontier, page: int, unchanged: bool) -> StoredPart | None:
         """A page that was read well last time."""
-        row = node.partition.row(page)
+        row = frontier.partition.row(page)
         if row is None or row.error or not (unchanged or row.last_read > self._clock.time() - self._age):
             return None
         if row.location:
             return StoredPart(moved=row.location)
-        if page in node.loads.loading:
+        if page in frontier.loads.loading:
             return None
-        document = node.loads.documents.latest(page)
+        document = frontier.loads.documents.latest(page)
         if document is None:
             return None
-        return StoredPart(node.loads.documents.body(page), document.charset)
+        return StoredPart(frontier.loads.documents.body(page), document.charset)

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from xyro.configs.schema import Store
-from xyro.frontier.batch import Turn, Work, urls_of, weight
+from xyro.frontier.batch import Effects, MessageBatch, urls_of, weight
 from xyro.metadata.manager import Commit
 from xyro.metadata.snapshot import Step
 from xyro.service.node.command_sender import parts_of
@@ -28,7 +28,7 @@ from xyro.wire.errors import MachineError
 from xyro.wire.messages import Message
 
 if TYPE_CHECKING:
-    from xyro.frontier.partition import PageNode
+    from xyro.frontier.frontier import Frontier
 
 GROUPS = 2
 GROUP_URLS = 1 << 15
@@ -53,7 +53,7 @@ class PartitionLoop:
 
     def __init__(
         self,
-        node: PageNode,
+        frontier: Frontier,
         bus: Bus,
         clock: Clock,
         store: Store,
@@ -61,7 +61,7 @@ class PartitionLoop:
         starving: Callable[[], bool],
         synced: Callable[[int], None],
     ) -> None:
-        self.node = node
+        self.frontier = frontier
         self.bus = bus
         self.clock = clock
         self.store = store
@@ -70,14 +70,14 @@ class PartitionLoop:
         self._room = room
         self._starving = starving
         self._synced = synced
-        self._topic = topics.pages(node.partition.number)
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"writer-{node.partition.number}")
+        self._topic = topics.pages(frontier.partition.number)
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"writer-{frontier.partition.number}")
         self._slots = asyncio.Semaphore(GROUPS)
         self._writes: set[asyncio.Task[None]] = set()
         self._hurry = asyncio.Event()
         self._gate = asyncio.Lock()
         self._snapshot: Iterator[Step] | None = None
-        self._work = Work()
+        self._work = MessageBatch()
         self._later: deque[Message] = deque()
         """came in with more than one group may hold, in order"""
         self._broken = False
@@ -110,7 +110,7 @@ class PartitionLoop:
         """Keep the first failure: what follows it is its consequence."""
         self.failed = self.failed or error
 
-    def _lost(self, work: Work, error: BaseException) -> None:
+    def _lost(self, work: MessageBatch, error: BaseException) -> None:
         """This group will never be on disk: the crawl ends, and whoever waits for an answer gets that one."""
         self._fail(error)
         self._reply(work.refused(f"it could not be written: {error}"))
@@ -163,10 +163,12 @@ class PartitionLoop:
             work.add(later.popleft())
 
     def _due(self) -> bool:
-        scheduler, now = self.node.scheduler, self.clock.time()
+        scheduler, now = self.frontier.scheduler, self.clock.time()
         if self._room() <= 0:
             return False
-        if scheduler.next_time() <= now or now < self.node.now or scheduler.wanted:  # a clock set back: all times moved
+        if (
+            scheduler.next_time() <= now or now < self.frontier.now or scheduler.requests
+        ):  # a clock set back: all times moved
             return True
         return bool(scheduler.unread) and self._starving()
 
@@ -188,22 +190,22 @@ class PartitionLoop:
         A crawl of a few hundred pages has turned its cash over twice when it has read them all. At most `spends`
         spends, in groups small enough for one to build on the others.
         """
-        ledger = self.node.ledger
+        ledger = self.frontier.ledger
         last, idle = ledger.spends + spends, 0
         while ledger.clock.turnovers < turnovers and ledger.spends < last and idle < IDLE_SWEEPS:
             before = ledger.spends
             async with self._gate:
-                await self._turn(max(SETTLING_GROUP, self.node.read_pages // 16))
+                await self._turn(max(SETTLING_GROUP, self.frontier.read_pages // 16))
             idle = idle + 1 if ledger.spends == before else 0
             await asyncio.sleep(0)
 
     async def _turn(self, free: int = 0) -> None:
         await self._slots.acquire()
-        work, self._work = self._work, Work()
+        work, self._work = self._work, MessageBatch()
         try:
             if self.failed is not None:
                 raise self.failed
-            turn = self.node.turn(work, self.clock.time(), self._room(), free)
+            turn = self.frontier.turn(work, self.clock.time(), self._room(), free)
         except BaseException as error:  # half of the group is in memory: only what is on disk can go on from here
             self._slots.release()
             self._lost(work, error)
@@ -214,12 +216,12 @@ class PartitionLoop:
         task.add_done_callback(self._writes.discard)
         self._copy()
 
-    async def _write(self, turn: Turn, work: Work) -> None:
+    async def _write(self, turn: Effects, work: MessageBatch) -> None:
         loop = asyncio.get_running_loop()
         self._since[turn.commit.number] = self.clock.monotonic()
         try:
             await loop.run_in_executor(self._writer, self._put, turn.commit)
-            self.node.partition.written(turn.commit)
+            self.frontier.partition.written(turn.commit)
             self.committed_at = self.clock.monotonic()
             self._leave(turn)
             self._synced(sum(map(weight, work.visits)))
@@ -233,14 +235,14 @@ class PartitionLoop:
     def _put(self, commit: Commit) -> None:
         """In the writer thread. After a group that could not be written no later one is: that would be a hole."""
         if self._broken:
-            raise MachineError(f"{self.node.partition.directory}: an earlier commit group could not be written")
+            raise MachineError(f"{self.frontier.partition.directory}: an earlier commit group could not be written")
         try:
-            self.node.partition.write(commit)
+            self.frontier.partition.write(commit)
         except BaseException:
             self._broken = True
             raise
 
-    def _leave(self, turn: Turn) -> None:
+    def _leave(self, turn: Effects) -> None:
         """The group is on disk: its effects may leave the process."""
         for order in turn.orders:
             self.bus.post(topics.ORDERS, order)
@@ -249,7 +251,7 @@ class PartitionLoop:
         for ack in turn.acks:
             self.bus.post(topics.pages(ack.target), ack)
         for submit in turn.submits:
-            for partition, part in parts_of(submit, self.node.partitions):
+            for partition, part in parts_of(submit, self.frontier.partitions):
                 self.bus.post(topics.pages(partition), part)
         self._reply(turn.answers)
 
@@ -258,9 +260,9 @@ class PartitionLoop:
     def _copy(self) -> None:
         """Some chunks of a snapshot, if one is under way or due."""
         if self._snapshot is None:
-            if self.node.partition.journal_bytes < self.store.snapshot_bytes:
+            if self.frontier.partition.journal_bytes < self.store.snapshot_bytes:
                 return
-            self._snapshot = self.node.partition.snapshot()
+            self._snapshot = self.frontier.partition.snapshot()
         for _ in range(CHUNKS_A_TURN):
             step = next(self._snapshot, None)
             if step is None:
@@ -300,7 +302,7 @@ class PartitionLoop:
             if self._snapshot is not None:
                 for _ in self._snapshot:
                     pass
-            if self.node.partition.journal_bytes:
-                for _ in self.node.partition.snapshot():
+            if self.frontier.partition.journal_bytes:
+                for _ in self.frontier.partition.snapshot():
                     pass
-        self.node.partition.close()
+        self.frontier.partition.close()

@@ -22,18 +22,18 @@ RECENT = 5.0
 _log = logging.getLogger("xyro")
 
 
-def line(said: Mapping[str, Any]) -> str:
+def line(status: Mapping[str, Any]) -> str:
     """One line out of a status: read, pages a second, known, unread, queue by priority, errors."""
-    queued = " ".join(f"{name} {count:,}" for name, count in said["queue"].items() if count)
-    errors = sum(said["errors"].values())
+    queued = " ".join(f"{name} {count:,}" for name, count in status["queue"].items() if count)
+    errors = sum(status["errors"].values())
     return "  ".join(
         [
-            f"{said['reads_this_run']:,} read",
-            f"{said['pages_per_second']:,.0f}/s",
-            f"{said['known']:,} known",
-            f"{said['states']['unread']:,} unread",
+            f"{status['reads_this_run']:,} read",
+            f"{status['pages_per_second']:,.0f}/s",
+            f"{status['known']:,} known",
+            f"{status['states']['unread']:,} unread",
             f"queue: {queued or 'empty'}",
-            f"{said['in_flight']:,} being read",
+            f"{status['in_flight']:,} being read",
             counted(errors, "error"),
         ]
     )

@@ -45,8 +45,8 @@ def _user_agent(fetch: Fetch) -> str:
         number = version("xyro")
     except PackageNotFoundError:  # run from a checkout that was not installed
         number = "0"
-    who = fetch.contact if not fetch.contact or "://" in fetch.contact else f"mailto:{fetch.contact}"
-    return f"{fetch.user_agent}/{number} (+{who})" if who else f"{fetch.user_agent}/{number}"
+    contact = fetch.contact if not fetch.contact or "://" in fetch.contact else f"mailto:{fetch.contact}"
+    return f"{fetch.user_agent}/{number} (+{contact})" if contact else f"{fetch.user_agent}/{number}"
 
 
 def manners_of(settings: Settings) -> Manners:

@@ -86,6 +86,6 @@ def _apply(single: Node, settings: Settings) -> None:
     single.settings = settings
     set_up(settings.log.level, settings.log.format)
     single.pool.follow(manners_of(settings))
-    for node in single.nodes:
-        node.follow(settings)
+    for frontier in single.frontiers:
+        frontier.follow(settings)
     single.blackout_switch.follow(single.clock.time(), anew=True)

@@ -54,8 +54,8 @@ class Remote:
     def find(cls, directory: Path) -> Remote | None:
         """The process that works on `directory`; None where none does. MachineError: it lives and does not answer."""
         try:
-            said = json.loads((directory / NAME).read_text())
-            remote = cls(int(said["pid"]), str(said["host"]), int(said["port"]), str(said["token"]))
+            fields = json.loads((directory / NAME).read_text())
+            remote = cls(int(fields["pid"]), str(fields["host"]), int(fields["port"]), str(fields["token"]))
             return remote if alive(remote.pid) and remote._answers() else None
         except TimeoutError:
             raise MachineError(f"{directory}: process {remote.pid} is busy or hangs: try again, or stop it") from None
@@ -79,8 +79,8 @@ class Remote:
     def body(self, path: str, **query: object) -> tuple[bytes, dict[str, str]]:
         """The bytes that the process answers with, and what its X-Xyro headers say of them."""
         with self._answer("GET", f"{path}?{urlencode(query)}") as response:
-            told = {name[7:]: unquote(value) for name, value in response.getheaders() if name.startswith("X-Xyro-")}
-            return response.read(), told
+            headers = {name[7:]: unquote(value) for name, value in response.getheaders() if name.startswith("X-Xyro-")}
+            return response.read(), headers
 
     def lines(self, path: str, **query: object) -> Iterator[dict[str, Any]]:
         """Rows of a JSON-lines answer, as they come. MachineError: it broke off."""

@@ -19,7 +19,7 @@ from xyro.wire.clock import Clock
 from xyro.wire.messages import Priority, Submit
 
 if TYPE_CHECKING:
-    from xyro.frontier.partition import Extension, PageNode
+    from xyro.frontier.frontier import Extension, Frontier
 
 
 @dataclass(slots=True, eq=False)
@@ -30,7 +30,7 @@ class Services:
     """the settings as they are now: SIGHUP replaces them"""
     clock: Clock
     scope: Scope
-    nodes: Sequence[PageNode]
+    frontiers: Sequence[Frontier]
     """the node's own partitions, to look at and to register hooks with; commands change them"""
     commands: CommandSender
     side_reads: SideReads

@@ -11,9 +11,9 @@ AT_A_TIME = 100
 T = TypeVar("T")
 
 
-async def unhurried(items: Iterable[T], most: int = AT_A_TIME) -> AsyncIterator[T]:
+async def unhurried(items: Iterable[T], slice_size: int = AT_A_TIME) -> AsyncIterator[T]:
     """The same items; others have their turn after each `most`."""
     for count, item in enumerate(items, 1):
         yield item
-        if not count % most:
+        if not count % slice_size:
             await asyncio.sleep(0)

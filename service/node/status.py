@@ -22,8 +22,8 @@ def running(single: Node, plugins: Mapping[str, Any] = MappingProxyType({})) -> 
     elapsed = max(single.clock.monotonic() - single.started, 1e-9)
     counts = single.queue.counts()
     return {
-        **summary(single.nodes),
-        **freshness_report(single.nodes, single.clock.time()),
+        **summary(single.frontiers),
+        **freshness_report(single.frontiers, single.clock.time()),
         "running": True,
         **plugins,
         "seconds": round(elapsed, 1),
@@ -35,7 +35,7 @@ def running(single: Node, plugins: Mapping[str, Any] = MappingProxyType({})) -> 
         "robots_reads": single.pool.counters.robots_reads,
         "bytes": single.pool.counters.bytes,
         "errors": dict(single.errors),
-        "stale_reports": sum(node.stale for node in single.nodes),
+        "stale_reports": sum(frontier.stale for frontier in single.frontiers),
         "max_rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
     }
 
@@ -44,4 +44,4 @@ def _speed(single: Node, elapsed: float) -> float:
     """Reads a second over the last ten minutes, or since the start."""
     if elapsed < TEN_MINUTES or single.settings.refresh.bandwidth:  # then the meter says what was set
         return single.reads / elapsed
-    return sum(node.scheduler.bandwidth.meter.rate(single.clock.time()) for node in single.nodes)
+    return sum(frontier.scheduler.bandwidth.meter.rate(single.clock.time()) for frontier in single.frontiers)

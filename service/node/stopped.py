@@ -8,7 +8,7 @@ from pathlib import Path
 
 from xyro.configs.load import load
 from xyro.configs.schema import Settings
-from xyro.frontier.partition import Extension, PageNode
+from xyro.frontier.frontier import Extension, Frontier
 from xyro.frontier.scope import Scope
 from xyro.service.node import crawl_file
 from xyro.service.node.data_dir import DataDir
@@ -17,7 +17,7 @@ from xyro.wire.clock import SystemClock
 
 
 @contextlib.contextmanager
-def nodes_of(directory: Path, extensions: Callable[[Settings], Sequence[Extension]]) -> Iterator[list[PageNode]]:
+def nodes_of(directory: Path, extensions: Callable[[Settings], Sequence[Extension]]) -> Iterator[list[Frontier]]:
     """The page nodes of a data directory as of its last commit; `extensions` chooses the plug-ins of each.
 
     InputError where there is no such directory, or a process works on it.
@@ -26,10 +26,10 @@ def nodes_of(directory: Path, extensions: Callable[[Settings], Sequence[Extensio
     try:
         settings = load(crawl_file.paths(directory))
         scope = Scope(settings.crawl, settings.rules, guard_of(settings.fetch).host_allowed)
-        nodes = [PageNode(partition, scope, settings, False, extensions(settings)) for partition in data.partitions]
+        frontiers = [Frontier(partition, scope, settings, False, extensions(settings)) for partition in data.partitions]
         now = SystemClock().time()
-        for node in nodes:
-            node.recover(now)
-        yield nodes
+        for frontier in frontiers:
+            frontier.recover(now)
+        yield frontiers
     finally:
         data.close()

@@ -47,7 +47,7 @@ def find_givers(views: Views, targets: Mapping[int, int], clock: Clock, seconds:
 
 def _look(view: View, number: int, target: int, clock: Clock, end: float, best: list[tuple[float, int, int]]) -> int:
     """The parents within one partition; -> how many of its pages were looked at."""
-    needle, share = target.to_bytes(4, "little"), view.node.settings.opic.damping
+    needle, share = target.to_bytes(4, "little"), view.frontier.settings.opic.damping
     for count, (key, value) in enumerate(view.store.scan(rows.LINK.prefix)):
         if count % CHECK == CHECK - 1 and clock.monotonic() > end:
             return rows.LINK.split(key)

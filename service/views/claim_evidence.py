@@ -11,7 +11,7 @@ from xyro.refresh.periodic import unpack
 from xyro.refresh.trust import Source, Trust
 
 if TYPE_CHECKING:
-    from xyro.frontier.partition import PageNode
+    from xyro.frontier.frontier import Frontier
 
 COLUMNS: dict[str, type] = {"claims": int, "last_modified": str, "trust": str}
 """what `export hosts` says of a host's claims"""
@@ -27,9 +27,9 @@ def claim_fields(hosts: Hosts, number: int) -> dict[str, Any]:
     return {"claims": trust.claims, "last_modified": "doubted" if trust.doubted else "used", "trust": words}
 
 
-def count_doubted_hosts(nodes: Sequence[PageNode]) -> int:
+def count_doubted_hosts(frontiers: Sequence[Frontier]) -> int:
     """Count the hosts whose Last-Modified is not used."""
-    return sum(Trust.load(data).doubted for node in nodes for data in node.partition.hosts.trust.values())
+    return sum(Trust.load(data).doubted for frontier in frontiers for data in frontier.partition.hosts.trust.values())
 
 
 def evidence_sentences(row: RefreshRow, hosts: Hosts, host: int, stamp: Callable[[float], str | None]) -> list[str]:

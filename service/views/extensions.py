@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from xyro.service.views.views import View
 
 if TYPE_CHECKING:
-    from xyro.frontier.partition import PageNode
+    from xyro.frontier.frontier import Frontier
 
 AuditCheck = Callable[[View], Iterator[str]]
 """Yields a sentence for each violation in one partition; an XyroError that it raises is a violation and ends it."""
-StatusPart = Callable[["Sequence[PageNode]", float], dict[str, Any]]
+StatusPart = Callable[["Sequence[Frontier]", float], dict[str, Any]]
 """(the nodes of a stopped crawl, now in seconds since 1970) -> fields of `xyro status --json`"""
 
 
@@ -31,10 +31,10 @@ class ViewExtension:
     """of a stopped crawl: a running one asks the living plug-in"""
 
 
-def status_parts(extensions: Sequence[ViewExtension], nodes: Sequence[PageNode], now: float) -> dict[str, Any]:
+def status_parts(extensions: Sequence[ViewExtension], frontiers: Sequence[Frontier], now: float) -> dict[str, Any]:
     """The fields that extensions add to the status of a stopped crawl, in the order of the extensions."""
     fields: dict[str, Any] = {}
     for extension in extensions:
         if extension.status is not None:
-            fields |= extension.status(nodes, now)
+            fields |= extension.status(frontiers, now)
     return fields

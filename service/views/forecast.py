@@ -20,7 +20,7 @@ from xyro.refresh.population import Population
 from xyro.wire.errors import InputError
 
 if TYPE_CHECKING:
-    from xyro.frontier.partition import PageNode
+    from xyro.frontier.frontier import Frontier
 
 USUAL = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """bandwidths shown where none is asked for: shares of the refreshed pages, a day"""
@@ -59,11 +59,11 @@ def per_day(bandwidth: str) -> float:
     return reads
 
 
-def refreshed_pages(nodes: Sequence[PageNode]) -> Population:
+def refreshed_pages(frontiers: Sequence[Frontier]) -> Population:
     """Merge the sketches of the refreshed pages of all partitions; a copy."""
     pages = Population()
-    for node in nodes:
-        pages.merge(node.scheduler.bandwidth.population)
+    for frontier in frontiers:
+        pages.merge(frontier.scheduler.bandwidth.population)
     return pages
 
 
@@ -103,9 +103,9 @@ def _policies(question: Question, settings: Refresh) -> Sequence[str]:
     return question.policies or (settings.policy,)
 
 
-def answer(nodes: Sequence[PageNode], question: Question) -> dict[str, Any]:
+def answer(frontiers: Sequence[Frontier], question: Question) -> dict[str, Any]:
     """Compute the object of `xyro plan --json`."""
-    return report(refreshed_pages(nodes), nodes[0].scheduler.settings.refresh, question)
+    return report(refreshed_pages(frontiers), frontiers[0].scheduler.settings.refresh, question)
 
 
 def report(pages: Population, settings: Refresh, question: Question) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from xyro.service.views.text_tables import error_phrase
 from xyro.wire.messages import MAX_LINKS
 
 if TYPE_CHECKING:
-    from xyro.frontier.partition import PageNode
+    from xyro.frontier.frontier import Frontier
     from xyro.metadata.store import Reader
 
 Reals = NDArray[np.float64]
@@ -44,14 +44,14 @@ class Rise(NamedTuple):
 class ImportanceBounds:
     """Intervals and trends of one View; `importance` is float64[n], page-units a turnover (not brought to mean 1)."""
 
-    def __init__(self, node: PageNode, importance: Reals) -> None:
-        ledger, opic, n = node.ledger, node.settings.opic, len(importance)
+    def __init__(self, frontier: Frontier, importance: Reals) -> None:
+        ledger, opic, n = frontier.ledger, frontier.settings.opic, len(importance)
         self.importance = importance
         self.clock, self.span, self.apart = ledger.clock.ticks, ledger.span, ledger.remembered
-        self.now = node.now
+        self.now = frontier.now
         """wall clock of the last turn; 0 in a stopped crawl, whose OPIC clock stands since its last read"""
-        self._birth: NDArray[np.uint32] = node.columns["birth"][:n].copy()
-        self._never: NDArray[np.bool_] = never_measured(node.columns["flow"][:n])
+        self._birth: NDArray[np.uint32] = frontier.columns["birth"][:n].copy()
+        self._never: NDArray[np.bool_] = never_measured(frontier.columns["flow"][:n])
         self._plain = not ledger.terms.by_class and not ledger.terms.edge
         factor = condition(opic.damping, ledger.terms.edge, MAX_LINKS if ledger.terms.edge else 0)
         self.convergence = convergence(self.span)

@@ -95,7 +95,7 @@ def top_sites(views: Views, count: int, level: str) -> list[dict[str, Any]]:
     """`xyro top --by site`. InputError: no such level, or the crawl keeps no links."""
     if level not in ("host", "domain"):
         raise InputError("top: level is host or domain")
-    if not views.nodes[0].settings.store.links:
+    if not views.frontiers[0].settings.store.links:
         raise InputError("top --by site: this crawl keeps no links ([store] links = false)")
     return SiteRanking(views, level).top(count)
 
@@ -104,7 +104,7 @@ def _external(view: View, mean: float) -> Iterator[tuple[Ids, Ids, NDArray[np.fl
     """(hosts of sources, hosts of targets, importance carried) of the stored links, some pages at a time.
 
     A page that is not READ spends nothing over the links it once had. Link weights below 1 are left aside."""
-    edge = view.node.ledger.tolls.edge
+    edge = view.frontier.ledger.tolls.edge
     stored = view.store.scan(rows.LINK.prefix)
     found = ((page, value) for key, value in stored if (page := rows.LINK.split(key)) < view.n)
     while part := list(islice(found, ROWS_AT_ONCE)):
@@ -117,7 +117,7 @@ def _carry(
     view: View, pages: Sequence[int], children: Sequence[NDArray[np.uint32]], mean: float, edge: float
 ) -> tuple[Ids, Ids, NDArray[np.float64]]:
     ids, degrees = np.array(pages, np.int64), np.array([len(row) for row in children], np.int64)
-    tolls = np.full(len(ids), 1.0 - view.node.ledger.tolls.damping)
+    tolls = np.full(len(ids), 1.0 - view.frontier.ledger.tolls.damping)
     toll = np.asarray(edge / (degrees + edge), np.float64) if edge else tolls
     each = carried(view.importance[ids] / mean, degrees, toll)
     targets = np.concatenate(children).astype(np.int64)

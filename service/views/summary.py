@@ -14,49 +14,51 @@ from xyro.service.views.claim_evidence import count_doubted_hosts
 from xyro.service.views.wait_reasons import waiting_for
 
 if TYPE_CHECKING:
-    from xyro.frontier.partition import PageNode
+    from xyro.frontier.frontier import Frontier
 
 
-def summary(nodes: Sequence[PageNode]) -> dict[str, Any]:
+def summary(frontiers: Sequence[Frontier]) -> dict[str, Any]:
     """Collect what columns and counters hold; service/node/status.py adds the numbers of a running crawl."""
     return {
-        "known": sum(node.ledger.known_pages for node in nodes),
-        "reads": sum(node.reads for node in nodes),
-        "states": states(nodes),
-        "hosts": len({name for node in nodes for name in node.partition.hosts.names}),
-        "doubted_hosts": count_doubted_hosts(nodes),
-        "held_hosts": _count_holds(nodes),
-        "partitions": len(nodes),
-        "waiting_loads": sum(len(node.loads.waits) for node in nodes),
-        "waiting_for": waiting_for(nodes),
-        **_documents(nodes),
-        "turnovers": round(nodes[0].ledger.clock.turnovers, 3),
-        "spends": sum(node.ledger.spends for node in nodes),
-        "scope": nodes[0].scope.mode,
+        "known": sum(frontier.ledger.known_pages for frontier in frontiers),
+        "reads": sum(frontier.reads for frontier in frontiers),
+        "states": states(frontiers),
+        "hosts": len({name for frontier in frontiers for name in frontier.partition.hosts.names}),
+        "doubted_hosts": count_doubted_hosts(frontiers),
+        "held_hosts": _count_holds(frontiers),
+        "partitions": len(frontiers),
+        "waiting_loads": sum(len(frontier.loads.waits) for frontier in frontiers),
+        "waiting_for": waiting_for(frontiers),
+        **_documents(frontiers),
+        "turnovers": round(frontiers[0].ledger.clock.turnovers, 3),
+        "spends": sum(frontier.ledger.spends for frontier in frontiers),
+        "scope": frontiers[0].scope.mode,
     }
 
 
-def states(nodes: Sequence[PageNode]) -> dict[str, int]:
+def states(frontiers: Sequence[Frontier]) -> dict[str, int]:
     """Count pages by the name of their state."""
     counts = np.zeros(len(State), np.int64)
-    for node in nodes:
-        n = node.columns.n
-        counts += np.bincount(node.columns["state"][:n], minlength=len(State))[: len(State)]
+    for frontier in frontiers:
+        n = frontier.columns.n
+        counts += np.bincount(frontier.columns["state"][:n], minlength=len(State))[: len(State)]
     named: dict[str, int] = {}
     for state, name in NAMES.items():
         named[name] = named.get(name, 0) + int(counts[state])
     return named
 
 
-def _count_holds(nodes: Sequence[PageNode]) -> dict[str, int]:
+def _count_holds(frontiers: Sequence[Frontier]) -> dict[str, int]:
     """Count the hosts that a person paused or blocked, by state."""
-    holds = {row.name: row.held for node in nodes for row in node.partition.hosts.clocks.values() if row.held}
+    holds = {
+        row.name: row.held for frontier in frontiers for row in frontier.partition.hosts.clocks.values() if row.held
+    }
     return dict(sorted(Counter(holds.values()).items()))
 
 
-def _documents(nodes: Sequence[PageNode]) -> dict[str, Any]:
+def _documents(frontiers: Sequence[Frontier]) -> dict[str, Any]:
     """Counters of the repository: kept with it, so nothing is scanned. Means are over the latest versions."""
-    counts = [Archive(node.partition.get).counts() for node in nodes]
+    counts = [Archive(frontier.partition.get).counts() for frontier in frontiers]
     kinds: Counter[str] = Counter()
     verdicts: Counter[str] = Counter()
     for count in counts:

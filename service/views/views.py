@@ -26,7 +26,7 @@ from xyro.wire.text import stamp
 from xyro.wire.urls import authority
 
 if TYPE_CHECKING:
-    from xyro.frontier.partition import PageNode
+    from xyro.frontier.frontier import Frontier
 
 _NOTHING = RefreshRow()
 _REGULAR = (State.READ, State.ERROR)
@@ -43,36 +43,36 @@ def verdict_name(verdict: Verdict) -> str:
 class View:
     """One partition. `importance` is as if every page were spent now, not yet normalised over the partitions."""
 
-    def __init__(self, node: PageNode) -> None:
-        self.node = node
-        self.partition = node.partition
-        self.store = node.partition.store.snapshot()
-        columns, n = node.columns, node.columns.n
+    def __init__(self, frontier: Frontier) -> None:
+        self.frontier = frontier
+        self.partition = frontier.partition
+        self.store = frontier.partition.store.snapshot()
+        columns, n = frontier.columns, frontier.columns.n
         self.n = n
         self.state: NDArray[np.uint8] = columns["state"][:n].copy()
         self.flags: NDArray[np.uint32] = columns["flags"][:n].copy()
         self.host: NDArray[np.uint32] = columns["host"][:n].copy()
         self.depth: NDArray[np.uint8] = columns["depth"][:n].copy()
         self.due: NDArray[np.uint32] = columns["due"][:n].copy()
-        self.cash: NDArray[np.int64] = node.ledger.effective(slice(0, n)).copy()
+        self.cash: NDArray[np.int64] = frontier.ledger.effective(slice(0, n)).copy()
         self.keys: NDArray[np.int64] = columns["cash"][:n].copy()
-        self.importance: NDArray[np.float64] = node.ledger.importance(slice(0, n))
-        self.bounds = ImportanceBounds(node, self.importance)
-        self.inflow = node.ledger.inflow_of_hosts()
+        self.importance: NDArray[np.float64] = frontier.ledger.importance(slice(0, n))
+        self.bounds = ImportanceBounds(frontier, self.importance)
+        self.inflow = frontier.ledger.inflow_of_hosts()
         self.own: NDArray[np.bool_] = self.state != State.FOREIGN
         self.cash[~self.own] = 0
-        self.spread = node.scheduler.bandwidth.spread.dump()
-        self.foreign = node.ledger.foreign
-        self.hosts = len(node.partition.hosts)
-        self.waiting: NDArray[np.int32] = node.partition.hosts.waiting[: self.hosts].copy()
-        self.leased: NDArray[np.int32] = node.partition.hosts.leased[: self.hosts].copy()
-        self.pot = node.ledger.virtual.balance
-        virtual = node.ledger.virtual
+        self.spread = frontier.scheduler.bandwidth.spread.dump()
+        self.foreign = frontier.ledger.foreign
+        self.hosts = len(frontier.partition.hosts)
+        self.waiting: NDArray[np.int32] = frontier.partition.hosts.waiting[: self.hosts].copy()
+        self.leased: NDArray[np.int32] = frontier.partition.hosts.leased[: self.hosts].copy()
+        self.pot = frontier.ledger.virtual.balance
+        virtual = frontier.ledger.virtual
         counts = virtual.counts[1:] if isinstance(virtual, FocusedPage) else [0] * (CLASSES - 1)
-        self.counts: list[int] | None = None if node.hooks.renew else counts
+        self.counts: list[int] | None = None if frontier.hooks.renew else counts
         """pages of class 1, 2 ... as the virtual page counts them; None where the next turn makes the classes anew"""
-        self.by_class = node.ledger.terms.by_class
-        self.sent = dict(node.outbox.sent)
+        self.by_class = frontier.ledger.terms.by_class
+        self.sent = dict(frontier.outbox.sent)
 
     def close(self) -> None:
         """Let go of the pinned store."""
@@ -175,16 +175,16 @@ class View:
     def why_out(self, page: int, url: str) -> str | None:
         if self.state[page] not in (State.OUT, State.BLOCKED):
             return None
-        scope = self.node.scope
+        scope = self.frontier.scope
         return scope.why_refused(url) or scope.why_out(url, int(self.depth[page])) or None
 
 
 class Views:
     """All partitions of a crawl at one commit boundary."""
 
-    def __init__(self, nodes: Sequence[PageNode]) -> None:
-        self.nodes = nodes
-        self.views = [View(node) for node in nodes]
+    def __init__(self, frontiers: Sequence[Frontier]) -> None:
+        self.frontiers = frontiers
+        self.views = [View(frontier) for frontier in frontiers]
         known_pages = sum(int(view.own.sum()) for view in self.views)
         total = sum(float(view.importance[view.own].sum()) for view in self.views)
         self.known_pages = known_pages

@@ -14,32 +14,32 @@ from xyro.wire.text import stamp
 from xyro.wire.urls import host_of, partition_of
 
 if TYPE_CHECKING:
-    from xyro.frontier.partition import PageNode
+    from xyro.frontier.frontier import Frontier
 
 READING, ORDERED, RETRY, LOADING = "being read", "ordered", "to be tried again", "about to be loaded"
 
 
-def waiting_for(nodes: Sequence[PageNode]) -> dict[str, int]:
+def waiting_for(frontiers: Sequence[Frontier]) -> dict[str, int]:
     """Count loads by the state of the parts that they wait for. O(distinct parts)."""
     counts: Counter[str] = Counter()
-    for node in nodes:
-        for need, loads in node.loads.needed.items():
-            counts[_part_fate(*_home(nodes, node, need))] += loads
+    for frontier in frontiers:
+        for need, loads in frontier.loads.needed.items():
+            counts[_part_fate(*_home(frontiers, frontier, need))] += loads
     return dict(counts.most_common())
 
 
-def _home(nodes: Sequence[PageNode], node: PageNode, page: int) -> tuple[PageNode, int]:
+def _home(frontiers: Sequence[Frontier], frontier: Frontier, page: int) -> tuple[Frontier, int]:
     """The node and number where a page of another partition lives (itself while it is not known there)."""
-    if node.partition.states[page] != State.FOREIGN:
-        return node, page
-    url = node.partition.url(page)
-    home = nodes[partition_of(host_of(url), len(nodes))]
+    if frontier.partition.states[page] != State.FOREIGN:
+        return frontier, page
+    url = frontier.partition.url(page)
+    home = frontiers[partition_of(host_of(url), len(frontiers))]
     number = home.partition.urls.find_one(url)
-    return (home, number) if number >= 0 else (node, page)
+    return (home, number) if number >= 0 else (frontier, page)
 
 
-def _part_fate(node: PageNode, page: int) -> str:
-    return _fate(node.partition.flags[page], node.partition.states[page])
+def _part_fate(frontier: Frontier, page: int) -> str:
+    return _fate(frontier.partition.flags[page], frontier.partition.states[page])
 
 
 def _fate(flags: int, state: int) -> str:
@@ -58,7 +58,7 @@ def wait_sentences(views: Views, view: View, page: int) -> Iterator[str]:
     if stored is None:
         return
     wait = rows.unpack_wait(stored)
-    patience = view.node.settings.loader.patience
+    patience = view.frontier.settings.loader.patience
     times = "once" if wait.readings == 1 else f"{wait.readings:,} times"
     yield (
         f"Its load has waited since {stamp(wait.since)} for {len(wait.needs)} of its parts (DTDs, entities, schemas), "

@@ -34,7 +34,7 @@ def with_givers(explanation: dict[str, Any], givers: dict[str, Any]) -> dict[str
 
 def _unknown(views: Views, url: str) -> list[str]:
     sentences = ["No page read so far links to it, and nobody submitted it."]
-    scope = views.nodes[0].scope
+    scope = views.frontiers[0].scope
     if reason := scope.why_refused(url) or scope.why_out(url, 0):
         sentences.append(f"If it were met it would not be read: {_RULES.get(reason, reason)}.")
     return sentences
@@ -62,7 +62,7 @@ def _because(view: View, page: int, now: float) -> list[str]:
     if row.reads and view.state[page] == State.READ:
         sentences += [rate_sentence(row), *interval_sentences(view, page, row, now)]
     sentences += retry_sentences(view, page)
-    for why in view.node.hooks.why:
+    for why in view.frontier.hooks.why:
         sentences += why(page, now)
     if (children := view.children(page)) is not None:
         sentences.append(f"It shows {len(children)} links.")
@@ -77,7 +77,7 @@ def _state(view: View, page: int) -> str:
         return "It was ordered: it is read as soon as its host may be."
     match state:
         case State.UNREAD:
-            theta = view.node.scheduler.discovery.finder.theta
+            theta = view.frontier.scheduler.discovery.finder.theta
             rich = "rich" if view.cash[page] >= theta else "poor"
             return f"It is in scope and waits to be read: {rich} in cash ({view.cash[page] / 65_536:.3g} pages' worth)."
         case State.READ:

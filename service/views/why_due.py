@@ -30,9 +30,9 @@ def rate_sentence(row: RefreshRow) -> str:
 
 def interval_sentences(view: View, page: int, row: RefreshRow, now: float) -> Iterator[str]:
     """Explain its interval, the term that set it, and its next read."""
-    scheduler, due = view.node.scheduler, int(view.due[page])
+    scheduler, due = view.frontier.scheduler, int(view.due[page])
     if not scheduler.schedule.refreshing:
-        state = "This crawl does not refresh" if view.node.now else "Nothing runs now"
+        state = "This crawl does not refresh" if view.frontier.now else "Nothing runs now"
         yield f"{state}; `xyro serve` or `crawl --refresh` would read it again{f', {stamp(due)}' if due else ''}."
         return
     bandwidth = scheduler.bandwidth
@@ -52,12 +52,12 @@ def interval_sentences(view: View, page: int, row: RefreshRow, now: float) -> It
 
 
 def _policy(view: View, seconds: float) -> str:
-    bandwidth, refresh = view.node.scheduler.bandwidth, view.node.settings.refresh
+    bandwidth, refresh = view.frontier.scheduler.bandwidth, view.frontier.settings.refresh
     how = f"Policy {bandwidth.rules.policy.name}"
     if bandwidth.rules.policy.name == "obsolescence":
         k = math.sqrt(2.0 * bandwidth.multiplier)
         how += f": t = K / sqrt(importance x change rate), K = {k:.3g} days"
-    reads = bandwidth.free(view.node.now) * 86_400
+    reads = bandwidth.free(view.frontier.now) * 86_400
     spread = f"so that {bandwidth.population.pages:,} pages take {reads:,.{0 if reads >= 100 else 2}f} reads a day"
     whose = "as set" if refresh.bandwidth else "as many as could be read lately"
     return f"{how}, {spread} ({whose})."
@@ -77,13 +77,13 @@ _TERMS: dict[str, Any] = {
 def host_sentences(view: View, page: int, now: float) -> Iterator[str]:
     """Explain why its host's pages wait: people, blackouts, budgets, politeness."""
     number, host = int(view.host[page]), authority(view.url(page))
-    scheduler = view.node.scheduler
+    scheduler = view.frontier.scheduler
     clock = view.partition.hosts.clocks.get(number)
     if clock is not None and clock.held:
         yield f"Host {host} is {clock.held} by a person."
     elif clock is not None and clock.next_at > now:
         yield f"Host {host} is left alone until {stamp(clock.next_at)} ({clock.failures} failures in a row)."
-    if not view.node.now:  # a stopped crawl: nobody has asked the calendar yet
+    if not view.frontier.now:  # a stopped crawl: nobody has asked the calendar yet
         scheduler.host_limits.renew(now)
     shut = scheduler.host_limits.until.get(number)
     if shut is not None and shut[1] == "blackout":
@@ -98,7 +98,7 @@ def host_sentences(view: View, page: int, now: float) -> Iterator[str]:
 def retry_sentences(view: View, page: int) -> Iterator[str]:
     """Say when a page that no policy refreshes is tried again."""
     state, due = State(int(view.state[page])), int(view.due[page])
-    if state in (State.FAILED, State.DISALLOWED) and due and view.node.scheduler.schedule.refreshing:
+    if state in (State.FAILED, State.DISALLOWED) and due and view.frontier.scheduler.schedule.refreshing:
         yield f"It is tried once more {stamp(due)}."
-    if state is State.UNREAD and view.node.scheduler.gamma.auto:
-        yield f"Discovery gets {view.node.scheduler.gamma.percent:.0f} % of the orders now (gamma = auto)."
+    if state is State.UNREAD and view.frontier.scheduler.gamma.auto:
+        yield f"Discovery gets {view.frontier.scheduler.gamma.percent:.0f} % of the orders now (gamma = auto)."

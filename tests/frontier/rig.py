@@ -19,8 +19,8 @@ import msgpack
 import numpy as np
 
 from xyro.configs.schema import Settings
-from xyro.frontier.batch import Turn, Work
-from xyro.frontier.partition import PageNode
+from xyro.frontier.batch import Effects, MessageBatch
+from xyro.frontier.frontier import Frontier
 from xyro.frontier.scope import Scope
 from xyro.loader.library import Resumed
 from xyro.metadata import rows
@@ -100,8 +100,8 @@ class Crawl:
     ) -> None:
         self.settings = settings
         self.scope = scope or Scope(settings.crawl, settings.rules)
-        self.nodes = [
-            PageNode(partition, self.scope, settings, refreshing, extensions(settings)) for partition in partitions
+        self.frontiers = [
+            Frontier(partition, self.scope, settings, refreshing, extensions(settings)) for partition in partitions
         ]
         self.now = now
         self.room = PLENTY
@@ -112,8 +112,8 @@ class Crawl:
         self.wire: list[CashTransfer | Ack | Submit] = []
         self.pending: list[list[Message]] = [[] for _ in partitions]
         self.resumed: list[Resumed] = []
-        for node in self.nodes:
-            transfers, waits = node.recover(now)
+        for frontier in self.frontiers:
+            transfers, waits = frontier.recover(now)
             self.wire += transfers
             self.resumed += waits
 
@@ -129,26 +129,26 @@ class Crawl:
         return cls(made, **_with_settings(options))
 
     @property
-    def node(self) -> PageNode:
-        return self.nodes[0]
+    def frontier(self) -> Frontier:
+        return self.frontiers[0]
 
     def owner(self, target: str) -> int:
-        return partition_of(host_of(target), len(self.nodes))
+        return partition_of(host_of(target), len(self.frontiers))
 
-    def page(self, target: str) -> tuple[PageNode, int]:
+    def page(self, target: str) -> tuple[Frontier, int]:
         """The node and the local number of a known URL."""
-        node = self.nodes[self.owner(target)]
-        page = node.partition.urls.find_one(target)
+        frontier = self.frontiers[self.owner(target)]
+        page = frontier.partition.urls.find_one(target)
         assert page >= 0, f"{target} is not known"
-        return node, page
+        return frontier, page
 
     def state(self, target: str) -> State:
-        node, page = self.page(target)
-        return State(int(node.columns["state"][page]))
+        frontier, page = self.page(target)
+        return State(int(frontier.columns["state"][page]))
 
     def depth(self, target: str) -> int:
-        node, page = self.page(target)
-        return int(node.columns["depth"][page])
+        frontier, page = self.page(target)
+        return int(frontier.columns["depth"][page])
 
     # -- in ------------------------------------------------------------------------------------------------------
 
@@ -178,17 +178,17 @@ class Crawl:
 
     # -- turns ---------------------------------------------------------------------------------------------------
 
-    def seal(self, q: int = 0) -> Turn:
+    def seal(self, q: int = 0) -> Effects:
         """One turn of partition q, not written yet: nothing of it may leave."""
-        work = Work()
+        work = MessageBatch()
         messages, self.pending[q] = self.pending[q], []
         for message in messages:
             work.add(message)
-        return self.nodes[q].turn(work, self.now, self.room)
+        return self.frontiers[q].turn(work, self.now, self.room)
 
-    def write(self, turn: Turn, q: int = 0) -> None:
+    def write(self, turn: Effects, q: int = 0) -> None:
         """The group reaches the disk, its effects leave."""
-        partition = self.nodes[q].partition
+        partition = self.frontiers[q].partition
         partition.write(turn.commit)
         partition.written(turn.commit)
         self.issued += turn.orders
@@ -198,7 +198,7 @@ class Crawl:
     def turn(self, *which: int) -> list[FetchOrder]:
         """A commit group of these partitions (all, if none is named); the orders that left."""
         given: list[FetchOrder] = []
-        for q in which or range(len(self.nodes)):
+        for q in which or range(len(self.frontiers)):
             turn = self.seal(q)
             self.write(turn, q)
             given += turn.orders
@@ -216,8 +216,8 @@ class Crawl:
 
     def send_again(self) -> None:
         """What a restart does: post all transfers that were not acknowledged."""
-        for node in self.nodes:
-            self.wire += node.outbox.recover()
+        for frontier in self.frontiers:
+            self.wire += frontier.outbox.recover()
 
     def run(self, web: Callable[[FetchOrder], PageReport], turns: int = 10_000, step: float = 0.05) -> int:
         """Until nothing is out and nothing is on its way; the number of turns."""
@@ -234,7 +234,7 @@ class Crawl:
     # -- looks ---------------------------------------------------------------------------------------------------
 
     def views(self) -> Views:
-        return Views(self.nodes)
+        return Views(self.frontiers)
 
     def audit(self) -> dict[str, object]:
         with self.views() as views:
@@ -243,37 +243,37 @@ class Crawl:
     def cash(self) -> tuple[int, int]:
         """(units there are, units there should be), counted by this file alone, from the columns and the outboxes."""
         there = known = 0
-        for node in self.nodes:
-            n = node.columns.n
-            own = node.columns["state"][:n] != State.FOREIGN
-            assert not node.columns["cash"][:n][~own].any()
-            there += sum((node.columns["cash"][:n][own] + _paid(node)[own]).tolist())
-            there += node.ledger.virtual.pot + node.ledger.virtual.account
+        for frontier in self.frontiers:
+            n = frontier.columns.n
+            own = frontier.columns["state"][:n] != State.FOREIGN
+            assert not frontier.columns["cash"][:n][~own].any()
+            there += sum((frontier.columns["cash"][:n][own] + _paid(frontier)[own]).tolist())
+            there += frontier.ledger.virtual.pot + frontier.ledger.virtual.account
             known += int(own.sum())
-            for target, waiting in node.outbox.unacknowledged.items():
-                applied = self.nodes[target].outbox.applied.get(node.partition.number, 0)
+            for target, waiting in frontier.outbox.unacknowledged.items():
+                applied = self.frontiers[target].outbox.applied.get(frontier.partition.number, 0)
                 there += sum(units for seq, units in waiting if seq > applied)
         return there, UNIT * known
 
     def close(self) -> None:
-        for node in self.nodes:
-            node.partition.close()
+        for frontier in self.frontiers:
+            frontier.partition.close()
 
 
-def _paid(node: PageNode) -> np.ndarray:
+def _paid(frontier: Frontier) -> np.ndarray:
     """What the virtual page paid each page so far, by the class in bits 16 to 19 of its flags."""
-    virtual = node.ledger.virtual
+    virtual = frontier.ledger.virtual
     scalars = getattr(virtual, "scalars", np.full(16, virtual.scalar))
-    return scalars[node.columns["flags"][: node.columns.n] >> 16 & 15]
+    return scalars[frontier.columns["flags"][: frontier.columns.n] >> 16 & 15]
 
 
 def _with_settings(options: dict[str, object]) -> dict[str, object]:
     return {"settings": Settings(), **options}
 
 
-def snapshot(node: PageNode) -> None:
+def snapshot(frontier: Frontier) -> None:
     """A whole snapshot, between two groups."""
-    for _ in node.partition.snapshot():
+    for _ in frontier.partition.snapshot():
         pass
 
 

@@ -197,7 +197,7 @@ VARIANTS = {"default": "", "more": MORE}
 
 def restarted(crawl: Crawl) -> Crawl:
     """Another process finds what was written: orders, messages and reports under way are lost."""
-    stores = [node.partition.store for node in crawl.nodes]
+    stores = [frontier.partition.store for frontier in crawl.frontiers]
     partitions = [in_memory_partition(store, q, len(stores)) for q, store in enumerate(stores)]
     return Crawl(partitions, crawl.settings, refreshing=True, now=crawl.now)
 

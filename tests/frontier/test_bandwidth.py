@@ -54,21 +54,21 @@ class Web:
                 self.reads[order.url] += 1
                 per_day[int((crawl.now - begin) // DAY)] += 1
             if not crawl.pending[0]:
-                crawl.now = max(crawl.now + 0.01, min(crawl.node.scheduler.next_time(), end))
+                crawl.now = max(crawl.now + 0.01, min(crawl.frontier.scheduler.next_time(), end))
         return [per_day[day] for day in range(days)]
 
 
 def recomputed(crawl):
     """S and population from the rows."""
-    node, n = crawl.node, crawl.node.columns.n
-    found = [node.partition.row(page) for page in range(n)]
+    frontier, n = crawl.frontier, crawl.frontier.columns.n
+    found = [frontier.partition.row(page) for page in range(n)]
     held = [row for row in found if row is not None and row.weight]
     weights, rates = np.array([row.weight for row in held]), np.array([row.rate for row in held])
     return Spread.of(weights).dump(), Population.of(weights, rates)
 
 
 def assert_exact(crawl):
-    bandwidth = crawl.node.scheduler.bandwidth
+    bandwidth = crawl.frontier.scheduler.bandwidth
     spread, population = recomputed(crawl)
     assert bandwidth.spread.dump() == spread and bandwidth.population == population
     assert bandwidth.population.pages == population.pages
@@ -78,7 +78,7 @@ def reborn(web, **refresh):
     """The same crawl, opened anew with other settings."""
     crawl = web.crawl
     chosen = msgspec.structs.replace(crawl.settings, refresh=msgspec.structs.replace(crawl.settings.refresh, **refresh))
-    store = crawl.node.partition.store
+    store = crawl.frontier.partition.store
     web.crawl = Crawl([in_memory_partition(store, 0, 1)], chosen, refreshing=True, now=crawl.now)
     web.crawl.pending[0].clear()
     return web.crawl
@@ -109,10 +109,10 @@ def test_floors_leave_their_bandwidth_to_others_and_too_much_of_it_is_left_unspe
     web = Web(bandwidth="200/day", min_interval=2 * DAY)
     days = web.run(6)
     most = (
-        len(web.crawl.node.scheduler.bandwidth.population.bins.pages)
-        and web.crawl.node.scheduler.bandwidth.population.pages / 2
+        len(web.crawl.frontier.scheduler.bandwidth.population.bins.pages)
+        and web.crawl.frontier.scheduler.bandwidth.population.pages / 2
     )
-    assert web.crawl.node.scheduler.bandwidth.multiplier == 0.0, "every page is at its floor"
+    assert web.crawl.frontier.scheduler.bandwidth.multiplier == 0.0, "every page is at its floor"
     assert sum(days[2:]) <= 4 * most + len(PAGES)
     assert max(web.reads.values()) <= 1 + 6 / 2 + 1
 
@@ -130,8 +130,8 @@ def test_intervals_follow_the_law_over_many_days():
     web.run(3)
     web.reads.clear()
     web.run(5)
-    node, bandwidth = web.crawl.node, web.crawl.node.scheduler.bandwidth
-    rows = {one: node.partition.row(web.crawl.page(one)[1]) for one in PAGES}
+    frontier, bandwidth = web.crawl.frontier, web.crawl.frontier.scheduler.bandwidth
+    rows = {one: frontier.partition.row(web.crawl.page(one)[1]) for one in PAGES}
     heavy = sorted(PAGES, key=lambda one: -rows[one].weight)
     hot, cold = (sum(web.reads[one] for one in part) for part in (heavy[:60], heavy[-60:]))
     expected = [
@@ -148,7 +148,7 @@ def test_a_switch_while_running_dates_all_pages_anew_in_slices(monkeypatch, poli
     monkeypatch.setattr(redating, "ROWS", 37)
     web = Web(bandwidth="100/day", max_interval=50 * DAY)
     web.run(3)
-    crawl, scheduler = web.crawl, web.crawl.node.scheduler
+    crawl, scheduler = web.crawl, web.crawl.frontier.scheduler
     chosen = msgspec.structs.replace(crawl.settings.refresh, policy=policy, bandwidth="150/day")
     scheduler.reconfigure(msgspec.structs.replace(crawl.settings, refresh=chosen))
     assert scheduler.schedule.recount is not None and scheduler.next_time() == 0.0
@@ -159,10 +159,10 @@ def test_a_switch_while_running_dates_all_pages_anew_in_slices(monkeypatch, poli
     while scheduler.schedule.recount is not None:
         crawl.turn()
     assert scheduler.bandwidth.rules.policy.name == policy
-    due = crawl.node.columns["due"]
+    due = crawl.frontier.columns["due"]
     for one in PAGES:
         page = crawl.page(one)[1]
-        row = crawl.node.partition.row(page)
+        row = crawl.frontier.partition.row(page)
         wait = min(scheduler.bandwidth.of_row(row).seconds, 50 * DAY)
         assert int(due[page]) - row.last_read == pytest.approx(wait, rel=0.06, abs=2.0)
     assert_exact(crawl)
@@ -172,7 +172,7 @@ def test_a_switch_while_running_dates_all_pages_anew_in_slices(monkeypatch, poli
 def test_min_importance_takes_pages_out_of_the_plan_and_brings_them_back():
     web = Web(bandwidth="100/day")
     web.run(2)
-    crawl, scheduler = web.crawl, web.crawl.node.scheduler
+    crawl, scheduler = web.crawl, web.crawl.frontier.scheduler
     before = scheduler.bandwidth.population.pages
     for least, fewer in ((1.0, True), (0.0, False)):
         chosen = msgspec.structs.replace(crawl.settings.refresh, min_importance=least)
@@ -186,24 +186,24 @@ def test_min_importance_takes_pages_out_of_the_plan_and_brings_them_back():
 def test_settings_changed_between_two_runs_date_all_pages_anew_and_others_do_not():
     web = Web(bandwidth="100/day")
     web.run(2)
-    assert reborn(web).node.scheduler.schedule.recount is None
+    assert reborn(web).frontier.scheduler.schedule.recount is None
     assert_exact(web.crawl)
     crawl = reborn(web, policy="mixed")
-    assert crawl.node.scheduler.schedule.recount is not None
-    while crawl.node.scheduler.schedule.recount is not None:
+    assert crawl.frontier.scheduler.schedule.recount is not None
+    while crawl.frontier.scheduler.schedule.recount is not None:
         crawl.turn()
     assert_exact(crawl)
-    assert reborn(web, policy="mixed").node.scheduler.schedule.recount is None
+    assert reborn(web, policy="mixed").frontier.scheduler.schedule.recount is None
 
 
 def test_a_directory_from_before_there_was_a_population_counts_it():
     web = Web(bandwidth="100/day")
     web.run(2)
-    node = web.crawl.node
-    old = node.dump() | {
-        "planner": {k: v for k, v in node.scheduler.dump().items() if k in ("spread", "finder", "boot", "reads")}
+    frontier = web.crawl.frontier
+    old = frontier.dump() | {
+        "planner": {k: v for k, v in frontier.scheduler.dump().items() if k in ("spread", "finder", "boot", "reads")}
     }
-    partition = node.partition
+    partition = frontier.partition
     partition.begin()
     for cell, _ in list(partition.store.scan(b"p")):
         partition.delete(cell)
@@ -211,9 +211,9 @@ def test_a_directory_from_before_there_was_a_population_counts_it():
     partition.write(commit)
     partition.written(commit)
     crawl = reborn(web)
-    scheduler = crawl.node.scheduler
-    assert not scheduler.bandwidth.known and scheduler.schedule.recount is not None
-    row = crawl.node.partition.row(5)
+    scheduler = crawl.frontier.scheduler
+    assert not scheduler.bandwidth.measured and scheduler.schedule.recount is not None
+    row = crawl.frontier.partition.row(5)
     bandwidth = scheduler.bandwidth
     assert bandwidth.of_row(row).seconds == pytest.approx(
         bandwidth.spread.total / row.weight / bandwidth.reads_per_second
@@ -221,7 +221,7 @@ def test_a_directory_from_before_there_was_a_population_counts_it():
     while scheduler.schedule.recount is not None:
         for order in crawl.turn():
             web.answer(order)
-    assert scheduler.bandwidth.known
+    assert scheduler.bandwidth.measured
     assert_exact(crawl)
     assert_exact(reborn(web))
 
@@ -234,12 +234,12 @@ def test_a_row_that_changes_while_its_order_is_out_stays_counted_exactly():
         crawl.now += 600
         crawl.turn()
     page = next(iter(crawl.orders))
-    partition, scheduler = crawl.node.partition, crawl.node.scheduler
+    partition, scheduler = crawl.frontier.partition, crawl.frontier.scheduler
     partition.begin()
     row = partition.row(page)
     scheduler.schedule.rewrite(page, row, msgspec.structs.replace(row, rate_a=row.rate_a * 9.0))
     scheduler.bandwidth.store(partition)
-    commit = partition.seal({"node": crawl.node.dump()})
+    commit = partition.seal({"node": crawl.frontier.dump()})
     partition.write(commit)
     partition.written(commit)
     web.answer(crawl.orders[page])
@@ -365,8 +365,8 @@ def test_unread_pages_compete_by_the_same_index():
             for order in crawl.turn():
                 web.answer(order)
             crawl.now += 20_000.0
-        assert crawl.node.scheduler.unread and crawl.node.scheduler.gamma.margin > 0.0
-        told[bandwidth] = crawl.node.scheduler.gamma.percent
+        assert crawl.frontier.scheduler.unread and crawl.frontier.scheduler.gamma.margin > 0.0
+        told[bandwidth] = crawl.frontier.scheduler.gamma.percent
     assert told["1/day"] < 50.0 < told["100000/day"]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.frontier.rig import Crawl, report, signature, snapshot, url
 from xyro.configs.schema import Refresh, Settings
-from xyro.frontier.batch import Work
+from xyro.frontier.batch import MessageBatch
 from xyro.metadata import rows
 from xyro.plugins.publish.commands import Publish
 from xyro.plugins.publish.promises import promises_of
@@ -38,9 +38,9 @@ def begun(crawl, *targets):
 
 def visit(crawl, target, content, kind=Kind.HTML):
     """The next order for the page, answered with this content."""
-    node, page = crawl.page(target)
+    frontier, page = crawl.page(target)
     while not any(order.url == target for order in crawl.orders.values()):
-        crawl.now = max(crawl.now + 60.0, float(node.columns["due"][page]), node.scheduler.next_time())
+        crawl.now = max(crawl.now + 60.0, float(frontier.columns["due"][page]), frontier.scheduler.next_time())
         crawl.turn()
     crawl.give(report(crawl.order(target), crawl.now, signature=signature(content), kind=kind))
     crawl.turn()
@@ -50,18 +50,18 @@ def publish(crawl, target, every=0.0, sure=False):
     """The page's site (sure: the owner of the crawl) says that it changed, and changes each `every` days."""
     rate = 1.0 / every if every else 0.0
     command = Publish(1, (target,), "changed", crawl.now, crawl.now + 600.0, rate, sure)
-    turn = crawl.node.turn(Work(commands=[command]), crawl.now, 1000)
+    turn = crawl.frontier.turn(MessageBatch(commands=[command]), crawl.now, 1000)
     assert [answer.request for answer in turn.answers] == [1]
     crawl.write(turn)
 
 
 def trust(crawl, host=HOSTS[0]):
-    return promises_of(crawl.node).trust_of(host).of(Source.PUBLISHED)
+    return promises_of(crawl.frontier).trust_of(host).of(Source.PUBLISHED)
 
 
 def row_of(crawl, target):
-    node, page = crawl.page(target)
-    return node.partition.row(page)
+    frontier, page = crawl.page(target)
+    return frontier.partition.row(page)
 
 
 def ordered(crawl, target):
@@ -111,12 +111,12 @@ def test_trust_in_publishers_of_an_older_version_is_taken_over_once(tmp_path):
     old = Trust()
     for _ in range(9):
         old.changed(Source.PUBLISHED, False, 0.1)
-    partition = crawl.node.partition
+    partition = crawl.frontier.partition
     kept = {rows.META.key(f"publisher {host}"): msgpack.packb(old.dump()) for host in (HOSTS[0], "never.example")}
     partition.begin()
     for key, value in kept.items():
         partition.put(key, value)
-    group = partition.seal({"node": crawl.node.dump()})
+    group = partition.seal({"node": crawl.frontier.dump()})
     partition.write(group)
     partition.written(group)
     for _ in range(2):
@@ -125,8 +125,8 @@ def test_trust_in_publishers_of_an_older_version_is_taken_over_once(tmp_path):
         assert trust(crawl, HOSTS[0]) == pytest.approx(old.of(Source.PUBLISHED), rel=1e-6) and trust(crawl) < 0.2
         assert trust(crawl, HOSTS[1]) == Trust().of(Source.PUBLISHED)
         crawl.turn()
-        assert not any(crawl.node.partition.get(key) for key in kept)
-        stored = crawl.node.partition.hosts.trust[crawl.node.partition.hosts.numbers[HOSTS[0]]]
+        assert not any(crawl.frontier.partition.get(key) for key in kept)
+        stored = crawl.frontier.partition.hosts.trust[crawl.frontier.partition.hosts.numbers[HOSTS[0]]]
         assert Trust.load(stored).claims == 9
     crawl.close()
 
@@ -137,12 +137,12 @@ def test_trust_in_publishers_of_an_older_version_is_taken_over_once(tmp_path):
 def test_a_told_rate_moves_the_rate_and_leaves_the_importance():
     crawl = begun(crawl_of(), url(0))
     before = row_of(crawl, url(0))
-    expected = crawl.node.freshness.expected.importance
+    expected = crawl.frontier.freshness.expected.importance
     publish(crawl, url(0), every=0.5)
     after = row_of(crawl, url(0))
     assert before.rate < after.rate < 2.0
     assert after.weight**2 / after.rate == pytest.approx(before.weight**2 / before.rate)
-    assert crawl.node.freshness.expected.importance == pytest.approx(expected)
+    assert crawl.frontier.freshness.expected.importance == pytest.approx(expected)
 
 
 def test_a_rate_that_is_told_of_a_page_never_read_shapes_its_first_belief():
@@ -161,21 +161,21 @@ def test_a_rate_that_is_told_of_a_page_never_read_shapes_its_first_belief():
 def by_hand(crawl):
     """The populations that priors are learned from, of the rows as they are stored."""
     kinds, hosts = PriorLearner(enough=50), {}
-    node = crawl.node
-    for page in range(node.columns.n):
-        row = node.partition.row(page)
+    frontier = crawl.frontier
+    for page in range(frontier.columns.n):
+        row = frontier.partition.row(page)
         if row is not None and row.counted:
             kinds.recount(row.kind.name, 0, row.counted)
             code = PriorLearner()
             code.recount("", 0, row.counted)
-            hosts.setdefault(node.partition.hosts_of[page], []).append(code.whole.numbers())
+            hosts.setdefault(frontier.partition.hosts_of[page], []).append(code.whole.numbers())
     return kinds.dump(), {host: [sum(column) for column in zip(*each, strict=True)] for host, each in hosts.items()}
 
 
 def kept(crawl):
-    learned = crawl.node.dates.change_model.kinds.dump()
+    learned = crawl.frontier.dating.change_model.kinds.dump()
     held = {key: numbers for key, numbers in learned["keys"].items() if any(numbers)}
-    rates = crawl.node.partition.hosts.rates.items()
+    rates = crawl.frontier.partition.hosts.rates.items()
     return {**learned, "keys": held}, {host: Population.unpack(packed).numbers() for host, packed in rates}
 
 
@@ -210,7 +210,7 @@ def test_a_settled_page_whose_rate_is_told_counts_with_it_at_once_and_after_a_re
     publish(crawl, url(0), every=0.01, sure=True)
     assert kept(crawl) == by_hand(crawl) != before
     told = kept(crawl)
-    snapshot(crawl.node)
+    snapshot(crawl.frontier)
     crawl.close()
     again = crawl_of(tmp_path / "a")
     assert kept(again) == told == by_hand(again)

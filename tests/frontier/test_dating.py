@@ -41,21 +41,21 @@ def begun(crawl: Crawl, *targets: str) -> Crawl:
 
 
 def row_of(crawl: Crawl, target: str) -> RefreshRow:
-    node, page = crawl.page(target)
-    found = node.partition.row(page)
+    frontier, page = crawl.page(target)
+    found = frontier.partition.row(page)
     assert found is not None
     return found
 
 
 def due_of(crawl: Crawl, target: str) -> int:
-    node, page = crawl.page(target)
-    return int(node.columns["due"][page])
+    frontier, page = crawl.page(target)
+    return int(frontier.columns["due"][page])
 
 
 def visit(crawl: Crawl, target: str, content: int, **fields: object) -> None:
     """The next order for the page, answered with this content."""
     while not any(order.url == target for order in crawl.orders.values()):
-        crawl.now = max(crawl.now + 60.0, due_of(crawl, target), crawl.node.scheduler.next_time())
+        crawl.now = max(crawl.now + 60.0, due_of(crawl, target), crawl.frontier.scheduler.next_time())
         crawl.turn()
     answer(crawl, crawl.order(target), content, **fields)
     crawl.turn()
@@ -67,16 +67,16 @@ def answer(crawl: Crawl, order: FetchOrder, content: int, **fields: object) -> N
 
 def told_by_sitemap(crawl: Crawl, *modified: tuple[str, float], rates: tuple[tuple[str, float], ...] = ()) -> None:
     """What a load of the sitemap of h0 says, outside any read of it."""
-    node, page = crawl.page(SITEMAP)
-    node.partition.begin()
+    frontier, page = crawl.page(SITEMAP)
+    frontier.partition.begin()
     loaded = LoadReport(page, SITEMAP, 1, LoadState.LOADED, "sitemap", modified=modified, rates=rates)
-    node.claims.hear(page, loaded, (), crawl.now)
-    node.partition.write(node.partition.seal({"node": node.dump()}))
+    frontier.claims.hear(page, loaded, (), crawl.now)
+    frontier.partition.write(frontier.partition.seal({"node": frontier.dump()}))
 
 
 def trust_of(crawl: Crawl, source: Source, host: str = "h0.example") -> float:
-    beliefs = crawl.node.dates.change_model
-    return beliefs.trust(crawl.node.partition.hosts.numbers[host]).of(source)
+    beliefs = crawl.frontier.dating.change_model
+    return beliefs.trust(crawl.frontier.partition.hosts.numbers[host]).of(source)
 
 
 # --- Last-Modified --------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def test_a_host_whose_last_modified_is_always_now_is_doubted_told_and_not_believ
     crawl = begun(crawl_of(), *targets)
     for target in targets:
         visit(crawl, target, 1, last_modified=formatdate(crawl.now + 7200.0, usegmt=True))
-    assert count_doubted_hosts(crawl.nodes) == 1
+    assert count_doubted_hosts(crawl.frontiers) == 1
     before = row_of(crawl, url(0))
     visit(crawl, url(0), 2, last_modified=formatdate(crawl.now + 1.0 * DAY, usegmt=True))
     row = row_of(crawl, url(0))
@@ -120,8 +120,8 @@ def test_honest_hosts_are_not_doubted_and_cost_no_row():
     for content in range(1, 8):
         crawl.now += 3.0 * DAY
         visit(crawl, url(0), content, last_modified=formatdate(crawl.now - 600.0, usegmt=True))
-    assert count_doubted_hosts(crawl.nodes) == 0
-    assert not crawl.node.partition.hosts.trust
+    assert count_doubted_hosts(crawl.frontiers) == 0
+    assert not crawl.frontier.partition.hosts.trust
 
 
 # --- claims ---------------------------------------------------------------------------------------------------------
@@ -129,18 +129,18 @@ def test_honest_hosts_are_not_doubted_and_cost_no_row():
 
 def test_a_date_of_a_page_never_read_shapes_the_belief_that_it_begins_with():
     crawl = begun(crawl_of(), url(0), SITEMAP)
-    node = crawl.node
+    frontier = crawl.frontier
     crawl.give(report(crawl.order(url(0)), crawl.now, [url(0, 1)]))
     crawl.turn()
-    node, page = crawl.page(url(0, 1))
-    node.partition.begin()
-    node.scheduler.drop(page, crawl.order(url(0, 1)).epoch)
-    node.partition.write(node.partition.seal({"node": node.dump()}))
+    frontier, page = crawl.page(url(0, 1))
+    frontier.partition.begin()
+    frontier.scheduler.drop(page, crawl.order(url(0, 1)).epoch)
+    frontier.partition.write(frontier.partition.seal({"node": frontier.dump()}))
     crawl.orders.clear()
     changed_at = crawl.now - 10 * DAY
     told_by_sitemap(crawl, (url(0, 1), changed_at), rates=((url(0, 1), 4.0),))
     told_by_sitemap(crawl, (url(0, 1), changed_at - 5 * DAY), rates=((url(0, 1), 9.0),))  # the first has said it
-    assert node.partition.flags[page] & HINTED
+    assert frontier.partition.flags[page] & HINTED
     dated, rate = trust_of(crawl, Source.SITEMAP), trust_of(crawl, Source.RATE)
     visit(crawl, url(0, 1), 1)
     row = row_of(crawl, url(0, 1))
@@ -157,8 +157,8 @@ def test_a_claim_draws_the_next_read_nearer_by_its_trust_and_only_once():
     told_by_sitemap(crawl, (url(0), crawl.now - 60.0))
     moved, trust = due_of(crawl, url(0)), trust_of(crawl, Source.SITEMAP)
     assert moved == pytest.approx(due - trust * (due - crawl.now), abs=2)
-    node, page = crawl.page(url(0))
-    assert node.partition.flags[page] & HASTENED
+    frontier, page = crawl.page(url(0))
+    assert frontier.partition.flags[page] & HASTENED
     told_by_sitemap(crawl, (url(0), crawl.now - 30.0))
     assert due_of(crawl, url(0)) == moved, "a claim that waits is not repeated"
     with crawl.views() as views:
@@ -214,7 +214,7 @@ def test_caching_headers_are_tested_by_every_read():
 def counted_in_rows(crawl: Crawl) -> tuple[PriorLearner, dict[int, Population]]:
     """The populations, counted anew from the rows."""
     kinds, hosts = PriorLearner(), {}
-    partition = crawl.node.partition
+    partition = crawl.frontier.partition
     for key, value in partition.scan(rows.REFRESH.prefix):
         row = rows.unpack_refresh(value)
         assert bool(row.counted) is (row.reads >= SETTLED)
@@ -232,8 +232,8 @@ def counted_in_rows(crawl: Crawl) -> tuple[PriorLearner, dict[int, Population]]:
 
 def agree(crawl: Crawl) -> bool:
     kinds, hosts = counted_in_rows(crawl)
-    kept = {host: Population.unpack(data) for host, data in crawl.node.partition.hosts.rates.items()}
-    ours = crawl.node.dates.change_model.kinds.dump()
+    kept = {host: Population.unpack(data) for host, data in crawl.frontier.partition.hosts.rates.items()}
+    ours = crawl.frontier.dating.change_model.kinds.dump()
     filled = {kind: numbers for kind, numbers in ours["keys"].items() if numbers != [0, 0, 0]}
     return kept == hosts and ours["whole"] == kinds.dump()["whole"] and filled == kinds.dump()["keys"]
 
@@ -258,7 +258,7 @@ def test_populations_are_those_of_the_rows_through_kinds_failures_and_restarts(t
 
 def test_new_pages_of_a_host_begin_with_the_prior_of_its_pages():
     crawl = crawl_of()
-    crawl.node.dates.change_model.enough = crawl.node.dates.change_model.kinds.enough = 4
+    crawl.frontier.dating.change_model.enough = crawl.frontier.dating.change_model.kinds.enough = 4
     slow, fast = [url(0, page) for page in range(4)], [url(1, page) for page in range(4)]
     begun(crawl, *slow, *fast)
     for turn in range(SETTLED + 1):
@@ -272,8 +272,8 @@ def test_new_pages_of_a_host_begin_with_the_prior_of_its_pages():
     visit(crawl, url(1, 9), 1)
     quiet, busy = row_of(crawl, url(0, 9)), row_of(crawl, url(1, 9))
     assert quiet.rate < 0.2 < busy.rate
-    beliefs = crawl.node.dates.change_model
-    hosts = crawl.node.partition.hosts
+    beliefs = crawl.frontier.dating.change_model
+    hosts = crawl.frontier.partition.hosts
     for host, row in (("h0.example", quiet), ("h1.example", busy)):
         wanted = Population.unpack(hosts.rates[hosts.numbers[host]]).prior()
         assert (row.rate_a, row.rate_b) == pytest.approx((wanted.a, wanted.b))
@@ -289,7 +289,7 @@ def run_weekly(crawl: Crawl, dated: bool, reads: int) -> list[float]:
     delays = []
     for _ in range(reads):
         while not any(order.url == url(0) for order in crawl.orders.values()):
-            crawl.now = max(crawl.now + 60.0, due_of(crawl, url(0)), crawl.node.scheduler.next_time())
+            crawl.now = max(crawl.now + 60.0, due_of(crawl, url(0)), crawl.frontier.scheduler.next_time())
             crawl.turn()
         weeks = int((crawl.now - change) // (7 * DAY))
         last = change + weeks * 7 * DAY

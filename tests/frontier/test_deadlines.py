@@ -10,7 +10,7 @@ from xyro.metadata import rows
 from xyro.plugins import extensions
 from xyro.plugins.clusters.page_clusters import PageClusters
 from xyro.plugins.publish.promise_report import costs, stopped
-from xyro.plugins.publish.promises import Said, promises_of
+from xyro.plugins.publish.promises import PublisherClaim, promises_of
 from xyro.refresh.publications import TRUSTED
 from xyro.refresh.sharing import Bursts
 from xyro.refresh.subscriptions import Subscriptions
@@ -39,20 +39,20 @@ def crawl_of(pages=6, **settings):
 
 def edit(crawl, change):
     """In a commit group of its own."""
-    node = crawl.node
-    node.partition.begin()
-    change(node)
-    commit = node.partition.seal({"node": node.dump()})
-    node.partition.write(commit)
-    node.partition.written(commit)
+    frontier = crawl.frontier
+    frontier.partition.begin()
+    change(frontier)
+    commit = frontier.partition.seal({"node": frontier.dump()})
+    frontier.partition.write(commit)
+    frontier.partition.written(commit)
 
 
 def publish(crawl, *pages, deadline=HOUR):
-    said = Said("changed", crawl.now, crawl.now + deadline, sure=True)
+    said = PublisherClaim("changed", crawl.now, crawl.now + deadline, sure=True)
 
-    def change(node):
-        assert promises_of(node).publish([url(0, page) for page in pages], said) == []
-        promises_of(node).settled((), crawl.now)
+    def change(frontier):
+        assert promises_of(frontier).publish([url(0, page) for page in pages], said) == []
+        promises_of(frontier).settled((), crawl.now)
 
     edit(crawl, change)
 
@@ -70,7 +70,7 @@ def test_orders_carry_the_deadline_that_was_promised():
 def test_a_page_that_is_out_as_due_goes_up_when_it_is_published():
     crawl = crawl_of()
     page = crawl.page(url(0, 1))[1]
-    edit(crawl, lambda node: node.scheduler.schedule.put_due(page, int(crawl.now)))
+    edit(crawl, lambda frontier: frontier.scheduler.schedule.put_due(page, int(crawl.now)))
     crawl.now += 120.0
     (due,) = crawl.turn()
     assert due.priority is Priority.REFRESH
@@ -91,7 +91,7 @@ def test_a_read_that_had_begun_before_does_not_answer_the_publication():
     crawl.give(report(early, read))
     (again,) = crawl.turn()
     assert again.page == early.page and again.epoch != early.epoch and not again.raised
-    publications = promises_of(crawl.node).publications
+    publications = promises_of(crawl.frontier).publications
     assert len(publications) == 1 and not publications.counts.false
     crawl.now += 1.0
     crawl.answer(again)
@@ -101,7 +101,7 @@ def test_a_read_that_had_begun_before_does_not_answer_the_publication():
 def test_the_plan_pays_and_beyond_its_debt_the_earliest_deadlines_are_read():
     bandwidth = 20 / 86_400
     crawl = crawl_of(60, **{"refresh.bandwidth": bandwidth, "refresh.audit": 0.0})
-    governor, scheduler = crawl.node.scheduler.due_queue.governor, crawl.node.scheduler
+    governor, scheduler = crawl.frontier.scheduler.due_queue.governor, crawl.frontier.scheduler
     debt = max(16.0, DEBT * scheduler.bandwidth.reads_per_second)
     before = governor.credit
     publish(crawl, *range(30), deadline=2 * HOUR)
@@ -128,7 +128,7 @@ def test_the_plan_pays_and_beyond_its_debt_the_earliest_deadlines_are_read():
 def test_without_a_bandwidth_that_is_set_nothing_waits():
     crawl = crawl_of(60)
     publish(crawl, *range(60))
-    assert len(crawl.turn()) == 60 and len(crawl.node.scheduler.deadlines) == 0
+    assert len(crawl.turn()) == 60 and len(crawl.frontier.scheduler.deadlines) == 0
 
 
 def test_a_promised_page_that_failed_is_tried_again_ahead_of_the_plan():
@@ -146,18 +146,18 @@ def test_lateness_is_in_the_cost_and_told_of_a_stopped_crawl_too():
     crawl = crawl_of(4)
     publish(crawl, 1, deadline=HOUR)
     readers = Subscriptions()
-    before = costs(crawl.nodes, readers, crawl.now)["cost"]
+    before = costs(crawl.frontiers, readers, crawl.now)["cost"]
     assert before["late_publications"] == before["late_subscriptions"] == 0.0
     assert before["total"] == before["missed_changes"] > 0.0
-    late = costs(crawl.nodes, readers, crawl.now + 5 * HOUR)["cost"]
-    pages = crawl.node.scheduler.bandwidth.population.pages
+    late = costs(crawl.frontiers, readers, crawl.now + 5 * HOUR)["cost"]
+    pages = crawl.frontier.scheduler.bandwidth.population.pages
     assert late["late_publications"] == pytest.approx(4.0 / pages, abs=1e-3)
     assert late["total"] == pytest.approx(late["missed_changes"] + late["late_publications"], abs=1e-3)
     readers.overdue[2] = crawl.now
-    assert costs(crawl.nodes, readers, crawl.now + 2 * HOUR)["cost"]["late_subscriptions"] == pytest.approx(
+    assert costs(crawl.frontiers, readers, crawl.now + 2 * HOUR)["cost"]["late_subscriptions"] == pytest.approx(
         2.0 / pages, abs=1e-3
     )
-    said = stopped(crawl.nodes, crawl.now + 5 * HOUR)
+    said = stopped(crawl.frontiers, crawl.now + 5 * HOUR)
     assert said["published"]["overdue"] == 1 and said["subscribed"]["subscriptions"] == 0
     assert said["cost"] == late and "clusters" not in said and "websub" not in said
 
@@ -166,7 +166,7 @@ def test_clusters_of_a_stopped_crawl_are_told(tmp_path):
     """By what is stored with it: `xyro status` is given no settings, and a crawl remembers none of its clusters."""
     settings = Settings(clusters=(Cluster("front", (url(0, 1), url(0, 2))),))
     crawl = Crawl.on_disk(tmp_path / "d", refreshing=True, settings=settings)
-    clustered = PageClusters(settings.clusters, crawl.nodes)
+    clustered = PageClusters(settings.clusters, crawl.frontiers)
     crawl.submit(url(0, 1), url(0, 2))
     for order in crawl.turn():
         crawl.answer(order)
@@ -174,8 +174,8 @@ def test_clusters_of_a_stopped_crawl_are_told(tmp_path):
         crawl.now += 5.0
     crawl.close()
     remember(tmp_path / "d", settings)
-    with nodes_of(tmp_path / "d", extensions) as nodes:
-        (front,) = stopped(nodes, crawl.now)["clusters"]
+    with nodes_of(tmp_path / "d", extensions) as frontiers:
+        (front,) = stopped(frontiers, crawl.now)["clusters"]
     told = clustered.clusters[0].told()
     assert front == {name: told[name] for name in front}
     assert (front["name"], front["due"], front["spread_s"]) == ("front", clustered.clusters[0].due, 5.0)
@@ -184,20 +184,20 @@ def test_clusters_of_a_stopped_crawl_are_told(tmp_path):
 def test_saying_it_again_and_again_hastens_an_untrusted_page_no_further():
     crawl = crawl_of()
     page = crawl.page(url(0, 1))[1]
-    host = int(crawl.node.partition.hosts_of[page])
-    edit(crawl, lambda node: [node.dates.change_model.published(host, False, 0.5) for _ in range(3)])
-    said = Said("changed", crawl.now, crawl.now + HOUR)
+    host = int(crawl.frontier.partition.hosts_of[page])
+    edit(crawl, lambda frontier: [frontier.dating.change_model.published(host, False, 0.5) for _ in range(3)])
+    said = PublisherClaim("changed", crawl.now, crawl.now + HOUR)
 
-    def claim(node):
-        assert promises_of(node).publish([url(0, 1)], said) == []
+    def claim(frontier):
+        assert promises_of(frontier).publish([url(0, 1)], said) == []
 
-    before = int(crawl.node.columns["due"][page])
+    before = int(crawl.frontier.columns["due"][page])
     edit(crawl, claim)
-    once = int(crawl.node.columns["due"][page])
+    once = int(crawl.frontier.columns["due"][page])
     assert crawl.now < once < before
     for _ in range(100):
         edit(crawl, claim)
-    assert int(crawl.node.columns["due"][page]) == once and len(promises_of(crawl.node).publications) == 1
+    assert int(crawl.frontier.columns["due"][page]) == once and len(promises_of(crawl.frontier).publications) == 1
 
 
 def test_who_claims_without_an_end_is_found_out_all_the_same():
@@ -205,13 +205,13 @@ def test_who_claims_without_an_end_is_found_out_all_the_same():
     crawl = crawl_of()
     page = crawl.page(url(0, 1))[1]
 
-    def claim(node):
-        promises_of(node).publish([url(0, 1)], Said("changed", crawl.now, crawl.now + HOUR))
-        promises_of(node).settled((), crawl.now)
+    def claim(frontier):
+        promises_of(frontier).publish([url(0, 1)], PublisherClaim("changed", crawl.now, crawl.now + HOUR))
+        promises_of(frontier).settled((), crawl.now)
 
     edit(crawl, claim)
     (order,) = crawl.turn()
-    publications, host = promises_of(crawl.node).publications, crawl.node.partition.hosts.names[0]
+    publications, host = promises_of(crawl.frontier).publications, crawl.frontier.partition.hosts.names[0]
     for _ in range(20):
         crawl.now += 10.0
         began = crawl.now
@@ -220,11 +220,11 @@ def test_who_claims_without_an_end_is_found_out_all_the_same():
         crawl.give(report(order, began))
         out = crawl.turn()
         assert len(publications) == 1, "what was said last is yet to be read"
-        assert crawl.node.partition.get(rows.PUBLISHED.key(page)) is not None, "after a crash, too"
+        assert crawl.frontier.partition.get(rows.PUBLISHED.key(page)) is not None, "after a crash, too"
         if not out:
             break
         (order,) = out
-    assert publications.counts.false >= 1 and promises_of(crawl.node).trust_of(host).of(Source.PUBLISHED) < TRUSTED
+    assert publications.counts.false >= 1 and promises_of(crawl.frontier).trust_of(host).of(Source.PUBLISHED) < TRUSTED
 
 
 def test_the_multiplier_spends_what_promises_leave():
@@ -235,7 +235,7 @@ def test_the_multiplier_spends_what_promises_leave():
     for order in crawl.turn():
         crawl.answer(order)
     crawl.turn()
-    bandwidth = crawl.node.scheduler.bandwidth
+    bandwidth = crawl.frontier.scheduler.bandwidth
     whole = bandwidth.reads_per_second
     assert bandwidth.free(crawl.now) == whole
     for _ in range(20 * 24):
@@ -257,23 +257,23 @@ def test_the_multiplier_spends_what_promises_leave():
 
 def test_what_cannot_be_paid_for_is_kept_once_however_often_it_is_ordered():
     crawl = crawl_of(60, **{"refresh.bandwidth": 20 / 86_400, "refresh.audit": 0.0})
-    node = crawl.node
+    frontier = crawl.frontier
     publish(crawl, *range(60))
     crawl.turn()
-    scheduler, waiting = node.scheduler, len(node.scheduler.deadlines)
+    scheduler, waiting = frontier.scheduler, len(frontier.scheduler.deadlines)
     pages = [page for page in range(60) if page not in scheduler.leases]
     assert len(pages) == waiting > 0
     for _ in range(50):
-        edit(crawl, lambda node: node.wanted.order(pages, Priority.ORDERED))
+        edit(crawl, lambda frontier: frontier.requests.order(pages, Priority.ORDERED))
         assert crawl.turn() == []
     assert len(scheduler.deadlines) == waiting == len(scheduler.deadlines._heap)
 
 
 def test_a_page_that_waits_to_be_paid_for_is_named_once_by_its_earliest_deadline():
     crawl = crawl_of(3, **{"refresh.bandwidth": "10/day"})
-    promised, governor = crawl.node.scheduler.deadlines, crawl.node.scheduler.due_queue.governor
+    promised, governor = crawl.frontier.scheduler.deadlines, crawl.frontier.scheduler.due_queue.governor
     deadlines = {0: 300.0, 1: 200.0}
-    promised.of = deadlines.__getitem__
+    promised.deadline_of = deadlines.__getitem__
     governor.credit = -1e9
     assert not promised.pay(0) and not promised.pay(1)
     deadlines[0] = 100.0

@@ -19,7 +19,7 @@ START = int(FIRST * TICKS)
 
 @pytest.fixture
 def ledger():
-    return Crawl.in_memory().node.ledger
+    return Crawl.in_memory().frontier.ledger
 
 
 def heard(ledger, doublings, upto, step=TICKS // 8):
@@ -59,7 +59,7 @@ def test_it_is_heard_once_whatever_the_restarts(ledger):
 
 
 def agenda_of(crawl):
-    return crawl.node.scheduler.schedule
+    return crawl.frontier.scheduler.schedule
 
 
 def until_doubled(web):
@@ -68,39 +68,39 @@ def until_doubled(web):
     crawl = web.crawl
     while agenda_of(crawl).recount is not None:
         crawl.turn()
-    crawl.node.ledger.clock.ticks = max(crawl.node.ledger.clock.ticks, agenda_of(crawl).doublings.next)
+    crawl.frontier.ledger.clock.ticks = max(crawl.frontier.ledger.clock.ticks, agenda_of(crawl).doublings.next)
     crawl.turn()
     return crawl
 
 
 def off(crawl):
     """Of each page that is read: how far its weight is from that of the importance of now, in parts."""
-    node = crawl.node
+    frontier = crawl.frontier
     found = {}
     for one in PAGES:
         page = crawl.page(one)[1]
-        row = node.partition.row(page)
-        if row is not None and row.weight and node.partition.states[page] == State.READ:
-            found[page] = abs(weight(float(node.ledger.importance([page])[0]), row.rate) / row.weight - 1.0)
+        row = frontier.partition.row(page)
+        if row is not None and row.weight and frontier.partition.states[page] == State.READ:
+            found[page] = abs(weight(float(frontier.ledger.importance([page])[0]), row.rate) / row.weight - 1.0)
     return found
 
 
 def test_all_pages_are_dated_by_the_importance_of_now_in_slices(monkeypatch):
     monkeypatch.setattr(redating, "ROWS", 37)
     crawl, turns = until_doubled(Web(bandwidth="100/day")), 0
-    assert agenda_of(crawl).recount is not None and crawl.node.scheduler.next_time() == 0.0
+    assert agenda_of(crawl).recount is not None and crawl.frontier.scheduler.next_time() == 0.0
     assert max(off(crawl).values()) > 2 * CLOSE, "the first reads knew less"
     while agenda_of(crawl).recount is not None:
         crawl.turn()
         assert_exact(crawl)
         turns += 1
     assert turns >= 2 * len(PAGES) // 37 - 1
-    bandwidth, partition = crawl.node.scheduler.bandwidth, crawl.node.partition
+    bandwidth, partition = crawl.frontier.scheduler.bandwidth, crawl.frontier.partition
     assert len(off(crawl)) > 100 and max(off(crawl).values()) <= CLOSE + 1e-6
     for page in off(crawl):
         row = partition.row(page)
         wait = bandwidth.of_row(row).seconds
-        assert int(crawl.node.columns["due"][page]) - row.last_read == pytest.approx(wait, rel=0.06, abs=2.0)
+        assert int(crawl.frontier.columns["due"][page]) - row.last_read == pytest.approx(wait, rel=0.06, abs=2.0)
 
 
 def test_what_a_kill_cut_short_begins_anew_and_what_ended_does_not(monkeypatch):
@@ -146,4 +146,4 @@ def test_counting_again_files_no_page_whose_date_stays():
         while schedule.recount is not None:
             web.crawl.turn()
         entries.append(len(schedule.due_queue.folders))
-    assert entries[3] == entries[2] <= entries[0] + web.crawl.node.columns.n
+    assert entries[3] == entries[2] <= entries[0] + web.crawl.frontier.columns.n

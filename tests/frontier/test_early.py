@@ -51,24 +51,24 @@ def test_pages_with_a_time_of_their_own_do_not_hold_up_those_behind_them():
     read = reads_until(crawl, START + DAY / 2)
     assert not set(read) & set(GONE), "these keep their time"
     assert 10 <= len(read) <= 13
-    assert len(crawl.node.scheduler.due_queue.folders) >= len(GONE), "each is filed again"
+    assert len(crawl.frontier.scheduler.due_queue.folders) >= len(GONE), "each is filed again"
     assert set(reads_until(crawl, START + 40 * DAY)) >= set(GONE), "and comes in its time"
 
 
 def test_a_bandwidth_that_is_set_is_spent_when_the_clock_was_set_back():
     crawl = begun(per_day=24)
     reads_until(crawl, START + DAY / 2)
-    crawl.node.scheduler.due_queue._rest = crawl.now + UNIT  # as of a moment at which nothing could be read early
+    crawl.frontier.scheduler.due_queue._rest = crawl.now + UNIT  # as of a moment at which nothing could be read early
     crawl.now -= 10 * DAY
     assert 22 <= len(reads_until(crawl, crawl.now + DAY)) <= 26
 
 
 def test_hastened_pages_keep_their_time_too():
     crawl = begun(per_day=24)
-    node, soon = crawl.node, round(START + DAY / 4)
+    frontier, soon = crawl.frontier, round(START + DAY / 4)
     for page in (crawl.page(target)[1] for target in LIVE[:60]):
-        node.columns["due"][page] = soon
-        node.columns["flags"][page] |= HASTENED
-        node.scheduler.due_queue.file(page, soon)
+        frontier.columns["due"][page] = soon
+        frontier.columns["flags"][page] |= HASTENED
+        frontier.scheduler.due_queue.file(page, soon)
     assert not set(reads_until(crawl, START + DAY / 8)) & set(LIVE[:60])
     assert set(reads_until(crawl, START + DAY / 2)) & set(LIVE[:60])

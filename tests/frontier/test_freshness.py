@@ -52,14 +52,14 @@ class World:
 
     def freshness(self):
         """The truth, by the importances of now."""
-        node, pages = self.crawl.node, [self.crawl.page(page)[1] for page in PAGES]
-        return np.average([self.fresh(page) for page in PAGES], weights=node.ledger.importance(np.array(pages)))
+        frontier, pages = self.crawl.frontier, [self.crawl.page(page)[1] for page in PAGES]
+        return np.average([self.fresh(page) for page in PAGES], weights=frontier.ledger.importance(np.array(pages)))
 
     def answer(self, order):
         here = PAGES.index(order.url)
         version = self.version(order.url)
-        node, page = self.crawl.page(order.url)
-        if page in node.freshness.audits.pending:
+        frontier, page = self.crawl.page(order.url)
+        if page in frontier.freshness.audits.pending:
             self.bits.append(self.fresh(order.url))
         self.read[order.url] = version
         shown = [PAGES[(here + step) % len(PAGES)] for step in (1, 7)]
@@ -86,9 +86,9 @@ def lived(days, crawl=None, **refresh):
 def by_hand(crawl, now):
     """(freshness, changes missed, weight) from all rows."""
     fresh = missed = total = 0.0
-    for node in crawl.nodes:
-        for page in range(node.columns.n):
-            row = node.partition.row(page)
+    for frontier in crawl.frontiers:
+        for page in range(frontier.columns.n):
+            row = frontier.partition.row(page)
             if row is None or not row.weight:
                 continue
             importance, age = row.weight**2 / row.rate, (now - row.last_read) / DAY
@@ -101,7 +101,7 @@ def by_hand(crawl, now):
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_the_model_is_that_of_the_rows(partitions):
     crawl, _ = lived(15, Crawl.in_memory(partitions, settings=settings(), refreshing=True))
-    said = freshness_report(crawl.nodes, crawl.now)
+    said = freshness_report(crawl.frontiers, crawl.now)
     fresh, missed = by_hand(crawl, crawl.now)
     assert said["freshness_model"] == pytest.approx(fresh, abs=2e-3)
     assert said["missed_changes"] == pytest.approx(missed, rel=1e-3)
@@ -112,9 +112,9 @@ def test_audits_take_their_share_and_find_the_truth():
     crawl, world = lived(8, audit=40.0, bandwidth="120/day")
     truth = []
     world.live(16, each=lambda: truth.append((crawl.now, world.freshness())))
-    said = freshness_report(crawl.nodes, crawl.now)["audit"]
-    audits = crawl.node.freshness.audits
-    assert audits.made / (crawl.node.reads - len(PAGES)) == pytest.approx(0.4, abs=0.05)  # some were out already
+    said = freshness_report(crawl.frontiers, crawl.now)["audit"]
+    audits = crawl.frontier.freshness.audits
+    assert audits.made / (crawl.frontier.reads - len(PAGES)) == pytest.approx(0.4, abs=0.05)  # some were out already
     assert len(world.bits) == audits.made + audits.missed
     held = audits.window.whole
     assert said["freshness"] == pytest.approx(np.mean(world.bits[-held.audits :]), abs=0.02)  # weights are about 1
@@ -126,9 +126,9 @@ def test_audits_take_their_share_and_find_the_truth():
 
 def test_all_is_off_where_no_audit_is_asked_for():
     crawl, _ = lived(5, audit=0.0)
-    audits, said = crawl.node.freshness.audits, freshness_report(crawl.nodes, crawl.now)
+    audits, said = crawl.frontier.freshness.audits, freshness_report(crawl.frontiers, crawl.now)
     assert audits.made == 0 and said["audit"]["freshness"] is None
-    meter = crawl.node.freshness
+    meter = crawl.frontier.freshness
     assert said["freshness"] == said["freshness_model"] and meter.fresh() == meter.expected.freshness(meter._now)
 
 
@@ -137,8 +137,8 @@ def test_first_reads_owe_no_audit():
     crawl = Crawl.in_memory(settings=settings(audit=50.0, bandwidth=30 / DAY), refreshing=True)
     crawl.submit(*PAGES)
     World(crawl).live(0.1)
-    audits = crawl.node.freshness.audits
-    assert crawl.node.reads >= len(PAGES) and audits.made + len(audits.pending) <= 1
+    audits = crawl.frontier.freshness.audits
+    assert crawl.frontier.reads >= len(PAGES) and audits.made + len(audits.pending) <= 1
 
 
 def test_a_model_that_expects_too_little_is_put_right_by_audits():
@@ -149,29 +149,29 @@ def test_a_model_that_expects_too_little_is_put_right_by_audits():
     world.live(8, each=lambda: errors.append(tuple(told_and_model(crawl))))
     told, model = np.array(errors[-len(errors) // 4 :]).T - 1.0
     assert (model < -0.01).all() and np.mean(told) > 0.65 * np.mean(model)
-    assert crawl.node.freshness.fresh() == pytest.approx(
-        freshness_report(crawl.nodes, crawl.now)["freshness"], abs=5e-3
+    assert crawl.frontier.freshness.fresh() == pytest.approx(
+        freshness_report(crawl.frontiers, crawl.now)["freshness"], abs=5e-3
     )
 
 
 def told_and_model(crawl):
-    said = freshness_report(crawl.nodes, crawl.now)
+    said = freshness_report(crawl.frontiers, crawl.now)
     return said["freshness"], said["freshness_model"]
 
 
 def test_one_percent_is_the_default_and_what_is_owed_is_bounded():
     assert Refresh().audit == 1.0
-    audits = Crawl.in_memory(settings=settings()).node.freshness.audits
+    audits = Crawl.in_memory(settings=settings()).frontier.freshness.audits
     audits.answered(100_000)
     assert audits._owed == OWED
 
 
 def test_a_page_that_is_out_is_audited_by_the_read_under_way():
     crawl, _ = lived(3)
-    audits, node = crawl.node.freshness.audits, crawl.node
+    audits, frontier = crawl.frontier.freshness.audits, crawl.frontier
     crawl.submit(*PAGES)
     crawl.turn()
-    assert (node.columns["flags"][: len(PAGES)] & LEASED).all()
+    assert (frontier.columns["flags"][: len(PAGES)] & LEASED).all()
     audits.answered(10_000)
     assert audits.choose(1000) == [] and audits.pending
     made, out = audits.made, len(audits.pending)
@@ -186,10 +186,10 @@ def ordered_for_audit(crawl):
     for order in list(crawl.orders.values()):
         crawl.give(report(order, crawl.now))
     crawl.turn()
-    node = crawl.node
-    node.freshness.audits.answered(100)
+    frontier = crawl.frontier
+    frontier.freshness.audits.answered(100)
     crawl.turn()
-    page = next(iter(node.freshness.audits.pending))
+    page = next(iter(frontier.freshness.audits.pending))
     return crawl.orders[page]
 
 
@@ -199,7 +199,7 @@ def ordered_for_audit(crawl):
 )
 def test_what_a_failed_audit_says(error, status, retry, made, missed):
     crawl, _ = lived(2)
-    audits = crawl.node.freshness.audits
+    audits = crawl.frontier.freshness.audits
     before = audits.made, audits.missed, audits.window.whole.fresh
     order = ordered_for_audit(crawl)
     crawl.give(failed(order, crawl.now, error, status=status, retry_in=retry))
@@ -210,20 +210,20 @@ def test_what_a_failed_audit_says(error, status, retry, made, missed):
 
 def test_an_audit_that_is_taken_back_counts_for_nothing():
     crawl, _ = lived(2)
-    audits, order = crawl.node.freshness.audits, ordered_for_audit(crawl)
+    audits, order = crawl.frontier.freshness.audits, ordered_for_audit(crawl)
     made = audits.made
-    crawl.node.partition.begin()
-    crawl.node.scheduler.drop(order.page & 0xFFFF_FFFF, order.epoch)
+    crawl.frontier.partition.begin()
+    crawl.frontier.scheduler.drop(order.page & 0xFFFF_FFFF, order.epoch)
     assert audits.missed == 1 and audits.made == made and order.page not in audits.pending
 
 
 def test_pages_of_a_held_host_are_missed():
     crawl, _ = lived(2, audit=50.0)
-    audits = crawl.node.freshness.audits
+    audits = crawl.frontier.freshness.audits
     for order in list(crawl.orders.values()):
         crawl.give(report(order, crawl.now))
-    for host in range(len(crawl.node.partition.hosts)):
-        crawl.node.hold(host, "paused")
+    for host in range(len(crawl.frontier.partition.hosts)):
+        crawl.frontier.hold(host, "paused")
     crawl.turn()
     audits.answered(100)
     missed = audits.missed
@@ -240,7 +240,7 @@ def test_where_the_choice_falls_depends_on_importance_alone():
             crawl.give(report(order, crawl.now))
         crawl.turn()
         crawl.now += days * DAY
-        audits = crawl.node.freshness.audits
+        audits = crawl.frontier.freshness.audits
         audits.answered(100_000)
         audits.choose(1000)
         drawn.append(dict(audits.pending))
@@ -249,19 +249,19 @@ def test_where_the_choice_falls_depends_on_importance_alone():
 
 def test_a_page_that_leaves_the_scope_leaves_the_model():
     crawl, _ = lived(3)
-    node = crawl.node
+    frontier = crawl.frontier
     for order in list(crawl.orders.values()):
         crawl.give(report(order, crawl.now))
     crawl.turn()
-    before = node.freshness.expected.importance
-    page = next(p for p in range(node.columns.n) if not node.partition.flags[p] & LEASED)
-    row = node.partition.row(page)
-    node.partition.begin()
-    node.scheduler.schedule.retire(page)
-    node.partition.set_state(page, State.OUT)
-    node.freshness.close(0, crawl.now)
-    assert node.freshness.expected.importance == pytest.approx(before - row.weight**2 / row.rate, abs=1e-6)
-    assert node.freshness._importance(page, page + 1)[0] == 0.0
+    before = frontier.freshness.expected.importance
+    page = next(p for p in range(frontier.columns.n) if not frontier.partition.flags[p] & LEASED)
+    row = frontier.partition.row(page)
+    frontier.partition.begin()
+    frontier.scheduler.schedule.retire(page)
+    frontier.partition.set_state(page, State.OUT)
+    frontier.freshness.close(0, crawl.now)
+    assert frontier.freshness.expected.importance == pytest.approx(before - row.weight**2 / row.rate, abs=1e-6)
+    assert frontier.freshness._importance(page, page + 1)[0] == 0.0
 
 
 # -- delays ------------------------------------------------------------------------------------------------------------
@@ -286,14 +286,14 @@ def test_delays_of_changes_and_births():
     first, second, third = url(0), url(1), url(2)
     read(crawl, first, START, last_modified=modified(START - 9 * DAY))  # born before there was a crawl
     read(crawl, second, START + DAY, last_modified=modified(START + DAY - 3600))
-    said = freshness_report(crawl.nodes, crawl.now)
+    said = freshness_report(crawl.frontiers, crawl.now)
     assert said["discovery_delay"]["count"] == 1 and said["discovery_delay"]["median_s"] == pytest.approx(3600, rel=0.1)
     read(crawl, first, START + 2 * DAY, signature=signature(99), last_modified=modified(START + 2 * DAY - 600))
-    said = freshness_report(crawl.nodes, crawl.now)
+    said = freshness_report(crawl.frontiers, crawl.now)
     assert said["detection_delay"]["count"] == 1 and said["detection_delay"]["median_s"] == pytest.approx(600, rel=0.1)
     read(crawl, third, START + 2 * DAY, last_modified="yesterday, or so")
     read(crawl, third, START + 4 * DAY, signature=signature(98), last_modified=modified(START))  # older than the read
-    said = freshness_report(crawl.nodes, crawl.now)["detection_delay"]
+    said = freshness_report(crawl.frontiers, crawl.now)["detection_delay"]
     assert said["count"] == 2 and 500 < said["median_s"] < 3600 < said["p90_s"] <= 2 * DAY
 
 
@@ -325,7 +325,7 @@ def test_a_page_is_as_old_as_a_feed_or_sitemap_says(form, dated, modified_ago, d
     fields = {} if modified_ago is None else {"last_modified": modified(crawl.now - modified_ago)}
     crawl.give(report(found, crawl.now, **fields))
     crawl.turn()
-    told = freshness_report(crawl.nodes, crawl.now)["discovery_delay"]
+    told = freshness_report(crawl.frontiers, crawl.now)["discovery_delay"]
     assert told["count"] == (delay is not None)
     assert delay is None or told["median_s"] == pytest.approx(delay, rel=0.1)
 
@@ -335,14 +335,14 @@ def test_a_page_is_as_old_as_a_feed_or_sitemap_says(form, dated, modified_ago, d
 
 def test_it_goes_on_after_a_restart_as_if_nothing_had_been(tmp_path):
     crawl, _ = lived(5, Crawl.on_disk(tmp_path / "a", settings=settings(audit=20.0), refreshing=True))
-    said, dumped = freshness_report(crawl.nodes, crawl.now), crawl.node.freshness.dump()
-    owed = crawl.node.freshness.audits.window.dump()
-    snapshot(crawl.node)
+    said, dumped = freshness_report(crawl.frontiers, crawl.now), crawl.frontier.freshness.dump()
+    owed = crawl.frontier.freshness.audits.window.dump()
+    snapshot(crawl.frontier)
     crawl.close()
     again = Crawl.on_disk(tmp_path / "a", settings=settings(audit=20.0), refreshing=True, now=crawl.now)
-    assert again.node.freshness.dump() == dumped and again.node.freshness.audits.window.dump() == owed
+    assert again.frontier.freshness.dump() == dumped and again.frontier.freshness.audits.window.dump() == owed
     spent = {"refresh_per_second", "execution"}  # of each process
-    assert {k: v for k, v in freshness_report(again.nodes, crawl.now).items() if k not in spent} == {
+    assert {k: v for k, v in freshness_report(again.frontiers, crawl.now).items() if k not in spent} == {
         k: v for k, v in said.items() if k not in spent
     }
     again.close()
@@ -350,9 +350,9 @@ def test_it_goes_on_after_a_restart_as_if_nothing_had_been(tmp_path):
 
 def test_a_directory_from_before_is_counted_once(tmp_path):
     crawl, _ = lived(5, Crawl.on_disk(tmp_path / "a", settings=settings(), refreshing=True))
-    wanted = freshness_report(crawl.nodes, crawl.now)
-    crawl.node.freshness.recover(None, crawl.now)
-    said = freshness_report(crawl.nodes, crawl.now)
+    wanted = freshness_report(crawl.frontiers, crawl.now)
+    crawl.frontier.freshness.recover(None, crawl.now)
+    said = freshness_report(crawl.frontiers, crawl.now)
     assert said["freshness"] == pytest.approx(wanted["freshness"], abs=2e-4)
     assert said["missed_changes"] == wanted["missed_changes"]
     crawl.close()
@@ -364,17 +364,17 @@ def test_a_directory_from_before_is_counted_once(tmp_path):
 def test_what_a_target_takes_gives_the_target():
     crawl, _ = lived(15)
     for name in ("obsolescence", "freshness", "uniform"):
-        row = answer(crawl.nodes, Question(target=0.8, policies=(name,)))["rows"][0]
+        row = answer(crawl.frontiers, Question(target=0.8, policies=(name,)))["rows"][0]
         assert row["freshness"] == pytest.approx(0.8, abs=1e-3)
-        back = answer(crawl.nodes, Question(bandwidth=f"{row['reads_per_day']}/day", policies=(name,)))["rows"][0]
+        back = answer(crawl.frontiers, Question(bandwidth=f"{row['reads_per_day']}/day", policies=(name,)))["rows"][0]
         assert back["freshness"] == pytest.approx(0.8, abs=1e-3)
         assert back["used_per_day"] == pytest.approx(0.99 * row["reads_per_day"], rel=1e-3)  # the rest audits
 
 
 def test_more_bandwidth_is_fresher_and_the_freshness_policy_freshest():
     crawl, _ = lived(15)
-    said = answer(crawl.nodes, Question(policies=("all",)))
-    assert said["pages"] == len(PAGES) == refreshed_pages(crawl.nodes).pages
+    said = answer(crawl.frontiers, Question(policies=("all",)))
+    assert said["pages"] == len(PAGES) == refreshed_pages(crawl.frontiers).pages
     by_policy = {name: [row for row in said["rows"] if row["policy"] == name] for name in NAMES}
     for rows in by_policy.values():
         assert len(rows) == len(USUAL)
@@ -387,7 +387,7 @@ def test_more_bandwidth_is_fresher_and_the_freshness_policy_freshest():
 
 def test_a_target_that_no_bandwidth_reaches():
     crawl, _ = lived(10, min_interval=60 * DAY)
-    row = answer(crawl.nodes, Question(target=0.999))["rows"][0]
+    row = answer(crawl.frontiers, Question(target=0.999))["rows"][0]
     assert row["reads_per_day"] is None and row["freshness"] < 0.999
     assert "not reached" in plan_table({"pages": 60, "rows": [row]})
 
@@ -436,7 +436,7 @@ def refreshing(path):
 
 def test_nothing_to_plan_for():
     with pytest.raises(InputError, match="no page"):
-        answer(Crawl.in_memory(settings=settings()).nodes, Question())
+        answer(Crawl.in_memory(settings=settings()).frontiers, Question())
 
 
 def test_the_command_offers_every_policy():

@@ -11,7 +11,7 @@ import pytest
 from tests.frontier.rig import START, Crawl, copied, report, url
 from xyro.configs import schema
 from xyro.configs.schema import Opic, Refresh, Settings, Store
-from xyro.frontier.batch import Work
+from xyro.frontier.batch import MessageBatch
 from xyro.frontier.host_inflow import mixed
 from xyro.opic.graph import from_lists
 from xyro.opic.pagerank import pagerank
@@ -52,8 +52,8 @@ def crawled(crawl, links, spends=0):
 
 def spend(crawl, turns):
     for _ in range(turns):
-        for q, node in enumerate(crawl.nodes):
-            crawl.write(node.turn(Work(), crawl.now, crawl.room, 40), q)
+        for q, frontier in enumerate(crawl.frontiers):
+            crawl.write(frontier.turn(MessageBatch(), crawl.now, crawl.room, 40), q)
         crawl.deliver_all()
         crawl.turn()
 
@@ -98,7 +98,7 @@ def test_measured_and_found_inflow_are_that_of_exact_importance(partitions):
 def test_off_by_default_and_found_from_the_links_all_the_same():
     links = a_web()
     crawl = crawled(Crawl.in_memory(settings=PLAIN), links, 300)
-    assert crawl.node.ledger.host_inflow is None
+    assert crawl.frontier.ledger.host_inflow is None
     with crawl.views() as views:
         rows = top_sites(views, 3, "host")
         assert len(rows) == 3
@@ -131,9 +131,9 @@ def test_a_reopened_crawl_goes_on_measuring(tmp_path):
     links = a_web()
     crawl = crawled(Crawl.on_disk(tmp_path / "data", settings=SITES), links, 200)
     again = Crawl.on_disk(copied(tmp_path / "data", tmp_path / "copy"), settings=SITES)
-    now = crawl.node.ledger.clock.ticks
+    now = crawl.frontier.ledger.clock.ticks
     np.testing.assert_allclose(
-        again.node.ledger.inflow_of_hosts(), crawl.node.ledger.host_inflow.inflow(now).flow[:HOSTS]
+        again.frontier.ledger.inflow_of_hosts(), crawl.frontier.ledger.host_inflow.inflow(now).flow[:HOSTS]
     )
     spend(again, 100)
     with again.views() as views:
@@ -155,18 +155,18 @@ def test_without_links_it_says_what_is_missing():
 def test_site_weight_puts_pages_of_linked_sites_first():
     """h1 is linked from elsewhere, h2 only from within: with the sites' weight alone h1's unread pages go first."""
     crawl = Crawl.in_memory(settings=msgspec.structs.replace(PLAIN, opic=Opic(site_weight=1.0)))
-    ledger = crawl.node.ledger
+    ledger = crawl.frontier.ledger
     crawl.submit(url(1), url(2))
     crawl.turn()
     inflow = ledger.host_inflow.inflow(ledger.clock.ticks)
-    inflow.add(np.array([crawl.node.partition.host("h1.example")]), np.array([1 << 20]))
+    inflow.add(np.array([crawl.frontier.partition.host("h1.example")]), np.array([1 << 20]))
     inflow.measure(1000, 4.0)
-    hosts = np.array([crawl.node.partition.host(f"h{host}.example") for host in (1, 2)], np.uint32)
+    hosts = np.array([crawl.frontier.partition.host(f"h{host}.example") for host in (1, 2)], np.uint32)
     cash = np.array([1 << 10, 1 << 20], np.int64)
     whole, half, none = (mixed(cash, ledger.inflow_of_hosts()[hosts], weight) for weight in (1.0, 0.5, 0.0))
     assert whole[0] > whole[1] == 0
     assert half[0] < half[1] + (1 << 21)
     assert none.tolist() == cash.tolist()
-    assert crawl.node.scheduler.discovery._urgency(np.array([0, 1]), cash).tolist() == whole.tolist()
+    assert crawl.frontier.scheduler.discovery._urgency(np.array([0, 1]), cash).tolist() == whole.tolist()
     plain = Crawl.in_memory(settings=PLAIN)
-    assert plain.node.scheduler.discovery._urgency(np.array([0, 1]), cash) is cash
+    assert plain.frontier.scheduler.discovery._urgency(np.array([0, 1]), cash) is cash

@@ -222,7 +222,7 @@ def test_what_is_read_in_a_day_stays_within_the_budget_though_it_was_ordered_the
     crawl.turn()
     crawl.now = midnight + 1.0
     crawl.turn()
-    assert len(crawl.orders) == 5 and crawl.node.scheduler.host_limits.used(0) == (5, 5)
+    assert len(crawl.orders) == 5 and crawl.frontier.scheduler.host_limits.used(0) == (5, 5)
     for order in list(crawl.orders.values()):
         crawl.answer(order)
     assert crawl.turn() == []
@@ -247,7 +247,7 @@ def test_no_page_of_a_host_in_a_blackout_is_ordered_whoever_asks_and_all_come_ba
     crawl.submit(url(1, 2))
     crawl.submit(url(1, 3), priority=Priority.BLOCKING)
     assert "h1.example" not in "".join(told(crawl.turn()))
-    assert crawl.node.scheduler.shut_out and crawl.node.scheduler.next_time() <= begin + 6 * 3600
+    assert crawl.frontier.scheduler.shut_out and crawl.frontier.scheduler.next_time() <= begin + 6 * 3600
     for order in list(crawl.orders.values()):
         crawl.answer(order)
     assert "h1.example" not in "".join(told(crawl.turn()))
@@ -255,7 +255,7 @@ def test_no_page_of_a_host_in_a_blackout_is_ordered_whoever_asks_and_all_come_ba
     crawl.turn()
     crawl.turn()
     assert {url(1, 1), url(1, 2), url(1, 3)} <= {order.url for order in crawl.orders.values()}
-    assert not crawl.node.scheduler.shut_out
+    assert not crawl.frontier.scheduler.shut_out
 
 
 def test_a_days_budget_bounds_the_orders_of_all_kinds():
@@ -292,12 +292,12 @@ def test_orders_that_are_out_when_a_blackout_begins_wait_in_the_pool():
     crawl.submit(url(0), url(1), url(2))
     crawl.turn()
     pool, begin = Pool(), (START // DAY + 1) * DAY
-    closing = BlackoutSwitch(crawl.nodes, pool)
+    closing = BlackoutSwitch(crawl.frontiers, pool)
     closing.follow(START)
     assert pool.held == set() and closing.next_change() == begin
     closing.follow(begin)
-    assert pool.held == {"h1.example", "h2.example"} == closing.held and closing.next_change() == begin + 6 * 3600
-    crawl.node.hold(crawl.node.partition.hosts.numbers["h2.example"], "paused")
+    assert pool.held == {"h1.example", "h2.example"} == closing.shut_hosts and closing.next_change() == begin + 6 * 3600
+    crawl.frontier.hold(crawl.frontier.partition.hosts.numbers["h2.example"], "paused")
     closing.follow(begin + 6 * 3600)
     assert pool.held == {"h2.example"}, "a person holds it still"
 
@@ -315,7 +315,7 @@ def test_why_names_the_rule_that_holds_a_page_back():
     for order in crawl.turn():
         crawl.answer(order, [url(0, 1), url(0, 2)])
     crawl.turn()
-    with Views(crawl.nodes) as views:
+    with Views(crawl.frontiers) as views:
         shut, spent = (" ".join(why(views, one, crawl.now)["because"]) for one in (url(1), url(0, 2)))
     assert "in a blackout until" in shut and "whoever orders it" in shut
     assert "budget of host h0.example" in spent and "Of the 2 pages a day" in spent

@@ -27,7 +27,7 @@ def web(order):
 def crawled(path, **opic):
     """A crawl that has read its web and spent on for twenty groups."""
     crawl = rig.Crawl.on_disk(path, settings=settings_of(**opic))
-    if not crawl.node.partition.scalars:
+    if not crawl.frontier.partition.scalars:
         crawl.submit(rig.url(0, 0))
         crawl.run(web)
     spend(crawl, 20)
@@ -37,12 +37,12 @@ def crawled(path, **opic):
 def spend(crawl, groups):
     """Groups in which pages spend without a read, as `PartitionLoop.settle` makes them."""
     for _ in range(groups):
-        crawl.write(crawl.node.turn(rig.Work(), crawl.now, 0, 7))
+        crawl.write(crawl.frontier.turn(rig.MessageBatch(), crawl.now, 0, 7))
         crawl.now += 1
 
 
 def look(crawl):
-    return crawl.node.ledger.importance(slice(0, crawl.node.columns.n)).tolist()
+    return crawl.frontier.ledger.importance(slice(0, crawl.frontier.columns.n)).tolist()
 
 
 def reopened(path, target, **opic):
@@ -53,14 +53,14 @@ def reopened(path, target, **opic):
 def test_a_crash_loses_nothing_and_the_crawl_goes_on_as_it_would_have(tmp_path, window):
     crawl = crawled(tmp_path / "d", window=window)
     there, wanted = crawl.cash()
-    assert there == wanted and crawl.node.ledger.spends > 60 and crawl.audit()["ok"]
+    assert there == wanted and crawl.frontier.ledger.spends > 60 and crawl.audit()["ok"]
     again = reopened(tmp_path / "d", tmp_path / "copy", window=window)
-    assert rig.dump(again.node.partition) == rig.dump(crawl.node.partition)
-    assert again.node.ledger.dump() == crawl.node.ledger.dump() and look(again) == look(crawl)
+    assert rig.dump(again.frontier.partition) == rig.dump(crawl.frontier.partition)
+    assert again.frontier.ledger.dump() == crawl.frontier.ledger.dump() and look(again) == look(crawl)
     again.now = crawl.now
     for either in (crawl, again):
         spend(either, 15)
-    assert look(again) == look(crawl) and again.node.ledger.dump() == crawl.node.ledger.dump()
+    assert look(again) == look(crawl) and again.frontier.ledger.dump() == crawl.frontier.ledger.dump()
     assert again.cash() == crawl.cash() == (wanted, wanted)
     crawl.close()
     again.close()
@@ -70,5 +70,5 @@ def test_a_resume_may_set_another_window_or_sweep(tmp_path):
     for opic in ({"window": 4.0}, {"window": "auto"}, {"sweep_target": 0.3}, {}):
         crawl = crawled(tmp_path / "d", **opic)
         assert crawl.cash()[0] == crawl.cash()[1] and crawl.audit()["ok"]
-        assert crawl.node.ledger.sweep.target == opic.get("sweep_target", 0.1)
+        assert crawl.frontier.ledger.sweep.target == opic.get("sweep_target", 0.1)
         crawl.close()

@@ -53,21 +53,21 @@ def wait_for(crawl, order, *needs):
 
 
 def status(crawl, page=0):
-    stored = crawl.node.partition.get(rows.STATUS.key(page))
+    stored = crawl.frontier.partition.get(rows.STATUS.key(page))
     return None if stored is None else rows.unpack_wait(stored)
 
 
 def wanted(crawl):
-    return {rows.WANTED.split(key) for key, _ in crawl.node.partition.store.scan(rows.WANTED.prefix)}
+    return {rows.WANTED.split(key) for key, _ in crawl.frontier.partition.store.scan(rows.WANTED.prefix)}
 
 
 def children(crawl, page=0):
-    found = crawl.node.partition.children(page)
-    return None if found is None else [crawl.node.partition.url(child) for child in found.tolist()]
+    found = crawl.frontier.partition.children(page)
+    return None if found is None else [crawl.frontier.partition.url(child) for child in found.tolist()]
 
 
 def cash_of(crawl, page=0):
-    return int(crawl.node.ledger.effective(slice(page, page + 1))[0])
+    return int(crawl.frontier.ledger.effective(slice(page, page + 1))[0])
 
 
 def test_a_waiting_load_keeps_its_body_and_its_cash_and_orders_its_parts():
@@ -75,9 +75,9 @@ def test_a_waiting_load_keeps_its_body_and_its_cash_and_orders_its_parts():
     orders = wait_for(crawl, order, DTD, ENTITY)
     row = status(crawl)
     assert (row.url, row.epoch, row.kind, row.charset) == (url(0), order.epoch, Kind.XML, "utf-8")
-    assert [crawl.node.partition.url(part) for part in row.needs] == [DTD, ENTITY]
+    assert [crawl.frontier.partition.url(part) for part in row.needs] == [DTD, ENTITY]
     assert [(one.url, one.priority) for one in orders] == [(DTD, Priority.BLOCKING), (ENTITY, Priority.BLOCKING)]
-    assert cash_of(crawl) > 0 and crawl.node.ledger.spends == 0 and children(crawl) is None
+    assert cash_of(crawl) > 0 and crawl.frontier.ledger.spends == 0 and children(crawl) is None
     assert wanted(crawl) == {1, 2}, "the page itself need not be read again: its body is there"
     assert crawl.audit()["ok"]
 
@@ -88,7 +88,7 @@ def test_the_final_report_spends_and_lets_go_of_the_body():
     crawl.answer(crawl.order(DTD), kind=Kind.DTD)
     crawl.load(over(order, [url(0, 7), url(0, 8)]))
     crawl.turn()
-    assert status(crawl) is None and crawl.node.loads.waits == {} and crawl.node.loads.loading == {}
+    assert status(crawl) is None and crawl.frontier.loads.waits == {} and crawl.frontier.loads.loading == {}
     assert children(crawl) == [url(0, 7), url(0, 8)]
     assert wanted(crawl) == set()
     assert crawl.audit()["ok"]
@@ -99,8 +99,8 @@ def test_a_load_that_ends_with_its_read_spends_at_once():
     crawl.load(over(order, [url(0, 7)]))
     read(crawl, order)
     crawl.turn()
-    assert children(crawl) == [url(0, 7)] and crawl.node.ledger.spends == 1
-    assert status(crawl) is None and wanted(crawl) == set() and crawl.node.loads.loading == {}
+    assert children(crawl) == [url(0, 7)] and crawl.frontier.ledger.spends == 1
+    assert status(crawl) is None and wanted(crawl) == set() and crawl.frontier.loads.loading == {}
 
 
 @pytest.mark.parametrize("state", ["waiting", "loaded"])
@@ -110,14 +110,14 @@ def test_a_load_report_may_come_a_group_before_its_page_report(state):
         crawl.load(waiting(order, DTD), body_of(order, crawl))
     else:
         crawl.load(over(order, [url(0, 7)]))
-    assert crawl.turn() == [] and crawl.node.ledger.spends == 0, "the read has not been reported"
+    assert crawl.turn() == [] and crawl.frontier.ledger.spends == 0, "the read has not been reported"
     read(crawl, order)
     orders = crawl.turn()
     if state == "waiting":
         assert [one.url for one in orders] == [DTD] and status(crawl).needs == (1,)
     else:
         assert children(crawl) == [url(0, 7)] and wanted(crawl) == set()
-    assert crawl.node.loads.early == {}
+    assert crawl.frontier.loads.early == {}
 
 
 def test_the_body_is_kept_where_the_needs_move_before_the_page_report_came():
@@ -142,7 +142,7 @@ def test_the_body_may_come_a_group_before_its_load_report(also):
         crawl.turn()
     read(crawl, order)
     assert [one.url for one in crawl.turn()] == [DTD]
-    assert status(crawl).epoch == order.epoch and crawl.node.loads.bodies == {}
+    assert status(crawl).epoch == order.epoch and crawl.frontier.loads.bodies == {}
 
 
 def test_the_body_of_a_later_read_is_not_taken_for_an_earlier_one():
@@ -166,7 +166,7 @@ def test_needs_that_move_replace_the_old_ones():
     wait_for(crawl, order, DTD)
     crawl.load(waiting(order, ENTITY))
     assert [one.url for one in crawl.turn()] == [ENTITY]
-    assert [crawl.node.partition.url(part) for part in status(crawl).needs] == [ENTITY]
+    assert [crawl.frontier.partition.url(part) for part in status(crawl).needs] == [ENTITY]
 
 
 def test_a_load_without_its_report_is_ordered_again_after_a_crash_only():
@@ -185,12 +185,12 @@ def test_load_reports_of_another_read_change_nothing():
     crawl.turn()
     crawl.load(over(order, [url(0, 7)]))
     crawl.turn()
-    before, spends = dump(crawl.node.partition)["columns"], crawl.node.ledger.spends
+    before, spends = dump(crawl.frontier.partition)["columns"], crawl.frontier.ledger.spends
     crawl.load(over(order, [url(0, 9)]))
     crawl.turn()
-    assert children(crawl) == [url(0, 7)] and crawl.node.ledger.spends == spends
-    assert dump(crawl.node.partition)["columns"] == before
-    assert crawl.node.partition.urls.find_one(url(0, 9)) == -1
+    assert children(crawl) == [url(0, 7)] and crawl.frontier.ledger.spends == spends
+    assert dump(crawl.frontier.partition)["columns"] == before
+    assert crawl.frontier.partition.urls.find_one(url(0, 9)) == -1
 
 
 def test_a_later_read_replaces_the_waiting_load():
@@ -201,7 +201,7 @@ def test_a_later_read_replaces_the_waiting_load():
     again = crawl.order(url(0))
     crawl.answer(again, [url(0, 3)], signature=signature(99))  # an HTML page now
     crawl.turn()
-    assert status(crawl) is None and crawl.node.loads.loading == {} and children(crawl) == [url(0, 3)]
+    assert status(crawl) is None and crawl.frontier.loads.loading == {} and children(crawl) == [url(0, 3)]
     crawl.load(over(order, [url(0, 7)]))
     crawl.turn()
     assert children(crawl) == [url(0, 3)]
@@ -232,7 +232,7 @@ def test_the_loaders_error_is_stored_with_the_page_whenever_it_comes():
         if not at_once:
             crawl.load(report)
             crawl.turn()
-        assert crawl.node.partition.row(0).error == "not-well-formed"
+        assert crawl.frontier.partition.row(0).error == "not-well-formed"
         assert crawl.state(url(0)) is State.READ
         assert crawl.audit()["ok"]
 
@@ -251,7 +251,7 @@ def faulty():
 
 
 def error_of(crawl):
-    return crawl.node.partition.row(0).error
+    return crawl.frontier.partition.row(0).error
 
 
 def reread(crawl):
@@ -291,7 +291,7 @@ def test_the_loaders_error_ends_when_a_load_goes_well(at_once, body):
         assert error_of(crawl) == ("" if body == 2 else FAULT)
         crawl.load(over(order))
         crawl.turn()
-    assert (error_of(crawl), crawl.node.partition.row(0).reads) == ("", 2)
+    assert (error_of(crawl), crawl.frontier.partition.row(0).reads) == ("", 2)
 
 
 def test_the_loaders_error_ends_with_its_body():
@@ -314,7 +314,7 @@ def test_an_order_that_failed_while_the_load_went_on_stays_told():
 def test_a_page_whose_load_waits_is_dated_by_the_cash_it_holds():
     crawl, order = begun(refreshing=True)
     wait_for(crawl, order, DTD)
-    assert crawl.node.partition.row(0).weight > 0.0
+    assert crawl.frontier.partition.row(0).weight > 0.0
 
 
 def test_parts_are_exempt_from_scope_but_not_from_the_guard():
@@ -341,8 +341,8 @@ def test_bodies_that_wait_survive_a_restart(tmp_path):
     again = reopened(crawl, path)
     body = body_of(order, crawl)
     assert again.resumed == [Resumed(replace(body, body=b""), (DTD,), body.read_at)]
-    packed = again.node.loads.body(0, order.epoch)
-    assert zlib.decompress(packed) == BODY and again.node.loads.body(0, order.epoch + 1) is None
+    packed = again.frontier.loads.body(0, order.epoch)
+    assert zlib.decompress(packed) == BODY and again.frontier.loads.body(0, order.epoch + 1) is None
     assert again.audit()["ok"], "also before the loader has said what it needs"
     (part,) = again.turn()
     assert (part.url, part.priority) == (DTD, Priority.BLOCKING), "its order is stored like any other"
@@ -371,10 +371,10 @@ def test_a_part_that_was_read_just_before_the_crash_is_asked_for_again(tmp_path)
 def test_a_row_of_an_older_version_has_its_body_in_it(tmp_path):
     crawl, order = begun()
     wait_for(crawl, order, DTD)
-    crawl.node.partition.begin()
+    crawl.frontier.partition.begin()
     old = msgspec.structs.replace(status(crawl), body=zlib.compress(b"<old/>"))
-    crawl.node.partition.put(rows.STATUS.key(0), rows.pack(old))
-    assert zlib.decompress(crawl.node.loads.body(0, order.epoch)) == b"<old/>"
+    crawl.frontier.partition.put(rows.STATUS.key(0), rows.pack(old))
+    assert zlib.decompress(crawl.frontier.loads.body(0, order.epoch)) == b"<old/>"
 
 
 def document(order, body=BODY, **fields):
@@ -390,11 +390,11 @@ def test_a_document_is_stored_with_its_final_report(first):
     crawl.pending[0].append(document(order))
     if first == "document":
         crawl.turn()
-        assert crawl.node.loads.documents.latest(0) is None
+        assert crawl.frontier.loads.documents.latest(0) is None
     crawl.load(over(order, [url(0, 7)]))
     read(crawl, order)
     crawl.turn()
-    assert crawl.node.loads.documents.body(0) == BODY and crawl.node.loads.kept == {}
+    assert crawl.frontier.loads.documents.body(0) == BODY and crawl.frontier.loads.documents_due == {}
     assert crawl.audit()["ok"]
 
 
@@ -406,7 +406,7 @@ def test_a_document_of_another_read_is_not_stored():
     crawl.pending[0].append(document(order, b"<late/>"))
     crawl.load(over(order, [url(0, 8)]))
     crawl.turn()
-    assert crawl.node.loads.documents.latest(0) is None and children(crawl) == [url(0, 7)]
+    assert crawl.frontier.loads.documents.latest(0) is None and children(crawl) == [url(0, 7)]
 
 
 def test_a_later_read_that_waits_for_the_same_parts_brings_its_body():
@@ -418,8 +418,8 @@ def test_a_later_read_that_waits_for_the_same_parts_brings_its_body():
     crawl.load(waiting(again, DTD), replace(body_of(again, crawl), body=b"<newer/>"))
     read(crawl, again, signature=signature(9))
     crawl.turn()
-    assert status(crawl).epoch == again.epoch and crawl.node.loads.needed == {1: 1}
-    assert zlib.decompress(crawl.node.loads.body(0, again.epoch)) == b"<newer/>"
+    assert status(crawl).epoch == again.epoch and crawl.frontier.loads.needed == {1: 1}
+    assert zlib.decompress(crawl.frontier.loads.body(0, again.epoch)) == b"<newer/>"
 
 
 def test_a_part_that_many_need_is_ordered_once():
@@ -430,8 +430,8 @@ def test_a_part_that_many_need_is_ordered_once():
         crawl.load(waiting(order, DTD), body_of(order, crawl))
         read(crawl, order)
     assert [one.url for one in crawl.turn()] == [DTD]
-    assert crawl.node.loads.needed == {5: 5}
-    assert not crawl.node.scheduler.wanted
+    assert crawl.frontier.loads.needed == {5: 5}
+    assert not crawl.frontier.scheduler.requests
     order = crawl.order(DTD)
     crawl.answer(order, kind=Kind.DTD)
     crawl.turn()

@@ -75,7 +75,7 @@ def backlogs(hosts, due, new, unread, monkeypatch, gamma=50.0, out=200):
     shown = [url(host, page) for host in range(hosts) for page in range(1, due)]
     crawl = seeded(*shown, leases=8, scout=0, refreshing=True, gamma=gamma, audit=0.0, min_interval=DAY,
                    max_interval=DAY)  # fmt: skip
-    crawl.node.scheduler.schedule.doublings = None
+    crawl.frontier.scheduler.schedule.doublings = None
     crawl.run(lambda order: report(order, crawl.now))
     crawl.now += 3 * DAY
     crawl.room = 0
@@ -139,7 +139,7 @@ def test_pages_that_people_want_of_one_host_do_not_take_all_places(monkeypatch):
     crawl.submit(other)
     first = [order.url for order in crawl.turn()]
     assert first == [*many[:30], other], "the other host's page does not wait for all of these"
-    assert not crawl.node.scheduler.wanted, "nothing is to be done before an answer comes"
+    assert not crawl.frontier.scheduler.requests, "nothing is to be done before an answer comes"
     seen = []
     crawl.room = 2
     for order in [order for order in crawl.orders.values() if order.url in many][:5]:
@@ -155,7 +155,7 @@ def test_pages_that_people_want_of_one_host_do_not_take_all_places(monkeypatch):
     assert seen == many, "each in its turn, none twice"
     crawl.answer(crawl.order(other))
     crawl.turn()
-    assert not crawl.node.scheduler.crowded and not list(crawl.node.partition.scan(rows.WANTED.prefix))
+    assert not crawl.frontier.scheduler.crowded and not list(crawl.frontier.partition.scan(rows.WANTED.prefix))
 
 
 def test_pages_that_wait_before_a_crowded_host_are_found_after_a_restart(monkeypatch):
@@ -164,7 +164,7 @@ def test_pages_that_wait_before_a_crowded_host_are_found_after_a_restart(monkeyp
     many = [url(2, page) for page in range(9)]
     crawl.submit(*many)
     assert [order.url for order in crawl.turn()] == many[:3]
-    again = Crawl([in_memory_partition(crawl.node.partition.store, 0, 1)], crawl.settings, now=crawl.now)
+    again = Crawl([in_memory_partition(crawl.frontier.partition.store, 0, 1)], crawl.settings, now=crawl.now)
     seen = set()
     while orders := [*again.turn(), *again.orders.values()]:
         seen.update(order.url for order in orders)
@@ -175,7 +175,7 @@ def test_pages_that_wait_before_a_crowded_host_are_found_after_a_restart(monkeyp
 def test_what_a_load_waits_for_and_what_was_promised_goes_to_a_crowded_host_all_the_same(monkeypatch):
     monkeypatch.setattr(leases, "WANTED", 3)
     crawl = seeded(leases=2)
-    scheduler: Scheduler = crawl.node.scheduler
+    scheduler: Scheduler = crawl.frontier.scheduler
     crawl.submit(*(url(2, page) for page in range(6)))
     crawl.turn()
     crawl.submit(url(2, 50), priority=Priority.BLOCKING)
@@ -184,7 +184,7 @@ def test_what_a_load_waits_for_and_what_was_promised_goes_to_a_crowded_host_all_
     crawl.turn()
     crawl.room = 1 << 30
     promised = crawl.page(url(2, 60))[1]
-    scheduler.deadlines.of = lambda page: crawl.now + 60.0 if page == promised else 0.0
+    scheduler.deadlines.deadline_of = lambda page: crawl.now + 60.0 if page == promised else 0.0
     assert [order.url for order in crawl.turn()] == [url(2, 50), url(2, 60)]
     crawl.submit(url(2, 0))
     (raised,) = crawl.turn()

@@ -34,7 +34,7 @@ def elsewhere(crawl, q, page=0):
 
 
 def stored(crawl, q=0):
-    return [decode(value) for _, value in crawl.nodes[q].partition.store.scan(rows.OUTBOX.prefix)]
+    return [decode(value) for _, value in crawl.frontiers[q].partition.store.scan(rows.OUTBOX.prefix)]
 
 
 def sent(crawl):
@@ -49,14 +49,14 @@ def test_children_elsewhere_leave_with_their_cash_and_their_depth():
     crawl, order = begun()
     here, there = elsewhere(crawl, 0, 3), elsewhere(crawl, 1, 3)
     crawl.answer(order, [here, there])
-    before = crawl.node.ledger.effective(slice(0, 1))[0]
+    before = crawl.frontier.ledger.effective(slice(0, 1))[0]
     crawl.turn(0)
     (transfer,) = sent(crawl)
     (item,) = transfer.items
     assert (transfer.source, transfer.target, transfer.seq) == (0, 1, 1)
     assert (item.url, item.depth) == (there, 1) and 0 < item.cash < before
-    assert stored(crawl) == [transfer] and crawl.node.outbox.in_flight == item.cash + transfer.virtual
-    assert (transfer.spent, transfer.pages) == (crawl.node.ledger.spent, 2)
+    assert stored(crawl) == [transfer] and crawl.frontier.outbox.in_flight == item.cash + transfer.virtual
+    assert (transfer.spent, transfer.pages) == (crawl.frontier.ledger.spent, 2)
 
 
 def test_the_receiver_applies_stores_and_acknowledges():
@@ -67,11 +67,11 @@ def test_the_receiver_applies_stores_and_acknowledges():
     (transfer,) = sent(crawl)
     crawl.deliver()
     crawl.turn(1)
-    node, page = crawl.page(there)
-    assert node.columns["cash"][page] + node.ledger.virtual.scalar >= transfer.items[0].cash
+    frontier, page = crawl.page(there)
+    assert frontier.columns["cash"][page] + frontier.ledger.virtual.scalar >= transfer.items[0].cash
     assert (crawl.state(there), crawl.depth(there)) == (State.UNREAD, 1)
     assert acks(crawl) == [Ack(1, 0, 1)]
-    assert node.partition.get(rows.INBOX.key(0)) == (1).to_bytes(8, "big")
+    assert frontier.partition.get(rows.INBOX.key(0)) == (1).to_bytes(8, "big")
 
 
 def test_an_ack_trims_the_outbox_once_it_is_written():
@@ -84,7 +84,7 @@ def test_an_ack_trims_the_outbox_once_it_is_written():
         crawl.pending[0].append(ack)
     crawl.turn(0)
     assert not [one for one in stored(crawl) if one.seq == 1]
-    assert not [seq for seq, _ in crawl.node.outbox.unacknowledged.get(1, ()) if seq == 1]
+    assert not [seq for seq, _ in crawl.frontier.outbox.unacknowledged.get(1, ()) if seq == 1]
     crawl.pending[0].append(Ack(1, 0, 1))
     crawl.turn(0)  # once more: nothing to trim
 
@@ -100,14 +100,14 @@ def test_what_was_applied_is_acknowledged_again_but_not_applied_again():
         crawl.turn(1)
     assert acks(crawl) == [Ack(1, 0, 1)] * 6
     there, wanted = crawl.cash()
-    assert there == wanted and crawl.nodes[1].ledger.known_pages == 1
+    assert there == wanted and crawl.frontiers[1].ledger.known_pages == 1
 
 
 def test_a_number_too_early_is_neither_applied_nor_acknowledged():
     crawl, _ = begun()
     crawl.pending[1].append(CashTransfer(0, 1, 2, (Passing(elsewhere(crawl, 1), 5),)))
     crawl.turn(1)
-    assert acks(crawl) == [] and crawl.nodes[1].ledger.known_pages == 0
+    assert acks(crawl) == [] and crawl.frontiers[1].ledger.known_pages == 0
 
 
 def test_many_children_go_in_several_transfers(monkeypatch):
@@ -122,13 +122,13 @@ def test_many_children_go_in_several_transfers(monkeypatch):
     assert [item.url for one in transfers for item in one.items] == children
     crawl.deliver_all()
     crawl.turn(1)
-    assert crawl.nodes[1].ledger.known_pages == 10 and crawl.cash()[0] == crawl.cash()[1]
+    assert crawl.frontiers[1].ledger.known_pages == 10 and crawl.cash()[0] == crawl.cash()[1]
 
 
 def test_news_of_a_page_travel_without_cash():
     """A redirect of a page without cash still makes its target known."""
     crawl, order = begun()
-    crawl.node.columns["cash"][0] = -crawl.node.ledger.virtual.scalar
+    crawl.frontier.columns["cash"][0] = -crawl.frontier.ledger.virtual.scalar
     crawl.answer(order, status=301, signature=b"", location=elsewhere(crawl, 1, 3))
     crawl.turn(0)
     assert [item.cash for one in sent(crawl) for item in one.items] == [0]
@@ -143,7 +143,7 @@ def test_news_of_a_page_travel_without_cash():
 def test_the_virtual_page_is_shared_out_by_partition_0_in_proportion_to_pages():
     crawl, order = begun(2)
     crawl.answer(order, [elsewhere(crawl, 1, page) for page in range(1, 10)])
-    zero, one = crawl.nodes
+    zero, one = crawl.frontiers
 
     def settle():
         for _ in range(12):
@@ -167,7 +167,7 @@ def test_a_crawl_at_rest_sends_nothing():
     crawl.answer(order, [url(host, 1) for host in range(9)])
     crawl.run(lambda order: report(order, crawl.now, [url(k, k) for k in range(6)]))
     crawl.turn()
-    assert crawl.wire == [] and not any(node.outbox.unacknowledged for node in crawl.nodes)
+    assert crawl.wire == [] and not any(frontier.outbox.unacknowledged for frontier in crawl.frontiers)
 
 
 # Restart
@@ -177,20 +177,20 @@ def test_everything_not_acknowledged_is_sent_again_after_a_restart():
     crawl, order = begun()
     crawl.answer(order, [elsewhere(crawl, 1, 3)])
     crawl.turn(0)
-    wanted, again = sent(crawl), Crawl([_reborn(node.partition) for node in crawl.nodes], ANY)
+    wanted, again = sent(crawl), Crawl([_reborn(frontier.partition) for frontier in crawl.frontiers], ANY)
     assert again.wire == wanted
-    assert again.node.outbox.in_flight == crawl.node.outbox.in_flight
+    assert again.frontier.outbox.in_flight == crawl.frontier.outbox.in_flight
     again.deliver_all()
     again.turn(1)
     again.deliver_all()
     again.turn(0)
-    assert again.nodes[1].outbox.applied[0] >= 1 and again.cash()[0] == again.cash()[1]
+    assert again.frontiers[1].outbox.applied[0] >= 1 and again.cash()[0] == again.cash()[1]
     assert all(one.seq > 1 for one in stored(again)), "numbers go on where they stopped"
 
 
 def test_what_was_heard_before_there_were_classes_counts_each_page_once():
     crawl, _ = begun(3)
-    outbox = crawl.node.outbox
+    outbox = crawl.frontier.outbox
     outbox.load({"sent": [(1, 4)], "heard": [(1, 500, 20), (2, 600, 30, 90)]})
     assert outbox.elsewhere == {1: (500, 20, 20), 2: (600, 30, 90)}
     assert outbox.dump()["heard"] == [(1, 500, 20, 20), (2, 600, 30, 90)]
@@ -204,7 +204,7 @@ def test_acks_trim_what_they_name_whatever_waits_behind(monkeypatch):
     crawl, order = begun()
     crawl.answer(order, [elsewhere(crawl, 1, page) for page in range(1, 9)])
     crawl.turn(0)
-    transfers, outbox = sent(crawl), crawl.node.outbox
+    transfers, outbox = sent(crawl), crawl.frontier.outbox
     assert [seq for seq, _ in outbox.unacknowledged[1]] == [1, 2, 3, 4]
     for seq, left in ((2, [3, 4]), (1, [3, 4]), (3, [4]), (9, [])):
         crawl.pending[0].append(Ack(1, 0, seq))
@@ -218,21 +218,21 @@ def test_acks_trim_what_they_name_whatever_waits_behind(monkeypatch):
 
 def test_one_partition_has_no_outbox_to_store():
     crawl = Crawl.in_memory(1, settings=ANY)
-    assert "post" not in crawl.node.dump()
-    paid = crawl.node.ledger.virtual.scalar
+    assert "post" not in crawl.frontier.dump()
+    paid = crawl.frontier.ledger.virtual.scalar
     crawl.submit(url(0))
     crawl.turn()
-    assert crawl.node.ledger.virtual.scalar > paid, "the virtual page pays all the same"
+    assert crawl.frontier.ledger.virtual.scalar > paid, "the virtual page pays all the same"
 
 
 def test_something_else_in_the_outbox_is_damage():
     crawl, _ = begun()
-    store = crawl.node.partition.store
+    store = crawl.frontier.partition.store
     batch = store.batch()
     batch.put(rows.OUTBOX.key(1, 1), encode(Submit((url(0),))))
     store.write(batch)
     with pytest.raises(MachineError, match="the outbox holds a Submit"):
-        crawl.node.outbox.recover()
+        crawl.frontier.outbox.recover()
 
 
 def _reborn(partition):
@@ -243,7 +243,7 @@ def test_cash_on_foreign_entries_does_not_outlive_the_group():
     crawl, order = begun(2)
     crawl.answer(order, [url(host, 1) for host in range(9)])
     crawl.turn()
-    for node in crawl.nodes:
-        n = node.columns.n
-        assert not node.columns["cash"][:n][node.columns["state"][:n] == State.FOREIGN].any()
-        assert np.isin(node.columns["state"][:n], [State.FOREIGN]).sum() == node.ledger.foreign
+    for frontier in crawl.frontiers:
+        n = frontier.columns.n
+        assert not frontier.columns["cash"][:n][frontier.columns["state"][:n] == State.FOREIGN].any()
+        assert np.isin(frontier.columns["state"][:n], [State.FOREIGN]).sum() == frontier.ledger.foreign

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from tests.frontier.rig import START, Crawl, copied, dump, pages, report, snapshot, url
-from tests.frontier.test_partition import ACTIONS_OF_A_STORY, Story, act, come_to_rest
+from tests.frontier.test_frontier import ACTIONS_OF_A_STORY, Story, act, come_to_rest
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.metadata import snapshot as snapshots
@@ -27,7 +27,7 @@ class Watched(Story):
         super().__init__(*arguments, **options)
         self.late = []
         self.crashes = []
-        self.state = [dump(node.partition) for node in self.nodes]
+        self.state = [dump(frontier.partition) for frontier in self.frontiers]
         self.snapshots = {}
 
     def watch(self, path, snapshot_after=(), in_flight=False):
@@ -36,7 +36,7 @@ class Watched(Story):
         return self
 
     def write(self, turn, q=0):
-        sealed = dump(self.nodes[q].partition)
+        sealed = dump(self.frontiers[q].partition)
         if self.in_flight:
             self._step(q)
         self._crash()
@@ -44,12 +44,12 @@ class Watched(Story):
         self.state[q] = sealed
         self._crash()
         if turn.commit.number in self.snapshot_after:
-            snapshot(self.nodes[q])
+            snapshot(self.frontiers[q])
             self._crash()
 
     def _step(self, q):
         """Some chunks of a snapshot, while a group is sealed but not written."""
-        steps = self.snapshots.setdefault(q, self.nodes[q].partition.snapshot())
+        steps = self.snapshots.setdefault(q, self.frontiers[q].partition.snapshot())
         for step in itertools.islice(steps, 3):
             if step is Step.COPIED:
                 return
@@ -110,7 +110,7 @@ def test_a_crawl_killed_again_and_again_ends_as_one_that_never_was(tmp_path, par
     killed = Crawl.on_disk(path, partitions, settings=ANY)
     killed.submit(url(0))
     killed.turn()
-    while killed.orders or killed.wire or killed.node.scheduler.unread:
+    while killed.orders or killed.wire or killed.frontier.scheduler.unread:
         for order in list(killed.orders.values())[:5]:
             killed.give(web(order))
         killed.deliver_all()

@@ -39,7 +39,7 @@ def prepared():
     """What the store of a crawl holds after a day, in which every page was read."""
     web = Web(bandwidth="100/day")
     web.run(1)
-    return web.crawl, dict(web.crawl.node.partition.store.scan(b""))
+    return web.crawl, dict(web.crawl.frontier.partition.store.scan(b""))
 
 
 def one_day_old():
@@ -72,24 +72,24 @@ def answered(crawl, order, how):
 
 def in_group(crawl, change):
     """A commit group between two turns, in which only this happens."""
-    partition, scheduler = crawl.node.partition, crawl.node.scheduler
+    partition, scheduler = crawl.frontier.partition, crawl.frontier.scheduler
     partition.begin()
     change(partition, scheduler)
     scheduler.bandwidth.store(partition)
-    commit = partition.seal({"node": crawl.node.dump()})
+    commit = partition.seal({"node": crawl.frontier.dump()})
     partition.write(commit)
     partition.written(commit)
 
 
 def switch(crawl, **refresh):
-    scheduler = crawl.node.scheduler
+    scheduler = crawl.frontier.scheduler
     chosen = msgspec.structs.replace(scheduler.settings.refresh, **refresh)
     scheduler.reconfigure(msgspec.structs.replace(scheduler.settings, refresh=chosen))
 
 
 def evidence(crawl, page, times):
     """The page's change rate is found to be another, whatever is out."""
-    row = crawl.node.partition.row(page)
+    row = crawl.frontier.partition.row(page)
     if row is not None and row.rate_b:
         new = msgspec.structs.replace(row, rate_a=row.rate_a * times)
         in_group(crawl, lambda partition, scheduler: scheduler.schedule.rewrite(page, row, new))
@@ -109,12 +109,12 @@ def test_counts_are_those_of_the_rows_after_any_mix(deeds):
                 case "switch":
                     switch(crawl, **which)
                 case "evidence":
-                    evidence(crawl, which % crawl.node.columns.n, how)
+                    evidence(crawl, which % crawl.frontier.columns.n, how)
                 case "wait":
                     crawl.now += which
             crawl.turn()
             assert_exact(crawl)
-        while crawl.node.scheduler.schedule.recount is not None:
+        while crawl.frontier.scheduler.schedule.recount is not None:
             crawl.turn()
             assert_exact(crawl)
         assert_exact(crawl)
@@ -140,7 +140,7 @@ def test_whoever_writes_a_row_while_its_order_is_out_a_report_is_laid_over_what_
     assert_exact(crawl)
     crawl.give(answered(crawl, order, how))
     crawl.turn()
-    assert page not in crawl.node.scheduler.leases
+    assert page not in crawl.frontier.scheduler.leases
     assert_exact(crawl)
 
 
@@ -150,7 +150,7 @@ def test_a_first_read_asks_for_no_row():
     crawl = web.crawl
     (order,) = crawl.turn()
     asked = []
-    crawl.node.partition.row = lambda page: asked.append(page)
+    crawl.frontier.partition.row = lambda page: asked.append(page)
     crawl.give(report(order, START, [url(1, 1)]))
     crawl.turn()
-    assert asked == [] and crawl.node.reads == 1
+    assert asked == [] and crawl.frontier.reads == 1

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.frontier.rig import in_memory_partition, url
 from xyro.frontier.leases import Leases
-from xyro.frontier.requests import Wanted
+from xyro.frontier.requests import Requests
 from xyro.metadata import rows
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import LEASED, WANTED, State
@@ -52,7 +52,7 @@ def written(partition):
     ("priority", "own"), [(Priority.ORDERED, [UNREAD, READ]), (Priority.BLOCKING, [UNREAD, READ, OUT])]
 )
 def test_what_may_be_ordered_is_queued_and_what_is_foreign_goes_elsewhere(priority, own):
-    wanted = Wanted(partition_of_states())
+    wanted = Requests(partition_of_states())
     wanted.order(range(5), priority)
     assert len(wanted) == len(own) and popped(wanted) == [(page, priority) for page in own] and not wanted
     assert wanted.take_elsewhere() == [Submit((url(FOREIGN, FOREIGN),), priority, seed=False)]
@@ -60,14 +60,14 @@ def test_what_may_be_ordered_is_queued_and_what_is_foreign_goes_elsewhere(priori
 
 
 def test_blocking_ones_come_first_whenever_they_were_ordered():
-    wanted = Wanted(partition_of_states())
+    wanted = Requests(partition_of_states())
     wanted.order([READ], Priority.ORDERED)
     wanted.order([UNREAD], Priority.BLOCKING)
     assert popped(wanted) == [(UNREAD, Priority.BLOCKING), (READ, Priority.ORDERED)]
 
 
 def test_a_part_that_many_documents_need_is_asked_for_once_until_it_is_settled():
-    wanted = Wanted(partition_of_states())
+    wanted = Requests(partition_of_states())
     for _ in range(3):
         wanted.order([READ, FOREIGN], Priority.BLOCKING)
     assert len(wanted) == 1 and len(wanted.take_elsewhere()) == 1
@@ -92,7 +92,7 @@ DEEDS = st.lists(
 @given(DEEDS)
 def test_a_restart_finds_what_was_wanted_and_not_released(deeds):
     partition = partition_of_states()
-    wanted, expected = Wanted(partition), set()
+    wanted, expected = Requests(partition), set()
     for deed, page, priority in deeds:
         match deed:
             case "order":
@@ -111,14 +111,14 @@ def test_a_restart_finds_what_was_wanted_and_not_released(deeds):
     written(partition)
     assert stored(partition) == expected
     assert {page for page in range(5) if partition.flags[page] & WANTED} == expected
-    again = Wanted(partition)
+    again = Requests(partition)
     again.recover()
     assert sorted(page for page, _ in popped(again)) == sorted(expected)
 
 
 def test_what_was_put_aside_comes_back_at_its_own_priority():
     partition = partition_of_states()
-    wanted = Wanted(partition)
+    wanted = Requests(partition)
     wanted.order([UNREAD], Priority.BLOCKING)
     wanted.order([READ], Priority.ORDERED)
     before = popped(wanted)

@@ -41,13 +41,13 @@ def read_for(crawl, days):
             crawl.answer(order)
             reads[order.url] += 1
         if not crawl.pending[0]:
-            crawl.now = max(crawl.now + 0.01, min(crawl.node.scheduler.next_time(), end))
+            crawl.now = max(crawl.now + 0.01, min(crawl.frontier.scheduler.next_time(), end))
     return reads
 
 
 def date_in_30_seconds(crawl, target, hastened):
     page = crawl.page(target)[1]
-    edit(crawl, lambda node: node.scheduler.schedule.put_due(page, int(crawl.now) + 30, hastened))
+    edit(crawl, lambda frontier: frontier.scheduler.schedule.put_due(page, int(crawl.now) + 30, hastened))
 
 
 def test_pages_in_a_line_are_read_before_what_is_due_later_takes_the_bandwidth():
@@ -73,7 +73,7 @@ def test_a_page_stays_in_its_line_when_the_clock_is_set_back():
         date_in_30_seconds(crawl, SLOW[page], hastened=True)
     crawl.now += 120.0
     (first,) = crawl.turn()
-    assert crawl.node.scheduler.revisits.host_queues.pages() == 2
+    assert crawl.frontier.scheduler.revisits.host_queues.pages() == 2
     crawl.now -= 3600.0
     found = [first]
     for _ in range(4):
@@ -85,16 +85,16 @@ def test_a_page_stays_in_its_line_when_the_clock_is_set_back():
 
 def test_a_page_that_failed_keeps_the_time_of_its_retry_whatever_lies_in_a_folder():
     crawl = crawl_of(places=64, bandwidth="1000/s", max_interval=100 * DAY, min_interval=100 * DAY)
-    node, page = crawl.page(SLOW[0])
+    frontier, page = crawl.page(SLOW[0])
     date_in_30_seconds(crawl, SLOW[0], hastened=False)
     crawl.submit(SLOW[0])
     (order,) = crawl.turn()
     crawl.fail(order, "timeout", retry_in=5.0)
     crawl.turn()
-    node.hold(node.partition.hosts_of[page], "paused")
+    frontier.hold(frontier.partition.hosts_of[page], "paused")
     crawl.now += 3600.0
     crawl.turn()
-    node.hold(node.partition.hosts_of[page], "")
+    frontier.hold(frontier.partition.hosts_of[page], "")
     assert [one.url for one in crawl.turn()] == [SLOW[0]]
 
 
@@ -102,7 +102,7 @@ def test_what_comes_early_and_finds_its_host_full_keeps_a_date_by_its_interval()
     crawl = crawl_of(places=1, bandwidth="48/day", max_interval=100 * DAY)
     crawl.submit(SLOW[0])
     crawl.turn()
-    flags, due, early = crawl.node.columns["flags"], crawl.node.columns["due"], []
+    flags, due, early = crawl.frontier.columns["flags"], crawl.frontier.columns["due"], []
     slow = [crawl.page(one)[1] for one in SLOW[1:]]
     for _ in range(6):
         crawl.now += DAY / 12
@@ -115,14 +115,14 @@ def test_what_comes_early_and_finds_its_host_full_keeps_a_date_by_its_interval()
 
 def test_ahead_of_time_no_page_of_a_full_host_is_lost():
     crawl = crawl_of(places=1)
-    schedule = crawl.node.scheduler.schedule
+    schedule = crawl.frontier.scheduler.schedule
     schedule.ahead = Ahead()
-    for page in range(crawl.node.columns.n):
+    for page in range(crawl.frontier.columns.n):
         schedule.ahead.put_after(page, 0)
     for _ in range(30):
         crawl.now += 1.0
         crawl.turn()
-        assert len(schedule.ahead) + len(crawl.orders) == crawl.node.columns.n
+        assert len(schedule.ahead) + len(crawl.orders) == crawl.frontier.columns.n
         for order in list(crawl.orders.values()):
             crawl.answer(order)
 
@@ -131,13 +131,13 @@ def test_ahead_of_time_no_page_of_a_full_host_is_lost():
 def test_a_page_that_has_become_due_a_little_later_is_read_as_it_was_filed(early, deferred):
     """early: share of its interval, as that is by now, before which it comes."""
     crawl, told = crawl_of(bandwidth="100/day"), []
-    node, page = crawl.page(FAST[0])
-    row, seconds = node.partition.row(page), 10 * DAY
-    node.scheduler.bandwidth.of_row = lambda row: Interval(seconds, "policy")
+    frontier, page = crawl.page(FAST[0])
+    row, seconds = frontier.partition.row(page), 10 * DAY
+    frontier.scheduler.bandwidth.of_row = lambda row: Interval(seconds, "policy")
     now = row.last_read + seconds * (1.0 - early)
-    edit(crawl, lambda node: told.append(node.scheduler.due_queue._deferred(page, row, now)))
+    edit(crawl, lambda frontier: told.append(frontier.scheduler.due_queue._deferred(page, row, now)))
     assert told == [deferred]
-    assert (node.columns["due"][page] == row.last_read + seconds) == deferred
+    assert (frontier.columns["due"][page] == row.last_read + seconds) == deferred
 
 
 # Restarts and switches
@@ -147,37 +147,37 @@ def test_a_recount_that_a_crash_cut_short_begins_anew():
     web = Web(bandwidth="100/day")
     web.run(1)
     crawl = reborn(web, policy="mixed")
-    assert crawl.node.scheduler.schedule.recount is not None
-    crawl.node.scheduler.schedule.recount.step = list  # not got far
+    assert crawl.frontier.scheduler.schedule.recount is not None
+    crawl.frontier.scheduler.schedule.recount.step = list  # not got far
     crawl.turn()
     crawl = reborn(web)
-    assert crawl.node.scheduler.schedule.recount is not None
+    assert crawl.frontier.scheduler.schedule.recount is not None
     crawl.turn()
     crawl.turn()  # two passes
-    assert crawl.node.scheduler.schedule.recount is None and reborn(web).node.scheduler.schedule.recount is None
+    assert crawl.frontier.scheduler.schedule.recount is None and reborn(web).frontier.scheduler.schedule.recount is None
     assert_exact(crawl)
 
 
 def test_what_promises_took_of_the_bandwidth_is_owed_over_a_restart():
     crawl = crawl_of(bandwidth="100/day")
-    crawl.node.scheduler.due_queue.governor.credit = -40.0
+    crawl.frontier.scheduler.due_queue.governor.credit = -40.0
     crawl.turn()
-    settings, partition = crawl.settings, crawl.node.partition
+    settings, partition = crawl.settings, crawl.frontier.partition
     again = Crawl([in_memory_partition(partition.store, 0, 1)], settings, refreshing=True, now=crawl.now)
-    assert again.node.scheduler.due_queue.governor.debt == 40.0
+    assert again.frontier.scheduler.due_queue.governor.debt == 40.0
     again.turn()
     again.now += DAY / 4
     again.turn()
-    assert again.node.scheduler.due_queue.governor.debt == pytest.approx(15.0, abs=0.5)
+    assert again.frontier.scheduler.due_queue.governor.debt == pytest.approx(15.0, abs=0.5)
 
 
 def test_a_lower_bandwidth_owes_no_more_than_a_day_of_its_own():
     crawl = crawl_of(bandwidth="100/s")
-    crawl.node.scheduler.due_queue.governor.credit = -DEBT * 100.0
+    crawl.frontier.scheduler.due_queue.governor.credit = -DEBT * 100.0
     lower = msgspec.structs.replace(crawl.settings.refresh, bandwidth="100/day")
-    crawl.node.scheduler.reconfigure(msgspec.structs.replace(crawl.settings, refresh=lower))
+    crawl.frontier.scheduler.reconfigure(msgspec.structs.replace(crawl.settings, refresh=lower))
     crawl.turn()
-    assert crawl.node.scheduler.due_queue.governor.debt == 1.0 + max(LEAST_BURST, 100.0)
+    assert crawl.frontier.scheduler.due_queue.governor.debt == 1.0 + max(LEAST_BURST, 100.0)
 
 
 def test_a_governor_owes_only_below_nothing():

@@ -47,13 +47,13 @@ def told(orders):
 
 def give_cash(crawl, target, pages):
     """So many pages' worth more (the virtual page lends it)."""
-    node, page = crawl.page(target)
-    node.columns["cash"][page] += int(pages * 65_536)
-    node.columns.touch("cash", page)
+    frontier, page = crawl.page(target)
+    frontier.columns["cash"][page] += int(pages * 65_536)
+    frontier.columns.touch("cash", page)
 
 
 def leased(crawl):
-    hosts = crawl.node.partition.hosts
+    hosts = crawl.frontier.partition.hosts
     return {name: int(hosts.leased[number]) for name, number in hosts.numbers.items()}
 
 
@@ -104,7 +104,7 @@ def test_afterwards_the_richest_come_first():
     crawl = seeded(*(url(0, page) for page in range(1, 30)), leases=4, scout=0)
     for rank, page in enumerate((7, 21, 3)):
         give_cash(crawl, url(0, page), 3 - rank)
-    crawl.node.scheduler.discovery.finder.theta = 1.5 * 65_536
+    crawl.frontier.scheduler.discovery.finder.theta = 1.5 * 65_536
     orders = crawl.turn()
     assert told(orders)[:3] == [url(0, 7), url(0, 21), url(0, 3)]
     assert [order.priority for order in orders] == [Priority.DISCOVER] * 3 + [Priority.SCOUT]
@@ -114,7 +114,7 @@ def test_scouting_ends_with_the_reads():
     crawl = seeded(*(url(0, page) for page in range(1, 30)), leases=1, scout=3)
     crawl.turn()
     for read in (1, 2, 3, 4):
-        assert crawl.node.reads == read and crawl.node.scheduler.discovery.scouting == (read < 3)
+        assert crawl.frontier.reads == read and crawl.frontier.scheduler.discovery.scouting == (read < 3)
         (order,) = crawl.orders.values()
         crawl.answer(order)
         crawl.turn()
@@ -133,14 +133,14 @@ def test_every_unread_page_is_found_however_small_the_scan(monkeypatch, chunk):
     crawl = crawl_of(leases=3)
     crawl.submit(url(0))
     crawl.run(lambda order: report(order, START, [url(k % 6, k) for k in range(80)] if order.url == url(0) else ()))
-    assert crawl.node.reads == 80 and crawl.node.scheduler.unread == 0
+    assert crawl.frontier.reads == 80 and crawl.frontier.scheduler.unread == 0
 
 
 def test_an_order_says_what_is_known():
     crawl = seeded(url(0, 1))
     (order,) = crawl.turn()
     assert (order.attempt, order.etag) == (0, "")
-    assert order.page == crawl.node.partition.base + 1 and order.not_before == 0.0
+    assert order.page == crawl.frontier.partition.base + 1 and order.not_before == 0.0
 
 
 # --max-pages
@@ -161,7 +161,7 @@ def test_the_room_is_never_exceeded(turns):
                 crawl.answer(order)
         crawl.now += 100.0 * what
         assert len(crawl.turn()) <= room
-        assert len(crawl.node.scheduler.leases) == len(crawl.orders)
+        assert len(crawl.frontier.scheduler.leases) == len(crawl.orders)
 
 
 def test_orders_out_are_bounded(monkeypatch):
@@ -191,10 +191,10 @@ def test_a_wanted_page_that_is_out_is_not_ordered_twice():
     out = crawl.order(url(0, 1))
     (raised,) = crawl.turn()
     assert raised.raised and (raised.page, raised.epoch) == (out.page, out.epoch), "the same order, to go up"
-    assert raised.priority is Priority.ORDERED and len(crawl.node.scheduler.leases) == 1
+    assert raised.priority is Priority.ORDERED and len(crawl.frontier.scheduler.leases) == 1
     crawl.answer(out)
     assert crawl.turn() == [], "the order that was out answered the wish, too"
-    assert not crawl.node.scheduler.wanted
+    assert not crawl.frontier.scheduler.requests
 
 
 def test_a_wanted_page_is_read_although_it_was_read():
@@ -216,10 +216,10 @@ def test_what_was_wanted_is_not_read_when_a_restart_has_put_it_out_of_scope():
     crawl.submit(url(0, 3))
     crawl.turn()
     chosen = Settings(crawl=CrawlSettings(scope="any", exclude=("*/p1.html", "*/p3.html")))
-    again = Crawl([in_memory_partition(crawl.node.partition.store, 0, 1)], chosen, now=crawl.now)
+    again = Crawl([in_memory_partition(crawl.frontier.partition.store, 0, 1)], chosen, now=crawl.now)
     assert sorted(told(again.turn())) == [url(0, 2)]
     again.answer(again.order(url(0, 2)))
-    assert again.turn() == [] and not list(again.node.partition.scan(rows.WANTED.prefix))
+    assert again.turn() == [] and not list(again.frontier.partition.scan(rows.WANTED.prefix))
     assert [again.state(url(0, page)) for page in (1, 2, 3)] == [State.OUT, State.READ, State.OUT]
 
 
@@ -228,13 +228,13 @@ def test_a_page_that_failed_is_tried_again_at_its_time():
     (order,) = crawl.turn()
     crawl.fail(order, "timeout", retry_in=10.5)
     assert crawl.turn() == []
-    assert crawl.node.scheduler.next_time() == START + 10.5
+    assert crawl.frontier.scheduler.next_time() == START + 10.5
     crawl.now = START + 10.4
     assert crawl.turn() == []
     crawl.now = START + 10.5
     (again,) = crawl.turn()
     assert (again.url, again.attempt, again.priority) == (url(0, 1), 1, Priority.DISCOVER)
-    assert again.epoch != order.epoch and crawl.node.scheduler.next_time() == float("inf")
+    assert again.epoch != order.epoch and crawl.frontier.scheduler.next_time() == float("inf")
 
 
 def test_retries_wait_for_their_hosts_room_without_holding_up_other_hosts():
@@ -246,7 +246,7 @@ def test_retries_wait_for_their_hosts_room_without_holding_up_other_hosts():
     assert leased(crawl) == {"h0.example": 4, "h1.example": 0}, "four more of host 0 are out"
     crawl.now += 6
     assert told(crawl.turn()) == [url(1, 1)]
-    assert crawl.node.scheduler.next_time() == crawl.now + 1.0
+    assert crawl.frontier.scheduler.next_time() == crawl.now + 1.0
     for order in list(crawl.orders.values()):
         crawl.answer(order)
     crawl.turn()
@@ -286,7 +286,7 @@ def test_retries_are_found_again_after_a_restart():
 def refreshed(unit=60, **options):
     """One page, read once; its next read."""
     crawl = seeded(refreshing=True, unit=unit, **options)
-    return crawl, int(crawl.node.columns["due"][0])
+    return crawl, int(crawl.frontier.columns["due"][0])
 
 
 def test_a_page_is_read_again_when_it_is_due_and_not_before():
@@ -299,7 +299,7 @@ def test_a_page_is_read_again_when_it_is_due_and_not_before():
     assert (order.url, order.priority) == (url(0), Priority.REFRESH)
     crawl.answer(order, status=304, signature=b"")
     assert crawl.turn() == []
-    assert crawl.node.columns["due"][0] >= crawl.now + 1000
+    assert crawl.frontier.columns["due"][0] >= crawl.now + 1000
 
 
 def test_a_page_due_within_the_time_unit_is_not_read_at_once():
@@ -308,7 +308,7 @@ def test_a_page_due_within_the_time_unit_is_not_read_at_once():
     for _ in range(7200):
         crawl.now += 1.0
         for order in crawl.turn():
-            assert crawl.now >= crawl.node.columns["due"][0]
+            assert crawl.now >= crawl.frontier.columns["due"][0]
             crawl.answer(order)
             reads += 1
     assert reads == 2, "one a time unit"
@@ -317,7 +317,7 @@ def test_a_page_due_within_the_time_unit_is_not_read_at_once():
 def test_nothing_is_refreshed_in_a_crawl_that_does_not_refresh():
     crawl = seeded()
     crawl.now += 10 * 365 * 86_400
-    assert crawl.turn() == [] and crawl.node.scheduler.next_time() == float("inf")
+    assert crawl.turn() == [] and crawl.frontier.scheduler.next_time() == float("inf")
 
 
 def test_due_pages_are_found_again_after_a_restart():
@@ -333,13 +333,13 @@ def test_the_first_404_is_looked_at_again_after_the_time_of_the_settings():
     (order,) = crawl.turn()
     crawl.fail(order, "http-404", status=404)
     crawl.turn()
-    due = int(crawl.node.columns["due"][1])
+    due = int(crawl.frontier.columns["due"][1])
     assert START + 86_400 <= due <= START + 86_401
     crawl.now = due + 60.0
     order = next(order for order in crawl.turn() if order.url == url(0, 1))
     crawl.fail(order, "http-404", status=404)
     crawl.turn()
-    assert crawl.state(url(0, 1)) is State.DEAD and crawl.node.columns["due"][1] == 0
+    assert crawl.state(url(0, 1)) is State.DEAD and crawl.frontier.columns["due"][1] == 0
 
 
 def test_due_pages_share_their_hosts_room():
@@ -354,14 +354,14 @@ def test_due_pages_share_their_hosts_room():
         for order in orders:
             crawl.answer(order)
     assert sorted(seen) == [url(0), *(url(0, page) for page in range(1, 9))]
-    assert not crawl.node.scheduler.revisits.host_queues
+    assert not crawl.frontier.scheduler.revisits.host_queues
 
 
 def both_sides(leases, gamma, due=150, new=200, hosts=1):
     """A crawl whose hosts have `due` pages to be refreshed, all but one at once, and `new` ones never read."""
     crawl = seeded(*(url(host, page) for host in range(hosts) for page in range(1, due)), leases=leases, scout=0,
                    refreshing=True, gamma=gamma, audit=0.0, min_interval=DAY, max_interval=DAY)  # fmt: skip
-    crawl.node.scheduler.schedule.doublings = (
+    crawl.frontier.scheduler.schedule.doublings = (
         None  # a recount would date the one by its read, three days before its turn
     )
     crawl.run(lambda order: report(order, crawl.now))
@@ -422,15 +422,15 @@ def test_where_nothing_else_waits_one_side_takes_all():
             crawl.answer(order)
     assert sides(crawl.issued).count("refresh") == 29 and sides(crawl.issued).count("discovery") == 5
     assert "discovery" not in sides(crawl.issued)[12:], "both in turn, then what remains"
-    assert not crawl.node.scheduler.turns.kept.any(), "nothing is owed to pages that are found later"
+    assert not crawl.frontier.scheduler.turns.kept.any(), "nothing is owed to pages that are found later"
 
 
 def test_due_pages_before_a_full_host_are_found_again_after_a_restart():
     crawl = both_sides(4, 50.0, due=30, new=5)
     crawl.turn()
-    assert crawl.node.scheduler.revisits.host_queues.pages() > 20
+    assert crawl.frontier.scheduler.revisits.host_queues.pages() > 20
     again = _reborn(crawl, refreshing=True)
-    again.node.scheduler.schedule.doublings = None
+    again.frontier.scheduler.schedule.doublings = None
     seen = set()
     for _ in range(40):
         seen |= {order.url for order in again.turn() if order.priority is Priority.REFRESH}
@@ -444,7 +444,7 @@ def test_intervals_follow_importance_and_change_rate():
     for order in crawl.turn():
         crawl.answer(order)
     crawl.turn()
-    bandwidth = crawl.node.scheduler.bandwidth
+    bandwidth = crawl.frontier.scheduler.bandwidth
     seconds = {(r, rate): bandwidth.interval(r, rate).seconds for r in (0.4, 0.1) for rate in (2.0, 0.02)}
     weighted = [t * (r * rate) ** 0.5 for (r, rate), t in seconds.items()]
     assert weighted == pytest.approx([weighted[0]] * 4)
@@ -454,7 +454,7 @@ def test_intervals_follow_importance_and_change_rate():
 def test_a_bounded_crawl_reads_ahead_of_time_rather_than_nothing():
     crawl, _ = refreshed(min_interval=1000.0)
     assert crawl.turn() == []
-    crawl.node.scheduler.schedule.ahead = Ahead()
+    crawl.frontier.scheduler.schedule.ahead = Ahead()
     crawl.submit(url(0))
     (order,) = crawl.turn()
     crawl.answer(order)
@@ -465,7 +465,7 @@ def test_a_bounded_crawl_reads_ahead_of_time_rather_than_nothing():
 
 
 def hold(crawl, host, held):
-    crawl.node.hold(crawl.node.partition.hosts.numbers[f"h{host}.example"], held)
+    crawl.frontier.hold(crawl.frontier.partition.hosts.numbers[f"h{host}.example"], held)
 
 
 @pytest.mark.parametrize("held", ["paused", "blocked"])
@@ -488,7 +488,7 @@ def test_no_page_of_a_held_host_is_ordered_and_none_is_forgotten(held):
     seen += [one for _ in range(4) for one in told(crawl.turn())]
     assert set(seen) >= {url(2, page) for page in (1, 2, 3, 4, 9)}
     assert not [one for one in seen if "h1.example" in one]
-    assert crawl.node.scheduler.next_time() > crawl.now and not crawl.node.scheduler.wanted
+    assert crawl.frontier.scheduler.next_time() > crawl.now and not crawl.frontier.scheduler.requests
     hold(crawl, 1, "")
     crawl.turn()
     crawl.now += 120
@@ -502,7 +502,7 @@ def test_held_pages_are_still_held_after_a_restart():
     crawl.submit(url(1, 2))
     crawl.turn()
     again = _reborn(crawl)
-    assert told(again.turn()) == [url(2, 1)] and again.node.scheduler.unread == 0
+    assert told(again.turn()) == [url(2, 1)] and again.frontier.scheduler.unread == 0
     hold(again, 1, "")
     assert sorted(told(again.turn())) == [url(1, 1), url(1, 2)]
 
@@ -511,9 +511,9 @@ def test_an_order_taken_back_is_given_out_again():
     crawl = seeded(url(0, 1), refreshing=True, min_interval=100.0)
     crawl.submit(url(0))
     for order in crawl.turn():
-        crawl.node.scheduler.drop(order.page, order.epoch + 1)
-        assert order.page in crawl.node.scheduler.leases, "of another order"
-        crawl.node.scheduler.drop(order.page, order.epoch)
+        crawl.frontier.scheduler.drop(order.page, order.epoch + 1)
+        assert order.page in crawl.frontier.scheduler.leases, "of another order"
+        crawl.frontier.scheduler.drop(order.page, order.epoch)
     assert leased(crawl) == {"h0.example": 0} and crawl.audit()["violations"] == []
     crawl.orders.clear()
     assert sorted(told(crawl.turn())) == [url(0), url(0, 1)]
@@ -525,7 +525,7 @@ def test_what_a_blocked_host_gave_back_waits_until_it_is_resumed():
     orders = crawl.turn()
     hold(crawl, 1, "blocked")
     for order in orders:
-        crawl.node.scheduler.drop(order.page, order.epoch)
+        crawl.frontier.scheduler.drop(order.page, order.epoch)
     crawl.orders.clear()
     assert crawl.turn() == [] == crawl.turn()
     hold(crawl, 1, "")
@@ -539,14 +539,14 @@ def test_nothing_is_kept_of_orders_that_were_answered():
     crawl = crawl_of(refreshing=True)
     crawl.submit(url(0))
     crawl.run(lambda order: report(order, crawl.now, [url(k % 9, k) for k in range(60)]))
-    scheduler, node = crawl.node.scheduler, crawl.node
+    scheduler, frontier = crawl.frontier.scheduler, crawl.frontier
     assert not scheduler.leases and not scheduler.parking and scheduler.schedule.retries == []
-    assert node.loads.loading == {} and node.loads.early == {} and node.loads.waits == {}
-    assert not scheduler.wanted and len(scheduler.due_queue.folders) == 60
-    assert not np.any(node.partition.hosts.leased) and not np.any(node.partition.hosts.waiting)
-    assert [key for key, _ in node.partition.store.scan(rows.WANTED.prefix)] == []
+    assert frontier.loads.loading == {} and frontier.loads.early == {} and frontier.loads.waits == {}
+    assert not scheduler.requests and len(scheduler.due_queue.folders) == 60
+    assert not np.any(frontier.partition.hosts.leased) and not np.any(frontier.partition.hosts.waiting)
+    assert [key for key, _ in frontier.partition.store.scan(rows.WANTED.prefix)] == []
 
 
 def _reborn(crawl, refreshing=False):
-    store = crawl.node.partition.store
+    store = crawl.frontier.partition.store
     return Crawl([in_memory_partition(store, 0, 1)], crawl.settings, refreshing=refreshing, now=crawl.now)

@@ -129,7 +129,7 @@ def restarted(crawl, **changes):
     """The same crawl, begun anew with other settings."""
     sections = {name: changes.pop(name) for name in ("fetch",) if name in changes}
     settings = Settings(crawl=CrawlSettings(**changes), **sections)
-    stores = [node.partition for node in crawl.nodes]
+    stores = [frontier.partition for frontier in crawl.frontiers]
     return Crawl([in_memory_partition(p.store, p.number, len(stores)) for p in stores], settings)
 
 
@@ -241,9 +241,9 @@ def test_a_page_read_before_is_due_at_once_when_it_comes_into_scope_again():
     show(crawl, url(0))
     narrow = restarted(crawl, scope="host", exclude=("*",))
     narrow.turn()
-    node, page = narrow.page(url(0))
-    assert node.columns["due"][page] == 0
-    stores = [in_memory_partition(node.partition.store, 0, 1)]
+    frontier, page = narrow.page(url(0))
+    assert frontier.columns["due"][page] == 0
+    stores = [in_memory_partition(frontier.partition.store, 0, 1)]
     wide = Crawl(stores, Settings(crawl=CrawlSettings(scope="any")), refreshing=True)
     wide.turn()
     wide.now += 120
@@ -273,7 +273,7 @@ def test_other_networks_on_a_resume_apply_to_all_known_pages():
     assert crawl.state(url(1, 1)) is State.BLOCKED
     opened = restarted(crawl, scope="any", fetch=Fetch(ports=(8080,)))
     assert [order.url for order in opened.turn()] == [url(1, 1)]
-    assert restarted(opened, scope="any", fetch=Fetch(ports=(8080,))).node.pages._rejudge is False
+    assert restarted(opened, scope="any", fetch=Fetch(ports=(8080,))).frontier.pages._rejudge is False
 
 
 def test_sitemaps_named_by_robots_txt_stay_exempt_when_the_rules_change():
@@ -292,12 +292,12 @@ def test_a_hint_is_not_a_read():
     crawl.submit(url(0))
     crawl.turn()
     show(crawl, url(0), url(0, 1))
-    node, page = crawl.page(url(0, 1))
-    node.partition.begin()
-    node.scheduler.drop(page, crawl.order(url(0, 1)).epoch)
+    frontier, page = crawl.page(url(0, 1))
+    frontier.partition.begin()
+    frontier.scheduler.drop(page, crawl.order(url(0, 1)).epoch)
     told = LoadReport(0, url(0), 1, LoadState.LOADED, "sitemap", modified=((url(0, 1), 1e9),))
-    node.claims.hear(0, told, (), crawl.now)
-    node.partition.write(node.partition.seal({"node": node.dump()}))
+    frontier.claims.hear(0, told, (), crawl.now)
+    frontier.partition.write(frontier.partition.seal({"node": frontier.dump()}))
     narrow = restarted(crawl, scope="any", exclude=("*p1.html",))
     narrow.turn()
     wide = restarted(narrow, scope="any")

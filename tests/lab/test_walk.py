@@ -38,7 +38,7 @@ def test_rooms_call_downwards_or_back_through_named_callbacks(found):
 def test_the_turn_is_part_of_the_way_and_passes_the_core_only(found):
     told = found.report()
     assert {one["file"] for one in told["turn"]["path"]} <= {one["file"] for one in told["way"]["path"]}
-    assert told["turn"]["path"][0]["file"] == "frontier/partition.py"
+    assert told["turn"]["path"][0]["file"] == "frontier/frontier.py"
     assert not {"loader", "service/node", "service/views"} & told["turn"]["rooms"].keys()
     assert {"wire", "opic", "refresh", "xyro", "metadata", "frontier", "service/node"} <= told["way"]["rooms"].keys()
 
@@ -82,7 +82,7 @@ def test_directions_between_rooms(caller, callee, expected):
 
 def test_crossings_and_their_report():
     pool, tell = Place("xyro/pool.py", "Pool.tell"), Place("service/node/node.py", "Node.take")
-    row, turn = Place("metadata/rows.py", "pack"), Place("frontier/partition.py", "turn")
+    row, turn = Place("metadata/rows.py", "pack"), Place("frontier/frontier.py", "turn")
     steps = [Step(turn, None), Step(row, turn), Step(tell, pool), Step(turn, row), Step(turn, row)]
     made_up = Walk(Stretch(steps[:2]), Stretch(steps))
     assert [(one.caller, one.callee, bool(one.callback)) for one in made_up.crossings] == [

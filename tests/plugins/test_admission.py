@@ -9,7 +9,7 @@ import pytest
 
 from tests.service.neighbours import KEY, TOKEN, Neighbours, crawling
 from xyro.plugins.publish import admission, listener
-from xyro.plugins.publish.admission import Door
+from xyro.plugins.publish.admission import Admission
 
 HEAD = b"POST /indexnow HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 4000\r\n"
 
@@ -52,7 +52,7 @@ async def test_a_head_or_a_body_that_drips_is_not_waited_for(tmp_path, impatient
         reader, writer = await connect(running)
         assert await asyncio.wait_for(reader.read(), 15.0) == b"", "and one that never says anything"
         writer.close()
-        await running.until(lambda: len(running.listener.door) == 0)
+        await running.until(lambda: len(running.listener.admission) == 0)
 
 
 async def test_heads_are_short_and_few(tmp_path):
@@ -78,20 +78,20 @@ async def test_a_packed_body_is_not_unpacked(tmp_path):
 
 
 async def test_connections_are_bounded_by_address_and_in_all(tmp_path, monkeypatch):
-    monkeypatch.setattr(admission, "MOST", 8)
-    monkeypatch.setattr("xyro.plugins.publish.listener.MOST", 4)  # what one address has
+    monkeypatch.setattr(admission, "CONNECTION_LIMIT", 8)
+    monkeypatch.setattr("xyro.plugins.publish.listener.CONNECTION_LIMIT", 4)  # what one address has
     neighbours = Neighbours()
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
         held = [await connect(running) for _ in range(4)]
-        await running.until(lambda: len(running.listener.door) == 4)
+        await running.until(lambda: len(running.listener.admission) == 4)
         reader, writer = await connect(running)
         with pytest.raises(ConnectionError):
             raise ConnectionError if await asyncio.wait_for(reader.read(), 5.0) == b"" else AssertionError
         writer.close()
-        assert running.listener.door.refused == 1
+        assert running.listener.admission.refused == 1
         for _, one in held:
             one.close()
-        await running.until(lambda: len(running.listener.door) == 0)
+        await running.until(lambda: len(running.listener.admission) == 0)
         body = {"host": neighbours.host, "key": KEY, "urlList": [neighbours.url("/p1.html")]}
         assert (await running.ask("POST", "/indexnow", json=body))[0] == 202
         said = json.dumps({"urls": []})
@@ -149,7 +149,7 @@ async def test_a_client_that_speaks_no_http_or_hangs_up_writes_nothing_into_the_
         else:
             assert b" 400 " in await asyncio.wait_for(reader.read(4096), 10.0)
             writer.close()
-        await running.until(lambda: len(running.listener.door) == 0)
+        await running.until(lambda: len(running.listener.admission) == 0)
         assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
 
 
@@ -161,16 +161,16 @@ async def test_a_network_of_ipv6_is_one_sender_at_the_door(monkeypatch):
         def abort(self):
             pass
 
-    made = Door(asyncio.Protocol, of_sender=2)
+    made = Admission(asyncio.Protocol, of_sender=2)
     for number in range(9):
         made.enter().connection_made(Transport(f"2001:db8::{number}"))
     made.enter().connection_made(Transport("2001:db8:0:1::9"))
     assert (len(made), made.refused) == (3, 7)
 
 
-def test_the_door_counts(monkeypatch):
-    monkeypatch.setattr(admission, "MOST", 3)
-    made = Door(asyncio.Protocol, of_sender=2)
+def test_admission_counts_connections(monkeypatch):
+    monkeypatch.setattr(admission, "CONNECTION_LIMIT", 3)
+    made = Admission(asyncio.Protocol, of_sender=2)
     assert [made.take(address) for address in "aabaabb"] == [True, True, True, False, False, False, False]
     made.leave("a")
     assert made.take("b") and not made.take("b") and len(made) == 3 and made.refused == 5

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.frontier.rig import Crawl, in_memory_partition, url
-from tests.frontier.test_partition import ACTIONS, HOSTS, Story, act, check, come_to_rest
+from tests.frontier.test_frontier import ACTIONS, HOSTS, Story, act, check, come_to_rest
 from xyro.configs.load import load
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Focus as Table
@@ -39,13 +39,13 @@ def begun(*tables, partitions=1, **opic):
 
 
 def class_of(crawl, target):
-    node, page = crawl.page(target)
-    return (int(node.columns["flags"][page]) & CLASS_MASK) >> CLASS_SHIFT
+    frontier, page = crawl.page(target)
+    return (int(frontier.columns["flags"][page]) & CLASS_MASK) >> CLASS_SHIFT
 
 
 def flag(crawl, target, which):
-    node, page = crawl.page(target)
-    return bool(node.columns["flags"][page] & which)
+    frontier, page = crawl.page(target)
+    return bool(frontier.columns["flags"][page] & which)
 
 
 def elsewhere(crawl, q, page):
@@ -157,7 +157,7 @@ def test_the_focus_is_paid_its_share():
     read_all(crawl, [url(1, 1), url(1, 2)])
     for _ in range(3):
         read_all(crawl)
-    read, virtual = crawl.node.ledger.virtual.scalars[[0, 2]].tolist(), crawl.node.ledger.virtual
+    read, virtual = crawl.frontier.ledger.virtual.scalars[[0, 2]].tolist(), crawl.frontier.ledger.virtual
     assert read[0] > UNIT // 4 and abs(read[1] - 5 * read[0]) <= 5
     assert virtual.scalars[3] == read[1], "unread pages as read ones"
     sound(crawl)
@@ -165,11 +165,11 @@ def test_the_focus_is_paid_its_share():
 
 def test_kinds_decide_when_a_page_is_read_and_again_when_it_changes():
     crawl = begun(Table(4.0, kinds=("XML",)))
-    before = crawl.node.ledger.virtual.scalars.copy()
+    before = crawl.frontier.ledger.virtual.scalars.copy()
     crawl.answer(crawl.order(url(0)), [url(0, 1)], kind=Kind.XML)
     crawl.turn()
     assert (class_of(crawl, url(0)), class_of(crawl, url(0, 1))) == (2, 1)
-    assert (crawl.node.ledger.virtual.scalars >= before).all()
+    assert (crawl.frontier.ledger.virtual.scalars >= before).all()
     sound(crawl)
     crawl.submit(url(0))
     crawl.turn()
@@ -189,7 +189,7 @@ def test_words_count_once_a_link_with_them_is_met():
     crawl.answer(crawl.order(url(0)), words(shown, url(1, 1), url(1, 2), url(1, 3)))
     crawl.turn()
     assert (class_of(crawl, url(1, 1)), class_of(crawl, url(1, 2))) == (3, 1)
-    assert crawl.node.partition.urls.find_one(url(1, 3)) < 0, "nofollow links neither pay nor praise"
+    assert crawl.frontier.partition.urls.find_one(url(1, 3)) < 0, "nofollow links neither pay nor praise"
     sound(crawl)
     crawl.answer(crawl.order(url(1, 1)), words([LINK_FOCUSED], url(1, 2)))
     crawl.turn()
@@ -224,8 +224,8 @@ def test_words_travel_without_cash():
     for _ in range(6):
         crawl.turn()
         crawl.deliver_all()
-    node, page = crawl.page(poor)
-    node.columns["cash"][page] = -node.ledger.virtual.scalars[1]
+    frontier, page = crawl.page(poor)
+    frontier.columns["cash"][page] = -frontier.ledger.virtual.scalars[1]
     crawl.answer(crawl.order(poor), words([LINK_FOCUSED], there))
     crawl.turn()
     (transfer,) = [one for one in crawl.wire if isinstance(one, CashTransfer) and one.focused]
@@ -244,7 +244,7 @@ def test_the_unread_class_is_left_when_the_page_is_read_or_goes_out_of_scope():
     assert [class_of(crawl, url(1, page)) for page in (1, 2)] == [0, 1]
     sound(crawl)
     other = Settings(crawl=CrawlSettings(scope="any", exclude=("*p2*",)), opic=Opic(unread_weight=10.0))
-    again = Crawl([_reborn(node.partition) for node in crawl.nodes], other)
+    again = Crawl([_reborn(frontier.partition) for frontier in crawl.frontiers], other)
     again.turn()
     assert again.state(url(1, 2)) is State.OUT and class_of(again, url(1, 2)) == 0
     sound(again)
@@ -253,11 +253,11 @@ def test_the_unread_class_is_left_when_the_page_is_read_or_goes_out_of_scope():
 def test_an_unread_page_gets_its_multiple():
     crawl = begun(unread_weight=10.0)
     read_all(crawl, [url(1, 1), url(1, 2)])
-    before = crawl.node.ledger.virtual.scalars[:2]
+    before = crawl.frontier.ledger.virtual.scalars[:2]
     crawl.answer(crawl.order(url(1, 1)))
     crawl.turn()
     crawl.turn()
-    gain = crawl.node.ledger.virtual.scalars[:2] - before
+    gain = crawl.frontier.ledger.virtual.scalars[:2] - before
     assert gain[0] > 0 and abs(gain[1] - 10 * gain[0]) <= 10
     sound(crawl)
 
@@ -273,13 +273,13 @@ def test_payouts_go_to_partitions_by_their_weighted_pages():
     for _ in range(12):
         crawl.turn()
         crawl.deliver_all()
-    before = [node.ledger.virtual.scalars.copy() for node in crawl.nodes]
+    before = [frontier.ledger.virtual.scalars.copy() for frontier in crawl.frontiers]
     for order in list(crawl.orders.values()):
         crawl.answer(order)
     for _ in range(12):
         crawl.turn()
         crawl.deliver_all()
-    gains = [node.ledger.virtual.scalars - old for node, old in zip(crawl.nodes, before, strict=True)]
+    gains = [frontier.ledger.virtual.scalars - old for frontier, old in zip(crawl.frontiers, before, strict=True)]
     assert gains[0][0] > UNIT // 50 and abs(gains[0][0] - gains[1][0]) <= gains[0][0] / 50, "alike everywhere"
     assert abs(gains[q][2] - 20 * gains[q][0]) <= 20
     sound(crawl)
@@ -288,13 +288,13 @@ def test_payouts_go_to_partitions_by_their_weighted_pages():
 def test_only_the_focus_is_paid_once_there_is_one():
     """ordinary_weight 0: all alike until a page fits, in any partition; then only that."""
     crawl = begun(Table(1.0, patterns=("*p9*",)), partitions=2, ordinary_weight=0.0)
-    assert crawl.node.ledger.weighted == 0
+    assert crawl.frontier.ledger.weighted == 0
 
     def rest():
         for _ in range(12):
             crawl.turn()
             crawl.deliver_all()
-        return [node.ledger.virtual.scalars.copy() for node in crawl.nodes]
+        return [frontier.ledger.virtual.scalars.copy() for frontier in crawl.frontiers]
 
     q = 1 - crawl.owner(url(0))
     first = rest()
@@ -334,17 +334,17 @@ def test_stored_children_weigh_what_those_just_shown_weighed():
     crawl.turn()
     first = [cash_of(crawl, one) for one in shown]
     assert abs(3 * (first[1] - first[0]) - 2 * along_links(held)) <= 6
-    held, ledger, partition = cash_of(crawl, url(0)), crawl.node.ledger, crawl.node.partition
+    held, ledger, partition = cash_of(crawl, url(0)), crawl.frontier.ledger, crawl.frontier.partition
     partition.begin()
-    ledger.spend([0], [partition.children(0)], crawl.node.columns.n, 99)
-    partition.seal({"node": crawl.node.dump()})
+    ledger.spend([0], [partition.children(0)], crawl.frontier.columns.n, 99)
+    partition.seal({"node": crawl.frontier.dump()})
     gained = [cash_of(crawl, one) - before for one, before in zip(shown, first, strict=True)]
     assert sum(gained) == along_links(held) and abs(gained[1] - 5 * gained[0]) <= 6
 
 
 def cash_of(crawl, target):
-    node, page = crawl.page(target)
-    return int(node.ledger.effective(slice(page, page + 1))[0])
+    frontier, page = crawl.page(target)
+    return int(frontier.ledger.effective(slice(page, page + 1))[0])
 
 
 def along_links(held):
@@ -356,10 +356,12 @@ def along_links(held):
 
 def test_small_edges_are_a_setting():
     crawl = begun(virtual="edge", edge_weight=1.0)
-    held, paid = cash_of(crawl, url(0)), crawl.node.ledger.virtual.scalar
+    held, paid = cash_of(crawl, url(0)), crawl.frontier.ledger.virtual.scalar
     crawl.answer(crawl.order(url(0)), [url(1, 1)])
     crawl.turn()
-    assert cash_of(crawl, url(1, 1)) - (crawl.node.ledger.virtual.scalar - paid) == held - held // 2, "one link: 1 : 1"
+    assert cash_of(crawl, url(1, 1)) - (crawl.frontier.ledger.virtual.scalar - paid) == held - held // 2, (
+        "one link: 1 : 1"
+    )
     sound(crawl)
 
 
@@ -397,9 +399,9 @@ def test_gamma_shares_the_orders_whatever_unread_pages_are_paid(gamma):
     assert left[0] == left[1] and sum(left[0]) == round(gamma / 100 * SITES)
     totals = [crawl.cash() for crawl in crawls]
     assert totals[0] == totals[1] == (UNIT * SITES * FRESH,) * 2
-    states = crawls[0].node.columns["state"][: SITES * FRESH]
+    states = crawls[0].frontier.columns["state"][: SITES * FRESH]
     unread = np.flatnonzero(states == State.UNREAD)
-    held = [int(crawl.node.ledger.effective(unread).sum()) for crawl in crawls]
+    held = [int(crawl.frontier.ledger.effective(unread).sum()) for crawl in crawls]
     assert len(unread) == SITES * (FRESH - 1) and held[1] > held[0]
 
 
@@ -457,20 +459,24 @@ def test_a_restart_keeps_the_classes_and_other_rules_renew_them(name, other, act
     crawl = story(2, name)
     for action, a, b in actions:
         act(crawl, action, a, b)
-    before = [node.dump() for node in crawl.nodes]
-    again = Crawl([_reborn(node.partition) for node in crawl.nodes], CASES[name], refreshing=True, now=crawl.now)
-    assert [node.dump()["purse"] for node in again.nodes] == [one["purse"] for one in before]
+    before = [frontier.dump() for frontier in crawl.frontiers]
+    again = Crawl(
+        [_reborn(frontier.partition) for frontier in crawl.frontiers], CASES[name], refreshing=True, now=crawl.now
+    )
+    assert [frontier.dump()["purse"] for frontier in again.frontiers] == [one["purse"] for one in before]
     sound(again)
-    changed = Crawl([_reborn(node.partition) for node in crawl.nodes], CASES[other], refreshing=True, now=crawl.now)
+    changed = Crawl(
+        [_reborn(frontier.partition) for frontier in crawl.frontiers], CASES[other], refreshing=True, now=crawl.now
+    )
     sound(changed)
     changed.turn()
     sound(changed)
-    for node in changed.nodes:
-        focus, columns = Focus(CASES[other]), node.columns
+    for frontier in changed.frontiers:
+        focus, columns = Focus(CASES[other]), frontier.columns
         for page in range(columns.n):
             if columns["state"][page] != State.FOREIGN:
                 flags = int(columns["flags"][page])
-                fits = focus.slot(node.partition.url(page), flags >> 4 & 7, flags)
+                fits = focus.slot(frontier.partition.url(page), flags >> 4 & 7, flags)
                 unread = columns["state"][page] == State.UNREAD
                 assert (flags & CLASS_MASK) >> CLASS_SHIFT == 2 * fits + unread
 
@@ -481,12 +487,14 @@ def test_without_a_focus_a_resumed_crawl_is_plain_again(name, actions):
     crawl = story(1, name)
     for action, a, b in actions:
         act(crawl, action, a, b)
-    plain = Crawl([_reborn(node.partition) for node in crawl.nodes], set_to(), refreshing=True, now=crawl.now)
+    plain = Crawl(
+        [_reborn(frontier.partition) for frontier in crawl.frontiers], set_to(), refreshing=True, now=crawl.now
+    )
     sound(plain)
     plain.turn()
     sound(plain)
-    assert not (plain.node.columns["flags"][: plain.node.columns.n] & (CLASS_MASK | QUERY | WORDED)).any()
-    assert "scalars" not in plain.node.ledger.dump()["virtual"]
+    assert not (plain.frontier.columns["flags"][: plain.frontier.columns.n] & (CLASS_MASK | QUERY | WORDED)).any()
+    assert "scalars" not in plain.frontier.ledger.dump()["virtual"]
     plain.turn()
     sound(plain)
 
@@ -495,7 +503,7 @@ def test_words_that_changed_are_forgotten():
     crawl = begun(Table(4.0, words=("news",)))
     crawl.answer(crawl.order(url(0)), words([LINK_FOCUSED], url(1, 1)))
     crawl.turn()
-    again = Crawl([_reborn(node.partition) for node in crawl.nodes], set_to(Table(4.0, words=("olds",))))
+    again = Crawl([_reborn(frontier.partition) for frontier in crawl.frontiers], set_to(Table(4.0, words=("olds",))))
     again.turn()
     assert class_of(again, url(1, 1)) == 1 and not flag(again, url(1, 1), WORDED)
     sound(again)
@@ -507,10 +515,10 @@ def test_words_that_changed_are_forgotten():
 def test_the_audit_sees_a_class_that_is_none_of_the_page():
     crawl = begun(NEWS)
     read_all(crawl, [url(0, 1), url(1, 2)])
-    crawl.node.columns["flags"][1] ^= 4 << CLASS_SHIFT
+    crawl.frontier.columns["flags"][1] ^= 4 << CLASS_SHIFT
     said = crawl.audit()["violations"]
     assert any("class 3 at the virtual page: 0 pages, 1 were counted" in one for one in said)
-    crawl.node.columns["flags"][1] ^= 5 << CLASS_SHIFT
+    crawl.frontier.columns["flags"][1] ^= 5 << CLASS_SHIFT
     assert any("page 1 is in class 2" in one for one in crawl.audit()["violations"])
 
 
@@ -518,15 +526,15 @@ def test_the_audit_sees_a_class_of_a_page_that_lives_elsewhere():
     crawl = begun(NEWS, partitions=2)
     crawl.answer(crawl.order(url(0)), [elsewhere(crawl, 1 - crawl.owner(url(0)), 1)])
     crawl.turn()
-    node = crawl.nodes[crawl.owner(url(0))]
-    (foreign,) = np.flatnonzero(node.columns["state"][: node.columns.n] == State.FOREIGN).tolist()
-    node.columns["flags"][foreign] |= 1 << CLASS_SHIFT
+    frontier = crawl.frontiers[crawl.owner(url(0))]
+    (foreign,) = np.flatnonzero(frontier.columns["state"][: frontier.columns.n] == State.FOREIGN).tolist()
+    frontier.columns["flags"][foreign] |= 1 << CLASS_SHIFT
     assert any("a page of another partition has a class" in one for one in crawl.audit()["violations"])
 
 
 def test_the_audit_of_a_plain_crawl_sees_a_class():
     crawl = begun()
-    crawl.node.columns["flags"][0] |= 2 << CLASS_SHIFT
+    crawl.frontier.columns["flags"][0] |= 2 << CLASS_SHIFT
     assert any("class 2 at the virtual page: 1 pages, 0 were counted" in one for one in crawl.audit()["violations"])
 
 

@@ -102,14 +102,14 @@ def test_a_crawl_dates_html_pages_by_it_and_s_stays_exact(tmp_path, guided):
         for order in crawl.turn():
             crawl.answer(order, [url(1), url(2)])
         crawl.now += 5
-    write(crawl.node.partition.directory, 0, np.array([np.nan, 50.0, 0.5], np.float32))
-    assert len(crawl.node.hooks.importance) == guided
+    write(crawl.frontier.partition.directory, 0, np.array([np.nan, 50.0, 0.5], np.float32))
+    assert len(crawl.frontier.hooks.importance) == guided
     crawl.submit(url(1), url(2), seed=False)
     crawl.now += LOOK
     for order in crawl.turn():
         crawl.answer(order, [url(1), url(2)])
     crawl.turn()
-    weights = [crawl.node.partition.row(page).weight for page in (1, 2)]
+    weights = [crawl.frontier.partition.row(page).weight for page in (1, 2)]
     assert weights[0] / weights[1] == pytest.approx(10.0 if guided else 1.0, rel=0.1)
     assert crawl.audit()["ok"]
     crawl.close()

@@ -43,8 +43,8 @@ def load_it(crawl, target=DOCUMENT, form="xml", state=LoadState.LOADED, error=""
 
 
 def flags(crawl, target):
-    node, page = crawl.page(target)
-    return int(node.columns["flags"][page])
+    frontier, page = crawl.page(target)
+    return int(frontier.columns["flags"][page])
 
 
 def class_of(crawl, target):
@@ -70,9 +70,9 @@ def test_a_document_found_makes_its_parent_and_what_hangs_beside_it_rich():
 def test_a_parent_hears_of_it_as_soon_as_it_is_loaded_though_it_does_not_spend():
     settings = msgspec.structs.replace(set_to(LEADING), opic=Opic(spend_ratio=0.0))
     crawl = begun(settings=settings)
-    spends = crawl.node.ledger.spends
+    spends = crawl.frontier.ledger.spends
     load_it(crawl)
-    assert crawl.node.ledger.spends == spends + 1, "the document, and nobody else"
+    assert crawl.frontier.ledger.spends == spends + 1, "the document, and nobody else"
     assert [class_of(crawl, page) for page in (HUB, DOCUMENT, BESIDE, OTHER)] == [2, 0, 3, 0]
     sound(crawl)
 
@@ -132,13 +132,13 @@ def test_a_document_that_is_gone_is_no_more_sought():
 def test_a_restart_keeps_it_and_a_crawl_without_the_table_drops_its_column():
     crawl = begun(LEADING)
     load_it(crawl)
-    again = Crawl([_reborn(node.partition) for node in crawl.nodes], set_to(LEADING))
+    again = Crawl([_reborn(frontier.partition) for frontier in crawl.frontiers], set_to(LEADING))
     again.turn()
-    assert "parent" in again.node.columns and class_of(again, HUB) == 2
+    assert "parent" in again.frontier.columns and class_of(again, HUB) == 2
     sound(again)
-    plain = Crawl([_reborn(node.partition) for node in again.nodes], set_to())
+    plain = Crawl([_reborn(frontier.partition) for frontier in again.frontiers], set_to())
     plain.turn()
-    assert "parent" not in plain.node.columns
+    assert "parent" not in plain.frontier.columns
     assert [class_of(plain, page) for page in (HUB, BESIDE)] == [0, 0]
     assert not flags(plain, HUB) & (LEADS | SOUGHT)
     sound(plain)
@@ -170,7 +170,7 @@ def test_a_table_that_comes_on_a_resume_counts_for_what_was_found_before(form, f
     """By what is stored of documents and links; a page that has no XML below it stays ordinary."""
     crawl = begun()
     load(crawl, DOCUMENT, b"<a/>", Kind.XML, format=form)
-    again = Crawl([_reborn(node.partition) for node in crawl.nodes], set_to(LEADING))
+    again = Crawl([_reborn(frontier.partition) for frontier in crawl.frontiers], set_to(LEADING))
     again.turn()
     assert bool(flags(again, DOCUMENT) & SOUGHT) is found
     assert [bool(flags(again, page) & LEADS) for page in (HUB, BESIDE, OTHER)] == [found, found, False]

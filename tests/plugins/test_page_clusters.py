@@ -20,7 +20,7 @@ SETTINGS = Settings(
 
 def made(partitions=1):
     crawl = Crawl.in_memory(partitions, settings=SETTINGS, refreshing=True)
-    return crawl, PageClusters(SETTINGS.clusters, crawl.nodes)
+    return crawl, PageClusters(SETTINGS.clusters, crawl.frontiers)
 
 
 def crawl_of(partitions=1):
@@ -29,8 +29,8 @@ def crawl_of(partitions=1):
 
 
 def due(crawl, target):
-    node, page = crawl.page(target)
-    return int(node.columns["due"][page])
+    frontier, page = crawl.page(target)
+    return int(frontier.columns["due"][page])
 
 
 @pytest.mark.parametrize("partitions", [1, 4])
@@ -108,6 +108,6 @@ def test_what_another_partition_links_to_is_one_member():
         crawl.turn()
         crawl.deliver_all()
     assert len(cluster.members) == 2 and cluster.whole
-    assert {crawl.nodes[page >> 32].partition.url(page & 0xFFFF_FFFF) for page in cluster.members} == set(members)
-    found = [page for node in crawl.nodes for _, page in scan(node.partition, clustered.watch.targets)]
+    assert {crawl.frontiers[page >> 32].partition.url(page & 0xFFFF_FFFF) for page in cluster.members} == set(members)
+    found = [page for frontier in crawl.frontiers for _, page in scan(frontier.partition, clustered.watch.targets)]
     assert sorted(found) == sorted(cluster.members)

@@ -15,7 +15,7 @@ from xyro.plugins.publish import indexnow, publishing
 from xyro.plugins.publish.admission import sender_of
 from xyro.plugins.publish.indexnow import IndexNow
 from xyro.plugins.publish.listener import BODY, _belongs, listen
-from xyro.plugins.publish.promises import Said
+from xyro.plugins.publish.promises import PublisherClaim
 from xyro.plugins.publish.stored_rows import KeyedRow, PublishedRow
 from xyro.refresh.allowance import Allowance
 from xyro.service.node import http_json
@@ -216,7 +216,7 @@ async def test_nobody_uses_up_the_keys_of_a_host_alone(tmp_path, monkeypatch):
         assert await answers("192.0.2.1", "unknown-1", "unknown-2", "unknown-3", "unknown-4") == [202, 202, 429, 429]
         assert await answers("192.0.2.2", KEY) == [202], "others have a share of their own"
         name = (neighbours.host, KEY, neighbours.url(f"/{KEY}.txt"))
-        listener._known[name] = (True, 0.0)  # long ago
+        listener._verdicts[name] = (True, 0.0)  # long ago
         assert await answers("192.0.2.1", KEY) == [202] and neighbours.reads[f"/{KEY}.txt"] == 2
 
 
@@ -242,7 +242,7 @@ async def test_what_was_accepted_waits_until_its_host_may_publish_again(tmp_path
     neighbours, serving, crawl = await both(tmp_path, publish__host_urls=2, clock=Hasty())
     async with serving, crawl() as running:
         listener, publishing = running.listener.indexnow, running.publishing
-        partition = running.single.nodes[0].partition
+        partition = running.single.frontiers[0].partition
         assert not publishing.allowance.take(neighbours.host, 2, running.single.clock.monotonic())
         assert (await running.ask("POST", "/indexnow", json=indexed(neighbours, "/p1.html")))[0] == 202
         await running.until(lambda: neighbours.reads[f"/{KEY}.txt"] == 1 and not listener._checking)
@@ -316,7 +316,7 @@ async def test_many_urls_are_taken_some_at_a_time(tmp_path, monkeypatch):
             "http://10.0.0.1/",
             "http://other.example/",
         ]
-        assert await running.publishing.publish(found, running.publishing.said({}, sure=True)) == []
+        assert await running.publishing.publish(found, running.publishing.claim_of({}, sure=True)) == []
         assert running.published["published"] == 5 and running.single.partition_loops[0].turns >= before + 3
         await running.until(lambda: running.published["in_time"] == 5)
         assert all(neighbours.reads[f"/p{page}.html"] == 2 for page in range(5))
@@ -369,20 +369,20 @@ async def test_a_lying_publisher_loses_its_orders_and_an_honest_one_keeps_them(t
         await running.ask("POST", "/publish", json=said, headers=BEARER)
         await asyncio.sleep(0.2)
         assert neighbours.reads["/p1.html"] == reads  # a claim of it is no order any more
-        await running.publishing.publish(said["urls"], running.publishing.said({}, sure=True))
+        await running.publishing.publish(said["urls"], running.publishing.claim_of({}, sure=True))
         await running.until(lambda: neighbours.reads["/p1.html"] == reads + 1)  # the owner's word is one
 
 
 async def test_a_claimed_rate_is_evidence_no_command(tmp_path):
     neighbours, serving, crawl = await both(tmp_path)
     async with serving, crawl() as running:
-        node = running.single.nodes[0]
-        page = node.partition.urls.find_one(neighbours.url("/p1.html"))
-        before = node.partition.row(page)
+        frontier = running.single.frontiers[0]
+        page = frontier.partition.urls.find_one(neighbours.url("/p1.html"))
+        before = frontier.partition.row(page)
         body = {"urls": [neighbours.url("/p1.html")], "every": "1m"}
         await running.ask("POST", "/publish", json=body, headers=BEARER)
         await running.until(lambda: running.published["in_time"] == 1)
-        after = node.partition.row(page)
+        after = frontier.partition.row(page)
         assert after.rate_a - before.rate_a < 1.0  # at most one change's worth
         assert after.rate < 1440.0 / 2
 
@@ -391,7 +391,7 @@ async def test_late_reads_are_counted_and_cost(tmp_path):
     neighbours, serving, crawl = await both(tmp_path)
     async with serving, crawl() as running:
         now = running.single.clock.time()
-        said = Said("changed", now - 100.0, now - 40.0, sure=True)
+        said = PublisherClaim("changed", now - 100.0, now - 40.0, sure=True)
         assert await running.publishing.publish([neighbours.url("/p1.html")], said) == []
         await running.until(lambda: running.published["late"] == 1)
         assert running.published["lateness"] >= 40.0 and running.published["in_time"] == 0
@@ -402,7 +402,7 @@ async def test_what_was_accepted_survives_the_death_of_the_process(tmp_path):
     async with neighbours.serving():
         async with crawling(tmp_path / "d", neighbours) as running:
             url, now = neighbours.url("/p1.html"), running.single.clock.time()
-            page = running.single.nodes[0].partition.urls.find_one(url)
+            page = running.single.frontiers[0].partition.urls.find_one(url)
         data = DataDir.open(tmp_path / "d")  # as a killed process leaves it: accepted, acknowledged, not yet read
         partition = data.partitions[0]
         partition.begin()

@@ -63,8 +63,8 @@ async def test_a_page_is_refreshed_then_told_with_what_changed(tmp_path):
         bring_forward(running, number)
         await running.until(lambda: len(neighbours.notices) == 2)
         assert neighbours.notices[1]["changed"] == 0 and neighbours.notices[1]["notice"] == 2
-        await running.until(lambda: subscribed.told()["notices"] == 2)
-        told = subscribed.told()
+        await running.until(lambda: subscribed.counters()["notices"] == 2)
+        told = subscribed.counters()
         assert (told["notices"], told["missed"], told["lateness"]) == (2, 0, 0.0)
 
 
@@ -214,7 +214,7 @@ async def test_a_thousand_subscriptions_take_one_heap_and_miss_nothing(tmp_path)
             bring_forward(running, number, 2.0)
         await running.until(lambda: len(neighbours.notices) == 1_000)
         assert sorted(notice["subscription"] for notice in neighbours.notices) == sorted(numbers)
-        assert subscribed.told()["missed"] == 0 and max(neighbours.reads[f"/p{i}.html"] for i in range(5)) <= 20
+        assert subscribed.counters()["missed"] == 0 and max(neighbours.reads[f"/p{i}.html"] for i in range(5)) <= 20
 
 
 async def test_what_cannot_be_subscribed_to(tmp_path):
@@ -301,7 +301,7 @@ async def test_a_command_is_told(tmp_path):
 async def test_notices_of_a_paused_host_pile_up_nothing(tmp_path):
     neighbours = Neighbours()
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
-        subscribed, scheduler = running.subscribed, running.single.nodes[0].scheduler
+        subscribed, scheduler = running.subscribed, running.single.frontiers[0].scheduler
         number = await subscribed.subscribe(neighbours.url("/p*.html"), EVERY, neighbours.url("/notice"))
         await running.single.hold(neighbours.host, "paused")
         for told in range(1, 4):
@@ -323,12 +323,12 @@ async def test_a_notice_of_many_pages_leaves_others_their_turn():
             crawl.answer(order)
     crawl.watch = Watch()
     crawl.watch.add("http://h0.example/*")
-    for target, page in scan(crawl.node.partition, crawl.watch.targets):
+    for target, page in scan(crawl.frontier.partition, crawl.watch.targets):
         crawl.watch.take(target, page)
     crawl.clock = ManualClock(crawl.now)
     hidden, was_there = crawl.page(pages[-1])[1], crawl.page(pages[-2])[1]
     for page in (hidden, was_there):
-        crawl.node.partition.states[page] = State.DISALLOWED
+        crawl.frontier.partition.states[page] = State.DISALLOWED
     pages.pop()
     row = made("http://h0.example/*", EVERY, "http://h1.example/", crawl.now, True)
     row = _replace(row, seen=dict.fromkeys((*range(10), was_there), b"old"))

@@ -57,7 +57,7 @@ async def test_discovery_verification_and_content(tmp_path):
         async with crawling(tmp_path / "d", neighbours, publish__websub=True) as running:
             asked, query = await verified(running, neighbours)
             assert asked["hub.topic"] == neighbours.url("/feed.xml") and asked["hub.mode"] == "subscribe"
-            assert len(asked["hub.secret"]) >= 40 and running.websub.told()["active"] == 1
+            assert len(asked["hub.secret"]) >= 40 and running.websub.counters()["active"] == 1
             assert (await running.ask("GET", path_of(asked), params=query))[0] == 404  # a challenge is answered once
             neighbours.pages["/fresh.html"] = "fresh"
             body = with_feed(neighbours, entry="/fresh.html")
@@ -66,7 +66,7 @@ async def test_discovery_verification_and_content(tmp_path):
             assert (await running.ask("POST", path_of(asked), data=body, headers=headers))[0] == 202
             await running.until(lambda: running.published["in_time"] == 2)
             assert neighbours.reads["/feed.xml"] == reads + 1 and neighbours.reads["/fresh.html"] == 1
-            assert running.websub.told() == {"topics": 1, "active": 1, "delivered": 1, "unsigned": 0}
+            assert running.websub.counters() == {"topics": 1, "active": 1, "delivered": 1, "unsigned": 0}
 
 
 async def test_a_page_names_its_hub_in_a_header(tmp_path):
@@ -78,7 +78,7 @@ async def test_a_page_names_its_hub_in_a_header(tmp_path):
         async with crawling(tmp_path / "d", neighbours, publish__websub=True) as running:
             asked, _ = await verified(running, neighbours)
             assert asked["hub.topic"] == neighbours.url("/p3.html")
-            assert running.websub.told()["topics"] == 1
+            assert running.websub.counters()["topics"] == 1
         async with crawling(tmp_path / "e", neighbours) as running:  # websub is off
             assert running.websub is None
 
@@ -109,7 +109,7 @@ async def test_what_is_not_signed_right_is_ignored_but_acknowledged(tmp_path):
             for header in wrong:
                 headers = {"X-Hub-Signature": header, "Content-Type": "application/atom+xml"}
                 assert (await running.ask("POST", path_of(asked), data=body, headers=headers))[0] == 202
-            assert running.websub.told()["unsigned"] == len(wrong)
+            assert running.websub.counters()["unsigned"] == len(wrong)
             assert running.published["published"] == 0
             assert (await running.ask("POST", "/websub/nobody", data=body))[0] == 404
 
@@ -132,7 +132,7 @@ async def test_verification_is_for_what_we_asked_only(tmp_path):
                 assert (await running.ask("GET", path, params={**good, **change}))[0] == 404
             assert (await running.ask("GET", path + "x", params=good))[0] == 404
             assert (await running.ask("POST", path, data=b"early"))[0] == 404  # not verified yet
-            assert running.websub.told()["active"] == 0
+            assert running.websub.counters()["active"] == 0
             assert (await running.ask("GET", path, params={**good, "hub.mode": "denied"}))[0] == 200
             assert (await running.ask("GET", path, params=good))[0] == 404
 
@@ -145,7 +145,7 @@ async def test_a_lease_is_renewed_and_all_of_it_survives_a_restart(tmp_path):
             asked, _ = await verified(running, neighbours, lease="60")
         async with crawling(tmp_path / "d", neighbours, publish__websub=True) as running:
             websub = running.websub
-            assert websub.told()["active"] == 1 and len(neighbours.asked) == 1
+            assert websub.counters()["active"] == 1 and len(neighbours.asked) == 1
             number, row = next(iter(websub._rows.items()))
             assert row.secret == asked["hub.secret"] and row.until - row.begun == 60.0
             import msgspec
@@ -182,7 +182,7 @@ async def test_a_delivery_speaks_for_the_feeds_own_host_alone(tmp_path):
             assert (await running.ask("POST", path_of(asked), data=body, headers=headers))[0] == 202
             await running.until(lambda: running.published["in_time"] == 1)
             assert running.published["published"] == 1, "the feed; nothing is said of another host's pages"
-            assert promises_of(running.single.nodes[0]).publications.room("127.0.0.9") == MOST_WAITING
+            assert promises_of(running.single.frontiers[0]).publications.room("127.0.0.9") == MOST_WAITING
 
 
 async def test_a_page_names_no_topic_of_another_host(tmp_path):
@@ -222,4 +222,4 @@ async def test_one_host_does_not_take_all_places(tmp_path):
         websub = running.websub
         for i in range(2 * MOST_OF_HOST):
             websub.discovered(neighbours.url(f"/many{i}"), [neighbours.url("/hub")], "")
-        assert websub.told()["topics"] == MOST_OF_HOST
+        assert websub.counters()["topics"] == MOST_OF_HOST

@@ -23,65 +23,65 @@ def whole(partitions=1):
 def test_a_sound_repository_is_ok(partitions):
     crawl = whole(partitions)
     assert crawl.audit()["violations"] == []
-    stored = {key[:1] for node in crawl.nodes for key, _ in node.partition.store.scan(b"")}
+    stored = {key[:1] for frontier in crawl.frontiers for key, _ in frontier.partition.store.scan(b"")}
     assert {family.prefix for family in (rows.DOCUMENT, rows.VERSIONS, rows.BODY, rows.COUNT)} <= stored
 
 
-def write(node, changes):
-    batch = node.partition.store.batch()
+def write(frontier, changes):
+    batch = frontier.partition.store.batch()
     for key, value in changes.items():
         batch.delete(key) if value is None else batch.put(key, value)
-    node.partition.store.write(batch)
+    frontier.partition.store.write(batch)
 
 
-def page_of(node, url=BOOK):
-    return node.partition.urls.find_one(url)
+def page_of(frontier, url=BOOK):
+    return frontier.partition.urls.find_one(url)
 
 
-def version(node, number, **changes):
-    key = rows.VERSIONS.key(page_of(node), number)
-    row = unpack_version(node.partition.store.get(key))
-    write(node, {key: rows.pack(msgspec.structs.replace(row, **changes))})
+def version(frontier, number, **changes):
+    key = rows.VERSIONS.key(page_of(frontier), number)
+    row = unpack_version(frontier.partition.store.get(key))
+    write(frontier, {key: rows.pack(msgspec.structs.replace(row, **changes))})
 
 
-def version_lost(node, number):
-    write(node, {rows.VERSIONS.key(page_of(node), number): None})
+def version_lost(frontier, number):
+    write(frontier, {rows.VERSIONS.key(page_of(frontier), number): None})
 
 
-def document_lost(node):
-    write(node, {rows.DOCUMENT.key(page_of(node)): None})
+def document_lost(frontier):
+    write(frontier, {rows.DOCUMENT.key(page_of(frontier)): None})
 
 
-def document_told(node, first, last):
-    write(node, {rows.DOCUMENT.key(page_of(node)): rows.pack(DocumentRow(first, last, 1))})
+def document_told(frontier, first, last):
+    write(frontier, {rows.DOCUMENT.key(page_of(frontier)): rows.pack(DocumentRow(first, last, 1))})
 
 
-def document_of_nobody(node):
-    page = node.columns.n + 4
-    head = node.partition.store.get(rows.DOCUMENT.key(page_of(node, COPY)))
-    row = node.partition.store.get(rows.VERSIONS.key(page_of(node, COPY), 1))
-    write(node, {rows.DOCUMENT.key(page): head, rows.VERSIONS.key(page, 1): row})
+def document_of_nobody(frontier):
+    page = frontier.columns.n + 4
+    head = frontier.partition.store.get(rows.DOCUMENT.key(page_of(frontier, COPY)))
+    row = frontier.partition.store.get(rows.VERSIONS.key(page_of(frontier, COPY), 1))
+    write(frontier, {rows.DOCUMENT.key(page): head, rows.VERSIONS.key(page, 1): row})
 
 
-def body(node, value):
-    write(node, {rows.BODY.key(digest_of(BOOKS[0])): value})
+def body(frontier, value):
+    write(frontier, {rows.BODY.key(digest_of(BOOKS[0])): value})
 
 
-def body_of_nobody(node):
-    write(node, {rows.BODY.key(b"x" * 16): zlib.compress(b"<x/>")})
+def body_of_nobody(frontier):
+    write(frontier, {rows.BODY.key(b"x" * 16): zlib.compress(b"<x/>")})
 
 
 SHARED = digest_of(BOOKS[2])
 
 
-def count(node, value, digest=SHARED):
-    write(node, {rows.COUNT.key(digest): value})
+def count(frontier, value, digest=SHARED):
+    write(frontier, {rows.COUNT.key(digest): value})
 
 
-def counters(node, **changes):
+def counters(frontier, **changes):
     key = rows.META.key("documents")
-    row = unpack_counts(node.partition.store.get(key))
-    write(node, {key: rows.pack(msgspec.structs.replace(row, **changes))})
+    row = unpack_counts(frontier.partition.store.get(key))
+    write(frontier, {key: rows.pack(msgspec.structs.replace(row, **changes))})
 
 
 FAULTS = {
@@ -113,7 +113,7 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS, ids=[f"fault{number}" for number in range(len(FAULTS))])
 def test_each_fault_is_found(fault):
     crawl = whole()
-    fault(crawl.node)
+    fault(crawl.frontier)
     violations = crawl.audit()["violations"]
     assert any(FAULTS[fault] in violation for violation in violations), violations
 
@@ -121,7 +121,7 @@ def test_each_fault_is_found(fault):
 def test_damaged_rows_are_violations():
     for family in (rows.DOCUMENT, rows.VERSIONS):
         crawl = whole()
-        write(crawl.node, {next(iter(crawl.node.partition.store.scan(family.prefix)))[0]: b"\xc1"})
+        write(crawl.frontier, {next(iter(crawl.frontier.partition.store.scan(family.prefix)))[0]: b"\xc1"})
         assert any("damaged store" in violation for violation in crawl.audit()["violations"])
 
 
@@ -141,10 +141,10 @@ def waiting():
     return crawl
 
 
-def wait(node, **changes):
-    key = rows.STATUS.key(page_of(node))
-    row = rows.unpack_wait(node.partition.store.get(key))
-    write(node, {key: rows.pack(msgspec.structs.replace(row, **changes))})
+def wait(frontier, **changes):
+    key = rows.STATUS.key(page_of(frontier))
+    row = rows.unpack_wait(frontier.partition.store.get(key))
+    write(frontier, {key: rows.pack(msgspec.structs.replace(row, **changes))})
 
 
 WAITS = {
@@ -157,23 +157,24 @@ WAITS = {
 @pytest.mark.parametrize("fault", WAITS, ids=["url", "epoch", "needs"])
 def test_a_load_that_waits_is_of_its_page_and_of_a_read_that_was_made(fault):
     crawl = waiting()
-    fault(crawl.node)
+    fault(crawl.frontier)
     assert any(WAITS[fault] in violation for violation in crawl.audit()["violations"])
 
 
 def test_a_load_that_waits_has_its_body_and_nothing_else_has():
     crawl = waiting()
-    key, value = next(iter(crawl.node.partition.store.scan(rows.WAITING.prefix)))
-    write(crawl.node, {key: None})
+    key, value = next(iter(crawl.frontier.partition.store.scan(rows.WAITING.prefix)))
+    write(crawl.frontier, {key: None})
     assert any("without its body" in violation for violation in crawl.audit()["violations"])
-    write(crawl.node, {key: value, rows.STATUS.key(page_of(crawl.node)): None})
+    write(crawl.frontier, {key: value, rows.STATUS.key(page_of(crawl.frontier)): None})
     assert any("has a body that waits, but no load does" in violation for violation in crawl.audit()["violations"])
 
 
 def test_the_whole_of_it_was_read():
     crawl = whole()
     for url, bodies in DOCUMENTS.items():
-        archive = crawl.node.loads.documents
+        archive = crawl.frontier.loads.documents
         assert [
-            archive.body(page_of(crawl.node, url), number) for number, _ in archive.versions(page_of(crawl.node, url))
+            archive.body(page_of(crawl.frontier, url), number)
+            for number, _ in archive.versions(page_of(crawl.frontier, url))
         ] == bodies

@@ -40,18 +40,18 @@ class Loads:
     def __init__(self):
         self.process, self.bus, self.clock = Watched(), LocalBus(), ManualClock()
         self.intake = Intake(keep=("xml", "dtd"), validator=Validator(Limits(), process=self.process), patience_s=50.0)
-        self.node = LoadLoop(self.bus, self.clock, self.intake, lambda page: b"", lambda page: False)
+        self.frontier = LoadLoop(self.bus, self.clock, self.intake, lambda page: b"", lambda page: False)
 
     def take(self, number, body, kind=Kind.XML, url=""):
         url = url or f"http://h.example/{number}.xml"
-        self.node.take(XmlPage(number, url, 1, self.clock.time(), kind, "text/xml", "", body))
+        self.frontier.take(XmlPage(number, url, 1, self.clock.time(), kind, "text/xml", "", body))
 
     async def parsed(self):
-        while not self.node.quiet:  # noqa: ASYNC110  # nothing tells of it
+        while not self.frontier.quiet:  # noqa: ASYNC110  # nothing tells of it
             await asyncio.sleep(0.01)
 
     async def documents(self):
-        await self.node.close(60.0)
+        await self.frontier.close(60.0)
         told = await self.bus.receive(topics.pages(0), 1_000)
         return {message.page: message.verdict for message in told if isinstance(message, Document)}
 
@@ -61,12 +61,12 @@ def comes(loads):
 
 
 def is_lost(loads):
-    loads.node.missing(GRAMMAR)
+    loads.frontier.missing(GRAMMAR)
 
 
 def is_late(loads):
     loads.clock.advance(100.0)
-    loads.node.expire()
+    loads.frontier.expire()
 
 
 @pytest.mark.parametrize("event", [comes, is_lost, is_late])
@@ -86,7 +86,7 @@ async def test_grammars_are_applied_in_the_thread(event):
 async def test_a_document_that_names_no_grammar_is_read_at_once():
     loads = Loads()
     loads.take(0, b"<r/>")
-    assert loads.node.quiet and loads.bus.waiting(topics.pages(0)) == 2
+    assert loads.frontier.quiet and loads.bus.waiting(topics.pages(0)) == 2
     assert await loads.documents() == {0: Verdict.NO_GRAMMAR}
 
 

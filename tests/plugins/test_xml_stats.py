@@ -86,6 +86,8 @@ def test_the_numbers_of_a_known_crawl(partitions):
     assert "XML pages to an HTML page: 1.333" in stats_text(found)
     rates = {kind: pages["change_rate"] for kind, pages in found["pages"].items()}
     assert (rates["XML"]["count"], rates["HTML"]["count"]) == (1, 0), "of pages that were read twice or more"
-    node, page = crawl.page(BOOK)
-    assert rates["XML"]["mean"] == pytest.approx(node.partition.row(page).rate, rel=1e-5) and rates["XML"]["mean"] > 0
+    frontier, page = crawl.page(BOOK)
+    assert (
+        rates["XML"]["mean"] == pytest.approx(frontier.partition.row(page).rate, rel=1e-5) and rates["XML"]["mean"] > 0
+    )
     assert found["pages"]["XML"]["size"]["mean"] == pytest.approx(np.mean(sizes), rel=1e-4)

@@ -124,12 +124,12 @@ class Running:
 
     @property
     def published(self) -> dict:
-        return self.publishing.told()
+        return self.publishing.counters()
 
     def trust(self, host: str) -> float:
         from xyro.refresh.trust import Source
 
-        return promises_of(self.single.nodes[0]).trust_of(host).of(Source.PUBLISHED)
+        return promises_of(self.single.frontiers[0]).trust_of(host).of(Source.PUBLISHED)
 
 
 @contextlib.asynccontextmanager
@@ -151,7 +151,9 @@ async def crawling(data, neighbours: Neighbours, clock=None, **options):
             await listener.start(listening)
             running = Running(single, listener, f"http://127.0.0.1:{listening.getsockname()[1]}", http)
             await single.sow([neighbours.url("/")])
-            await running.until(lambda: single._settled() and not any(node.scheduler.unread for node in single.nodes))
+            await running.until(
+                lambda: single._settled() and not any(frontier.scheduler.unread for frontier in single.frontiers)
+            )
             yield running
         finally:
             await listener.close()

@@ -42,25 +42,25 @@ def whole(partitions=2, bits=8):
     return crawl
 
 
-def put(node, key, value):
-    batch = node.partition.store.batch()
+def put(frontier, key, value):
+    batch = frontier.partition.store.batch()
     batch.put(key, value)
-    node.partition.store.write(batch)
+    frontier.partition.store.write(batch)
 
 
-def delete(node, key):
-    batch = node.partition.store.batch()
+def delete(frontier, key):
+    batch = frontier.partition.store.batch()
     batch.delete(key)
-    node.partition.store.write(batch)
+    frontier.partition.store.write(batch)
 
 
-def first_key(node, prefix):
-    return next(iter(node.partition.store.scan(prefix)))
+def first_key(frontier, prefix):
+    return next(iter(frontier.partition.store.scan(prefix)))
 
 
-def page_in(node, state, but=-1):
-    n = node.columns.n
-    return int(next(page for page in np.flatnonzero(node.columns["state"][:n] == state) if page != but))
+def page_in(frontier, state, but=-1):
+    n = frontier.columns.n
+    return int(next(page for page in np.flatnonzero(frontier.columns["state"][:n] == state) if page != but))
 
 
 def test_a_sound_crawl_is_ok_and_its_cash_adds_up():
@@ -68,10 +68,10 @@ def test_a_sound_crawl_is_ok_and_its_cash_adds_up():
     said = crawl.audit()
     assert said == {
         "ok": True, "pages": 82, "cash_total": 82 * 65_536, "cash_expected": 82 * 65_536, "violations": [],
-        "virtual": sum(node.ledger.virtual.balance for node in crawl.nodes), "in_flight": said["in_flight"],
+        "virtual": sum(frontier.ledger.virtual.balance for frontier in crawl.frontiers), "in_flight": said["in_flight"],
     }  # fmt: skip
     assert said["in_flight"] > 0
-    kept = {key[:1] for node in crawl.nodes for key, _ in node.partition.store.scan(b"")}
+    kept = {key[:1] for frontier in crawl.frontiers for key, _ in frontier.partition.store.scan(b"")}
     kinds = (
         rows.MAP,
         rows.CLASH,
@@ -102,175 +102,175 @@ def test_an_empty_crawl_is_sound():
 # Faults: what is done to a node -> what is said
 
 
-def column(name, value, node, page=None):
-    at = page_in(node, State.READ) if page is None else page
-    node.columns[name][at] = value
+def column(name, value, frontier, page=None):
+    at = page_in(frontier, State.READ) if page is None else page
+    frontier.columns[name][at] = value
 
 
-def more_cash(node):
-    node.columns["cash"][page_in(node, State.READ)] += 1
+def more_cash(frontier):
+    frontier.columns["cash"][page_in(frontier, State.READ)] += 1
 
 
-def negative_cash(node):
+def negative_cash(frontier):
     """Moved from one page to another: the sum still holds."""
-    page = page_in(node, State.READ)
-    other = page_in(node, State.READ, but=page)
-    amount = int(node.ledger.effective(slice(page, page + 1))[0]) + 7
-    node.columns["cash"][page] -= amount
-    node.columns["cash"][other] += amount
+    page = page_in(frontier, State.READ)
+    other = page_in(frontier, State.READ, but=page)
+    amount = int(frontier.ledger.effective(slice(page, page + 1))[0]) + 7
+    frontier.columns["cash"][page] -= amount
+    frontier.columns["cash"][other] += amount
 
 
-def foreign_cash(node):
-    node.columns["cash"][page_in(node, State.FOREIGN)] = 5
+def foreign_cash(frontier):
+    frontier.columns["cash"][page_in(frontier, State.FOREIGN)] = 5
 
 
-def foreign_count(node):
-    node.ledger.foreign += 1
+def foreign_count(frontier):
+    frontier.ledger.foreign += 1
 
 
-def no_state(node):
-    node.columns["state"][page_in(node, State.READ)] = 77
+def no_state(frontier):
+    frontier.columns["state"][page_in(frontier, State.READ)] = 77
 
 
-def no_host(node):
-    column("host", 1000, node)
+def no_host(frontier):
+    column("host", 1000, frontier)
 
 
-def no_number(node):
-    column("flow", np.nan, node)
+def no_number(frontier):
+    column("flow", np.nan, frontier)
 
 
-def map_hole(node):
-    delete(node, rows.MAP.key(node.columns.n - 3))
+def map_hole(frontier):
+    delete(frontier, rows.MAP.key(frontier.columns.n - 3))
 
 
-def map_end(node):
-    delete(node, rows.MAP.key(node.columns.n - 1))
+def map_end(frontier):
+    delete(frontier, rows.MAP.key(frontier.columns.n - 1))
 
 
-def other_url(node):
-    put(node, rows.MAP.key(page_in(node, State.READ)), b"\0\0\0\0http://h77.example/never-met")
+def other_url(frontier):
+    put(frontier, rows.MAP.key(page_in(frontier, State.READ)), b"\0\0\0\0http://h77.example/never-met")
 
 
-def other_host(node):
-    page = page_in(node, State.READ)
-    node.columns["host"][page] = (int(node.columns["host"][page]) + 1) % len(node.partition.hosts)
+def other_host(frontier):
+    page = page_in(frontier, State.READ)
+    frontier.columns["host"][page] = (int(frontier.columns["host"][page]) + 1) % len(frontier.partition.hosts)
 
 
-def not_ours(node):
-    node.columns["state"][page_in(node, State.FOREIGN)] = State.OUT
+def not_ours(frontier):
+    frontier.columns["state"][page_in(frontier, State.FOREIGN)] = State.OUT
 
 
-def clash_to_nowhere(node):
-    key, _ = first_key(node, rows.CLASH.prefix)
-    put(node, key, (10**6).to_bytes(4, "big"))
+def clash_to_nowhere(frontier):
+    key, _ = first_key(frontier, rows.CLASH.prefix)
+    put(frontier, key, (10**6).to_bytes(4, "big"))
 
 
-def clash_to_another(node):
-    key, value = first_key(node, rows.CLASH.prefix)
-    other = (int.from_bytes(value, "big") + 1) % node.columns.n
-    put(node, key, other.to_bytes(4, "big"))
+def clash_to_another(frontier):
+    key, value = first_key(frontier, rows.CLASH.prefix)
+    other = (int.from_bytes(value, "big") + 1) % frontier.columns.n
+    put(frontier, key, other.to_bytes(4, "big"))
 
 
-def row_of(node, **changes):
-    page = page_in(node, State.READ)
-    row = node.partition.row(page)
-    put(node, rows.REFRESH.key(page), rows.pack(rows.msgspec.structs.replace(row, **changes)))
+def row_of(frontier, **changes):
+    page = page_in(frontier, State.READ)
+    row = frontier.partition.row(page)
+    put(frontier, rows.REFRESH.key(page), rows.pack(rows.msgspec.structs.replace(row, **changes)))
 
 
-def row_lost(node):
-    delete(node, rows.REFRESH.key(page_in(node, State.READ)))
+def row_lost(frontier):
+    delete(frontier, rows.REFRESH.key(page_in(frontier, State.READ)))
 
 
-def row_of_nobody(node):
-    put(node, rows.REFRESH.key(node.columns.n + 5), rows.pack(rows.RefreshRow()))
+def row_of_nobody(frontier):
+    put(frontier, rows.REFRESH.key(frontier.columns.n + 5), rows.pack(rows.RefreshRow()))
 
 
-def read_but_unread(node):
+def read_but_unread(frontier):
     """Its host counts it, so that only the row shows it."""
-    page = page_in(node, State.READ)
-    node.columns["state"][page] = State.UNREAD
-    node.partition.hosts.waiting[node.columns["host"][page]] += 1
+    page = page_in(frontier, State.READ)
+    frontier.columns["state"][page] = State.UNREAD
+    frontier.partition.hosts.waiting[frontier.columns["host"][page]] += 1
 
 
-def child_nowhere(node):
-    key, _ = first_key(node, rows.LINK.prefix)
-    put(node, key, rows.pack_links(np.array([10**6], np.uint32)))
+def child_nowhere(frontier):
+    key, _ = first_key(frontier, rows.LINK.prefix)
+    put(frontier, key, rows.pack_links(np.array([10**6], np.uint32)))
 
 
-def child_twice(node):
-    key, _ = first_key(node, rows.LINK.prefix)
-    put(node, key, rows.pack_links(np.array([1, 1], np.uint32)))
+def child_twice(frontier):
+    key, _ = first_key(frontier, rows.LINK.prefix)
+    put(frontier, key, rows.pack_links(np.array([1, 1], np.uint32)))
 
 
-def parent_nowhere(node):
-    put(node, rows.LINK.key(node.columns.n + 1), rows.pack_links(np.array([1], np.uint32)))
+def parent_nowhere(frontier):
+    put(frontier, rows.LINK.key(frontier.columns.n + 1), rows.pack_links(np.array([1], np.uint32)))
 
 
-def want_lost(node):
-    node.columns["flags"][page_in(node, State.READ)] |= WANTED
+def want_lost(frontier):
+    frontier.columns["flags"][page_in(frontier, State.READ)] |= WANTED
 
 
-def want_unmarked(node):
-    put(node, rows.WANTED.key(page_in(node, State.READ)), rows.pack(rows.WantedRow(Priority.ORDERED)))
+def want_unmarked(frontier):
+    put(frontier, rows.WANTED.key(page_in(frontier, State.READ)), rows.pack(rows.WantedRow(Priority.ORDERED)))
 
 
-def waiting_count(node):
-    node.partition.hosts.waiting[0] += 1
+def waiting_count(frontier):
+    frontier.partition.hosts.waiting[0] += 1
 
 
-def leased_count(node):
-    node.partition.hosts.leased[0] += 1
+def leased_count(frontier):
+    frontier.partition.hosts.leased[0] += 1
 
 
-def leased_flag(node):
-    node.columns["flags"][page_in(node, State.READ)] |= LEASED
+def leased_flag(frontier):
+    frontier.columns["flags"][page_in(frontier, State.READ)] |= LEASED
 
 
-def wait_for_nobody(node):
+def wait_for_nobody(frontier):
     wait = rows.WaitRow(1, (10**6,), b"", "http://h0.example/")
-    put(node, rows.STATUS.key(page_in(node, State.READ)), rows.pack(wait))
+    put(frontier, rows.STATUS.key(page_in(frontier, State.READ)), rows.pack(wait))
 
 
-def damaged(layout, node):
-    key, value = first_key(node, layout.prefix)
+def damaged(layout, frontier):
+    key, value = first_key(frontier, layout.prefix)
     start = 4 if layout is rows.MAP else 0  # any four bytes are a date
-    put(node, key, value[:-1] if layout is rows.LINK else value[:start] + b"\xc1" + value[start + 1 :])
+    put(frontier, key, value[:-1] if layout is rows.LINK else value[:start] + b"\xc1" + value[start + 1 :])
 
 
-def with_outbox(node):
-    return [(key, decode(value)) for key, value in node.partition.store.scan(rows.OUTBOX.prefix)]
+def with_outbox(frontier):
+    return [(key, decode(value)) for key, value in frontier.partition.store.scan(rows.OUTBOX.prefix)]
 
 
-def transfer_lost(node):
+def transfer_lost(frontier):
     """Without cash of its own, so that only its number is missed."""
-    key, transfer = with_outbox(node)[-1]
-    delete(node, key)
+    key, transfer = with_outbox(frontier)[-1]
+    delete(frontier, key)
     cash = transfer.virtual + sum(item.cash for item in transfer.items)
-    node.ledger.virtual.pot += cash
+    frontier.ledger.virtual.pot += cash
 
 
-def transfer_changed(node):
-    key, transfer = with_outbox(node)[-1]
+def transfer_changed(frontier):
+    key, transfer = with_outbox(frontier)[-1]
     items = (Passing(url(0, 1), 10**9), *transfer.items)
-    put(node, key, encode(dataclasses.replace(transfer, items=items)))
+    put(frontier, key, encode(dataclasses.replace(transfer, items=items)))
 
 
-def transfer_of_another(node):
-    key, transfer = with_outbox(node)[-1]
-    put(node, key, encode(dataclasses.replace(transfer, seq=transfer.seq + 9)))
+def transfer_of_another(frontier):
+    key, transfer = with_outbox(frontier)[-1]
+    put(frontier, key, encode(dataclasses.replace(transfer, seq=transfer.seq + 9)))
 
 
-def outbox_of_something_else(node):
-    put(node, rows.OUTBOX.key(1 - node.partition.number, 10**6), encode(Submit((url(0),))))
+def outbox_of_something_else(frontier):
+    put(frontier, rows.OUTBOX.key(1 - frontier.partition.number, 10**6), encode(Submit((url(0),))))
 
 
-def outbox_damaged(node):
-    put(node, rows.OUTBOX.key(1 - node.partition.number, 10**6), b"\x00")
+def outbox_damaged(frontier):
+    put(frontier, rows.OUTBOX.key(1 - frontier.partition.number, 10**6), b"\x00")
 
 
-def applied_too_much(node):
-    put(node, rows.INBOX.key(1 - node.partition.number), (10**6).to_bytes(8, "big"))
+def applied_too_much(frontier):
+    put(frontier, rows.INBOX.key(1 - frontier.partition.number), (10**6).to_bytes(8, "big"))
 
 
 FAULTS = {
@@ -323,8 +323,8 @@ def _name(number, fault):
 @pytest.mark.parametrize("fault", FAULTS, ids=[_name(*numbered) for numbered in enumerate(FAULTS)])
 def test_each_fault_is_found(fault):
     crawl = whole()
-    node = crawl.nodes[crawl.owner(url(0))]
-    fault(node)
+    frontier = crawl.frontiers[crawl.owner(url(0))]
+    fault(frontier)
     said = crawl.audit()
     assert not said["ok"]
     assert any(FAULTS[fault] in violation for violation in said["violations"]), said["violations"]
@@ -333,8 +333,8 @@ def test_each_fault_is_found(fault):
 def test_few_of_many_violations_are_told_and_the_rest_is_counted(monkeypatch):
     monkeypatch.setattr(module, "MAX_LISTED", 4)
     crawl = whole()
-    for node in crawl.nodes:
+    for frontier in crawl.frontiers:
         for page in range(10):
-            put(node, rows.LINK.key(node.columns.n + page), rows.pack_links(np.array([0], np.uint32)))
+            put(frontier, rows.LINK.key(frontier.columns.n + page), rows.pack_links(np.array([0], np.uint32)))
     violations = crawl.audit()["violations"]
     assert len(violations) == 5 and violations[-1] == "and 16 more"

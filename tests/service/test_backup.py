@@ -88,7 +88,7 @@ def test_a_damaged_store_is_not_copied(crawled, tmp_path):
 
     data = DataDir.open(crawled)
     try:
-        pinned = [backup.Pinned.of(partition) for partition in data.partitions]
+        pinned = [backup.Pinned.of_partition(partition) for partition in data.partitions]
         pinned[1].rows.close()
         with pytest.raises(MachineError):
             backup._write(crawled, tmp_path / "copy", pinned, threading.Event())
@@ -104,14 +104,14 @@ def test_files_that_vanish_after_the_boundary_are_copied(crawled, tmp_path):
 
     data = DataDir.open(mine)
     try:
-        pinned = [backup.Pinned.of(partition) for partition in data.partitions]
+        pinned = [backup.Pinned.of_partition(partition) for partition in data.partitions]
         for partition in data.partitions:
             for file in partition.directory.glob("snapshot-*.bin"):
                 file.unlink()
         backup._write(mine, tmp_path / "copy", pinned, threading.Event())
     finally:
         data.close()
-    with nodes_of(tmp_path / "copy", extensions) as nodes, Views(nodes) as views:
+    with nodes_of(tmp_path / "copy", extensions) as frontiers, Views(frontiers) as views:
         assert len(list(views.pages())) == len(rows("pages", crawled))
 
 

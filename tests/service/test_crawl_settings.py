@@ -209,7 +209,7 @@ async def test_deadline_is_promised_where_a_publisher_names_none(tmp_path, deadl
         await running.single.hold(neighbours.host, "paused")
         body = {"urls": [neighbours.url("/p1.html")]}
         assert (await running.ask("POST", "/publish", json=body, headers=BEARER))[0] == 200
-        publications = promises_of(running.single.nodes[0]).publications.pages
+        publications = promises_of(running.single.frontiers[0]).publications.pages
         await running.until(lambda: len(publications) == 1)
         (publication,) = publications.values()
     assert publication.deadline - publication.at == pytest.approx(deadline)

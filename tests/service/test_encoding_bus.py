@@ -37,7 +37,7 @@ async def crawl(path, web, bus, partitions):
         async with asyncio.timeout(100):
             assert await node.finished() == "complete"
         async with node.boundary():
-            with Views(node.nodes) as views:
+            with Views(node.frontiers) as views:
                 pages = {row["url"]: (row["state"], row["kind"], row["signature"]) for row in views.pages()}
                 links = {(row["source_url"], row["target_url"]) for row in views.links()}
                 return pages, links, audit(views)

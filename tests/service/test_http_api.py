@@ -270,7 +270,7 @@ async def test_a_blocked_host_is_left_alone_until_it_is_resumed(web, tmp_path):
         for action, held in (("block", "blocked"), ("resume", ""), ("pause", "paused")):
             _, answer, _ = await ask(f"{base}/hosts", "POST", json={"host": host, "action": action})
             assert answer == {"host": host, "known": True}
-            hosts = single.nodes[0].partition.hosts
+            hosts = single.frontiers[0].partition.hosts
             assert hosts.row(hosts.numbers[host]).held == held
         assert (await ask(f"{base}/hosts", "POST", json={"host": "no.example", "action": "pause"}))[1]["known"] is False
 
@@ -459,4 +459,4 @@ async def test_ten_thousand_urls_are_submitted_some_at_a_time(tmp_path, monkeypa
             await owner.close()
         assert answer["accepted"] == 2_000 and [one["url"] for one in answer["refused"]] == ["nonsense", "ftp://x/"]
         assert max(sizes) == http_api.AT_ONCE and sum(sizes) == 10_000
-        assert all(running.single.nodes[0].partition.urls.find_one(url) >= 0 for url in urls[:2_000])
+        assert all(running.single.frontiers[0].partition.urls.find_one(url) >= 0 for url in urls[:2_000])

@@ -27,7 +27,7 @@ def settled():
 
 def put_mark(crawl, page, mark):
     """As if the page had been read then."""
-    partition = crawl.node.partition
+    partition = crawl.frontier.partition
     row = msgspec.structs.replace(partition.row(page), marks=(mark,))
     partition.begin()
     partition.put(rows.REFRESH.key(page), rows.pack(row))
@@ -76,7 +76,7 @@ def test_a_row_of_before_there_were_marks_can_be_read():
 
 def test_rising_pages_and_their_trend(settled):
     crawl, _ = settled
-    clock, now = crawl.node.ledger.clock.ticks, crawl.node.ledger.importance(slice(0, HOSTS * PAGES))
+    clock, now = crawl.frontier.ledger.clock.ticks, crawl.frontier.ledger.importance(slice(0, HOSTS * PAGES))
     grown, shrunk, still = 3, 4, 5
     for page, factor in ((grown, 8.0), (shrunk, 1 / 8), (still, 1.01)):
         put_mark(crawl, page, Mark(float(now[page]) / factor, 16 * TICKS, clock - 20 * TICKS, int(START)))

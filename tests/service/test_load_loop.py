@@ -39,13 +39,15 @@ class Loads:
 
     def __init__(self):
         self.bus, self.eased, self.settled = LocalBus(), 0, []
-        self.node = LoadLoop(self.bus, SystemClock(), Intake(), lambda page: b"", lambda page: False, eased=self.count)
+        self.load_loop = LoadLoop(
+            self.bus, SystemClock(), Intake(), lambda page: b"", lambda page: False, eased=self.count
+        )
 
     def count(self):
         self.eased += 1
 
     def take(self, page):
-        self.node.take(page, lambda: self.settled.append(page.page))
+        self.load_loop.take(page, lambda: self.settled.append(page.page))
 
     async def loaded(self):
         told = await self.bus.receive(topics.pages(0), 1_000) if self.bus.waiting(topics.pages(0)) else []
@@ -57,21 +59,24 @@ async def test_what_waits_is_counted_in_jobs_and_bytes_and_keeps_its_order():
     large, small = pages(3, 2 * BIG), pages(5, 100)[3:]
     for page in [*large, *small]:
         loads.take(page)
-    assert (loads.node.queued, loads.node.held) == (5, sum(len(page.body) for page in [*large, *small]))
-    await loads.node.close(60.0)
+    assert (loads.load_loop.queued, loads.load_loop.bytes_waiting) == (
+        5,
+        sum(len(page.body) for page in [*large, *small]),
+    )
+    await loads.load_loop.close(60.0)
     assert await loads.loaded() == loads.settled == [0, 1, 2, 3, 4]
-    assert (loads.node.queued, loads.node.held, loads.eased) == (0, 0, 5)
+    assert (loads.load_loop.queued, loads.load_loop.bytes_waiting, loads.eased) == (0, 0, 5)
 
 
 async def test_what_parsing_fails_of_is_kept():
     loads = Loads()
-    loads.node.intake.take = lambda *_, **__: 1 / 0
+    loads.load_loop.intake.take = lambda *_, **__: 1 / 0
     loads.take(pages(1, 2 * BIG)[0])
     async with asyncio.timeout(10):
-        while not loads.node.failed:  # noqa: ASYNC110
+        while not loads.load_loop.failed:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-    assert isinstance(loads.node.failed, ZeroDivisionError) and not loads.settled
-    await loads.node.close(1.0)
+    assert isinstance(loads.load_loop.failed, ZeroDivisionError) and not loads.settled
+    await loads.load_loop.close(1.0)
 
 
 async def test_a_stop_does_not_wait_for_all_that_is_to_be_parsed():
@@ -79,7 +84,7 @@ async def test_a_stop_does_not_wait_for_all_that_is_to_be_parsed():
     for page in pages(60, 4_000_000):
         loads.take(page)
     began = time.monotonic()
-    await loads.node.close(0.3)
+    await loads.load_loop.close(0.3)
     assert time.monotonic() - began < 5.0  # all of them take over ten seconds on any machine of today
     loaded = await loads.loaded()
     assert loaded == loads.settled == list(range(len(loaded)))
@@ -129,7 +134,7 @@ async def test_a_crawl_reads_no_more_than_it_can_parse(tmp_path, flood, monkeypa
         await single.sow([flood])
         end = time.monotonic() + 60.0
         while single.reads < 60 and time.monotonic() < end:
-            most = max(most, single.load_loop.held)
+            most = max(most, single.load_loop.bytes_waiting)
             await asyncio.sleep(0.01)
         assert single.reads >= 60
     finally:

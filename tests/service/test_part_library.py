@@ -35,14 +35,14 @@ class At:
 
 
 def library_of(crawl: Crawl, now: float = START, age: float = DAY) -> PartLibrary:
-    return PartLibrary(crawl.nodes, crawl.scope, At(now), age)
+    return PartLibrary(crawl.frontiers, crawl.scope, At(now), age)
 
 
 def load(crawl: Crawl, target: str, body: bytes, kind: Kind = Kind.DTD, **fields: object) -> None:
     """Read a page whose body is loaded and kept."""
     if not any(order.url == target for order in crawl.orders.values()):
         crawl.submit(target)
-        crawl.turn_all() if len(crawl.nodes) > 1 else crawl.turn()
+        crawl.turn_all() if len(crawl.frontiers) > 1 else crawl.turn()
     order = crawl.order(target)
     digest = hashlib.blake2b(body, digest_size=16).digest()
     kept = Document(
@@ -119,7 +119,7 @@ def test_the_body_of_a_waiting_load_is_visible_in_the_turn_that_stored_it():
     assert library_of(crawl).body(order.page, order.epoch - 1) is None
     assert library_of(crawl).body(order.page + 1, order.epoch) is None
 
-    assert waiting_for(crawl.nodes) == {"being read": 1}
+    assert waiting_for(crawl.frontiers) == {"being read": 1}
     with crawl.views() as views:
         said = why(views, url(0), crawl.now)["because"]
     assert any("has waited since" in line for line in said)

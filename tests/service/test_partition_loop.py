@@ -13,7 +13,7 @@ from tests.frontier.rig import START, Crawl, report, url
 from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Settings, Store
 from xyro.frontier.batch import weight
-from xyro.frontier.partition import PageNode
+from xyro.frontier.frontier import Frontier
 from xyro.frontier.scope import Scope
 from xyro.metadata import rows
 from xyro.metadata.snapshot import oldest_snapshot
@@ -39,14 +39,14 @@ class Rig:
     def __init__(self, path, store=SETTINGS.store, bus=None):
         self.path = path
         data = DataDir.open(path, make=True)
-        node = PageNode(data.partitions[0], Scope(SETTINGS.crawl), SETTINGS, False)
-        node.recover(START)
+        frontier = Frontier(data.partitions[0], Scope(SETTINGS.crawl), SETTINGS, False)
+        frontier.recover(START)
         self.bus, self.room, self.starving, self.synced = bus or EncodingBus(), 1 << 30, True, 0
         self.loop = PartitionLoop(
-            node, self.bus, ManualClock(START), store, lambda: self.room, lambda: self.starving, self._synced
+            frontier, self.bus, ManualClock(START), store, lambda: self.room, lambda: self.starving, self._synced
         )
         self.sender = CommandSender(self.bus, 1, lambda partition: self.loop.hurry())
-        self.node, self.partition, self.news = node, node.partition, asyncio.Event()
+        self.frontier, self.partition, self.news = frontier, frontier.partition, asyncio.Event()
 
     def _synced(self, reports):
         self.synced += reports
@@ -127,20 +127,20 @@ async def test_a_crawl_of_many_groups_is_on_disk_when_it_ends(rig):
                 done += 1
         await rig.all_synced(60)
     again = Crawl.on_disk(rig.path, settings=SETTINGS)
-    assert again.node.reads == 60 and again.audit()["ok"]
+    assert again.frontier.reads == 60 and again.audit()["ok"]
     again.close()
 
 
 async def test_a_group_has_no_more_urls_than_may_stop_the_event_loop(rig, monkeypatch):
     """Four pages of very many links, and what came after them: one group each, in order, none left out."""
     monkeypatch.setattr(partition_loop, "GROUP_URLS", 100)
-    groups, turn = [], rig.node.turn
+    groups, turn = [], rig.frontier.turn
 
     def watched(work, *rest):
         groups.append((work.urls, len(work.visits)))
         return turn(work, *rest)
 
-    rig.node.turn = watched
+    rig.frontier.turn = watched
     async with rig.running():
         rig.post(Submit(tuple(url(host) for host in range(8))))
         orders = await rig.orders()
@@ -154,8 +154,8 @@ async def test_a_group_has_no_more_urls_than_may_stop_the_event_loop(rig, monkey
         assert not rig.loop.quiet
         await rig.all_synced(8)
         assert groups[:5] == [(150, 1)] * 4 + [(4, 4)]
-    assert rig.node.reads == 8
-    assert rig.node.columns.n == 8 + 600 + 4
+    assert rig.frontier.reads == 8
+    assert rig.frontier.columns.n == 8 + 600 + 4
 
 
 async def test_what_is_left_over_is_committed_at_the_end(rig, monkeypatch):
@@ -165,7 +165,7 @@ async def test_what_is_left_over_is_committed_at_the_end(rig, monkeypatch):
     await rig.loop.drain()
     assert rig.loop.quiet
     assert rig.loop.turns == 5
-    assert rig.node.columns.n == 400
+    assert rig.frontier.columns.n == 400
     rig.loop.close()
 
 
@@ -177,7 +177,7 @@ async def test_a_stop_does_not_wait_for_all_that_came_in(rig, monkeypatch):
     await rig.loop.drain(0.0)
     assert rig.loop.turns == 1
     rig.loop.close()
-    assert Crawl.on_disk(rig.path, settings=SETTINGS).node.columns.n == 80
+    assert Crawl.on_disk(rig.path, settings=SETTINGS).frontier.columns.n == 80
 
 
 async def test_what_people_hand_in_goes_in_parts(rig):
@@ -189,7 +189,7 @@ async def test_what_people_hand_in_goes_in_parts(rig):
     await rig.loop.drain()
     await rig.sender.finish()
     await asked
-    assert rig.node.columns.n == 2 * SUBMIT_URLS + 1
+    assert rig.frontier.columns.n == 2 * SUBMIT_URLS + 1
     rig.loop.close()
 
 
@@ -215,7 +215,7 @@ async def test_what_came_in_before_the_end_is_committed(rig):
         await asyncio.wait([task])
         rig.post(report(order, START, [url(0, 1)]))
     again = Crawl.on_disk(rig.path, settings=SETTINGS)
-    assert again.node.reads == 1 and again.audit()["ok"]
+    assert again.frontier.reads == 1 and again.audit()["ok"]
     again.close()
 
 
@@ -236,7 +236,7 @@ async def test_after_a_failed_write_nothing_is_written_and_nothing_leaves(rig):
     assert disk.numbers == [1], "a later group would leave a hole"
     assert rig.bus.waiting("orders") == 0
     again = Crawl.on_disk(rig.path, settings=SETTINGS)
-    assert again.node.columns.n == 0 and again.audit()["ok"]
+    assert again.frontier.columns.n == 0 and again.audit()["ok"]
     again.close()
 
 
@@ -289,7 +289,9 @@ async def test_a_command_is_answered_when_it_is_on_disk(rig):
 async def test_a_command_that_nobody_handles_is_an_error_of_its_own(rig):
     async with rig.running():
         with pytest.raises(MachineError, match="Publish: this crawl has no handler"):
-            await rig.sender.send(0, partial(Publish, urls=(), claim="new", at=0.0, deadline=0.0, rate=0.0, sure=True))
+            await rig.sender.send(
+                0, partial(Publish, urls=(), claim="new", made_at=0.0, deadline=0.0, rate=0.0, sure=True)
+            )
         rig.post(Submit((url(0),)))
         assert await rig.orders()
 
@@ -330,7 +332,7 @@ async def test_snapshots_are_taken_while_groups_go_on(tmp_path):
                 rig.post(report(order, START, [url(k % 7, step * 40 + k) for k in range(40)]))
     assert oldest_snapshot(rig.partition.directory), "two at least: one under way, one at the end"
     again = Crawl.on_disk(rig.path, settings=SETTINGS)
-    assert again.audit()["ok"] and again.node.partition.recovered_records == 0
+    assert again.audit()["ok"] and again.frontier.partition.recovered_records == 0
     again.close()
 
 
@@ -340,11 +342,11 @@ async def test_a_clock_that_was_set_back_is_followed_at_once(tmp_path, back):
     rig = Rig(tmp_path / "data")
     rig.starving = False
     await rig.loop.turn()
-    assert rig.node.now == START and not rig.loop._due()
+    assert rig.frontier.now == START and not rig.loop._due()
     rig.loop.clock = ManualClock(START - back)
     assert rig.loop._due() == bool(back)
     await rig.loop.turn()
-    assert not rig.loop._due() and rig.node.now == START - back
+    assert not rig.loop._due() and rig.frontier.now == START - back
     await rig.loop.drain()
     rig.loop.close()
 
@@ -353,10 +355,10 @@ async def test_a_command_that_fails_ends_the_crawl_with_what_is_on_disk(rig):
     """The group is half applied in memory: nothing may be built on it."""
 
     def change(_):
-        rig.node.columns["depth"][0] = 7
+        rig.frontier.columns["depth"][0] = 7
         raise ValueError("a slip of ours")
 
-    rig.node.commands.handle(HoldHost, change)
+    rig.frontier.commands.handle(HoldHost, change)
     with pytest.raises(ValueError, match="a slip of ours"):  # what the loop ends with
         async with rig.running() as task:
             rig.post(Submit((url(0),)))
@@ -371,6 +373,6 @@ async def test_a_command_that_fails_ends_the_crawl_with_what_is_on_disk(rig):
                 await rig.sender.send(0, hold)
     rig.partition.close()
     again = Rig(rig.path)
-    assert (again.node.columns.n, again.node.columns["depth"][0]) == (1, 0)
+    assert (again.frontier.columns.n, again.frontier.columns["depth"][0]) == (1, 0)
     again.loop.close()
     again.partition.close()

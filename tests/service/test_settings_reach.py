@@ -48,8 +48,8 @@ def test_late_cost_weighs_lateness_and_changes_while_running():
     found = []
     for late_cost in (1.0, 3.0, 0.0):
         refresh = msgspec.structs.replace(crawl.settings.refresh, late_cost=late_cost)
-        crawl.node.follow(msgspec.structs.replace(crawl.settings, refresh=refresh))
-        found.append(costs(crawl.nodes, Subscriptions(), crawl.now + 5 * HOUR)["cost"]["late_publications"])
+        crawl.frontier.follow(msgspec.structs.replace(crawl.settings, refresh=refresh))
+        found.append(costs(crawl.frontiers, Subscriptions(), crawl.now + 5 * HOUR)["cost"]["late_publications"])
     once, thrice, never = found
     assert once > 0.0 and thrice == pytest.approx(3.0 * once, rel=0.01) and never == 0.0
 
@@ -64,8 +64,8 @@ def test_retention_bounds_the_versions_of_a_document(store, kept):
     for version in range(4):
         load(crawl, url(0, 1), b"<a>%d</a>" % version, Kind.XML)
         crawl.now += DAY
-    assert Archive(crawl.node.partition.get).counts().versions == kept
+    assert Archive(crawl.frontier.partition.get).counts().versions == kept
 
 
 def test_the_sweep_aims_at_its_share():
-    assert Crawl.in_memory(settings=Settings(opic=Opic(sweep_target=0.3))).node.ledger.sweep.target == 0.3
+    assert Crawl.in_memory(settings=Settings(opic=Opic(sweep_target=0.3))).frontier.ledger.sweep.target == 0.3

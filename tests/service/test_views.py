@@ -38,11 +38,11 @@ def test_a_page_read_once():
     crawl.answer(crawl.order(url(0)), [url(0, 1), url(1, 1)], mime="text/html")
     crawl.turn()
     said = row(crawl, url(0))
-    due = int(crawl.node.columns["due"][0])
+    due = int(crawl.frontier.columns["due"][0])
     assert said == {
         "id": 0, "url": url(0), "host": "h0.example", "kind": "HTML", "http_status": 200, "state": "read",
         "error": None, "depth": 0, "importance": said["importance"],
-        "cash": int(crawl.node.ledger.effective(slice(0, 1))[0]),
+        "cash": int(crawl.frontier.ledger.effective(slice(0, 1))[0]),
         "change_rate": pytest.approx(0.309 / 1.168, rel=1e-3), "interval_s": due - int(START),
         "first_seen": stamp(START), "first_read": stamp(START), "last_read": stamp(START), "last_change": stamp(START),
         "next_read": stamp(due), "reads": 1, "changes": 0, "out_links": 2, "signature": (1).to_bytes(16, "big").hex(),
@@ -67,7 +67,7 @@ def test_what_failed_for_good_says_when_it_is_tried_once_more(error, again):
     crawl = crawl_of(refreshing=True)
     crawl.fail(crawl.order(url(0)), error, status=404 if error == "http-404" else 0)
     crawl.turn()
-    said, due = row(crawl, url(0)), int(crawl.node.columns["due"][0])
+    said, due = row(crawl, url(0)), int(crawl.frontier.columns["due"][0])
     assert said["next_read"] == (stamp(due) if again else None) and bool(due > START) == again
     assert said["interval_s"] is None
 
@@ -94,7 +94,7 @@ def test_every_state_has_its_word():
         **{url(0, page): ("leased", None) for page in (6, 7, 8)},
         url(9, 9): ("out-of-scope", "out-of-scope"),
     }
-    crawl.node.hold(0, "blocked")
+    crawl.frontier.hold(0, "blocked")
     assert {page["state"] for page in pages(crawl) if page["host"] == "h0.example"} == {"blocked"}
 
 
@@ -131,7 +131,7 @@ def test_hosts_are_counted():
     crawl.answer(crawl.order(url(0)), [url(0, 1), url(0, 2), url(5, 5)], host_next=START + 60, host_failures=2)
     crawl.turn()
     crawl.fail(crawl.order(url(0, 1)), "http-404", status=404)
-    crawl.node.hold(1, "paused")
+    crawl.frontier.hold(1, "paused")
     crawl.turn()
     with crawl.views() as views:
         hosts = {one.pop("host"): one for one in views.hosts()}
@@ -139,7 +139,7 @@ def test_hosts_are_counted():
     assert {name: first[name] for name in ("pages", "read", "unread", "errors", "held")} == {
         "pages": 3, "read": 1, "unread": 1, "errors": 1, "held": None,
     }  # fmt: skip
-    assert summary([crawl.node])["held_hosts"] == {"paused": 1}
+    assert summary([crawl.frontier])["held_hosts"] == {"paused": 1}
     assert hosts["h5.example"]["held"] == "paused" and hosts["h5.example"]["pages"] == 1
     assert sum(one["importance"] for one in hosts.values()) == pytest.approx(4, rel=1e-4)
 
@@ -178,9 +178,9 @@ def test_the_stalest_pages_are_those_of_a_full_count(count):
     score = {}
     for one in pages(crawl):
         if one["reads"]:
-            node, page = crawl.page(one["url"])
-            age = (now - node.partition.row(page).last_read) / DAY
-            score[one["url"]] = one["importance"] * -np.expm1(-node.partition.row(page).rate * age)
+            frontier, page = crawl.page(one["url"])
+            age = (now - frontier.partition.row(page).last_read) / DAY
+            score[one["url"]] = one["importance"] * -np.expm1(-frontier.partition.row(page).rate * age)
     wanted = sorted(score.values(), reverse=True)[:count]
     found = ranked(crawl, "stale", count, now)
     assert [one["score"] for one in found] == pytest.approx(wanted, rel=1e-3)
@@ -190,8 +190,8 @@ def test_the_stalest_pages_are_those_of_a_full_count(count):
 def test_few_rows_are_read_for_the_stalest(monkeypatch):
     crawl = crawl_of()
     crawl.run(lambda order: report(order, START, [url(k % 7, k) for k in range(1, 200)] if order.url == url(0) else ()))
-    node, page = crawl.page(url(1, 1))
-    node.columns["flow"][page] = 500.0
+    frontier, page = crawl.page(url(1, 1))
+    frontier.columns["flow"][page] = 500.0
     looks = []
     monkeypatch.setattr(View, "row", lambda view, page, row=View.row: looks.append(page) or row(view, page))
     assert [one["url"] for one in ranked(crawl, "stale", 1, START + 1000 * DAY)] == [url(1, 1)]

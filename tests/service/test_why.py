@@ -31,7 +31,7 @@ def crawl_of(partitions=1, refreshing=True, **refresh):
 
 
 def because(crawl, target):
-    with Views(crawl.nodes) as views:
+    with Views(crawl.frontiers) as views:
         return " ".join(why(views, target, crawl.now)["because"])
 
 
@@ -78,7 +78,7 @@ def test_it_names_what_holds_a_page_back():
     crawl.turn()
     assert "It is dead: 404 or 410 twice" in because(crawl, url(1))
     number = crawl.page(url(2))[0].partition.hosts_of[crawl.page(url(2))[1]]
-    crawl.node.hold(number, "paused")
+    crawl.frontier.hold(number, "paused")
     assert "Host h2.example is paused by a person." in because(crawl, url(2))
 
 
@@ -87,7 +87,7 @@ def test_an_unread_page_is_told_how_much_discovery_gets():
         crawl = crawl_of(bandwidth=0.001, gamma=gamma)
         crawl.submit(url(0))
         crawl.turn()
-        crawl.node.hold(crawl.node.partition.hosts.numbers["h2.example"], "paused")
+        crawl.frontier.hold(crawl.frontier.partition.hosts.numbers["h2.example"], "paused")
         crawl.answer(crawl.order(url(0)), [url(1), url(2), url(2, 5)], signature=bytes(16))
         crawl.turn()
         said = because(crawl, url(2, 5))
@@ -96,12 +96,12 @@ def test_an_unread_page_is_told_how_much_discovery_gets():
 
 def test_a_date_that_evidence_set_is_told():
     crawl = crawl_of(bandwidth=0.001)
-    node = crawl.node
-    node.partition.begin()
-    node.scheduler.schedule.put_due(0, int(crawl.now + 60))
-    commit = node.partition.seal({"node": node.dump()})
-    node.partition.write(commit)
-    node.partition.written(commit)
+    frontier = crawl.frontier
+    frontier.partition.begin()
+    frontier.scheduler.schedule.put_due(0, int(crawl.now + 60))
+    commit = frontier.partition.seal({"node": frontier.dump()})
+    frontier.partition.write(commit)
+    frontier.partition.written(commit)
     assert "What is known beside its rate" in because(crawl, url(0))
 
 
@@ -110,7 +110,7 @@ def test_the_most_generous_parents_come_first_and_have_their_share(partitions):
     crawl = crawl_of(partitions)
     for _ in range(6):
         crawl.turn()
-    with Views(crawl.nodes) as views:
+    with Views(crawl.frontiers) as views:
         found = find_givers(views, targets_of(views, url(2)), SystemClock())
         rows = {row["url"]: row["importance"] for row in views.pages()}
     expected = {url(0): rows[url(0)] * 0.85 / 2, url(1): rows[url(1)] * 0.85}
@@ -124,7 +124,7 @@ def test_the_most_generous_parents_come_first_and_have_their_share(partitions):
 
 def test_a_page_without_parents_lives_of_the_virtual_page():
     crawl = crawl_of()
-    with Views(crawl.nodes) as views:
+    with Views(crawl.frontiers) as views:
         said = with_givers(why(views, url(0), crawl.now), find_givers(views, targets_of(views, url(0)), SystemClock()))
     assert said["givers"] == [] and "its cash comes from the virtual page" in said["because"][-1]
 
@@ -132,7 +132,7 @@ def test_a_page_without_parents_lives_of_the_virtual_page():
 def test_a_look_that_was_cut_off_says_how_far_it_came(monkeypatch):
     monkeypatch.setattr(module, "CHECK", 1)
     crawl = crawl_of()
-    with Views(crawl.nodes) as views:
+    with Views(crawl.frontiers) as views:
         found = find_givers(views, targets_of(views, url(2)), SystemClock(), seconds=-1.0)
     assert found == {"givers": [], "links_seen": 0.0} and "cut off" in giver_sentences(found)[0]
 
@@ -144,7 +144,7 @@ def test_a_link_whose_bytes_only_look_like_the_page_is_none():
     for order in crawl.turn():
         crawl.answer(order, [url(0, page) for page in range(1, 600)])
     crawl.turn()
-    with Views(crawl.nodes) as views:
+    with Views(crawl.frontiers) as views:
         found = find_givers(views, {0: 0x01000000}, SystemClock())
     assert found["givers"] == []
     assert msgspec.json.encode(found)

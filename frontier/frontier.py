@@ -27,7 +27,7 @@ import numpy as np
 
 from xyro.configs.schema import Settings
 from xyro.frontier.bandwidth import Bandwidth
-from xyro.frontier.batch import Settled, Turn, Work
+from xyro.frontier.batch import Effects, MessageBatch, Settled
 from xyro.frontier.claims import Claims
 from xyro.frontier.command_handlers import CommandHandlers
 from xyro.frontier.freshness import Freshness
@@ -37,7 +37,7 @@ from xyro.frontier.ledger import NO_CHILDREN, Ledger, Spending, followed
 from xyro.frontier.loads import Loads
 from xyro.frontier.outbox import Outbox
 from xyro.frontier.pages import Pages
-from xyro.frontier.schedule import Dates
+from xyro.frontier.schedule import Dating
 from xyro.frontier.scheduler import Scheduler
 from xyro.frontier.scope import Scope
 from xyro.frontier.terms import terms_of
@@ -52,11 +52,11 @@ from xyro.wire.ids import local_page
 from xyro.wire.messages import Ack, CashTransfer, PageReport, Priority, Submit
 
 _FOREIGN = int(State.FOREIGN)
-Extension = Callable[["PageNode"], object]
+Extension = Callable[["Frontier"], object]
 """Registers with the hooks of a node that is complete, and returns what it made for it (frontier/hooks.py)."""
 
 
-class PageNode:
+class Frontier:
     """One partition: `turn` is the loop. Counters are since the process began, `reads` since the crawl began."""
 
     def __init__(
@@ -95,12 +95,12 @@ class PageNode:
         self.scheduler = Scheduler(
             partition, self.ledger, bandwidth, self.freshness, settings, refreshing, self.hooks, ahead
         )
-        schedule, self.wanted = self.scheduler.schedule, self.scheduler.wanted
+        schedule, self.requests = self.scheduler.schedule, self.scheduler.requests
         self.pages = Pages(partition, scope, settings.fetch, self.ledger, self.hooks, schedule)
         self.outbox = Outbox(partition, self.ledger, self.pages, self.partitions)
-        self.loads = Loads(partition, self.scheduler.leases, self.pages, self.wanted, documents)
-        self.dates = Dates(partition, self.ledger, schedule, self.freshness, settings.refresh, self.hooks)
-        self.claims = Claims(partition, schedule, self.dates.change_model)
+        self.loads = Loads(partition, self.scheduler.leases, self.pages, self.requests, documents)
+        self.dating = Dating(partition, self.ledger, schedule, self.freshness, settings.refresh, self.hooks)
+        self.claims = Claims(partition, schedule, self.dating.change_model)
         self.commands = CommandHandlers()
         self.commands.handle(HoldHost, self._hold_host)
         self.commands.handle(ReturnOrders, self._take_back)
@@ -109,7 +109,7 @@ class PageNode:
         """pages that were read at least once"""
         self.stale = 0
         self.errors: dict[str, int] = {}
-        self._held: list[int] = []
+        self._holds_to_store: list[int] = []
         self._now = 0.0
         for extend in extensions:
             self.hooks.add(extend(self))
@@ -124,7 +124,7 @@ class PageNode:
             if "post" in state:
                 self.outbox.load(state["post"])
             self.scheduler.load(state["planner"])
-            self.dates.change_model.load(state.get("beliefs"))
+            self.dating.change_model.load(state.get("beliefs"))
             self.reads, self.read_pages = state["reads"], state["read_pages"]
             self.pages.recover(state["scope"])
             self.freshness.recover(state.get("meter"), now)
@@ -140,7 +140,7 @@ class PageNode:
             **({"post": self.outbox.dump()} if self.partitions > 1 else {}),
             "planner": self.scheduler.dump(),
             "meter": self.freshness.dump(),
-            "beliefs": self.dates.change_model.dump(),
+            "beliefs": self.dating.change_model.dump(),
             "reads": self.reads,
             "read_pages": self.read_pages,
             "scope": self.pages.rules,
@@ -150,7 +150,7 @@ class PageNode:
     def follow(self, settings: Settings) -> None:
         """Other settings (SIGHUP), between two turns."""
         self.settings = settings
-        self.dates.follow(settings.refresh)
+        self.dating.follow(settings.refresh)
         self.scheduler.reconfigure(settings)
 
     @property
@@ -160,7 +160,7 @@ class PageNode:
 
     # -- the turn ------------------------------------------------------------------------------------------------
 
-    def turn(self, work: Work, now: float, room: int, free: int = 0) -> Turn:
+    def turn(self, work: MessageBatch, now: float, room: int, free: int = 0) -> Effects:
         """One commit group. `now`: wall clock; `room`: reads that may still be ordered (--max-pages).
 
         free: spends without a fetch beyond those that the reports of this turn pay for.
@@ -175,10 +175,10 @@ class PageNode:
         self._date(settled, now)
         transfers = self._collect_transfers(spending, born)
         orders = self.scheduler.orders(now, room)
-        self.freshness.close(sum(one.visit.answered for one in settled), now)
-        submits = self.wanted.take_elsewhere() if self.wanted.elsewhere else []
+        self.freshness.close(sum(order.visit.answered for order in settled), now)
+        submits = self.requests.take_elsewhere() if self.requests.elsewhere else []
         commit = self.partition.seal({"node": self.dump()})
-        return Turn(commit, orders, transfers, acks, submits, answers)
+        return Effects(commit, orders, transfers, acks, submits, answers)
 
     def _open(self, now: float) -> int:
         """Begin a commit group; the number that the first page minted in it will have."""
@@ -193,21 +193,21 @@ class PageNode:
         self._store_holds()
         return born
 
-    def _exchange(self, work: Work) -> list[Ack]:
+    def _exchange(self, work: MessageBatch) -> list[Ack]:
         """What other partitions sent: trim the outbox, take their cash."""
         for ack in work.acks:
             self.outbox.acknowledge(ack)
         acks = [self.outbox.apply(transfer) for transfer in work.transfers]
         return [ack for ack in acks if ack is not None]
 
-    def _obey(self, work: Work) -> list[Answer]:
+    def _obey(self, work: MessageBatch) -> list[Answer]:
         """Apply what people, publishers and loads of other partitions want; the answers leave with the group."""
         for submit in work.submits:
             self._submit(submit)
         answers = [answer(submit.request, None) for submit in work.submits if submit.request]
         return answers + self.commands.apply(work.commands) if work.commands else answers
 
-    def _visit_all(self, work: Work, free: int) -> tuple[list[Settled], Spending]:
+    def _visit_all(self, work: MessageBatch, free: int) -> tuple[list[Settled], Spending]:
         """Apply reports and loads: states, leases, and over what each page is to spend."""
         reports = self._live(work.visits)
         spending = self._free_spends([local_page(report.page) for report in reports], free)
@@ -228,8 +228,8 @@ class PageNode:
     def _date(self, settled: list[Settled], now: float) -> None:
         """Learn how often the pages change, and say when they are read next."""
         if settled:
-            self.scheduler.answered(sum(one.visit.answered for one in settled), now)
-        self.dates.date(settled, now)
+            self.scheduler.answered(sum(order.visit.answered for order in settled), now)
+        self.dating.date(settled, now)
         for ended in self.hooks.settled:  # before `orders`: what was published or is due together is ordered now
             ended(settled, now)
 
@@ -261,13 +261,13 @@ class PageNode:
         pages = self.pages.resolve(list(submit.urls), [0] * len(submit.urls), exempt=blocking)
         if not blocking:
             self.pages.shorten(pages, np.zeros(len(pages), np.int64))
-        self.wanted.order(pages.tolist(), submit.priority)
+        self.requests.order(pages.tolist(), submit.priority)
 
-    def hold(self, host: int, held: str) -> None:
+    def hold(self, host: int, state: str) -> None:
         """A person pauses, blocks or resumes a host; stored with the next group."""
-        self.partition.hosts.hold(host, held)
-        self._held.append(host)
-        if not held:
+        self.partition.hosts.hold(host, state)
+        self._holds_to_store.append(host)
+        if not state:
             self.scheduler.resume(host)
 
     def _hold_host(self, command: HoldHost) -> bool:
@@ -281,8 +281,8 @@ class PageNode:
         return True
 
     def _store_holds(self) -> None:
-        while self._held:
-            self.partition.put(*self.partition.hosts.stored(self._held.pop()))
+        while self._holds_to_store:
+            self.partition.put(*self.partition.hosts.stored(self._holds_to_store.pop()))
 
     def _take_back(self, command: ReturnOrders) -> None:
         for page, epoch in zip(command.pages, command.epochs, strict=True):
@@ -312,7 +312,7 @@ class PageNode:
         visit = judge(report, row)
         self._remember_host(page, report)
         if self.partition.flags[page] & WANTED:
-            self.wanted.release(page)
+            self.requests.release(page)
         self.partition.set_state(page, visit.state)
         if visit.answered:
             self.reads += 1
@@ -337,7 +337,7 @@ class PageNode:
                 self._spend_report(page, report, spending)
             else:
                 self.loads.loading[page] = report.epoch
-                self.wanted.keep(page, Priority.ORDERED)  # a crash before its LoadReport: read it again
+                self.requests.keep(page, Priority.ORDERED)  # a crash before its LoadReport: read it again
         return None
 
     def _name_sitemaps(self, urls: tuple[str, ...], depth: int) -> None:
@@ -378,7 +378,7 @@ class PageNode:
     def _hear_claims(self, settled: Sequence[Settled], spending: Spending, now: float) -> None:
         """Keep what sitemaps and feeds that were loaded in this turn say of other pages."""
         if spending.loaded:
-            written = {one.page for one in settled}
+            written = {order.page for order in settled}
             for page, report in spending.loaded:
                 self.claims.hear(page, report, written, now)
 

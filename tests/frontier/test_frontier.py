@@ -167,7 +167,7 @@ def finish_load(crawl, a, b):
 
 
 def turn(crawl, a, b):
-    crawl.turn(a % len(crawl.nodes))
+    crawl.turn(a % len(crawl.frontiers))
 
 
 def later(crawl, a, b):
@@ -218,10 +218,10 @@ def act(crawl, action, a, b):
 def check(crawl):
     there, wanted = crawl.cash()
     assert there == wanted
-    for node in crawl.nodes:
-        n = node.columns.n
-        own = node.columns["state"][:n] != State.FOREIGN
-        assert (node.ledger.effective(slice(0, n))[own] >= 0).all()
+    for frontier in crawl.frontiers:
+        n = frontier.columns.n
+        own = frontier.columns["state"][:n] != State.FOREIGN
+        assert (frontier.ledger.effective(slice(0, n))[own] >= 0).all()
 
 
 def come_to_rest(crawl):
@@ -230,7 +230,7 @@ def come_to_rest(crawl):
         crawl.send_again()
         crawl.deliver_all()
         crawl.turn()
-        if not any(node.outbox.unacknowledged for node in crawl.nodes):
+        if not any(frontier.outbox.unacknowledged for frontier in crawl.frontiers):
             return
     raise AssertionError("transfers for ever")
 
@@ -248,7 +248,7 @@ def test_no_unit_of_cash_is_made_or_lost(partitions, actions):
     assert said["ok"], said["violations"]
     come_to_rest(crawl)
     check(crawl)
-    assert all(node.outbox.in_flight == 0 for node in crawl.nodes)
+    assert all(frontier.outbox.in_flight == 0 for frontier in crawl.frontiers)
     said = crawl.audit()
     assert said["ok"], said["violations"]
 
@@ -261,11 +261,11 @@ def test_whatever_came_before_the_process_may_start_anew(partitions, actions):
     crawl = begun(partitions)
     for action, a, b in actions:
         act(crawl, action, a, b)
-    dumps = [node.dump() for node in crawl.nodes]
-    again = Story([_reborn(node.partition) for node in crawl.nodes], ANY, refreshing=True, now=crawl.now)
+    dumps = [frontier.dump() for frontier in crawl.frontiers]
+    again = Story([_reborn(frontier.partition) for frontier in crawl.frontiers], ANY, refreshing=True, now=crawl.now)
     again.late = []
-    for node, before in zip(again.nodes, dumps, strict=True):
-        now = node.dump()
+    for frontier, before in zip(again.frontiers, dumps, strict=True):
+        now = frontier.dump()
         boots = now["planner"].pop("boot"), before["planner"].pop("boot")
         assert boots[0] > boots[1] and now == before
     check(again)
@@ -288,7 +288,7 @@ class Echo(Story):
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
-        self.heard = [[] for _ in self.nodes]
+        self.heard = [[] for _ in self.frontiers]
 
     def seal(self, q=0):
         messages = [m for m in self.pending[q] if isinstance(m, PageReport | LoadReport | XmlPage)]
@@ -308,7 +308,7 @@ def test_reports_applied_twice_or_of_an_old_lease_change_nothing(actions):
     for action, a, b in actions:
         act(plain, action, a, b)
         act(echo, action, a, b)
-        assert dump(echo.node.partition) == dump(plain.node.partition)
+        assert dump(echo.frontier.partition) == dump(plain.frontier.partition)
     assert echo.issued == plain.issued
 
 
@@ -326,10 +326,10 @@ def test_transfers_and_acks_applied_twice_change_nothing():
                 crawl.wire = [message] * times
                 crawl.deliver_all()
             crawl.turn()
-        for ours, theirs in zip(once.nodes, twice.nodes, strict=True):
+        for ours, theirs in zip(once.frontiers, twice.frontiers, strict=True):
             assert dump(ours.partition) == dump(theirs.partition)
-    assert sum(node.reads for node in once.nodes) > 40
-    assert not any(node.outbox.unacknowledged for node in once.nodes)
+    assert sum(frontier.reads for frontier in once.frontiers) > 40
+    assert not any(frontier.outbox.unacknowledged for frontier in once.frontiers)
 
 
 def test_a_gap_waits_for_what_fills_it():
@@ -344,11 +344,11 @@ def test_a_gap_waits_for_what_fills_it():
     crawl.wire = pair[::-1]
     crawl.deliver_all()
     crawl.turn(pair[0].target)
-    applied = crawl.nodes[pair[0].target].outbox.applied[pair[0].source]
+    applied = crawl.frontiers[pair[0].target].outbox.applied[pair[0].source]
     assert applied == pair[0].seq, "the first one only: it came last"
     check(crawl)
     come_to_rest(crawl)
-    assert crawl.nodes[pair[0].target].outbox.applied[pair[0].source] >= pair[-1].seq
+    assert crawl.frontiers[pair[0].target].outbox.applied[pair[0].source] >= pair[-1].seq
 
 
 # Single rules
@@ -362,9 +362,9 @@ def one_page(links=("http://h0.example/a",), **options):
 
 
 def children(crawl, target):
-    node, page = crawl.page(target)
-    found = node.partition.children(page)
-    return None if found is None else [node.partition.url(child) for child in found.tolist()]
+    frontier, page = crawl.page(target)
+    found = frontier.partition.children(page)
+    return None if found is None else [frontier.partition.url(child) for child in found.tolist()]
 
 
 def test_a_new_signature_replaces_the_links_an_old_one_keeps_them():
@@ -378,17 +378,17 @@ def test_a_new_signature_replaces_the_links_an_old_one_keeps_them():
         crawl.answer(crawl.order(url(0)), links, signature=again)
         crawl.turn()
         assert children(crawl, url(0)) == [url(0, number) for number in stored]
-    assert crawl.node.partition.urls.find_one(url(0, 9)) == -1, "links of a known body are not looked at"
+    assert crawl.frontier.partition.urls.find_one(url(0, 9)) == -1, "links of a known body are not looked at"
 
 
 def test_a_page_pays_its_children_and_the_virtual_page():
     crawl, order = one_page()
-    ledger = crawl.node.ledger
+    ledger = crawl.frontier.ledger
     cash, scalar = int(ledger.effective(slice(0, 1))[0]), ledger.virtual.scalar
     crawl.answer(order, [url(0, 1), url(0, 2)])
     crawl.turn()
     assert cash == UNIT == ledger.spent
-    got = (crawl.node.columns["cash"][:3] + scalar).tolist()
+    got = (crawl.frontier.columns["cash"][:3] + scalar).tolist()
     assert got[0] == 0 and abs(got[1] - got[2]) <= 1
     assert got[1] + got[2] == cash - int(teleport(np.array([cash]))[0])
     check(crawl)
@@ -403,8 +403,8 @@ def test_unfollowed_links_give_neither_cash_nor_pages(way):
         flag = LINK_NOFOLLOW if way == "rel" else LINK_HINT
         crawl.answer(order, links=Links((url(0, 1), url(0, 2)), bytes([flag, 0])))
     crawl.turn()
-    assert crawl.node.partition.urls.find_one(url(0, 1)) == -1
-    assert crawl.node.columns.n == (1 if way == "meta" else 2)
+    assert crawl.frontier.partition.urls.find_one(url(0, 1)) == -1
+    assert crawl.frontier.columns.n == (1 if way == "meta" else 2)
     check(crawl)
 
 
@@ -419,7 +419,7 @@ def test_counters_of_reads():
     crawl, order = one_page(refreshing=True)
     crawl.fail(order, "timeout", retry_in=1.0)
     crawl.turn()
-    assert (crawl.node.reads, crawl.node.read_pages) == (0, 0), "nothing answered"
+    assert (crawl.frontier.reads, crawl.frontier.read_pages) == (0, 0), "nothing answered"
     crawl.now += 2
     (order,) = crawl.turn()
     assert order.attempt == 1
@@ -429,19 +429,19 @@ def test_counters_of_reads():
     (order,) = crawl.turn()
     crawl.answer(order)
     crawl.turn()
-    assert (crawl.node.reads, crawl.node.read_pages) == (2, 1), "a page is read once, however often"
-    assert crawl.node.errors == {"timeout": 1, "http-5xx": 1}
+    assert (crawl.frontier.reads, crawl.frontier.read_pages) == (2, 1), "a page is read once, however often"
+    assert crawl.frontier.errors == {"timeout": 1, "http-5xx": 1}
 
 
 def test_stale_reports_are_counted_and_spend_nothing():
     crawl, order = one_page()
     crawl.answer(order, [url(0, 1)])
     crawl.turn()
-    spends = crawl.node.ledger.spends
+    spends = crawl.frontier.ledger.spends
     crawl.answer(order, [url(0, 5)])
     crawl.turn()
-    assert crawl.node.stale == 1 and crawl.node.ledger.spends == spends
-    assert crawl.node.partition.urls.find_one(url(0, 5)) == -1
+    assert crawl.frontier.stale == 1 and crawl.frontier.ledger.spends == spends
+    assert crawl.frontier.partition.urls.find_one(url(0, 5)) == -1
 
 
 def test_dangling_pages_give_their_cash_back_without_a_fetch():
@@ -459,9 +459,9 @@ def test_dangling_pages_give_their_cash_back_without_a_fetch():
         crawl.submit(url(0, k))
         crawl.turn()
         crawl.answer(crawl.order(url(0, k)), [url(0, 1)])
-        before = int(crawl.node.ledger.effective(slice(page, page + 1))[0])
+        before = int(crawl.frontier.ledger.effective(slice(page, page + 1))[0])
         crawl.turn()
-        spent.append(before > int(crawl.node.ledger.effective(slice(page, page + 1))[0]))
+        spent.append(before > int(crawl.frontier.ledger.effective(slice(page, page + 1))[0]))
     assert any(spent) and crawl.state(url(0, 1)) is State.FAILED
     check(crawl)
 
@@ -483,8 +483,8 @@ def test_politeness_is_kept_for_the_next_start():
     crawl.give(failed(order, crawl.now, "timeout", retry_in=50.0))
     crawl.pending[0][0] = report(order, crawl.now, host_next=crawl.now + 60, host_failures=3)
     crawl.turn()
-    again = Crawl([_reborn(crawl.node.partition)], ANY)
-    row = again.node.partition.hosts.row(0)
+    again = Crawl([_reborn(crawl.frontier.partition)], ANY)
+    row = again.frontier.partition.hosts.row(0)
     assert (row.name, row.next_at, row.failures) == ("h0.example", crawl.now + 60, 3)
     again.submit(url(0, 1))
     assert again.turn()[0].not_before == crawl.now + 60
@@ -496,7 +496,7 @@ def test_a_clock_set_back_by_a_year_does_not_shut_a_host_for_a_year(restart):
     crawl.pending[0].append(report(order, crawl.now, [url(0, 1)], host_next=crawl.now + 60, host_failures=3))
     if restart:
         crawl.turn()
-        crawl = Crawl([_reborn(crawl.node.partition)], ANY, now=START)
+        crawl = Crawl([_reborn(crawl.frontier.partition)], ANY, now=START)
         crawl.submit(url(0, 1))
     else:
         crawl.room = 0
@@ -531,8 +531,8 @@ def test_a_date_out_of_a_sitemap_is_evidence_for_the_first_read():
         crawl.turn()
         crawl.answer(crawl.order(url(0, 1)))
         crawl.turn()
-        node, page = crawl.page(url(0, 1))
-        rates.append(node.partition.row(page).rate)
+        frontier, page = crawl.page(url(0, 1))
+        rates.append(frontier.partition.row(page).rate)
     assert rates[1] > rates[0] > rates[2]
 
 
@@ -549,22 +549,22 @@ def test_2000_urls_of_256_fingerprints_stay_2000_pages(tmp_path, with_snapshot):
     crawl.answer(crawl.order(url(0)), everyone[:1500])
     crawl.turn()
     if with_snapshot:
-        for _ in crawl.node.partition.snapshot():
+        for _ in crawl.frontier.partition.snapshot():
             pass
     for order in list(crawl.orders.values())[:3]:
         crawl.answer(order, everyone[1000:])
     crawl.turn()
     wanted = {one["url"]: one["id"] for one in pages(crawl)}
-    assert len(wanted) == len(set(wanted.values())) == 2000 == crawl.node.ledger.known_pages
-    before = dump(crawl.node.partition)
+    assert len(wanted) == len(set(wanted.values())) == 2000 == crawl.frontier.ledger.known_pages
+    before = dump(crawl.frontier.partition)
     assert sum(key[:1] == rows.CLASH.prefix for key in before["said"]) >= 2000 - 256
     crawl.close()
     again = Crawl.on_disk(path, bits=8, settings=ANY)
-    assert dump(again.node.partition) == before
+    assert dump(again.frontier.partition) == before
     assert {one["url"]: one["id"] for one in pages(again)} == wanted
     again.turn()
     for order in list(again.orders.values())[:2]:
         again.answer(order, [*everyone, url(1, 5000)])
     again.turn()
-    assert again.node.ledger.known_pages == 2001 and again.audit()["ok"]
+    assert again.frontier.ledger.known_pages == 2001 and again.audit()["ok"]
     again.close()
