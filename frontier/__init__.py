@@ -24,7 +24,7 @@
       host_limits.py    hosts that are shut by [[blackouts]] and [[budgets]]
       leases.py         orders that are out, how many may be, pages that wait for a place or for their host
 
-The walk: one page of a default crawl enters 33 files in its turn, and 60 on the whole way from the link in HTML to the
+The walk: one page of a default crawl enters 30 files in its turn, and 57 on the whole way from the link in HTML to the
 commit on disk. `xyro lab walk` names them in order; tests/lab/test_walk.py compares.
 
 In: reports, loads, submits, transfers. Out: rows, columns, orders, all of them part of one commit group.

@@ -53,7 +53,7 @@ class Claims:
         dated = Source.SITEMAP if report.format.startswith("sitemap") else Source.FEED
         looked = 0
         host = partition.hosts_of[page]
-        for url, about in zip(claims, partition.urls.find(list(claims)), strict=True):
+        for url, about in zip(claims, partition.url_index.find(list(claims)), strict=True):
             claim = claims[url]
             if about < 0 or about in settled or partition.flags[about] & LEASED:
                 continue

@@ -21,7 +21,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.metadata.hot import Columns
+from xyro.metadata.columns import Columns
 from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, DANGLING, QUERY, State
 from xyro.opic.cash import LINK, UNIT, Tolls, VirtualPage, credit, seeds_of, shares
 from xyro.opic.contest import SampledContest

@@ -74,7 +74,7 @@ class Pages:
 
     def resolve(self, urls: Sequence[str], depths: Sequence[int] | Ids, exempt: bool = False) -> Ids:
         """Pages of URLs; unknown ones are minted at the least depth given. exempt: scope does not hold for them."""
-        pages = np.array(self.partition.urls.find(urls), np.int64)
+        pages = np.array(self.partition.url_index.find(urls), np.int64)
         unknown = np.flatnonzero(pages < 0)
         if len(unknown):
             wanted = [urls[i] for i in unknown.tolist()]

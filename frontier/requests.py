@@ -103,5 +103,5 @@ class Requests:
         """What others are to order when this group is on disk; each turn may ask them once for a page."""
         submits, self.elsewhere = self.elsewhere, []
         for submit in submits:
-            self._blocking.difference_update(self.partition.urls.find(submit.urls))
+            self._blocking.difference_update(self.partition.url_index.find(submit.urls))
         return submits

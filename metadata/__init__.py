@@ -4,13 +4,13 @@ What comes in: the effects of a commit group (URLs first met, what their reads s
 goes out: page ids for URLs, URLs for page ids, rows, links, and a Commit to be written before anything leaves the
 process.
 
-    rows                every key layout; row <-> bytes; a page's children <-> bytes (pure)
+    rows                every row of the store: the layout of its key, its value <-> bytes (pure)
     states, visits      the page's state machine and its hot columns; what a report means for its page (pure)
     store               LevelDB and its in-memory twin: the only import of plyvel
-    hot, table          columns and fingerprint table in memory; after-images for the journal
+    columns, url_index  in memory: a numpy column a field, with after-images for the journal; URL -> page, exact
+    hosts               hosts, their counters and what politeness must remember
     snapshot, room      hot state on disk, copied while it changes; room on the disk for mapped files
-    urlmap, hosts       URL -> page, exact; hosts, their counters and what politeness must remember
-    manager             Partition: the commit group, recovery, snapshots
+    manager, recovery   Partition: the commit group, snapshots; its hot state after a restart
     version, format1    the format's number; a partition of the format before, carried over
     documents           the repository: every version of XML and DTDs, each body once
 

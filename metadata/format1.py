@@ -21,13 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.metadata import rows
-from xyro.metadata.hot import Columns
+from xyro.metadata.columns import Columns
 from xyro.metadata.rows import WantedRow
 from xyro.metadata.snapshot import load_snapshot, write_snapshot
 from xyro.metadata.states import CLASS_SHIFT, COLUMNS, HASTENED, LEADS, OPTIONAL, QUERY, SOUGHT, WORDED
 from xyro.metadata.store import KeyValue, Store
-from xyro.metadata.table import FingerprintTable
-from xyro.metadata.urlmap import UrlMap
+from xyro.metadata.url_index import FingerprintTable, UrlIndex
 from xyro.metadata.version import VERSION
 from xyro.wire.errors import MachineError
 from xyro.wire.messages import Priority
@@ -143,10 +142,10 @@ def _hot_state(old: Store, source: Path) -> tuple[Columns, FingerprintTable]:
     urls = [rows.unpack_map(value) for _, value in old.scan(rows.MAP.prefix, rows.MAP.key(fresh))]
     if fresh + len(urls) != columns.n:
         raise MachineError(f"{source}: Map-Data and the journal do not agree: restore a copy")
-    clashing = next(iter(old.scan(rows.CLASH.prefix)), None) is not None
-    index = UrlMap(table, facts_of(old)["seed"], lambda page: "", old.get)
+    clashes = {rows.CLASH.split(key): int.from_bytes(value, "big") for key, value in old.scan(rows.CLASH.prefix)}
+    index = UrlIndex(table, facts_of(old)["seed"], lambda page: "", clashes.get)
     for first in range(0, len(urls), 10_000):
-        index.restore(urls[first : first + 10_000], fresh + first, clashing)
+        index.restore(urls[first : first + 10_000], fresh + first, bool(clashes))
     return columns, table
 
 

@@ -23,16 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.metadata import rows
+from xyro.metadata.columns import Columns
 from xyro.metadata.hosts import Hosts
-from xyro.metadata.hot import Columns
 from xyro.metadata.rows import RefreshRow
-from xyro.metadata.snapshot import Step, load_snapshot, oldest_snapshot, write_snapshot
-from xyro.metadata.states import COLUMNS, LEASED, OPTIONAL, State
+from xyro.metadata.snapshot import Step, oldest_snapshot, write_snapshot
+from xyro.metadata.states import LEASED, State
 from xyro.metadata.store import Batch, KeyValue, Store, create_directory
-from xyro.metadata.table import FingerprintTable
-from xyro.metadata.urlmap import UrlMap
+from xyro.metadata.url_index import FingerprintTable, UrlIndex
 from xyro.metadata.version import VERSION
-from xyro.wire.errors import InputError, MachineError
+from xyro.wire.errors import MachineError
 from xyro.wire.ids import PageId, first_id, join
 
 _UNREAD = int(State.UNREAD)
@@ -61,6 +60,26 @@ class _Group:
     """column -> rows changed one at a time"""
 
 
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """The hot state of a partition as of its last commit, which it begins with (recovery.py)."""
+
+    columns: Columns
+    table: FingerprintTable
+    unindexed: Iterator[tuple[int, list[str]]]
+    """URLs whose fingerprints the table lacks, in chunks, each with its first page"""
+    scalars: dict[str, Any]
+    """of the last commit group"""
+    commit: int
+    """number of the last commit group; 0: there was none"""
+    journal_from: int
+    """the oldest journal record still stored"""
+    records: int
+    """journal records that were replayed"""
+    journal_bytes: int
+    """their size"""
+
+
 def create(directory: Path, number: int, partitions: int, seed: int, facts: Mapping[str, Any]) -> None:
     """A new partition: exists only once it is complete. `facts`: what the crawl's roof wants to find again."""
 
@@ -83,109 +102,35 @@ def new_seed() -> int:
 class Partition:
     """One LevelDB directory, one set of hot columns, one writer."""
 
-    def __init__(self, directory: Path, store: KeyValue, facts: Mapping[str, Any], bits: int = 64) -> None:
+    def __init__(self, directory: Path, store: KeyValue, facts: Mapping[str, Any], recovery: Recovery) -> None:
+        """`facts`: as `create` stored them. `recovery`: the hot state of `directory` and `store` (recovery.py)."""
         self.directory = directory
         self.store = store
         self.facts = dict(facts)
         self.number: int = facts["number"]
         self.base = first_id(self.number)
         """the id of page 0: what to add to an array of row numbers"""
-        self.hosts = Hosts()
-        self._hold(Columns(COLUMNS, optional=OPTIONAL), FingerprintTable(bits))
-        self.scalars: dict[str, Any] = {}
-        self.recovered_records = 0
-        self.journal_bytes = 0
-        self.journal_from = 1
-        """the oldest journal record still stored"""
-        self._next = 1
         self._group: _Group | None = None
         self._flying: list[Commit] = []
-
-    # -- opening -------------------------------------------------------------------------------------------------
-
-    @classmethod
-    def open(cls, directory: Path, *, bits: int = 64) -> Partition:
-        """Open and recover. InputError: no such crawl, another version, in use; MachineError: damaged."""
-        store = Store.open(directory / "store")
-        try:
-            partition = cls(directory, store, _facts(directory, store), bits)
-            partition._recover()
-        except BaseException:
-            store.close()
-            raise
-        return partition
-
-    def _hold(self, columns: Columns, table: FingerprintTable) -> None:
-        """Work on these columns; three of them are also held as plain memory, for one page at a time."""
-        self.columns = columns
-        self.table = table
-        self.urls = UrlMap(table, self.facts["seed"], self.url, self.get)
+        self.scalars = recovery.scalars
+        self.recovered_records = recovery.records
+        self.journal_bytes = recovery.journal_bytes
+        self.journal_from = recovery.journal_from
+        """the oldest journal record still stored"""
+        self._next = recovery.commit + 1
+        self.columns = columns = recovery.columns
         self.states: memoryview[int] = columns["state"].data
         self.flags: memoryview[int] = columns["flags"].data
         self.hosts_of: memoryview[int] = columns["host"].data
-
-    def _recover(self) -> None:
-        for key, value in self.store.scan(rows.HOST.prefix):
+        self.table = recovery.table
+        self.url_index = UrlIndex(recovery.table, facts["seed"], self.url, self._clash_of)
+        clashing = next(iter(store.scan(rows.CLASH.prefix)), None) is not None
+        for first, urls in recovery.unindexed:
+            self.url_index.restore(urls, first, clashing)
+        self.hosts = Hosts()
+        for key, value in store.scan(rows.HOST.prefix):
             self.hosts.load(rows.HOST.split(key), rows.unpack_host(value))
-        since = self._load_snapshot()
-        fresh = self.columns.n
-        packed = self.store.get(rows.META.key("scalars"))
-        self.scalars = msgpack.unpackb(packed) if packed else {}
-        self._next = self.scalars.get("commit", 0) + 1
-        self._replay(since)
-        self._restore_table(fresh)
         self._count_hosts()
-
-    def _load_snapshot(self) -> int:
-        """Number of the last journal record that the snapshot holds; 0 without a snapshot."""
-        loaded = load_snapshot(self.directory, COLUMNS, optional=OPTIONAL)
-        if loaded is None:
-            return 0
-        self._hold(loaded.columns, loaded.table)
-        return loaded.seq
-
-    def _replay(self, since: int) -> None:
-        """The journal after the snapshot, which must be whole: records since + 1 ... the last commit."""
-        self.journal_from = expected = since + 1
-        for key, record in self.store.scan(rows.JOURNAL.prefix):
-            number = rows.JOURNAL.split(key)
-            self.journal_from = min(self.journal_from, number)
-            if number <= since:
-                continue
-            if number != expected or number >= self._next:
-                raise self._torn(since, number)
-            self.columns.replay(record)
-            self.recovered_records += 1
-            self.journal_bytes += len(record)
-            expected += 1
-        if expected != self._next:
-            raise self._torn(since, expected)
-
-    def _torn(self, since: int, record: int) -> MachineError:
-        return MachineError(
-            f"{self.directory}: the journal is not whole at record {record:,} (snapshot {since:,}, last commit "
-            f"{self._next - 1:,}): restore a copy"
-        )
-
-    def _restore_table(self, fresh: int) -> None:
-        """Fingerprints of the pages that were minted after the snapshot, from Map-Data."""
-        clashing = next(iter(self.store.scan(rows.CLASH.prefix)), None) is not None
-        chunk: list[str] = []
-        for key, value in self.store.scan(rows.MAP.prefix, rows.MAP.key(fresh)):
-            if rows.MAP.split(key) != fresh + len(chunk):
-                raise MachineError(
-                    f"{self.directory}: Map-Data has a hole at page {fresh + len(chunk)}: restore a copy"
-                )
-            chunk.append(rows.unpack_map(value))
-            if len(chunk) == 10_000:
-                self.urls.restore(chunk, fresh, clashing)
-                fresh, chunk = fresh + len(chunk), []
-        self.urls.restore(chunk, fresh, clashing)
-        if fresh + len(chunk) != self.columns.n:
-            raise MachineError(
-                f"{self.directory}: Map-Data knows {fresh + len(chunk):,} pages, the journal {self.columns.n:,}: "
-                "restore a copy"
-            )
 
     def _count_hosts(self) -> None:
         """Orders of the run before are void: their leases carry an older epoch."""
@@ -236,6 +181,11 @@ class Partition:
         """Number that the next sealed group will have."""
         return self._next
 
+    def _clash_of(self, url: str) -> int | None:
+        """The page of a URL whose fingerprint belongs to another one."""
+        found = self.get(rows.CLASH.key(url))
+        return None if found is None else int.from_bytes(found, "big")
+
     # -- one commit group ----------------------------------------------------------------------------------------
 
     def begin(self) -> None:
@@ -272,7 +222,7 @@ class Partition:
         end = first + len(urls)
         for page, url in enumerate(urls, first):
             self.put(rows.MAP.key(page), rows.pack_map(url, seen))
-        for url, page in self.urls.add(urls, first):
+        for url, page in self.url_index.add(urls, first):
             self.put(rows.CLASH.key(url), page.to_bytes(4, "big"))
         host = np.array(hosts, np.uint32)
         state = np.array(states, np.uint8)
@@ -377,15 +327,3 @@ class Partition:
     def close(self) -> None:
         """Every group must have been written."""
         self.store.close()
-
-
-def _facts(directory: Path, store: KeyValue) -> Mapping[str, Any]:
-    packed = store.get(rows.META.key("facts"))
-    if packed is None:
-        raise MachineError(f"{directory}: no facts of a crawl in its store: restore a copy")
-    facts: dict[str, Any] = msgpack.unpackb(packed)
-    found = facts.get("format")
-    if found != VERSION:
-        mend = f"run `xyro migrate --data {directory.parent}`" if found == 1 else "open it with the Xyro that wrote it"
-        raise InputError(f"{directory.parent}: data of format {found}, this Xyro works on format {VERSION}: {mend}")
-    return facts

@@ -1,7 +1,7 @@
 """Snapshots of the hot state: columns and fingerprint table in one file, copied while both go on changing.
 
 A snapshot of record `seq` holds every change of journal records <= seq and any part of the later ones: replaying the
-records after `seq` makes it exact (hot.py), as they say what values are. Two duties are the caller's:
+records after `seq` makes it exact (columns.py), as they say what values are. Two duties are the caller's:
 
     1. `seq` is the last record taken by `columns.after_images()` when the snapshot begins.
     2. When the generator yields Step.COPIED, every change made so far must be in a *synced* journal record before it is
@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from xxhash import xxh3_64
 
-from xyro.metadata.hot import CAPACITY, Columns, text_of
-from xyro.metadata.table import FingerprintTable
+from xyro.metadata.columns import CAPACITY, Columns, text_of
+from xyro.metadata.url_index import FingerprintTable
 from xyro.metadata.version import VERSION
 from xyro.wire.errors import InputError, MachineError
 

@@ -83,7 +83,7 @@ class Checks:
         """Attach to a crawl of one partition that knows all pages: the checks will ask it."""
         (frontier,) = single.frontiers
         urls = [self.live.web.url(page) for page in self.live.pages.tolist()]
-        pages = np.array(frontier.partition.urls.find(urls), np.int64)
+        pages = np.array(frontier.partition.url_index.find(urls), np.int64)
         self._learned = lambda: frontier.ledger.importance(pages)
         self._weights = self._learned()
         self._dated = lambda: _dated_by(frontier, pages) / float(self._learned().mean())

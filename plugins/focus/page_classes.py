@@ -21,7 +21,7 @@ from xyro.frontier.ledger import Spending
 from xyro.frontier.scope import globs
 from xyro.frontier.terms import link_words, terms_of
 from xyro.metadata import rows
-from xyro.metadata.hot import Columns
+from xyro.metadata.columns import Columns
 from xyro.metadata.states import CLASS_SHIFT, KIND_MASK, KIND_SHIFT, LEADS, QUERY, WORDED, State
 from xyro.metadata.visits import Spend
 from xyro.opic.cash import LINK
@@ -164,7 +164,7 @@ class PageClasses:
         """Mark what links with words led to, here and from other partitions (`marked`), and put pages into their
         classes. Returns the marked entries of other partitions, whose transfers are marked."""
         partition = self.partition
-        pages = np.concatenate([partition.urls.find(self._worded), *marked]).astype(np.int64)
+        pages = np.concatenate([partition.url_index.find(self._worded), *marked]).astype(np.int64)
         foreign = partition.columns["state"][pages] == _FOREIGN
         self.outbox.mark({partition.url(page) for page in np.unique(pages[foreign]).tolist()})
         for page in np.unique(pages[~foreign]).tolist():

@@ -150,7 +150,7 @@ class Subscribed:
                     self.watch.take(name, page)
             return
         frontier = self.services.frontiers[partition_of(host_of(target), len(self.services.frontiers))]
-        page = frontier.partition.urls.find_one(target)
+        page = frontier.partition.url_index.find_one(target)
         if page >= 0:
             self.watch.take(target, frontier.partition.id_of(page))
         else:

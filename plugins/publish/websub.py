@@ -221,7 +221,7 @@ class WebSub:
 
     def _is_news(self, url: str, changed: float) -> bool:
         frontier = self.services.frontiers[partition_of(host_of(url), len(self.services.frontiers))]
-        page = frontier.partition.urls.find_one(url)
+        page = frontier.partition.url_index.find_one(url)
         row = frontier.partition.row(page) if page >= 0 else None
         return row is None or not row.reads or changed > row.last_read
 

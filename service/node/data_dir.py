@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from xyro.metadata.manager import Partition, create, new_seed
+from xyro.metadata.recovery import open_partition
 from xyro.metadata.store import create_directory
 from xyro.wire.errors import InputError
 
@@ -73,7 +74,7 @@ def _fill(path: Path, partitions: int) -> None:
 def _open(folders: Sequence[Path], bits: int) -> list[Partition]:
     opened: list[Partition] = []
     try:
-        opened.extend(Partition.open(folder, bits=bits) for folder in folders)
+        opened.extend(open_partition(folder, bits=bits) for folder in folders)
         found = [partition.number for partition in opened]
         if found != list(range(opened[0].facts["partitions"])):
             raise InputError(

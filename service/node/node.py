@@ -204,7 +204,7 @@ class Node:
         for url in seeds:
             self.scope.add_seed(url)
             frontier = self.frontiers[partition_of(host_of(url), len(self.frontiers))]
-            page = frontier.partition.urls.find_one(url)
+            page = frontier.partition.url_index.find_one(url)
             if page < 0 or frontier.columns["state"][page] in (State.UNREAD, State.OUT):
                 fresh.append(url)
         await self.submit(fresh)

@@ -76,7 +76,7 @@ class PartLibrary:
     def _changed(self, url: str, since: int) -> bool:
         """Was another version of this page read since (to the second)?"""
         frontier = self._nodes.get(partition_of(host_of(url), self._partitions))
-        page = -1 if frontier is None else frontier.partition.urls.find_one(url)
+        page = -1 if frontier is None else frontier.partition.url_index.find_one(url)
         stored = frontier.loads.documents.latest(page) if frontier is not None and page >= 0 else None
         return stored is not None and stored.read_at >= since
 
@@ -102,7 +102,7 @@ class PartLibrary:
         if self._scope.why_refused(url):
             return LOST
         frontier = self._nodes.get(partition_of(host_of(url), self._partitions))
-        page = -1 if frontier is None else frontier.partition.urls.find_one(url)
+        page = -1 if frontier is None else frontier.partition.url_index.find_one(url)
         if frontier is None or page < 0:
             return None
         partition = frontier.partition

@@ -142,7 +142,7 @@ def _classes(view: View) -> Iterator[str]:
 def _map(view: View) -> Iterator[str]:
     """Map-Data is dense; URL -> page and page -> URL are inverse; every page lives where its host does."""
     count = 0
-    find, names = view.partition.urls.find_one, view.partition.hosts.names
+    find, names = view.partition.url_index.find_one, view.partition.hosts.names
     partitions = view.partition.facts["partitions"]
     for key, value in view.store.scan(rows.MAP.prefix):
         page, url = rows.MAP.split(key), rows.unpack_map(value)

@@ -25,7 +25,7 @@ CHECK = 4096
 
 def targets_of(views: Views, url: str) -> dict[int, int]:
     """Find the numbers of a URL in the Link-Data of each partition: partition -> local number. Needs the URL tables."""
-    found = {number: view.partition.urls.find_one(url) for number, view in enumerate(views.views)}
+    found = {number: view.partition.url_index.find_one(url) for number, view in enumerate(views.views)}
     return {number: page for number, page in found.items() if 0 <= page < views.views[number].n}
 
 

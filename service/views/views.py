@@ -294,7 +294,7 @@ class Views:
     def find(self, url: str) -> PageId | None:
         """The page id of a URL, None where it is not known."""
         for view in self.views:
-            page = view.partition.urls.find_one(url)
+            page = view.partition.url_index.find_one(url)
             if 0 <= page < view.n and view.own[page]:
                 return view.partition.id_of(page)
         return None

@@ -34,7 +34,7 @@ def _home(frontiers: Sequence[Frontier], frontier: Frontier, page: int) -> tuple
         return frontier, page
     url = frontier.partition.url(page)
     home = frontiers[partition_of(host_of(url), len(frontiers))]
-    number = home.partition.urls.find_one(url)
+    number = home.partition.url_index.find_one(url)
     return (home, number) if number >= 0 else (frontier, page)
 
 

@@ -25,6 +25,7 @@ from xyro.frontier.scope import Scope
 from xyro.loader.library import Resumed
 from xyro.metadata import rows
 from xyro.metadata.manager import Partition
+from xyro.metadata.recovery import recover
 from xyro.metadata.states import LEASED, State
 from xyro.metadata.store import MemoryStore
 from xyro.opic.cash import UNIT
@@ -82,9 +83,8 @@ def failed(order: FetchOrder, now: float, error: str, *, status: int = 0, retry_
 def in_memory_partition(store: MemoryStore, number: int, partitions: int, bits: int = 64) -> Partition:
     """A partition as of what the store holds (there are no snapshots to begin with)."""
     facts = {"number": number, "partitions": partitions, "seed": 7}
-    partition = Partition(Path(tempfile.gettempdir()) / "no-snapshots-here", store, facts, bits)
-    partition._recover()
-    return partition
+    directory = Path(tempfile.gettempdir()) / "no-snapshots-here"
+    return Partition(directory, store, facts, recover(directory, store, bits))
 
 
 class Crawl:
@@ -138,7 +138,7 @@ class Crawl:
     def page(self, target: str) -> tuple[Frontier, int]:
         """The node and the local number of a known URL."""
         frontier = self.frontiers[self.owner(target)]
-        page = frontier.partition.urls.find_one(target)
+        page = frontier.partition.url_index.find_one(target)
         assert page >= 0, f"{target} is not known"
         return frontier, page
 
@@ -288,7 +288,7 @@ def dump(partition: Partition) -> dict[str, object]:
     """Everything that must survive a crash, and what `get` answers for every key there is."""
     n = partition.columns.n
     columns = {name: partition.columns[name][:n].copy() for name in partition.columns.spec}
-    columns["flags"] &= np.uint16(~LEASED & 0xFFFF)
+    columns["flags"] &= np.uint32(~LEASED & 0xFFFF_FFFF)
     fps, ids = partition.table.items()
     stored = {key for key, _ in partition.store.scan(b"") if not key.startswith(rows.JOURNAL.prefix)}
     for commit in partition._flying:

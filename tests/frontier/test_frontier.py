@@ -378,7 +378,7 @@ def test_a_new_signature_replaces_the_links_an_old_one_keeps_them():
         crawl.answer(crawl.order(url(0)), links, signature=again)
         crawl.turn()
         assert children(crawl, url(0)) == [url(0, number) for number in stored]
-    assert crawl.frontier.partition.urls.find_one(url(0, 9)) == -1, "links of a known body are not looked at"
+    assert crawl.frontier.partition.url_index.find_one(url(0, 9)) == -1, "links of a known body are not looked at"
 
 
 def test_a_page_pays_its_children_and_the_virtual_page():
@@ -403,7 +403,7 @@ def test_unfollowed_links_give_neither_cash_nor_pages(way):
         flag = LINK_NOFOLLOW if way == "rel" else LINK_HINT
         crawl.answer(order, links=Links((url(0, 1), url(0, 2)), bytes([flag, 0])))
     crawl.turn()
-    assert crawl.frontier.partition.urls.find_one(url(0, 1)) == -1
+    assert crawl.frontier.partition.url_index.find_one(url(0, 1)) == -1
     assert crawl.frontier.columns.n == (1 if way == "meta" else 2)
     check(crawl)
 
@@ -441,7 +441,7 @@ def test_stale_reports_are_counted_and_spend_nothing():
     crawl.answer(order, [url(0, 5)])
     crawl.turn()
     assert crawl.frontier.stale == 1 and crawl.frontier.ledger.spends == spends
-    assert crawl.frontier.partition.urls.find_one(url(0, 5)) == -1
+    assert crawl.frontier.partition.url_index.find_one(url(0, 5)) == -1
 
 
 def test_dangling_pages_give_their_cash_back_without_a_fetch():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xyro.frontier.ledger import PLAIN, Ledger
-from xyro.metadata.hot import Columns
+from xyro.metadata.columns import Columns
 from xyro.metadata.states import COLUMNS, DANGLING, OPTIONAL, State
 from xyro.opic.cash import UNIT
 from xyro.opic.contest import LADDER

@@ -190,7 +190,7 @@ def test_load_reports_of_another_read_change_nothing():
     crawl.turn()
     assert children(crawl) == [url(0, 7)] and crawl.frontier.ledger.spends == spends
     assert dump(crawl.frontier.partition)["columns"] == before
-    assert crawl.frontier.partition.urls.find_one(url(0, 9)) == -1
+    assert crawl.frontier.partition.url_index.find_one(url(0, 9)) == -1
 
 
 def test_a_later_read_replaces_the_waiting_load():

@@ -20,7 +20,8 @@ from xyro.metadata.documents import (
     unpack_document,
     unpack_version,
 )
-from xyro.metadata.manager import Partition, create
+from xyro.metadata.manager import create
+from xyro.metadata.recovery import open_partition
 from xyro.metadata.store import MemoryStore
 from xyro.wire.errors import MachineError
 from xyro.wire.messages import Document, Kind, Verdict
@@ -125,7 +126,7 @@ def finish(partition):
 
 def test_it_is_on_disk_with_its_turn_and_not_before(tmp_path):
     create(tmp_path / "p", 0, 1, 7, {})
-    partition = Partition.open(tmp_path / "p")
+    partition = open_partition(tmp_path / "p")
     documents = Documents(partition)
     partition.begin()
     assert documents.store(0, document(b"<a/>"))
@@ -135,7 +136,7 @@ def test_it_is_on_disk_with_its_turn_and_not_before(tmp_path):
     partition.write(commit)
     partition.written(commit)
     partition.close()
-    again = Partition.open(tmp_path / "p")
+    again = open_partition(tmp_path / "p")
     assert Documents(again).body(0) == b"<a/>" and Documents(again).counts().bodies == 1
     again.close()
 

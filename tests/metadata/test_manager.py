@@ -10,7 +10,8 @@ import pytest
 from tests.frontier.rig import copied, dump
 from xyro.metadata import rows
 from xyro.metadata import snapshot as snapshots
-from xyro.metadata.manager import Partition, create, new_seed
+from xyro.metadata.manager import create, new_seed
+from xyro.metadata.recovery import open_partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.snapshot import Step
 from xyro.metadata.states import LEASED, NAMED, WANTED, State
@@ -26,7 +27,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def partition(path):
-    made = Partition.open(path)
+    made = open_partition(path)
     yield made
     made.close()
 
@@ -55,7 +56,7 @@ def group(partition, change, *, write=True):
 
 
 def reopened(path):
-    again = Partition.open(path)
+    again = open_partition(path)
     said = dump(again)
     again.close()
     return said
@@ -67,7 +68,7 @@ def reopened(path):
 def test_a_new_partition_is_empty_and_knows_its_facts(partition):
     assert (partition.number, partition.base, partition.columns.n) == (3, 3 << 32, 0)
     assert partition.facts["partitions"] == 4 and partition.facts["more"] == "facts"
-    assert partition.next_number == 1 and partition.urls.find_one("http://h/") == -1
+    assert partition.next_number == 1 and partition.url_index.find_one("http://h/") == -1
 
 
 def test_seeds_differ():
@@ -76,7 +77,7 @@ def test_seeds_differ():
 
 def test_only_one_process_at_a_time(path, partition):
     with pytest.raises(InputError, match="in use"):
-        Partition.open(path)
+        open_partition(path)
 
 
 def test_another_format_is_refused(path):
@@ -86,14 +87,14 @@ def test_another_format_is_refused(path):
     store.write(batch)
     store.close()
     with pytest.raises(InputError, match="format 9"):
-        Partition.open(path)
+        open_partition(path)
     Store.open(path / "store").close()  # the refused opening let go of it
 
 
 def test_a_store_without_facts_is_damaged(tmp_path):
     Store.open(tmp_path / "store", create=True).close()
     with pytest.raises(MachineError, match="facts"):
-        Partition.open(tmp_path)
+        open_partition(tmp_path)
 
 
 # Groups
@@ -192,7 +193,7 @@ def test_orders_of_an_earlier_run_are_void(path, partition):
         partition.clear_flag(pages[1], NAMED)
 
     group(partition, change)
-    again = Partition.open(copied(path, path.with_name("copy")))
+    again = open_partition(copied(path, path.with_name("copy")))
     assert told(again) == counted(again) == ([2] * 5, [0] * 5)
     assert again.columns["flags"][:10].tolist() == [0, WANTED] + [0] * 8
     again.close()
@@ -312,12 +313,12 @@ def test_the_journal_is_trimmed_to_what_the_older_snapshot_needs(path, partition
 def test_recovery_goes_on_where_it_stopped(path, partition):
     story(partition, 3, lambda number: None)
     partition.close()
-    again = Partition.open(path)
+    again = open_partition(path)
     assert (again.next_number, again.journal_from, again.recovered_records) == (4, 1, 3)
     for _ in again.snapshot():
         pass
     again.close()
-    last = Partition.open(path)
+    last = open_partition(path)
     assert (last.next_number, last.journal_from, last.recovered_records, last.journal_bytes) == (4, 4, 0, 0)
     last.close()
 
@@ -340,7 +341,7 @@ def test_a_hole_in_the_journal_is_damage(path, partition, lost):
     partition.close()
     changed(path, lambda batch: batch.delete(rows.JOURNAL.key(lost)))
     with pytest.raises(MachineError, match=rf"journal is not whole at record {lost if lost == 5 else lost + 1}"):
-        Partition.open(path)
+        open_partition(path)
 
 
 def test_a_record_beyond_the_last_commit_is_damage(path, partition):
@@ -349,7 +350,7 @@ def test_a_record_beyond_the_last_commit_is_damage(path, partition):
     partition.close()
     changed(path, lambda batch: batch.put(rows.JOURNAL.key(4), record))
     with pytest.raises(MachineError, match="record 4"):
-        Partition.open(path)
+        open_partition(path)
 
 
 def test_a_snapshot_ahead_of_the_last_commit_is_damage(path, partition):
@@ -361,7 +362,7 @@ def test_a_snapshot_ahead_of_the_last_commit_is_damage(path, partition):
     partition.close()
     copied(old, path / "store")
     with pytest.raises(MachineError, match="snapshot 6, last commit 3"):
-        Partition.open(path)
+        open_partition(path)
 
 
 def test_a_page_missing_from_map_data_is_damage(path, partition):
@@ -370,7 +371,7 @@ def test_a_page_missing_from_map_data_is_damage(path, partition):
     partition.close()
     changed(path, lambda batch: batch.delete(rows.MAP.key(n - 1)))
     with pytest.raises(MachineError, match="Map-Data knows"):
-        Partition.open(path)
+        open_partition(path)
     changed(path, lambda batch: batch.put(rows.MAP.key(n), b"\0\0\0\0http://x/"))
     with pytest.raises(MachineError, match=f"hole at page {n - 1}"):
-        Partition.open(path)
+        open_partition(path)

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xyro.metadata import snapshot
-from xyro.metadata.hot import Columns
+from xyro.metadata.columns import Columns
 from xyro.metadata.snapshot import Step, load_snapshot, oldest_snapshot, write_snapshot
-from xyro.metadata.table import MISSING, FingerprintTable
+from xyro.metadata.url_index import MISSING, FingerprintTable
 from xyro.wire.errors import InputError, MachineError
 
 ROOT = Path(__file__).parents[2]
@@ -241,8 +241,8 @@ import sys
 from pathlib import Path
 import numpy as np
 from xyro.metadata import snapshot
-from xyro.metadata.hot import Columns
-from xyro.metadata.table import FingerprintTable
+from xyro.metadata.columns import Columns
+from xyro.metadata.url_index import FingerprintTable
 snapshot.CHUNK = 1 << 14
 columns, table = Columns({"cash": "i8", "state": "u1"}, 100_000), FingerprintTable(64, 100_000)
 for seq in range(1, 1_000_000):

@@ -189,7 +189,7 @@ def test_words_count_once_a_link_with_them_is_met():
     crawl.answer(crawl.order(url(0)), words(shown, url(1, 1), url(1, 2), url(1, 3)))
     crawl.turn()
     assert (class_of(crawl, url(1, 1)), class_of(crawl, url(1, 2))) == (3, 1)
-    assert crawl.frontier.partition.urls.find_one(url(1, 3)) < 0, "nofollow links neither pay nor praise"
+    assert crawl.frontier.partition.url_index.find_one(url(1, 3)) < 0, "nofollow links neither pay nor praise"
     sound(crawl)
     crawl.answer(crawl.order(url(1, 1)), words([LINK_FOCUSED], url(1, 2)))
     crawl.turn()

@@ -377,7 +377,7 @@ async def test_a_claimed_rate_is_evidence_no_command(tmp_path):
     neighbours, serving, crawl = await both(tmp_path)
     async with serving, crawl() as running:
         frontier = running.single.frontiers[0]
-        page = frontier.partition.urls.find_one(neighbours.url("/p1.html"))
+        page = frontier.partition.url_index.find_one(neighbours.url("/p1.html"))
         before = frontier.partition.row(page)
         body = {"urls": [neighbours.url("/p1.html")], "every": "1m"}
         await running.ask("POST", "/publish", json=body, headers=BEARER)
@@ -402,7 +402,7 @@ async def test_what_was_accepted_survives_the_death_of_the_process(tmp_path):
     async with neighbours.serving():
         async with crawling(tmp_path / "d", neighbours) as running:
             url, now = neighbours.url("/p1.html"), running.single.clock.time()
-            page = running.single.frontiers[0].partition.urls.find_one(url)
+            page = running.single.frontiers[0].partition.url_index.find_one(url)
         data = DataDir.open(tmp_path / "d")  # as a killed process leaves it: accepted, acknowledged, not yet read
         partition = data.partitions[0]
         partition.begin()

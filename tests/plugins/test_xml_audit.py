@@ -35,7 +35,7 @@ def write(frontier, changes):
 
 
 def page_of(frontier, url=BOOK):
-    return frontier.partition.urls.find_one(url)
+    return frontier.partition.url_index.find_one(url)
 
 
 def version(frontier, number, **changes):

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from tests.frontier.rig import copied
-from xyro.metadata.manager import Partition
+from xyro.metadata.recovery import open_partition
 from xyro.service.node.data_dir import DataDir
 from xyro.wire.errors import InputError
 
@@ -83,10 +83,10 @@ def test_a_missing_partition_is_noticed_and_nothing_stays_open(tmp_path):
 
 def test_where_one_partition_is_in_use_the_others_are_closed_again(tmp_path):
     open_close(tmp_path / "d", partitions=3, make=True)
-    held = Partition.open(tmp_path / "d" / "p0002")
+    held = open_partition(tmp_path / "d" / "p0002")
     with pytest.raises(InputError, match=r"p0002.*in use"):
         DataDir.open(tmp_path / "d")
-    first = Partition.open(tmp_path / "d" / "p0000")
+    first = open_partition(tmp_path / "d" / "p0000")
     first.close()
     held.close()
     open_close(tmp_path / "d")

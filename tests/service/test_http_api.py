@@ -459,4 +459,4 @@ async def test_ten_thousand_urls_are_submitted_some_at_a_time(tmp_path, monkeypa
             await owner.close()
         assert answer["accepted"] == 2_000 and [one["url"] for one in answer["refused"]] == ["nonsense", "ftp://x/"]
         assert max(sizes) == http_api.AT_ONCE and sum(sizes) == 10_000
-        assert all(running.single.frontiers[0].partition.urls.find_one(url) >= 0 for url in urls[:2_000])
+        assert all(running.single.frontiers[0].partition.url_index.find_one(url) >= 0 for url in urls[:2_000])

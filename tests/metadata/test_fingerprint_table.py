@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xyro.metadata.table import GROWTH, LOAD, MISSING, SEGMENTS, SLOTS, SMALL, FingerprintTable, _rank
+from xyro.metadata.url_index import GROWTH, LOAD, MISSING, SEGMENTS, SLOTS, SMALL, FingerprintTable, _rank
 from xyro.wire.errors import MachineError
 
 
@@ -101,8 +101,8 @@ def test_a_large_segment_may_be_loaded_in_the_order_of_its_buckets(monkeypatch):
     fps = np.sort(np.random.default_rng(9).integers(0, 2**56, 40_000, np.uint64, endpoint=False))
     table = FingerprintTable()
     rounds = []
-    monkeypatch.setattr("xyro.metadata.table.CHUNK", 1 << 12)
-    monkeypatch.setattr("xyro.metadata.table._rank", lambda at, rank=_rank: rounds.append(len(at)) or rank(at))
+    monkeypatch.setattr("xyro.metadata.url_index.CHUNK", 1 << 12)
+    monkeypatch.setattr("xyro.metadata.url_index._rank", lambda at, rank=_rank: rounds.append(len(at)) or rank(at))
     fill(table, fps)
     assert sum(rounds) <= 1.5 * len(fps)
     assert (table.find(fps) == np.arange(len(fps))).all()

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
-from xyro.metadata.hot import Columns, reserve, text_of, type_of
+from xyro.metadata.columns import Columns, reserve, text_of, type_of
 from xyro.wire.errors import InputError, MachineError
 
 SPEC = {"cash": "i8", "flow": "f4", "due": ">u4", "state": "u1", "flags": "u2"}

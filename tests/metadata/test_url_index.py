@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xyro.metadata import rows, urlmap
-from xyro.metadata.table import FingerprintTable
-from xyro.metadata.urlmap import ABSENT, UrlMap
+from xyro.metadata import url_index
+from xyro.metadata.url_index import ABSENT, FingerprintTable, UrlIndex
 
 
 class Disk:
@@ -18,7 +17,7 @@ class Disk:
 
     def __init__(self):
         self.urls: list[str] = []
-        self.rows: dict[bytes, bytes] = {}
+        self.clashes: dict[str, int] = {}
         self.looks = 0
 
     def url_of(self, page):
@@ -26,11 +25,11 @@ class Disk:
         return self.urls[page]
 
     def map(self, bits, seed=1):
-        return UrlMap(FingerprintTable(bits, 100_000), seed, self.url_of, self.rows.get)
+        return UrlIndex(FingerprintTable(bits, 100_000), seed, self.url_of, self.clashes.get)
 
     def add(self, urls, new):
         for url, page in urls.add(new, len(self.urls)):
-            self.rows[rows.CLASH.key(url)] = page.to_bytes(4, "big")
+            self.clashes[url] = page
         self.urls += new
 
 
@@ -48,7 +47,7 @@ def test_2000_urls_are_2000_pages(bits):
         assert urls.find(chunk) == [ABSENT] * len(chunk)
         disk.add(urls, chunk)
     assert urls.find(all_of_them) == list(range(2000))
-    assert len(disk.rows) == (2000 - 256 if bits == 8 else 0), "one URL of each fingerprint owns it"
+    assert len(disk.clashes) == (2000 - 256 if bits == 8 else 0), "one URL of each fingerprint owns it"
     assert urls.find(named(range(2000, 2300))) == [ABSENT] * 300
 
 
@@ -63,7 +62,7 @@ def test_a_table_restored_from_map_data_answers_alike(bits, kept):
     disk.add(before, named(range(kept, 500)))
     after = disk.map(bits)
     after.table.insert(fps, ids)
-    after.restore(disk.urls[kept:], kept, bool(disk.rows))
+    after.restore(disk.urls[kept:], kept, bool(disk.clashes))
     assert len(after.table) == len(before.table)
     assert after.find(named(range(500))) == list(range(500))
     assert after.find(named(range(500, 600))) == [ABSENT] * 100
@@ -94,7 +93,7 @@ def test_recent_urls_are_answered_without_the_disk():
 
 
 def test_the_dictionary_is_bounded_and_forgets_without_harm(monkeypatch):
-    monkeypatch.setattr(urlmap, "GENERATION", 100)
+    monkeypatch.setattr(url_index, "GENERATION", 100)
     disk = Disk()
     urls = disk.map(12)
     for start in range(0, 3000, 25):

@@ -1,8 +1,18 @@
-"""Fingerprint -> local page number: all known URLs in RAM at about 17 bytes each, in batches of numpy vectors.
+"""URL -> page: exact, at the price of a hash, at about 17 bytes of memory a known URL.
 
-256 segments by the fingerprint's top 8 bits; a segment is a run of buckets of 8 slots, one cache line of keys each. A
-fingerprint's home bucket comes from its next 32 bits by multiply-shift, so a segment may have any number of buckets. A
-full bucket overflows into the next one of the segment (round its end), hence:
+Three steps, each exact where the one before said nothing:
+
+    recent URLs    a dictionary of the URLs met lately, in two generations: nine of ten links of real pages end here
+    fingerprints   64-bit xxh3 of the URL (seeded per data directory) -> page, in the table; a hit is confirmed against
+                   Map-Data, so two URLs of one fingerprint stay two pages
+    clashes        an exact side table for the URLs whose fingerprint belongs to another page
+
+The way back (page -> URL) is Map-Data; as in P1, the inverse is hashing.
+
+The table works in batches of numpy vectors. It has 256 segments by the fingerprint's top 8 bits; a segment is a run of
+buckets of 8 slots, one cache line of keys each. A fingerprint's home bucket comes from its next 32 bits by
+multiply-shift, so a segment may have any number of buckets. A full bucket overflows into the next one of the segment
+(round its end), hence:
 
     Invariant: a fingerprint lies at or after its home bucket, and every bucket from its home up to there is full.
 
@@ -16,15 +26,19 @@ One thread finds and inserts; `segments` may be read from another one (snapshots
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, repeat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from xxhash import xxh3_64_intdigest
 
-from xyro.metadata.hot import CAPACITY, reserve
+from xyro.metadata.columns import CAPACITY, reserve
 from xyro.wire.errors import MachineError
 
+ABSENT = -1
+GENERATION = 60_000
+"""URLs in one generation of the dictionary: about 20 MB in all"""
 MISSING = 0xFFFF_FFFF
 """what `find` answers for a fingerprint that is not there"""
 SEGMENTS = 256
@@ -46,6 +60,84 @@ _SEGMENT_SHIFT = np.uint64(56)
 _BUCKET_SHIFT = np.uint64(24)
 _LOW32 = np.uint64(0xFFFF_FFFF)
 _BY_32 = np.uint64(32)
+
+
+class UrlIndex:
+    """All known URLs of a partition. `url_of` reads Map-Data, `clash_of` the side table: the page of a URL there, None
+    where it has none. Both answer for what is not yet written, too.
+    """
+
+    def __init__(
+        self, table: FingerprintTable, seed: int, url_of: Callable[[int], str], clash_of: Callable[[str], int | None]
+    ) -> None:
+        self.table = table
+        self.seed = seed
+        self._url_of = url_of
+        self._clash_of = clash_of
+        self._young: dict[str, int] = {}
+        self._old: dict[str, int] = {}
+        self._mask = (1 << table.bits) - 1
+
+    def fingerprint(self, url: str) -> int:
+        """Of the table's width: 64 bits but in tests."""
+        return xxh3_64_intdigest(url.encode(), self.seed) & self._mask
+
+    def find(self, urls: Sequence[str]) -> list[int]:
+        """Page of each URL, ABSENT where it was never met."""
+        pages: list[int] = list(map(self._young.get, urls, repeat(ABSENT)))
+        if ABSENT in pages:
+            unsure = [i for i, page in enumerate(pages) if page == ABSENT]
+            for i, page in zip(unsure, self._find_old([urls[i] for i in unsure]), strict=True):
+                pages[i] = page
+        return pages
+
+    def find_one(self, url: str) -> int:
+        return self.find((url,))[0]
+
+    def _find_old(self, urls: Sequence[str]) -> list[int]:
+        old = self._old.get
+        pages = [old(url, ABSENT) for url in urls]
+        unsure = [i for i, page in enumerate(pages) if page == ABSENT]
+        if unsure:
+            prints = np.array([self.fingerprint(urls[i]) for i in unsure], np.uint64)
+            for i, page in zip(unsure, self.table.find(prints).tolist(), strict=True):
+                if page != MISSING:
+                    pages[i] = self._confirm(urls[i], page)
+        self._remember(zip(urls, pages, strict=True))
+        return pages
+
+    def _confirm(self, url: str, page: int) -> int:
+        """The page if it is this URL's; else what the side table says."""
+        if self._url_of(page) == url:
+            return page
+        found = self._clash_of(url)
+        return ABSENT if found is None else found
+
+    def add(self, urls: Sequence[str], first: int) -> list[tuple[str, int]]:
+        """New pages first, first+1 ... for distinct absent URLs. Returns the clashes, which the caller must store."""
+        prints = np.array([self.fingerprint(url) for url in urls], np.uint64)
+        taken = self.table.find(prints) != MISSING
+        _, firsts = np.unique(prints, return_index=True)
+        own = np.zeros(len(urls), np.bool_)
+        own[firsts] = True
+        own &= ~taken
+        self.table.insert(prints[own], (first + np.flatnonzero(own)).astype(np.uint32))
+        self._remember(zip(urls, range(first, first + len(urls)), strict=True))
+        return [(urls[i], first + i) for i in np.flatnonzero(~own).tolist()]
+
+    def restore(self, urls: Sequence[str], first: int, clashing: bool) -> None:
+        """Pages known on disk but not yet to the table (minted after the snapshot); stored clashes stay out of it.
+
+        clashing: there are stored clashes, so each URL must be looked for among them.
+        """
+        chosen = [i for i, url in enumerate(urls) if not clashing or self._clash_of(url) is None]
+        prints = np.array([self.fingerprint(urls[i]) for i in chosen], np.uint64)
+        self.table.insert(prints, (first + np.array(chosen, np.int64)).astype(np.uint32))
+
+    def _remember(self, pairs: Iterable[tuple[str, int]]) -> None:
+        if len(self._young) >= GENERATION:
+            self._old, self._young = self._young, {}
+        self._young.update(pair for pair in pairs if pair[1] != ABSENT)
 
 
 class FingerprintTable:
