@@ -1,4 +1,4 @@
-"""The door of the listener: how many connections it holds, of one sender and of all. Before it nothing is parsed.
+"""Admits connections to the listener: so many of one sender, so many of all. Before that nothing is parsed.
 
 aiohttp bounds what comes over a connection (its length of lines and heads, seconds without a whole head, bodies), not
 how many there are. A connection beyond the bounds is closed without an answer: who opens hundreds is no publisher.
@@ -27,14 +27,14 @@ class Admission:
         """connections that were closed at once"""
 
     def __len__(self) -> int:
-        """Connections now."""
+        """Number of open connections."""
         return self._connections.total()
 
     def enter(self) -> asyncio.Protocol:
         return _Guest(self, self._inside)
 
     def take(self, sender: str) -> bool:
-        """A connection came: is there room for it?"""
+        """Count a new connection if there is room for it; tell whether there was."""
         if len(self) >= CONNECTION_LIMIT or self._connections[sender] >= self._of_sender:
             self.refused += 1
             return False
@@ -48,7 +48,7 @@ class Admission:
 
 
 def sender_of(remote: str) -> str:
-    """Who has this address: of IPv6 everybody has a whole network."""
+    """Return the sender that an address stands for: of IPv6 everybody has a whole network."""
     address = ip_address(remote)
     if isinstance(address, IPv4Address):
         return str(address)
@@ -58,8 +58,8 @@ def sender_of(remote: str) -> str:
 class _Guest(asyncio.Protocol):
     """One connection: counted, and everything else is passed on."""
 
-    def __init__(self, door: Admission, inside: Callable[[], asyncio.Protocol]) -> None:
-        self._door = door
+    def __init__(self, admission: Admission, inside: Callable[[], asyncio.Protocol]) -> None:
+        self._admission = admission
         self._make = inside
         self._inside: asyncio.Protocol | None = None
         self._sender = ""
@@ -67,7 +67,7 @@ class _Guest(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         peer: Any = transport.get_extra_info("peername")
         self._sender = sender_of(str(peer[0])) if peer else ""
-        if self._door.take(self._sender):
+        if self._admission.take(self._sender):
             self._inside = self._make()
             self._inside.connection_made(transport)
         else:
@@ -75,7 +75,7 @@ class _Guest(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._inside is not None:
-            self._door.leave(self._sender)
+            self._admission.leave(self._sender)
             self._inside.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:

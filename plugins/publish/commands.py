@@ -43,7 +43,7 @@ class Publish(Command):
     urls: tuple[str, ...]
     claim: str
     made_at: float
-    """when it was said, seconds since 1970"""
+    """when the claim was made, seconds since 1970"""
     deadline: float
     """by when they are to be read, seconds since 1970"""
     rate: float
@@ -109,7 +109,7 @@ class _Handlers:
         frontier.requests.order([page for page in command.pages if not self._waits(page)], Priority.ORDERED)
 
     def _waits(self, page: int) -> bool:
-        """Is it wanted, and no order out? (Its host is paused, say.) Another order adds nothing."""
+        """Tell whether the page waits to be ordered. (Its host is paused, say.) Another order adds nothing."""
         frontier = self._node
         return frontier.partition.flags[page] & (WANTED | LEASED) == WANTED and page not in frontier.loads.loading
 

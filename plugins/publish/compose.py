@@ -1,4 +1,4 @@
-"""What a notice says: of each page that a target stands for, what became of it since the last notice.
+"""Composes notices: for each page of a subscription's target, how it changed since the last notice.
 
 A pattern stands for up to 10,000 pages, whose rows take 30 us each: they are read some at a time. What is told of a
 page, and what is kept as told, come from one look at its row.

@@ -1,4 +1,4 @@
-"""How long before a notice its pages have to be ordered: by all that is promised of their hosts, not by its own alone.
+"""Computes how long before a notice its pages have to be ordered, from all that is promised of their hosts.
 
 Notices of many subscriptions may be due at once (a thousand daily ones, made in a minute). A host then has to be read
 for all of them within the lead, so the lead is that of all pages of the host that any subscription stands for.

@@ -56,7 +56,7 @@ _log = logging.getLogger("xyro")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What to answer."""
+    """The answer to a publication: an HTTP status and a sentence."""
 
     status: int
     why: str = ""
@@ -158,7 +158,8 @@ class IndexNow:
         return Verdict(422, f"this crawler does not read them ({refused[0][1]})")
 
     def _refused(self, name: tuple[str, str, str], urls: Sequence[str], sender: str) -> Verdict | None:
-        """Why a key is not looked up for these URLs, before they are looked at: that takes half a second of 10,000."""
+        """Return the reason why a key is not looked up for these URLs. It is found before the URLs are parsed (10,000
+        take 0.5 s)."""
         if self._is_full(name[0], sum(map(len, urls))):
             return _FULL
         readable, reasons = self.publishing.readable(urls[:SAMPLE])
@@ -183,7 +184,7 @@ class IndexNow:
         return Verdict(202, "the key is read first")
 
     def _is_full(self, host: str, text: int) -> bool:
-        """Is there no room for one more that waits, with so many characters?"""
+        """Tell whether there is no room for another waiting publication of this size in characters."""
         if len(self._waiting) >= MOST_WAITING or self._text + text > MOST_TEXT:
             return True
         return sum(other.host == host for other in self._waiting.values()) >= MOST_OF_HOST
@@ -245,7 +246,7 @@ class IndexNow:
         return right
 
     async def _read(self, row: KeyedRow) -> bool:
-        """Does the key stand at its place?"""
+        """Read the key's file; tell whether it holds the key."""
         answer: Answer | None = None
         with contextlib.suppress(TimeoutError):
             answer = await self.services.side_reads.read(row.location)

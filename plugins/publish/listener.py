@@ -55,7 +55,7 @@ _log = logging.getLogger("xyro")
 
 
 class Keyed(msgspec.Struct):
-    """What IndexNow sends."""
+    """The body of an IndexNow submission: URLs of a host, and the key that its owner knows."""
 
     host: str = ""
     key: str = ""
@@ -64,7 +64,7 @@ class Keyed(msgspec.Struct):
 
 
 class SiteNotice(msgspec.Struct):
-    """What a site with a token sends."""
+    """The body of a publication by a site that has a token."""
 
     urls: list[str]
     claim: str | msgspec.UnsetType = msgspec.UNSET
@@ -154,7 +154,7 @@ class Listener:
 
     @web.middleware
     async def _bounded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """So many at once, so long each; every failure as JSON."""
+        """Bound the requests at once and the time of each; turn every failure into JSON."""
         sender = self._sender(request)
         if self._busy >= AT_ONCE or (sender and self._busy_of[sender] >= SENDER_AT_ONCE):
             return http_json.error(429, "busy", again=1.0)
@@ -194,7 +194,7 @@ class Listener:
         return _answer(await verdict)
 
     def _sender(self, request: web.Request) -> str:
-        """Of whom it is, empty behind a proxy on this machine: all have its address."""
+        """Return the sender of a request; empty behind a proxy on this machine, whose address all requests have."""
         return sender_of(request.remote) if request.remote and not self._local else ""
 
     # -- sites with a token --------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ class Listener:
         return http_json.answer({"accepted": len(urls) - len(reasons), "refused": reasons})
 
     def _site_of(self, token: str) -> str | None:
-        """Whose token it is. All are compared, each in constant time."""
+        """Return the site whose token it is, None if nobody's. All are compared, each in constant time."""
         secret = token.encode("utf-8", "surrogateescape")
         found = [host for host, bearer in self._tokens if hmac.compare_digest(secret, bearer)]
         return found[0] if found else None

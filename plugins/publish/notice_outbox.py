@@ -1,4 +1,5 @@
-"""Whom to POST to next: at most one request a host is under way, and a host that asked for time is left alone.
+"""Chooses the next notice to POST: at most one request a host is under way, and a host that asked for time is left
+alone.
 
 Many subscriptions may notify one machine, all at once. It is asked one after the other, hosts in turn, so a slow one
 holds one place and nothing else. What goes to no host (a command) waits for none.
@@ -53,7 +54,7 @@ class NoticeOutbox:
         return None
 
     def is_free(self, host: str, now: float) -> bool:
-        """May something be sent there?"""
+        """Tell whether a notice may be sent to this host now."""
         if self._until.get(host, now) > now:
             return False
         self._until.pop(host, None)

@@ -1,4 +1,5 @@
-"""How a subscriber is told: a POST of JSON through the guarded client, or a command with the JSON on its input.
+"""Delivers a notice to its subscriber: a POST of JSON through the guarded client, or a command with the JSON on its
+input.
 
 A POST goes where a person asked for it, so robots.txt, which speaks to crawlers that read, is not asked; one goes to a
 host at a time (notice_outbox.py), and Retry-After is obeyed.

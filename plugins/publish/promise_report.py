@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def costs(frontiers: Sequence[Frontier], readers: Subscriptions, now: float) -> dict[str, Any]:
-    """What the collection costs its readers now (refresh/lateness.py), in missed changes a page."""
+    """Compute what the collection costs its readers now (refresh/lateness.py), in missed changes a page."""
     whole = Expected()
     for frontier in frontiers:
         whole.merge(frontier.freshness.expected)
@@ -41,7 +41,7 @@ def costs(frontiers: Sequence[Frontier], readers: Subscriptions, now: float) -> 
 
 
 def stopped(frontiers: Sequence[Frontier], now: float) -> dict[str, Any]:
-    """The same of a stopped crawl.
+    """Report the promises of a stopped crawl.
 
     Which pages are overdue for a notice is not stored: a start finds it out.
     """
@@ -58,7 +58,7 @@ def stopped(frontiers: Sequence[Frontier], now: float) -> dict[str, Any]:
 
 
 def _clusters(state: Mapping[str, list[float]]) -> dict[str, Any]:
-    """What is stored of them; who belongs to them is each run's to say, and found again at its start."""
+    """Report the stored figures of the clusters; their members are found again when a crawl starts."""
     found = []
     for name, figures in state.items():
         cluster = Cluster(name, 0.0)

@@ -1,4 +1,4 @@
-"""What publishers were promised of one partition's pages: to be read by a deadline.
+"""Keeps the promises made to publishers of one partition's pages: each page is read by a deadline.
 
 Takes part in the partition's turns (frontier/hooks.py) as soon as there is a publication: `settled` at the end of a
 turn, before orders are chosen. Rows of publications are written with the group that accepts them and removed with the
@@ -36,7 +36,7 @@ _GONE = ("http-404", "http-410")
 
 
 class PublisherClaim(msgspec.Struct, frozen=True):
-    """What a publisher says of its pages. `rate`: changes a day that it claims, 0 = none; `sure`: the owner's word."""
+    """A publisher's claim about its pages. `rate`: changes a day that it claims, 0 = none; `sure`: the owner's word."""
 
     claim: str
     made_at: float
@@ -88,7 +88,7 @@ class Promises:
     # -- publications --------------------------------------------------------------------------------------------
 
     def publish(self, urls: Sequence[str], claim: PublisherClaim) -> list[tuple[str, str]]:
-        """Within a commit group: keep what is said of canonical URLs of this partition. -> (url, why) of those refused.
+        """Keep a claim about canonical URLs of this partition, within a commit group. -> (url, why) of those refused.
 
         A trusted host's pages are ordered (`settled`, in this very turn); of others the next read is hastened.
         """
@@ -97,7 +97,7 @@ class Promises:
         return [(url, why) for url, page in zip(urls, pages, strict=True) if (why := self._take(url, page, claim))]
 
     def _take(self, url: str, page: int, claim: PublisherClaim) -> str:
-        """Why a page's publication is refused, empty if it was taken."""
+        """Accept the publication of a page; return the reason if it is refused, else an empty text."""
         state, publisher = self.frontier.partition.states[page], authority(url)
         if state in (State.OUT, State.BLOCKED, State.FOREIGN):
             return "out-of-scope"
@@ -114,7 +114,7 @@ class Promises:
             accepted.publisher, accepted.claim, accepted.at, accepted.deadline, accepted.learn, accepted.ordered
         )
         self.frontier.partition.put(rows.PUBLISHED.key(page), rows.pack(row))
-        if first and not accepted.ordered:  # what is said again and again is heard once a read
+        if first and not accepted.ordered:  # a claim that is repeated counts once a read
             self._hasten(page, claim.made_at, trust)
         return ""
 
@@ -124,7 +124,7 @@ class Promises:
             self.frontier.scheduler.schedule.put_due(page, int(hastened(float(due), now, trust)))
 
     def _hear_rate(self, page: int, rate: float, sure: bool) -> None:
-        """A claimed rate is heard once for each time that it is said with a claim."""
+        """Count a claimed rate once for each claim that it comes with."""
         if page in self.publications.pages:
             return
         row = self.frontier.partition.row(page) or RefreshRow()
@@ -135,7 +135,7 @@ class Promises:
             self.frontier.partition.set_flag(page, HINTED)
 
     def trust_of(self, host: str) -> Trust:
-        """What a host's own word has been worth so far, in this as in all that it says of its pages."""
+        """Return the trust in a host: the worth of its claims so far, of this kind and of all others."""
         number = self.frontier.partition.hosts.numbers.get(host)
         return Trust() if number is None else self.frontier.dating.change_model.trust(number)
 
@@ -182,10 +182,10 @@ class Promises:
 
 
 def promises_of(frontier: Frontier) -> Promises:
-    """What the extension made for this node. MachineError: the node was made without it."""
+    """Return the promises of a partition. MachineError: it was made without this extension."""
     found = frontier.hooks.extension(Promises)
     if found is None:
-        raise MachineError("a page node was made without the extension for publications (a bug)")
+        raise MachineError("a partition was made without the extension for publications (a bug)")
     return found
 
 

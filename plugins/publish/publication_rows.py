@@ -80,7 +80,7 @@ def present(row: RefreshRow) -> bytes:
 
 
 def changes(row: RefreshRow, old: bytes | None) -> dict[str, Any]:
-    """What became of a page since it was told last; `old`: `present` of then, None where it was not known."""
+    """Compare a page with the last notice of it. `old`: its `present` of then, None where it was not known."""
     new = present(row)
     return {
         "changed": new != (old or b""),

@@ -1,4 +1,4 @@
-"""Where publications come together, whoever sent them: IndexNow, a site with a token, a WebSub hub, `xyro publish`.
+"""Accepts publications from every sender: IndexNow, a site with a token, a WebSub hub, `xyro publish`.
 
 They are on disk when `publish` returns, so an acknowledgement may follow: those that are trusted have been ordered in
 the same commit group.
@@ -77,7 +77,8 @@ class Publishing:
         return [(url, why) for answer in answers for url, why in answer]
 
     def claim_of(self, body: Mapping[str, Any], *, sure: bool = False) -> PublisherClaim:
-        """What a JSON object says: claim, every, deadline. InputError names what it says wrongly."""
+        """Parse an announcement from a JSON object: claim, every, deadline. InputError names the field that is
+        wrong."""
         claim = body.get("claim", "changed")
         if claim not in CLAIMS:
             raise InputError(f"publish: claim is one of {', '.join(CLAIMS)}")

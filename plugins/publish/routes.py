@@ -1,4 +1,4 @@
-"""What the interface on loopback answers about publications and subscriptions, for the owner of the crawl.
+"""The routes for publications and subscriptions in the interface on loopback, for the owner of the crawl.
 
     POST   /publish          {"urls": [...], "claim", "every", "deadline"}      -> {"accepted", "refused"}
     GET    /subscriptions                                                       -> {"subscriptions": [...]}

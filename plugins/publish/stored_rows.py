@@ -8,12 +8,12 @@ from xyro.metadata.rows import Row, reader
 
 
 class PublishedRow(Row, frozen=True):
-    """What a site said of a page (refresh/publications.py), until a read has shown whether it is so."""
+    """A publication of a page (refresh/publications.py), kept until a read has shown whether it is true."""
 
     publisher: str
     claim: str
     made_at: float
-    """when it was said, seconds since 1970"""
+    """when the claim was made, seconds since 1970"""
     deadline: float
     learn: bool = True
     ordered: bool = True

@@ -234,7 +234,7 @@ class Subscribed:
         return self.services.frontiers[owner_of(page)].partition.states[local_page(page)] in READABLE
 
     async def _foresee(self) -> None:
-        """Where more is promised of a host than it seemed, its notices are begun sooner."""
+        """Begin notices sooner where more is promised of their hosts than it seemed."""
         if self.rows and await self._demand.count({row.target for row in self.rows.values()}):
             async for number, row in unhurried(list(self.rows.items()), 1):
                 self.subscriptions.foresee(number, self._demand.lead(row.target))

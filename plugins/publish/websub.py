@@ -98,7 +98,7 @@ class WebSub:
     # -- discovery -----------------------------------------------------------------------------------------------
 
     def visited(self, settled: Sequence[Settled], loads: Iterable[LoadReport]) -> None:
-        """What was read or loaded in a turn: does it name hubs (in a feed, in HTML, in Link headers)?"""
+        """Look for hubs that the pages read in a turn name (in a feed, in HTML, in Link headers)."""
         for order in settled:
             if order.report.hubs:
                 self.discovered(order.report.url, order.report.hubs, order.report.topic)
@@ -187,7 +187,7 @@ class WebSub:
     # -- content -------------------------------------------------------------------------------------------------
 
     def is_ours(self, path: str) -> bool:
-        """Is it the path of a feed's callback that may still be used?"""
+        """Tell whether it is the path of a feed's callback that may still be used."""
         row = self._rows.get(self._by_path.get(path, -1))
         return row is not None and takes(row.state, row.until, self.services.clock.time())
 
@@ -241,7 +241,8 @@ class WebSub:
 
 
 def signed(secret: str, body: bytes, header: str) -> bool:
-    """Is `header` (X-Hub-Signature: method=hex) the body's? Compared in constant time; unknown methods are not."""
+    """Tell whether `header` (X-Hub-Signature: method=hex) signs the body. Constant time; unknown methods do not
+    sign."""
     method, _, digest = header.partition("=")
     if method not in HASHES:
         return False

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def stopped_nodes(directory: Path) -> Iterator[list[Frontier]]:
-    """The page nodes of a data directory. InputError where there is none, or a process works on it."""
+    """Open the partitions of a data directory. InputError where there is none, or a process works on it."""
     from xyro.plugins import extensions
     from xyro.service.node.stopped import nodes_of
 

@@ -69,7 +69,7 @@ def _refuse_inside(source: Path, target: Path) -> None:
 
 
 def stopped(source: Path, target: Path) -> dict[str, Any]:
-    """Of a directory that no process works on. InputError: there is none, it is in use, or the target exists."""
+    """Back up a directory that no process works on. InputError: there is none, it is in use, or the target exists."""
     _refuse_inside(source, target)
     data = DataDir.open(source)
     try:
@@ -80,7 +80,7 @@ def stopped(source: Path, target: Path) -> dict[str, Any]:
 
 
 async def running(single: Node, target: Path) -> dict[str, Any]:
-    """Of a crawl at work. The same errors; cancelled, it leaves nothing behind."""
+    """Back up a running crawl. Raises the same errors; a cancelled backup leaves nothing behind."""
     source = single.data.path
     _refuse_inside(source, target)
     async with single.boundary():

@@ -27,7 +27,7 @@ class BlackoutSwitch:
         self._next = -math.inf
 
     def next_change(self) -> float:
-        """When a blackout begins or ends (wall clock); infinite without any."""
+        """Return when the next blackout begins or ends (wall clock); infinite without any."""
         return self._next
 
     def follow(self, now: float, anew: bool = False) -> None:

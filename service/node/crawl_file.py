@@ -57,7 +57,8 @@ def remember(directory: Path, settings: Settings) -> None:
 
 
 def _toml(settings: Settings) -> str:
-    """What differs from the defaults. JSON strings, numbers and lists are TOML too if non-ASCII text stays as it is."""
+    """Write the settings that differ from the defaults. JSON strings, numbers and lists are TOML too if non-ASCII text
+    stays."""
     defaults, lines = Settings(), []
     for section, keys in _STORED_FIELDS.items():
         lines.append(f"\n[{section}]")

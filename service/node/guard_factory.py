@@ -14,7 +14,7 @@ def guard_of(fetch: Fetch) -> Guard:
 
 
 def check_contact(fetch: Fetch, guard: Guard) -> None:
-    """Whoever reads the public web says who they are (RFC 9110 10.1.2; reliability.md 4.12)."""
+    """Require a contact of a crawl that may leave this machine (RFC 9110 10.1.2). InputError: it is missing."""
     if not fetch.contact and not guard.loopback_only:
         raise InputError(
             "contact: site owners must be able to reach you; give --contact you@example.org (or [fetch] contact), "

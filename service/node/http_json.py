@@ -54,7 +54,7 @@ async def body_of(request: web.Request) -> dict[str, Any]:
 
 
 async def form_of(request: web.Request, form: type[T]) -> T:
-    """The same of a client whom nobody knows, as a msgspec.Struct. What the form has not is skipped, what is of another
+    """Parse the body of an unknown client as a msgspec.Struct. What the form has not is skipped, what is of another
     type ends it: nothing is built of it. (Of 4 MB of `[],` `body_of` makes a million lists, in a second without a turn
     of the event loop.)
     """

@@ -47,7 +47,7 @@ _log = logging.getLogger("xyro")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What `crawl` or `serve` was asked for."""
+    """The task of one `xyro crawl` or `xyro serve`: directory, settings, bounds, seeds and plug-ins."""
 
     data: Path
     settings: Settings
@@ -63,7 +63,7 @@ class Job:
 
 @dataclass(slots=True)
 class Ended:
-    """How it went. `refused`: seeds that are not read, and why."""
+    """The outcome of a job. `refused`: seeds that are not read, and why."""
 
     report: dict[str, Any] = field(default_factory=dict)
     """the object that `crawl --json` prints"""
@@ -255,7 +255,7 @@ class _Signals:
 
 
 def _has_terminal() -> bool:
-    """Is there a terminal whose end SIGHUP would tell?"""
+    """Tell whether the process has a terminal, whose end SIGHUP would report."""
     try:
         os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
     except OSError:

@@ -26,12 +26,12 @@ from xyro.wire.messages import Document, Kind, LoadReport, LoadState, PageReport
 BIG = 200_000
 """bytes of a body from which on it is parsed in the thread: about 10 ms"""
 CROWDED = 2_000
-"""reports that wait for a page node while documents whose parts came are held back: their bodies go along, packed"""
+"""reports that wait for a partition while documents whose parts came are held back: their bodies go along, packed"""
 FULL = 64 << 20
 """bytes of bodies that wait to be parsed, from which on nothing more is read: the network can bring XML faster than one
 thread parses it, and a packed body is 200 times what it cost its server"""
 PAUSE = 0.02
-"""seconds until a crowded page node is looked at again"""
+"""seconds until a partition that is behind is asked again"""
 LoaderMessage = LoadReport | Document | XmlPage
 Job = Callable[[], list[LoaderMessage]]
 Then = Callable[[], None]
@@ -79,7 +79,7 @@ class LoadLoop:
         """`_go_on` is due"""
         self._closed = False
         self._topics: set[str] = set()
-        """of page nodes that were told something"""
+        """of partitions that reports were posted to"""
 
     @property
     def quiet(self) -> bool:
@@ -155,7 +155,7 @@ class LoadLoop:
         self._do(lambda: [*self.intake.missing(url, self.clock.time())], _nothing, slow=slow)
 
     def resume(self, waits: Sequence[Resumed]) -> None:
-        """What waited when the process before ended."""
+        """Resume the loads that waited when the process before ended."""
         if waits:
             self._do(lambda: [*self.intake.resume(waits, self.clock.time())], _nothing)
 
@@ -165,7 +165,7 @@ class LoadLoop:
             self._do(lambda: [*self.intake.expire(self.clock.time())], _nothing, slow=True)
 
     def _go_on(self) -> None:
-        """Documents whose parts came: some at a time, and no faster than the page nodes take them."""
+        """Documents whose parts came: some at a time, and no faster than the partitions take them."""
         loop = asyncio.get_running_loop()
         if self._closed:
             return

@@ -62,7 +62,7 @@ SETTLING_SPENDS = 16
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """When a crawl ends. 0 = unbounded."""
+    """The bounds of a crawl, which ends when one is reached. 0 = unbounded."""
 
     pages: int = 0
     seconds: float = 0.0
@@ -188,7 +188,7 @@ class Node:
             self.blackout_switch.follow(self.clock.time())
 
     def _gamma(self) -> float:
-        """Of all partitions, by the reads that each has made."""
+        """Return the gamma of all partitions together, each weighed by the reads that it has made."""
         weights = [1.0 + frontier.reads for frontier in self.frontiers]
         return sum(
             w * frontier.scheduler.gamma.percent for w, frontier in zip(weights, self.frontiers, strict=True)
@@ -215,7 +215,7 @@ class Node:
             self.commands.fail(error)
 
     def check_writes(self) -> None:
-        """Raise what a page node failed of (a full disk, a damaged store)."""
+        """Raise the error that a partition failed with (a full disk, a damaged store)."""
         for loop in self.partition_loops:
             if loop.failed is not None and not isinstance(loop.failed, asyncio.CancelledError):
                 raise loop.failed
@@ -272,7 +272,7 @@ class Node:
         return len(self.queue) <= LOW_WATER
 
     def ended(self) -> str:
-        """Why the crawl is over: 'max-pages' | 'max-seconds' | 'complete'; '' while it is not."""
+        """Return the reason why the crawl is over: 'max-pages' | 'max-seconds' | 'complete'; '' while it is not."""
         if self.bounds.seconds and self.clock.monotonic() - self.started >= self.bounds.seconds:
             return "max-seconds"
         if self.bounds.pages and self.reads >= self.bounds.pages and self._settled():
@@ -337,7 +337,7 @@ class Node:
             self.pool.wake()
 
     def _posted(self, report: PageReport) -> None:
-        """A report waits for its page node: is it worth a commit group at once?"""
+        """Tell whether a report that waits for its partition is worth a commit group at once."""
         self.unsynced += weight(report)
         if (
             self._starving()

@@ -1,8 +1,8 @@
-"""What the loader takes from the partitions instead of asking the web: parts that were read before, bodies that wait.
+"""Gives the loader what the partitions have, instead of the web: parts that were read before, bodies that wait.
 
     part(url)           a DTD or entity that was read less than `[loader] part_age` ago: its stored body; one that
                         redirects: its target; one that is never contacted, disallowed or dead: not to be had
-    body(page, epoch)   of Status-Data, once the page node has put it there (on disk or in the group under way)
+    body(page, epoch)   of Status-Data, once the partition has put it there (on disk or in the group under way)
     again(report)       a document that was read and is as it was, but one of its DTDs, entities or schemas has changed
                         since: its stored body, to be validated again
 
@@ -35,7 +35,7 @@ _R = TypeVar("_R")
 
 
 class PartLibrary:
-    """loader.library.Library over the page nodes. They change on the event loop only, so it is asked there: `part` and
+    """loader.library.Library over the partitions. They change on the event loop only, so it is asked there: `part` and
     `body` may be called from another thread too, which then waits for the loop.
     """
 

@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 class PartitionLoop:
-    """Drives one PageNode.
+    """Drives the frontier of one partition.
 
     `room()`: reads that may still be ordered; `starving()`: the fetchers are out of orders; `synced(n)`: told that
     reports that weigh n are on disk.

@@ -1,4 +1,4 @@
-"""What a person sees while a crawl runs: one live line on a terminal, plain log lines elsewhere."""
+"""Shows the progress of a running crawl: one live line on a terminal, plain log lines elsewhere."""
 
 from __future__ import annotations
 

@@ -63,7 +63,8 @@ class Remote:
             return None
 
     def _answers(self) -> bool:
-        """Is it the process that wrote the file? (After a crash its number or port may be somebody else's.)"""
+        """Tell whether the process that wrote the file answers. (After a crash its number or port may be somebody
+        else's.)"""
         with closing(http.client.HTTPConnection(self.host, self.port, timeout=QUICK)) as connection:
             connection.request("GET", "/health")
             with connection.getresponse() as response:
@@ -116,7 +117,7 @@ class Remote:
 
 
 def alive(pid: int) -> bool:
-    """Is there a process of that number?"""
+    """Tell whether a process of that number is alive."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""What a person gives: URLs to their canonical form, each refusal with its reason."""
+"""Sorts the URLs that a person hands in: accepted ones in canonical form, refused ones with the reason."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def sort_seeds(texts: Iterable[str], scope: Scope) -> tuple[list[str], list[tupl
 
 
 def why_refused(url: str, scope: Scope) -> str:
-    """Why a canonical URL is never contacted, '' where it may be."""
+    """Return the reason why a canonical URL is never contacted, '' where it may be."""
     reason = scope.why_refused(url)
     return _REFUSALS.get(reason, reason)

@@ -1,6 +1,6 @@
 """The services of a node are what it offers to plug-ins; a plug-in is what one adds to a node.
 
-A room above chooses the plug-ins and hands them to the reference wiring (single.py) as a PluginSet. The node builds its
+A room above chooses the plug-ins and hands them to the reference wiring (node.py) as a PluginSet. The node builds its
 own parts first, then makes each plug-in from its services; it imports none.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Services:
-    """What a plug-in may use of the node that it runs in."""
+    """The parts of a node that its plug-ins may use."""
 
     settings_now: Callable[[], Settings]
     """the settings as they are now: SIGHUP replaces them"""

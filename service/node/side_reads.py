@@ -32,7 +32,7 @@ class SideReads:
         return len(self._out) >= MOST_OUT
 
     async def read(self, url: str, patience: float = 600.0) -> Answer:
-        """What the web answers, whatever the body's type; it is in `Answer.body`. TimeoutError: not within `patience`
+        """Read a URL, whatever the body's type; the body is in `Answer.body`. TimeoutError: not within `patience`
         seconds (a host with a long delay or back-off), or the order was taken back."""
         page = PageId(next(self._numbers))
         future = self._out[page] = asyncio.get_running_loop().create_future()

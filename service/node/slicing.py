@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 async def unhurried(items: Iterable[T], slice_size: int = AT_A_TIME) -> AsyncIterator[T]:
-    """The same items; others have their turn after each `most`."""
+    """Yield the items; let other tasks run after each `slice_size` of them."""
     for count, item in enumerate(items, 1):
         yield item
         if not count % slice_size:

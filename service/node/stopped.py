@@ -18,7 +18,7 @@ from xyro.wire.clock import SystemClock
 
 @contextlib.contextmanager
 def nodes_of(directory: Path, extensions: Callable[[Settings], Sequence[Extension]]) -> Iterator[list[Frontier]]:
-    """The page nodes of a data directory as of its last commit; `extensions` chooses the plug-ins of each.
+    """The partitions of a data directory as of its last commit; `extensions` chooses the plug-ins of each.
 
     InputError where there is no such directory, or a process works on it.
     """

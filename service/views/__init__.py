@@ -11,6 +11,6 @@
     extensions.py          the seam through which plug-ins add to audit and status
     text_tables.py         rows and fields as text
 
-In: page nodes at a commit boundary. Out: plain rows and sentences. What always holds: nothing here changes a crawl,
+In: partitions at a commit boundary. Out: plain rows and sentences. What always holds: nothing here changes a crawl,
 knows a process, or imports a plug-in.
 """

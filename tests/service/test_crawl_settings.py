@@ -132,13 +132,13 @@ async def reported(rig, count):
 @pytest.mark.parametrize(("commit_reports", "largest"), [(2, 2), (256, 6)])
 async def test_commit_reports_bounds_a_commit_group(tmp_path, commit_reports, largest):
     rig = Rig(tmp_path / "data", Store(commit_seconds=0.0, commit_reports=commit_reports))
-    groups, turn = [], rig.node.turn
+    groups, turn = [], rig.frontier.turn
 
     def watched(work, *rest):
         groups.append(len(work.visits))
         return turn(work, *rest)
 
-    rig.node.turn = watched
+    rig.frontier.turn = watched
     async with rig.running():
         await reported(rig, 6)
     assert max(groups) == largest and sum(groups) == 6
@@ -166,7 +166,7 @@ def test_memory_is_the_number_of_reads_that_a_rate_rests_on():
             crawl.answer(crawl.order(url(0)), signature=signature(min(day, 10)))
             crawl.turn()
             crawl.now += DAY
-        rates.append(crawl.node.partition.row(0).rate)
+        rates.append(crawl.frontier.partition.row(0).rate)
     short, long = rates
     assert short < 0.5 * long
 
