@@ -87,7 +87,7 @@ def _daemon(options: list[str]) -> int:
 @_passing_on("promises")
 def _promises(options: list[str]) -> int:
     """Publications under full load, subscriptions over weeks."""
-    from xyro.lab.crawls.promises import main
+    from xyro.lab.crawls.promises_lab import main
 
     return main(options)
 

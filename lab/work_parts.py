@@ -24,7 +24,7 @@ VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Keyed:
+class KeyedPart:
     """A part that depends on these settings alone, whatever else the run is asked for."""
 
     settings: Mapping[str, Any]
@@ -46,7 +46,7 @@ def compute(parts: Mapping[str, Part], key: Mapping[str, Any], out: Path, show: 
             path = folder / f"{name.replace(' ', '-')}.json"
             watch = begin(name)
             stored = _read(path)
-            settings = part.settings if isinstance(part, Keyed) else key
+            settings = part.settings if isinstance(part, KeyedPart) else key
             full = json.loads(json.dumps({"version": VERSION, **settings}))
             if stored is None or stored["key"] != full:
                 stored = {"key": full, "result": part(watch)}

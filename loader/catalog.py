@@ -58,7 +58,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogEntry:
     """One entry: `key` is what it compares with, `target` an absolute URL."""
 
     key: str
@@ -71,7 +71,7 @@ class Entry:
 class _File:
     """One catalog file: its entries by their element's name, in order, and the catalogs to go on with."""
 
-    entries: dict[str, list[Entry]] = field(default_factory=lambda: {name: [] for name in _ENTRIES})
+    entries: dict[str, list[CatalogEntry]] = field(default_factory=lambda: {name: [] for name in _ENTRIES})
     next: list[str] = field(default_factory=list)
 
 
@@ -221,7 +221,7 @@ def _gather(root: etree._Element, base: str, prefer: bool, found: _File) -> None
             key, target = element.get(_ENTRIES[name]), element.get(_TARGET.get(name, "uri"))
             if key and target is not None:
                 key = _normal(key) if name in ("public", "delegatePublic") else key
-                found.entries[name].append(Entry(key, urljoin(here, target), prefer))
+                found.entries[name].append(CatalogEntry(key, urljoin(here, target), prefer))
 
 
 # Resolution: sections 7.1.2 and 7.2.2, in this order: exact, longest rewrite, longest suffix, delegates, next catalog.
@@ -274,7 +274,7 @@ def _unseen(files: Files, urls: Iterable[str], seen: Seen) -> Iterator[tuple[str
     return ((url, files[url]) for url in urls if url in files and url not in seen)
 
 
-def _direct(entries: dict[str, list[Entry]], name: str, exact: str, rewrite: str, suffix: str) -> str | None:
+def _direct(entries: dict[str, list[CatalogEntry]], name: str, exact: str, rewrite: str, suffix: str) -> str | None:
     for entry in entries[exact]:
         if entry.key == name:
             return entry.target
@@ -286,7 +286,7 @@ def _direct(entries: dict[str, list[Entry]], name: str, exact: str, rewrite: str
     return max(fits, key=lambda entry: len(entry.key)).target if fits else None
 
 
-def _delegates(entries: Iterable[Entry], name: str) -> list[str]:
+def _delegates(entries: Iterable[CatalogEntry], name: str) -> list[str]:
     """The catalogs of the delegate entries that fit, the longest first, each once."""
     fits = sorted((entry for entry in entries if name.startswith(entry.key)), key=lambda entry: -len(entry.key))
     return list(dict.fromkeys(entry.target for entry in fits))

@@ -20,7 +20,7 @@ from functools import partial
 
 from xyro.loader.dates import feed_time
 from xyro.loader.parse import Attributes
-from xyro.loader.xlinks import Found, XmlLinks
+from xyro.loader.xlinks import DocumentLinks, XmlLinks
 from xyro.wire.messages import LINK_HINT, LinkKind
 
 ATOMS = ("{http://www.w3.org/2005/Atom}", "{http://purl.org/atom/ns#}")
@@ -49,7 +49,7 @@ _RELATIONS: dict[str, int] = {
 class _Feed(XmlLinks):
     """An entry begins, says its link and its dates in any order, and ends. Links are noted as soon as they show."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: DocumentLinks) -> None:
         super().__init__(found)
         self._in_entry = False
         self._url: str | None = None
@@ -112,7 +112,7 @@ class Rss(_Feed):
 
     format = "rss"
 
-    def __init__(self, found: Found, root: str) -> None:
+    def __init__(self, found: DocumentLinks, root: str) -> None:
         super().__init__(found)
         if root == RDF:
             self.format = "xml"  # until it shows an item or channel: there is other RDF
@@ -182,7 +182,7 @@ class Atom(_Feed):
 
     format = "atom"
 
-    def __init__(self, found: Found, root: str) -> None:
+    def __init__(self, found: DocumentLinks, root: str) -> None:
         super().__init__(found)
         namespace = root[: root.rindex("}") + 1]
         self.starts[namespace + "entry"] = self._begin

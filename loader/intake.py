@@ -30,12 +30,12 @@ from xyro.loader.mend import may_be_list, mended
 from xyro.loader.modules import is_named_like_a_part, may_be_content, not_alone
 from xyro.loader.needs import AS_DTD, AS_ENTITY, STAND_INS, Shelf, Supply
 from xyro.loader.outline import may_name_grammar
-from xyro.loader.parse import Handler, Limits, XmlFault, pieces, read
+from xyro.loader.parse import Handler, ParseLimits, XmlFault, pieces, read
 from xyro.loader.parts import Parts
 from xyro.loader.sitemaps import Sitemap
 from xyro.loader.validate import Judged, Validator
-from xyro.loader.waiting import State, Waiting
-from xyro.loader.xlinks import Found, Xhtml, XmlLinks
+from xyro.loader.waiting import Waiting, WaitState
+from xyro.loader.xlinks import DocumentLinks, Xhtml, XmlLinks
 from xyro.wire.messages import Document, Kind, LinkKind, LoadReport, LoadState, Verdict, XmlPage
 
 TROUBLES = {
@@ -70,7 +70,7 @@ class _WaitingPage:
 class _Reading:
     """The result of one parse of one body."""
 
-    found: Found
+    found: DocumentLinks
     supply: Supply
     handler: XmlLinks | None = None
     fault: str = ""
@@ -87,7 +87,7 @@ class Intake:
     def __init__(
         self,
         *,
-        limits: Limits | None = None,
+        limits: ParseLimits | None = None,
         part_cache_bytes: int = 64 << 20,
         waiting_bytes: int = 64 << 20,
         patience_s: float = 3_600.0,
@@ -103,7 +103,7 @@ class Intake:
         `keep`: formats (keep.FORMATS) of which Documents are made; `extras`: parts (xlinks.EXTRAS) that those are
         kept with, though they can be read without; `validator`: judges them, and has the catalog.
         """
-        self._limits = limits or Limits()
+        self._limits = limits or ParseLimits()
         self._parts = Parts(part_cache_bytes, self._limits, library, patience_s)
         self._empty = Shelf(0)
         self._keeper = Keeper(keep, validator, self._limits)
@@ -307,7 +307,7 @@ class Intake:
         self, page: XmlPage, body: bytes, shelf: Shelf, named: bool, own: bytes | None = None, *, recover: bool = False
     ) -> _Reading:
         """Parse once; `own` is the body of a part in its wrapper."""
-        found = Found(page.url, page.read_at, fold_slashes=self._fold, extras=self._extra_kinds)
+        found = DocumentLinks(page.url, page.read_at, fold_slashes=self._fold, extras=self._extra_kinds)
         supply = Supply(
             page.url, shelf, self._limits, self._stand_ins, fold_slashes=self._fold, own=own,
             catalog=self._validator.catalog if self._validator else None,
@@ -375,7 +375,7 @@ class Intake:
             page = replace(waiting.page, body=zlib.decompress(packed))
             size += len(page.body)
             spent = self._spent
-            final = state is State.ENDING or waiting.readings >= self._limits.parts or waiting.deadline <= now
+            final = state is WaitState.ENDING or waiting.readings >= self._limits.parts or waiting.deadline <= now
             messages += self._load(page, waiting.named, now, final=final, packed=packed)
             size += int((self._spent - spent) * _RATE)
             last = messages[-1]
@@ -403,7 +403,7 @@ class Intake:
             self._table.drop(key)
 
 
-def handler_for(root: str, found: Found, *, named: bool = False) -> XmlLinks:
+def handler_for(root: str, found: DocumentLinks, *, named: bool = False) -> XmlLinks:
     """The handler of a document by the tag of its root element."""
     namespace, _, local = root.rpartition("}")
     if local in ("urlset", "sitemapindex"):
@@ -439,7 +439,7 @@ def _has_failed(messages: list[LoadedMessage]) -> bool:
     return isinstance(last, LoadReport) and last.state is LoadState.FAILED
 
 
-def _seems_list(body: bytes, limits: Limits) -> bool:
+def _seems_list(body: bytes, limits: ParseLimits) -> bool:
     try:
         return may_be_list(next(pieces(body, limits), b""))
     except XmlFault:

@@ -14,7 +14,7 @@ import msgspec
 from xyro.loader.dates import feed_time
 from xyro.loader.parse import XmlFault
 from xyro.loader.sitemaps import MAX_ENTRIES, folder_of
-from xyro.loader.xlinks import Found, XmlLinks
+from xyro.loader.xlinks import DocumentLinks, XmlLinks
 from xyro.wire.messages import LINK_HINT, LinkKind
 
 VERSION = "jsonfeed.org/version/"
@@ -22,7 +22,7 @@ _BLANK = b" \t\r\n"
 _DATES = ("date_modified", "date_published")
 
 
-def reader_of(head: bytes) -> Callable[[bytes, Found, bool], XmlLinks] | None:
+def reader_of(head: bytes) -> Callable[[bytes, DocumentLinks, bool], XmlLinks] | None:
     """Return the reader of a body that begins so (unzipped); None: it is for the XML parser."""
     head = head.removeprefix(b"\xef\xbb\xbf").lstrip(_BLANK)
     if head.startswith(b"{"):
@@ -30,7 +30,7 @@ def reader_of(head: bytes) -> Callable[[bytes, Found, bool], XmlLinks] | None:
     return read_text if head[:8].lower().startswith((b"http://", b"https://")) else None
 
 
-def read_json(body: bytes, found: Found, named: bool) -> XmlLinks:
+def read_json(body: bytes, found: DocumentLinks, named: bool) -> XmlLinks:
     """Links and dates of a JSON Feed. XmlFault: it is no JSON, or another JSON."""
     feed = _decoded(body.removeprefix(b"\xef\xbb\xbf"))
     if not isinstance(feed, dict) or VERSION not in _text(feed, "version"):
@@ -59,7 +59,7 @@ def _decoded(body: bytes) -> Any:
         raise XmlFault("not-well-formed", str(error)) from None
 
 
-def _item(item: dict[str, Any], found: Found) -> None:
+def _item(item: dict[str, Any], found: DocumentLinks) -> None:
     url = found.add(_text(item, "url"), LinkKind.FEED)
     found.add(_text(item, "external_url"), LinkKind.ANCHOR)
     dates = [when for name in _DATES if (when := feed_time(_text(item, name))) is not None]
@@ -79,7 +79,7 @@ def _objects(row: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
         yield from (each for each in value if isinstance(each, dict))
 
 
-def read_text(body: bytes, found: Found, named: bool) -> XmlLinks:
+def read_text(body: bytes, found: DocumentLinks, named: bool) -> XmlLinks:
     """A sitemap with a URL a line (sitemaps.org, "Text file"): the same limits, the same rule of location."""
     handler = XmlLinks(found)
     handler.format = "sitemap"

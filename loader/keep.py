@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Collection
 
 from xyro.loader.needs import Supply
-from xyro.loader.parse import Limits, pieces
+from xyro.loader.parse import ParseLimits, pieces
 from xyro.loader.validate import Judged, Validator
 from xyro.wire.messages import Document, Kind, Verdict, XmlPage
 
@@ -26,7 +26,7 @@ _LEVEL = 1
 class Keeper:
     """`formats`: what is kept (none: nothing is judged either); `validator`: None = it is kept unvalidated."""
 
-    def __init__(self, formats: Collection[str], validator: Validator | None, limits: Limits) -> None:
+    def __init__(self, formats: Collection[str], validator: Validator | None, limits: ParseLimits) -> None:
         self._formats = frozenset(formats)
         self._validator = validator
         self._limits = limits

@@ -24,7 +24,7 @@ from html.entities import name2codepoint
 
 from xyro.loader.catalog import Catalog, Copy
 from xyro.loader.outline import Outline
-from xyro.loader.parse import Limits, XmlFault
+from xyro.loader.parse import ParseLimits, XmlFault
 from xyro.loader.slim import Slim, Slims, is_plain
 from xyro.wire.urls import resolve
 
@@ -144,7 +144,7 @@ class Supply:
         self,
         url: str,
         shelf: Shelf,
-        limits: Limits,
+        limits: ParseLimits,
         stand_ins: dict[str, bytes],
         *,
         fold_slashes: bool = True,

@@ -39,7 +39,7 @@ Attributes = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ParseLimits:
     """Limits of one body's cost. Over a limit the load fails by name, with the links found so far."""
 
     depth: int = 1_000
@@ -122,7 +122,7 @@ class Handler(Protocol):
         """An element with this xml:base begins; None: it ended."""
 
 
-class Part(Protocol):
+class DocumentPart(Protocol):
     """An external part: its bytes, and the URL that they were read from."""
 
     @property
@@ -132,11 +132,11 @@ class Part(Protocol):
     def body(self) -> bytes: ...
 
 
-Answer = Callable[[str, str], Part]
+Answer = Callable[[str, str], DocumentPart]
 """(system identifier as far as libxml2 resolved it, public identifier) -> the part, empty where there is none."""
 
 
-def pieces(body: bytes, limits: Limits) -> Iterator[bytes]:
+def pieces(body: bytes, limits: ParseLimits) -> Iterator[bytes]:
     """`body` in pieces of at most PIECE bytes, unzipped (one layer) if it begins as gzip does, within the limits."""
     if body.startswith(_GZIP):
         yield from _unzipped(body, limits)
@@ -147,7 +147,7 @@ def pieces(body: bytes, limits: Limits) -> Iterator[bytes]:
         yield body[start : start + PIECE]
 
 
-def _unzipped(body: bytes, limits: Limits) -> Iterator[bytes]:
+def _unzipped(body: bytes, limits: ParseLimits) -> Iterator[bytes]:
     """The members of a gzip file one after the other; what follows the last is ignored, as gzip(1) does."""
     size, members, position = 0, 0, 0
     while body.startswith(_GZIP, position):
@@ -173,7 +173,7 @@ def _inflated(unzip: Any, data: bytes) -> bytes:
         raise XmlFault("gzip-broken", str(error)) from None
 
 
-def _refuse_bomb(size: int, zipped: int, members: int, limits: Limits) -> None:
+def _refuse_bomb(size: int, zipped: int, members: int, limits: ParseLimits) -> None:
     if size > limits.body:
         raise XmlFault("too-large", "unzipped")
     if members > 2_000 or size > max(1 << 20, zipped * limits.ratio):
@@ -184,7 +184,7 @@ def read(
     parts: Iterable[bytes],
     charset: str,
     root: Callable[[str], Handler],
-    limits: Limits,
+    limits: ParseLimits,
     answer: Answer,
     *,
     recover: bool = False,
@@ -304,7 +304,7 @@ class _Resolver(etree.Resolver):  # type: ignore[misc]  # lxml has no types
 class _Events:
     """The parser's target: counts, keeps text, and passes on what the handler has an entry for."""
 
-    def __init__(self, root: Callable[[str], Handler], limits: Limits, outline: Outline) -> None:
+    def __init__(self, root: Callable[[str], Handler], limits: ParseLimits, outline: Outline) -> None:
         self._root = root
         self._outline = outline
         self._tags = outline.tags

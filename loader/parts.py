@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from xyro.loader.library import Library
 from xyro.loader.needs import Shelf
-from xyro.loader.parse import Limits, XmlFault, pieces
+from xyro.loader.parse import ParseLimits, XmlFault, pieces
 from xyro.wire.messages import XmlPage
 
 _LOST = 10_000
@@ -23,7 +23,7 @@ _LOST = 10_000
 class Parts:
     """Bounded by the shelf's capacity and _LOST. Times are the intake's."""
 
-    def __init__(self, capacity: int, limits: Limits, library: Library, lost_s: float) -> None:
+    def __init__(self, capacity: int, limits: ParseLimits, library: Library, lost_s: float) -> None:
         """`lost_s`: seconds for which a lost part is not asked for again."""
         self.shelf = Shelf(capacity)
         self._limits = limits

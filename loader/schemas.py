@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from xyro.loader.needs import NOTHING, ShelfPart, Supply
 from xyro.loader.outline import Outline
-from xyro.loader.parse import Attributes, Limits, XmlFault, pieces, read
-from xyro.loader.xlinks import Found, XmlLinks
+from xyro.loader.parse import Attributes, ParseLimits, XmlFault, pieces, read
+from xyro.loader.xlinks import DocumentLinks, XmlLinks
 from xyro.wire.urls import resolve
 
 RNG = "http://relaxng.org/ns/structure/1.0"
@@ -77,7 +77,7 @@ def _of_model(model: dict[str, str], url: str) -> Reference | None:
 class Schemas:
     """Finds schemas with their parts; remembers what includes what while no part changes."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ParseLimits) -> None:
         self._limits = limits
         self._compiled: OrderedDict[Reference, Schema] = OrderedDict()
 
@@ -114,7 +114,7 @@ class Schemas:
     def _included(self, part: ShelfPart) -> list[str]:
         """List the parts that a schema names: XML Schema's include, import, redefine; RELAX NG's include,
         externalRef."""
-        handler = _Includes(Found(part.url, 0.0))
+        handler = _Includes(DocumentLinks(part.url, 0.0))
         try:
             read(pieces(part.body, self._limits), "", lambda tag: handler, self._limits, lambda *_: NOTHING)
         finally:
@@ -123,7 +123,7 @@ class Schemas:
 
 
 class _Includes(XmlLinks):
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: DocumentLinks) -> None:
         super().__init__(found)
         self.urls: dict[str, None] = {}
         self.starts = {f"{{{XSD}}}{name}": self._location for name in ("include", "import", "redefine", "override")}

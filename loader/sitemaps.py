@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from xyro.loader.dates import w3c_time
 from xyro.loader.parse import Attributes, XmlFault
-from xyro.loader.xlinks import Found, XmlLinks
+from xyro.loader.xlinks import DocumentLinks, XmlLinks
 from xyro.wire.messages import LINK_HINT, LinkKind
 
 MAX_ENTRIES = 50_000
@@ -40,7 +40,7 @@ class Sitemap(XmlLinks):
     folder, unless the host's robots.txt names it (`named`). Entries outside are dropped and counted.
     """
 
-    def __init__(self, found: Found, root: str, *, named: bool = False) -> None:
+    def __init__(self, found: DocumentLinks, root: str, *, named: bool = False) -> None:
         """`root`: the root element's tag; its namespace (0.9, Google's 0.84, or none) is the one of all entries."""
         super().__init__(found)
         namespace, _, local = root.rpartition("}")

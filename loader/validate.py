@@ -22,15 +22,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xyro.loader.catalog import Catalog
+from xyro.loader.grammar_trust import GrammarTrust
 from xyro.loader.judge_process import Died, JudgeProcess
 from xyro.loader.modules import not_alone
 from xyro.loader.needs import AS_DTD, OWN, ShelfPart, Supply
 from xyro.loader.outline import Outline
-from xyro.loader.parse import Limits, XmlFault, encoding_of, pieces, read, unmarked
+from xyro.loader.parse import ParseLimits, XmlFault, encoding_of, pieces, read, unmarked
 from xyro.loader.schemas import Reference, Schemas, references
 from xyro.loader.slim import Slim, Slims, is_plain
-from xyro.loader.trust import Trust
-from xyro.loader.xlinks import Found, XmlLinks
+from xyro.loader.xlinks import DocumentLinks, XmlLinks
 from xyro.wire.messages import MAX_PROBLEMS, Verdict
 from xyro.wire.urls import host_of, site_of
 
@@ -87,7 +87,12 @@ class Validator:
     """Not for two threads at once. `cache`: DTDs and schemas remembered (the process keeps 32 compiled)."""
 
     def __init__(
-        self, limits: Limits, catalog: Catalog | None = None, *, cache: int = 64, process: JudgeProcess | None = None
+        self,
+        limits: ParseLimits,
+        catalog: Catalog | None = None,
+        *,
+        cache: int = 64,
+        process: JudgeProcess | None = None,
     ) -> None:
         self.catalog = catalog
         self.slims = Slims(cache)
@@ -100,7 +105,7 @@ class Validator:
         """what the process may have spent when the document under way is done"""
         self._site = ""
         """registrable domain of the document under way"""
-        self._trust = Trust()
+        self._trust = GrammarTrust()
         self._compiled: OrderedDict[str, _Compiled] = OrderedDict()
 
     @property
@@ -149,7 +154,7 @@ class Validator:
     def _outline(self, body: bytes, charset: str, supply: Supply) -> Outline:
         """Return the outline of the streaming read; where it was not asked to make one, read again."""
         if not supply.outline.root:
-            handler = XmlLinks(Found(supply.url, 0.0))
+            handler = XmlLinks(DocumentLinks(supply.url, 0.0))
             with suppress(XmlFault):  # read well-formed before: then with fewer parts than now
                 stream, outline = pieces(body, self._limits), supply.outline
                 read(stream, charset, lambda tag: handler, self._limits, supply.answer, outline=outline)

@@ -27,7 +27,7 @@ from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
 
-class State(enum.Enum):
+class WaitState(enum.Enum):
     WAITING = "waiting"
     READY = "ready"
     ENDING = "ending"
@@ -40,13 +40,13 @@ class Event(enum.Enum):
     LATE = "the deadline passed"
 
 
-TABLE: dict[tuple[State, Event], State] = {
-    (State.WAITING, Event.SOME): State.WAITING,
-    (State.WAITING, Event.LAST): State.READY,
-    (State.WAITING, Event.LOST): State.ENDING,
-    (State.WAITING, Event.LATE): State.ENDING,
-    (State.READY, Event.LATE): State.ENDING,
-    (State.ENDING, Event.LATE): State.ENDING,
+TABLE: dict[tuple[WaitState, Event], WaitState] = {
+    (WaitState.WAITING, Event.SOME): WaitState.WAITING,
+    (WaitState.WAITING, Event.LAST): WaitState.READY,
+    (WaitState.WAITING, Event.LOST): WaitState.ENDING,
+    (WaitState.WAITING, Event.LATE): WaitState.ENDING,
+    (WaitState.READY, Event.LATE): WaitState.ENDING,
+    (WaitState.ENDING, Event.LATE): WaitState.ENDING,
 }
 
 Key = TypeVar("Key", bound=Hashable)
@@ -58,7 +58,7 @@ class _Load:
     missing: int
     """how many of its needs it was not told of"""
     deadline: float
-    state: State = State.WAITING
+    state: WaitState = WaitState.WAITING
 
 
 class Waiting(Generic[Key]):
@@ -145,7 +145,7 @@ class Waiting(Generic[Key]):
         if load is not None and load.deadline <= now:
             self._happen(key, load, Event.LATE)
 
-    def take(self) -> tuple[Key, State] | None:
+    def take(self) -> tuple[Key, WaitState] | None:
         """The next READY or ENDING load, which is then no longer held; None where there is none."""
         if not self._queue:
             return None
@@ -155,7 +155,7 @@ class Waiting(Generic[Key]):
 
     def _happen(self, key: Key, load: _Load, event: Event) -> None:
         before, load.state = load.state, TABLE[load.state, event]
-        if before is State.WAITING is not load.state:
+        if before is WaitState.WAITING is not load.state:
             self._unindex(key, load)
             self._queue[key] = None
 

@@ -37,7 +37,7 @@ _CLOCK_SKEW = 86_400.0
 """Dates up to a day after the read are local times without a zone; later ones are lies."""
 
 
-class Found:
+class DocumentLinks:
     """The links of one document: distinct, in order of first appearance, with dates of change of the linked pages.
 
     Where a URL is shown twice the first kind counts, but a plain link outweighs nofollow, and both outweigh a hint.
@@ -158,7 +158,7 @@ class XmlLinks:
 
     format = "xml"
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: DocumentLinks) -> None:
         self.found = found
         self.nofollow = False
         """meta robots: no link of this document is to be followed"""
@@ -238,7 +238,7 @@ class Xhtml(XmlLinks):
 
     format = "xhtml"
 
-    def __init__(self, found: Found, root: str) -> None:
+    def __init__(self, found: DocumentLinks, root: str) -> None:
         super().__init__(found)
         namespace = root[: root.rindex("}") + 1] if "}" in root else ""
         if namespace != XHTML:

@@ -19,7 +19,7 @@ shortens these by 1 - f. With s = sum x and the fixpoint x* of sum s (x - x* sum
 sum 1 the residual is that of the whole over s; a measure of flow counts pages only, its sum is 1 as it is.
 
 The interval. |log(estimate / truth)| of the share SURE of pages is less than `Law.width`, a power law in the turnovers
-that back the estimate and in the importance itself, fitted and checked by lab/opic/confidence.py.
+that back the estimate and in the importance itself, fitted and checked by lab/opic/interval_coverage.py.
 """
 
 from __future__ import annotations

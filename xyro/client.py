@@ -35,7 +35,7 @@ BUFFER = 128 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ClientLimits:
     """Seconds and bytes that one request may take. Times run from when it was sent, but for `connect`."""
 
     connect: float = 10.0
@@ -62,7 +62,7 @@ class Limits:
     """... and so many are: one a host, those used last"""
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = ClientLimits()
 
 
 @dataclass(slots=True, eq=False)
@@ -81,7 +81,7 @@ class Exchange:
     spoke_http: bool = False
     failure: str = ""
 
-    def late(self, now: float, limits: Limits) -> str:
+    def late(self, now: float, limits: ClientLimits) -> str:
         """The failure class of an exchange that takes too long, or an empty string."""
         age = now - self.began
         if age > limits.total:
@@ -97,10 +97,10 @@ class Exchange:
         return "slow-body" if slow else ""
 
 
-class Watch:
+class ConnectionWatch:
     """The one timer; it runs only while there are exchanges."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ClientLimits) -> None:
         self.limits = limits
         shortest = min(limits.first_byte, limits.headers, limits.total, limits.slow_window)
         self._tick = min(max(shortest / 8, 0.005), 1.0)
@@ -133,7 +133,7 @@ class Connection(ResponseHandler):
     """One TCP connection. While `exchange` is None it is idle and nothing may arrive: what does belongs to no request
     and closes the connection, so that it is never taken for the next answer (reliability.md zoo 7)."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, watch: Watch) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, watch: ConnectionWatch) -> None:
         super().__init__(loop)
         self._watch = watch
         self.address = ""
@@ -252,7 +252,7 @@ class _Connector(aiohttp.TCPConnector):
     """Makes our protocol instead of aiohttp's, and bounds the idle connections, each of which is an open file: a crawl
     meets hundreds of hosts a second."""
 
-    def __init__(self, watch: Watch, **options: Any) -> None:
+    def __init__(self, watch: ConnectionWatch, **options: Any) -> None:
         super().__init__(**options)
         self._most_idle = watch.limits.most_idle
         self._factory = functools.partial(Connection, self._loop, watch)  # type: ignore[assignment]
@@ -328,7 +328,7 @@ class Client:
         *,
         user_agent: str,
         contact: str = "",
-        limits: Limits = DEFAULT_LIMITS,
+        limits: ClientLimits = DEFAULT_LIMITS,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         if tls is not None and (tls.verify_mode is not ssl.CERT_REQUIRED or not tls.check_hostname):
@@ -336,7 +336,7 @@ class Client:
         self.guard = guard
         self.resolver = resolver
         self.limits = limits
-        self._watch = Watch(limits)
+        self._watch = ConnectionWatch(limits)
         headers = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": "gzip, deflate"}
         if contact:
             headers["From"] = contact

@@ -27,7 +27,7 @@ GROWTH = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class FailurePolicy:
     """The retry policy of one failure class. `wait`: seconds before the first retry; `retries`: their number."""
 
     wait: float = 0.0
@@ -38,15 +38,15 @@ class Policy:
     unsent: bool = False
 
 
-def _retry(wait: float, retries: int, *, host_wide: bool = False) -> Policy:
-    return Policy(wait=wait, retries=retries, host_wide=host_wide)
+def _retry(wait: float, retries: int, *, host_wide: bool = False) -> FailurePolicy:
+    return FailurePolicy(wait=wait, retries=retries, host_wide=host_wide)
 
 
-_FINAL = Policy(final=True)
-_UNSENT = Policy(final=True, unsent=True)
-_READABLE = Policy(final=True, readable=True)
+_FINAL = FailurePolicy(final=True)
+_UNSENT = FailurePolicy(final=True, unsent=True)
+_READABLE = FailurePolicy(final=True, readable=True)
 
-POLICIES: dict[str, Policy] = {
+POLICIES: dict[str, FailurePolicy] = {
     "dns-nxdomain": _retry(3_600, 3, host_wide=True),
     "dns-servfail": _retry(120, 5, host_wide=True),
     "dns-timeout": _retry(60, 5, host_wide=True),
@@ -72,7 +72,7 @@ POLICIES: dict[str, Policy] = {
     "blocked-port": _UNSENT,
     "only-net": _UNSENT,
     "robots-disallowed": _UNSENT,
-    "robots-unreachable": Policy(wait=20, retries=40, unsent=True),  # 40 tries reach past RFC 9309's 30 days
+    "robots-unreachable": FailurePolicy(wait=20, retries=40, unsent=True),  # 40 tries reach past RFC 9309's 30 days
     "redirect-bad": _FINAL,
     "redirect-loop": _FINAL,
     "not-readable": _UNSENT,
@@ -89,7 +89,7 @@ POLICIES: dict[str, Policy] = {
 """Failure class -> policy. The fetcher and the pool use exactly these names."""
 
 
-def policy(kind: str) -> Policy:
+def policy(kind: str) -> FailurePolicy:
     """The policy of a failure class; KeyError for a name that is not in the table (our own mistake)."""
     return POLICIES[kind]
 

@@ -55,7 +55,7 @@ Mark = tuple[str, int] | str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ExtractedLinks:
     """The result of `LinkExtractor.close`. `canonical`, `base`, `refresh`: canonical URLs, empty where there is none;
     `hubs`, `topic`: WebSub hubs that the page names, and with them its rel=self."""
 
@@ -252,11 +252,13 @@ class PageLinks:
         elif kind == LinkKind.REDIRECT:
             self.refresh = self.refresh or url
 
-    def found(self, charset: str) -> Found:
+    def found(self, charset: str) -> ExtractedLinks:
         links = Links(tuple(self.links), bytes(self.links.values()), len(self.more), len(self.dropped))
         base = self.base if self._based else ""
         hubs, topic = named(self._related, self.base, self.fold_slashes) if self._related else ((), "")
-        return Found(links, self.noindex, self.nofollow, self.canonical, base, self.refresh, charset, hubs, topic)
+        return ExtractedLinks(
+            links, self.noindex, self.nofollow, self.canonical, base, self.refresh, charset, hubs, topic
+        )
 
 
 def _weight(flags: int) -> int:

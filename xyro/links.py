@@ -26,7 +26,7 @@ from xyro.hrefs import (
     BLANK,
     FOLDER_KEPT,
     LONGEST_KEPT,
-    Found,
+    ExtractedLinks,
     HrefCache,
     Mark,
     PageLinks,
@@ -37,7 +37,7 @@ from xyro.hrefs import (
 from xyro.nearby import Nearby, mentions
 from xyro.wire.messages import LINK_FOCUSED, LINK_KIND_MASK
 
-__all__ = ["Found", "HrefCache", "LinkExtractor"]
+__all__ = ["ExtractedLinks", "HrefCache", "LinkExtractor"]
 
 WHOLE = 256 * 1024
 """Bytes of a body that are held, to be scanned in one go; a longer one is parsed as it comes."""
@@ -82,7 +82,7 @@ class LinkExtractor:
         if self._size > (WHOLE if self._stream is None else PIECE):
             self._flush(whole=False)
 
-    def close(self) -> Found:
+    def close(self) -> ExtractedLinks:
         if self._stream is None:
             body = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
             codec = codec_for(body, self._charset)

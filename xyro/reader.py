@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from xyro.answer import Answer
-from xyro.client import Client, Limits
+from xyro.client import Client, ClientLimits
 from xyro.fetch_queue import FetchQueue
 from xyro.fetcher import Fetcher
 from xyro.guard import Guard
@@ -34,7 +34,7 @@ class ReaderOptions:
     """product token that robots.txt is asked for"""
     contact: str
     """address of whoever runs the crawl, for the header From; empty for none"""
-    limits: Limits
+    limits: ClientLimits
     manners: Manners
     concurrency: int
     """most reads at once"""

@@ -28,7 +28,7 @@ _SAME = ("state", "error", "http_status", "kind", "out_links", "signature")
 _CONTACT = re.compile(r"mailto:([a-z]+-\d+)@")
 
 
-class Request(NamedTuple):
+class LoggedRequest(NamedTuple):
     """One line of the access log."""
 
     time: float
@@ -43,13 +43,13 @@ class Request(NamedTuple):
         return f"http://{self.host}{self.uri}"
 
 
-def requests_of(log: str, port: int) -> list[Request]:
+def requests_of(log: str, port: int) -> list[LoggedRequest]:
     """The requests in an access log (lab/web/access_log.py) of crawlers whose --contact was contact()."""
     found = []
     for line in log.splitlines():
         time, host, *_, agent, uri = line.split("\t")
         if contact := _CONTACT.search(agent):
-            found.append(Request(float(time), contact[1], f"{host}:{port}", uri))
+            found.append(LoggedRequest(float(time), contact[1], f"{host}:{port}", uri))
     return found
 
 
@@ -79,7 +79,7 @@ def contact(life: str) -> str:
 
 
 def violations(
-    calm: Sequence[Row], rough: Sequence[Row], requests: Sequence[Request], left: Sequence[Left], delay: float
+    calm: Sequence[Row], rough: Sequence[Row], requests: Sequence[LoggedRequest], left: Sequence[Left], delay: float
 ) -> list[str]:
     """Return every difference and every broken promise of the killed crawl, as sentences; none where all holds.
 
@@ -115,7 +115,7 @@ def _bounded(pages: int, requests: int, lost: int) -> Iterator[str]:
         yield f"{requests} page requests, {pages + lost} are allowed ({pages} pages, {lost} that may be lost)"
 
 
-def losses(left: Sequence[Left], pages: Sequence[Request]) -> list[int]:
+def losses(left: Sequence[Left], pages: Sequence[LoggedRequest]) -> list[int]:
     """Count the reads that each end cost: the server answered them and the store does not know them."""
     answered = Counter(number(request.life) for request in pages)
     missing = [
@@ -125,7 +125,7 @@ def losses(left: Sequence[Left], pages: Sequence[Request]) -> list[int]:
     return [after - before for before, after in pairwise([0, *missing])]
 
 
-def _lost(left: Sequence[Left], pages: Sequence[Request]) -> Iterator[str]:
+def _lost(left: Sequence[Left], pages: Sequence[LoggedRequest]) -> Iterator[str]:
     """Report each end that cost more reads than it may, or left reads in the store that no server knows of."""
     for life, lost in zip(left, losses(left, pages), strict=True):
         if lost > life.allowance:
@@ -134,7 +134,7 @@ def _lost(left: Sequence[Left], pages: Sequence[Request]) -> Iterator[str]:
         yield from (f"life {life.life}: {excess}" for excess in _justified(life.reads, so_far))
 
 
-def _justified(reads: Mapping[str, int], pages: Sequence[Request]) -> Iterator[str]:
+def _justified(reads: Mapping[str, int], pages: Sequence[LoggedRequest]) -> Iterator[str]:
     """Report each read that the store claims and the server never answered."""
     answered = Counter(request.url for request in pages)
     for url, count in reads.items():
@@ -142,7 +142,7 @@ def _justified(reads: Mapping[str, int], pages: Sequence[Request]) -> Iterator[s
             yield f"{url}: {count} reads, the server answered {answered[url]} times"
 
 
-def _obedient(requests: Iterable[Request]) -> Iterator[str]:
+def _obedient(requests: Iterable[LoggedRequest]) -> Iterator[str]:
     """Report each process that did not ask a host for robots.txt first, or asked for a page that it disallows."""
     met: set[tuple[str, str]] = set()
     for request in requests:
@@ -153,9 +153,9 @@ def _obedient(requests: Iterable[Request]) -> Iterator[str]:
             yield f"{request.life} read {request.url}, which robots.txt disallows"
 
 
-def _one_at_a_time(requests: Sequence[Request], delay: float) -> Iterator[str]:
+def _one_at_a_time(requests: Sequence[LoggedRequest], delay: float) -> Iterator[str]:
     """Report reads of a host less than `delay` seconds apart, whether one process made them or two."""
-    last: dict[str, Request] = {}
+    last: dict[str, LoggedRequest] = {}
     for request in requests:
         before = last.get(request.host)
         if before is not None and request.time - before.time < delay - JITTER:
@@ -164,7 +164,7 @@ def _one_at_a_time(requests: Sequence[Request], delay: float) -> Iterator[str]:
         last[request.host] = request
 
 
-def shortest_gap(requests: Iterable[Request]) -> float:
+def shortest_gap(requests: Iterable[LoggedRequest]) -> float:
     """Seconds between the two closest requests to one host."""
     times: dict[str, list[float]] = defaultdict(list)
     for request in requests:

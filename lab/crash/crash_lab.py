@@ -27,7 +27,7 @@ from typing import Any
 from xyro.lab.child import Running, running
 from xyro.lab.crash import xml as crash_xml
 from xyro.lab.crash.check import AT_RISK, CONCURRENCY, ROBOTS, Left, life, losses, requests_of, shortest_gap, violations
-from xyro.lab.crash.kill import Crawl, Killer, Moment
+from xyro.lab.crash.kill import KilledCrawl, Killer, KillMoment
 from xyro.lab.web.web import Web
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import MachineError
@@ -40,7 +40,7 @@ WRITES = 8
 class Plan:
     """The disturbance of a crawl. seconds: its duration without the kills (0: as fast as it can)."""
 
-    moments: tuple[Moment, ...]
+    moments: tuple[KillMoment, ...]
     seconds: float
     window: float
     """a process at work is killed within so many seconds after it began to"""
@@ -76,22 +76,22 @@ class Plan:
 def plan(kills: int, interrupts: int, seconds: float, **shape: Any) -> Plan:
     """Draw a plan: seven of ten kills hit a process at work, the others while it recovers, or writes a snapshot."""
     chance = random.Random(shape.get("seed", 1))
-    kinds = chance.choices((Moment.WORK, Moment.RECOVERY, Moment.SNAPSHOT), (70, 15, 15), k=kills)
-    moments = [*kinds, *[Moment.INTERRUPT] * interrupts]
+    kinds = chance.choices((KillMoment.WORK, KillMoment.RECOVERY, KillMoment.SNAPSHOT), (70, 15, 15), k=kills)
+    moments = [*kinds, *[KillMoment.INTERRUPT] * interrupts]
     chance.shuffle(moments)
-    window = 2.2 * max(seconds, 1.0) / max(1, kinds.count(Moment.WORK))
+    window = 2.2 * max(seconds, 1.0) / max(1, kinds.count(KillMoment.WORK))
     return Plan(tuple(moments), seconds, max(window, WRITES * shape.get("disk", 0.0)), **shape)
 
 
 @dataclass(slots=True)
-class Outcome:
+class CrashOutcome:
     """The result of a plan."""
 
     plan: Plan
     pages: int = 0
     """read by the undisturbed crawl"""
     pages_known: int = 0
-    ends: Counter[Moment] = field(default_factory=Counter)
+    ends: Counter[KillMoment] = field(default_factory=Counter)
     torn: int = 0
     """kills that left half a snapshot behind"""
     seconds: float = 0.0
@@ -114,7 +114,7 @@ class Outcome:
 
     @property
     def kills(self) -> int:
-        return sum(self.ends.values()) - self.ends[Moment.INTERRUPT]
+        return sum(self.ends.values()) - self.ends[KillMoment.INTERRUPT]
 
     @property
     def ok(self) -> bool:
@@ -134,10 +134,10 @@ class Outcome:
         )
 
 
-def ordeal(plan: Plan, directory: Path, tell: Callable[[str], None] = lambda _: None) -> Outcome:
+def ordeal(plan: Plan, directory: Path, tell: Callable[[str], None] = lambda _: None) -> CrashOutcome:
     """Carry out a plan in a directory that exists. MachineError: a process failed by itself."""
     log = directory / "access.log"
-    outcome = Outcome(plan)
+    outcome = CrashOutcome(plan)
     with running(**plan.shape, log=log) as web:
         calm = _crawl("calm", directory, web, 0.0)
         calm.finish(calm.start())
@@ -152,12 +152,12 @@ def ordeal(plan: Plan, directory: Path, tell: Callable[[str], None] = lambda _: 
     return outcome
 
 
-def _crawl(name: str, directory: Path, web: Running, delay: float, *options: str) -> Crawl:
+def _crawl(name: str, directory: Path, web: Running, delay: float, *options: str) -> KilledCrawl:
     loopback = ("--only-net", "127.0.0.0/8", "--scope", "any")
-    return Crawl(name, directory, web.entry, [*loopback, "--delay", str(delay), *options])
+    return KilledCrawl(name, directory, web.entry, [*loopback, "--delay", str(delay), *options])
 
 
-def _torment(crawl: Crawl, outcome: Outcome, tell: Callable[[str], None]) -> None:
+def _torment(crawl: KilledCrawl, outcome: CrashOutcome, tell: Callable[[str], None]) -> None:
     killer = Killer(crawl, outcome.plan.window, outcome.plan.seed)
     for moment in outcome.plan.moments:
         if not killer.end(moment):
@@ -175,13 +175,13 @@ def _torment(crawl: Crawl, outcome: Outcome, tell: Callable[[str], None]) -> Non
             outcome.left.append(_left(crawl, moment, outcome.plan))
 
 
-def _left(crawl: Crawl, moment: Moment, plan: Plan) -> Left:
+def _left(crawl: KilledCrawl, moment: KillMoment, plan: Plan) -> Left:
     """Read the store's contents after an end; Ctrl-C may cost only documents that were not parsed in time."""
     reads = {row["url"]: row["reads"] for row in crawl.pages() if row["reads"]}
-    return Left(crawl.lives, reads, plan.allowance if moment is not Moment.INTERRUPT or plan.xml else 0)
+    return Left(crawl.lives, reads, plan.allowance if moment is not KillMoment.INTERRUPT or plan.xml else 0)
 
 
-def _judge(outcome: Outcome, calm: Crawl, rough: Crawl, log: str, port: int) -> None:
+def _judge(outcome: CrashOutcome, calm: KilledCrawl, rough: KilledCrawl, log: str, port: int) -> None:
     expected, found = calm.pages(), rough.pages()
     requests = [request for request in requests_of(log, port) if request.life.startswith(rough.name)]
     outcome.pages_known = len(expected)

@@ -36,7 +36,7 @@ File = tuple[int, int]
 """inode and time of its last change: another file under the same name is another File"""
 
 
-class Moment(enum.Enum):
+class KillMoment(enum.Enum):
     """The activity of a process at the moment when it is killed."""
 
     WORK = "at work"
@@ -46,7 +46,7 @@ class Moment(enum.Enum):
     """not killed: Ctrl-C, after which nothing at all may be lost"""
 
 
-class Crawl:
+class KilledCrawl:
     """One data directory and the command that works on it, one process after the other."""
 
     def __init__(self, name: str, directory: Path, entry: str, options: Sequence[str]) -> None:
@@ -136,7 +136,7 @@ def _environment() -> dict[str, str]:
 class Killer:
     """Ends processes of one crawl at the moments asked for."""
 
-    def __init__(self, crawl: Crawl, window: float, seed: int) -> None:
+    def __init__(self, crawl: KilledCrawl, window: float, seed: int) -> None:
         self.crawl = crawl
         self.window = window
         self.chance = random.Random(seed)
@@ -144,16 +144,16 @@ class Killer:
         self.torn = 0
         """kills that left half a snapshot behind"""
 
-    def end(self, moment: Moment) -> bool:
+    def end(self, moment: KillMoment) -> bool:
         """Start a process and end it at `moment`; False if the crawl was over before."""
-        often = moment is Moment.SNAPSHOT or self.chance.random() < 0.5
+        often = moment is KillMoment.SNAPSHOT or self.chance.random() < 0.5
         child = self.crawl.start(LEAST_SNAPSHOT if often else None, self.crawl.disk)
         opened, halves = self._opened(), self._halves()  # as they were: Python itself needs longer to start than this
         try:
             there = self._reach(child, moment, opened, halves)
-            if there and moment is Moment.INTERRUPT:
+            if there and moment is KillMoment.INTERRUPT:
                 child.send_signal(signal.SIGINT)
-            if not there or moment is Moment.INTERRUPT:
+            if not there or moment is KillMoment.INTERRUPT:
                 self.crawl.finish(child)
         finally:
             child.kill()
@@ -161,13 +161,13 @@ class Killer:
         self.torn += bool(self._halves() - halves)
         return there
 
-    def _reach(self, child: subprocess.Popen[bytes], moment: Moment, opened: set[File], halves: set[File]) -> bool:
+    def _reach(self, child: subprocess.Popen[bytes], moment: KillMoment, opened: set[File], halves: set[File]) -> bool:
         """Wait for the moment; False if the process ended before."""
         match moment:
-            case Moment.RECOVERY:
+            case KillMoment.RECOVERY:
                 there = self._wait(child, lambda: self._opened() != opened)
                 return there and self._pass(child, self.chance.uniform(0.0, RECOVERY))
-            case Moment.SNAPSHOT:
+            case KillMoment.SNAPSHOT:
                 return self._wait(child, lambda: bool(self._halves() - halves))
         there = self._wait(child, lambda: self._listens(child.pid))
         return there and self._pass(child, self.chance.uniform(0.0, self.window))

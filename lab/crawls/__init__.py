@@ -4,8 +4,8 @@
     daemon.py       `xyro lab daemon`: months of the daemon over real HTTP
       jumping.py        on a clock that jumps to what is due next
       meter_checks.py   whether the freshness that `xyro status` shows is right there
-    promises.py     `xyro lab promises`: publications under full load (published.py), subscriptions over weeks
-                    (subscribed.py)
+    promises_lab.py     `xyro lab promises`: publications under full load (published.py), subscriptions over weeks
+                    (subscribed_lab.py)
     soak.py         `xyro lab soak`: the daemon at full speed, for leaks
     xml_kinds.py    `xyro lab xml`: a crawl that seeks XML against others; xml_packages.py: on real DocBook
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from xyro.frontier.frontier import Frontier
-from xyro.lab.refresh.executions import Recount
+from xyro.lab.refresh.executions import RecountMoment
 from xyro.lab.refresh.live import Live
 from xyro.lab.refresh.world import Ids, Reals
 from xyro.lab.web.shape import DAY
@@ -69,7 +69,7 @@ class Checks:
         self._true, self._own = Mean(), Mean()
         self.start = live.importance
         """importance by which each page is dated when the watch begins, in units of the web's"""
-        self.recounts: list[Recount] = []
+        self.recounts: list[RecountMoment] = []
         """since then: when all pages were dated anew, by which importance"""
         self._counted = 0
         self._recounts: Callable[[], int] = lambda: 0
@@ -98,7 +98,7 @@ class Checks:
         self._own.look(now, fresh, self._weights)
         if (counted := self._recounts()) != self._counted:
             self._counted = counted
-            self.recounts.append(Recount((now - self.live.web.shape.origin) / DAY, self._dated()))
+            self.recounts.append(RecountMoment((now - self.live.web.shape.origin) / DAY, self._dated()))
         if now >= self.begin + (self.made + 1) * self.every - _ROUNDING:
             self.check(self._ask(now), now)
             self._weights = self._learned()

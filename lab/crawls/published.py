@@ -64,7 +64,7 @@ OVERBOOKED = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class PublishedSize:
     """The size of a run: seconds between two reads of a host, seconds of publishing, publications a second and host."""
 
     hosts: int
@@ -74,11 +74,11 @@ class Size:
     bandwidth: float
 
 
-FULL = Size(24, 24_000, 0.25, 45.0, 0.7)
-QUICK = Size(6, 3_000, 0.1, 6.0, 1.5)
+FULL = PublishedSize(24, 24_000, 0.25, 45.0, 0.7)
+QUICK = PublishedSize(6, 3_000, 0.1, 6.0, 1.5)
 
 
-class Keyed(Answers):
+class PublishedKey(Answers):
     """The web's answers, and a key file on each host."""
 
     def answer(self, host: int, request: Request, t: float) -> Response:
@@ -99,7 +99,7 @@ class Announcement:
 
 
 @dataclass(slots=True)
-class Seen:
+class ServedPages:
     """The server's record of reads and of publications that wait for one, by page."""
 
     web: Web
@@ -121,7 +121,9 @@ class Seen:
 class Sites:
     """The sites that publish, each host in its own way."""
 
-    def __init__(self, web: Web, seen: Seen, http: ClientSession, listener: str, api: str, size: Size) -> None:
+    def __init__(
+        self, web: Web, seen: ServedPages, http: ClientSession, listener: str, api: str, size: PublishedSize
+    ) -> None:
         self.web, self.seen, self.http, self.size = web, seen, http, size
         self._listener, self._api = listener, api
         self._keys: set[int] = set()
@@ -182,7 +184,7 @@ class Sites:
             return answer.status == 200
 
 
-def run(size: Size, seed: int) -> dict[str, Any]:
+def run(size: PublishedSize, seed: int) -> dict[str, Any]:
     """Measure one run; return its report."""
     import uvloop
 
@@ -196,7 +198,7 @@ def run(size: Size, seed: int) -> dict[str, Any]:
     return {**report, "seconds": round(began.monotonic() - start, 1)}
 
 
-def _options(web: Web, size: Size) -> dict[str, Any]:
+def _options(web: Web, size: PublishedSize) -> dict[str, Any]:
     capacity = size.hosts / size.delay
     return {
         "crawl.scope": "any",
@@ -210,11 +212,11 @@ def _options(web: Web, size: Size) -> dict[str, Any]:
     }
 
 
-async def _crawl(directory: Path, web: Web, size: Size, seed: int) -> dict[str, Any]:
-    seen = Seen(web)
+async def _crawl(directory: Path, web: Web, size: PublishedSize, seed: int) -> dict[str, Any]:
+    seen = ServedPages(web)
     async with WebServer(web, listener=seen.served) as server, ClientSession() as http:
         web = seen.web = server.web
-        server.answers = Keyed(web, CACHE_BYTES)
+        server.answers = PublishedKey(web, CACHE_BYTES)
         settings = load((), {}, _options(web, size))
         guard, public, private = guard_of(settings.fetch), listen("127.0.0.1:0"), listen_api("127.0.0.1", 0)
         assert public is not None
@@ -244,7 +246,7 @@ def backlog(single: Node) -> list[int]:
     return found
 
 
-async def _loaded(single: Node, web: Web, seen: Seen) -> None:
+async def _loaded(single: Node, web: Web, seen: ServedPages) -> None:
     """Wait until every host has a backlog, and the liar pages to lie about. MachineError: it never comes to that."""
     end, hosts = single.clock.monotonic() + PATIENCE, web.shape.hosts
     while sum(count >= BACKLOG for count in backlog(single)) < hosts or len(of_the_liar(web, seen)) < LIES:
@@ -256,7 +258,9 @@ async def _loaded(single: Node, web: Web, seen: Seen) -> None:
         await asyncio.sleep(0.1)
 
 
-def changes(web: Web, seen: Seen, now: float, size: Size, rng: random.Random) -> list[tuple[float, int]]:
+def changes(
+    web: Web, seen: ServedPages, now: float, size: PublishedSize, rng: random.Random
+) -> list[tuple[float, int]]:
     """(when, page) of changes of pages that were read, in the seconds of publishing, so many of each honest host."""
     found: dict[int, list[tuple[float, int]]] = {}
     for page in sorted(seen.last):
@@ -268,7 +272,7 @@ def changes(web: Web, seen: Seen, now: float, size: Size, rng: random.Random) ->
     return sorted(change for moments in found.values() for change in rng.sample(moments, min(limit, len(moments))))
 
 
-def of_the_liar(web: Web, seen: Seen) -> list[int]:
+def of_the_liar(web: Web, seen: ServedPages) -> list[int]:
     """Pages of the liar that were read; none of them ever changes."""
     return [page for page in sorted(seen.last) if web.host(page) == LIAR and web.kind(page) is Doc.HTML]
 
@@ -318,7 +322,7 @@ def _believed(counts: Mapping[str, Any], lies: int) -> bool:
     return bool(counts["false"] + counts["hastened"] < lies)
 
 
-async def _arrived(seen: Seen, end: float) -> None:
+async def _arrived(seen: ServedPages, end: float) -> None:
     while seen.waiting and SystemClock().monotonic() < end:  # noqa: ASYNC110 - the server tells, from its own side
         await asyncio.sleep(0.05)
 

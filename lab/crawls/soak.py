@@ -69,7 +69,7 @@ level = "warning"
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SoakSample:
     """The process's sizes and counts, `moment` seconds after the start."""
 
     moment: float
@@ -145,7 +145,9 @@ def _answering(data: Path, daemon: subprocess.Popen[bytes]) -> Remote:
     raise MachineError(f"the daemon did not answer within {PATIENCE:g} s")
 
 
-def _samples(daemon: subprocess.Popen[bytes], remote: Remote, seconds: float, file: Path | None) -> Iterator[Sample]:
+def _samples(
+    daemon: subprocess.Popen[bytes], remote: Remote, seconds: float, file: Path | None
+) -> Iterator[SoakSample]:
     clock = SystemClock()
     began = clock.monotonic()
     with file.open("w") if file else contextlib.nullcontext() as out:
@@ -154,9 +156,9 @@ def _samples(daemon: subprocess.Popen[bytes], remote: Remote, seconds: float, fi
                 raise MachineError(f"the daemon ended by itself with exit code {daemon.returncode}")
             health, memory = remote.get("/health"), memory_of(daemon.pid)
             reads = remote.get("/status")["reads_this_run"]
-            sample = Sample(round(moment, 1), memory.rss, memory.anon, health["tasks"], health["open_files"], reads)
+            sample = SoakSample(round(moment, 1), memory.rss, memory.anon, health["tasks"], health["open_files"], reads)
             if out is not None:
-                out.write(json.dumps([getattr(sample, name) for name in Sample.__slots__]) + "\n")
+                out.write(json.dumps([getattr(sample, name) for name in SoakSample.__slots__]) + "\n")
                 out.flush()
             yield sample
             _rest(daemon, EVERY)
@@ -179,7 +181,7 @@ def _stop(daemon: subprocess.Popen[bytes]) -> float:
 
 
 def _judged(
-    seen: Sequence[Sample], seconds: float, stopped: float, code: int | None, ready: bool, checked: dict[str, Any]
+    seen: Sequence[SoakSample], seconds: float, stopped: float, code: int | None, ready: bool, checked: dict[str, Any]
 ) -> dict[str, Any]:
     """Judge the samples of a run; sizes in MB."""
     warm = [sample for sample in seen if sample.moment >= min(max(WARM_UP * seconds, WARM_LEAST), 0.5 * seconds)]
@@ -215,14 +217,14 @@ def _judged(
     }
 
 
-def _growth(warm: Sequence[Sample], name: str) -> float:
+def _growth(warm: Sequence[SoakSample], name: str) -> float:
     """Return the growth of a size, bytes in ten minutes."""
     if len(warm) < 2:
         raise MachineError("too few samples after the warm-up: give it more --minutes")
     return TEN_MINUTES * slope([(sample.moment, float(getattr(sample, name))) for sample in warm])
 
 
-def _median(samples: Sequence[Sample], name: str) -> float:
+def _median(samples: Sequence[SoakSample], name: str) -> float:
     return float(statistics.median(getattr(sample, name) for sample in samples))
 
 

@@ -71,7 +71,7 @@ class Run:
     """documents of the web -> when they were first read"""
 
 
-class Walk:
+class KindsWalk:
     """One crawl of a computed web by one partition, without a network: reads at an even pace."""
 
     def __init__(self, web: Web, settings: Settings, directory: Path, refreshing: bool, start: float) -> None:
@@ -183,11 +183,11 @@ def ways(pages: int) -> dict[str, Settings]:
 
 
 @contextmanager
-def walking(web: Web, settings: Settings, *, refreshing: bool = False, start: float = 0.0) -> Iterator[Walk]:
+def walking(web: Web, settings: Settings, *, refreshing: bool = False, start: float = 0.0) -> Iterator[KindsWalk]:
     """A crawl in a directory that is deleted afterwards."""
     memory = SHARED if SHARED.is_dir() else None  # thousands of synced commits a crawl
     with tempfile.TemporaryDirectory(prefix="xyro-xml-", dir=memory) as directory:
-        walk = Walk(web, settings, Path(directory) / "data", refreshing, start or web.shape.origin)
+        walk = KindsWalk(web, settings, Path(directory) / "data", refreshing, start or web.shape.origin)
         try:
             yield walk
         finally:

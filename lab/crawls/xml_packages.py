@@ -38,7 +38,7 @@ VERDICTS = {"valid": "valid", "invalid": "invalid"}
 """libxml2's verdict -> ours; of what it cannot read whole anything but `valid` is right"""
 
 
-class Ahead(NamedTuple):
+class GrammarOrder(NamedTuple):
     """One DTD in the server's log."""
 
     path: str
@@ -49,7 +49,7 @@ class Ahead(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PackagesOutcome:
     """The result of a crawl of the rig."""
 
     verdicts: Counter[tuple[str, str]]
@@ -57,7 +57,7 @@ class Outcome:
     wrong: list[str]
     kinds: Counter[str]
     """of the URLs that documents name as DTDs"""
-    ahead: list[Ahead]
+    ahead: list[GrammarOrder]
 
     @property
     def holds(self) -> bool:
@@ -95,7 +95,7 @@ async def _crawl(directory: Path, seed: str) -> None:
         await single.finished()
 
 
-def compare(directory: Path, true: Mapping[str, str], log: Path) -> Outcome:
+def compare(directory: Path, true: Mapping[str, str], log: Path) -> PackagesOutcome:
     """Hold a finished crawl against the truth and the log."""
     with nodes_of(directory, extensions) as frontiers, Views(frontiers) as views:
         stored = {row["url"]: row for row in views.documents()}
@@ -109,10 +109,10 @@ def compare(directory: Path, true: Mapping[str, str], log: Path) -> Outcome:
             wrong.append(f"{url}: libxml2 says {verdict}, we say {ours}")
     named = {url: str(stored[url]["dtd"]) for url in true if url in stored and stored[url]["dtd"]}
     read = (kinds.get(dtd, "None") for dtd in set(named.values()))
-    return Outcome(verdicts, wrong, Counter(kind for kind in read if kind != "None"), _ahead(log, named))
+    return PackagesOutcome(verdicts, wrong, Counter(kind for kind in read if kind != "None"), _ahead(log, named))
 
 
-def _ahead(log: Path, named: Mapping[str, str]) -> list[Ahead]:
+def _ahead(log: Path, named: Mapping[str, str]) -> list[GrammarOrder]:
     """Each DTD that was served, among the ordinary pages of its host."""
     served = [(host, path) for host, path, status in _entries(log) if status == 200]
     pages = [index for index, (host, path) in enumerate(served) if host == GRAMMAR_HOST and path.startswith("/page/")]
@@ -124,7 +124,7 @@ def _ahead(log: Path, named: Mapping[str, str]) -> list[Ahead]:
             asked.setdefault(needs[place], position)
         if place in asked and place[0] == GRAMMAR_HOST:
             before = sum(asked[place] < page < position for page in pages)
-            found.append(Ahead(place[1], before, sum(page > position for page in pages)))
+            found.append(GrammarOrder(place[1], before, sum(page > position for page in pages)))
     return found
 
 
@@ -139,7 +139,7 @@ def _entries(log: Path) -> list[tuple[str, str, int]]:
     return [(row[1], row[9], int(row[3])) for row in rows]
 
 
-def _tell(outcome: Outcome) -> None:
+def _tell(outcome: PackagesOutcome) -> None:
     say(f"{sum(outcome.verdicts.values())} documents that name a DTD; libxml2's verdict and ours:")
     for (theirs, ours), count in sorted(outcome.verdicts.items()):
         say(f"  {theirs:8} {ours:14} {count:5}")

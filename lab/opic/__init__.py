@@ -1,15 +1,20 @@
 """Measurements of the importance algorithms, and the figures of the papers (`xyro lab opic`).
 
-    opic_lab.py     the command
-    figures.py      the figures of P2, computed again: graphs.py other sizes and laws, changes.py graphs that change,
-                    strategies.py which pages to read next, history_policies.py the history policies, residual.py what a
-                    residual says
-    patterns.py     graphs whose importance is known     focus.py    what weights of pages and links do
-    measure.py      any link graph: reads against error     real.py  one from a file, on line and off line
-    sharded.py      several partitions (shards.py) and a post that loses, delays, repeats and reorders
-    confidence.py   the intervals of importance, fitted and checked
-    rank.py         the offline rank at scale, on matrices of matrix.py     speed.py    nanoseconds a link
-    claims.py       which claims of the papers hold     plots.py, text.py   the figures as PNG and as text
+    opic_lab.py            the command
+    opic_figures.py        the figures of P2, computed again
+      graphs.py              graphs of other sizes and laws    changing_graphs.py     graphs that change
+      strategies.py          which pages to read next          history_policies.py    the history policies
+      residual.py            what a residual says
+    patterns.py            graphs whose importance is known
+    focus_lab.py           what weights of pages and links do
+    measure.py             any link graph: reads against error
+    real.py                a graph from a file, on line and off line
+    sharded.py             several partitions (shards.py) and a post that loses, delays, repeats and reorders
+    interval_coverage.py   the intervals of importance, fitted and checked
+    rank.py                the offline rank at scale, on matrices of matrix_builds.py
+    speed.py               nanoseconds a link
+    paper_claims.py        which claims of the papers hold
+    opic_plots.py, opic_text.py   the figures as PNG and as text
 
 What they run, besides the crawler's own sweep and history:
 

@@ -11,16 +11,18 @@ import numpy as np
 from xyro.lab.opic import simulate, spend_kernels
 from xyro.lab.opic.buckets import Buckets
 from xyro.lab.opic.selectors import Cycle, Greedy, Random, Selector, SweepSelector
-from xyro.lab.opic.simulate import Log, World
+from xyro.lab.opic.simulate import SimulatedWorld, SimulationLog
 from xyro.opic.arrays import Pages, Units
 from xyro.opic.cash import UNIT, VirtualPage
 
 Columns = tuple[Pages, Pages, Units, Pages, Units, int]
 
 
-def advance(world: World, select: Selector, reads: int) -> Log:
+def advance(world: SimulatedWorld, select: Selector, reads: int) -> SimulationLog:
     """Read `reads` pages one by one, as `select` picks them."""
-    if type(world) is not World or not world.cash.any():  # it shares cash otherwise (focus_world.py); nobody holds any
+    if (
+        type(world) is not SimulatedWorld or not world.cash.any()
+    ):  # it shares cash otherwise (focus_world.py); nobody holds any
         return simulate.advance(world, select, reads)
     books = np.array([world.virtual.scalar, world.virtual.pot, world.virtual.account, world.spent])
     weight = round((1 - world.damping) * (1 << 31))
@@ -31,7 +33,7 @@ def advance(world: World, select: Selector, reads: int) -> Log:
     scalar, pot, account, world.spent = (int(units) for units in books)
     world.virtual = VirtualPage(pot, account, scalar)
     pages, cash, before = log
-    return Log(pages, cash / UNIT, before / (UNIT * world.graph.n))
+    return SimulationLog(pages, cash / UNIT, before / (UNIT * world.graph.n))
 
 
 def _is_supported(select: Selector, columns: Columns, log: tuple[Pages, Units, Units]) -> bool:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from xyro.lab.opic.simulate import World
+from xyro.lab.opic.simulate import SimulatedWorld
 from xyro.opic.arrays import Mask, Pages, Reals, Units
 from xyro.opic.cash import DAMPING, UNIT, Tolls, credit, seeds_of, shares
 from xyro.opic.focus import FocusedPage, Terms
 from xyro.opic.graph import Graph
 
 
-class FocusWorld(World):
+class FocusWorld(SimulatedWorld):
     """classes and voices: int64[n] of the pages; weights: int64[m] of the links; None for all alike.
 
     Holds: sum of effective cash + virtual page = `total` = what there was in the beginning.
@@ -67,7 +67,7 @@ class FocusWorld(World):
         return np.concatenate((pages, targets))
 
 
-def flows(world: World, batches: list[Pages], warm: int, rounds: int) -> Reals:
+def flows(world: SimulatedWorld, batches: list[Pages], warm: int, rounds: int) -> Reals:
     """Flow through each page, of sum 1: all pages `rounds` times in these batches, after `warm` times that do not
     count (Cycle with a burn-in, which converges geometrically: algorithms.md A)."""
     passed = np.zeros(world.graph.n)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xyro.lab.opic import names, simulate
-from xyro.lab.opic.simulate import Advance, World, errors, spearman
+from xyro.lab.opic.simulate import Advance, SimulatedWorld, errors, spearman
 from xyro.lab.reference_rank import reference
 from xyro.opic.arrays import Reals
 from xyro.opic.cash import UNIT
@@ -28,7 +28,7 @@ POINTS = (1, 2, 5, 10)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MeasureRow:
     """After `reads_per_page` N reads: mean relative errors in per cent, over all pages and the top decile."""
 
     reads_per_page: float
@@ -101,12 +101,12 @@ def measure(
     reads: float = 10,
     seed: int = 1,
     watch: Callable[[float], None] = lambda share: None,
-) -> list[Row]:
+) -> list[MeasureRow]:
     """Read the graph `reads` times over; a row at 1, 2, 5, 10 N reads and at the end. `watch` hears the share done.
 
     truth: importance of any scale (default: the offline reference). ValueError: no such selector or history.
     """
-    world, n = World(graph), graph.n
+    world, n = SimulatedWorld(graph), graph.n
     chooser = names.selector(select, world.keys, np.random.default_rng(seed))
     policy = names.history(history, n)
     truth = reference(graph) if truth is None else normalise(truth)
@@ -118,11 +118,11 @@ def measure(
         if done in (marks := {max(1, round(point * n)): point for point in points}):
             estimate = policy.estimate(world.cash / UNIT, world.turnovers)
             scores = (*errors(estimate, truth), spearman(estimate, truth))
-            rows.append(Row(marks[done], *scores, world.total == UNIT * n, select, history))
+            rows.append(MeasureRow(marks[done], *scores, world.total == UNIT * n, select, history))
     return rows
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[MeasureRow]) -> str:
     """The rows for people."""
     lines = [f"{'reads/page':>10} {'all %':>9} {'top 10 % %':>10} {'rank corr.':>10}  cash"]
     lines += [

@@ -104,7 +104,7 @@ def _check_names(select: str, history: str) -> None:
 
 
 def _figures(options: argparse.Namespace) -> int:
-    from xyro.lab.opic.figures import FULL, QUICK, figures
+    from xyro.lab.opic.opic_figures import FULL, QUICK, figures
 
     results = figures(options.out, QUICK if options.quick else FULL, show=sys.stderr.isatty())
     _say(options, results)
@@ -112,7 +112,7 @@ def _figures(options: argparse.Namespace) -> int:
 
 
 def _patterns(options: argparse.Namespace) -> int:
-    from xyro.lab.opic.figures import pattern_files
+    from xyro.lab.opic.opic_figures import pattern_files
 
     pages = options.pages or 1000
     if not 10 <= pages <= 1_000_000:
@@ -144,7 +144,7 @@ def _sharded(options: argparse.Namespace) -> int:
 
 
 def _confidence(options: argparse.Namespace) -> int:
-    from xyro.lab.opic.confidence import coverages
+    from xyro.lab.opic.interval_coverage import coverages
 
     pages = options.pages or (1_000 if options.quick else 6_000)
     if not 500 <= pages <= 1_000_000:
@@ -154,7 +154,7 @@ def _confidence(options: argparse.Namespace) -> int:
 
 
 def _focus(options: argparse.Namespace) -> int:
-    from xyro.lab.opic.focus import focus_files
+    from xyro.lab.opic.focus_lab import focus_files
 
     pages = options.pages or (4_000 if options.quick else 20_000)
     if not 500 <= pages <= 1_000_000:

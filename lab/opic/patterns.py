@@ -16,7 +16,7 @@ from xyro.lab.opic import simulate
 from xyro.lab.opic.histories import Static
 from xyro.lab.opic.measure import machine
 from xyro.lab.opic.selectors import SweepSelector
-from xyro.lab.opic.simulate import World, errors, spearman
+from xyro.lab.opic.simulate import SimulatedWorld, errors, spearman
 from xyro.lab.reference_rank import reference
 from xyro.opic.arrays import Reals
 from xyro.opic.cash import DAMPING, UNIT
@@ -153,9 +153,9 @@ def _judge(shape: Pattern, truth: Reals) -> dict[str, Any]:
     }
 
 
-def _opic(graph: Graph, reads: int) -> tuple[Reals, World]:
+def _opic(graph: Graph, reads: int) -> tuple[Reals, SimulatedWorld]:
     """The endowment-free estimate after so many reads a page by the sweep, and the world then."""
-    world, history = World(graph), Static(graph.n)
+    world, history = SimulatedWorld(graph), Static(graph.n)
     for _ in simulate.states(world, SweepSelector(), [history], [reads * graph.n], machine()):
         pass
     return history.estimate(world.cash / UNIT, world.turnovers), world

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from xyro.lab import work_parts
-from xyro.lab.opic.matrix import forget, on_files, random_matrix, reversed_matrix
+from xyro.lab.opic.matrix_builds import forget, on_files, random_matrix, reversed_matrix
 from xyro.opic.graph import tiny
 from xyro.opic.matrix import Matrix, of_graph
 from xyro.opic.offline import Effort, Step, pageranks
@@ -47,7 +47,7 @@ def table_one(out: Path, sizes: Sequence[int], memory: int | None, show: bool = 
     work_parts.write(out / "rank.json", report)
     (out / "rank.txt").write_text(page(report), encoding="utf-8")
     if len(sizes) > 1:
-        from xyro.lab.opic.plots import draw_rank
+        from xyro.lab.opic.opic_plots import draw_rank
 
         draw_rank(results, out / "rank.png")
     return report

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from xyro.lab import work_parts
-from xyro.lab.opic.measure import Row, load, measure
+from xyro.lab.opic.measure import MeasureRow, load, measure
 from xyro.lab.reference_rank import reference
-from xyro.lab.work_parts import Keyed, Watch
+from xyro.lab.work_parts import KeyedPart, Watch
 from xyro.opic.arrays import Reals
 from xyro.opic.graph import Graph
 from xyro.opic.importance import normalise
@@ -38,9 +38,9 @@ def real(out: Path, path: Path, show: bool = True) -> dict[str, Any]:
     truth = reference(graph) if truth is None else normalise(truth)
     key = {"pages": graph.n, "links": graph.m, "graph": _fingerprint(graph, truth)}
     work: dict[str, work_parts.Part] = {
-        f"real {select}": Keyed({**key, "select": select}, _reading(graph, truth, select)) for select in SELECTORS
+        f"real {select}": KeyedPart({**key, "select": select}, _reading(graph, truth, select)) for select in SELECTORS
     }
-    work["real iterations"] = Keyed({**key, "epsilons": EPSILONS}, lambda watch: iterations(graph, truth, watch))
+    work["real iterations"] = KeyedPart({**key, "epsilons": EPSILONS}, lambda watch: iterations(graph, truth, watch))
     found = work_parts.compute(work, {}, out, show)
     report = {
         **key,
@@ -61,7 +61,7 @@ def _fingerprint(graph: Graph, truth: Reals) -> str:
 
 def _reading(graph: Graph, truth: Reals, select: str) -> work_parts.Part:
     def part(watch: Watch) -> list[dict[str, Any]]:
-        rows: list[Row] = measure(graph, truth, select=select, watch=watch)
+        rows: list[MeasureRow] = measure(graph, truth, select=select, watch=watch)
         return [row.as_json() for row in rows]
 
     return part

@@ -16,7 +16,7 @@ from xyro.lab.opic import simulate
 from xyro.lab.opic.histories import NO_PRIOR, History, Interpolation, Static
 from xyro.lab.opic.measure import machine
 from xyro.lab.opic.selectors import Greedy
-from xyro.lab.opic.simulate import World
+from xyro.lab.opic.simulate import SimulatedWorld
 from xyro.lab.reference_rank import reference
 from xyro.opic.arrays import Reals
 from xyro.opic.cash import DAMPING, UNIT
@@ -39,7 +39,7 @@ def residuals(n: int, seed: int, watch: Watch) -> dict[str, Any]:
     """Greedy, 10 N reads, three estimators: the share of pages whose error is above their own residual, the L1 error
     over its bound, and L1 residual x G of H / G alone, which Lemma 2.3 holds below 2."""
     graph = standard(n, np.random.default_rng(seed))
-    truth, world = reference(graph), World(graph)
+    truth, world = reference(graph), SimulatedWorld(graph)
     paper = Static(n, paper=1 / (2 - DAMPING))
     histories: dict[str, History] = {
         "paper": paper,

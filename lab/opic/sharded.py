@@ -18,7 +18,7 @@ from xyro.lab.opic.histories import Static
 from xyro.lab.opic.shards import Letter, Shard
 from xyro.lab.opic.simulate import errors, spearman
 from xyro.lab.reference_rank import reference
-from xyro.lab.work_parts import Keyed
+from xyro.lab.work_parts import KeyedPart
 from xyro.opic.arrays import Pages, Reals
 from xyro.opic.cash import UNIT, seeds_of
 from xyro.opic.graph import Graph, standard
@@ -96,7 +96,7 @@ class Network:
                 shards[sender].acknowledged(answering, seq)
 
 
-class Moment(NamedTuple):
+class ShardMoment(NamedTuple):
     """A shard after one of its turns or deliveries: what it held, sent to and applied from each shard (numbers)."""
 
     cash: int
@@ -108,7 +108,7 @@ class MomentLog:
     """All moments of all shards, and what every letter carried: enough to add up the cash of any cut."""
 
     def __init__(self, count: int) -> None:
-        self.moments: list[list[Moment]] = [[] for _ in range(count)]
+        self.moments: list[list[ShardMoment]] = [[] for _ in range(count)]
         self.carried = {(p, q): [0] for p in range(count) for q in range(count)}
         """units of the first k letters from p to q"""
 
@@ -120,7 +120,7 @@ class MomentLog:
     def note(self, shard: Shard) -> None:
         every, line = range(len(self.moments)), self.moments[shard.number]
         sent, applied = tuple(shard.sent[q] for q in every), tuple(shard.applied[q] for q in every)
-        moment = Moment(shard.cash_total, sent, applied)
+        moment = ShardMoment(shard.cash_total, sent, applied)
         if not line or line[-1] != moment:
             line.append(moment)
 
@@ -143,7 +143,7 @@ class MomentLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ShardedOutcome:
     """A run: errors in per cent against the offline reference, what the ledger says, what the post did."""
 
     all: float
@@ -171,7 +171,7 @@ def run(
     seed: int,
     reads: float = 10,
     watch: Watch = lambda share: None,
-) -> Outcome:
+) -> ShardedOutcome:
     """Read `reads` N pages in shards that take turns at random, wait for the last letters, and judge."""
     rng, owner = np.random.default_rng(seed), owners(graph, count)
     shards = [Shard(graph, owner, q, Static(int((owner == q).sum()))) for q in range(count)]
@@ -197,13 +197,13 @@ def run(
 
 def _judge(
     graph: Graph, truth: Reals, shards: Sequence[Shard], cuts: int, exact: bool, counts: dict[str, int]
-) -> Outcome:
+) -> ShardedOutcome:
     estimate = np.empty(graph.n)
     for shard in shards:
         estimate[shard.pages] = shard.importance
     estimate = normalise(estimate)
     scores = (*errors(estimate, truth), spearman(estimate, truth))
-    return Outcome(*scores, cuts, exact, **counts, estimate=estimate)
+    return ShardedOutcome(*scores, cuts, exact, **counts, estimate=estimate)
 
 
 def sharded(n: int, count: int, seed: int, watch: Watch) -> dict[str, Any]:
@@ -227,7 +227,7 @@ def _part(watch: Watch, done: int, total: int) -> Watch:
 
 def sharded_files(out: Path, pages: int, show: bool = True) -> dict[str, Any]:
     """`xyro lab opic sharded`: OUT/sharded.json and sharded.txt."""
-    work = {"sharded": Keyed({"pages": pages}, lambda watch: sharded(pages, SHARDS, 1, watch))}
+    work = {"sharded": KeyedPart({"pages": pages}, lambda watch: sharded(pages, SHARDS, 1, watch))}
     results: dict[str, Any] = work_parts.compute(work, {}, out, show)["sharded"]
     work_parts.write(out / "sharded.json", results)
     (out / "sharded.txt").write_text(page(results), encoding="utf-8")

@@ -37,7 +37,7 @@ class Point:
     spearman: float
 
 
-class World:
+class SimulatedWorld:
     """The cash of a graph while its pages are spent. Holds: sum of cash + virtual page = UNIT x n (`total`)."""
 
     def __init__(self, graph: Graph, damping: float = DAMPING) -> None:
@@ -62,7 +62,7 @@ class World:
 
     def cash_in_hand(self) -> Cash:
         """The cash as selectors see it."""
-        return Cash(self.keys, self.virtual.scalar) if type(self) is World else Cash(self.cash, 0)
+        return Cash(self.keys, self.virtual.scalar) if type(self) is SimulatedWorld else Cash(self.cash, 0)
 
     def spend(self, pages: Pages) -> Pages:
         """Spend these pages (distinct) at the same time; returns the pages whose key changed, with repeats."""
@@ -78,7 +78,7 @@ class World:
         return np.concatenate((pages, targets))
 
 
-class Log(NamedTuple):
+class SimulationLog(NamedTuple):
     """Reads in their order: page int64[k], the cash it held (page-units), the clock before it was spent (turnovers)."""
 
     pages: Pages
@@ -86,11 +86,11 @@ class Log(NamedTuple):
     when: Reals
 
 
-Advance = Callable[[World, Selector, int], Log]
+Advance = Callable[[SimulatedWorld, Selector, int], SimulationLog]
 """Read so many pages, as the selector picks them, and say what was read."""
 
 
-def advance(world: World, select: Selector, reads: int, batch: int = 1) -> Log:
+def advance(world: SimulatedWorld, select: Selector, reads: int, batch: int = 1) -> SimulationLog:
     """Read `reads` pages, `batch` at the same time; fewer where nobody holds cash any more."""
     pages, cash, when = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
     while reads > 0:
@@ -104,10 +104,10 @@ def advance(world: World, select: Selector, reads: int, batch: int = 1) -> Log:
         touched = world.spend(picked)
         select.changed(world.cash_in_hand(), touched)
         reads -= picked.size
-    return Log(np.concatenate(pages), np.concatenate(cash), np.concatenate(when))
+    return SimulationLog(np.concatenate(pages), np.concatenate(cash), np.concatenate(when))
 
 
-def remember(histories: Sequence[History], log: Log) -> None:
+def remember(histories: Sequence[History], log: SimulationLog) -> None:
     """Tell the policies what was read: the n-th reads of all pages at once, for each n, since pages are independent."""
     for part in in_rounds(log.pages):
         for history in histories:
@@ -141,7 +141,7 @@ def run(
     `truth` is the importance float64[n], of any scale (compared at mean 1). `advance` replaces the function of that
     name, and `batch` with it. ArithmeticError: cash was not conserved.
     """
-    world = World(graph, damping)
+    world = SimulatedWorld(graph, damping)
     points: list[list[Point]] = [[] for _ in histories]
     truth = normalise(truth)
     for done in states(world, select, histories, reads, advance or in_batches(batch)):
@@ -163,7 +163,11 @@ LOGGED = 20
 
 
 def states(
-    world: World, select: Selector, histories: Sequence[History], reads: Sequence[int], advance: Advance = advance
+    world: SimulatedWorld,
+    select: Selector,
+    histories: Sequence[History],
+    reads: Sequence[int],
+    advance: Advance = advance,
 ) -> Iterator[int]:
     """Read on, stopping at each count of `reads`."""
     done = 0

@@ -23,7 +23,7 @@ Slots = NDArray[Any]
 """float32 or float64 (k, 2, m): cash in page-units and spans in turnovers, newest first; empty slots are zero"""
 
 
-class Policy(NamedTuple):
+class SlotPolicy(NamedTuple):
     """A rule by which slots become importance."""
 
     windowed: bool
@@ -40,10 +40,10 @@ class Policy(NamedTuple):
 
 
 POLICIES = {
-    "variable": Policy(windowed=False),
-    "fixed": Policy(windowed=True, over_window=True),
-    "edge": Policy(windowed=True),
-    "improved": Policy(windowed=True, least=3),
+    "variable": SlotPolicy(windowed=False),
+    "fixed": SlotPolicy(windowed=True, over_window=True),
+    "edge": SlotPolicy(windowed=True),
+    "improved": SlotPolicy(windowed=True, least=3),
 }
 """P2's Variable Window, Fixed Window as printed, its edge-corrected form, Improved Fixed Window"""
 
@@ -58,7 +58,7 @@ def push(slots: Slots, cash: Reals, spans: Reals, grain: float = 0.0) -> None:
     slots[:, 1, 0] += spans
 
 
-def counted(slots: Slots, since: Reals, policy: Policy, window: float) -> tuple[Reals, Reals]:
+def counted(slots: Slots, since: Reals, policy: SlotPolicy, window: float) -> tuple[Reals, Reals]:
     """Cash and turnovers of the slots that count `since` turnovers after the last measure: two float64[k].
 
     A slot counts whole or not, as its end lies within the window or not.
@@ -71,7 +71,7 @@ def counted(slots: Slots, since: Reals, policy: Policy, window: float) -> tuple[
     return cash.sum(axis=1), spans.sum(axis=1)
 
 
-def estimate(slots: Slots, since: Reals, cash: Reals, flow: Reals, policy: Policy, window: float) -> Reals:
+def estimate(slots: Slots, since: Reals, cash: Reals, flow: Reals, policy: SlotPolicy, window: float) -> Reals:
     """Importance as if the pages were spent now, with the cash received since the last measure: float64[k].
 
     `flow` is the estimate by interpolation; it stands in where there is no slot yet, or too little time in them to tell

@@ -21,7 +21,7 @@ import numpy as np
 from xyro.lab import work_parts
 from xyro.lab.opic import fast, spend_kernels
 from xyro.lab.opic.selectors import Cash, SweepSelector
-from xyro.lab.opic.simulate import World
+from xyro.lab.opic.simulate import SimulatedWorld
 from xyro.opic.arrays import Pages, Units
 from xyro.opic.cash import DAMPING, UNIT, VirtualPage, credit, seeds_of, shares
 from xyro.opic.graph import Graph, power_law
@@ -52,7 +52,7 @@ def touch(pages: Pages, indptr: Pages, indices: Pages, keys: Units) -> None:
 def speed(out: Path, sizes: Sequence[int], show: bool = True) -> Found:
     """OUT/speed.json and speed.txt."""
     work: dict[str, work_parts.Part] = {
-        f"{pages}": work_parts.Keyed({"pages": pages}, partial(_one_size, pages)) for pages in sizes
+        f"{pages}": work_parts.KeyedPart({"pages": pages}, partial(_one_size, pages)) for pages in sizes
     }
     results = work_parts.compute(work, {}, out / "speed", show)
     work_parts.write(out / "speed.json", results)
@@ -78,7 +78,7 @@ def _one_size(n: int, watch: work_parts.Watch) -> Found:
 
 def _kernels(graph: Graph, watch: work_parts.Watch) -> Found:
     """Reads picked by the sweep; the same reads again, given; the same accesses alone. Differences are costs."""
-    clock, world, select = SystemClock(), World(graph), SweepSelector()
+    clock, world, select = SystemClock(), SimulatedWorld(graph), SweepSelector()
     fast.advance(world, select, graph.n)  # the cash of a crawl under way, and compiled code
     touch(np.zeros(1, np.int64), graph.indptr, graph.indices, np.zeros(graph.n, np.int64))
     reads, rows = max(graph.n // 4, 1000), []

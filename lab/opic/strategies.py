@@ -12,7 +12,7 @@ from xyro.lab.opic import simulate
 from xyro.lab.opic.histories import Static
 from xyro.lab.opic.measure import machine
 from xyro.lab.opic.names import selector
-from xyro.lab.opic.simulate import Log, World, errors, spearman
+from xyro.lab.opic.simulate import SimulatedWorld, SimulationLog, errors, spearman
 from xyro.lab.reference_rank import reference
 from xyro.opic.arrays import Reals
 from xyro.opic.cash import DAMPING, UNIT
@@ -83,7 +83,7 @@ def strategies(n: int, seeds: Sequence[int], watch: Watch) -> dict[str, Any]:
 
 
 def _run(graph: Graph, truth: Reals, paper: float, name: str, seed: int) -> dict[str, Any]:
-    world, n = World(graph), graph.n
+    world, n = SimulatedWorld(graph), graph.n
     select = selector(name, world.keys, np.random.default_rng(seed))
     histories = {"paper": Static(n, paper=paper), "free": Static(n)}
     found: dict[str, Any] = {f"{kind} {pages}": [] for kind in histories for pages in ("all", "top", "twice")}
@@ -142,7 +142,7 @@ def acceptance(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 def unread(n: int, seed: int, watch: Watch) -> dict[str, Any]:
     """Greedy, 1.5 N reads: how well pages that were never read are ranked among themselves."""
     graph = standard(n, np.random.default_rng(seed))
-    world, history = World(graph), Static(n)
+    world, history = SimulatedWorld(graph), Static(n)
     for done in simulate.states(world, selector("greedy", world.keys, _rng(seed)), [history], [3 * n // 2], machine()):
         watch(done / (1.5 * n))
     never, truth = world.visits == 0, reference(graph)
@@ -156,7 +156,7 @@ def endowments(n: int, seed: int, watch: Watch) -> dict[str, Any]:
     graph = standard(n, np.random.default_rng(seed))
     truth, found = reference(graph), {}
     for k, name in enumerate(("even", "uneven", "one page")):
-        world = World(graph)
+        world = SimulatedWorld(graph)
         world.keys[:] = _first_cash(n, name, _rng(seed))
         histories = {"paper": Static(n, paper=1 / (2 - DAMPING)), "free": Static(n, endowment=world.keys / UNIT)}
         select = selector("greedy", world.keys, _rng(seed))
@@ -187,7 +187,7 @@ def linear(n: int, seed: int, watch: Watch) -> dict[str, Any]:
     half a turnover; 1 is linear.
     """
     graph = standard(n, np.random.default_rng(seed))
-    world, select = World(graph), selector("random", np.zeros(n, np.int64), _rng(seed))
+    world, select = SimulatedWorld(graph), selector("random", np.zeros(n, np.int64), _rng(seed))
     advance = machine()
     advance(world, select, 5 * n)
     log = advance(world, select, 5 * n)
@@ -201,7 +201,7 @@ def linear(n: int, seed: int, watch: Watch) -> dict[str, Any]:
     return {"slope": float(slope), "spearman": spearman(expected, cash[enough]), "reads": int(enough.sum())}
 
 
-def _waits(log: Log) -> tuple[Any, Reals, Reals]:
+def _waits(log: SimulationLog) -> tuple[Any, Reals, Reals]:
     """(page, cash, turnovers since its read before) of all reads but each page's first."""
     order = np.argsort(log.pages, kind="stable")
     page, when, cash = log.pages[order], log.when[order], log.cash[order]

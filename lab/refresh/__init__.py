@@ -4,11 +4,12 @@
     world.py        collections whose every change is known     history.py  recorded ones, from files
     sim.py          one run: a rule (rules.py) refreshes a world, with the truth or what it learnt of rates (rates.py)
     compared_policies.py, estimators.py   policies and estimates of change rates that only the comparison needs
-    executions.py   the two ways in which due pages are found: folders by date, or a scan by index (scan.py)
+    executions.py   the two ways in which due pages are found: folders by date, or a scan by index (scan_execution.py)
     copies.py       what the copies are worth, exactly
     known.py        what intervals give with known rates, without a simulation
-    figures.py      every policy on every world     replay.py   on recorded histories     jobs.py     in processes
-    claims.py, where.py         which claims hold, and where     plots.py, text.py     as PNG and as text
+    refresh_figures.py   every policy on every world    replay.py   on recorded histories    jobs.py   in processes
+    refresh_claims.py, where.py           which claims hold, and where
+    refresh_plots.py, refresh_text.py     the figures as PNG and as text
     live.py         what the copies of a real crawl are worth, as the server sees it
     prediction.py   what the simulator predicts for it, beforehand
 

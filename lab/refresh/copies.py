@@ -18,7 +18,7 @@ import numpy as np
 from xyro.lab.refresh.world import Ids, Reals, World
 
 
-class Visit(NamedTuple):
+class CopyVisit(NamedTuple):
     """The findings of reads of some pages, an entry a page."""
 
     tau: Reals
@@ -42,12 +42,12 @@ class Copies:
         self._seen = world.indptr[:-1].copy()
         self._counted = self._seen.copy()
 
-    def read(self, pages: Ids, now: float) -> Visit:
+    def read(self, pages: Ids, now: float) -> CopyVisit:
         """Make the copies of these pages anew, each page once; return the findings."""
         end = self._settle(pages, now)
         changed = end > self._seen[pages]
         last = self.world.times[np.maximum(end - 1, 0)] if len(self.world.times) else np.zeros(len(pages))
-        visit = Visit(now - self.read_at[pages], changed, np.where(changed, now - last, np.nan))
+        visit = CopyVisit(now - self.read_at[pages], changed, np.where(changed, now - last, np.nan))
         self._seen[pages] = end
         self.read_at[pages] = now
         return visit

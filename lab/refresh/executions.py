@@ -14,8 +14,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from xyro.lab.refresh.rules import DAY, Bools, View
-from xyro.lab.refresh.scan import Scan
+from xyro.lab.refresh.rules import DAY, Bools, PageArrays
+from xyro.lab.refresh.scan_execution import Scan
 from xyro.lab.refresh.world import Ids, Reals
 from xyro.refresh.policy import Policy, spent, water_level
 
@@ -27,7 +27,7 @@ AGAIN = 3600
 """seconds after which the multiplier is found anew"""
 
 
-class Recount(NamedTuple):
+class RecountMoment(NamedTuple):
     """A moment at which all pages were dated anew, read or not."""
 
     day: float
@@ -44,7 +44,7 @@ class Execution(Protocol):
     multiplier: float
     """index at which a page is read"""
 
-    def choose(self, view: View, limit: int, reserved: Bools) -> Ids: ...
+    def choose(self, view: PageArrays, limit: int, reserved: Bools) -> Ids: ...
 
     def planned(self, page: int) -> float:
         """Day on which the page would be read, as things stood at the last choice."""
@@ -57,9 +57,9 @@ class Scanning:
     def __init__(self, policy: Policy) -> None:
         self._policy, self._scan = policy, Scan(policy)
         self.multiplier = 0.0
-        self._view: View | None = None
+        self._view: PageArrays | None = None
 
-    def choose(self, view: View, limit: int, reserved: Bools) -> Ids:
+    def choose(self, view: PageArrays, limit: int, reserved: Bools) -> Ids:
         self._view = view
         if limit <= 0:
             return np.empty(0, np.int64)
@@ -79,7 +79,7 @@ class Filing:
     """An execution that reads the page with the earliest date first."""
 
     def __init__(
-        self, policy: Policy, bandwidth: float, unit: int, start: Reals, recounts: Sequence[Recount] = ()
+        self, policy: Policy, bandwidth: float, unit: int, start: Reals, recounts: Sequence[RecountMoment] = ()
     ) -> None:
         """bandwidth: reads a day for each page; unit: seconds of a folder; start: importance known at the first read,
         which counts until the next one, or a recount."""
@@ -93,7 +93,7 @@ class Filing:
         self._read_at: Reals = np.zeros(0)
         """days; when each page is read next, and was read when it was dated"""
 
-    def choose(self, view: View, limit: int, reserved: Bools) -> Ids:
+    def choose(self, view: PageArrays, limit: int, reserved: Bools) -> Ids:
         while self._recounts and self._recounts[0].day <= view.now / DAY:
             self._recount(self._recounts.pop(0).importance, view)
         again = view.read_at > self._known_at
@@ -111,12 +111,12 @@ class Filing:
     def planned(self, page: int) -> float:
         return float(self._dates[page])
 
-    def _recount(self, importance: Reals, view: View) -> None:
+    def _recount(self, importance: Reals, view: PageArrays) -> None:
         self._importance, self._known_at = importance.copy(), view.now
         self._read_at = np.full(len(self._read_at), np.nan)  # none is dated
         self._solved = view.now - AGAIN
 
-    def _solve(self, view: View) -> None:
+    def _solve(self, view: PageArrays) -> None:
         """Find the multiplier at which all pages together take the bandwidth."""
         importance, rate = self._importance, view.rate.astype(np.float64)
 
@@ -126,7 +126,7 @@ class Filing:
         self.multiplier = water_level(self._bandwidth * len(rate), spends, self.multiplier, 1e-4)
         self._solved = view.now
 
-    def _date(self, view: View) -> None:
+    def _date(self, view: PageArrays) -> None:
         """Date the pages that were read since the last choice, by the multiplier of now."""
         read_at = view.read_at / DAY
         if len(self._dates) != len(read_at):
@@ -134,14 +134,14 @@ class Filing:
         self._dates = np.where(read_at != self._read_at, read_at + self._intervals(view), self._dates)
         self._read_at = read_at
 
-    def _read_days(self, view: View) -> Reals:
+    def _read_days(self, view: PageArrays) -> Reals:
         """Return the day on which each page is read if it is asked now: its date, or later where its interval grew."""
         intervals = self._intervals(view)
         later = self._read_at + intervals
         dated = np.maximum(self._dates, view.now / DAY)
         return np.where(later > dated + np.maximum(SLACK * intervals, self._unit), later, self._dates)
 
-    def _intervals(self, view: View) -> Reals:
+    def _intervals(self, view: PageArrays) -> Reals:
         """Return the interval of each page, days."""
         return np.minimum(self._policy.interval(self._importance, view.rate, self.multiplier), LONGEST)
 
@@ -156,7 +156,7 @@ def _earliest(dates: Reals, limit: int) -> Ids:
 
 
 def execution_of(
-    name: str, policy: Policy, bandwidth: float, unit: int, start: Reals, recounts: Sequence[Recount] = ()
+    name: str, policy: Policy, bandwidth: float, unit: int, start: Reals, recounts: Sequence[RecountMoment] = ()
 ) -> Execution:
     """Make the execution of this name, folders | scan. ValueError: no such execution."""
     if name == "folders":

@@ -17,7 +17,7 @@ from typing import BinaryIO, Literal, cast
 
 import msgspec
 
-from xyro.lab.refresh.world import History
+from xyro.lab.refresh.world import PageHistory
 from xyro.wire.errors import InputError
 
 LONGEST = 1 << 24
@@ -33,7 +33,7 @@ class Line(msgspec.Struct):
     events: list[tuple[float, Literal["A", "M", "T", "D"]]]
 
 
-def read(files: Sequence[Path]) -> list[History]:
+def read(files: Sequence[Path]) -> list[PageHistory]:
     """Read all pages that were ever there. InputError, with file and line: a line that is no history."""
     found = [history for file in files for history in _of_file(file)]
     if not found:
@@ -47,7 +47,7 @@ def read(files: Sequence[Path]) -> list[History]:
     return found
 
 
-def _of_file(file: Path) -> Iterator[History]:
+def _of_file(file: Path) -> Iterator[PageHistory]:
     decoder, number = msgspec.json.Decoder(Line), 0
     try:
         with file.open("rb") as raw, _unpacked(raw) as lines:
@@ -76,7 +76,7 @@ def _short(text: bytes) -> bytes:
     return text
 
 
-def _history(line: Line) -> History | None:
+def _history(line: Line) -> PageHistory | None:
     """Convert a line of the file; None: the page was never there. ValueError: a time out of all bounds."""
     for position, (time, _) in enumerate(line.events):
         if not -LATEST <= time <= LATEST:
@@ -85,4 +85,4 @@ def _history(line: Line) -> History | None:
     if not births:
         return None
     born = min(births)
-    return History(line.path, born, sorted(time for time, _ in line.events if time > born))
+    return PageHistory(line.path, born, sorted(time for time, _ in line.events if time > born))

@@ -17,9 +17,9 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 from xyro.lab import work_parts
-from xyro.lab.work_parts import Keyed
+from xyro.lab.work_parts import KeyedPart
 
-Make = Callable[[], Mapping[str, Keyed]]
+Make = Callable[[], Mapping[str, KeyedPart]]
 """makes the table of parts; picklable"""
 
 

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xyro.lab.refresh.executions import Execution, Recount, execution_of
+from xyro.lab.refresh.executions import Execution, RecountMoment, execution_of
 from xyro.lab.refresh.rates import Estimator, Learned, Rates, TrueRates
-from xyro.lab.refresh.rules import DAY, Bools, View
+from xyro.lab.refresh.rules import DAY, Bools, PageArrays
 from xyro.lab.refresh.sim import Score, Watch, simulate
 from xyro.lab.refresh.world import Ids, Reals, World
 from xyro.refresh.change import first_read
@@ -56,7 +56,7 @@ class CrawlHistory(NamedTuple):
     listings: Sequence[Listing]
     start: Reals
     """importance by which pages are dated at their first read, in units of the world's"""
-    recounts: Sequence[Recount] = ()
+    recounts: Sequence[RecountMoment] = ()
     """in folders: when all pages were dated anew, in the order of time"""
 
 
@@ -97,7 +97,7 @@ class Hearing:
         self._chance: Reals = np.zeros(0)
         """of each chosen page: probability that it has changed, whatever a list claims"""
 
-    def choose(self, view: View, limit: int) -> Ids:
+    def choose(self, view: PageArrays, limit: int) -> Ids:
         now, dated = view.now / DAY, np.isfinite(self._due)
         audits = self._audits(limit)
         dated[audits] = True

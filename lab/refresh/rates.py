@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.lab.refresh.copies import Visit
+from xyro.lab.refresh.copies import CopyVisit
 from xyro.lab.refresh.world import Ids, Reals, World
 from xyro.refresh import change
 from xyro.refresh.change import DEFAULT_PRIOR, MEMORY, Prior
@@ -34,7 +34,7 @@ class Rates(Protocol):
 
     def born(self, pages: slice) -> None: ...
 
-    def learn(self, pages: Ids, visit: Visit) -> None: ...
+    def learn(self, pages: Ids, visit: CopyVisit) -> None: ...
 
 
 class TrueRates:
@@ -48,7 +48,7 @@ class TrueRates:
     def born(self, pages: slice) -> None:
         """Nothing to learn."""
 
-    def learn(self, pages: Ids, visit: Visit) -> None:
+    def learn(self, pages: Ids, visit: CopyVisit) -> None:
         """Nothing to learn."""
 
 
@@ -92,7 +92,7 @@ class Learned:
         self._a[pages], self._b[pages] = self.prior.a, self.prior.b
         self.now[pages] = self.prior.a / self.prior.b
 
-    def learn(self, pages: Ids, visit: Visit) -> None:
+    def learn(self, pages: Ids, visit: CopyVisit) -> None:
         """Learn from reads of these pages, each once."""
         age = visit.age if self.estimator.last_modified else np.full(len(pages), np.nan)
         a, b = change.update_many(

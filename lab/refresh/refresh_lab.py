@@ -118,8 +118,8 @@ def _checked(options: argparse.Namespace) -> list[str]:
 
 
 def _figures(options: argparse.Namespace) -> int:
-    from xyro.lab.refresh.figures import FULL, QUICK, figures
     from xyro.lab.refresh.history import read
+    from xyro.lab.refresh.refresh_figures import FULL, QUICK, figures
 
     if options.jobs < 1:
         raise InputError(f"--jobs {options.jobs}: 1 or more")

@@ -23,7 +23,7 @@ ALWAYS = (OPTIMUM, "uniform")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ReplayRow:
     """The score of a policy after the burn-in."""
 
     policy: str
@@ -46,7 +46,7 @@ def rows(
     estimator: Estimator | None = None,
     seed: int = 1,
     watch: Watch = lambda share: None,
-) -> Iterator[Row]:
+) -> Iterator[ReplayRow]:
     """A row per policy, the two of ALWAYS first. bandwidth: reads a day a page. ValueError: no such policy."""
     wanted = [*ALWAYS, *(name for name in dict.fromkeys(policies) if name not in ALWAYS)]
     best = 0.0
@@ -59,16 +59,16 @@ def rows(
         yield row_of(name, score, best)
 
 
-def row_of(name: str, score: Score, best: float) -> Row:
+def row_of(name: str, score: Score, best: float) -> ReplayRow:
     """Make the row of a policy. best: the freshness that counts as a share of 1."""
     share = score.freshness / best if best > 0.0 else None
-    return Row(name, score.freshness, score.obsolescence, share, score.reads, score.allowed)
+    return ReplayRow(name, score.freshness, score.obsolescence, share, score.reads, score.allowed)
 
 
 HEAD = f"{'policy':15} {'freshness':>9} {'obsolescence':>12} {'of optimum':>10} {'reads':>11} {'spent':>6}"
 
 
-def line(row: Row) -> str:
+def line(row: ReplayRow) -> str:
     """The row as text, below HEAD."""
     share = f"{100 * row.share:9.2f}%" if row.share is not None else f"{'-':>10}"
     spent = f"{100 * row.reads / row.allowed:5.1f}%" if row.allowed else f"{'-':>6}"

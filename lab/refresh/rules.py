@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.lab.refresh.compared_policies import policy_of
-from xyro.lab.refresh.scan import Scan
+from xyro.lab.refresh.scan_execution import Scan
 from xyro.lab.refresh.world import Ids, Reals
 from xyro.refresh.policy import Policy, Rules, multiplier, spent, water_level
 
@@ -54,7 +54,7 @@ MOST_ALPHA = 10_000.0
 
 
 @dataclass(slots=True)
-class View:
+class PageArrays:
     """The pages that are there, as a rule sees them: arrays over pages 0..n-1, days and float32."""
 
     importance: NDArray[np.float32]
@@ -68,7 +68,7 @@ class View:
 
 
 class Rule(Protocol):
-    def choose(self, view: View, limit: int) -> Ids:
+    def choose(self, view: PageArrays, limit: int) -> Ids:
         """Return at most `limit` pages, each once."""
         ...
 
@@ -83,7 +83,7 @@ class Indexed:
     def __init__(self, policy: Policy) -> None:
         self._scan = Scan(policy)
 
-    def choose(self, view: View, limit: int) -> Ids:
+    def choose(self, view: PageArrays, limit: int) -> Ids:
         return self._scan.choose(view.importance, view.rate, view.read_at, view.now, limit)
 
     def learn(self, pages: Ids, now: float, changed: Bools) -> None:
@@ -96,7 +96,7 @@ class Doubting:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
 
-    def choose(self, view: View, limit: int) -> Ids:
+    def choose(self, view: PageArrays, limit: int) -> Ids:
         age = (view.now - view.read_at.astype(np.float64)) / DAY
         if view.shape is None:
             return _least(-self._policy.index(view.importance, view.rate, age).astype(np.float64), limit)
@@ -119,9 +119,9 @@ class Filed:
         self._rules = Rules(policy, floor=TICK / DAY)
         self._due = np.full(len(born), -1.0)
         self._multiplier, self._solved = 1.0, -AGAIN
-        self._view: View | None = None
+        self._view: PageArrays | None = None
 
-    def choose(self, view: View, limit: int) -> Ids:
+    def choose(self, view: PageArrays, limit: int) -> Ids:
         self._view = view
         if view.now - self._solved >= AGAIN:
             importance, rate = view.importance.astype(np.float64), view.rate.astype(np.float64)
@@ -140,7 +140,7 @@ class Filed:
         return np.minimum(self._rules.intervals(importance, rate, self._multiplier), LONGEST)
 
 
-class Random:
+class RandomRule:
     """Poisson reads at a policy's rates: the first `limit` to ring of independent exponential clocks."""
 
     def __init__(self, policy: Policy, rng: np.random.Generator) -> None:
@@ -148,7 +148,7 @@ class Random:
         self._multiplier, self._solved = 1.0, -AGAIN
         self._rates: Reals = np.zeros(0)
 
-    def choose(self, view: View, limit: int) -> Ids:
+    def choose(self, view: PageArrays, limit: int) -> Ids:
         if view.now - self._solved >= AGAIN or len(self._rates) != len(view.rate):
             self._solve(view, limit)
         with np.errstate(divide="ignore"):
@@ -160,7 +160,7 @@ class Random:
     def learn(self, pages: Ids, now: float, changed: Bools) -> None:
         """The rates are solved from the estimates."""
 
-    def _solve(self, view: View, limit: int) -> None:
+    def _solve(self, view: PageArrays, limit: int) -> None:
         """Solve for rates of `limit` reads a tick; only ratios and zeros matter, which depend on the multiplier."""
         importance, rate = view.importance.astype(np.float64), view.rate.astype(np.float64)
         wanted = limit * (DAY / TICK)
@@ -191,7 +191,7 @@ class Scheduled:
         self._changed_at = born.copy()
         self._adapt, self._relative = adapt, relative
 
-    def choose(self, view: View, limit: int) -> Ids:
+    def choose(self, view: PageArrays, limit: int) -> Ids:
         n = len(view.rate)
         wait = self._due[:n] - view.now / DAY
         if self._relative:
@@ -277,8 +277,8 @@ def rule(name: str, born: Reals, seed: int) -> Rule:
         "nutch": lambda: Scheduled(born, 7.0, nutch, relative=True),
         "nutch-shipped": lambda: Scheduled(born, 30.0, nutch_shipped),
         "stormcrawler": lambda: Scheduled(born, 1.0, stormcrawler),
-        "azar-random": lambda: Random(POLICIES["azar"], rng),
-        "lambdacrawl": lambda: Random(POLICIES["kolobov"], rng),
+        "azar-random": lambda: RandomRule(POLICIES["azar"], rng),
+        "lambdacrawl": lambda: RandomRule(POLICIES["kolobov"], rng),
     }
     if name not in makers:
         raise ValueError(f"policy {name!r}: one of {', '.join(NAMES)}, or mixed:ALPHA")

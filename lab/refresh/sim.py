@@ -16,7 +16,7 @@ import numpy as np
 
 from xyro.lab.refresh.copies import Copies
 from xyro.lab.refresh.rates import Rates
-from xyro.lab.refresh.rules import TICK, Rule, View
+from xyro.lab.refresh.rules import TICK, PageArrays, Rule
 from xyro.lab.refresh.world import World
 
 Watch = Callable[[float], None]
@@ -66,7 +66,7 @@ def simulate(
         credit = min(credit - limit, 1.0)
         if limit:
             shape = rates.shape[:live] if rates.shape is not None else None
-            view = View(importance[:live], rates.now[:live], read_at[:live], now, shape)
+            view = PageArrays(importance[:live], rates.now[:live], read_at[:live], now, shape)
             pages = rule.choose(view, limit)
             visit = copies.read(pages, days)
             read_at[pages] = now

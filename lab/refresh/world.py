@@ -156,7 +156,7 @@ COMPUTED: Mapping[str, Callable[[int, int], World]] = {
 }
 
 
-class History(NamedTuple):
+class PageHistory(NamedTuple):
     """A page of a history file: its birth (the first A) and the times of all later events (seconds since 1970)."""
 
     path: str
@@ -168,7 +168,7 @@ BURN_SHARE = 0.3
 """of the span of a history: not measured"""
 
 
-def of_histories(histories: Sequence[History], importance: Reals) -> World:
+def of_histories(histories: Sequence[PageHistory], importance: Reals) -> World:
     """Real histories as one world from their first event to their last, of at least two different times.
 
     The rate is the one that fits the whole life of a page: changes / days from birth to the end. importance: a number

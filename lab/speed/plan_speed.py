@@ -28,7 +28,7 @@ from xyro.frontier.bandwidth import DAY, LATEST, Bandwidth
 from xyro.frontier.due_queue import DueQueue, Pages
 from xyro.frontier.ledger import Ledger
 from xyro.lab.refresh.compared_policies import Compared
-from xyro.lab.refresh.scan import Ids, Scan, Seconds, Shut
+from xyro.lab.refresh.scan_execution import Ids, Scan, Seconds, Shut
 from xyro.lab.speed.measures import cpu_seconds, say, spread
 from xyro.metadata import rows
 from xyro.metadata.manager import Partition

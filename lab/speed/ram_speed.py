@@ -68,7 +68,7 @@ class MadeUpWeb:
 
 
 @dataclass(slots=True)
-class Cost:
+class GroupCost:
     """The cost of some commit groups."""
 
     links: int
@@ -110,13 +110,13 @@ class GrowingFrontier:
             for _ in partition.snapshot():
                 pass
 
-    def read(self, new: int, near: int, far: int) -> Cost:
+    def read(self, new: int, near: int, far: int) -> GroupCost:
         """One commit group of pages that show so many links each. Making up the pages is not counted."""
         reports = [self._report(order, new, near, far) for order in self._orders()]
         seconds, cpu = self._clock.monotonic(), cpu_seconds()
         self.turn(MessageBatch(visits=reports))
         links = sum(len(report.links.urls) for report in reports)
-        return Cost(links, len(reports), self._clock.monotonic() - seconds, cpu_seconds() - cpu)
+        return GroupCost(links, len(reports), self._clock.monotonic() - seconds, cpu_seconds() - cpu)
 
     def _orders(self) -> Iterator[FetchOrder]:
         for _ in range(self.group):
@@ -162,9 +162,9 @@ def ram(urls: int, group: int, per_host: int) -> None:
 
 def _grow(
     frontier: GrowingFrontier, urls: int, *, watched: bool = False
-) -> tuple[list[tuple[int, Memory]], list[Cost]]:
+) -> tuple[list[tuple[int, Memory]], list[GroupCost]]:
     points: list[tuple[int, Memory]] = []
-    costs: list[Cost] = []
+    costs: list[GroupCost] = []
     step = max(1, (urls - frontier.pages_known) // SAMPLES)
     while frontier.pages_known < urls:
         costs.append(frontier.read(*MIX))
@@ -184,7 +184,7 @@ def _tell_memory(half: tuple[Memory, int], end: tuple[Memory, int], points: list
     say(f"  goal: at most {GOAL_BYTES} bytes/URL of rss and of peak")
 
 
-def _tell_rates(frontier: GrowingFrontier, grown: list[Cost]) -> None:
+def _tell_rates(frontier: GrowingFrontier, grown: list[GroupCost]) -> None:
     say(
         "into the frontier: links/s of CPU, links/s of wall time, us of CPU a page; medians of commit groups of "
         f"{frontier.group} pages"
@@ -199,7 +199,7 @@ def _tell_rates(frontier: GrowingFrontier, grown: list[Cost]) -> None:
     say(f"  goal: at least {GOAL_LINKS:,} links/s")
 
 
-def _tell_rate(name: str, costs: list[Cost]) -> None:
+def _tell_rate(name: str, costs: list[GroupCost]) -> None:
     by_cpu, by_wall = [cost.links / cost.cpu for cost in costs], [cost.links / cost.seconds for cost in costs]
     page = statistics.median(cost.cpu / cost.pages for cost in costs) * 1e6
     links = sum(cost.links for cost in costs) / sum(cost.pages for cost in costs)

@@ -19,8 +19,8 @@ from typing import Any
 
 from xyro.configs.load import load
 from xyro.lab.walk.rooms import CALLBACKS, ROOMS, direction, room_of
-from xyro.lab.walk.site import FIRST, LINKED, Site
-from xyro.lab.walk.tracer import Step, Tracer
+from xyro.lab.walk.site import FIRST, LINKED, WalkSite
+from xyro.lab.walk.tracer import Tracer, TraceStep
 from xyro.plugins import PLUGINS
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
@@ -62,7 +62,7 @@ class Crossing:
 class Stretch:
     """A part of the page's way."""
 
-    steps: Sequence[Step]
+    steps: Sequence[TraceStep]
 
     @property
     def entered(self) -> list[Entered]:
@@ -149,7 +149,7 @@ def walk() -> Walk:
 
 async def _followed() -> Tracer:
     tracer = Tracer()
-    async with Site(lambda path: tracer.begin(site.url(LINKED)) if path == FIRST else None) as site:
+    async with WalkSite(lambda path: tracer.begin(site.url(LINKED)) if path == FIRST else None) as site:
         options: dict[str, Any] = {"fetch.only_net": ("127.0.0.0/8",), "politeness.delay": 0.0}
         settings = load((), {}, options)
         with tempfile.TemporaryDirectory(prefix="xyro-walk-") as directory, tracer.watching():

@@ -18,7 +18,7 @@ _PAGES = {
 _END = b"\r\n\r\n"
 
 
-class Site:
+class WalkSite:
     """Serves the pages while the `async with` block lasts; robots.txt and all else is 404.
 
     asked: called with the path of each request, before its answer leaves.
@@ -32,7 +32,7 @@ class Site:
         """URL of a page, once it listens."""
         return f"http://127.0.0.1:{self._port}{path}"
 
-    async def __aenter__(self) -> Site:
+    async def __aenter__(self) -> WalkSite:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self._port = self._server.sockets[0].getsockname()[1]
         return self

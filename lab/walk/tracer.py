@@ -29,7 +29,7 @@ ROOT = Path(xyro.__file__).parent
 _PARTS = ("<module>", "<listcomp>", "<dictcomp>", "<setcomp>")
 
 
-class Place(NamedTuple):
+class CodePlace(NamedTuple):
     """A function of ours."""
 
     file: str
@@ -42,11 +42,11 @@ class Place(NamedTuple):
         return room_of(self.file)
 
 
-class Step(NamedTuple):
+class TraceStep(NamedTuple):
     """One entry into a function."""
 
-    place: Place
-    caller: Place | None
+    place: CodePlace
+    caller: CodePlace | None
     """the nearest function of ours that waits for it; None: an event loop, a thread or what is outside calls it"""
 
 
@@ -54,8 +54,8 @@ class Tracer:
     """`with tracer.watching(): ...` while a crawl runs; then `way` and `turn` are complete if `finished` is set."""
 
     def __init__(self) -> None:
-        self.way: list[Step] = []
-        self.turn: list[Step] = []
+        self.way: list[TraceStep] = []
+        self.turn: list[TraceStep] = []
         self.finished = asyncio.Event()
         self._url = ""
         self._begun = False
@@ -63,7 +63,7 @@ class Tracer:
         self._writing: FrameType | None = None
         self._commit: Commit | None = None
         self._thread = threading.get_ident()
-        self._places: dict[CodeType, Place | None] = {}
+        self._places: dict[CodeType, CodePlace | None] = {}
 
     def begin(self, url: str) -> None:
         """Begin to record steps. url: of the linked page."""
@@ -98,7 +98,7 @@ class Tracer:
             self._turning = frame
         elif self._commit is not None and frame.f_code is Partition.written.__code__:
             self._writing = frame
-        step = Step(place, self._caller(frame))
+        step = TraceStep(place, self._caller(frame))
         self.way.append(step)
         if self._turning is not None and threading.get_ident() == self._thread:
             self.turn.append(step)
@@ -114,21 +114,21 @@ class Tracer:
         works = (value for value in frame.f_locals.values() if isinstance(value, MessageBatch))
         return any(report.url == self._url for work in works for report in work.visits)
 
-    def _caller(self, frame: FrameType) -> Place | None:
+    def _caller(self, frame: FrameType) -> CodePlace | None:
         back = frame.f_back
         while back is not None and not back.f_code.co_filename.startswith(f"{ROOT}/"):
             back = back.f_back
         return self._place(back.f_code) if back is not None else None
 
-    def _place(self, code: CodeType) -> Place | None:
+    def _place(self, code: CodeType) -> CodePlace | None:
         """Return the place of a function; None: it is not ours, or a part of another function."""
         if code not in self._places:
             self._places[code] = _place_of(code)
         return self._places[code]
 
 
-def _place_of(code: CodeType) -> Place | None:
+def _place_of(code: CodeType) -> CodePlace | None:
     if not code.co_filename.startswith(f"{ROOT}/") or code.co_name in _PARTS:
         return None
-    place = Place(file_of(Path(code.co_filename).relative_to(ROOT).as_posix()), code.co_qualname)
+    place = CodePlace(file_of(Path(code.co_filename).relative_to(ROOT).as_posix()), code.co_qualname)
     return None if place.room in OUTSIDE else place

@@ -2,7 +2,7 @@
 
     shape.py        every setting, with its unit and default
     places.py       the kind, the host and the URL of each page
-    graph.py        the links                       changes.py      the change times
+    web_graph.py        the links                       changes.py      the change times
     chance.py       all draws, as pure functions of the seed
     web.py          these together: links, versions, states of a page at a time
     prose.py, render.py, render_xml.py              the bytes of a page

@@ -13,7 +13,7 @@ FLUSH_SECONDS = 1.0
 FLUSH_LINES = 2_000
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """Strings are as the client sent them; `write` makes them harmless."""
 
     time: float
@@ -36,7 +36,7 @@ class AccessLog:
         self._lines: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: LogEntry) -> None:
         """Note one request; call it inside a running event loop."""
         self._lines.append("\t".join(_field(value) for value in entry) + "\n")
         if len(self._lines) >= FLUSH_LINES:

@@ -12,7 +12,7 @@ from email.utils import formatdate, parsedate_to_datetime
 from http import HTTPStatus
 
 from xyro.lab.web import document_parts
-from xyro.lab.web.changes import State
+from xyro.lab.web.changes import ChangeState
 from xyro.lab.web.render import Rendered, render
 from xyro.lab.web.web import Manner, Web
 
@@ -51,7 +51,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class _Rendered:
-    state: State
+    state: ChangeState
     etag: str
     last_modified: str
     full: Response

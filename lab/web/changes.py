@@ -25,7 +25,7 @@ _BIRTH, _CHANGE = 101, 102
 """keys that keep the draws of different purposes apart"""
 
 
-class State(NamedTuple):
+class ChangeState(NamedTuple):
     """A page from its last change up to (excluding) its next one. Times are seconds since 1970."""
 
     version: int
@@ -37,10 +37,10 @@ class State(NamedTuple):
     until: float
 
 
-def state_at(seed: int, page: int, rate: float, origin: float, t: float) -> State:
+def state_at(seed: int, page: int, rate: float, origin: float, t: float) -> ChangeState:
     """State at time t of a page that changes `rate` times a day on average."""
     if rate <= 0.0:
-        return State(0, WEB_BEGAN, -math.inf, math.inf)
+        return ChangeState(0, WEB_BEGAN, -math.inf, math.inf)
     own = max(0.0, (t - origin) * rate / DAY)
     cell = int(own // CELL)
     changes = _cell(seed, page, cell)
@@ -48,7 +48,7 @@ def state_at(seed: int, page: int, rate: float, origin: float, t: float) -> Stat
     last = _last_before(seed, page, cell, done)
     modified = _birth(seed, page, rate, origin) if last is None else origin + last * DAY / rate
     until = origin + _next_after(seed, page, cell, done) * DAY / rate
-    return State(_before(seed, page, cell) + done, modified, -math.inf if last is None else modified, until)
+    return ChangeState(_before(seed, page, cell) + done, modified, -math.inf if last is None else modified, until)
 
 
 @lru_cache(maxsize=1 << 16)

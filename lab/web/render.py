@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 
 from xyro.lab.web import render_xml
 from xyro.lab.web.chance import mix, unit
-from xyro.lab.web.graph import TREE
 from xyro.lab.web.places import Doc
 from xyro.lab.web.prose import prose
 from xyro.lab.web.web import Link, Web
+from xyro.lab.web.web_graph import TREE
 
 _SPELL, _TEXT, _SIZE = 301, 302, 303
 """keys that keep the draws of different purposes apart"""

@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import Any, cast
 
 from xyro.lab.child import running
-from xyro.lab.web.access_log import AccessLog, Entry
+from xyro.lab.web.access_log import AccessLog, LogEntry
 from xyro.lab.web.answers import CACHE_BYTES, Answers, Request, Response, refusal, status_line
 from xyro.lab.web.places import address_of
 from xyro.lab.web.shape import OPTION_HELP, SETTINGS, Shape
@@ -216,11 +216,11 @@ class _Connection(asyncio.Protocol):
         if close:
             self._transport.close()
 
-    def _entry(self, request: Request, response: Response, now: float, sent: int) -> Entry:
+    def _entry(self, request: Request, response: Response, now: float, sent: int) -> LogEntry:
         host = request.headers.get("host", "").rpartition(":")[0] or address_of(self._host)
         agent = request.headers.get("user-agent", "")
         entry = (now, host, request.method, response.status, response.mime, sent)
-        return Entry(*entry, self._number, self._served, agent, request.target)
+        return LogEntry(*entry, self._number, self._served, agent, request.target)
 
 
 def parse(head: bytes) -> Request | None:

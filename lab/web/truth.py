@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.lab.web.graph import NOFOLLOW
 from xyro.lab.web.places import Doc
 from xyro.lab.web.web import Web
+from xyro.lab.web.web_graph import NOFOLLOW
 from xyro.opic.graph import Graph, from_links
 from xyro.opic.pagerank import pagerank
 from xyro.wire.errors import InputError

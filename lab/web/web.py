@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.lab.web import graph
+from xyro.lab.web import web_graph
 from xyro.lab.web.chance import mix, unit
-from xyro.lab.web.changes import WEB_BEGAN, State, state_at
+from xyro.lab.web.changes import WEB_BEGAN, ChangeState, state_at
 from xyro.lab.web.places import Doc, Places, address_of, disallows
 from xyro.lab.web.shape import Shape
 
@@ -37,7 +37,7 @@ class Link(NamedTuple):
     @property
     def nofollow(self) -> bool:
         """rel=nofollow: not a link of the graph."""
-        return bool(self.flags & graph.NOFOLLOW)
+        return bool(self.flags & web_graph.NOFOLLOW)
 
 
 class Manner(enum.Enum):
@@ -57,10 +57,10 @@ class Web:
         self.shape = replace(shape or Shape(), **settings)
         rng = np.random.default_rng((self.shape.seed, 1))
         self.places = Places(self.shape, rng)
-        self.slots = graph.build(self.places, rng)
+        self.slots = web_graph.build(self.places, rng)
         self.rates = self._draw_rates(rng)
         self._born_on = self._births()
-        self._states: dict[int, State] = {}
+        self._states: dict[int, ChangeState] = {}
 
     def served_at(self, port: int) -> Web:
         """Return a copy of this web under another port."""
@@ -95,7 +95,7 @@ class Web:
             return f"http://outside-{page % 10}.example/p{page}.html"
         return self.origin_of(self.host(page)) + self.places.path(page)
 
-    def state(self, page: int, t: float) -> State:
+    def state(self, page: int, t: float) -> ChangeState:
         """Version, last and next change at time t; lists change when a page they list changes."""
         state = self._states.get(page)
         if state is None or not state.since <= t < state.until:
@@ -176,25 +176,25 @@ class Web:
                 rates[page] = rates[self.listed(page)].sum()
         return np.concatenate((rates, np.zeros(self.slots.outside)))
 
-    def _state(self, page: int, t: float) -> State:
+    def _state(self, page: int, t: float) -> ChangeState:
         if self.kind(page) not in _LISTS:
             return self._with_births(page, t) if self.shape.births else self._own_state(page, t)
         versions, modified, since, until = zip(*(self.state(item, t) for item in self.listed(page)), strict=True)
-        return State(sum(versions), max(modified), max(since), min(until))
+        return ChangeState(sum(versions), max(modified), max(since), min(until))
 
-    def _own_state(self, page: int, t: float) -> State:
+    def _own_state(self, page: int, t: float) -> ChangeState:
         return state_at(self.shape.seed, page, float(self.rates[page]), self.shape.origin, t)
 
-    def _with_births(self, page: int, t: float) -> State:
+    def _with_births(self, page: int, t: float) -> ChangeState:
         """A page changes when a document is born that it links to; a document begins with its birth."""
         born = self.places.born[page : page + 1].tolist() if page < self.shape.pages else [-math.inf]
         if t < born[0]:
-            return State(0, WEB_BEGAN, -math.inf, born[0])
+            return ChangeState(0, WEB_BEGAN, -math.inf, born[0])
         own, times = self._own_state(page, t), born + self._born_on.get(page, [])
         done = bisect_right(times, t)
         last = times[done - 1]
         until = min(own.until, times[done]) if done < len(times) else own.until
-        return State(own.version + done - 1, max(own.modified, last), max(own.since, last), until)
+        return ChangeState(own.version + done - 1, max(own.modified, last), max(own.since, last), until)
 
     def _births(self) -> dict[int, list[float]]:
         """Page -> when documents that it links to are born, ascending."""

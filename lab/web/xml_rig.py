@@ -31,7 +31,7 @@ from xml.sax.saxutils import escape
 from aiohttp import web
 from lxml import etree
 
-from xyro.lab.web.access_log import AccessLog, Entry
+from xyro.lab.web.access_log import AccessLog, LogEntry
 from xyro.lab.web.prose import prose
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import MachineError
@@ -248,7 +248,9 @@ async def serve(data: Path, packages: Sequence[str], pages: int, log: Path | Non
         status, (mime, body) = (200, found) if found else (404, ("text/plain", b"nothing here\n"))
         if access:
             agent = request.headers.get("User-Agent", "")
-            access.write(Entry(clock.time(), host, request.method, status, mime, len(body), 0, 0, agent, request.path))
+            access.write(
+                LogEntry(clock.time(), host, request.method, status, mime, len(body), 0, 0, agent, request.path)
+            )
         headers = {"Date": formatdate(clock.time(), usegmt=True)}
         return web.Response(body=body, status=status, content_type=mime, headers=headers)
 

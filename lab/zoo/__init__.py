@@ -1,7 +1,7 @@
 """The hostile zoo: the entries of reliability.md section 2 on raw sockets, a host a case (`xyro lab zoo`).
 
     zoo_server.py   the servers, the hub that links to all cases, the table of failure classes that are right
-    connection.py, framing.py, bodies.py, links.py, robots.py       the cases
+    connection.py, framing.py, body_cases.py, link_cases.py, robots_cases.py       the cases
     acts.py         the ways to misbehave, and the sound answers that they spoil
 
 In: cases, as tables. Out: a listener for each, and the failure classes that a crawler must give for it.

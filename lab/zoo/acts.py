@@ -17,7 +17,7 @@ HTML = "text/html; charset=utf-8"
 
 
 @dataclass(slots=True)
-class Client:
+class ZooClient:
     """One request of a client. An act writes what it likes; when it returns, the connection is closed."""
 
     reader: asyncio.StreamReader
@@ -48,7 +48,7 @@ class Client:
         self.writer.transport.abort()
 
 
-Act = Callable[[Client], Awaitable[None]]
+Act = Callable[[ZooClient], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +101,16 @@ def page(*hrefs: str, head: str = "", text: str = "A page of the zoo.") -> str:
 def says(data: bytes) -> Act:
     """Sends these bytes and closes in order."""
 
-    async def act(client: Client) -> None:
+    async def act(client: ZooClient) -> None:
         await client.send(data)
 
     return act
 
 
-def answers(make: Callable[[Client], bytes]) -> Act:
+def answers(make: Callable[[ZooClient], bytes]) -> Act:
     """Sends bytes that depend on the request, and closes in order."""
 
-    async def act(client: Client) -> None:
+    async def act(client: ZooClient) -> None:
         await client.send(make(client))
 
     return act
@@ -119,7 +119,7 @@ def answers(make: Callable[[Client], bytes]) -> Act:
 def holds(data: bytes = b"") -> Act:
     """Sends these bytes, then nothing more, until the client gives up."""
 
-    async def act(client: Client) -> None:
+    async def act(client: ZooClient) -> None:
         if data:
             await client.send(data)
         await client.gone()
@@ -130,7 +130,7 @@ def holds(data: bytes = b"") -> Act:
 def drips(head: bytes, drop: bytes) -> Act:
     """Sends `head` at once, then one byte of `drop` after the other, over and over."""
 
-    async def act(client: Client) -> None:
+    async def act(client: ZooClient) -> None:
         await client.send(head)
         place = 0
         while True:
@@ -145,7 +145,7 @@ def floods(head: bytes, piece: bytes) -> Act:
     """Sends `head`, then `piece` over and over as fast as the client takes it."""
     block = piece * max(1, PIECE // len(piece))
 
-    async def act(client: Client) -> None:
+    async def act(client: ZooClient) -> None:
         await client.send(head)
         while True:
             await client.send(block)
@@ -156,7 +156,7 @@ def floods(head: bytes, piece: bytes) -> Act:
 def breaks(data: bytes) -> Act:
     """Sends these bytes and resets the connection once the client has had time to read them."""
 
-    async def act(client: Client) -> None:
+    async def act(client: ZooClient) -> None:
         await client.send(data)
         await asyncio.sleep(DRIP_SECONDS)
         client.reset()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xyro.lab.zoo.acts import HTML, Act, Case, Client, answers, floods, page, response, says
+from xyro.lab.zoo.acts import HTML, Act, Case, ZooClient, answers, floods, page, response, says
 
 _BODY = page("/ok.html")
 _SIZE = len(_BODY)
@@ -26,17 +26,17 @@ def chunked(*pieces: bytes) -> bytes:
     return raw("Transfer-Encoding: chunked", body=chunks)
 
 
-def _etag_always_new(client: Client) -> bytes:
+def _etag_always_new(client: ZooClient) -> bytes:
     return response(_BODY, f'ETag: "{client.nth}"')
 
 
-def _etag_never_new(client: Client) -> bytes:
+def _etag_never_new(client: ZooClient) -> bytes:
     status = "304 Not Modified" if "if-none-match" in client.headers else "200 OK"
     body = "" if status.startswith("304") else page("/ok.html", text=f"Changed {client.nth} times.")
     return response(body, 'ETag: "for ever"', status=status)
 
 
-def _head_disagrees(client: Client) -> bytes:
+def _head_disagrees(client: ZooClient) -> bytes:
     return response("", status="404 Not Found") if client.method == "HEAD" else response(_BODY)
 
 

@@ -24,16 +24,16 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from xyro.lab.zoo import bodies, connection, framing, links, robots
-from xyro.lab.zoo.acts import Case, Client, page, response
+from xyro.lab.zoo import body_cases, connection, framing, link_cases, robots_cases
+from xyro.lab.zoo.acts import Case, ZooClient, page, response
 from xyro.wire.errors import MachineError
 
 CASES: tuple[Case, ...] = (
     *connection.CASES,
     *framing.CASES,
-    *bodies.CASES,
-    *links.CASES,
-    *robots.CASES,
+    *body_cases.CASES,
+    *link_cases.CASES,
+    *robots_cases.CASES,
 )
 HUB = "127.2.255.1"
 _MAX_HEAD = 65_536
@@ -129,7 +129,7 @@ class Zoo:
         name = case.name if case else "hub"
         self.requests.append((name, method, path))
         self._counts[name] = self._counts.get(name, 0) + 1
-        client = Client(reader, writer, method, path, headers, self._counts[name], self.origin(case) if case else "")
+        client = ZooClient(reader, writer, method, path, headers, self._counts[name], self.origin(case) if case else "")
         if path == "/robots.txt" and not (case and case.robots):
             await client.send(_ALLOW)
         elif case is None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from lxml import etree
 
-from xyro.loader.parse import Limits, XmlFault, pieces
+from xyro.loader.parse import ParseLimits, XmlFault, pieces
 
 MATCHES = 1_000
 """most matches told of one document"""
@@ -36,7 +36,7 @@ def tree_of(body: bytes, charset: str, **options: bool) -> Any:
 
     In a document that names entities which only its DTD or another file has, all entities stay references.
     """
-    whole = list(pieces(body, Limits()))
+    whole = list(pieces(body, ParseLimits()))
     try:
         return _parsed(whole, charset, resolve_entities="internal", **options)
     except etree.XMLSyntaxError:
@@ -129,7 +129,7 @@ def _text_lines(bodies: list[bytes], charsets: list[str]) -> Iterator[str]:
 
 
 def _lines(body: bytes, charset: str) -> list[str]:
-    whole = b"".join(pieces(body, Limits()))
+    whole = b"".join(pieces(body, ParseLimits()))
     try:
         text = whole.decode(charset or "utf-8")
     except (LookupError, UnicodeError):

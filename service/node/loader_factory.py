@@ -6,14 +6,14 @@ from xyro.configs.schema import Settings
 from xyro.loader.catalog import Catalog
 from xyro.loader.intake import Intake
 from xyro.loader.library import Library
-from xyro.loader.parse import Limits
+from xyro.loader.parse import ParseLimits
 from xyro.loader.validate import Validator
 
 
 def intake_of(settings: Settings, library: Library) -> Intake:
     """The intake of `[loader]`."""
     loader = settings.loader
-    limits = Limits()
+    limits = ParseLimits()
     validator = (
         Validator(limits, Catalog.load(loader.catalogs) if loader.catalogs else None)
         if loader.store and loader.validate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xyro.client import Limits
+from xyro.client import ClientLimits
 from xyro.configs.schema import Fetch, Settings
 from xyro.decode import Caps
 from xyro.politeness import Manners
@@ -12,7 +12,7 @@ from xyro.reader import ReaderOptions
 def options_of(settings: Settings, words: frozenset[str], gamma: float) -> ReaderOptions:
     """The options of a reader that marks links by `words` and begins with `gamma` (0 to 100)."""
     fetch = settings.fetch
-    limits = Limits(
+    limits = ClientLimits(
         connect=fetch.connect_timeout,
         first_byte=fetch.first_byte_timeout,
         headers=fetch.header_timeout,

@@ -14,15 +14,15 @@ import pytest
 from xyro.lab.child import running
 from xyro.lab.crash.check import AT_RISK, JITTER, ROBOTS, Left, losses, requests_of, shortest_gap
 from xyro.lab.crash.crash_lab import Plan, ordeal
-from xyro.lab.crash.kill import Crawl, Killer, Moment
+from xyro.lab.crash.kill import KilledCrawl, Killer, KillMoment
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("partitions", "moments"),
     [
-        (1, (Moment.WORK, Moment.RECOVERY, Moment.SNAPSHOT)),
-        (4, (Moment.SNAPSHOT, Moment.WORK)),
+        (1, (KillMoment.WORK, KillMoment.RECOVERY, KillMoment.SNAPSHOT)),
+        (4, (KillMoment.SNAPSHOT, KillMoment.WORK)),
     ],
     ids=["one partition", "four partitions"],
 )
@@ -39,7 +39,7 @@ def test_a_crawl_that_is_killed_again_and_again_ends_like_one_that_was_not(tmp_p
 
 @pytest.mark.long
 def test_a_crawl_that_runs_as_fast_as_it_can_loses_no_more_than_it_may(tmp_path):
-    plan = Plan((Moment.SNAPSHOT,), seconds=0.0, window=0.0, pages=800, hosts=8, seed=5)
+    plan = Plan((KillMoment.SNAPSHOT,), seconds=0.0, window=0.0, pages=800, hosts=8, seed=5)
     outcome = ordeal(plan, tmp_path)
     assert outcome.violations == []
     assert outcome.kills == 1
@@ -54,14 +54,14 @@ def test_reads_wait_for_a_slow_disk(tmp_path):
     """
     loopback, concurrency = ("--only-net", "127.0.0.0/8", "--scope", "any", "--delay", "0"), 8
     with running(pages=1600, hosts=40, seed=3, rate_median=0.0, log=tmp_path / "log") as web:
-        crawl = Crawl("life", tmp_path, web.entry, [*loopback, "--max-pages", "100"])
+        crawl = KilledCrawl("life", tmp_path, web.entry, [*loopback, "--max-pages", "100"])
         crawl.finish(crawl.start())
         before = {page["url"]: page["reads"] for page in crawl.pages()}
         crawl.options, crawl.disk = loopback, 2.0
         crawl.settings["XYRO_FETCH__CONCURRENCY"] = str(concurrency)
         killer = Killer(crawl, window=3.2, seed=1)
         killer.chance = SimpleNamespace(random=lambda: 1.0, uniform=lambda _, last: last)
-        assert killer.end(Moment.WORK)
+        assert killer.end(KillMoment.WORK)
         left = [Left(1, before, 0), Left(2, {page["url"]: page["reads"] for page in crawl.pages()}, 0)]
     answered = [each for each in requests_of((tmp_path / "log").read_text(), web.port) if each.uri != ROBOTS]
     first, second = losses(left, answered)
@@ -73,7 +73,7 @@ def test_reads_wait_for_a_slow_disk(tmp_path):
 def test_documents_that_wait_survive_kills(tmp_path):
     """Small; `xyro lab crash --xml --kills 200` is the long form."""
     shape = {"pages": 240, "hosts": 20, "seed": 1, "xml": True, "slow": 1.5}
-    plan = Plan((Moment.WORK, Moment.SNAPSHOT), seconds=2.0, window=2.0, partitions=2, **shape)
+    plan = Plan((KillMoment.WORK, KillMoment.SNAPSHOT), seconds=2.0, window=2.0, partitions=2, **shape)
     outcome = ordeal(plan, tmp_path)
     assert outcome.violations == []
     assert not outcome.over
@@ -87,7 +87,7 @@ def crawl(tmp_path):
         web = stack.enter_context(running(pages=240, hosts=4, seed=2, rate_median=0.0, log=tmp_path / "log"))
 
         def make(*options):
-            made = Crawl("life", tmp_path, web.entry, ["--only-net", "127.0.0.0/8", "--scope", "any", *options])
+            made = KilledCrawl("life", tmp_path, web.entry, ["--only-net", "127.0.0.0/8", "--scope", "any", *options])
             made.requests = requests
             return made
 
@@ -101,7 +101,7 @@ def crawl(tmp_path):
 def test_ctrl_c_loses_nothing_at_all(crawl):
     crawl = crawl("--delay", "0.03")
     killer = Killer(crawl, window=0.5, seed=4)
-    assert killer.end(Moment.INTERRUPT)
+    assert killer.end(KillMoment.INTERRUPT)
     assert crawl.audit()["violations"] == []
     crawl.finish(crawl.start())
     answered = Counter(request.url for request in crawl.requests() if request.uri != ROBOTS)
@@ -111,7 +111,7 @@ def test_ctrl_c_loses_nothing_at_all(crawl):
 @pytest.mark.long
 def test_a_host_is_left_alone_for_its_delay_after_a_crash_too(crawl):
     crawl = crawl("--delay", "1.5")
-    assert Killer(crawl, window=0.5, seed=1).end(Moment.WORK)
+    assert Killer(crawl, window=0.5, seed=1).end(KillMoment.WORK)
     crawl.options += ["--max-seconds", "3"]
     crawl.finish(crawl.start())
     requests = crawl.requests()

@@ -7,7 +7,7 @@ from xyro.lab.crash import check
 from xyro.lab.crash.check import (
     LOST_PER_KILL,
     Left,
-    Request,
+    LoggedRequest,
     contact,
     life,
     losses,
@@ -28,7 +28,7 @@ def row(url, reads=1, **others):
 
 
 def asked(host, *uris, name="life-1", start=0.0, gap=DELAY):
-    return [Request(start + gap * i, name, host, uri) for i, uri in enumerate(uris)]
+    return [LoggedRequest(start + gap * i, name, host, uri) for i, uri in enumerate(uris)]
 
 
 def sound():
@@ -94,8 +94,8 @@ def twice(first, second):
     """The sound crawl, where life 1 lost `first` reads of a page and life 2 `second` ones; and who read how often."""
     calm, rough, requests = sound()
     for name, start, count in (("life-1", 100.0, first), ("life-2", 9_000.0, second)):
-        requests.append(Request(start, name, HOSTS[0], "/robots.txt"))
-        requests += [Request(start + 1 + i, name, HOSTS[0], "/a") for i in range(count)]
+        requests.append(LoggedRequest(start, name, HOSTS[0], "/robots.txt"))
+        requests += [LoggedRequest(start + 1 + i, name, HOSTS[0], "/a") for i in range(count)]
     return calm, rough, requests, {each["url"]: 1 for each in rough}
 
 
@@ -136,9 +136,9 @@ def test_reads_that_a_store_knew_before_the_server_did():
 
 def test_a_disallowed_page():
     calm, rough, requests = sound()
-    (only,) = found(calm, rough, [*requests, Request(9.0, "life-1", HOSTS[1], "/private/p1.html")])
+    (only,) = found(calm, rough, [*requests, LoggedRequest(9.0, "life-1", HOSTS[1], "/private/p1.html")])
     assert only.endswith("/private/p1.html, which robots.txt disallows")
-    assert found(calm, rough, [*requests, Request(9.0, "life-1", HOSTS[0], "/private/p1.html")]) == []
+    assert found(calm, rough, [*requests, LoggedRequest(9.0, "life-1", HOSTS[0], "/private/p1.html")]) == []
 
 
 def test_a_process_that_reads_before_it_asked_for_robots_txt():
@@ -152,13 +152,13 @@ def test_a_process_that_reads_before_it_asked_for_robots_txt():
 def test_reads_of_a_host_that_are_too_close_even_of_two_processes(name):
     calm, rough, requests = sound()
     late = max(request.time for request in requests) + DELAY - 0.02
-    (only,) = found(calm, rough, [*requests, Request(late, name, HOSTS[0], "/robots.txt")])
+    (only,) = found(calm, rough, [*requests, LoggedRequest(late, name, HOSTS[0], "/robots.txt")])
     assert only.startswith(f"{name} read http://{HOSTS[0]}/robots.txt 0.480 s after life-1")
-    assert shortest_gap([*requests, Request(late, name, HOSTS[0], "/robots.txt")]) == pytest.approx(DELAY - 0.02)
+    assert shortest_gap([*requests, LoggedRequest(late, name, HOSTS[0], "/robots.txt")]) == pytest.approx(DELAY - 0.02)
 
 
 def test_requests_of_reads_the_access_log_and_leaves_strangers_out():
     line = "12.500\t127.1.0.1\tGET\t200\ttext/html\t99\t1\t1\tXyro/0 (+mailto:{})\t/d1/p7.html\n"
     log = line.format(contact(life("rough", 7))) + line.format("you@example.org")
-    assert requests_of(log, 8080) == [Request(12.5, "rough-7", "127.1.0.1:8080", "/d1/p7.html")]
+    assert requests_of(log, 8080) == [LoggedRequest(12.5, "rough-7", "127.1.0.1:8080", "/d1/p7.html")]
     assert requests_of(log, 8080)[0].url == "http://127.1.0.1:8080/d1/p7.html"

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from xyro.lab.web.graph import LEAST_OUT, LIST, MOST_OUT, NOFOLLOW, TREE
 from xyro.lab.web.places import Doc
 from xyro.lab.web.web import Web
+from xyro.lab.web.web_graph import LEAST_OUT, LIST, MOST_OUT, NOFOLLOW, TREE
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 from xyro.lab.opic import fast, names, simulate
 from xyro.lab.opic.histories import Adaptive, FixedWindow, Interpolation, Static, VariableWindow
 from xyro.lab.opic.selectors import SweepSelector
-from xyro.lab.opic.simulate import World, errors, states
+from xyro.lab.opic.simulate import SimulatedWorld, errors, states
 from xyro.opic.cash import UNIT
 from xyro.opic.contest import HORIZON, LADDER
 from xyro.opic.graph import standard
@@ -43,7 +43,7 @@ def test_with_the_sweep_it_is_as_good_as_a_well_chosen_window():
     """Issue 3: no worse than 1.25 times the best fixed T; here without change."""
     graph = standard(10_000, np.random.default_rng(1))
     policies = [Adaptive(graph.n), *(Interpolation(graph.n, window) for window in LADDER)]
-    world, truth = World(graph), normalise(pagerank(graph).rank)
+    world, truth = SimulatedWorld(graph), normalise(pagerank(graph).rank)
     for _ in states(world, SweepSelector(), policies, [10 * graph.n], fast.advance):
         found = [errors(policy.estimate(world.cash / UNIT, world.turnovers), truth)[0] for policy in policies]
     assert found[0] <= 1.25 * min(found[1:])
@@ -63,7 +63,7 @@ def test_nobody_measured_means_no_choice():
 
 @pytest.mark.parametrize("name", names.SELECTORS)
 def test_selectors_have_names(name):
-    world = World(standard(50, np.random.default_rng(2)))
+    world = SimulatedWorld(standard(50, np.random.default_rng(2)))
     log = simulate.advance(world, names.selector(name, world.keys, np.random.default_rng(1)), 60)
     assert log.pages.size == 60
 

@@ -7,7 +7,7 @@ from xyro.lab.opic import fast, simulate
 from xyro.lab.opic.buckets import Buckets
 from xyro.lab.opic.histories import FixedWindow, Interpolation, Static, VariableWindow
 from xyro.lab.opic.selectors import Cycle, Greedy, Random, SweepSelector
-from xyro.lab.opic.simulate import World, in_rounds, run
+from xyro.lab.opic.simulate import SimulatedWorld, in_rounds, run
 from xyro.opic.cash import UNIT
 from xyro.opic.graph import cycle, from_lists, standard, star, tiny
 from xyro.opic.pagerank import pagerank
@@ -34,7 +34,7 @@ SELECTORS = {
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 @pytest.mark.parametrize("select", SELECTORS.values(), ids=SELECTORS)
 def test_machine_code_reads_and_spends_as_its_twin(graph, select, damping):
-    worlds = World(graph, damping), World(graph, damping)
+    worlds = SimulatedWorld(graph, damping), SimulatedWorld(graph, damping)
     chosen = [select(world.keys) for world in worlds]
     for reads in (7, 400, 1, 150):
         logs = simulate.advance(worlds[0], chosen[0], reads), fast.advance(worlds[1], chosen[1], reads)
@@ -48,7 +48,7 @@ def test_machine_code_reads_and_spends_as_its_twin(graph, select, damping):
 
 
 def test_the_sweep_is_left_as_its_own_pick_would_leave_it():
-    worlds = World(GRAPHS["standard"]), World(GRAPHS["standard"])
+    worlds = SimulatedWorld(GRAPHS["standard"]), SimulatedWorld(GRAPHS["standard"])
     sweeps = SweepSelector(), SweepSelector()
     simulate.advance(worlds[0], sweeps[0], 333)
     fast.advance(worlds[1], sweeps[1], 333)
@@ -63,7 +63,7 @@ def test_a_selector_of_ones_own_goes_to_the_twin():
         def changed(self, held, pages):
             """Always the first page."""
 
-    world = World(tiny())
+    world = SimulatedWorld(tiny())
     assert fast.advance(world, First(), 5).pages.tolist() == [0] * 5 and world.total == 5 * UNIT
 
 
@@ -92,7 +92,7 @@ def test_rounds_hold_each_page_once_and_keep_its_order():
 def test_a_history_told_in_rounds_is_a_history_told_read_by_read(policy):
     graph = GRAPHS["standard"]
     at_once, one_by_one = policy(graph.n), policy(graph.n)
-    world = World(graph)
+    world = SimulatedWorld(graph)
     log = simulate.advance(world, Random(3), 2000)
     simulate.remember([at_once], log)
     for page, cash, when in zip(*log, strict=True):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from xyro.lab import work_parts
-from xyro.lab.opic import changes, claims, figures, names, opic_lab, strategies
+from xyro.lab.opic import changing_graphs, names, opic_figures, opic_lab, paper_claims, strategies
 from xyro.lab.opic import history_policies as opic_policies
-from xyro.lab.opic import text as opic_text
+from xyro.lab.opic import opic_text as opic_text
 from xyro.lab.opic.histories import Adaptive, Interpolation, Static
 from xyro.lab.opic.residual import residual, residuals
 from xyro.lab.opic.selectors import SweepSelector
@@ -18,7 +18,7 @@ from xyro.opic.contest import LADDER
 from xyro.opic.graph import cycle, from_links, standard
 from xyro.opic.pagerank import pagerank
 
-TINY = figures.Scale(1000, (1,), 600, (1, 2), 600, (0.0, 0.1))
+TINY = opic_figures.Scale(1000, (1,), 600, (1, 2), 600, (0.0, 0.1))
 
 
 def deaf(share):
@@ -70,7 +70,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
 
 def test_a_part_keeps_its_result_when_settings_of_others_change(tmp_path, monkeypatch):
     values = iter(range(9))
-    work = {"x": work_parts.Keyed({"seed": 1}, lambda watch: next(values))}
+    work = {"x": work_parts.KeyedPart({"seed": 1}, lambda watch: next(values))}
     assert work_parts.compute(work, {"n": 1}, tmp_path, show=False) == {"x": 0}
     assert work_parts.compute(work, {"n": 2}, tmp_path, show=False) == {"x": 0}
     monkeypatch.setattr(work_parts, "VERSION", work_parts.VERSION + 1)
@@ -87,7 +87,7 @@ def test_a_stopped_command_says_how_to_go_on(monkeypatch, capsys):
     def stops(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(figures, "figures", stops)
+    monkeypatch.setattr(opic_figures, "figures", stops)
     assert opic_lab.main(["--quick"]) == 130 and "goes on" in capsys.readouterr().err
 
 
@@ -103,7 +103,7 @@ def test_progress_is_shown_on_standard_error(tmp_path, capsys):
 def test_a_change_halves_or_doubles_the_in_links_of_its_page_only():
     graph, rng = standard(2000, np.random.default_rng(1)), np.random.default_rng(2)
     pages = np.argsort(graph.in_degree)[-60:]
-    ratio = changes.change(graph, pages, rng).in_degree / graph.in_degree
+    ratio = changing_graphs.change(graph, pages, rng).in_degree / graph.in_degree
     others = np.setdiff1d(np.arange(2000), pages)
     assert (ratio[others] == 1).all()
     doubled = ratio[pages] == 2
@@ -115,14 +115,14 @@ def test_halved_often_enough_a_page_has_no_links():
     left = {d: set() for d in (1, 2, 3)}
     for d, seed in ((d, seed) for d in left for seed in range(20)):
         graph = from_links(4, np.arange(1, d + 1), np.zeros(d, np.int64))
-        left[d].add(int(changes.change(graph, np.array([0]), np.random.default_rng(seed)).in_degree[0]))
+        left[d].add(int(changing_graphs.change(graph, np.array([0]), np.random.default_rng(seed)).in_degree[0]))
     assert left == {1: {0, 2}, 2: {1, 4}, 3: {2, 6}}
 
 
 @pytest.mark.parametrize(("n", "rate"), [(1000, 0.1), (1000, 1.0), (37, 0.5), (600, 0.001), (50, 0.0)])
 def test_pages_that_change_are_spread_evenly_and_no_page_twice_per_n_reads(n, rate):
-    steps = changes.drawn(n, rate, np.random.default_rng(1))
-    rounds = [[next(steps) for _ in range(changes.STEPS)] for _ in range(3)]
+    steps = changing_graphs.drawn(n, rate, np.random.default_rng(1))
+    rounds = [[next(steps) for _ in range(changing_graphs.STEPS)] for _ in range(3)]
     for parts in rounds:
         pages, sizes = np.concatenate(parts), {part.size for part in parts}
         assert pages.size == np.unique(pages).size == round(rate * n)
@@ -133,7 +133,7 @@ def test_pages_that_change_are_spread_evenly_and_no_page_twice_per_n_reads(n, ra
 def test_the_links_that_a_halved_page_keeps_are_drawn_evenly():
     star, kept = star_into_one(40), np.zeros(40)
     for seed in range(300):
-        after = changes.change(star, np.array([0]), np.random.default_rng(seed))
+        after = changing_graphs.change(star, np.array([0]), np.random.default_rng(seed))
         if after.in_degree[0] == 20:
             kept[np.flatnonzero(after.out_degree)] += 1
     assert kept.sum() > 20 * 150 and kept.min() > 0.7 * kept.mean()
@@ -149,7 +149,7 @@ def test_short_windows_follow_a_web_that_changes_and_the_static_history_one_that
     scores = {}
     for rate in (0.0, 0.3):
         policies = [Static(graph.n), Interpolation(graph.n, 4.0)]
-        scores[rate] = changes.follow(graph, SweepSelector(), policies, rate, np.random.default_rng(3))
+        scores[rate] = changing_graphs.follow(graph, SweepSelector(), policies, rate, np.random.default_rng(3))
     assert scores[0.0][0].all < scores[0.0][1].all and scores[0.3][1].all < 0.5 * scores[0.3][0].all
 
 
@@ -158,7 +158,7 @@ def test_adaptive_t_is_nearly_the_best_fixed_t_at_every_rate_of_change(rate):
     """Issue 3: no worse than 1.25 times the best."""
     graph = standard(10_000, np.random.default_rng(1))
     policies = [Adaptive(graph.n), *(names.history(f"interpolation:{window}", graph.n) for window in LADDER)]
-    adaptive, *fixed = changes.follow(graph, SweepSelector(), policies, rate, np.random.default_rng(3))
+    adaptive, *fixed = changing_graphs.follow(graph, SweepSelector(), policies, rate, np.random.default_rng(3))
     assert adaptive.all <= 1.25 * min(score.all for score in fixed)
 
 
@@ -202,7 +202,7 @@ def test_section_b_is_met_by_a_graph_a_fifth_as_large(moving, policy):
 @pytest.fixture(scope="module")
 def moving():
     """3 % of 20,000 pages change per N reads: the errors of short windows hardly depend on N."""
-    return figures.changing(20_000, 0.03, "greedy", 1, deaf)
+    return opic_figures.changing(20_000, 0.03, "greedy", 1, deaf)
 
 
 # Residuals
@@ -230,7 +230,7 @@ def test_residuals_are_no_errors():
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     out = tmp_path_factory.mktemp("opic")
-    return out, figures.figures(out, TINY, show=False)
+    return out, opic_figures.figures(out, TINY, show=False)
 
 
 def test_everything_is_written(whole):
@@ -267,8 +267,8 @@ def test_verdicts_follow_the_numbers(whole):
     turned["changes"] = {
         select: {rate: turn_over(row) for rate, row in rates.items()} for select, rates in results["changes"].items()
     }
-    before = {claim.says: claim.holds for claim in claims.claims(results)}
-    changed = {claim.says for claim in claims.claims(turned) if claim.holds != before[claim.says]}
+    before = {claim.says: claim.holds for claim in paper_claims.claims(results)}
+    changed = {claim.says for claim in paper_claims.claims(turned) if claim.holds != before[claim.says]}
     assert len(changed) >= 15
 
 
@@ -288,8 +288,8 @@ def test_a_second_run_computes_nothing(whole, monkeypatch):
     def never(part, watch):
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(work_parts.Keyed, "__call__", never)
-    again = figures.figures(out, TINY, show=False)
+    monkeypatch.setattr(work_parts.KeyedPart, "__call__", never)
+    again = opic_figures.figures(out, TINY, show=False)
     assert again == results
 
 
@@ -305,7 +305,7 @@ def test_acceptance_tells_better_from_worse():
         {"what": "a", "wanted": 10.0, "found": found, "better": found < 9, "met": found <= 11} for found in (8, 10, 12)
     ]}  # fmt: skip
     text = opic_text.page(results)
-    assert "2 of 3 met" in text and text.count("better") == 1 and text.count("NOT MET") == 1
+    assert "2 of 3 met" in text and opic_text.count("better") == 1 and opic_text.count("NOT MET") == 1
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def test_without_the_extra_a_line_says_what_to_install(monkeypatch, capsys):
     def missing(*arguments, **options):
         raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
 
-    monkeypatch.setattr(figures, "pattern_files", missing)
+    monkeypatch.setattr(opic_figures, "pattern_files", missing)
     assert (
         opic_lab.main(["patterns"]) == 2
         and "matplotlib: not installed; `pip install 'xyro[lab]'`" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from xyro.lab.opic.focus import MARKS, Crawl, Field, first_reads, focus_files, sentences
+from xyro.lab.opic.focus_lab import MARKS, Field, FocusCrawl, first_reads, focus_files, sentences
 from xyro.lab.opic.opic_lab import main
 from xyro.lab.web.shape import ORIGIN
 from xyro.lab.web.truth import truth
@@ -29,7 +29,7 @@ def test_the_field_is_the_web(field: Field) -> None:
 
 @pytest.mark.parametrize("weights", [weights_of([1.0], 1.0), weights_of([1.0, 9.0], 0.5), weights_of([0.0, 1.0], 1.0)])
 def test_a_crawl_of_it_keeps_every_unit_at_every_step(field: Field, weights: tuple[int, ...]) -> None:
-    crawl, seen = Crawl(field, Terms(weights=weights)), 0
+    crawl, seen = FocusCrawl(field, Terms(weights=weights)), 0
     while (batch := crawl.reads(17)).size:
         seen += batch.size
         assert crawl.exact and (crawl.cash >= 0).all()

@@ -104,7 +104,7 @@ def test_links_without_weight_are_no_links():
 
 def test_with_equal_terms_it_is_the_world_of_the_figures():
     graph = GRAPHS["standard"]
-    plain, other = simulate.World(graph), FocusWorld(graph, Terms(weights=EQUAL))
+    plain, other = simulate.SimulatedWorld(graph), FocusWorld(graph, Terms(weights=EQUAL))
     for world in (plain, other):
         simulate.advance(world, SweepSelector(), 900, batch=7)
     assert other.cash.tolist() == plain.cash.tolist() and other.virtual.dump() == plain.virtual.dump()

@@ -7,7 +7,7 @@ import resource
 import numpy as np
 import pytest
 
-from xyro.lab.opic import matrix as opic_matrix
+from xyro.lab.opic import matrix_builds as opic_matrix
 from xyro.lab.opic import opic_lab, speed
 from xyro.lab.opic import rank as opic_rank
 from xyro.opic.graph import from_links

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from xyro.lab.opic import fast, names
 from xyro.lab.opic.buckets import Buckets, Levels
 from xyro.lab.opic.selectors import Cash, Cycle, Greedy, Random, SweepSelector
-from xyro.lab.opic.simulate import World, advance
+from xyro.lab.opic.simulate import SimulatedWorld, advance
 from xyro.opic.cash import UNIT
 from xyro.opic.graph import standard
 
@@ -112,12 +112,12 @@ def test_a_sweep_finds_the_last_unit(cash, theta, pointer, most):
 
 @pytest.mark.parametrize("read", [advance, fast.advance])
 def test_a_world_without_cash_is_not_read(read):
-    world = World(standard(50, np.random.default_rng(2)))
+    world = SimulatedWorld(standard(50, np.random.default_rng(2)))
     world.keys[:] = 0
     assert read(world, SweepSelector(), 10).pages.size == 0
 
 
 def test_a_world_is_spent_by_levels_as_well_as_by_stacks():
-    world = World(standard(300, np.random.default_rng(2)))
+    world = SimulatedWorld(standard(300, np.random.default_rng(2)))
     log = advance(world, Levels(), 900)
     assert world.total == UNIT * 300 and log.pages.size == 900 and (world.visits > 0).mean() > 0.5

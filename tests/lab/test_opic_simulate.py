@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from xyro.lab.opic.buckets import Buckets, Levels
 from xyro.lab.opic.histories import Interpolation, Static
 from xyro.lab.opic.selectors import Cycle, Greedy, Random, SweepSelector
-from xyro.lab.opic.simulate import World, errors, run, spearman
+from xyro.lab.opic.simulate import SimulatedWorld, errors, run, spearman
 from xyro.opic.cash import DAMPING, UNIT
 from xyro.opic.graph import complete, cycle, from_links, from_lists, standard, star, tiny
 from xyro.opic.importance import normalise
@@ -20,7 +20,7 @@ groups = st.lists(st.lists(st.integers(0, 7), min_size=1, max_size=8, unique=Tru
 
 @given(links, groups)
 def test_cash_is_conserved_whatever_is_spent(pairs, spent):
-    world = World(from_links(8, *np.array(pairs, np.int64).reshape(-1, 2).T))
+    world = SimulatedWorld(from_links(8, *np.array(pairs, np.int64).reshape(-1, 2).T))
     for group in spent:
         world.spend(np.array(group))
         assert world.total == 8 * UNIT and world.cash.min() >= 0
@@ -31,7 +31,7 @@ def test_cash_is_conserved_whatever_is_spent(pairs, spent):
 def test_lemma_2_3_holds_to_the_unit(pairs, spent):
     """H[j] + C[j] = C0[j] + what all pages sent to j; and each link carried its share of H[i] to a unit per visit."""
     graph = from_links(8, *np.array(pairs, np.int64).reshape(-1, 2).T)
-    world, history, received = World(graph), np.zeros(8, np.int64), np.zeros(8)
+    world, history, received = SimulatedWorld(graph), np.zeros(8, np.int64), np.zeros(8)
     for group in spent:
         pages = np.array(group)
         history[pages] += world.cash[pages]
@@ -65,7 +65,7 @@ def selectors(n):
 def test_a_cycle_with_burn_in_reaches_pagerank(name):
     """Algorithms.md A: Gauss-Seidel, better than 0.05 % where integers round (u = 2^16)."""
     graph = GRAPHS[name]
-    world, at_half = World(graph), np.zeros(graph.n)
+    world, at_half = SimulatedWorld(graph), np.zeros(graph.n)
     total = np.zeros(graph.n)
     for turn in range(60):
         for page in range(graph.n):
@@ -89,7 +89,7 @@ def test_every_selector_leads_to_the_same_importance(name, which):
 
 def test_importance_follows_a_page_that_loses_all_its_links():
     before, after = from_lists([[1], [2, 0], [0]]), from_lists([[1], [], [0]])
-    world, history = World(before), Interpolation(3, 64)
+    world, history = SimulatedWorld(before), Interpolation(3, 64)
     for step in range(6000):
         world.graph = before if step < 3000 else after
         page = np.array([step % 3])

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from xyro.lab.opic import fast, slots
 from xyro.lab.opic.histories import FixedWindow, Slotted, VariableWindow
 from xyro.lab.opic.selectors import SweepSelector
-from xyro.lab.opic.simulate import World, errors, states
-from xyro.lab.opic.slots import POLICIES, Policy, counted, estimate, push
+from xyro.lab.opic.simulate import SimulatedWorld, errors, states
+from xyro.lab.opic.slots import POLICIES, SlotPolicy, counted, estimate, push
 from xyro.opic.graph import standard
 from xyro.opic.importance import TICKS, WINDOW, normalise
 from xyro.opic.pagerank import pagerank
@@ -36,7 +36,7 @@ def test_with_room_cash_and_time_are_conserved_exactly(history, m, grain):
 @given(measures, st.integers(2, 8), st.floats(0.5, 8))
 def test_slots_of_a_window_reach_back_over_all_of_it(history, m, window):
     """However often a page is spent: either nothing was forgotten, or what is left covers T."""
-    rows = pushed(history, m, Policy(windowed=True).grain(window, m))
+    rows = pushed(history, m, SlotPolicy(windowed=True).grain(window, m))
     lived = sum(t for _, t in history) / TICKS
     assert rows[0, 1].sum() >= min(lived, window) - 1e-9
 
@@ -101,7 +101,7 @@ def test_grouping_costs_next_to_nothing():
     n = graph.n
     whole = [FixedWindow(n, 10, edge=True, least=3), VariableWindow(n, 8, current=True), FixedWindow(n, 10, edge=True)]
     ours = [Slotted(n, "improved", 8, 10.0), Slotted(n, "variable", 8), Slotted(n, "edge", 8, 10.0)]
-    world, truth = World(graph), normalise(pagerank(graph).rank)
+    world, truth = SimulatedWorld(graph), normalise(pagerank(graph).rank)
     for _ in states(world, SweepSelector(), [*whole, *ours], [10 * graph.n], fast.advance):
         found = [errors(p.estimate(world.cash / TICKS, world.turnovers), truth)[0] for p in (*whole, *ours)]
     assert found[3] < found[0] and found[4] == pytest.approx(found[1], rel=0.01) and found[5] < found[2]

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from xyro.lab.refresh.executions import LONGEST, Filing, Recount, execution_of
+from xyro.lab.refresh.executions import LONGEST, Filing, RecountMoment, execution_of
 from xyro.lab.refresh.live import Live
 from xyro.lab.refresh.prediction import CrawlHistory, Dated, Hearing, Listing, RefreshPlan, predicted
-from xyro.lab.refresh.rules import View
+from xyro.lab.refresh.rules import PageArrays
 from xyro.lab.refresh.world import of_events
 from xyro.lab.web.shape import ORIGIN
 from xyro.lab.web.web import Web
@@ -66,7 +66,7 @@ def test_learning_costs_and_knowing_gains(uneven):
 
 
 def view_of(importance, rate, read_at, now):
-    return View(importance.astype(np.float32), rate.astype(np.float32), (read_at * DAY).astype(np.uint32), now)
+    return PageArrays(importance.astype(np.float32), rate.astype(np.float32), (read_at * DAY).astype(np.uint32), now)
 
 
 def test_filing_solves_the_multiplier_and_takes_the_earliest_dates():
@@ -121,7 +121,7 @@ def test_in_folders_the_importance_of_the_first_read_stands_until_the_second(une
 def test_a_recount_dates_all_pages_by_the_importance_it_found_and_a_read_by_the_true_one():
     """Pages of importance 1 that are dated as if the last two had 100 times that, then as if the first two had."""
     wrong, right = np.array([1.0, 1.0, 100.0, 100.0]), np.array([100.0, 100.0, 1.0, 1.0])
-    filing = Filing(P1, 0.2, 1200, wrong, [Recount(1.0, right)])
+    filing = Filing(P1, 0.2, 1200, wrong, [RecountMoment(1.0, right)])
     importance, rate, nobody = np.ones(4), np.full(4, 0.1), np.zeros(4, bool)
     filing.choose(view_of(importance, rate, np.zeros(4), 0), 0, nobody)
     assert (filing._dates[2:] * 9 < filing._dates[:2]).all()
@@ -134,7 +134,7 @@ def test_a_recount_dates_all_pages_by_the_importance_it_found_and_a_read_by_the_
 def test_recounts_repair_a_start_that_is_all_wrong(uneven):
     rising = np.sort(uneven.importance)
     blind = history_of(uneven)._replace(start=rising[::-1][np.argsort(np.argsort(uneven.importance))])
-    mended = blind._replace(recounts=[Recount(2.0, uneven.importance)])
+    mended = blind._replace(recounts=[RecountMoment(2.0, uneven.importance)])
     plan = RefreshPlan(P1, "folders", 0.1, 7200)
     never, once, knowing = (predicted(one, plan).freshness for one in (blind, mended, history_of(uneven)))
     assert never < once < knowing + 0.02
@@ -167,14 +167,14 @@ def test_what_a_list_says_is_read_as_soon_as_its_host_is_trusted():
     world, listing = with_list()
     rule = Hearing(execution_of("scan", P1, 1.0, 1200, np.ones(6)), history_of(world, [listing]), audit=0.0)
     rates = np.full(world.n, 0.1, np.float32)
-    rule.choose(View(world.importance.astype(np.float32), rates, np.zeros(world.n, np.uint32), 3 * DAY), 1)
+    rule.choose(PageArrays(world.importance.astype(np.float32), rates, np.zeros(world.n, np.uint32), 3 * DAY), 1)
     rule._chance = np.array([0.1])
     rule.learn(np.array([0]), 3.0, np.array([True]))
     planned = 0.0 + P1.one_interval(1.0, float(rates[1]), rule._execution.multiplier)
     assert rule._due[1:].tolist() == pytest.approx([min(planned, max(3.0, (planned + 3.0) / 2))] * 5), "trust is 1/2"
     before = rule._trust[7].of(Source.FEED) if 7 in rule._trust else 0.5
     rule._due[1:] = 3.5
-    chosen = rule.choose(View(world.importance.astype(np.float32), rates, np.zeros(6, np.uint32), 4 * DAY), 5)
+    chosen = rule.choose(PageArrays(world.importance.astype(np.float32), rates, np.zeros(6, np.uint32), 4 * DAY), 5)
     assert sorted(chosen.tolist()) == [1, 2, 3, 4, 5]
     rule.learn(chosen, 4.0, np.ones(5, bool))
     assert rule._trust[7].of(Source.FEED) > before, "the claims came true"

@@ -2,15 +2,15 @@
 
 import pytest
 
-from xyro.lab.crawls import promises
+from xyro.lab.crawls import promises_lab
 from xyro.lab.crawls import published as published_lab
-from xyro.lab.crawls import subscribed as subscribed_lab
+from xyro.lab.crawls import subscribed_lab as subscribed_lab
 from xyro.lab.web.shape import DAY
 
 
 @pytest.fixture(scope="module")
 def published():
-    return published_lab.run(published_lab.Size(4, 1_200, 0.05, 2.0, 2.0), 3)
+    return published_lab.run(published_lab.PublishedSize(4, 1_200, 0.05, 2.0, 2.0), 3)
 
 
 @pytest.mark.long
@@ -29,7 +29,7 @@ def test_who_lies_gets_no_orders_any_more(published):
 
 @pytest.fixture(scope="module")
 def subscribed():
-    return subscribed_lab.run(subscribed_lab.Size(48, 2, 0.5, 20, 1.0, 6.0, (DAY / 8, DAY / 4)), 3)
+    return subscribed_lab.run(subscribed_lab.SubscribedSize(48, 2, 0.5, 20, 1.0, 6.0, (DAY / 8, DAY / 4)), 3)
 
 
 def test_every_notice_comes_once_in_time_with_the_truth(subscribed):
@@ -38,7 +38,7 @@ def test_every_notice_comes_once_in_time_with_the_truth(subscribed):
 
 
 def test_what_bandwidth_or_politeness_do_not_allow_is_told():
-    size = subscribed_lab.Size(36, 1, 0.25, 1, 300.0, 20.0, (3_600.0,))
+    size = subscribed_lab.SubscribedSize(36, 1, 0.25, 1, 300.0, 20.0, (3_600.0,))
     said = subscribed_lab.run(size, 3, enough=False)
     assert said["ok"] and said["missed"] == said["notices"] == said["expected"] > 3, said
 
@@ -51,7 +51,7 @@ def test_a_notice_that_says_something_else_is_found():
             return {0} if t < 1_000.0 else {1}
 
     page = next(page for page in range(60) if Served.web.kind(page) is subscribed_lab.Doc.HTML)
-    truth = subscribed_lab.Truth(Served(), {1: subscribed_lab.Wish("x", 2_000.0, 0.0)}, 2_500.0)
+    truth = subscribed_lab.NoticeTruth(Served(), {1: subscribed_lab.Wish("x", 2_000.0, 0.0)}, 2_500.0)
     assert truth.expected(1) == 1
 
     def wrong(**change):
@@ -69,7 +69,7 @@ def test_a_notice_that_says_something_else_is_found():
 
 
 def test_parts_and_bad_input(capsys):
-    assert len(list(promises.runs("all", True, 1))) == 4 and len(list(promises.runs("scarce", False, 1))) == 2
+    assert len(list(promises_lab.runs("all", True, 1))) == 4 and len(list(promises_lab.runs("scarce", False, 1))) == 2
     with pytest.raises(SystemExit) as refused:
-        promises.main(["--part", "nothing"])
+        promises_lab.main(["--part", "nothing"])
     assert refused.value.code == 2 and "--part" in capsys.readouterr().err

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from xyro.lab import work_parts
-from xyro.lab.refresh import claims, figures, history, jobs, refresh_lab, where
+from xyro.lab.refresh import history, jobs, refresh_claims, refresh_figures, refresh_lab, where
 from xyro.lab.refresh import replay as refresh_replay
 from xyro.lab.refresh.rates import Estimator
-from xyro.lab.refresh.world import COMPUTED, History, of_events, of_histories
+from xyro.lab.refresh.world import COMPUTED, PageHistory, of_events, of_histories
 from xyro.wire.errors import InputError
 
 DAY = 86_400
@@ -61,8 +61,8 @@ def test_a_page_is_born_at_its_first_a_and_all_later_events_are_changes(tmp_path
         line("first", (0, "A")),
     )
     late, first = history.read([file])
-    assert late == History("late", START + 5 * DAY, [START + day * DAY for day in (7, 9, 12)])
-    assert first == History("first", START, [])
+    assert late == PageHistory("late", START + 5 * DAY, [START + day * DAY for day in (7, 9, 12)])
+    assert first == PageHistory("first", START, [])
 
 
 def test_histories_need_not_be_packed_and_files_are_taken_together(tmp_path):
@@ -170,7 +170,7 @@ def test_importance_is_uniform_or_zipf_and_seeded(tmp_path, capsys):
 
 
 def test_an_empty_bandwidth_gives_no_read_and_no_error():
-    world = of_histories([History("a", 0, [6 * DAY]), History("b", DAY, [9.5 * DAY])], np.ones(2))
+    world = of_histories([PageHistory("a", 0, [6 * DAY]), PageHistory("b", DAY, [9.5 * DAY])], np.ones(2))
     rows = list(refresh_replay.rows(world, 1e-6, ["p1"], Estimator()))
     assert [row.reads for row in rows] == [0, 0, 0]
     assert all(refresh_replay.line(row).split()[-1] == "-" for row in rows)
@@ -214,8 +214,8 @@ def test_learning_pays_on_a_real_history(capsys):
 
 # Figures
 
-_parts = functools.partial(figures.parts, histories=[])
-TINY = figures.Scale(300, 300, 1, (0.2,), (0.05,))
+_parts = functools.partial(refresh_figures.parts, histories=[])
+TINY = refresh_figures.RefreshScale(300, 300, 1, (0.2,), (0.05,))
 
 
 def short(name):
@@ -234,8 +234,8 @@ def computed(tmp_path_factory):
     out = tmp_path_factory.mktemp("refresh")
     histories = history.read([some(out / "a.gz")])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "COMPUTED", {"poisson": short("poisson"), "bursty": short("bursty")})
-        yield out, histories, figures.figures(out, TINY, histories, show=False)
+        patch.setattr(refresh_figures, "COMPUTED", {"poisson": short("poisson"), "bursty": short("bursty")})
+        yield out, histories, refresh_figures.figures(out, TINY, histories, show=False)
 
 
 def test_figures_have_every_world_policy_and_verdict(computed):
@@ -245,7 +245,7 @@ def test_figures_have_every_world_policy_and_verdict(computed):
     assert set(results["worlds"]["bursty"]) == {"known", "estimated"}
     for knowledge in results["worlds"].values():
         for bandwidths in knowledge.values():
-            assert set(bandwidths["0.2"]) == set(figures.NAMES)
+            assert set(bandwidths["0.2"]) == set(refresh_figures.NAMES)
             assert all(0.0 <= score["freshness"] <= 1.0 for score in bandwidths["0.2"].values())
     text = (out / "verdict.txt").read_text()
     assert text.count("HOLDS") + text.count("NO   ") == len(results["claims"])
@@ -285,10 +285,10 @@ def test_the_policy_that_loses_least_comes_first(computed):
 
 
 def test_several_processes_leave_what_one_would(tmp_path):
-    scale = figures.Scale(200, 200, 1, (0.2, 0.5), ())
+    scale = refresh_figures.RefreshScale(200, 200, 1, (0.2, 0.5), ())
     names = ["analytic 0.2", "analytic 0.5"]
-    jobs.ahead(tmp_path, partial(figures.parts, scale, []), names, 2, show=False)
-    every = {name: part for name, part in figures.parts(scale, []).items() if name in names}
+    jobs.ahead(tmp_path, partial(refresh_figures.parts, scale, []), names, 2, show=False)
+    every = {name: part for name, part in refresh_figures.parts(scale, []).items() if name in names}
     here = work_parts.compute(every, {}, tmp_path / "here", show=False)
     for name in names:
         path = tmp_path / "parts" / f"{name.replace(' ', '-')}.json"
@@ -299,10 +299,10 @@ KILLED = """
 import sys
 from functools import partial
 from pathlib import Path
-from xyro.lab.refresh import figures, jobs
+from xyro.lab.refresh import refresh_figures, jobs
 
 if __name__ == "__main__":
-    make = partial(figures.parts, figures.Scale(200, 200, 1, (0.2, 0.5), ()), [])
+    make = partial(refresh_figures.parts, refresh_figures.Scale(200, 200, 1, (0.2, 0.5), ()), [])
     jobs.ahead(Path(sys.argv[1]), make, list(make()), 2, show=True)
 """
 
@@ -333,8 +333,8 @@ def test_a_run_that_was_stopped_goes_on(computed):
     told = json.loads(other.read_text())
     told["result"]["p1"]["reads"] += 1  # would be mended, were it computed again
     other.write_text(json.dumps(told))
-    parts = work_parts.compute(figures.parts(TINY, histories), {}, out, show=False)
-    again = figures.gather(parts, TINY, histories)
+    parts = work_parts.compute(refresh_figures.parts(TINY, histories), {}, out, show=False)
+    again = refresh_figures.gather(parts, TINY, histories)
     assert again["worlds"]["bursty"] == results["worlds"]["bursty"]
     # and what was there is taken as it is
     before, after = (found["worlds"]["poisson"]["known"]["0.2"]["p1"]["reads"] for found in (results, again))
@@ -346,7 +346,7 @@ def test_histories_that_differ_in_a_date_alone_are_others(tmp_path):
 
     def told(seed, out):
         histories = history.read([some(tmp_path / f"{seed}.gz", 10, seed=seed)])
-        part = {"real 0.05": figures.parts(TINY, histories)["real 0.05"]}
+        part = {"real 0.05": refresh_figures.parts(TINY, histories)["real 0.05"]}
         return work_parts.compute(part, {}, out, show=False)
 
     one, other = told(1, tmp_path / "both"), told(2, tmp_path / "both")
@@ -360,40 +360,42 @@ def test_a_claim_that_does_not_hold_says_so(computed):
         scores = results["worlds"]["poisson"]["known"]["0.2"]
         for name in ("p1", "freshness", "mixed:0.1", "mixed:0.3", "mixed:1"):
             scores[name]["share"] = worse
-        (claim,) = (claim for claim in claims.claims(results) if claim.says.startswith(asked))
+        (claim,) = (claim for claim in refresh_claims.claims(results) if claim.says.startswith(asked))
         assert claim.holds is holds
     results["worlds"]["bursty"]["estimated"]["0.2"]["p1"]["freshness"] = 0.01
-    found = {claim.says: claim for claim in claims.claims(results)}
+    found = {claim.says: claim for claim in refresh_claims.claims(results)}
     assert not found["estimated rates, every world: P1's law is fresher than uniform"].holds
     results["worlds"]["bursty"]["estimated"]["0.2"]["p1"]["reads"] -= 1
-    assert not {claim.says: claim for claim in claims.claims(results)}["by scan, the bandwidth is spent exactly"].holds
+    assert not {claim.says: claim for claim in refresh_claims.claims(results)}[
+        "by scan, the bandwidth is spent exactly"
+    ].holds
 
 
 def test_the_table_of_section_f_is_for_its_world_and_counts_what_is_off(computed):
     results = json.loads(json.dumps(computed[2]))
-    assert claims.table(results) == []
-    results["scale"]["pages"] = claims.TABLED_PAGES
-    for knowledge, policies in claims.TABLE.items():
+    assert refresh_claims.table(results) == []
+    results["scale"]["pages"] = refresh_claims.TABLED_PAGES
+    for knowledge, policies in refresh_claims.TABLE.items():
         for policy, cells in policies.items():
             if "0.2" in cells:
-                name = claims.FILED.get(policy, policy)
+                name = refresh_claims.FILED.get(policy, policy)
                 results["worlds"]["poisson"][knowledge]["0.2"][name]["freshness"] = cells["0.2"][0]
-    claim = claims.claims(results)[-1]
+    claim = refresh_claims.claims(results)[-1]
     assert claim.holds
     assert claim.found.startswith("14 of 14")
     results["worlds"]["poisson"]["known"]["0.2"]["p1"]["freshness"] *= 0.97
-    claim = claims.claims(results)[-1]
+    claim = refresh_claims.claims(results)[-1]
     assert not claim.holds
     assert claim.found.startswith("13 of 14; furthest: p1, poisson, known, B 0.2")
     results["worlds"]["correlated"] = {"estimated": {"0.2": results["worlds"]["poisson"]["estimated"]["0.2"]}}
-    cells = claims.table(results)
-    assert [cell.policy for cell in cells if cell.world == "correlated"] == list(claims.CORRELATED)
-    assert claims.claims(results)[-1].found.count(" of 20;") == 1
+    cells = refresh_claims.table(results)
+    assert [cell.policy for cell in cells if cell.world == "correlated"] == list(refresh_claims.CORRELATED)
+    assert refresh_claims.claims(results)[-1].found.count(" of 20;") == 1
 
 
 def test_at_five_per_cent_design_asks_of_its_own_world_only():
-    pages = claims.TABLED_PAGES
-    assert claims.least_share("p1", 0.05, pages) == 0.93
-    assert claims.least_share("p1", 0.05, 5000) is None
-    assert claims.least_share("mixed:1", 0.5, 5000) == 0.97
-    assert claims.least_share("uniform", 0.5, pages) is None
+    pages = refresh_claims.TABLED_PAGES
+    assert refresh_claims.least_share("p1", 0.05, pages) == 0.93
+    assert refresh_claims.least_share("p1", 0.05, 5000) is None
+    assert refresh_claims.least_share("mixed:1", 0.5, 5000) == 0.97
+    assert refresh_claims.least_share("uniform", 0.5, pages) is None

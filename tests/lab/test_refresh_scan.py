@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xyro.lab.refresh import scan
+from xyro.lab.refresh import scan_execution
 from xyro.lab.refresh.compared_policies import Compared
-from xyro.lab.refresh.scan import LATE, Scan, Shut
+from xyro.lab.refresh.scan_execution import LATE, Scan, Shut
 from xyro.refresh.policy import Policy, Rules, freshness, multiplier
 
 NOW = 1_700_000_000
@@ -52,8 +52,8 @@ def test_the_greatest_first(policy, most):
 )
 def test_any_columns_in_any_chunks(pages, most, policy, chunk):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan, "CHUNK", chunk)
-        patch.setattr(scan, "SAMPLE", 4)
+        patch.setattr(scan_execution, "CHUNK", chunk)
+        patch.setattr(scan_execution, "SAMPLE", 4)
         types = (np.float32, np.float32, np.uint32)
         r, lam, at = (np.array([page[k] for page in pages], kind) for k, kind in enumerate(types))
         chosen = Scan(policy).choose(r, lam, at, NOW, most)

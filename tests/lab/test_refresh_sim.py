@@ -12,10 +12,10 @@ from xyro.lab.refresh import rates as refresh_rates
 from xyro.lab.refresh import rules
 from xyro.lab.refresh import world as refresh_world
 from xyro.lab.refresh.compared_policies import Compared
-from xyro.lab.refresh.copies import Copies, Visit
+from xyro.lab.refresh.copies import Copies, CopyVisit
 from xyro.lab.refresh.known import analytic
 from xyro.lab.refresh.rates import Estimator, TrueRates
-from xyro.lab.refresh.rules import NAMES, TICK, Indexed, Random, Scheduled, View, rule
+from xyro.lab.refresh.rules import NAMES, TICK, Indexed, PageArrays, RandomRule, Scheduled, rule
 from xyro.lab.refresh.sim import simulate
 from xyro.lab.refresh.world import COMPUTED, DAYS, World, of_events
 from xyro.refresh import change
@@ -154,7 +154,7 @@ def test_poisson_reads_lose_against_even_ones():
 
 def view(n, now_days, rate=None):
     rates = np.full(n, 0.1, np.float32) if rate is None else np.asarray(rate, np.float32)
-    return View(np.ones(n, np.float32), rates, np.zeros(n, np.uint32), int(now_days * DAY))
+    return PageArrays(np.ones(n, np.float32), rates, np.zeros(n, np.uint32), int(now_days * DAY))
 
 
 def test_every_rule_chooses_pages_once_and_at_most_as_many_as_asked():
@@ -202,7 +202,7 @@ def test_a_relative_schedule_reads_the_latest_for_its_interval_due_or_not():
 
 def test_random_reads_come_at_the_policys_rates():
     rates = np.array([0.05, 0.2, 0.8])
-    random = Random(Compared("kolobov"), np.random.default_rng(3))
+    random = RandomRule(Compared("kolobov"), np.random.default_rng(3))
     counts = np.zeros(3)
     for tick in range(6000):
         counts[random.choose(view(3, tick / 4.0, rates), 1)] += 1
@@ -228,7 +228,7 @@ def test_rates_are_learned_as_the_crawler_learns_them(visits, dated):
     history = []
     for tau, changed in visits:
         age = tau / 3.0 if changed else math.nan
-        learned.learn(np.array([0]), Visit(np.array([tau]), np.array([changed]), np.array([age])))
+        learned.learn(np.array([0]), CopyVisit(np.array([tau]), np.array([changed]), np.array([age])))
         history.append(change.Evidence(tau, changed, age if dated and changed else None))
     a, b = change.learn(history, memory=20.0)
     assert learned.now[0] == pytest.approx(a / b, rel=1e-5)
@@ -252,7 +252,7 @@ def test_a_new_page_starts_from_the_prior_of_its_day():
 def test_known_rates_stay():
     world = even(3, 0.1)
     known = TrueRates(world)
-    known.learn(np.array([0]), Visit(np.array([9.0]), np.array([True]), np.array([1.0])))
+    known.learn(np.array([0]), CopyVisit(np.array([9.0]), np.array([True]), np.array([1.0])))
     known.born(slice(0, 3))
     assert known.now.tolist() == pytest.approx([0.1] * 3)
 
@@ -314,7 +314,7 @@ def test_filed_pages_are_read_at_the_intervals_of_their_policy():
     rates = np.repeat([0.01, 0.16], 50)
     filed, read_at, reads = rule("p1:filed", np.zeros(100), 1), np.zeros(100, np.uint32), np.zeros(100)
     for tick in range(1, 1200):
-        pages = filed.choose(View(np.ones(100, np.float32), rates.astype(np.float32), read_at, tick * TICK), 2)
+        pages = filed.choose(PageArrays(np.ones(100, np.float32), rates.astype(np.float32), read_at, tick * TICK), 2)
         read_at[pages] = tick * TICK
         filed.learn(pages, tick * TICK / DAY, np.zeros(len(pages), bool))
         reads[pages] += 1

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from xyro.lab.crawls import soak
-from xyro.lab.crawls.soak import Sample, _judged, main
+from xyro.lab.crawls.soak import SoakSample, _judged, main
 from xyro.wire.errors import MachineError
 
 SOUND = {"ok": True, "pages": 5, "violations": []}
@@ -15,7 +15,7 @@ def samples(growth=0.0, tasks=10, more_tasks=0.0, files=20, seconds=1800.0, ever
     """growth: bytes of RSS in ten minutes."""
     times = [every * number for number in range(int(seconds / every))]
     return [
-        Sample(t, int(1e8 + growth * t / 600), int(6e7), int(tasks + more_tasks * t), files, int(100 * t))
+        SoakSample(t, int(1e8 + growth * t / 600), int(6e7), int(tasks + more_tasks * t), files, int(100 * t))
         for t in times
     ]
 
@@ -43,7 +43,7 @@ def test_whatever_does_not_hold_is_named(seen, options, broken):
 
 
 def test_growth_of_the_warm_up_does_not_count():
-    seen = [sample if sample.moment >= 900 else Sample(sample.moment, 1, 1, 1, 1, 1) for sample in samples()]
+    seen = [sample if sample.moment >= 900 else SoakSample(sample.moment, 1, 1, 1, 1, 1) for sample in samples()]
     assert judged(seen)["ok"]
 
 

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from xyro.lab.web.graph import NOFOLLOW
 from xyro.lab.web.places import Doc
 from xyro.lab.web.shape import DAY, ORIGIN
 from xyro.lab.web.truth import distinct, truth
 from xyro.lab.web.web import Web
+from xyro.lab.web.web_graph import NOFOLLOW
 from xyro.wire.errors import InputError
 
 T = ORIGIN + 10 * DAY

@@ -8,7 +8,7 @@ import pytest
 import xyro.frontier
 from xyro.lab.walk.page_walk import Stretch, Walk, lines, main, walk
 from xyro.lab.walk.rooms import LEVELS, direction, file_of, room_of
-from xyro.lab.walk.tracer import Place, Step
+from xyro.lab.walk.tracer import CodePlace, TraceStep
 
 MOST_FILES = {"turn": 30, "way": 57}
 """These numbers only shrink."""
@@ -81,9 +81,15 @@ def test_directions_between_rooms(caller, callee, expected):
 
 
 def test_crossings_and_their_report():
-    pool, tell = Place("xyro/pool.py", "Pool.tell"), Place("service/node/node.py", "Node.take")
-    row, turn = Place("metadata/rows.py", "pack"), Place("frontier/frontier.py", "turn")
-    steps = [Step(turn, None), Step(row, turn), Step(tell, pool), Step(turn, row), Step(turn, row)]
+    pool, tell = CodePlace("xyro/pool.py", "Pool.tell"), CodePlace("service/node/node.py", "Node.take")
+    row, turn = CodePlace("metadata/rows.py", "pack"), CodePlace("frontier/frontier.py", "turn")
+    steps = [
+        TraceStep(turn, None),
+        TraceStep(row, turn),
+        TraceStep(tell, pool),
+        TraceStep(turn, row),
+        TraceStep(turn, row),
+    ]
     made_up = Walk(Stretch(steps[:2]), Stretch(steps))
     assert [(one.caller, one.callee, bool(one.callback)) for one in made_up.crossings] == [
         ("xyro", "service/node", True),

@@ -13,7 +13,7 @@ import pytest
 
 from xyro.failures import POLICIES
 from xyro.lab.web.server import running
-from xyro.lab.zoo.bodies import bomb
+from xyro.lab.zoo.body_cases import bomb
 from xyro.lab.zoo.framing import raw
 from xyro.lab.zoo.zoo_server import CASES, HUB, Zoo, address_of
 from xyro.wire.errors import MachineError

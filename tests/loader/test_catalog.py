@@ -11,9 +11,9 @@ import pytest
 
 from xyro.loader.catalog import Catalog
 from xyro.loader.needs import STAND_INS, Shelf, Supply
-from xyro.loader.parse import Limits, read
+from xyro.loader.parse import ParseLimits, read
 from xyro.loader.validate import Validator
-from xyro.loader.xlinks import Found, XmlLinks
+from xyro.loader.xlinks import DocumentLinks, XmlLinks
 from xyro.wire.errors import InputError
 from xyro.wire.messages import Verdict
 
@@ -146,9 +146,9 @@ def test_catalogs_do_not_expand_entities_or_load_dtds(tmp_path: Path) -> None:
 
 def supply_of(document: str, catalog: Catalog | None, validator: Validator | None = None) -> Supply:
     slims = validator.slims if validator else None
-    supply = Supply(URL, Shelf(1_000), Limits(), STAND_INS, catalog=catalog, slims=slims)
-    handler = XmlLinks(Found(URL, 0.0))
-    read([document.encode()], "", lambda _: handler, Limits(), supply.answer, outline=supply.outline)
+    supply = Supply(URL, Shelf(1_000), ParseLimits(), STAND_INS, catalog=catalog, slims=slims)
+    handler = XmlLinks(DocumentLinks(URL, 0.0))
+    read([document.encode()], "", lambda _: handler, ParseLimits(), supply.answer, outline=supply.outline)
     return supply
 
 
@@ -156,7 +156,7 @@ def test_a_local_dtd_with_its_modules_is_not_fetched(make: Make, tmp_path: Path)
     catalog = make('<public publicId="-//X//R//EN" uri="r.dtd"/>')
     (tmp_path / "r.dtd").write_text('<!ENTITY % m SYSTEM "r.mod"> %m; <!ELEMENT r (b)>')
     (tmp_path / "r.mod").write_text("<!ELEMENT b EMPTY>")
-    validator = Validator(Limits(), catalog)
+    validator = Validator(ParseLimits(), catalog)
     for content, verdict in (("<b/>", Verdict.VALID), ("<c/>", Verdict.INVALID), ("<b/>", Verdict.VALID)):
         document = f'<!DOCTYPE r PUBLIC "-//X//R//EN" "http://far.test/r.dtd"><r>{content}</r>'
         supply = supply_of(document, catalog, validator)

@@ -21,9 +21,9 @@ import pytest
 from xyro.loader.catalog import Catalog
 from xyro.loader.judge_process import JudgeProcess
 from xyro.loader.needs import STAND_INS, Shelf, Supply
-from xyro.loader.parse import Limits, XmlFault, pieces, read
+from xyro.loader.parse import ParseLimits, XmlFault, pieces, read
 from xyro.loader.validate import Judged, Validator
-from xyro.loader.xlinks import Found, XmlLinks
+from xyro.loader.xlinks import DocumentLinks, XmlLinks
 from xyro.wire.messages import Verdict
 
 URL, D = "http://h.test/d/doc.xml", "http://h.test/d/"
@@ -109,11 +109,11 @@ def laughing(name: bytes) -> bytes:
 def judge(
     body: bytes, parts: dict[str, bytes], validator: Validator, catalog: Catalog | None = None, url: str = URL
 ) -> Judged:
-    limits, shelf = Limits(), Shelf(50_000_000)
+    limits, shelf = ParseLimits(), Shelf(50_000_000)
     for name, part in parts.items():
         shelf.put((D if url == URL else url) + name, part)
     supply = Supply(url, shelf, limits, STAND_INS, slims=validator.slims, catalog=catalog)
-    handler = XmlLinks(Found(URL, 0.0))
+    handler = XmlLinks(DocumentLinks(URL, 0.0))
     read(pieces(body, limits), "", lambda _: handler, limits, supply.answer, outline=supply.outline)
     handler.close()
     return validator.judge(body, "", supply)
@@ -122,14 +122,14 @@ def judge(
 def main() -> None:
     """Print what becomes of each case, and the CPU it took: here, in the judge's process, and to start that again."""
     process = JudgeProcess()
-    validator = Validator(Limits(), process=process)
+    validator = Validator(ParseLimits(), process=process)
     judge(*by_dtd(b"<!ELEMENT r EMPTY>"), validator)
     started = cpu_of(process) - process.spent
     at_rest = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (at_rest + 2 * ROOM, at_rest + 2 * ROOM))
     resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
     for name, (body, parts) in cases().items():
-        validator = Validator(Limits(), process=process)  # which has seen nothing of this site
+        validator = Validator(ParseLimits(), process=process)  # which has seen nothing of this site
         before, deaths = time.process_time() + process.spent, process.deaths
         try:
             judged = judge(body, parts, validator)
@@ -181,7 +181,7 @@ def test_how_some_end(ends: dict[str, tuple[str, list[str], float]], name: str, 
 
 def test_a_grammar_that_kills_is_not_tried_again() -> None:
     process = JudgeProcess(seconds=0.05)
-    validator = Validator(Limits(), process=process)
+    validator = Validator(ParseLimits(), process=process)
     body, parts = cases()["a choice of 20,000 names"]
     for _ in range(6):
         judged = judge(body, parts, validator)
@@ -193,7 +193,7 @@ def test_a_grammar_that_kills_is_not_tried_again() -> None:
 
 def test_what_was_spent_only_grows() -> None:
     process = JudgeProcess()
-    validator = Validator(Limits(), process=process)
+    validator = Validator(ParseLimits(), process=process)
     spent = [process.spent]
     for number in range(20):
         judge(b"<!DOCTYPE r [<!ELEMENT r EMPTY>]><r/>" + b" " * number, {}, validator)
@@ -206,7 +206,7 @@ def test_what_was_spent_only_grows() -> None:
 def test_all_grammars_of_a_document_share_the_bound() -> None:
     """Ten schemas that each take a while to compile: a document may name any number of them."""
     process = JudgeProcess(seconds=0.2)
-    validator = Validator(Limits(), process=process)
+    validator = Validator(ParseLimits(), process=process)
     slow = b"".join(b'<optional><element name="a%d"><empty/></element></optional>' % i for i in range(3_000))
     grammar = RNG_HEAD + b'<start><element name="r"><interleave>' + slow + b"</interleave></element></start></grammar>"
     parts = {f"g{i}": grammar for i in range(10)}
@@ -220,7 +220,7 @@ def test_all_grammars_of_a_document_share_the_bound() -> None:
 
 def test_a_site_with_a_grammar_for_each_document_is_soon_left_alone() -> None:
     process = JudgeProcess(seconds=0.05)
-    validator = Validator(Limits(), process=process)
+    validator = Validator(ParseLimits(), process=process)
     verdicts = []
     for number in range(12):
         body, parts = cases()["an exponential pattern"]
@@ -237,7 +237,7 @@ def test_a_site_with_a_grammar_for_each_document_is_soon_left_alone() -> None:
 def test_documents_that_take_long_switch_off_no_grammar_of_others() -> None:
     """Neither by their size or content, nor with a bad grammar beside the good one."""
     process = JudgeProcess(seconds=0.1)
-    validator = Validator(Limits(), process=process)
+    validator = Validator(ParseLimits(), process=process)
     good = {"good": b"<!ELEMENT r (#PCDATA)>"}
     doctype = b'<!DOCTYPE r SYSTEM "good">'
     located = b'<r xmlns:i="http://www.w3.org/2001/XMLSchema-instance" i:noNamespaceSchemaLocation="bad">'
@@ -281,7 +281,7 @@ def test_nothing_is_opened_or_contacted(name: str, tmp_path: Path, watch: Any, l
         str(secret), f"file://{secret}", f"FILE:{secret}", f"//{host}:{port}/secret.xsd", "\\\\" + host + "\\secret",
         f"ftp://{host}:{port}/secret.xsd", f"http://{host}:{port}/secret.xsd", "../" * 20 + str(secret)[1:],
     ]  # fmt: skip
-    validator = Validator(Limits())
+    validator = Validator(ParseLimits())
     judge(*by_dtd(b"<!ELEMENT r EMPTY>"), validator)
     body, parts = NAMED[name]
     watch.opened()  # by this test

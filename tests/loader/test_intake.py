@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from xyro.loader.intake import TROUBLES, Intake
-from xyro.loader.parse import FAULTS, Limits
+from xyro.loader.parse import FAULTS, ParseLimits
 from xyro.wire.messages import Kind, LinkKind, LoadReport, LoadState, XmlPage
 
 Page = Callable[..., XmlPage]
@@ -178,7 +178,7 @@ def test_dtds_that_name_each_other_end(page: Page) -> None:
 
 
 def test_an_endless_chain_of_dtds_ends(page: Page) -> None:
-    intake = Intake(limits=Limits(parts=10))
+    intake = Intake(limits=ParseLimits(parts=10))
     (report,) = intake.take(page(DOCUMENT), 0.0)
     for number in range(20):
         if report.state is not LoadState.WAITING:
@@ -223,7 +223,7 @@ def test_a_module_that_misses_what_another_one_declares_waits_for_it(page: Page)
 
 
 def test_a_part_over_its_limit_is_a_missing_one(page: Page) -> None:
-    intake = Intake(limits=Limits(part=1_000))
+    intake = Intake(limits=ParseLimits(part=1_000))
     intake.take(page(DOCUMENT), 0.0)
     part, report = intake.take(page("<!ELEMENT a EMPTY>" * 100, DTD, page=8, kind=Kind.DTD), 0.0)
     assert (part.state, part.error) == (LoadState.FAILED, "too-large")

@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xyro.loader.needs import NOTHING, STAND_INS, Shelf, ShelfPart, Supply
-from xyro.loader.parse import Limits, XmlFault, pieces, read
-from xyro.loader.xlinks import Found, XmlLinks
+from xyro.loader.parse import ParseLimits, XmlFault, pieces, read
+from xyro.loader.xlinks import DocumentLinks, XmlLinks
 
 URL = "http://h.test/d/doc.xml"
 D = "http://h.test/d/"
 
 
-def supply_of(document: str, shelf: Shelf | None = None, limits: Limits | None = None) -> Supply:
-    limits = limits or Limits()
+def supply_of(document: str, shelf: Shelf | None = None, limits: ParseLimits | None = None) -> Supply:
+    limits = limits or ParseLimits()
     supply = Supply(URL, shelf or Shelf(0), limits, STAND_INS)
-    handler = XmlLinks(Found(URL, 0.0))
+    handler = XmlLinks(DocumentLinks(URL, 0.0))
     read(pieces(document.encode(), limits), "", lambda tag: handler, limits, supply.answer)
     return supply
 
@@ -81,9 +81,9 @@ def test_the_number_of_parts_is_limited() -> None:
         declared = "".join(f'<!ENTITY {name} SYSTEM "{name}">' for name in names)
         return f"<!DOCTYPE r [{declared}]><r>{''.join(f'&{name};' for name in names)}</r>"
 
-    assert len(supply_of(document(5), limits=Limits(parts=5)).needs) == 5
+    assert len(supply_of(document(5), limits=ParseLimits(parts=5)).needs) == 5
     with pytest.raises(XmlFault, match="too-many-parts"):
-        supply_of(document(6), limits=Limits(parts=5))
+        supply_of(document(6), limits=ParseLimits(parts=5))
 
 
 @pytest.mark.parametrize("public", [*STAND_INS, "-//W3C//DTD\n XHTML 1.0  Strict//EN"])
@@ -93,13 +93,19 @@ def test_well_known_dtds_are_not_needed(public: str) -> None:
 
 
 def test_stand_ins_know_the_characters_of_html() -> None:
-    found = Found(URL, 0.0)
+    found = DocumentLinks(URL, 0.0)
     handler = XmlLinks(found)
     document = (
         '<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "http://www.w3.org/TR/xhtml1/DTD/xhtml1-strict.dtd">'
         '<html xmlns="http://www.w3.org/1999/xhtml">&nbsp;<a href="caf&eacute;?a&amp;b&lt;"/></html>'
     )
-    read([document.encode()], "", lambda tag: handler, Limits(), Supply(URL, Shelf(0), Limits(), STAND_INS).answer)
+    read(
+        [document.encode()],
+        "",
+        lambda tag: handler,
+        ParseLimits(),
+        Supply(URL, Shelf(0), ParseLimits(), STAND_INS).answer,
+    )
     assert found.links().urls == (D + "caf%C3%A9?a&b%3C",)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xyro.loader.needs import NOTHING, ShelfPart
-from xyro.loader.parse import FAULTS, PIECE, Attributes, Limits, XmlFault, pieces, read
+from xyro.loader.parse import FAULTS, PIECE, Attributes, ParseLimits, XmlFault, pieces, read
 
 XML = '<?xml version="1.0"?><r a="1" xml:base="b/">é&lt;<k b="2">x</k>t<!-- c --> u<e/><![CDATA[<&]]></r>\n'
 EVENTS = [
@@ -51,14 +51,14 @@ def nothing(system: str, public: str) -> ShelfPart:
     return NOTHING
 
 
-def events(parts: Iterable[bytes], charset: str = "", limits: Limits | None = None) -> list[object]:
+def events(parts: Iterable[bytes], charset: str = "", limits: ParseLimits | None = None) -> list[object]:
     recorder = Recorder()
-    read(parts, charset, lambda tag: recorder, limits or Limits(), nothing)
+    read(parts, charset, lambda tag: recorder, limits or ParseLimits(), nothing)
     return recorder.events
 
 
-def fault(body: bytes, charset: str = "", limits: Limits | None = None) -> str:
-    limits = limits or Limits()
+def fault(body: bytes, charset: str = "", limits: ParseLimits | None = None) -> str:
+    limits = limits or ParseLimits()
     with pytest.raises(XmlFault) as caught:
         events(pieces(body, limits), charset, limits)
     assert caught.value.kind in FAULTS
@@ -130,12 +130,12 @@ def test_lying_charset() -> None:
 def test_events_before_a_fault_are_told() -> None:
     recorder = Recorder()
     with pytest.raises(XmlFault):
-        read([b"<r><k>x</k><e></r>"], "", lambda tag: recorder, Limits(), nothing)
+        read([b"<r><k>x</k><e></r>"], "", lambda tag: recorder, ParseLimits(), nothing)
     assert ("end", "k", "x") in recorder.events
 
 
 def test_limits_hold_exactly() -> None:
-    three = Limits(depth=3, attributes=2, nodes=5)
+    three = ParseLimits(depth=3, attributes=2, nodes=5)
     assert events([b"<r><k><e/></k></r>"], limits=three)
     assert fault(b"<r><k><e><k/></e></k></r>", limits=three) == "too-deep"
     assert events([b"<r a='' b=''><k/></r>"], limits=three)
@@ -145,7 +145,7 @@ def test_limits_hold_exactly() -> None:
 
 
 def test_long_text_and_long_prolog() -> None:
-    short = Limits(text=3 * PIECE, prolog=2 * PIECE)
+    short = ParseLimits(text=3 * PIECE, prolog=2 * PIECE)
     assert events([b"<r>", b"x" * PIECE, b"x" * PIECE, b"<e/>", b"x" * PIECE, b"x" * PIECE, b"</r>"], limits=short)
     assert fault(b"<r>" + b"x" * (5 * PIECE) + b"</r>", limits=short) == "text-too-long"
     assert fault(b"<r><!--" + b"x" * (5 * PIECE) + b"--></r>", limits=short) == "text-too-long"
@@ -155,19 +155,19 @@ def test_long_text_and_long_prolog() -> None:
 @given(st.binary(max_size=300), st.integers(1, 9))
 def test_unzipping_is_the_inverse_of_zipping(data: bytes, level: int) -> None:
     body = b"<r>" + data * 700
-    assert b"".join(pieces(body, Limits())) == body
-    assert b"".join(pieces(gzip.compress(body, level), Limits(ratio=100_000))) == body
+    assert b"".join(pieces(body, ParseLimits())) == body
+    assert b"".join(pieces(gzip.compress(body, level), ParseLimits(ratio=100_000))) == body
 
 
 def test_members_follow_each_other_and_trailing_bytes_are_ignored() -> None:
     zipped = gzip.compress(b"<r>") + gzip.compress(b"") + gzip.compress(b"</r>") + b"\0\0trailing"
-    assert b"".join(pieces(zipped, Limits())) == b"<r></r>"
+    assert b"".join(pieces(zipped, ParseLimits())) == b"<r></r>"
 
 
 def test_pieces_are_bounded() -> None:
     body = bytes(5 * PIECE + 1)
-    assert max(map(len, pieces(body, Limits()))) <= PIECE
-    assert max(map(len, pieces(gzip.compress(body), Limits()))) <= PIECE
+    assert max(map(len, pieces(body, ParseLimits()))) <= PIECE
+    assert max(map(len, pieces(gzip.compress(body), ParseLimits()))) <= PIECE
 
 
 @pytest.mark.parametrize("cut", [1, 8, 9, 20, -1])
@@ -175,7 +175,7 @@ def test_a_gzip_cut_short_keeps_what_came(cut: int) -> None:
     zipped = gzip.compress(b"<r>" + bytes(range(256)) * 4, 1)
     came = b""
     with pytest.raises(XmlFault, match="gzip-broken"):
-        for piece in pieces(zipped[:-cut] if cut > 0 else zipped[:5], Limits()):
+        for piece in pieces(zipped[:-cut] if cut > 0 else zipped[:5], ParseLimits()):
             came += piece
     assert b"<r>".startswith(came[:3])
 
@@ -185,7 +185,7 @@ def test_gzip_damage_and_bombs() -> None:
     assert fault(good[:-8] + bytes(4) + good[-4:]) == "gzip-broken"
     assert fault(gzip.compress(b"") * 3_000) == "gzip-bomb"
     assert fault(gzip.compress(b"<r>" + b"<e/>" * 1_000_000)) == "gzip-bomb"
-    small = Limits(body=100_000)
+    small = ParseLimits(body=100_000)
     assert fault(b"<r>" + b"x" * 100_000 + b"</r>", limits=small) == "too-large"
     assert fault(gzip.compress(b"<r>" + b"x" * 200_000 + b"</r>"), limits=small) == "too-large"
 
@@ -198,7 +198,7 @@ def test_gzip_inside_gzip_is_not_unzipped_twice() -> None:
 def test_any_bytes_end_well_or_in_a_named_fault(noise: bytes) -> None:
     for body in (noise, b"<r>" + noise, b"\x1f\x8b\x08" + noise, gzip.compress(noise), zlib.compress(noise)):
         try:
-            events(pieces(body, Limits()))
+            events(pieces(body, ParseLimits()))
         except XmlFault as error:
             assert error.kind in FAULTS
 

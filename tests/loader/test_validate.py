@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from xyro.loader.needs import STAND_INS, Shelf, Supply
-from xyro.loader.parse import Limits, pieces, read
+from xyro.loader.parse import ParseLimits, pieces, read
 from xyro.loader.validate import Judged, Validator
-from xyro.loader.xlinks import Found, XmlLinks
+from xyro.loader.xlinks import DocumentLinks, XmlLinks
 from xyro.wire.messages import Verdict
 
 URL, D = "http://h.test/d/doc.xml", "http://h.test/d/"
@@ -43,7 +43,7 @@ XSI = 'xmlns:i="http://www.w3.org/2001/XMLSchema-instance"'
 
 @pytest.fixture(scope="module")
 def validator() -> Iterator[Validator]:
-    made = Validator(Limits())
+    made = Validator(ParseLimits())
     yield made
     made.close()
 
@@ -52,9 +52,9 @@ def supply_of(body: bytes, validator: Validator | None, parts: dict[str, bytes],
     shelf = Shelf(10_000_000)
     for name, part in parts.items():
         shelf.put(D + name, part)
-    supply = Supply(URL, shelf, Limits(), STAND_INS, slims=validator.slims if validator else None)
-    handler = XmlLinks(Found(URL, 0.0))
-    read(pieces(body, Limits()), charset, lambda _: handler, Limits(), supply.answer, outline=supply.outline)
+    supply = Supply(URL, shelf, ParseLimits(), STAND_INS, slims=validator.slims if validator else None)
+    handler = XmlLinks(DocumentLinks(URL, 0.0))
+    read(pieces(body, ParseLimits()), charset, lambda _: handler, ParseLimits(), supply.answer, outline=supply.outline)
     return supply
 
 
@@ -166,12 +166,12 @@ def test_the_slim_dtd_is_used_and_says_the_same(validator: Validator) -> None:
 
         class Recorder(XmlLinks):
             def __init__(self) -> None:
-                super().__init__(Found(URL, 0.0))
+                super().__init__(DocumentLinks(URL, 0.0))
                 self.starts = {name: lambda attrib: events.append(sorted(attrib.items())) for name in "rbc"}
                 self.ends = {"c": events.append}
 
         handler = Recorder()
-        read([body], "", lambda _: handler, Limits(), supply.answer, outline=supply.outline)
+        read([body], "", lambda _: handler, ParseLimits(), supply.answer, outline=supply.outline)
         return events
 
     body = (DOCTYPE + '<r><c n="1">&copy;</c>&both;<b/></r>').encode()
@@ -179,7 +179,7 @@ def test_the_slim_dtd_is_used_and_says_the_same(validator: Validator) -> None:
     shelf = Shelf(1_000_000)
     for name, part in PARTS.items():
         shelf.put(D + name, part)
-    slim, whole = (Supply(URL, shelf, Limits(), STAND_INS, slims=slims) for slims in (validator.slims, None))
+    slim, whole = (Supply(URL, shelf, ParseLimits(), STAND_INS, slims=slims) for slims in (validator.slims, None))
     assert seen(slim, body) == seen(whole, body)
     assert slim.slim is not None and whole.slim is None
     assert slim.asked == whole.asked == {D + "x.dtd": None, D + "more.mod": None}
@@ -202,7 +202,7 @@ def test_without_an_outline_the_judge_looks_for_itself(validator: Validator) -> 
     shelf = Shelf(1_000_000)
     for name, part in PARTS.items():
         shelf.put(D + name, part)
-    supply = Supply(URL, shelf, Limits(), STAND_INS)
+    supply = Supply(URL, shelf, ParseLimits(), STAND_INS)
     judged = validator.judge((DOCTYPE + "<r><b/></r>").encode(), "", supply)
     assert (judged.verdict, judged.elements) == (V, 2)
 
@@ -227,7 +227,7 @@ def test_missing_schemas_are_needs(validator: Validator) -> None:
     ],
 )
 def test_a_dtd_by_itself(validator: Validator, dtd: bytes, verdict: Verdict, elements: int) -> None:
-    supply = Supply(URL, Shelf(0), Limits(), STAND_INS, own=dtd)
+    supply = Supply(URL, Shelf(0), ParseLimits(), STAND_INS, own=dtd)
     judged = validator.judge_dtd(dtd, "", supply)
     assert (judged.verdict, judged.tags) == (verdict, elements)
 

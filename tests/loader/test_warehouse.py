@@ -12,7 +12,7 @@ import pytest
 from xyro.loader.intake import Intake, LoadedMessage
 from xyro.loader.keep import FORMATS, OFF
 from xyro.loader.library import Resumed, StoredPart
-from xyro.loader.parse import Limits
+from xyro.loader.parse import ParseLimits
 from xyro.loader.validate import Validator
 from xyro.wire.messages import Document, Kind, LoadReport, LoadState, Verdict, XmlPage
 
@@ -182,7 +182,7 @@ POOL = '<!-- %not; --><!ENTITY % mix "para"><![%pool.more;[<!ELEMENT para (#PCDA
 
 def read_alone(page: Page, body: str, url: str, **fields: object) -> tuple[Document | None, LoadReport]:
     """What is told of a body nobody waits for."""
-    with contextlib.closing(Intake(keep=FORMATS, validator=Validator(Limits()))) as intake:
+    with contextlib.closing(Intake(keep=FORMATS, validator=Validator(ParseLimits()))) as intake:
         *kept, report = intake.take(page(body, url, **fields), 0.0)
     assert isinstance(report, LoadReport) and len(kept) <= 1
     document = kept[0] if kept else None

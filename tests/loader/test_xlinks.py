@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.loader.xlinks import Found
+from xyro.loader.xlinks import DocumentLinks
 from xyro.wire.messages import LINK_EXTERNAL, LINK_HINT, LINK_NOFOLLOW, MAX_LINKS, LinkKind, LoadReport, LoadState
 
 Load = Callable[..., LoadReport]
@@ -109,21 +109,21 @@ def test_a_plain_link_outweighs_nofollow_and_both_a_hint() -> None:
     plain, nofollow, hint = LinkKind.ANCHOR, LinkKind.AREA | LINK_NOFOLLOW, LinkKind.CANONICAL | LINK_HINT
     for weaker, stronger in ((nofollow, plain), (hint, plain), (hint, nofollow)):
         for order in ((weaker, stronger), (stronger, weaker), (weaker, stronger, weaker)):
-            found = Found("http://h.test/", 0.0)
+            found = DocumentLinks("http://h.test/", 0.0)
             for flags in order:
                 found.add("http://o.test/x", flags)
             assert found.links().flags == bytes([stronger | LINK_EXTERNAL])
 
 
 def test_the_first_kind_counts() -> None:
-    found = Found("http://h.test/", 0.0)
+    found = DocumentLinks("http://h.test/", 0.0)
     found.add("x", LinkKind.FRAME)
     found.add("./x", LinkKind.ANCHOR)
     assert found.links().flags == bytes([LinkKind.FRAME])
 
 
 def test_at_most_max_links_and_the_rest_is_counted_once_each() -> None:
-    found = Found("http://h.test/", 0.0)
+    found = DocumentLinks("http://h.test/", 0.0)
     for i in range(MAX_LINKS + 10):
         found.add(f"/{i}", 0)
     for i in range(MAX_LINKS + 10):
@@ -134,7 +134,7 @@ def test_at_most_max_links_and_the_rest_is_counted_once_each() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["/a", "b", "?c", "//o.test/d", "ftp://e/"]), st.integers(0, 9))))
 def test_distinct_in_order_of_first_appearance(rows: list[tuple[str, int]]) -> None:
-    found = Found("http://h.test/x", 0.0)
+    found = DocumentLinks("http://h.test/x", 0.0)
     urls = [found.add(href, kind) for href, kind in rows]
     assert list(found.links().urls) == list(dict.fromkeys(url for url in urls if url))
     assert found.links().dropped == urls.count(None)
@@ -142,11 +142,11 @@ def test_distinct_in_order_of_first_appearance(rows: list[tuple[str, int]]) -> N
 
 def test_slashes_are_folded_or_not() -> None:
     for fold, url in ((True, "http://h.test/a/b"), (False, "http://h.test/a//b")):
-        assert Found("http://h.test/", 0.0, fold_slashes=fold).add("a//b", 0) == url
+        assert DocumentLinks("http://h.test/", 0.0, fold_slashes=fold).add("a//b", 0) == url
 
 
 def test_dates_are_of_links_and_neither_in_the_future_nor_before_1970() -> None:
-    found = Found("http://h.test/", 1_000_000.0)
+    found = DocumentLinks("http://h.test/", 1_000_000.0)
     url = found.add("x", 0)
     for when in (5.0, 900.0, -1.0, 0.0, 1_086_401.0, 30.0, float("nan")):
         found.date(url, when)

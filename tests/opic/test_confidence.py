@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.lab.opic import confidence as lab
+from xyro.lab.opic import interval_coverage as lab
 from xyro.lab.opic import simulate
-from xyro.lab.opic.confidence import residual
 from xyro.lab.opic.histories import Interpolation, Static
+from xyro.lab.opic.interval_coverage import residual
 from xyro.lab.opic.selectors import Random
-from xyro.lab.opic.simulate import World
+from xyro.lab.opic.simulate import SimulatedWorld
 from xyro.opic.cash import UNIT
 from xyro.opic.confidence import FARTHEST, LAWS, Law, condition, convergence, error_bound, interval, trend
 from xyro.opic.graph import cycle, from_links, standard, star
@@ -80,7 +80,7 @@ def test_condition():
 def test_convergence_bounds_the_residual_of_flow_measured_over_one_span(seed):
     """P2's identity: static from the beginning, a window common to all pages, interpolation."""
     graph, _ = a_graph(seed, 300)
-    world, policies = World(graph), [Static(graph.n), Interpolation(graph.n, 4.0, prior_window=1e-4)]
+    world, policies = SimulatedWorld(graph), [Static(graph.n), Interpolation(graph.n, 4.0, prior_window=1e-4)]
     spans = [np.inf, 4.0]
     before, clock = world.cash, 0.0
     for _ in simulate.states(world, Random(seed), policies, [300, 900, 3000, 6000]):

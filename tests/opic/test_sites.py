@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.lab.opic.simulate import World
+from xyro.lab.opic.simulate import SimulatedWorld
 from xyro.opic.cash import UNIT, seeds_of, shares
 from xyro.opic.graph import standard
 from xyro.opic.importance import TICKS
@@ -94,7 +94,7 @@ def test_online_inflow_is_that_of_exact_importance(window):
     rng = np.random.default_rng(5)
     graph = standard(2000, rng)
     host = np.repeat(np.arange(50), 40)
-    world, inflow = World(graph), Inflow()
+    world, inflow = SimulatedWorld(graph), Inflow()
     inflow.grow(50)
     order = rng.permutation(graph.n)
     for turn in range(600):

@@ -7,7 +7,7 @@ import pytest
 
 from xyro.loader.intake import Intake
 from xyro.loader.judge_process import JudgeProcess
-from xyro.loader.parse import Limits
+from xyro.loader.parse import ParseLimits
 from xyro.loader.validate import Validator
 from xyro.service.node.load_loop import LoadLoop
 from xyro.wire import topics
@@ -39,7 +39,9 @@ class Watched(JudgeProcess):
 class Loads:
     def __init__(self):
         self.process, self.bus, self.clock = Watched(), LocalBus(), ManualClock()
-        self.intake = Intake(keep=("xml", "dtd"), validator=Validator(Limits(), process=self.process), patience_s=50.0)
+        self.intake = Intake(
+            keep=("xml", "dtd"), validator=Validator(ParseLimits(), process=self.process), patience_s=50.0
+        )
         self.frontier = LoadLoop(self.bus, self.clock, self.intake, lambda page: b"", lambda page: False)
 
     def take(self, number, body, kind=Kind.XML, url=""):

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from xyro.answer import Answer
-from xyro.client import Client, Limits
+from xyro.client import Client, ClientLimits
 from xyro.decode import Caps
 from xyro.fetcher import Fetcher
 from xyro.guard import Guard
@@ -18,7 +18,7 @@ from xyro.resolver import Resolver
 from xyro.wire.clock import SystemClock
 from xyro.wire.messages import FetchOrder, Priority
 
-QUICK = Limits(
+QUICK = ClientLimits(
     connect=2.0,
     first_byte=0.25,
     headers=0.5,
@@ -119,7 +119,7 @@ async def serving(script: Script, tls: ssl.SSLContext | None = None) -> AsyncIte
 
 @asynccontextmanager
 async def reading(
-    limits: Limits = QUICK, *, guard: Guard | None = None, tls: ssl.SSLContext | None = None, **options: object
+    limits: ClientLimits = QUICK, *, guard: Guard | None = None, tls: ssl.SSLContext | None = None, **options: object
 ) -> AsyncIterator[Fetcher]:
     """A fetcher that may read loopback only; `options` are the Fetcher's."""
     guard = guard or Guard(only_net=["127.0.0.0/8"])
@@ -138,7 +138,7 @@ def order(url: str, **fields: object) -> FetchOrder:
     return FetchOrder(page=1, url=url, priority=Priority.SCOUT, epoch=1, **fields)  # type: ignore[arg-type]
 
 
-async def fetched(script: Script, path: str = "/", limits: Limits = QUICK, **fields: object) -> Answer:
+async def fetched(script: Script, path: str = "/", limits: ClientLimits = QUICK, **fields: object) -> Answer:
     """What one fetch of `path` from a server that runs `script` comes to; `fields` are the order's."""
     async with serving(script) as server, reading(limits) as fetcher:
         return await fetcher.fetch(order(server.url + path, **fields))

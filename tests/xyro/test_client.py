@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.xyro.raw_server import QUICK, Script, Talk, fetched, order, page, reading, says, serving
-from xyro.client import Client, Connection, Limits
+from xyro.client import Client, ClientLimits, Connection
 from xyro.guard import Guard
 from xyro.resolver import Resolver
 
@@ -266,7 +266,7 @@ async def test_cancelling_a_read_closes_its_connection() -> None:
         await talk.reader.read()
         closed.set()
 
-    limits = Limits()
+    limits = ClientLimits()
     async with serving(script) as server, reading(limits) as fetcher:
         task = asyncio.create_task(fetcher.fetch(order(server.url + "/")))
         await asyncio.sleep(0.05)

@@ -15,7 +15,7 @@ import pytest
 
 from tests.xyro.raw_server import QUICK, Talk, fetched, order, page, reading, says, serving
 from xyro.body import LARGE
-from xyro.client import Limits
+from xyro.client import ClientLimits
 from xyro.decode import Caps
 from xyro.failures import POLICIES
 from xyro.fetcher import ROBOTS_CAPS, SLICE
@@ -201,7 +201,7 @@ async def test_bodies_of_no_use_are_dropped_after_the_headers(mime: bytes) -> No
     async def script(talk: Talk) -> None:
         await talk.say(large if talk.path == "/large" else small)
 
-    async with serving(script) as server, reading(Limits()) as fetcher:
+    async with serving(script) as server, reading(ClientLimits()) as fetcher:
         for path in ("/small", "/small", "/large", "/small"):
             answer = await fetcher.fetch(order(server.url + path))
             assert (answer.error, answer.kind, answer.signature) == ("not-readable", Kind.OTHER, b"")
@@ -525,7 +525,7 @@ async def test_localhost_needs_no_name_server() -> None:
 # --- robots.txt (zoo 75)
 
 
-async def robots(script_of: dict[str, bytes], limits: Limits = QUICK) -> tuple[object, list[str]]:
+async def robots(script_of: dict[str, bytes], limits: ClientLimits = QUICK) -> tuple[object, list[str]]:
     async def script(talk: Talk) -> None:
         raw = script_of[talk.path].replace(b"{port}", talk.header("Host").rpartition(":")[2].encode())
         await talk.say(raw)
@@ -584,7 +584,7 @@ async def test_robots_redirected_to_another_host_is_told_and_goes_past_the_guard
 async def test_a_huge_robots_is_cut() -> None:
     line = b"Disallow: /%07d\n"
     huge = b"User-agent: *\n" + b"".join(line % number for number in range(60_000))
-    answer, _ = await robots({"/robots.txt": page(huge)}, Limits())
+    answer, _ = await robots({"/robots.txt": page(huge)}, ClientLimits())
     assert (answer.error, answer.truncated, answer.body) == ("", "length", huge[: ROBOTS_CAPS.size])
 
 
@@ -651,7 +651,9 @@ async def test_a_large_page_does_not_hold_the_others_up(monkeypatch: pytest.Monk
     body = gzip.compress(b"<p>the same again and again</p>" * 135_000)
     task = asyncio.create_task(others())
     try:
-        answer = await fetched(says(page(body, b"Content-Encoding: gzip")), limits=Limits(body=Caps(ratio=1_000_000)))
+        answer = await fetched(
+            says(page(body, b"Content-Encoding: gzip")), limits=ClientLimits(body=Caps(ratio=1_000_000))
+        )
     finally:
         task.cancel()
     assert answer.error == "" and answer.size == 135_000 * 31 == sum(size for size, _ in fed)

@@ -18,7 +18,7 @@ from xyro import links as module
 from xyro import scan
 from xyro.charset import codec_for, codec_of
 from xyro.hrefs import ENTRY, MOST_CHARACTERS, refresh_target
-from xyro.links import Found, HrefCache, LinkExtractor
+from xyro.links import ExtractedLinks, HrefCache, LinkExtractor
 from xyro.wire.messages import LINK_EXTERNAL, LINK_HINT, LINK_NOFOLLOW, MAX_LINKS, LinkKind
 
 PAGE = "http://example.org/docs/page.html"
@@ -26,7 +26,7 @@ PAGE = "http://example.org/docs/page.html"
 
 def found(
     body: bytes | str, url: str = PAGE, *, pieces: int = 0, charset: str = "", cache: HrefCache | None = None
-) -> Found:
+) -> ExtractedLinks:
     data = body.encode() if isinstance(body, str) else body
     extractor = LinkExtractor(url, resolver=cache, charset=charset)
     step = pieces or max(len(data), 1)
@@ -35,7 +35,7 @@ def found(
     return extractor.close()
 
 
-def parsed(body: bytes | str, url: str = PAGE, *, charset: str = "", cache: HrefCache | None = None) -> Found:
+def parsed(body: bytes | str, url: str = PAGE, *, charset: str = "", cache: HrefCache | None = None) -> ExtractedLinks:
     """The same through the parser."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module.scan, "tags", lambda body: None)
@@ -233,7 +233,7 @@ BASE = "<base href='http://example.org/" + "b" * 4000 + "/'>"
     ids=["bare queries", "long hrefs", "a long base", "long bases"],
 )
 @pytest.mark.parametrize("reader", [found, parsed])
-def test_no_site_fills_the_cache(head: str, href: str, reader: Callable[..., Found]) -> None:
+def test_no_site_fills_the_cache(head: str, href: str, reader: Callable[..., ExtractedLinks]) -> None:
     cache = HrefCache(size=1_000)
     for page in range(40):
         body = head.format(page=page) + "".join(f"<a href='{href.format(page=page, n=n)}'>" for n in range(100))
@@ -253,7 +253,7 @@ def test_folders_that_are_always_in_use_do_not_grow_for_ever() -> None:
 
 
 @pytest.mark.parametrize("reader", [found, parsed])
-def test_links_of_a_page_are_bounded_in_characters_too(reader: Callable[..., Found]) -> None:
+def test_links_of_a_page_are_bounded_in_characters_too(reader: Callable[..., ExtractedLinks]) -> None:
     got = reader(BASE + "".join(f"<a href={n}>" for n in range(15_000)))
     assert sum(map(len, got.links.urls)) <= MOST_CHARACTERS + 4_096
     assert len(got.links.urls) > 2_000 and got.links.truncated == 15_000 - len(got.links.urls)

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.xyro.test_links import FRAGMENTS, HARD, PAGE
-from xyro.links import Found, LinkExtractor
+from xyro.links import ExtractedLinks, LinkExtractor
 from xyro.nearby import AROUND
 from xyro.wire.messages import LINK_FOCUSED
 
 WORDS = frozenset({"news", "straße".casefold(), "новости"})
 
 
-def read(body: bytes | str, words: frozenset[str] = WORDS, *, pieces: int = 0, charset: str = "") -> Found:
+def read(body: bytes | str, words: frozenset[str] = WORDS, *, pieces: int = 0, charset: str = "") -> ExtractedLinks:
     data = body.encode() if isinstance(body, str) else body
     extractor = LinkExtractor(PAGE, words=words, charset=charset)
     for start in range(0, len(data), pieces or max(len(data), 1)):

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from xyro.lab import work_parts
-from xyro.lab.opic import graphs, names, patterns, plots, residual, strategies, text
-from xyro.lab.opic.changes import DEFINITION, follow
-from xyro.lab.opic.claims import claims
+from xyro.lab.opic import graphs, names, opic_plots, opic_text, patterns, residual, strategies
+from xyro.lab.opic.changing_graphs import DEFINITION, follow
 from xyro.lab.opic.history_policies import POLICIES, RATES, TABLED, TURN, compare
-from xyro.lab.work_parts import Keyed
+from xyro.lab.opic.paper_claims import claims
+from xyro.lab.work_parts import KeyedPart
 from xyro.opic.cash import UNIT
 from xyro.opic.graph import standard
 
@@ -48,17 +48,17 @@ def changing(n: int, rate: float, select: str, seed: int, watch: work_parts.Watc
     return {name: [score.all, score.top] for name, score in zip(POLICIES, scores, strict=True)}
 
 
-def parts(scale: Scale) -> dict[str, Keyed]:
+def parts(scale: Scale) -> dict[str, KeyedPart]:
     """Everything that is computed, by name."""
     n, size = scale.side_pages, {"pages": scale.side_pages}
     all_seeds = {"pages": scale.pages, "seeds": scale.seeds}
     found = {
-        "strategies": Keyed(all_seeds, lambda watch: strategies.strategies(scale.pages, scale.seeds, watch)),
-        "never read": Keyed(size, lambda watch: strategies.unread(n, 1, watch)),
-        "first cash": Keyed(size, lambda watch: strategies.endowments(n, 1, watch)),
-        "cash gathers": Keyed(size, lambda watch: strategies.linear(n, 1, watch)),
-        "other graphs": Keyed(size, lambda watch: graphs.other_graphs(n, 1, watch)),
-        "residual": Keyed({}, lambda watch: residual.residuals(2000, 1, watch)),
+        "strategies": KeyedPart(all_seeds, lambda watch: strategies.strategies(scale.pages, scale.seeds, watch)),
+        "never read": KeyedPart(size, lambda watch: strategies.unread(n, 1, watch)),
+        "first cash": KeyedPart(size, lambda watch: strategies.endowments(n, 1, watch)),
+        "cash gathers": KeyedPart(size, lambda watch: strategies.linear(n, 1, watch)),
+        "other graphs": KeyedPart(size, lambda watch: graphs.other_graphs(n, 1, watch)),
+        "residual": KeyedPart({}, lambda watch: residual.residuals(2000, 1, watch)),
     }
     for select, rate, seed in _changes(scale):
         found[_name(select, rate, seed)] = _changing(scale.change_pages, rate, select, seed)
@@ -75,10 +75,10 @@ def _name(select: str, rate: float, seed: int) -> str:
     return f"{select} at {rate:g}, seed {seed}"
 
 
-def _changing(n: int, rate: float, select: str, seed: int) -> Keyed:
+def _changing(n: int, rate: float, select: str, seed: int) -> KeyedPart:
     graph = {"pages": n, "change": DEFINITION, "rate": rate, "seed": seed}
     settings = {**graph, "select": select, "policies": list(POLICIES)}
-    return Keyed(settings, lambda watch: changing(n, rate, select, seed, watch))
+    return KeyedPart(settings, lambda watch: changing(n, rate, select, seed, watch))
 
 
 def figures(out: Path, scale: Scale = FULL, show: bool = True) -> dict[str, Any]:
@@ -89,8 +89,8 @@ def figures(out: Path, scale: Scale = FULL, show: bool = True) -> dict[str, Any]
     results["table B"] = [{**asdict(cell), "verdict": cell.verdict} for cell in tabled]
     results["claims"] = [asdict(claim) for claim in claims(results)]
     work_parts.write(out / "figures.json", results)
-    (out / "claims.txt").write_text(text.page(results), encoding="utf-8")
-    plots.draw(results, out)
+    (out / "claims.txt").write_text(opic_text.page(results), encoding="utf-8")
+    opic_plots.draw(results, out)
     return results
 
 
@@ -109,9 +109,9 @@ def _gather(found: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
 
 def pattern_files(out: Path, pages: int, show: bool = True) -> Mapping[str, Any]:
     """`xyro lab opic patterns`: OUT/patterns.json, patterns.txt and patterns.png."""
-    work = {"patterns": Keyed({"pages": pages}, lambda watch: patterns.patterns(pages, watch))}
+    work = {"patterns": KeyedPart({"pages": pages}, lambda watch: patterns.patterns(pages, watch))}
     results: dict[str, Any] = work_parts.compute(work, {}, out, show)["patterns"]
     work_parts.write(out / "patterns.json", results)
-    (out / "patterns.txt").write_text(text.patterns(results), encoding="utf-8")
-    plots.draw_patterns(results, out / "patterns.png")
+    (out / "patterns.txt").write_text(opic_text.patterns(results), encoding="utf-8")
+    opic_plots.draw_patterns(results, out / "patterns.png")
     return results

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from xyro.lab.refresh import where
-from xyro.lab.refresh.claims import OBSOLESCENCE, TOLERANCE
+from xyro.lab.refresh.refresh_claims import OBSOLESCENCE, TOLERANCE
 
 Results = Mapping[str, Any]
 

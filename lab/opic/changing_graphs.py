@@ -18,7 +18,7 @@ from xyro.lab.opic import simulate
 from xyro.lab.opic.histories import History
 from xyro.lab.opic.measure import machine
 from xyro.lab.opic.selectors import Selector
-from xyro.lab.opic.simulate import World, errors
+from xyro.lab.opic.simulate import SimulatedWorld, errors
 from xyro.opic.arrays import Mask, Pages, Reals
 from xyro.opic.cash import UNIT
 from xyro.opic.graph import Graph, from_links
@@ -86,7 +86,7 @@ def follow(
 ) -> list[Scores]:
     """Read the graph 10 N times while it changes; how far off each policy is. rate: 0 to 1. ArithmeticError: cash was
     lost."""
-    world, advance, n = World(graph), machine(), graph.n
+    world, advance, n = SimulatedWorld(graph), machine(), graph.n
     changes = drawn(n, rate, rng)
     found: list[list[tuple[float, float]]] = [[] for _ in histories]
     for step in range(1, 10 * STEPS + 1):

@@ -57,7 +57,7 @@ class Field:
         return cls(found.graph, found.importance, found.readable(), found.kinds == Doc.XML, hosts)
 
 
-class Crawl:
+class FocusCrawl:
     """A crawl of the field from page 0. Class: 2 where the focus fits, one more while a page waits to be read.
 
     Holds: cash of known pages + virtual page = UNIT x known pages.
@@ -115,7 +115,7 @@ class Crawl:
 
 def first_reads(field: Field, terms: Terms, watch: Watch) -> dict[str, Any]:
     """Crawl everything; at each of MARKS: which share of the focus pages, and of importance, was read by then."""
-    crawl, order = Crawl(field, terms), [np.empty(0, np.int64)]
+    crawl, order = FocusCrawl(field, terms), [np.empty(0, np.int64)]
     total = int(field.readable.sum())
     while (batch := crawl.reads(max(1, total // AT_ONCE))).size:
         order.append(batch)

@@ -50,7 +50,7 @@ PATTERNS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class SubscribedSize:
     """The size of a run. delay: seconds between two reads of a host; bandwidth: reads a day for each page; every: the
     intervals of the subscriptions, seconds.
     """
@@ -64,11 +64,11 @@ class Size:
     every: tuple[float, ...] = EVERY
 
 
-FULL = Size(1_500, 12, 14.0, 1_000, 1.0, 1.5)
-QUICK = Size(200, 4, 2.0, 50, 1.0, 1.5, (DAY / 4, DAY / 2, DAY))
+FULL = SubscribedSize(1_500, 12, 14.0, 1_000, 1.0, 1.5)
+QUICK = SubscribedSize(200, 4, 2.0, 50, 1.0, 1.5, (DAY / 4, DAY / 2, DAY))
 SCARCE = {
-    "bandwidth": Size(120, 4, 1.0, 40, 1.0, 0.5, (3_600.0,)),
-    "politeness": Size(120, 1, 1.0, 1, 90.0, 20.0, (3_600.0,)),
+    "bandwidth": SubscribedSize(120, 4, 1.0, 40, 1.0, 0.5, (3_600.0,)),
+    "politeness": SubscribedSize(120, 1, 1.0, 1, 90.0, 20.0, (3_600.0,)),
 }
 
 
@@ -142,7 +142,7 @@ class Wish:
     made: float
 
 
-def targets(web: Web, size: Size) -> list[str]:
+def targets(web: Web, size: SubscribedSize) -> list[str]:
     """Pages to read, and folders, of all hosts."""
     readable = [page for page in range(web.shape.pages) if web.kind(page) is Doc.HTML]
     if size.hosts == 1:
@@ -155,7 +155,7 @@ def targets(web: Web, size: Size) -> list[str]:
     return found
 
 
-def run(size: Size, seed: int, enough: bool = True) -> dict[str, Any]:
+def run(size: SubscribedSize, seed: int, enough: bool = True) -> dict[str, Any]:
     """Measure one run; return its report."""
     import uvloop
 
@@ -166,7 +166,7 @@ def run(size: Size, seed: int, enough: bool = True) -> dict[str, Any]:
     return {**report, "seconds": round(SystemClock().monotonic() - began, 1)}
 
 
-async def _live(directory: Path, web: Web, size: Size, enough: bool) -> dict[str, Any]:
+async def _live(directory: Path, web: Web, size: SubscribedSize, enough: bool) -> dict[str, Any]:
     clock, served, receiver = ManualClock(ORIGIN), Served(), Receiver()
     options = {
         "crawl.scope": "any",
@@ -190,14 +190,16 @@ async def _live(directory: Path, web: Web, size: Size, enough: bool) -> dict[str
             wishes = await _subscribe(living, targets(server.web, size), size, url)
             await living.until(ORIGIN + (1.0 + size.days) * DAY)
             subscriptions = publish_plugin_of(single).subscribed.counters()
-            return _report(Truth(served, wishes, clock.time()), receiver.notices, subscriptions, enough, living.jumps)
+            return _report(
+                NoticeTruth(served, wishes, clock.time()), receiver.notices, subscriptions, enough, living.jumps
+            )
         finally:
             await single.stop()
             await runner.cleanup()
             data.close()
 
 
-async def _subscribe(living: Living, wanted: list[str], size: Size, url: str) -> dict[int, Wish]:
+async def _subscribe(living: Living, wanted: list[str], size: SubscribedSize, url: str) -> dict[int, Wish]:
     """Subscribe to some targets each hour; return the wish behind each subscription, by its number."""
     wishes: dict[int, Wish] = {}
     some = math.ceil(len(wanted) / PHASES)
@@ -213,7 +215,7 @@ async def _subscribe(living: Living, wanted: list[str], size: Size, url: str) ->
     return wishes
 
 
-class Truth:
+class NoticeTruth:
     """The content that each notice should have, by the server's record."""
 
     def __init__(self, served: Served, wishes: Mapping[int, Wish], now: float) -> None:
@@ -255,7 +257,7 @@ def _seconds(text: str) -> float:
 
 
 def _report(
-    truth: Truth, notices: list[dict[str, Any]], status: Mapping[str, Any], enough: bool, jumps: int
+    truth: NoticeTruth, notices: list[dict[str, Any]], status: Mapping[str, Any], enough: bool, jumps: int
 ) -> dict[str, Any]:
     names = Counter((notice["subscription"], notice["notice"]) for notice in notices)
     expected = sum(truth.expected(number) for number in truth.wishes)

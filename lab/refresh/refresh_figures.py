@@ -22,15 +22,15 @@ from typing import Any
 import numpy as np
 
 from xyro.lab import work_parts
-from xyro.lab.refresh import claims, plots, text, where
 from xyro.lab.refresh import jobs as refresh_jobs
+from xyro.lab.refresh import refresh_claims, refresh_plots, refresh_text, where
 from xyro.lab.refresh.known import analytic
 from xyro.lab.refresh.rates import Estimator, Rates, TrueRates
 from xyro.lab.refresh.replay import row_of, rows
 from xyro.lab.refresh.rules import BLIND, NAMES, rule
 from xyro.lab.refresh.sim import simulate
-from xyro.lab.refresh.world import BURN, COMPUTED, DAYS, History, World, of_histories, zipf
-from xyro.lab.work_parts import Keyed, Watch
+from xyro.lab.refresh.world import BURN, COMPUTED, DAYS, PageHistory, World, of_histories, zipf
+from xyro.lab.work_parts import KeyedPart, Watch
 from xyro.refresh.change import DEFAULT_PRIOR, Prior
 
 VERSION = 2
@@ -58,7 +58,7 @@ WRONG = {"cold": 0.0, "high": 10.0, "low": 0.1}
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class RefreshScale:
     """The sizes of the runs. pages: of the Poisson and the correlated world, which algorithms.md F measured; others: of
     the rest.
     """
@@ -73,8 +73,8 @@ class Scale:
         return self.pages if world in ("poisson", "correlated") and knowledge not in WRONG else self.others
 
 
-FULL = Scale()
-QUICK = Scale(5_000, 2_000, replayed=(0.05,))
+FULL = RefreshScale()
+QUICK = RefreshScale(5_000, 2_000, replayed=(0.05,))
 
 
 def rates_of(knowledge: str, world: World) -> Rates:
@@ -100,7 +100,7 @@ def runs(world: World, knowledge: str, bandwidth: float, seed: int, watch: Watch
     return found
 
 
-def parts(scale: Scale, histories: Sequence[History]) -> dict[str, Keyed]:
+def parts(scale: RefreshScale, histories: Sequence[PageHistory]) -> dict[str, KeyedPart]:
     """Return everything that is to be computed, by name."""
     found = {}
     for name in COMPUTED:
@@ -118,17 +118,17 @@ def parts(scale: Scale, histories: Sequence[History]) -> dict[str, Keyed]:
     return found
 
 
-def _computed(name: str, n: int, seed: int, knowledge: str, bandwidth: float) -> Keyed:
+def _computed(name: str, n: int, seed: int, knowledge: str, bandwidth: float) -> KeyedPart:
     settings = {"world": name, "pages": n, "seed": seed, "knowledge": knowledge, "bandwidth": bandwidth, "of": VERSION}
-    return Keyed(settings, lambda watch: runs(COMPUTED[name](n, seed), knowledge, bandwidth, seed, watch))
+    return KeyedPart(settings, lambda watch: runs(COMPUTED[name](n, seed), knowledge, bandwidth, seed, watch))
 
 
-def _analytic(scale: Scale, bandwidth: float) -> Keyed:
+def _analytic(scale: RefreshScale, bandwidth: float) -> KeyedPart:
     settings = {"pages": scale.pages, "seed": scale.seed, "bandwidth": bandwidth, "of": VERSION}
-    return Keyed(settings, lambda watch: analytic(COMPUTED["poisson"](scale.pages, scale.seed), bandwidth))
+    return KeyedPart(settings, lambda watch: analytic(COMPUTED["poisson"](scale.pages, scale.seed), bandwidth))
 
 
-def _key(histories: Sequence[History]) -> dict[str, Any]:
+def _key(histories: Sequence[PageHistory]) -> dict[str, Any]:
     """Return the settings that identify histories: their counts, and a digest of every birth and change.
 
     The digest depends on the order of the pages, because the order deals out importance.
@@ -139,21 +139,21 @@ def _key(histories: Sequence[History]) -> dict[str, Any]:
     return {"histories": len(events), "events": sum(events), "times": digest.hexdigest()}
 
 
-def _real(name: str, histories: Sequence[History], seed: int) -> World:
+def _real(name: str, histories: Sequence[PageHistory], seed: int) -> World:
     n = len(histories)
     return of_histories(histories, zipf(n, seed) if name == "real, zipf" else np.ones(n))
 
 
-def _replayed(name: str, histories: Sequence[History], seed: int, bandwidth: float) -> Keyed:
+def _replayed(name: str, histories: Sequence[PageHistory], seed: int, bandwidth: float) -> KeyedPart:
     def run(watch: Watch) -> list[dict[str, Any]]:
         world = _real(name, histories, seed)
         return [row.as_json() for row in rows(world, bandwidth, REPLAYED, seed=seed, watch=watch)]
 
     settings = {**_key(histories), "importance": name, "bandwidth": bandwidth, "seed": seed, "of": VERSION}
-    return Keyed(settings, run)
+    return KeyedPart(settings, run)
 
 
-def _estimators(histories: Sequence[History], scale: Scale) -> Keyed:
+def _estimators(histories: Sequence[PageHistory], scale: RefreshScale) -> KeyedPart:
     """P1's law with several estimators, on the real histories at the least bandwidth."""
     bandwidth = scale.replayed[0]
 
@@ -166,27 +166,27 @@ def _estimators(histories: Sequence[History], scale: Scale) -> Keyed:
             watch((turn + 1) / len(ESTIMATORS))
         return found
 
-    return Keyed({**_key(histories), "bandwidth": bandwidth, "of": VERSION}, run)
+    return KeyedPart({**_key(histories), "bandwidth": bandwidth, "of": VERSION}, run)
 
 
 def figures(
-    out: Path, scale: Scale, histories: Sequence[History] = (), show: bool = True, jobs: int = 1
+    out: Path, scale: RefreshScale, histories: Sequence[PageHistory] = (), show: bool = True, jobs: int = 1
 ) -> dict[str, Any]:
     """Compute what is not there yet, in so many processes, and write numbers, text and plots. Returns the numbers."""
     every = parts(scale, histories)
     if jobs > 1:
         refresh_jobs.ahead(out, partial(parts, scale, histories), every, jobs, show)
     results = gather(work_parts.compute(every, {}, out, show), scale, histories)
-    results["claims"] = [asdict(claim) for claim in claims.claims(results)]
+    results["claims"] = [asdict(claim) for claim in refresh_claims.claims(results)]
     results["where"] = [asdict(statement) for statement in where.statements(results)]
-    results["table F"] = [asdict(cell) for cell in claims.table(results)]
+    results["table F"] = [asdict(cell) for cell in refresh_claims.table(results)]
     work_parts.write(out / "refresh.json", results)
-    (out / "verdict.txt").write_text(text.page(results), encoding="utf-8")
-    plots.draw(results, out)
+    (out / "verdict.txt").write_text(refresh_text.page(results), encoding="utf-8")
+    refresh_plots.draw(results, out)
     return results
 
 
-def gather(found: Mapping[str, Any], scale: Scale, histories: Sequence[History]) -> dict[str, Any]:
+def gather(found: Mapping[str, Any], scale: RefreshScale, histories: Sequence[PageHistory]) -> dict[str, Any]:
     """The runs put in order: worlds[world][knowledge][bandwidth][policy] = score with its share of the optimum."""
     worlds: dict[str, Any] = {name: {} for name in COMPUTED}
     for name in COMPUTED:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xyro.lab.zoo.acts import Act, Case, Client, answers, page, response, says
+from xyro.lab.zoo.acts import Act, Case, ZooClient, answers, page, response, says
 
 _DEEP = 100_000
 _HOPS = 100
@@ -12,33 +12,33 @@ def _html(text: str) -> Act:
     return says(response(f"<!DOCTYPE html><html><body><a href=/ok.html>ok</a>{text}</body></html>"))
 
 
-def _calendar(client: Client) -> bytes:
+def _calendar(client: ZooClient) -> bytes:
     """/month/N leads to the months before and after it, for ever."""
     number = int(client.path.rpartition("/")[2] or 0)
     return response(page(f"/month/{number + 1}", f"/month/{max(0, number - 1)}"))
 
 
-def _facets(client: Client) -> bytes:
+def _facets(client: ZooClient) -> bytes:
     """Every page adds one more of twenty query parameters, in any order."""
     glue = "&" if "?" in client.path else "?"
     return response(page(*(f"{client.path}{glue}f{k}=1" for k in range(20) if f"f{k}=" not in client.path)))
 
 
-def _sessions(client: Client) -> bytes:
+def _sessions(client: ZooClient) -> bytes:
     """Every answer has new session ids in path and query."""
     return response(page(f"/s{client.nth}/index.html", f"/index.html?sid={client.nth}"))
 
 
-def _growing(client: Client) -> bytes:
+def _growing(client: ZooClient) -> bytes:
     """Each page links to itself one folder deeper."""
     return response(page("a/"))
 
 
-def _soft_404(client: Client) -> bytes:
+def _soft_404(client: ZooClient) -> bytes:
     return response(page("/missing.html", text=f"Sorry, {len(client.path)} characters that are nowhere here."))
 
 
-def _cloaked(client: Client) -> bytes:
+def _cloaked(client: ZooClient) -> bytes:
     return response(page("/ok.html", text=f"Visitor number {client.nth}. " * 20))
 
 
@@ -47,16 +47,16 @@ def moved(location: str | None, status: str = "302 Found") -> bytes:
     return response("moved", *([] if location is None else [f"Location: {location}"]), status=status)
 
 
-def _loop(client: Client) -> bytes:
+def _loop(client: ZooClient) -> bytes:
     return moved("/loop-b" if client.path.endswith("a") else "/loop-a")
 
 
-def _chain(client: Client) -> bytes:
+def _chain(client: ZooClient) -> bytes:
     hop = int(client.path.rpartition("/")[2])
     return moved(f"/hop/{hop + 1}" if hop < _HOPS else "/ok.html", "301 Moved Permanently")
 
 
-def _new_query(client: Client) -> bytes:
+def _new_query(client: ZooClient) -> bytes:
     return moved(f"/again?{client.nth}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xyro.lab.zoo.acts import Act, Case, floods, holds, page, response, says
-from xyro.lab.zoo.links import moved
+from xyro.lab.zoo.link_cases import moved
 
 _SOUND = says(response(page("/ok.html")))
 _RULE = "User-agent: *\nDisallow: /secret\n"

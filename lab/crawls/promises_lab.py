@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from xyro.lab.crawls import published, subscribed
+from xyro.lab.crawls import published, subscribed_lab
 from xyro.wire.errors import MachineError, XyroError
 
 PARTS = ("publications", "subscriptions", "scarce")
@@ -27,14 +27,14 @@ def runs(part: str, quick: bool, seed: int) -> Iterator[Callable[[], dict[str, A
     if part in ("publications", "all"):
         yield lambda: published.run(published.QUICK if quick else published.FULL, seed)
     if part in ("subscriptions", "all"):
-        yield lambda: subscribed.run(subscribed.QUICK if quick else subscribed.FULL, seed)
+        yield lambda: subscribed_lab.run(subscribed_lab.QUICK if quick else subscribed_lab.FULL, seed)
     if part in ("scarce", "all"):
-        for name, size in subscribed.SCARCE.items():
+        for name, size in subscribed_lab.SCARCE.items():
             yield partial(_scarce, name, size, seed)
 
 
-def _scarce(name: str, size: subscribed.Size, seed: int) -> dict[str, Any]:
-    return {**subscribed.run(size, seed, enough=False), "scarce": name}
+def _scarce(name: str, size: subscribed_lab.SubscribedSize, seed: int) -> dict[str, Any]:
+    return {**subscribed_lab.run(size, seed, enough=False), "scarce": name}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -19,7 +19,7 @@ _CAPACITY = 1_000
 """grammars and sites in distress that are remembered"""
 
 
-class Trust:
+class GrammarTrust:
     """By the key of a grammar, or the name of a site. Pure."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from xyro.lab.opic import names, simulate
 from xyro.lab.opic.graphs import laws
 from xyro.lab.opic.growing_crawl import GrowingCrawl
 from xyro.lab.opic.measure import load, machine
-from xyro.lab.opic.simulate import World
+from xyro.lab.opic.simulate import SimulatedWorld
 from xyro.lab.reference_rank import reference
 from xyro.opic import confidence
 from xyro.opic.arrays import Mask, Reals
@@ -139,7 +139,7 @@ def _sample(graph: Graph, estimate: Reals, truth: Reals, turnovers: Reals, span:
 def known_graph(graph: Graph, truth: Reals | None, reads: Sequence[float] = READS) -> Iterator[tuple[str, Sample]]:
     """Samples of every policy, from one run by the sweep over a graph that is known from the start."""
     truth = normalise(reference(graph) if truth is None else truth)
-    world = World(graph)
+    world = SimulatedWorld(graph)
     select = names.selector("sweep", world.keys, np.random.default_rng(1))
     policies = [names.history(policy, graph.n) for policy, _ in POLICIES.values()]
     for _ in simulate.states(world, select, policies, [round(share * graph.n) for share in reads], machine()):

@@ -54,14 +54,14 @@ as 2,200 alike, and r lambda of another draw differs by 11 % (one standard devia
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class RefreshClaim:
     says: str
     found: str
     holds: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ClaimCell:
     """A number of section F's table beside ours."""
 
     world: str
@@ -83,7 +83,7 @@ class Cell:
         return abs(self.found_obsolescence / self.wanted_obsolescence - 1.0) <= OBSOLESCENCE
 
 
-def table(results: Results) -> list[Cell]:
+def table(results: Results) -> list[ClaimCell]:
     """Section F's table beside ours, cell by cell; empty for a world of another size."""
     if results["scale"]["pages"] != TABLED_PAGES:
         return []
@@ -99,12 +99,14 @@ def table(results: Results) -> list[Cell]:
 
 def _cell(
     results: Results, world: str, knowledge: str, policy: str, bandwidth: str, numbers: tuple[float, float]
-) -> Cell | None:
+) -> ClaimCell | None:
     ours = results["worlds"].get(world, {}).get(knowledge, {}).get(bandwidth)
     if ours is None:
         return None
     score = ours[FILED.get(policy, policy)]
-    return Cell(world, knowledge, policy, bandwidth, numbers[0], score["freshness"], numbers[1], score["obsolescence"])
+    return ClaimCell(
+        world, knowledge, policy, bandwidth, numbers[0], score["freshness"], numbers[1], score["obsolescence"]
+    )
 
 
 def least_share(policy: str, bandwidth: float, pages: int) -> float | None:
@@ -119,7 +121,7 @@ def least_share(policy: str, bandwidth: float, pages: int) -> float | None:
     return None
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Results) -> list[RefreshClaim]:
     """Judge all that is asked by the results; return each claim with the figures found."""
     found = [*_shares(results, "analytic"), *_shares(results, "simulated"), *_spending(results), *_orders(results)]
     found += _doubts(results)
@@ -132,11 +134,11 @@ def claims(results: Results) -> list[Claim]:
         )
         detail += f": {worst.found:.4f} against {worst.wanted:g}; changes missed within {100 * OBSOLESCENCE:g} %: "
         detail += f"{sum(cell.near for cell in cells)}"
-        found.append(Claim("freshness within 2 % of algorithms.md F's simulation", detail, met == len(cells)))
+        found.append(RefreshClaim("freshness within 2 % of algorithms.md F's simulation", detail, met == len(cells)))
     return found
 
 
-def _shares(results: Results, how: str) -> list[Claim]:
+def _shares(results: Results, how: str) -> list[RefreshClaim]:
     poisson, pages = results["worlds"]["poisson"]["known"], results["scale"]["pages"]
     found = []
     for bandwidth in poisson:
@@ -147,11 +149,13 @@ def _shares(results: Results, how: str) -> list[Claim]:
             says = ", ".join(f"{name} >= {100 * least:g} %" for name, least in wanted.items())
             detail = ", ".join(f"{name} {100 * scores[name]['share']:.2f} %" for name in wanted)
             holds = all(scores[name]["share"] >= least for name, least in wanted.items())
-            found.append(Claim(f"known rates ({how}), B = {bandwidth}: share of the optimum: {says}", detail, holds))
+            found.append(
+                RefreshClaim(f"known rates ({how}), B = {bandwidth}: share of the optimum: {says}", detail, holds)
+            )
     return found
 
 
-def _doubts(results: Results) -> list[Claim]:
+def _doubts(results: Results) -> list[RefreshClaim]:
     """The freshness index as expected over beliefs costs nothing where the prior is right, and repairs a wrong one."""
     poisson = results["worlds"]["poisson"]
     gaps = {
@@ -166,10 +170,10 @@ def _doubts(results: Results) -> list[Claim]:
     detail = f"{100 * gaps[least]:+.2f} % ({least[0]} prior, B {least[1]}) to "
     detail += f"{100 * gaps[largest]:+.2f} % ({largest[0]} prior, B {largest[1]})"
     says = "freshness expected over beliefs costs < .5 % whatever the prior, against the index of the mean rate"
-    return [Claim(says, detail, gaps[least] > -0.005)]
+    return [RefreshClaim(says, detail, gaps[least] > -0.005)]
 
 
-def _spending(results: Results) -> list[Claim]:
+def _spending(results: Results) -> list[RefreshClaim]:
     """Our policies spend the bandwidth to the last read."""
     ours = ("uniform", "p1", "mixed:0.1", "mixed:0.3", "mixed:1", "kolobov")
     spent = [
@@ -179,20 +183,22 @@ def _spending(results: Results) -> list[Claim]:
         for scores in bandwidths.values()
         for name in ours
     ]
-    return [Claim("by scan, the bandwidth is spent exactly", f"{100 * min(spent):.4f} % at least", min(spent) == 1.0)]
+    return [
+        RefreshClaim("by scan, the bandwidth is spent exactly", f"{100 * min(spent):.4f} % at least", min(spent) == 1.0)
+    ]
 
 
-def _orders(results: Results) -> list[Claim]:
+def _orders(results: Results) -> list[RefreshClaim]:
     """The order of policies by freshness, on every computed world with estimated rates."""
 
-    def every(says: str, better: str, worse: Callable[[Results], float]) -> Claim:
+    def every(says: str, better: str, worse: Callable[[Results], float]) -> RefreshClaim:
         gaps = {
             f"{world}, B {bandwidth}": scores[better]["freshness"] - worse(scores)
             for world, knowledge in results["worlds"].items()
             for bandwidth, scores in knowledge["estimated"].items()
         }
         least = min(gaps, key=lambda where: gaps[where])
-        return Claim(
+        return RefreshClaim(
             f"estimated rates, every world: {says}", f"least gap {gaps[least]:+.4f} ({least})", gaps[least] > 0
         )
 
