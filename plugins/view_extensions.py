@@ -15,6 +15,6 @@ VIEW_EXTENSIONS = (ViewExtension(audit=check_repository), ViewExtension(status=p
 """xyro.plugins.warehouse; xyro.plugins.publish and clusters. Their fields appear in `xyro status` in this order."""
 
 
-def running_status(single: Node) -> dict[str, Any]:
+def running_status(node: Node) -> dict[str, Any]:
     """The fields that plug-ins add to the status of a running crawl."""
-    return {name: value for plugin in single.plugins for name, value in plugin.status().items()}
+    return {name: value for plugin in node.plugins for name, value in plugin.status().items()}

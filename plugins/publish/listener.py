@@ -264,10 +264,10 @@ def _listen(settings: Settings) -> socket.socket | None:
     return listen(settings.publish.listen)
 
 
-def listener_of(single: Node) -> Listener:
+def listener_of(node: Node) -> Listener:
     """The listener of a running crawl."""
-    return Listener(single.services, publish_plugin_of(single).publishing, single.plugin(WebSub))
+    return Listener(node.services, publish_plugin_of(node).publishing, node.plugin(WebSub))
 
 
-PUBLISH_ENDPOINT = Endpoint(_listen, lambda single, _: listener_of(single))
+PUBLISH_ENDPOINT = Endpoint(_listen, lambda node, _: listener_of(node))
 """for sites and hubs, if the settings let them tell us something"""

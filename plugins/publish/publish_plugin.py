@@ -40,9 +40,9 @@ class PublishPlugin:
         }
 
 
-def publish_plugin_of(single: Node) -> PublishPlugin:
+def publish_plugin_of(node: Node) -> PublishPlugin:
     """The plug-in of a running crawl. MachineError: the crawl was made without it."""
-    plugin = single.plugin(PublishPlugin)
+    plugin = node.plugin(PublishPlugin)
     if plugin is None:
         raise MachineError("a node was made without the plug-in for publications (a bug)")
     return plugin

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from xyro.service.node.node import Node
 
 
-def promise_routes(single: Node) -> list[web.RouteDef]:
+def promise_routes(node: Node) -> list[web.RouteDef]:
     """Routes of an Api, which checks the token and turns errors into JSON."""
 
-    plugin = single.plugin(PublishPlugin)
+    plugin = node.plugin(PublishPlugin)
     if plugin is None:
         return []
     publishing, subscribed = plugin.publishing, plugin.subscribed

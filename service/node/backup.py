@@ -79,12 +79,12 @@ def stopped(source: Path, target: Path) -> dict[str, Any]:
         data.close()
 
 
-async def running(single: Node, target: Path) -> dict[str, Any]:
+async def running(node: Node, target: Path) -> dict[str, Any]:
     """Back up a running crawl. Raises the same errors; a cancelled backup leaves nothing behind."""
-    source = single.data.path
+    source = node.data.path
     _refuse_inside(source, target)
-    async with single.boundary():
-        pinned = [Pinned.of_partition(partition) for partition in single.data.partitions]
+    async with node.boundary():
+        pinned = [Pinned.of_partition(partition) for partition in node.data.partitions]
     stop = threading.Event()
     work = asyncio.ensure_future(asyncio.to_thread(_write, source, target, pinned, stop))
     try:

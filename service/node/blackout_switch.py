@@ -1,6 +1,6 @@
 """Blackouts in the fetch pool: orders that were handed out before a blackout began wait in the queue until it ends.
 
-The scheduler gives out none while a host is shut (host_limits.py); but up to `leases_per_host` may be out when
+The scheduler gives out none while a host is shut (frontier/host_limits.py); but up to `leases_per_host` may be out when
 it begins.
 """
 

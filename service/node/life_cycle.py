@@ -129,65 +129,65 @@ class _Life:
         self.signals.attach(loop, self._stopped)
         for _, listening in self.opened:
             guard.deny(*listening.getsockname()[:2])
-        single = Node(data, self.job.settings, guard, self.job.bounds, plugins=self.job.plugins)
+        node = Node(data, self.job.settings, guard, self.job.bounds, plugins=self.job.plugins)
         if self.job.again is not None:
-            self.signals.attach_again(loop, partial(reload, single, self.job.again))
+            self.signals.attach_again(loop, partial(reload, node, self.job.again))
         token, interfaces = secrets.token_urlsafe(24), list[Interface]()
         ended = Ended()
         reason = "failed"
         try:
-            single.start()
+            node.start()
             for endpoint, listening in self.opened:
-                interfaces.append(endpoint.interface(single, token))
+                interfaces.append(endpoint.interface(node, token))
                 await interfaces[-1].start(listening)
             host, port = self.opened[0][1].getsockname()[:2]
             run_file.write(self.job.data, host, port, token)
-            self._greet(single, data.created, host, port)
-            await self._submit(single, ended)
-            reason = await self._serve(single)
+            self._greet(node, data.created, host, port)
+            await self._submit(node, ended)
+            reason = await self._serve(node)
         finally:
             run_file.remove(self.job.data)
             for interface in interfaces:
                 await interface.close()
-            await single.stop()
-        single.check_writes()
-        ended.report, ended.best = closing_report(single, reason), single.best
+            await node.stop()
+        node.check_writes()
+        ended.report, ended.best = closing_report(node, reason), node.best
         return ended
 
-    def _greet(self, single: Node, created: bool, host: str, port: int) -> None:
-        so_far = f"{counted(single.known_pages, 'page')} known, {counted(single.reads_total, 'read')}"
+    def _greet(self, node: Node, created: bool, host: str, port: int) -> None:
+        so_far = f"{counted(node.known_pages, 'page')} known, {counted(node.reads_total, 'read')}"
         subject = "a new crawl" if created else f"resuming: {so_far}"
         _log.info("%s: %s; listening at %s:%d", self.job.data, subject, host, port)
 
-    async def _submit(self, single: Node, ended: Ended) -> None:
+    async def _submit(self, node: Node, ended: Ended) -> None:
         """Hand the seeds over; those that are not to be read are recorded too, and told."""
         if not self.seeds:
             return
-        await single.sow(self.seeds)
+        await node.sow(self.seeds)
         for url in self.seeds:
-            if reason := why_refused(url, single.scope) or single.scope.why_out(url, 0):
+            if reason := why_refused(url, node.scope) or node.scope.why_out(url, 0):
                 ended.refused.append((url, reason))
 
-    async def _serve(self, single: Node) -> str:
+    async def _serve(self, node: Node) -> str:
         """Until the crawl ends or somebody stops it; the reason."""
-        shown = asyncio.create_task(show(single))
-        ended = asyncio.create_task(single.finished())
+        shown = asyncio.create_task(show(node))
+        ended = asyncio.create_task(node.finished())
         stopped = asyncio.create_task(self.stop.wait())
         try:
             await asyncio.wait([ended, stopped], return_when=asyncio.FIRST_COMPLETED)
             if not ended.done():
                 return "stopped"
             if ended.result() == "complete":
-                await self._settle(single, stopped)
+                await self._settle(node, stopped)
             return ended.result()
         finally:
             for task in (shown, ended, stopped):
                 task.cancel()
             await asyncio.gather(shown, ended, stopped, return_exceptions=True)
 
-    async def _settle(self, single: Node, stopped: asyncio.Task[Any]) -> None:
+    async def _settle(self, node: Node, stopped: asyncio.Task[Any]) -> None:
         """Importance of a crawl that is complete; of a million pages it takes minutes, so a signal ends that, too."""
-        settling = asyncio.create_task(single.settle())
+        settling = asyncio.create_task(node.settle())
         try:
             await asyncio.wait([settling, stopped], return_when=asyncio.FIRST_COMPLETED)
             if settling.done():
@@ -263,16 +263,16 @@ def _has_terminal() -> bool:
     return True
 
 
-def closing_report(single: Node, reason: str) -> dict[str, Any]:
+def closing_report(node: Node, reason: str) -> dict[str, Any]:
     """The object that `crawl --json` prints. `reads_total` counts from the crawl's beginning, the rest this run."""
     return {
-        "pages_read": single.reads,
-        "pages_known": single.known_pages,
-        "out_of_scope": states(single.frontiers)["out-of-scope"],
-        "errors": dict(sorted(single.errors.items())),
-        "seconds": round(single.clock.monotonic() - single.started, 3),
-        "bytes": single.pool.counters.bytes,
-        "reads_total": single.reads_total,
+        "pages_read": node.reads,
+        "pages_known": node.known_pages,
+        "out_of_scope": states(node.frontiers)["out-of-scope"],
+        "errors": dict(sorted(node.errors.items())),
+        "seconds": round(node.clock.monotonic() - node.started, 3),
+        "bytes": node.pool.counters.bytes,
+        "reads_total": node.reads_total,
         "ended": reason,
     }
 

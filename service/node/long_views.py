@@ -40,8 +40,8 @@ Found = TypeVar("Found")
 class LongViews:
     """Serves at most AT_ONCE long views of one Node; a View never outlives its request, nor a request `close`."""
 
-    def __init__(self, single: Node) -> None:
-        self.single = single
+    def __init__(self, node: Node) -> None:
+        self.node = node
         self._tasks: set[asyncio.Task[Any]] = set()
         self._none = asyncio.Event()
         self._none.set()
@@ -63,7 +63,7 @@ class LongViews:
         self._tasks.add(task)
         self._none.clear()
         try:
-            with await self.single.views() as views:
+            with await self.node.views() as views:
                 yield views
         finally:
             self._tasks.discard(task)
@@ -79,8 +79,8 @@ class LongViews:
                 report = {"ok": False}
         if report["ok"]:
             return report
-        async with self.single.boundary():
-            with Views(self.single.frontiers) as views:
+        async with self.node.boundary():
+            with Views(self.node.frontiers) as views:
                 return audit(views)
 
     async def run(self, find: Callable[[Views], Found]) -> Found:

@@ -42,33 +42,33 @@ def line(status: Mapping[str, Any]) -> str:
 class _Recent:
     """Speed over the last few seconds, which is what an eye can follow."""
 
-    def __init__(self, single: Node) -> None:
-        self._single = single
+    def __init__(self, node: Node) -> None:
+        self._node = node
         self._seen: deque[tuple[float, int]] = deque(maxlen=int(RECENT / LIVE))
 
     def status(self) -> dict[str, Any]:
         """The status, with the speed of the last RECENT seconds in place of that of ten minutes."""
-        now, reads = self._single.clock.monotonic(), self._single.reads
-        then, before = self._seen[0] if self._seen else (self._single.started, 0)
+        now, reads = self._node.clock.monotonic(), self._node.reads
+        then, before = self._seen[0] if self._seen else (self._node.started, 0)
         self._seen.append((now, reads))
-        return {**running(self._single), "pages_per_second": (reads - before) / max(now - then, LIVE)}
+        return {**running(self._node), "pages_per_second": (reads - before) / max(now - then, LIVE)}
 
 
-async def show(single: Node) -> None:
+async def show(node: Node) -> None:
     """Until cancelled."""
     if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
-        await _live(single)
+        await _live(node)
     while True:
         await asyncio.sleep(PLAIN)
-        _log.info("%s", line(running(single)))
+        _log.info("%s", line(running(node)))
 
 
-async def _live(single: Node) -> None:
+async def _live(node: Node) -> None:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-    recent, console = _Recent(single), Console(stderr=True)
+    recent, console = _Recent(node), Console(stderr=True)
     with Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False) as live:
         while True:
             live.update(Text(line(recent.status()), overflow="ellipsis", no_wrap=True), refresh=True)

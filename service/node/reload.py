@@ -66,26 +66,26 @@ def _sort(name: str, live: bool, changed: list[str], left: list[str]) -> None:
     (changed if live else left).append(name)
 
 
-def reload(single: Node, read: Callable[[], Settings]) -> None:
+def reload(node: Node, read: Callable[[], Settings]) -> None:
     """On the event loop. `read`: the settings of now; what it raises is logged and changes nothing."""
     try:
         wanted = read()
     except InputError as error:
         _log.error("settings not read again, nothing changed: %s", error)
         return
-    settings, changed, left = merged(single.settings, wanted)
+    settings, changed, left = merged(node.settings, wanted)
     if changed:
-        _apply(single, settings)
+        _apply(node, settings)
     _log.warning("settings read again: %s", f"{', '.join(changed)} changed" if changed else "nothing changed")
     if left:
         _log.warning("settings that need a restart, and stay as they were: %s", ", ".join(left))
 
 
-def _apply(single: Node, settings: Settings) -> None:
+def _apply(node: Node, settings: Settings) -> None:
     """Between two turns: nothing here waits."""
-    single.settings = settings
+    node.settings = settings
     set_up(settings.log.level, settings.log.format)
-    single.pool.follow(manners_of(settings))
-    for frontier in single.frontiers:
+    node.pool.follow(manners_of(settings))
+    for frontier in node.frontiers:
         frontier.follow(settings)
-    single.blackout_switch.follow(single.clock.time(), anew=True)
+    node.blackout_switch.follow(node.clock.time(), anew=True)

@@ -17,31 +17,31 @@ if TYPE_CHECKING:
 TEN_MINUTES = 600.0
 
 
-def running(single: Node, plugins: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+def running(node: Node, plugins: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
     """The summary of all nodes with queue, speed and memory; `plugins`: the fields that plug-ins add."""
-    elapsed = max(single.clock.monotonic() - single.started, 1e-9)
-    counts = single.queue.counts()
+    elapsed = max(node.clock.monotonic() - node.started, 1e-9)
+    counts = node.queue.counts()
     return {
-        **summary(single.frontiers),
-        **freshness_report(single.frontiers, single.clock.time()),
+        **summary(node.frontiers),
+        **freshness_report(node.frontiers, node.clock.time()),
         "running": True,
         **plugins,
         "seconds": round(elapsed, 1),
-        "reads_this_run": single.reads,
-        "pages_per_second": round(_speed(single, elapsed), 2),
+        "reads_this_run": node.reads,
+        "pages_per_second": round(_speed(node, elapsed), 2),
         "queue": {priority.name.lower(): counts[priority] for priority in Priority},
-        "in_flight": single.pool.in_flight,
-        "leased": single.leased,
-        "robots_reads": single.pool.counters.robots_reads,
-        "bytes": single.pool.counters.bytes,
-        "errors": dict(single.errors),
-        "stale_reports": sum(frontier.stale for frontier in single.frontiers),
+        "in_flight": node.pool.in_flight,
+        "leased": node.leased,
+        "robots_reads": node.pool.counters.robots_reads,
+        "bytes": node.pool.counters.bytes,
+        "errors": dict(node.errors),
+        "stale_reports": sum(frontier.stale for frontier in node.frontiers),
         "max_rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
     }
 
 
-def _speed(single: Node, elapsed: float) -> float:
+def _speed(node: Node, elapsed: float) -> float:
     """Reads a second over the last ten minutes, or since the start."""
-    if elapsed < TEN_MINUTES or single.settings.refresh.bandwidth:  # then the meter says what was set
-        return single.reads / elapsed
-    return sum(frontier.scheduler.bandwidth.meter.rate(single.clock.time()) for frontier in single.frontiers)
+    if elapsed < TEN_MINUTES or node.settings.refresh.bandwidth:  # then the bandwidth is what was set
+        return node.reads / elapsed
+    return sum(frontier.scheduler.bandwidth.meter.rate(node.clock.time()) for frontier in node.frontiers)
