@@ -302,7 +302,7 @@ from pathlib import Path
 from xyro.lab.refresh import refresh_figures, jobs
 
 if __name__ == "__main__":
-    make = partial(refresh_figures.parts, refresh_figures.Scale(200, 200, 1, (0.2, 0.5), ()), [])
+    make = partial(refresh_figures.parts, refresh_figures.RefreshScale(200, 200, 1, (0.2, 0.5), ()), [])
     jobs.ahead(Path(sys.argv[1]), make, list(make()), 2, show=True)
 """
 
