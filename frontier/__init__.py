@@ -1,6 +1,6 @@
 """Runs the loop of one partition, synchronously; time comes in. Knows no process, no network and no plug-in.
 
-    partition.py       the turn, step by step: begin here
+    frontier.py        the turn, step by step: begin here
       batch.py         what a turn carries: messages, settled orders, effects
       hooks.py         where extensions take part            watch.py          known pages by URL or pattern, for them
       command_handlers.py   commands of people and plug-ins  terms.py          what the settings ask of cash and links

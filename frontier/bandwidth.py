@@ -89,6 +89,18 @@ class Governor:
         self._advanced_at = now
         self.credit = min(self.credit + passed * reads_per_second, max(LEAST_BURST, BURST * reads_per_second))
 
+    def load(self, debt: float) -> None:
+        """Begin with so many reads to be earned back."""
+        self.credit = -debt
+
+    def spend(self, reads: float = 1.0) -> None:
+        """Pay for reads."""
+        self.credit -= reads
+
+    def forgive(self, debt: float) -> None:
+        """Owe at most so many reads."""
+        self.credit = max(self.credit, -debt)
+
     @property
     def debt(self) -> float:
         """Reads to be earned back; kept over a restart."""
@@ -113,6 +125,10 @@ class Counts:
         self.cursor = 0
         self.spread = Spread()
         self.population = Population()
+
+    def begin(self, spread: Spread, population: Population | None = None) -> None:
+        """Go on from a stored S, and a stored population."""
+        self.spread, self.population = spread, population or Population()
 
     def add(self, weight: float, rate: float) -> None:
         self.spread.replace(0.0, weight)
@@ -206,6 +222,18 @@ class Bandwidth:
         else:
             self.spread.replace(row.weight if row is not None else 0.0, weight)
 
+    def start_counting(self) -> None:
+        """Count all pages anew beside the counts that serve now."""
+        self.counting = Counts()
+
+    def stop_counting(self) -> None:
+        """Give a count under way up."""
+        self.counting = None
+
+    def share_out(self, share: float) -> None:
+        """Leave refresh so large a part of the bandwidth."""
+        self.share = share
+
     def counted(self) -> None:
         """All pages are counted anew: these counts serve from now on."""
         assert self.counting is not None
@@ -275,14 +303,14 @@ class Bandwidth:
 
     def load(self, state: Mapping[str, Any], partition: Partition) -> bool:
         """Go on from what `dump` gave. False: by another law, or from before there was a population: count all anew."""
-        self.counts.spread = Spread.load(state["spread"])
+        self.counts.begin(Spread.load(state["spread"]))
         self.measured = "multiplier" in state
         if not self.measured:
             return False
         filed = [(rows.PLAN.split(key), int.from_bytes(pages)) for key, pages in partition.scan(rows.PLAN.prefix)]
-        self.counts.population = Population.load(tuple(zip(*filed, strict=True)) or ((), ()))
+        self.counts.begin(self.spread, Population.load(tuple(zip(*filed, strict=True)) or ((), ())))
         self.multiplier, self.scale = state["multiplier"], state["scale"]
-        self.capacity.held = state["capacity"]
+        self.capacity.resume(state["capacity"])
         self.promised = Bursts(*state.get("promised", ()))
         return bool(state["law"] == self.law)
 
@@ -323,7 +351,8 @@ class Gamma:
     def resume(self, gamma: float) -> None:
         """Go on from where adjusting it had got to."""
         if self.controller is not None:
-            self.controller.gamma = self.percent = min(max(gamma, LEAST_GAMMA), MOST_GAMMA)
+            self.controller = Controller(self.controller.target, gamma, LEAST_GAMMA, MOST_GAMMA)
+            self.percent = self.controller.gamma
         elif self.auto:
             self.percent = gamma
 

@@ -101,6 +101,10 @@ class ChangeModel:
 
     # -- state ---------------------------------------------------------------------------------------------------
 
+    def follow(self, settings: Refresh) -> None:
+        """Go on with other settings: a page learns by them at its next read."""
+        self.settings = settings
+
     def dump(self) -> dict[str, Any]:
         return {"kinds": self.kinds.dump()}
 

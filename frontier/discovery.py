@@ -57,6 +57,18 @@ class Discovery:
         self.chosen: Ids = NO_PAGES
         """unread pages of the last choice, richest first"""
 
+    def follow(self, settings: Settings) -> None:
+        """Go on with other settings."""
+        self.settings = settings
+
+    def load(self, finder: Sweep, reads: int) -> None:
+        """Go on from a sweep, and from so many reads since the crawl began."""
+        self.finder, self.reads = finder, reads
+
+    def count(self, reads: int) -> None:
+        """Count so many more reads."""
+        self.reads += reads
+
     @property
     def scouting(self) -> bool:
         """Few pages were read yet: breadth first (P1 section 3)."""

@@ -195,12 +195,12 @@ class DueQueue:
         if fixed:
             self.governor.advance(now, self.bandwidth.reads_per_second)
             # a debt of the time before a lower bandwidth would take months
-            self.governor.credit = max(self.governor.credit, -1.0 - max(LEAST_BURST, DEBT * fixed))
+            self.governor.forgive(1.0 + max(LEAST_BURST, DEBT * fixed))
 
     def spent(self) -> None:
         """A read of the plan was ordered."""
         if self.bandwidth.fixed:
-            self.governor.credit -= 1.0
+            self.governor.spend()
 
     def next_time(self, now: float) -> float:
         """When something may be read that is not yet out (wall clock); infinite where nothing is filed."""

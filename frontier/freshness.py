@@ -72,6 +72,10 @@ class Audits:
         self._draws = 0
         self._stored = True
 
+    def follow(self, share: float) -> None:
+        """Go on with another share of the reads."""
+        self.share = share
+
     def answered(self, reads: int) -> None:
         """So many pages were read again. (First reads owe none: to read a page of just now again would say nothing.)"""
         self._owed = min(self._owed + self.share * reads, OWED)
@@ -184,7 +188,7 @@ class Freshness:
 
     def follow(self, settings: Refresh) -> None:
         """Other settings."""
-        self.audits.share = settings.audit / 100.0
+        self.audits.follow(settings.audit / 100.0)
 
     # -- a turn --------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """Runs the loop of one partition: reports come in; rows, cash, dates and orders go out, in one commit group.
 
-The steps of `PageNode.turn`, in their order:
+The steps of `Frontier.turn`, in their order:
 
     open               a commit group begins; pages follow a scope that has changed     metadata/manager.py, pages.py
     exchange           cash and acknowledgements of other partitions                    outbox.py

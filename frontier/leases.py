@@ -67,6 +67,10 @@ class Leases:
         self._count = 0
         self._out: dict[int, Lease] = {}
 
+    def begin_epoch(self, boot: int) -> None:
+        """Number the orders of this process by its start, so that no order of an earlier process has the same."""
+        self.boot = boot
+
     def __len__(self) -> int:
         return len(self._out)
 

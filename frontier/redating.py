@@ -88,7 +88,7 @@ class Recount:
         self._pages = partition.columns.n
         self._follows = weigh
         """a date that stands nearly where it would be put is left as it is"""
-        bandwidth.counting = Counts()
+        bandwidth.start_counting()
 
     def step(self) -> list[tuple[int, float]]:
         """The next pages whose date changes, and their new dates (seconds since 1970). Within a commit group."""

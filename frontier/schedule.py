@@ -115,7 +115,7 @@ class Schedule:
         self.bandwidth.follow(settings.refresh)
         self.freshness.follow(settings.refresh)
         if self.bandwidth.law != law:
-            self.bandwidth.counting = None
+            self.bandwidth.stop_counting()
             self._count_anew()
 
     # -- state ---------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class Schedule:
 
     def load(self, state: Mapping[str, Any]) -> None:
         same = self.bandwidth.load(state, self.partition)
-        self.due_queue.governor.credit = -state.get("debt", 0.0)
+        self.due_queue.governor.load(state.get("debt", 0.0))
         if self.doublings is not None:
             self.doublings.load(state.get("doublings"))
         if not same:
@@ -314,7 +314,7 @@ class Dating:
 
     def follow(self, settings: Refresh) -> None:
         """Begin with these settings, or go on with others; a page is dated by them at its next read."""
-        self.change_model.settings = settings
+        self.change_model.follow(settings)
 
     def date(self, settled: list[Settled], now: float) -> None:
         """Change rate, weight in S, interval and next read of the pages settled in this turn; their rows."""

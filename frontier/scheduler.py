@@ -96,7 +96,8 @@ class Scheduler:
 
     def reconfigure(self, settings: Settings) -> None:
         """Other settings (SIGHUP), between two turns: how often and what is read follows from the next turn on."""
-        self.settings = self.discovery.settings = settings
+        self.settings = settings
+        self.discovery.follow(settings)
         self.gamma.follow(settings.refresh)
         self.host_limits.follow(settings.budgets, settings.blackouts)
         self.schedule.reconfigure(settings)
@@ -133,9 +134,8 @@ class Scheduler:
 
     def load(self, state: Mapping[str, Any]) -> None:
         self.schedule.load(state)
-        self.discovery.finder = Sweep.load(state["finder"])
-        self.leases.boot = state["boot"] + 1
-        self.discovery.reads = state["reads"]
+        self.discovery.load(Sweep.load(state["finder"]), state["reads"])
+        self.leases.begin_epoch(state["boot"] + 1)
         self.gamma.resume(state.get("gamma", self.gamma.percent))
         self.host_limits.load(state.get("limits", {}))
 
@@ -149,10 +149,10 @@ class Scheduler:
     def answered(self, reads: int, now: float) -> None:
         """So many orders of this turn were answered by the web; their pages are dated next."""
         self.bandwidth.answered(reads, now, self._busy)
-        self.discovery.reads += reads
+        self.discovery.count(reads)
         self.gamma.renew(now, self.discovery.reads, self.bandwidth)
         contested = self.schedule.refreshing and self.discovery.waiting > 0
-        self.bandwidth.share = self.gamma.refresh_share(contested, self.bandwidth.fixed > 0.0)
+        self.bandwidth.share_out(self.gamma.refresh_share(contested, self.bandwidth.fixed > 0.0))
 
     def drop(self, page: int, epoch: int) -> None:
         """The order was taken back unread (a person blocked its host): it is to be given out again, later."""

@@ -156,6 +156,10 @@ class Capacity:
         self._last: float | None = None
         self._lull = 0.0
 
+    def resume(self, rate: float) -> None:
+        """Begin with the reads per second of the run before."""
+        self.held = rate
+
     def count(self, now: float, reads: int, busy: bool) -> None:
         """So many reads since the last call, in a time in which there was more to read, or not."""
         last = now if self._last is None else self._last

@@ -108,25 +108,7 @@ CLASSES_TWICE = frozenset(
         "World",
     }
 )
-WIRED_LATER = frozenset(
-    {
-        ("frontier/bandwidth.py", "self.capacity.held"),
-        ("frontier/bandwidth.py", "self.controller.gamma"),
-        ("frontier/bandwidth.py", "self.counts.population"),
-        ("frontier/bandwidth.py", "self.counts.spread"),
-        ("frontier/due_queue.py", "self.governor.credit"),
-        ("frontier/freshness.py", "self.audits.share"),
-        ("frontier/schedule.py", "self.bandwidth.counting"),
-        ("frontier/schedule.py", "self.change_model.settings"),
-        ("frontier/schedule.py", "self.due_queue.governor.credit"),
-        ("frontier/scheduler.py", "self.bandwidth.share"),
-        ("frontier/scheduler.py", "self.discovery.finder"),
-        ("frontier/scheduler.py", "self.discovery.reads"),
-        ("frontier/scheduler.py", "self.discovery.settings"),
-        ("frontier/scheduler.py", "self.leases.boot"),
-        ("service/node/node.py", "self.queue.gamma"),
-    }
-)
+WIRED_LATER: frozenset[tuple[str, str]] = frozenset()
 """(file, attribute of another object's attribute that is assigned there), today"""
 
 NEVER_LOADS = {

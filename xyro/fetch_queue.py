@@ -71,7 +71,7 @@ class FetchQueue:
         if not 0.0 <= gamma <= 100.0:
             raise ValueError(f"gamma: 0..100 percent, not {gamma!r}")
         self.gamma = gamma
-        """may be changed at any time"""
+        """percent for discovery; `share` changes it"""
         self._owed = 0.0
         """percent points owed to discovery: at 100 it is discovery's turn"""
         self._hosts: dict[str, _Host] = {}
@@ -80,6 +80,10 @@ class FetchQueue:
         self._cooling: _Heap = []
         self._stamps = 0
         self._counts = [0] * _LEVELS
+
+    def share(self, gamma: float) -> None:
+        """Give discovery so many percent of the orders of levels 2 to 4 from now on."""
+        self.gamma = gamma
 
     def __len__(self) -> int:
         return sum(self._counts)

@@ -19,7 +19,7 @@ from xyro.metadata.states import State
 from xyro.plugins.publish.publication_rows import changes, present
 from xyro.plugins.publish.stored_rows import SubscriptionRow
 from xyro.service.node.slicing import unhurried
-from xyro.wire.ids import PageId, local_page, owner_of, split
+from xyro.wire.ids import PageId
 from xyro.wire.text import stamp
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Notice(NamedTuple):
 def signatures(services: Services, watch: Watch, target: str) -> Iterator[tuple[int, bytes]]:
     """(page, what it is now) of those that were read: the base of the first notice."""
     for page in map(PageId, watch.pages(target)):
-        row = services.frontiers[owner_of(page)].partition.row(local_page(page))
+        row = services.lookup.row(page)
         if row is not None and row.reads:
             yield page, present(row)
 
@@ -57,19 +57,18 @@ async def compose(
     """The next notice of a subscription. due: when it is; since: when its pages began to be refreshed for it."""
     pages, missed, seen, changed = list[str](), list[int](), dict[int, bytes](), 0
     async for page in unhurried(watch.pages(row.target)):
-        owner, local = split(PageId(page))
-        partition = services.frontiers[owner].partition
-        state = partition.states[local]
+        page_id = PageId(page)
+        state = services.lookup.state(page_id)
         if state not in READABLE and page not in row.seen:
             continue
-        stored = partition.row(local) or _NOTHING
+        stored = services.lookup.row(page_id) or _NOTHING
         fresh = stored.last_read >= int(since)
         if not fresh and state in READABLE:
             missed.append(page)
         seen[page] = present(stored)
         became = changes(stored, row.seen.get(page))
         changed += became["changed"]
-        pages.append(json.dumps({"url": partition.url(local), **became, "refreshed": fresh}))
+        pages.append(json.dumps({"url": services.lookup.url(page_id), **became, "refreshed": fresh}))
     digest = hashlib.sha1(msgspec.msgpack.encode(sorted(seen.items())), usedforsecurity=False).digest()
     last = max(row.numbered, row.sequence)
     name = last if row.tried == digest else last + 1

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from xyro.frontier.watch import Watch
 from xyro.refresh.subscriptions import lead
 from xyro.service.node.slicing import unhurried
-from xyro.wire.ids import PageId, local_page, owner_of
+from xyro.wire.ids import PageId
 
 if TYPE_CHECKING:
     from xyro.service.node.services import Services
@@ -56,5 +56,4 @@ class Demand:
         return lead((max(pages, self._hosts[host]), delay + TYPICAL) for host, pages in own.items())
 
     def _host(self, page: PageId) -> tuple[int, int]:
-        partition = self.services.frontiers[owner_of(page)].partition
-        return partition.number, int(partition.hosts_of[local_page(page)])
+        return self.services.lookup.host(page)

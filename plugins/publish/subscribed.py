@@ -31,7 +31,7 @@ from xyro.service.node.seeds import why_refused
 from xyro.service.node.slicing import unhurried
 from xyro.wire.errors import InputError
 from xyro.wire.ids import PageId, local_page, owner_of
-from xyro.wire.urls import authority, host_of, partition_of
+from xyro.wire.urls import authority
 
 if TYPE_CHECKING:
     from xyro.service.node.services import Services
@@ -149,10 +149,9 @@ class Subscribed:
                 for name, page in found:
                     self.watch.take(name, page)
             return
-        frontier = self.services.frontiers[partition_of(host_of(target), len(self.services.frontiers))]
-        page = frontier.partition.url_index.find_one(target)
-        if page >= 0:
-            self.watch.take(target, frontier.partition.id_of(page))
+        page_id = self.services.lookup.find(target)
+        if page_id is not None:
+            self.watch.take(target, page_id)
         else:
             await self.services.submit([target], seed=False)
 
@@ -231,7 +230,7 @@ class Subscribed:
         await asyncio.gather(*(ask(partition, partial(_refresh_pages, part)) for part in parts))
 
     def _is_readable(self, page: PageId) -> bool:
-        return self.services.frontiers[owner_of(page)].partition.states[local_page(page)] in READABLE
+        return self.services.lookup.state(page) in READABLE
 
     async def _foresee(self) -> None:
         """Begin notices sooner where more is promised of their hosts than it seemed."""

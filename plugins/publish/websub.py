@@ -39,7 +39,7 @@ from xyro.refresh.hub_leases import LEASE, lease, next_asking, takes, unheard
 from xyro.wire.errors import InputError, TheirError
 from xyro.wire.ids import PageId
 from xyro.wire.messages import LINK_HINT, LINK_KIND_MASK, Kind, LinkKind, LoadReport, XmlPage
-from xyro.wire.urls import authority, canonical, host_of, partition_of
+from xyro.wire.urls import authority, canonical, host_of
 
 if TYPE_CHECKING:
     from xyro.service.node.services import Services
@@ -220,9 +220,8 @@ class WebSub:
         ]
 
     def _is_news(self, url: str, changed: float) -> bool:
-        frontier = self.services.frontiers[partition_of(host_of(url), len(self.services.frontiers))]
-        page = frontier.partition.url_index.find_one(url)
-        row = frontier.partition.row(page) if page >= 0 else None
+        page = self.services.lookup.find(url)
+        row = self.services.lookup.row(page) if page is not None else None
         return row is None or not row.reads or changed > row.last_read
 
     def status(self) -> dict[str, Any]:

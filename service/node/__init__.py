@@ -7,8 +7,11 @@ The loop:
     command_sender.py    commands to partitions, and their answers by request number
     fetch_loop.py        orders into xyro's pool, one report for each back to the partition of its page
     load_loop.py         XML bodies into loader: links of feeds and sitemaps, documents that wait for their parts
-    part_library.py      parts and bodies that the stores have already
-    side_reads.py        reads that belong to no page          blackout_switch.py   blackouts in the fetch pool
+    page_lookup.py       answers about single pages, from the partition that owns each
+      partition_parts.py   stored parts and bodies of one partition
+    part_library.py      these, for the loader in its thread
+    host_calendar.py     hosts that are shut, over all partitions
+      blackout_switch.py   the same in the fetch pool          side_reads.py        reads that belong to no page
     services.py          what a plug-in may use of the node, and how the plug-ins are handed to it
     reader_factory.py, loader_factory.py, guard_factory.py     from settings to reader, intake and guard
 

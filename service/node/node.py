@@ -20,14 +20,16 @@ from xyro.frontier.frontier import Frontier
 from xyro.frontier.scope import Scope
 from xyro.frontier.terms import link_words
 from xyro.guard import Guard
-from xyro.metadata.states import NAMED, State
+from xyro.metadata.states import State
 from xyro.reader import OnReport, Reader
 from xyro.service.node.blackout_switch import BlackoutSwitch
 from xyro.service.node.command_sender import CommandSender
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.fetch_loop import FetchLoop
+from xyro.service.node.host_calendar import HostCalendar
 from xyro.service.node.load_loop import FULL, LoadLoop
 from xyro.service.node.loader_factory import intake_of
+from xyro.service.node.page_lookup import PageLookup
 from xyro.service.node.part_library import PartLibrary
 from xyro.service.node.partition_loop import PartitionLoop
 from xyro.service.node.reader_factory import options_of
@@ -37,9 +39,8 @@ from xyro.wire import topics
 from xyro.wire.bus import Bus, LocalBus
 from xyro.wire.clock import Clock, SystemClock
 from xyro.wire.commands import HoldHost, ReturnOrders
-from xyro.wire.ids import PageId, local_page, owner_of
+from xyro.wire.ids import local_page, owner_of
 from xyro.wire.messages import FetchOrder, PageReport, Priority, Submit
-from xyro.wire.urls import host_of, partition_of
 
 P = TypeVar("P")
 PATIENCE = 30.0
@@ -98,17 +99,18 @@ class Node:
             Frontier(partition, self.scope, settings, refreshing, plugins.extensions(settings), ahead)
             for partition in data.partitions
         ]
-        self.part_library = PartLibrary(self.frontiers, self.scope, self.clock, settings.loader.part_age)
+        self.lookup = PageLookup(self.frontiers, self.scope, self.clock, settings.loader.part_age)
+        self.part_library = PartLibrary(self.lookup.part, self.lookup.body)
         intake = intake_of(settings, self.part_library)
-        again = self.part_library.again if settings.loader.revalidate else lambda report: None
+        again = self.lookup.again if settings.loader.revalidate else lambda report: None
         self.load_loop = LoadLoop(
-            self.bus, self.clock, intake, self._signature_of, self._is_named, again, self._eased, self._posted
+            self.bus, self.clock, intake, self.lookup.signature, self.lookup.is_named, again, self._eased, self._posted
         )
         self.fetch_loop = FetchLoop(self.bus, self.clock, self._reader_of, self.load_loop.deliver, self._first_pause())
         reader = self.fetch_loop.reader
         self.queue, self.fetcher, self.pool = reader.queue, reader.fetcher, reader.pool
         self.side = self.fetch_loop.side_reads
-        self.blackout_switch = BlackoutSwitch(self.frontiers, self.pool)
+        self.blackout_switch = BlackoutSwitch(HostCalendar(self.frontiers), self.pool)
         self.partition_loops = [
             PartitionLoop(frontier, self.bus, self.clock, settings.store, self._room, self._starving, self._synced)
             for frontier in self.frontiers
@@ -119,6 +121,7 @@ class Node:
             self.clock,
             self.scope,
             self.frontiers,
+            self.lookup,
             self.commands,
             self.fetch_loop.side_reads,
             self.fetcher.post,
@@ -184,7 +187,7 @@ class Node:
             now = self.clock.time()
             await self.clock.sleep(min(HOUSEKEEPING, max(self.blackout_switch.next_change() - now, 0.01)))
             self.load_loop.expire()
-            self.queue.gamma = self._gamma()
+            self.queue.share(self._gamma())
             self.blackout_switch.follow(self.clock.time())
 
     def _gamma(self) -> float:
@@ -203,9 +206,8 @@ class Node:
         fresh = []
         for url in seeds:
             self.scope.add_seed(url)
-            frontier = self.frontiers[partition_of(host_of(url), len(self.frontiers))]
-            page = frontier.partition.url_index.find_one(url)
-            if page < 0 or frontier.columns["state"][page] in (State.UNREAD, State.OUT):
+            page = self.lookup.find(url)
+            if page is None or self.lookup.state(page) in (State.UNREAD, State.OUT):
                 fresh.append(url)
         await self.submit(fresh)
 
@@ -311,14 +313,6 @@ class Node:
         return reason
 
     # -- looks ---------------------------------------------------------------------------------------------------
-
-    def _signature_of(self, page: PageId) -> bytes:
-        lease = self.frontiers[owner_of(page)].scheduler.leases.get(local_page(page))
-        return lease.row.signature if lease and lease.row else b""
-
-    def _is_named(self, page: PageId) -> bool:
-        frontier = self.frontiers[owner_of(page)]
-        return bool(frontier.columns["flags"][local_page(page)] & NAMED)
 
     def _may_read(self) -> bool:
         loads = self.load_loop

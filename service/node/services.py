@@ -14,6 +14,7 @@ from xyro.configs.schema import Settings
 from xyro.fetcher import Posted
 from xyro.frontier.scope import Scope
 from xyro.service.node.command_sender import CommandSender
+from xyro.service.node.page_lookup import PageLookup
 from xyro.service.node.side_reads import SideReads
 from xyro.wire.clock import Clock
 from xyro.wire.messages import Priority, Submit
@@ -31,7 +32,9 @@ class Services:
     clock: Clock
     scope: Scope
     frontiers: Sequence[Frontier]
-    """the node's own partitions, to look at and to register hooks with; commands change them"""
+    """the node's own partitions, to register hooks with; commands change them, `lookup` reads them"""
+    lookup: PageLookup
+    """single pages, by id or URL"""
     commands: CommandSender
     side_reads: SideReads
     post: Callable[[str, bytes, Mapping[str, str]], Awaitable[Posted]]

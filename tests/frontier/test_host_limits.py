@@ -18,6 +18,7 @@ from xyro.frontier import host_limits
 from xyro.frontier.host_limits import HostLimits, closed_until, fits, next_begin, windows_of
 from xyro.metadata.hosts import Hosts
 from xyro.service.node.blackout_switch import BlackoutSwitch
+from xyro.service.node.host_calendar import HostCalendar
 from xyro.service.views.views import Views
 from xyro.service.views.why import why
 from xyro.wire.errors import InputError
@@ -292,7 +293,7 @@ def test_orders_that_are_out_when_a_blackout_begins_wait_in_the_pool():
     crawl.submit(url(0), url(1), url(2))
     crawl.turn()
     pool, begin = Pool(), (START // DAY + 1) * DAY
-    closing = BlackoutSwitch(crawl.frontiers, pool)
+    closing = BlackoutSwitch(HostCalendar(crawl.frontiers), pool)
     closing.follow(START)
     assert pool.held == set() and closing.next_change() == begin
     closing.follow(begin)

@@ -21,6 +21,7 @@ from xyro.plugins.publish.demand import AGAIN, TYPICAL, Demand
 from xyro.plugins.publish.publication_rows import made
 from xyro.refresh.subscriptions import lead
 from xyro.service.cli.publish_commands import _subscribe_stopped
+from xyro.service.node.page_lookup import PageLookup
 from xyro.service.node.slicing import AT_A_TIME
 from xyro.wire.clock import ManualClock
 from xyro.wire.errors import InputError
@@ -326,6 +327,7 @@ async def test_a_notice_of_many_pages_leaves_others_their_turn():
     for target, page in scan(crawl.frontier.partition, crawl.watch.targets):
         crawl.watch.take(target, page)
     crawl.clock = ManualClock(crawl.now)
+    crawl.lookup = PageLookup(crawl.frontiers, crawl.scope, crawl.clock, 0.0)
     hidden, was_there = crawl.page(pages[-1])[1], crawl.page(pages[-2])[1]
     for page in (hidden, was_there):
         crawl.frontier.partition.states[page] = State.DISALLOWED
@@ -354,6 +356,7 @@ async def test_a_notice_is_begun_early_enough_for_all_that_is_promised_of_its_ho
     crawl.submit(*(url(0, page) for page in range(40)), url(1))
     crawl.turn()
     crawl.watch, crawl.clock = Watch(), ManualClock(crawl.now)
+    crawl.lookup = PageLookup(crawl.frontiers, crawl.scope, crawl.clock, 0.0)
     targets = [url(0, page) for page in range(30)] + [url(1)]
     for target in targets:
         crawl.watch.add(target)

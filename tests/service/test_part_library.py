@@ -12,7 +12,9 @@ from xyro.configs.schema import Crawl as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.frontier.scope import Scope
 from xyro.loader.library import StoredPart
-from xyro.service.node.part_library import LOST, PartLibrary
+from xyro.service.node.page_lookup import PageLookup
+from xyro.service.node.part_library import PartLibrary
+from xyro.service.node.partition_parts import LOST
 from xyro.service.views.wait_reasons import waiting_for
 from xyro.service.views.why import why
 from xyro.wire.messages import Document, Kind, LoadReport, LoadState, XmlPage
@@ -34,8 +36,13 @@ class At:
     monotonic = time
 
 
+def lookup_of(crawl: Crawl, now: float = START, age: float = DAY) -> PageLookup:
+    return PageLookup(crawl.frontiers, crawl.scope, At(now), age)
+
+
 def library_of(crawl: Crawl, now: float = START, age: float = DAY) -> PartLibrary:
-    return PartLibrary(crawl.frontiers, crawl.scope, At(now), age)
+    lookup = lookup_of(crawl, now, age)
+    return PartLibrary(lookup.part, lookup.body)
 
 
 def load(crawl: Crawl, target: str, body: bytes, kind: Kind = Kind.DTD, **fields: object) -> None:
@@ -139,7 +146,7 @@ def test_a_document_is_judged_again_once_its_dtd_has_changed():
         crawl.turn()
         order = crawl.order(url(0, 1))
         crawl.answer(order, status=304, signature=b"", kind=Kind.UNKNOWN)
-        found = library_of(crawl).again(crawl.pending[0][-1])
+        found = lookup_of(crawl).again(crawl.pending[0][-1])
         crawl.turn()
         return found
 
