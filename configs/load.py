@@ -17,16 +17,16 @@ from typing import Any, get_args, get_origin
 import msgspec
 
 from xyro.configs.gone import stand_in
-from xyro.configs.schema import DAYS, Blackout, Budget, Cluster, Focus, Rule, Section, Settings
+from xyro.configs.schema import DAYS, BlackoutTable, BudgetTable, ClusterTable, FocusTable, RuleTable, Section, Settings
 from xyro.wire.errors import InputError
 
 PREFIX = "XYRO_"
 TABLES: dict[str, type[Section]] = {
-    "rules": Rule,
-    "focus": Focus,
-    "budgets": Budget,
-    "blackouts": Blackout,
-    "clusters": Cluster,
+    "rules": RuleTable,
+    "focus": FocusTable,
+    "budgets": BudgetTable,
+    "blackouts": BlackoutTable,
+    "clusters": ClusterTable,
 }
 """settings that are lists of tables: [[rules]], [[focus]], [[budgets]], [[blackouts]], [[clusters]]"""
 MOST_FOCUS = 7
@@ -80,19 +80,19 @@ def _tables(source: str, name: str, tables: object) -> list[dict[str, Any]]:
     checked: list[dict[str, Any]] = []
     for number, table in enumerate(tables, start=1):
         place, kind = f"{source}: [[{name}]] number {number}:", TABLES[name]
-        if kind is Rule and not table.keys() & {"host", "pattern"}:
+        if kind is RuleTable and not table.keys() & {"host", "pattern"}:
             raise InputError(f"{place} expected a host or a pattern that says which URLs the rule is for, got neither")
         values = {
             key: _convert(f"{place} {_shown(key)}", value, _field(kind, key, place)) for key, value in table.items()
         }
-        if kind is Focus:
+        if kind is FocusTable:
             _check_focus(place, values)
-        if kind in (Budget, Blackout) and "host" not in table:
+        if kind in (BudgetTable, BlackoutTable) and "host" not in table:
             raise InputError(f"{place} host: expected a host, or *.example.org for all below it, got nothing")
-        if kind is Cluster and not (table.get("name") and (table.get("urls") or table.get("patterns"))):
+        if kind is ClusterTable and not (table.get("name") and (table.get("urls") or table.get("patterns"))):
             raise InputError(f"{place} expected a name, and urls or patterns that say which pages belong to it")
         checked.append(values)
-    _check_number(source, checked if TABLES[name] is Focus else [])
+    _check_number(source, checked if TABLES[name] is FocusTable else [])
     return checked
 
 

@@ -77,7 +77,7 @@ class Section(Struct, frozen=True, forbid_unknown_fields=True):
     """A table of the file: built from defaults and checked values only."""
 
 
-class Crawl(Section, frozen=True):
+class CrawlSettings(Section, frozen=True):
     """[crawl]: what belongs to the crawl and when it ends."""
 
     scope: Annotated[Literal["host", "domain", "any"], Meta(description='"host", "domain" or "any"')] = "host"
@@ -93,7 +93,7 @@ class Crawl(Section, frozen=True):
     refresh: Switch = False
 
 
-class Rule(Section, frozen=True):
+class RuleTable(Section, frozen=True):
     """[[rules]]: other bounds for the URLs of a host, of a pattern, or of both; the first rule that fits decides."""
 
     host: Annotated[
@@ -106,7 +106,7 @@ class Rule(Section, frozen=True):
     exclude: tuple[Glob, ...] = ()
 
 
-class Politeness(Section, frozen=True):
+class PolitenessSettings(Section, frozen=True):
     """[politeness]: how long a host is left alone between two reads."""
 
     min_delay: Seconds = 2.0
@@ -117,7 +117,7 @@ class Politeness(Section, frozen=True):
     delay: Seconds | None = None
 
 
-class Fetch(Section, frozen=True):
+class FetchSettings(Section, frozen=True):
     """[fetch]: reading the web, and what a server may cost us."""
 
     concurrency: Annotated[int, Meta(ge=1, le=65_536, description="a whole number, 1 to 65536")] = 256
@@ -146,7 +146,7 @@ class Fetch(Section, frozen=True):
     signature: Annotated[Literal["bytes", "text", "links"], Meta(description='"bytes", "text" or "links"')] = "bytes"
 
 
-class Opic(Section, frozen=True):
+class OpicSettings(Section, frozen=True):
     """[opic]: page importance."""
 
     damping: Annotated[float, Meta(gt=0, lt=1, description="a number between 0 and 1")] = 0.85
@@ -163,7 +163,7 @@ class Opic(Section, frozen=True):
     query_weight: Say = 1.0
 
 
-class Focus(Section, frozen=True):
+class FocusTable(Section, frozen=True):
     """[[focus]]: pages that the virtual page pays another share; the first table that fits decides."""
 
     weight: Share
@@ -174,7 +174,7 @@ class Focus(Section, frozen=True):
     leads_to: tuple[FormatName, ...] = ()
 
 
-class Refresh(Section, frozen=True):
+class RefreshSettings(Section, frozen=True):
     """[refresh]: when a page is read again."""
 
     gamma: Annotated[float, Meta(ge=0, le=100, description='a percentage, 0 to 100, or "auto"')] | Literal["auto"] = (
@@ -202,7 +202,7 @@ class Refresh(Section, frozen=True):
     guide: Annotated[Literal["importance", "interest"], Meta(description='"importance" or "interest"')] = "importance"
 
 
-class Budget(Section, frozen=True):
+class BudgetTable(Section, frozen=True):
     """[[budgets]]: how many pages a day a host is asked for; the first table that fits decides."""
 
     host: HostPattern = ""
@@ -213,7 +213,7 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 """as `[[blackouts]] days` names them, in the order of date.weekday()"""
 
 
-class Blackout(Section, frozen=True):
+class BlackoutTable(Section, frozen=True):
     """[[blackouts]]: hours in which a host is left alone; all tables that fit count."""
 
     host: HostPattern = ""
@@ -246,7 +246,7 @@ class Blackout(Section, frozen=True):
     ] = "UTC"
 
 
-class Store(Section, frozen=True):
+class StoreSettings(Section, frozen=True):
     """[store]: the data directory."""
 
     data: Annotated[str, Meta(pattern=r"^[^\x00]+$", max_length=4096, description="a directory name")] = "xyro-data"
@@ -261,7 +261,7 @@ class Store(Section, frozen=True):
     version_days: Number = 0.0
 
 
-class Loader(Section, frozen=True):
+class LoaderSettings(Section, frozen=True):
     """[loader]: XML documents and the parts they need."""
 
     store: Switch = True
@@ -290,7 +290,7 @@ class Api(Section, frozen=True):
     port: Annotated[int, Meta(ge=0, le=65_535, description="a port number, 0 to 65535")] = 0
 
 
-class Publish(Section, frozen=True):
+class PublishSettings(Section, frozen=True):
     """[publish]: what sites tell us of their own pages."""
 
     listen: Annotated[
@@ -319,7 +319,7 @@ class Publish(Section, frozen=True):
     ] = ""
 
 
-class Cluster(Section, frozen=True):
+class ClusterTable(Section, frozen=True):
     """[[clusters]]: pages that are refreshed together."""
 
     name: Annotated[str, Meta(pattern=r"^[\w.-]+$", max_length=64, description="a word")] = ""
@@ -330,7 +330,7 @@ class Cluster(Section, frozen=True):
     window: Timeout = 600.0
 
 
-class Log(Section, frozen=True):
+class LogSettings(Section, frozen=True):
     """[log]: what is told while it runs."""
 
     level: Annotated[
@@ -342,18 +342,18 @@ class Log(Section, frozen=True):
 class Settings(Section, frozen=True):
     """All settings."""
 
-    crawl: Crawl = Crawl()
-    politeness: Politeness = Politeness()
-    fetch: Fetch = Fetch()
-    opic: Opic = Opic()
-    refresh: Refresh = Refresh()
-    store: Store = Store()
-    loader: Loader = Loader()
+    crawl: CrawlSettings = CrawlSettings()
+    politeness: PolitenessSettings = PolitenessSettings()
+    fetch: FetchSettings = FetchSettings()
+    opic: OpicSettings = OpicSettings()
+    refresh: RefreshSettings = RefreshSettings()
+    store: StoreSettings = StoreSettings()
+    loader: LoaderSettings = LoaderSettings()
     api: Api = Api()
-    publish: Publish = Publish()
-    log: Log = Log()
-    rules: tuple[Rule, ...] = ()
-    focus: tuple[Focus, ...] = ()
-    budgets: tuple[Budget, ...] = ()
-    blackouts: tuple[Blackout, ...] = ()
-    clusters: tuple[Cluster, ...] = ()
+    publish: PublishSettings = PublishSettings()
+    log: LogSettings = LogSettings()
+    rules: tuple[RuleTable, ...] = ()
+    focus: tuple[FocusTable, ...] = ()
+    budgets: tuple[BudgetTable, ...] = ()
+    blackouts: tuple[BlackoutTable, ...] = ()
+    clusters: tuple[ClusterTable, ...] = ()

@@ -1,28 +1,33 @@
-"""Runs the loop of one partition, synchronously; time comes in. Knows no process, no network and no plug-in.
+"""The frontier of one partition: it turns reports of reads into knowledge, and knowledge into the next orders.
 
-    frontier.py        the turn, step by step: begin here
-      batch.py         what a turn carries: messages, settled orders, effects
-      hooks.py         where extensions take part            watch.py          known pages by URL or pattern, for them
-      command_handlers.py   commands of people and plug-ins  terms.py          what the settings ask of cash and links
-    pages.py           URLs become pages, at the depth of the shortest way
-      scope.py         which URLs belong to the crawl, and which are never contacted
-    loads.py           what the loader reports of bodies; loads that wait for parts
-    claims.py          what sitemaps and feeds say of other pages
-    ledger.py          cash of the pages, the virtual page, the OPIC clock
-      host_inflow.py   what reaches each host from other hosts
-    outbox.py          cash that partitions owe each other: outbox, inbox, acknowledgements
-    schedule.py      when each page is to be read next: its date, its row, the queues of dated pages
-      change_model.py   change rates, priors, habits, trust
-      freshness.py      how fresh all pages are, by the model and by audits (reads at random)
-        bandwidth.py      bandwidth, multiplier, intervals, gamma
-        due_queue.py      pages whose time has come, to the read; pages with a deadline
-        redating.py       all pages dated anew after a change of policy, and while importance settles
-    scheduler.py     what to read next, most urgent first, as orders
-      requests.py       by people, publishers and loads
-      revisits.py       at random, due, due next
-      discovery.py      never read, for hosts that run low on orders
-      host_limits.py    hosts that are shut by [[blackouts]] and [[budgets]]
-      leases.py         orders that are out, how many may be, pages that wait for a place or for their host
+Synchronous: the caller passes the messages and the time, and gets back what to store and what to send. It knows no
+process, no network and no plug-in. One page goes through these files, from the top down:
+
+    frontier.py        the turn of one partition, step by step: begin here
+      batch.py           the data of a turn: messages that came in, settled orders, effects that may leave
+      hooks.py           the points of a turn at which plug-ins take part
+      watch.py           pages by URL or pattern, for plug-ins
+      command_handlers.py  commands of people and plug-ins
+      terms.py           weights of cash and links, from the settings
+    pages.py           URLs become pages; a page's depth is the fewest links from a seed
+      scope.py           rules: which URLs belong to the crawl, and which are never contacted
+    loads.py           reports of the XML loader; documents that wait for a DTD or an entity
+    claims.py          dates of change that sitemaps and feeds claim for other pages
+    ledger.py          cash: pages spend it over their links, the virtual page pays everybody, the OPIC clock counts it
+      host_inflow.py     cash that reaches each host from other hosts
+    outbox.py          cash for pages of other partitions: sent until acknowledged, applied once
+    schedule.py        dates: when each page is to be read again, and the queues of dated pages
+      change_model.py    how often each page changes, as its reads tell
+      freshness.py       how fresh all pages are, by the model and by audits (reads at random)
+      bandwidth.py       how many reads there are to give away, and gamma, the share of new pages in them
+      due_queue.py       pages whose date has come; pages promised by a deadline
+      redating.py        new dates for all pages after a change of policy, and while importance settles
+    scheduler.py       the choice of what is read next, most urgent first, as orders
+      requests.py        pages that people, publishers and documents ask for
+      revisits.py        pages to be read again: due, due next, or audited at random
+      discovery.py       unread pages rich in cash, for hosts that run low on orders
+      host_limits.py     hosts that [[blackouts]] and [[budgets]] shut
+      leases.py          orders that are out, how many may be out, and pages that wait for a place or for their host
 
 The walk: one page of a default crawl enters 30 files in its turn, and 57 on the whole way from the link in HTML to the
 commit on disk. `xyro lab walk` names them in order; tests/lab/test_walk.py compares.

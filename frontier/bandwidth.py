@@ -28,9 +28,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from xyro.configs.schema import Refresh
+from xyro.configs.schema import RefreshSettings
 from xyro.metadata import rows
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.refresh.policy import Policy, Rules, Spread, weight
 from xyro.refresh.population import Outlook, Population
@@ -64,7 +64,7 @@ def parse_bandwidth(bandwidth: float | str) -> float:
     return float(number) / UNITS[unit.strip() or "s"]
 
 
-def rules_of(settings: Refresh) -> Rules:
+def rules_of(settings: RefreshSettings) -> Rules:
     """The policy within its bounds. The first second is never used: dates are whole seconds."""
     floor = max(1.0, settings.min_interval)
     return Rules(
@@ -118,7 +118,7 @@ def second(when: float) -> int:
     return min(max(math.ceil(min(when, LATEST)), 0), LATEST)
 
 
-class Counts:
+class RecountSums:
     """S and population of the pages before `cursor`, while they are counted anew (redating.py)."""
 
     def __init__(self) -> None:
@@ -144,7 +144,7 @@ class Counts:
 class Bandwidth:
     """Of one partition; `partitions` share a bandwidth that is set."""
 
-    def __init__(self, settings: Refresh, partitions: int = 1) -> None:
+    def __init__(self, settings: RefreshSettings, partitions: int = 1) -> None:
         self.partitions = partitions
         self.meter = BandwidthMeter()
         """reads made, of any kind"""
@@ -152,8 +152,8 @@ class Bandwidth:
         self.paid = 0
         """reads of promised pages since `renew`"""
         self.promised = Bursts()
-        self.counts = Counts()
-        self.counting: Counts | None = None
+        self.counts = RecountSums()
+        self.counting: RecountSums | None = None
         """while all pages are counted anew"""
         self.measured = True
         """False in a directory from before there was a population, until it is counted"""
@@ -167,7 +167,7 @@ class Bandwidth:
         self._again = 0.0
         self.follow(settings)
 
-    def follow(self, settings: Refresh) -> None:
+    def follow(self, settings: RefreshSettings) -> None:
         """Other settings."""
         self.rules = rules_of(settings)
         self.fixed = parse_bandwidth(settings.bandwidth) / self.partitions
@@ -224,7 +224,7 @@ class Bandwidth:
 
     def start_counting(self) -> None:
         """Count all pages anew beside the counts that serve now."""
-        self.counting = Counts()
+        self.counting = RecountSums()
 
     def stop_counting(self) -> None:
         """Give a count under way up."""
@@ -330,7 +330,7 @@ LEAST_GAMMA, MOST_GAMMA = 1.0, 99.0
 class Gamma:
     """`renew` once a turn."""
 
-    def __init__(self, settings: Refresh, measured: Callable[[], float | None] = lambda: None) -> None:
+    def __init__(self, settings: RefreshSettings, measured: Callable[[], float | None] = lambda: None) -> None:
         """`measured`: weighted freshness as it is now, None where nobody knows it: then the plan's outlook counts."""
         self.measured = measured
         self.margin = 0.0
@@ -338,7 +338,7 @@ class Gamma:
         self.percent = 50.0
         self.follow(settings)
 
-    def follow(self, settings: Refresh) -> None:
+    def follow(self, settings: RefreshSettings) -> None:
         """Other settings."""
         self.auto = settings.gamma == "auto"
         fixed = self.percent if settings.gamma == "auto" else float(settings.gamma)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from xyro.metadata.manager import Commit
+from xyro.metadata.partition import Commit
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.visits import Visit
-from xyro.wire.commands import Answer, Command
+from xyro.wire.commands import Command, CommandAnswer
 from xyro.wire.errors import MachineError
 from xyro.wire.messages import (
     Ack,
@@ -66,10 +66,10 @@ class MessageBatch:
     def __bool__(self) -> bool:
         return bool(self.visits or self.loads or self.submits or self.transfers or self.acks or self.commands)
 
-    def refused(self, error: str) -> list[Answer]:
+    def refused(self, error: str) -> list[CommandAnswer]:
         """Answers for a group that will never be on disk."""
         asked = [submit.request for submit in self.submits] + [command.request for command in self.commands]
-        return [Answer(request, error) for request in asked if request]
+        return [CommandAnswer(request, error) for request in asked if request]
 
     def add(self, message: Message) -> None:
         """Sort a message in. A message that is not for a page node is a bug of the sender."""
@@ -105,7 +105,7 @@ class Effects:
     acks: list[Ack]
     submits: list[Submit]
     """pages that this partition wants and others must order"""
-    answers: list[Answer]
+    answers: list[CommandAnswer]
     """of the commands and submits that somebody waits for"""
 
 

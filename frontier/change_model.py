@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import msgpack
 import msgspec
 
-from xyro.configs.schema import Refresh
+from xyro.configs.schema import RefreshSettings
 from xyro.metadata import rows
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow, Said
 from xyro.metadata.visits import Visit, http_date
 from xyro.refresh import periodic
@@ -32,9 +32,9 @@ from xyro.refresh.change import (
     DAY,
     SETTLED,
     YOUNGEST,
-    Population,
     Prior,
     PriorLearner,
+    RatePopulation,
     code,
     first_read,
     shift,
@@ -84,7 +84,7 @@ class Seen:
 class ChangeModel:
     """`learn` for each settled order of a turn, `told` and `published` of what its sites say; `keep` after these."""
 
-    def __init__(self, partition: Partition, settings: Refresh, enough: int = 50) -> None:
+    def __init__(self, partition: Partition, settings: RefreshSettings, enough: int = 50) -> None:
         self.partition = partition
         self.settings = settings
         self.enough = enough
@@ -92,7 +92,7 @@ class ChangeModel:
         """by kind of body, and all pages together"""
         self._trust: dict[int, Trust] = {}
         """of the hosts of this turn"""
-        self._rates: dict[int, Population] = {}
+        self._rates: dict[int, RatePopulation] = {}
         self._moved: set[int] = set()
         """hosts of this turn whose row has to be stored"""
         self._priors: dict[tuple[int, Kind], Prior] = {}
@@ -101,7 +101,7 @@ class ChangeModel:
 
     # -- state ---------------------------------------------------------------------------------------------------
 
-    def follow(self, settings: Refresh) -> None:
+    def follow(self, settings: RefreshSettings) -> None:
         """Go on with other settings: a page learns by them at its next read."""
         self.settings = settings
 
@@ -153,10 +153,10 @@ class ChangeModel:
         self._moved.add(host)
         return self.trust(host)
 
-    def _population(self, host: int) -> Population:
+    def _population(self, host: int) -> RatePopulation:
         found = self._rates.get(host)
         if found is None:
-            found = self._rates[host] = Population.unpack(self.partition.hosts.rates.get(host, b""))
+            found = self._rates[host] = RatePopulation.unpack(self.partition.hosts.rates.get(host, b""))
         return found
 
     def prior(self, host: int, kind: Kind) -> Prior:

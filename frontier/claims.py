@@ -15,7 +15,7 @@ import msgspec
 from xyro.frontier.change_model import ChangeModel, having
 from xyro.frontier.schedule import Schedule
 from xyro.metadata import rows
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow, Said
 from xyro.metadata.states import HINTED, LEASED, State
 from xyro.refresh.evidence import heard, sooner

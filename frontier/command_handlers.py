@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from xyro.wire.commands import Answer, Command, answer
+from xyro.wire.commands import Command, CommandAnswer, answer
 
 C = TypeVar("C", bound=Command)
 
@@ -26,7 +26,7 @@ class CommandHandlers:
         """
         self._handlers[command] = handler
 
-    def apply(self, commands: Iterable[Command]) -> list[Answer]:
+    def apply(self, commands: Iterable[Command]) -> list[CommandAnswer]:
         """Apply commands in order; the answers of those that somebody waits for."""
         answers = []
         for command in commands:
@@ -36,5 +36,7 @@ class CommandHandlers:
                 if command.request:
                     answers.append(answer(command.request, result))
             elif command.request:
-                answers.append(Answer(command.request, f"{type(command).__name__}: this crawl has no handler for it"))
+                answers.append(
+                    CommandAnswer(command.request, f"{type(command).__name__}: this crawl has no handler for it")
+                )
         return answers

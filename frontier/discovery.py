@@ -19,7 +19,7 @@ from xyro.frontier.host_limits import HostLimits
 from xyro.frontier.leases import OrderQuota
 from xyro.frontier.ledger import NO_PAGES, Ledger
 from xyro.metadata import rows
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.states import LEASED, State
 from xyro.opic.sweep import Sweep
 from xyro.refresh.change import DEFAULT_PRIOR

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from xyro.frontier.bandwidth import DAY, LATEST, LEAST_BURST, Bandwidth, Governor, second
 from xyro.frontier.ledger import Ledger
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, State
 from xyro.refresh.due import DueFolders

@@ -26,19 +26,19 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.configs.schema import Refresh
+from xyro.configs.schema import RefreshSettings
 from xyro.frontier.bandwidth import Bandwidth
 from xyro.frontier.hooks import Hooks
 from xyro.frontier.ledger import Ledger
 from xyro.metadata import rows
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import LEASED, State
 from xyro.metadata.visits import Visit, http_date
 from xyro.refresh.change import DAY, usable_last_modified
 from xyro.refresh.delays import Recent
 from xyro.refresh.expected import Expected, Held
-from xyro.refresh.meter import BLOCK, Blocks, Found, Window, calibrated, found
+from xyro.refresh.meter import BLOCK, AuditFindings, AuditWindow, Blocks, calibrated, found
 from xyro.refresh.sharing import BandwidthMeter
 from xyro.wire.messages import PageReport
 
@@ -63,7 +63,7 @@ class Audits:
         self.importance = importance
         self.share = 0.0
         """of the reads of pages that had been read before"""
-        self.window = Window()
+        self.window = AuditWindow()
         self.pending: dict[int, float] = {}
         """pages whose audit is out -> weight"""
         self.made = self.missed = 0
@@ -150,10 +150,10 @@ class Audits:
         stored = self.partition.get(_WINDOW)
         if stored:
             self.made, self.missed, window = msgpack.unpackb(stored)
-            self.window = Window.load(window)
+            self.window = AuditWindow.load(window)
 
 
-def together(parts: list[tuple[Audits, float]]) -> Found:
+def together(parts: list[tuple[Audits, float]]) -> AuditFindings:
     """What the audits of partitions say; each with the importance of its pages."""
     return found((audits.window, importance) for audits, importance in parts)
 
@@ -167,7 +167,7 @@ class Freshness:
     """Of one partition. Invariant: `expected` holds every page whose Refresh-Data has a weight, as that says."""
 
     def __init__(
-        self, partition: Partition, ledger: Ledger, bandwidth: Bandwidth, settings: Refresh, hooks: Hooks
+        self, partition: Partition, ledger: Ledger, bandwidth: Bandwidth, settings: RefreshSettings, hooks: Hooks
     ) -> None:
         self.partition = partition
         self.ledger = ledger
@@ -186,7 +186,7 @@ class Freshness:
         self._reported = True
         self.follow(settings)
 
-    def follow(self, settings: Refresh) -> None:
+    def follow(self, settings: RefreshSettings) -> None:
         """Other settings."""
         self.audits.follow(settings.audit / 100.0)
 

@@ -2,7 +2,7 @@
 
 The steps of `Frontier.turn`, in their order:
 
-    open               a commit group begins; pages follow a scope that has changed     metadata/manager.py, pages.py
+    open               a commit group begins; pages follow a scope that has changed     metadata/partition.py, pages.py
     exchange           cash and acknowledgements of other partitions                    outbox.py
     obey               what people and publishers want                                  requests.py, command_handlers.py
     visit_all          what reports and loads mean: states, leases, who spends          leases.py, loads.py
@@ -44,10 +44,10 @@ from xyro.frontier.terms import terms_of
 from xyro.loader.library import Resumed
 from xyro.metadata import rows
 from xyro.metadata.documents import Documents
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.states import NAMED, WANTED, State
 from xyro.metadata.visits import Spend, judge
-from xyro.wire.commands import Answer, HoldHost, ReturnOrders, answer
+from xyro.wire.commands import CommandAnswer, HoldHost, ReturnOrders, answer
 from xyro.wire.ids import local_page
 from xyro.wire.messages import Ack, CashTransfer, PageReport, Priority, Submit
 
@@ -200,7 +200,7 @@ class Frontier:
         acks = [self.outbox.apply(transfer) for transfer in work.transfers]
         return [ack for ack in acks if ack is not None]
 
-    def _obey(self, work: MessageBatch) -> list[Answer]:
+    def _obey(self, work: MessageBatch) -> list[CommandAnswer]:
         """Apply what people, publishers and loads of other partitions want; the answers leave with the group."""
         for submit in work.submits:
             self._submit(submit)

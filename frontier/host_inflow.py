@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.metadata import rows
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.opic.sites import Inflow
 
 Ids = NDArray[np.int64]

@@ -26,7 +26,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.configs.schema import DAYS, Blackout, Budget
+from xyro.configs.schema import DAYS, BlackoutTable, BudgetTable
 from xyro.metadata.hosts import Hosts
 
 MINUTES = 1440
@@ -35,7 +35,7 @@ LONGEST = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class BlackoutWindow:
     """Minutes of the day from `begin` to `end` (may be past midnight), on `days` (0 = Monday)."""
 
     begin: int
@@ -57,17 +57,17 @@ class Window:
         return datetime.combine(day + timedelta(days=days), clock).timestamp()
 
 
-def windows_of(blackout: Blackout) -> list[Window]:
+def windows_of(blackout: BlackoutTable) -> list[BlackoutWindow]:
     """The windows of one table of the settings (which were checked when they were read)."""
     zone, days = ZoneInfo(blackout.timezone), frozenset(_days(blackout.days))
     found = []
     for part in blackout.hours.split(","):
         begin, end = map(_minutes, part.split("-"))
-        found.append(Window(begin, end if end > begin else end + MINUTES, days, zone))
+        found.append(BlackoutWindow(begin, end if end > begin else end + MINUTES, days, zone))
     return found
 
 
-def closed_until(windows: Sequence[Window], moment: float) -> float:
+def closed_until(windows: Sequence[BlackoutWindow], moment: float) -> float:
     """When the windows that hold at `moment` have ended, with those that follow without a gap; 0.0: none holds."""
     spans = sorted(span for window in windows for span in window.around(moment))
     until = moment
@@ -77,7 +77,7 @@ def closed_until(windows: Sequence[Window], moment: float) -> float:
     return until if until > moment else 0.0
 
 
-def next_begin(windows: Sequence[Window], moment: float) -> float:
+def next_begin(windows: Sequence[BlackoutWindow], moment: float) -> float:
     """When a window begins next, after `moment`; LONGEST days on where none does sooner."""
     begins = [begin for window in windows for begin, _ in window.around(moment) if begin > moment]
     return min(begins, default=moment + (LONGEST - 2) * 86_400.0)
@@ -104,7 +104,7 @@ class HostLimits:
     """`renew` at the beginning of each plan while it is `on`; nothing is called without [[budgets]] and
     [[blackouts]]."""
 
-    def __init__(self, hosts: Hosts, budgets: Sequence[Budget], blackouts: Sequence[Blackout]) -> None:
+    def __init__(self, hosts: Hosts, budgets: Sequence[BudgetTable], blackouts: Sequence[BlackoutTable]) -> None:
         self.hosts = hosts
         self.shut: NDArray[np.bool_] = np.zeros(len(hosts.waiting), np.bool_)
         """by host number, as long as `hosts.open`"""
@@ -115,7 +115,7 @@ class HostLimits:
         """orders of this day, of hosts with a budget"""
         self.follow(budgets, blackouts)
 
-    def follow(self, budgets: Sequence[Budget], blackouts: Sequence[Blackout]) -> None:
+    def follow(self, budgets: Sequence[BudgetTable], blackouts: Sequence[BlackoutTable]) -> None:
         """Other settings: all hosts are looked at again by the next `renew`."""
         self._budgets = [(table.host, table.pages_per_day) for table in budgets]
         self._blackouts = [(table.host, windows_of(table)) for table in blackouts]
@@ -125,7 +125,7 @@ class HostLimits:
         self.met = False
         """hosts with blackouts are new since `closed` was asked"""
         self._budget_of: dict[int, int] = {}
-        self._calendars: dict[tuple[int, ...], list[Window]] = {}
+        self._calendars: dict[tuple[int, ...], list[BlackoutWindow]] = {}
         """tables of [[blackouts]], by number, that some host keeps together -> their windows"""
         self._calendar_of: dict[int, tuple[int, ...]] = {}
         """hosts with blackouts -> the tables that are theirs"""

@@ -37,10 +37,10 @@ from numpy.typing import NDArray
 
 from xyro.frontier.host_limits import HostLimits
 from xyro.metadata.hosts import Hosts
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HINTED
-from xyro.refresh.due import Folder
+from xyro.refresh.due import DueFolder
 from xyro.wire.messages import FetchOrder, Priority
 
 _NOTHING = RefreshRow()
@@ -178,7 +178,7 @@ class HostQueues:
     """By host number. Invariant: no line is empty."""
 
     def __init__(self) -> None:
-        self._lines: dict[int, Folder] = {}
+        self._lines: dict[int, DueFolder] = {}
         self._latest = 0.0
 
     def __len__(self) -> int:
@@ -205,7 +205,7 @@ class HostQueues:
     def put(self, host: int, page: int) -> None:
         line = self._lines.get(host)
         if line is None:
-            line = self._lines[host] = Folder()
+            line = self._lines[host] = DueFolder()
         line.put(page)
 
     def take(

@@ -26,7 +26,7 @@ from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, DANGLING, QUERY, State
 from xyro.opic.cash import LINK, UNIT, Tolls, VirtualPage, credit, seeds_of, shares
 from xyro.opic.contest import SampledContest
 from xyro.opic.focus import FocusedPage, Terms
-from xyro.opic.importance import TICKS, WINDOW, Clock, NewPages, Window, as_if_now, at_birth, measure
+from xyro.opic.importance import TICKS, WINDOW, NewPages, OpicClock, Window, as_if_now, at_birth, measure
 from xyro.opic.sweep import Costs, Sweep
 from xyro.wire.messages import LINK_HINT, LINK_NOFOLLOW, LoadReport
 
@@ -129,7 +129,7 @@ class Ledger:
         self.host_inflow = host_inflow
         """None: [opic] sites is off"""
         self.sweep = Sweep(target=sweep_target)
-        self.clock = Clock()
+        self.clock = OpicClock()
         self.new_pages = NewPages()
         self.contest = SampledContest() if window == "auto" else None
         self.window = _widening(WINDOW if window == "auto" else window)
@@ -360,7 +360,7 @@ class Ledger:
     def load(self, state: Mapping[str, Any]) -> None:
         """Go on from what `dump` returned; the settings (window, sweep_target, terms) are those of now."""
         self.virtual = self._restored(state["virtual"])
-        self.clock = Clock.load(state["clock"])
+        self.clock = OpicClock.load(state["clock"])
         chosen = state.get("sweep") or state["select"]  # "select": of when there were other selectors
         if chosen.get("name", "sweep") == "sweep":
             self.sweep = replace(Sweep.load(chosen), target=self.sweep.target)

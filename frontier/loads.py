@@ -21,7 +21,7 @@ from xyro.frontier.requests import Requests
 from xyro.loader.library import Resumed
 from xyro.metadata import rows
 from xyro.metadata.documents import Documents
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.rows import WaitRow
 from xyro.metadata.states import NAMED
 from xyro.metadata.visits import with_fault

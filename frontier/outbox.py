@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from xyro.frontier.ledger import Ledger
 from xyro.metadata import rows
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.states import State
 from xyro.wire.codec import decode, encode
 from xyro.wire.errors import MachineError

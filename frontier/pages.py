@@ -13,13 +13,13 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.configs.schema import Fetch
+from xyro.configs.schema import FetchSettings
 from xyro.frontier.hooks import Hooks
 from xyro.frontier.ledger import NO_PAGES, Ids, Ledger
 from xyro.frontier.schedule import Schedule
 from xyro.frontier.scope import Scope
 from xyro.metadata import rows
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.states import NAMED, State
 from xyro.wire.urls import authority, host_of, partition_of
 
@@ -34,7 +34,7 @@ class Pages:
     """
 
     def __init__(
-        self, partition: Partition, scope: Scope, fetch: Fetch, ledger: Ledger, hooks: Hooks, schedule: Schedule
+        self, partition: Partition, scope: Scope, fetch: FetchSettings, ledger: Ledger, hooks: Hooks, schedule: Schedule
     ) -> None:
         self.partition = partition
         self.columns = partition.columns

@@ -21,9 +21,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.frontier.bandwidth import Bandwidth, Counts
+from xyro.frontier.bandwidth import Bandwidth, RecountSums
 from xyro.frontier.ledger import Ledger
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, State
 from xyro.opic.importance import TICKS
@@ -127,7 +127,7 @@ class Recount:
             if abs(heavy - row.weight) > CLOSE * row.weight:
                 self.rewrite(page, row, msgspec.structs.replace(row, weight=heavy))
 
-    def _look(self, page: int, counting: Counts) -> float:
+    def _look(self, page: int, counting: RecountSums) -> float:
         """Count a page; its date by the policy of now, 0.0 where it has that (nearly), or it is another's to say."""
         row = self.partition.row(page)
         if row is None or not row.rate:

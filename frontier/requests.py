@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from xyro.metadata import rows
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.rows import WantedRow
 from xyro.metadata.states import WANTED, State
 from xyro.wire.messages import Priority, Submit

@@ -18,7 +18,7 @@ from xyro.frontier.bandwidth import Gamma, second
 from xyro.frontier.freshness import Audits
 from xyro.frontier.leases import HostQueues, Leases, OrderQuota, Parking
 from xyro.frontier.schedule import Schedule
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, LEASED, State
 from xyro.refresh.ahead import MEAN, Ahead

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from xyro.configs.schema import Refresh, Settings
+from xyro.configs.schema import RefreshSettings, Settings
 from xyro.frontier.bandwidth import DAY, Bandwidth, second
 from xyro.frontier.batch import Settled
 from xyro.frontier.change_model import ChangeModel, Learnt
@@ -29,7 +29,7 @@ from xyro.frontier.hooks import Hooks
 from xyro.frontier.ledger import Ids, Ledger
 from xyro.frontier.redating import Doublings, Recount
 from xyro.metadata import rows
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.rows import Mark, RefreshRow
 from xyro.metadata.states import HASTENED, KIND_MASK, KIND_SHIFT, LEASED, State
 from xyro.metadata.visits import Visit, next_row
@@ -300,7 +300,7 @@ class Dating:
         ledger: Ledger,
         schedule: Schedule,
         freshness: Freshness,
-        settings: Refresh,
+        settings: RefreshSettings,
         hooks: Hooks,
     ) -> None:
         self.partition = partition
@@ -312,7 +312,7 @@ class Dating:
         self.change_model = ChangeModel(partition, settings)
         self.hooks = hooks
 
-    def follow(self, settings: Refresh) -> None:
+    def follow(self, settings: RefreshSettings) -> None:
         """Begin with these settings, or go on with others; a page is dated by them at its next read."""
         self.change_model.follow(settings)
 

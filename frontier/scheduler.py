@@ -43,7 +43,7 @@ from xyro.frontier.ledger import Ledger
 from xyro.frontier.requests import Requests
 from xyro.frontier.revisits import Revisits
 from xyro.frontier.schedule import Schedule
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HINTED, LEASED, WANTED, State
 from xyro.opic.sweep import Sweep

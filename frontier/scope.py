@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xyro.configs.schema import Crawl, Rule
+from xyro.configs.schema import CrawlSettings, RuleTable
 from xyro.metadata.states import State
 from xyro.wire.urls import authority, host_of, site_of, suffix_of
 
@@ -43,7 +43,7 @@ class _Bounds:
 class _Fit:
     """Which URLs a [[rules]] table is for."""
 
-    def __init__(self, rule: Rule) -> None:
+    def __init__(self, rule: RuleTable) -> None:
         self.host, self.pattern = rule.host, globs((rule.pattern,) if rule.pattern else ())
         self.bounds = _Bounds(rule.max_depth, globs(rule.include), globs(rule.exclude))
 
@@ -61,8 +61,8 @@ class Scope:
 
     def __init__(
         self,
-        crawl: Crawl,
-        rules: Sequence[Rule] = (),
+        crawl: CrawlSettings,
+        rules: Sequence[RuleTable] = (),
         refused: Callable[[str], str] = lambda url: "",
         places: Sequence[str] = (),
     ) -> None:

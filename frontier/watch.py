@@ -18,7 +18,7 @@ from xyro.wire.urls import origin
 
 if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
-    from xyro.metadata.manager import Partition
+    from xyro.metadata.partition import Partition
 
 MOST_PAGES = 10_000
 """pages that one target stands for, at most: the first that are met"""

@@ -15,7 +15,7 @@ one a `Document` (the body and its judgement) for the warehouse. In between:
     waiting    the documents that wait for parts, as a state table     bodies   their bodies, in memory or the library
     validate   body and parts -> verdict                                keep     both -> Document
     schemas    the schemas a document names, made one by flatten        judge_process, judge_child   where they are run
-    trust      grammars and sites whose documents take too long         mend     feeds that a parser sees nothing of
+    grammar_trust   grammars and sites whose documents take too long    mend     feeds that a parser sees nothing of
     intake     the roof of the package: one page in, its reports out
 
 What always holds:

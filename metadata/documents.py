@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from xyro.metadata import rows
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.rows import Row
 from xyro.wire.errors import MachineError
 from xyro.wire.messages import Document, Kind, Verdict

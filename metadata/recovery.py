@@ -14,10 +14,10 @@ import msgpack
 
 from xyro.metadata import rows
 from xyro.metadata.columns import Columns
-from xyro.metadata.manager import Partition, Recovery
+from xyro.metadata.partition import Partition, Recovery
 from xyro.metadata.snapshot import load_snapshot
 from xyro.metadata.states import COLUMNS, OPTIONAL
-from xyro.metadata.store import Reader, Store
+from xyro.metadata.store import Store, StoreReader
 from xyro.metadata.url_index import FingerprintTable
 from xyro.metadata.version import VERSION
 from xyro.wire.errors import InputError, MachineError
@@ -39,7 +39,7 @@ def open_partition(directory: Path, *, bits: int = 64) -> Partition:
         raise
 
 
-def recover(directory: Path, store: Reader, bits: int = 64) -> Recovery:
+def recover(directory: Path, store: StoreReader, bits: int = 64) -> Recovery:
     """Return the hot state of a directory and its open store. MachineError: damaged."""
     loaded = load_snapshot(directory, COLUMNS, optional=OPTIONAL)
     columns = loaded.columns if loaded else Columns(COLUMNS, optional=OPTIONAL)
@@ -53,7 +53,7 @@ def recover(directory: Path, store: Reader, bits: int = 64) -> Recovery:
     return Recovery(columns, table, unindexed, scalars, commit, first, replayed, size)
 
 
-def _replay(directory: Path, store: Reader, columns: Columns, since: int, commit: int) -> tuple[int, int, int]:
+def _replay(directory: Path, store: StoreReader, columns: Columns, since: int, commit: int) -> tuple[int, int, int]:
     """Replay the journal after the snapshot `since`, which must be whole: since + 1 ... commit.
 
     Returns the number of the oldest record, how many were replayed, and their bytes.
@@ -82,7 +82,7 @@ def _torn(directory: Path, record: int, since: int, commit: int) -> MachineError
     )
 
 
-def _unindexed(directory: Path, store: Reader, first: int, n: int) -> Iterator[tuple[int, list[str]]]:
+def _unindexed(directory: Path, store: StoreReader, first: int, n: int) -> Iterator[tuple[int, list[str]]]:
     """Yield the URLs of the pages first ... n - 1 in chunks, each with its first page. MachineError: a hole."""
     page, chunk = first, list[str]()
     for key, value in store.scan(rows.MAP.prefix, rows.MAP.key(first)):
@@ -99,7 +99,7 @@ def _unindexed(directory: Path, store: Reader, first: int, n: int) -> Iterator[t
         )
 
 
-def _facts(directory: Path, store: Reader) -> Mapping[str, Any]:
+def _facts(directory: Path, store: StoreReader) -> Mapping[str, Any]:
     packed = store.get(rows.META.key("facts"))
     if packed is None:
         raise MachineError(f"{directory}: no facts of a crawl in its store: restore a copy")

@@ -47,7 +47,7 @@ _PAIR = np.dtype("<u4").itemsize + np.dtype("<u8").itemsize
 _log = logging.getLogger(__name__)
 
 
-class Step(enum.Enum):
+class SnapshotStep(enum.Enum):
     """Where a snapshot being written pauses."""
 
     CHUNK = "some more is copied"
@@ -88,7 +88,7 @@ class _Damaged(Exception):
 
 def write_snapshot(
     directory: Path, seq: int, columns: Columns, table: FingerprintTable, extra: bytes = b""
-) -> Iterator[Step]:
+) -> Iterator[SnapshotStep]:
     """Write one snapshot, yielding after each chunk; valid only when exhausted. Abandoned, it leaves no trace but a
     temporary file that the next one removes.
 
@@ -102,7 +102,7 @@ def write_snapshot(
             stale.unlink()
         with temporary.open("wb", buffering=0) as file:
             yield from _write(file, _frames(seq, columns, table, extra))
-        yield Step.COPIED
+        yield SnapshotStep.COPIED
         temporary.rename(final)
         _sync_directory(directory)
         for old in _snapshots(directory)[KEPT:]:
@@ -204,7 +204,7 @@ def _pairs(parts: list[tuple[NDArray[np.uint64], NDArray[np.uint32]]]) -> _Frame
     return _Frame(b"FPID", 0, 0, fps + ids)
 
 
-def _write(file: BinaryIO, frames: Iterator[_Frame]) -> Iterator[Step]:
+def _write(file: BinaryIO, frames: Iterator[_Frame]) -> Iterator[SnapshotStep]:
     unsynced = count = 0
     for frame in frames:
         unsynced += _write_frame(file, frame)
@@ -212,7 +212,7 @@ def _write(file: BinaryIO, frames: Iterator[_Frame]) -> Iterator[Step]:
         if unsynced >= SYNC_EVERY:
             os.fsync(file.fileno())
             unsynced = 0
-        yield Step.CHUNK
+        yield SnapshotStep.CHUNK
     _write_frame(file, _Frame(b"END.", 0, count, b""))
     os.fsync(file.fileno())
 

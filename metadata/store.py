@@ -52,7 +52,7 @@ class Batch(Protocol):
         """Bytes, about."""
 
 
-class Reader(Protocol):
+class StoreReader(Protocol):
     """Something to read: a store as it is, or a snapshot as it was."""
 
     def get(self, key: bytes) -> bytes | None: ...
@@ -66,7 +66,7 @@ class Reader(Protocol):
     def close(self) -> None: ...
 
 
-class KeyValue(Reader, Protocol):
+class KeyValue(StoreReader, Protocol):
     """What the partition needs of its store."""
 
     def batch(self) -> Batch: ...
@@ -74,7 +74,7 @@ class KeyValue(Reader, Protocol):
     def write(self, batch: Batch) -> None:
         """Make it durable: returns when it is synced to the disk. For a batch of this store only (ValueError)."""
 
-    def snapshot(self) -> Reader:
+    def snapshot(self) -> StoreReader:
         """A view that later writes do not change. Close it."""
 
 
@@ -201,7 +201,7 @@ class Store(_LevelReader):
         except (plyvel.Error, RuntimeError) as error:
             raise _failed(self.path, error) from error
 
-    def snapshot(self) -> Reader:
+    def snapshot(self) -> StoreReader:
         try:
             return _LevelReader(self._source.snapshot(), self.path)
         except RuntimeError as error:
@@ -337,7 +337,7 @@ class MemoryStore(_MemoryReader):
                     bisect.insort(self._keys, key)
                 values[key] = value
 
-    def snapshot(self) -> Reader:
+    def snapshot(self) -> StoreReader:
         return _MemoryReader(dict(self._open), list(self._keys))
 
 

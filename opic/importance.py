@@ -38,7 +38,7 @@ PRIOR_WINDOW = 0.25
 
 
 @dataclass(slots=True)
-class Clock:
+class OpicClock:
     """The OPIC clock G in whole ticks, and the part of a tick that is left (in units x ticks)."""
 
     ticks: int = 0
@@ -63,7 +63,7 @@ class Clock:
         return asdict(self)
 
     @classmethod
-    def load(cls, state: Mapping[str, int]) -> Clock:
+    def load(cls, state: Mapping[str, int]) -> OpicClock:
         return cls(ticks=state["ticks"], rest=state["rest"])
 
 

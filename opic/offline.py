@@ -33,7 +33,7 @@ EPSILON = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class IterationStep:
     """The outcome of one sweep."""
 
     iteration: int
@@ -49,7 +49,7 @@ class Solution:
     """`vectors` float[n, K] solve y = c A y + jump for K jumps; `steps` tells how."""
 
     vectors: Array
-    steps: tuple[Step, ...]
+    steps: tuple[IterationStep, ...]
 
     @property
     def iterations(self) -> int:
@@ -60,7 +60,7 @@ class Solution:
         return self.steps[-1].residual if self.steps else math.inf
 
 
-Watch = Callable[[Step], None]
+Watch = Callable[[IterationStep], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def solve(
     before = room("z", shape, dtype)
     np.multiply(y, share, out=before, casting="same_kind")
     after = before if effort.method == "gauss-seidel" else room("z2", shape, dtype)
-    steps: list[Step] = []
+    steps: list[IterationStep] = []
     sweep, lift = _sweeper(matrix, jump, y, damping, effort), Lift(matrix, jump, y, damping)
     while len(steps) < effort.most and (not steps or steps[-1].residual > effort.epsilon):
         norms = sweep(before, after, lift.now)
@@ -188,7 +188,7 @@ def _threads(count: int) -> int:
     return threads(count)
 
 
-def step_of(norms: Reals, steps: Sequence[Step], epsilon: float) -> Step:
+def step_of(norms: Reals, steps: Sequence[IterationStep], epsilon: float) -> IterationStep:
     with np.errstate(invalid="ignore"):
         residual = float(np.nan_to_num(norms[0] / norms[1]).max())  # 0/0: a vector of zeros stays one
     left: int | None = None
@@ -196,7 +196,7 @@ def step_of(norms: Reals, steps: Sequence[Step], epsilon: float) -> Step:
         left = 0
     elif steps and residual < steps[-1].residual:
         left = math.ceil(math.log(epsilon / residual) / math.log(residual / steps[-1].residual))
-    return Step(len(steps) + 1, residual, left)
+    return IterationStep(len(steps) + 1, residual, left)
 
 
 def plan(matrix: Matrix, jumps: Sequence[Array], effort: Effort) -> Allocate:
@@ -234,7 +234,7 @@ def pageranks(
     damping: float = DAMPING,
     effort: Effort | None = None,
     watch: Watch | None = None,
-) -> tuple[list[Array], tuple[Step, ...]]:
+) -> tuple[list[Array], tuple[IterationStep, ...]]:
     """PageRank (float[n], sum 1) for each personalisation (float[n] >= 0; None: uniform), all in one pass.
 
     The mass of pages without links is spread uniformly whatever the personalisation. ValueError: as of `solve`.
@@ -271,7 +271,7 @@ def interest(
     damping: float = DAMPING,
     effort: Effort | None = None,
     watch: Watch | None = None,
-) -> tuple[Array, tuple[Step, ...]]:
+) -> tuple[Array, tuple[IterationStep, ...]]:
     """How surely pages lead to `targets` (float[n] >= 0: 1 for XML, or PR_XML, or any focus), float[n] (P1 5.2).
 
     matrix: `reversed_graph` (reading a: scaled to sum 1) or `mean_of_children` (reading b: the discounted chance

@@ -17,7 +17,7 @@ from xyro.opic.graph import Graph
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class PageRankResult:
     """`rank` float64[n] of sum 1; `virtual` is the share of the virtual page beside it (0 in plain PageRank)."""
 
     rank: Reals
@@ -41,7 +41,7 @@ def pagerank(
     most: int = 1000,
     start: Reals | None = None,
     dangling: Reals | None = None,
-) -> Ranking:
+) -> PageRankResult:
     """PR = c (M PR + dangling mass x q) + (1-c) p, by power iteration until a step's L1 norm is below `tolerance`.
 
     personalization p and dangling q (float64[n], >= 0, uniform by default) are scaled to sum 1. With q = p this is the
@@ -61,7 +61,7 @@ def pagerank(
         after = push(graph, rank * share) + lost * refuge + (1 - damping) * jump
         step = float(np.abs(after - rank).sum())
         rank = after
-    return Ranking(rank, iteration, step)
+    return PageRankResult(rank, iteration, step)
 
 
 def _scaled(weights: Reals, n: int) -> Reals:
@@ -89,7 +89,7 @@ def fixpoint(
     tolerance: float = 1e-14,
     most: int = 10_000,
     personalization: Reals | None = None,
-) -> Ranking:
+) -> PageRankResult:
     """OPIC's fixpoint over the n pages and the virtual page, where page i sends the fraction virtual[i] to the latter:
 
     x_j = sum over i -> j of (1-f_i) x_i / d_i + p_j x_v,  x_v = sum of f_i x_i,  everything of sum 1; p is the
@@ -107,4 +107,4 @@ def fixpoint(
         income = 0.5 * (pot + float(virtual @ rank))
         step = float(np.abs(after - rank).sum()) + abs(income - pot)
         rank, pot = after, income
-    return Ranking(rank, iteration, step, virtual=pot)
+    return PageRankResult(rank, iteration, step, virtual=pot)

@@ -16,7 +16,7 @@ import numpy as np
 from xyro.opic.arrays import Reals
 from xyro.opic.cash import DAMPING
 from xyro.opic.matrix import Array, Matrix, loops
-from xyro.opic.offline import Effort, Lift, Step, Watch, place, scaled, step_of
+from xyro.opic.offline import Effort, IterationStep, Lift, Watch, place, scaled, step_of
 
 CHUNK = 1 << 18
 """pages at a time of what is done to vectors alone"""
@@ -27,7 +27,7 @@ class Both(NamedTuple):
 
     rank: Array
     interest: Array
-    steps: tuple[Step, ...]
+    steps: tuple[IterationStep, ...]
 
 
 def both(
@@ -47,7 +47,7 @@ def both(
     if matrix.n == 0 or matrix.averages or matrix.row.size > 1 or not 0 <= damping < 1:
         raise ValueError("both: PageRank's matrix of at least one page, 0 <= damping < 1")
     state = _State(matrix, targets, damping, reading, effort)
-    steps: list[Step] = []
+    steps: list[IterationStep] = []
     while len(steps) < effort.most and (not steps or steps[-1].residual > effort.epsilon):
         steps.append(step_of(state.sweep(), steps, effort.epsilon))
         if watch:

@@ -119,7 +119,7 @@ def workers(matrix: Matrix, count: int, damping: float = DAMPING, engine: str = 
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SliceOutcome:
     """PageRank float[n] of sum 1; rounds = sweeps per worker; bytes that were told in all."""
 
     rank: Array
@@ -128,7 +128,7 @@ class Outcome:
     residual: float
 
 
-def synchronous(team: Sequence[Worker], epsilon: float, most: int = 1000) -> Outcome:
+def synchronous(team: Sequence[Worker], epsilon: float, most: int = 1000) -> SliceOutcome:
     """All sweep, all tell, until a round moved the vector by at most `epsilon` of its norm."""
     sent, rounds = 0, 0
     while rounds < most and (not rounds or residual(team) > epsilon):
@@ -138,12 +138,12 @@ def synchronous(team: Sequence[Worker], epsilon: float, most: int = 1000) -> Out
             sent += message.values.nbytes
             team[message.receiver].hear(message)
         rounds += 1
-    return Outcome(rank_of(team), rounds, sent, residual(team))
+    return SliceOutcome(rank_of(team), rounds, sent, residual(team))
 
 
 def chaotic(
     team: Sequence[Worker], epsilon: float, rng: np.random.Generator, delay: int = 8, most: int = 1000
-) -> Outcome:
+) -> SliceOutcome:
     """A worker drawn at random sweeps and tells; each message arrives up to `delay` sweeps of others later, in any
     order, one in eight twice. Stops when all values told have arrived and the last steps of all sum to `epsilon`."""
     sent, ticks = 0, 0
@@ -161,7 +161,7 @@ def chaotic(
             team[message.receiver].hear(message)
         post = [entry for entry in post if entry[0] > ticks]
         calm = calm + 1 if all(w.sweeps for w in team) and residual(team) <= epsilon else 0
-    return Outcome(rank_of(team), ticks / len(team), sent, residual(team))
+    return SliceOutcome(rank_of(team), ticks / len(team), sent, residual(team))
 
 
 def residual(team: Sequence[Worker]) -> float:

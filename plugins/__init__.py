@@ -1,10 +1,18 @@
-"""Optional features: each registers with the frontier's hooks and the node's services; no room below imports one.
+"""Optional features. Each registers with the frontier's hooks and the node's services; no lower package imports one.
 
     publish/     publications, WebSub, subscriptions        clusters/   pages that are read together
-    focus/       classes of pages that are paid more        rank/       `xyro rank`, and importance by interest
+    focus/       classes of pages that get more cash        rank/       `xyro rank`, and importance by interest
     warehouse/   `xyro xml`, the stored documents           view_extensions.py   what they add to audit and status
 
-`extensions` chooses those of a partition by the settings.
+`extensions` lists those that take part in the turns of each partition (by hooks, frontier/hooks.py), `plugins` those
+that run once in each process (by Services, service/node/services.py).
+
+To add ...                       open
+a format of `xyro export`        service/views/export.py
+a sink, a notice, a web hook     plugins/publish/subscribed.py for an example. A hook runs before its commit group is on
+                                 disk: send only what you have stored with the group, as notice_outbox.py does
+a policy of refreshing           refresh/policy.py; on trial: lab/refresh/compared_policies.py
+a check of `xyro audit`, a line of `xyro status` or `xyro why`      view_extensions.py; `hooks.why`
 """
 
 from __future__ import annotations
@@ -51,8 +59,8 @@ PLUGINS = PluginSet(extensions, plugins)
 
 def _publications(frontier: Frontier) -> object:
     """`xyro publish` works in every crawl; what it makes registers with the hooks when something is published."""
-    from xyro.plugins.publish.commands import register
     from xyro.plugins.publish.promises import Promises
+    from xyro.plugins.publish.publish_messages import register
 
     promises = Promises(frontier)
     register(frontier, promises)

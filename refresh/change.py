@@ -146,7 +146,7 @@ def usable_last_modified(modified: float | None, read_at: float, changed_after: 
 
 
 @dataclass(slots=True)
-class Population:
+class RatePopulation:
     """Pages of one kind: how many, the sums of ln lambda and its square in integer steps (no drift, equal replays)."""
 
     pages: int = 0
@@ -169,7 +169,7 @@ class Population:
         return self.pages.to_bytes(5, "little") + total + self.squares.to_bytes(10, "little")
 
     @classmethod
-    def unpack(cls, data: bytes) -> Population:
+    def unpack(cls, data: bytes) -> RatePopulation:
         """What `pack` made; empty for anything else."""
         if len(data) != 24:
             return cls()
@@ -196,8 +196,8 @@ class PriorLearner:
         self.default = default
         self.enough = enough
         self.most_keys = most_keys
-        self.whole = Population()
-        self.keys: dict[str, Population] = {}
+        self.whole = RatePopulation()
+        self.keys: dict[str, RatePopulation] = {}
 
     def replace(self, key: str, old: float | None, new: float | None) -> None:
         """A page of `key` went from rate `old` to `new` (1/day); None: it was not, or is no longer, counted.
@@ -210,7 +210,7 @@ class PriorLearner:
         """`replace` by codes as rows keep them (`code`); 0: not counted."""
         population = self.keys.get(key)
         if population is None and not old and len(self.keys) < self.most_keys:
-            population = self.keys[key] = Population()
+            population = self.keys[key] = RatePopulation()
         shift(self.whole, old, new)
         if population is not None:
             shift(population, old, new)
@@ -229,11 +229,11 @@ class PriorLearner:
 
     def load(self, state: Mapping[str, Mapping[str, Sequence[int]]]) -> None:
         """Take over what `dump` gave."""
-        self.whole = Population(*state["whole"][""])
-        self.keys = {key: Population(*numbers) for key, numbers in state["keys"].items()}
+        self.whole = RatePopulation(*state["whole"][""])
+        self.keys = {key: RatePopulation(*numbers) for key, numbers in state["keys"].items()}
 
 
-def shift(population: Population, old: int, new: int) -> None:
+def shift(population: RatePopulation, old: int, new: int) -> None:
     """One of its pages goes from one code to another; 0: it was not, or is no longer, in it."""
     for value, sign in ((old, -1), (new, 1)):
         if value:

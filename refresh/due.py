@@ -20,7 +20,7 @@ Ids = NDArray[np.uint32]
 LAST = 2**32 - 1
 
 
-class Folder:
+class DueFolder:
     """Page ids of one time unit, first in first out. An array of C integers: no Python object per page."""
 
     __slots__ = ("_ids", "_taken")
@@ -61,7 +61,7 @@ class DueFolders:
         if unit_seconds < 1:
             raise ValueError(f"DueFolders: a time unit is at least one second, got {unit_seconds}")
         self.unit_seconds = unit_seconds
-        self._folders: dict[int, Folder] = {}
+        self._folders: dict[int, DueFolder] = {}
         self._units: list[int] = []
         self._entries = 0
 
@@ -111,9 +111,9 @@ class DueFolders:
                 del self._folders[heapq.heappop(self._units)]
             yield pages
 
-    def _folder(self, unit: int) -> Folder:
+    def _folder(self, unit: int) -> DueFolder:
         folder = self._folders.get(unit)
         if folder is None:
-            folder = self._folders[unit] = Folder()
+            folder = self._folders[unit] = DueFolder()
             heapq.heappush(self._units, unit)
         return folder

@@ -50,7 +50,7 @@ BLOCK = 4096
 
 
 @dataclass(slots=True)
-class Part:
+class AuditPart:
     """Sums over audits that followed each other. Stored: append only."""
 
     audits: int = 0
@@ -89,7 +89,7 @@ class Part:
         self.misses += square * (fresh - expected) ** 2
         self.squares_fresh += square * fresh
 
-    def take(self, other: Part, seconds: float) -> None:
+    def take(self, other: AuditPart, seconds: float) -> None:
         """The audits of another one stand for so much time."""
         factor = seconds / other.weights
         self.audits += other.audits
@@ -114,7 +114,7 @@ class Part:
         return max(self.chance, self.misses) / (self.weights * self.weights)
 
 
-class Found(NamedTuple):
+class AuditFindings(NamedTuple):
     """What audits say: the mean freshness over the time of the window, all weighted by importance."""
 
     freshness: float | None
@@ -131,15 +131,15 @@ class Found(NamedTuple):
     """the window's first audit, seconds"""
 
 
-NOTHING = Found(None, 0.0, 1.0, None, math.inf, 0, 0.0)
+NOTHING = AuditFindings(None, 0.0, 1.0, None, math.inf, 0, 0.0)
 
 
 @dataclass(slots=True)
-class Window:
+class AuditWindow:
     """The last WINDOW audits, to within a part. 33 x 10 numbers."""
 
-    parts: list[Part] = field(default_factory=list)
-    run: Part = field(default_factory=Part)
+    parts: list[AuditPart] = field(default_factory=list)
+    run: AuditPart = field(default_factory=AuditPart)
     """audits that do not know yet for how long they stand"""
 
     def add(self, fresh: bool, expected: float, weight: float, now: float) -> None:
@@ -153,14 +153,14 @@ class Window:
     def _close(self, now: float) -> None:
         run = self.run
         if not self.parts or self.parts[-1].audits >= WINDOW // PARTS:
-            self.parts = [*self.parts[1 - PARTS :], Part(since=run.since)]
+            self.parts = [*self.parts[1 - PARTS :], AuditPart(since=run.since)]
         self.parts[-1].take(run, max(now - run.since, LEAST))
-        self.run = Part()
+        self.run = AuditPart()
 
     @property
-    def whole(self) -> Part:
+    def whole(self) -> AuditPart:
         """All together, in seconds."""
-        whole = Part(since=self.parts[0].since if self.parts else self.run.since)
+        whole = AuditPart(since=self.parts[0].since if self.parts else self.run.since)
         for part in self.parts:
             whole.take(part, part.weights)
         if self.run.audits:
@@ -172,10 +172,10 @@ class Window:
         return [part.numbers() for part in (*self.parts, self.run)]
 
     @classmethod
-    def load(cls, state: Sequence[Sequence[float]]) -> Window:
+    def load(cls, state: Sequence[Sequence[float]]) -> AuditWindow:
         """Take over what `dump` gave, of this version or of the one that had no runs."""
-        parts = [Part(int(audits), *sums) for audits, *sums in state]
-        if not parts or len(state[0]) == len(fields(Part)):
+        parts = [AuditPart(int(audits), *sums) for audits, *sums in state]
+        if not parts or len(state[0]) == len(fields(AuditPart)):
             return cls(parts[:-1], parts[-1]) if parts else cls()
         window = cls()
         for part in parts:  # nothing is known of the variance: the most there can be
@@ -186,7 +186,7 @@ class Window:
         return window
 
 
-def found(windows: Iterable[tuple[Window, float]]) -> Found:
+def found(windows: Iterable[tuple[AuditWindow, float]]) -> AuditFindings:
     """What the windows of partitions say together; each with the importance of its pages, which strata weigh."""
     held = [(part, size) for window, size in windows if (part := window.whole).audits and size > 0.0]
     if not held:
@@ -195,7 +195,7 @@ def found(windows: Iterable[tuple[Window, float]]) -> Found:
     shares = [(part, size / (total * part.weights)) for part, size in held]
     fresh = sum(share * part.fresh for part, share in shares)
     low, high = wilson(fresh, _coins(fresh, shares))
-    return Found(
+    return AuditFindings(
         freshness=fresh,
         low=low,
         high=high,
@@ -206,7 +206,7 @@ def found(windows: Iterable[tuple[Window, float]]) -> Found:
     )
 
 
-def _coins(fresh: float, shares: Sequence[tuple[Part, float]]) -> float:
+def _coins(fresh: float, shares: Sequence[tuple[AuditPart, float]]) -> float:
     """Audits of equal weight, each fresh with this probability, that would tell as much."""
     equal = sum(share * share * part.squares for part, share in shares)
     if not 0.0 < fresh < 1.0:
@@ -225,7 +225,7 @@ def wilson(share: float, coins: float, z: float = Z) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def calibrated(model: float, seen: Found, doubt: float = DOUBT) -> float:
+def calibrated(model: float, seen: AuditFindings, doubt: float = DOUBT) -> float:
     """The model's freshness, moved by what audits found it to be off, in log odds; itself where nothing was audited.
 
     Of the difference that the audits show counts doubt^2 / (doubt^2 + its variance), the best guess (in squares) at a

@@ -62,7 +62,7 @@ class Publication:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PublicationOutcome:
     """How one publication ended: seconds from claim to read, and seconds past the deadline."""
 
     publication: Publication
@@ -71,7 +71,7 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Counts:
+class PublicationCounts:
     """Since the crawl began."""
 
     published: int = 0
@@ -104,7 +104,7 @@ class Publications:
     """Fed by `accept`, emptied by `settled`; `release` gives what may be ordered. Bounded by MOST_WAITING, MOST_ALL."""
 
     def __init__(self, share: int = SHARE) -> None:
-        self.counts = Counts()
+        self.counts = PublicationCounts()
         self.pages: dict[int, Publication] = {}
         self._share = share
         self._out: set[int] = set()
@@ -185,7 +185,7 @@ class Publications:
 
     def settled(
         self, page: int, at: float, read: bool, true: bool | None, final: bool, begun: float = math.inf
-    ) -> Outcome | None:
+    ) -> PublicationOutcome | None:
         """An order for the page ended. read: the web answered with it; final: it will not be tried again.
 
         true: whether the read bore the claim out, None where it says nothing; begun: when the read began. None: nothing
@@ -207,7 +207,7 @@ class Publications:
                 return None
         else:
             self._forget(said, publisher)
-        outcome = Outcome(said, max(at - said.at, 0.0), max(at - said.deadline, 0.0))
+        outcome = PublicationOutcome(said, max(at - said.at, 0.0), max(at - said.deadline, 0.0))
         self._count(outcome, read, true)
         return outcome
 
@@ -224,7 +224,7 @@ class Publications:
         if not publisher.held and not publisher.waiting:
             del self._publishers[said.publisher]
 
-    def _count(self, outcome: Outcome, read: bool, true: bool | None) -> None:
+    def _count(self, outcome: PublicationOutcome, read: bool, true: bool | None) -> None:
         counts = self.counts
         if not read:
             counts.lost += 1
@@ -251,12 +251,12 @@ class Publications:
     def dump(self) -> dict[str, Any]:
         """The counters; publications themselves are rows."""
         counts = self.counts
-        numbers = {name: getattr(counts, name) for name in Counts.__slots__ if name != "delays"}
+        numbers = {name: getattr(counts, name) for name in PublicationCounts.__slots__ if name != "delays"}
         return {**numbers, "delays": counts.delays.dump()}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        known = {name: state[name] for name in Counts.__slots__ if name in state and name != "delays"}
-        self.counts = Counts(**known, delays=Lags.load(state.get("delays", ())))
+        known = {name: state[name] for name in PublicationCounts.__slots__ if name in state and name != "delays"}
+        self.counts = PublicationCounts(**known, delays=Lags.load(state.get("delays", ())))
 
 
 def hastened(due: float, now: float, trust: float) -> float:

@@ -19,7 +19,7 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import msgpack
 
-from xyro.wire.commands import Answer, Command, HoldHost, ReturnOrders
+from xyro.wire.commands import Command, CommandAnswer, HoldHost, ReturnOrders
 from xyro.wire.errors import CodecError
 from xyro.wire.messages import (
     MAX_URL,
@@ -51,7 +51,7 @@ TAGS: Final[dict[int, type[Message]]] = {
     6: Submit,
     7: Ack,
     8: Document,
-    9: Answer,
+    9: CommandAnswer,
     10: HoldHost,
     11: ReturnOrders,
 }

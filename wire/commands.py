@@ -2,7 +2,7 @@
 
     HoldHost       a person pauses, blocks or resumes a host         -> whether a page of it is known (bool)
     ReturnOrders   orders that the fetch loop gave back unread       -> None
-    Answer         what became of a command, or of a Submit: posted to the sender when its commit group is on disk
+    CommandAnswer  the result of a command, or of a Submit: posted to the sender when its commit group is on disk
 
 Plug-ins define commands of their own: frozen subclasses of Command, registered with the codec (`codec.register`) and
 with the partition that applies them (`handle`). A command carries the number of its request, not an object: sender
@@ -25,7 +25,7 @@ class Command:
     """A change for one partition."""
 
     request: int
-    """number of the request that the Answer names; 0: nobody waits for one"""
+    """number of the request that the CommandAnswer names; 0: nobody waits for one"""
 
     def __post_init__(self) -> None:
         if not 0 <= self.request <= MAX_REQUEST:
@@ -65,7 +65,7 @@ class ReturnOrders(Command):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandAnswer:
     """What became of a request: its commit group is on disk, or `error` says why nothing of it is."""
 
     request: int
@@ -75,7 +75,7 @@ class Answer:
 
     def __post_init__(self) -> None:
         if not 0 < self.request <= MAX_REQUEST:
-            raise ValueError("Answer.request: 1..2**63-1")
+            raise ValueError("CommandAnswer.request: 1..2**63-1")
 
     @property
     def node(self) -> int:
@@ -87,6 +87,6 @@ class Answer:
         return msgpack.unpackb(self.value) if self.value else None
 
 
-def answer(request: int, result: object) -> Answer:
+def answer(request: int, result: object) -> CommandAnswer:
     """The answer of a command that was applied. TypeError: MessagePack cannot hold its result (a bug)."""
-    return Answer(request, value=b"" if result is None else msgpack.packb(result))
+    return CommandAnswer(request, value=b"" if result is None else msgpack.packb(result))

@@ -21,7 +21,7 @@ import enum
 from dataclasses import dataclass
 from math import inf, isfinite
 
-from xyro.wire.commands import MAX_REQUEST, Answer, Command
+from xyro.wire.commands import MAX_REQUEST, Command, CommandAnswer
 from xyro.wire.ids import PageId
 
 MAX_URL = 4096
@@ -400,4 +400,6 @@ class Ack:
         _require(0 <= self.seq <= MAX_NUMBER, "Ack.seq: 0..2**63-1")
 
 
-Message = FetchOrder | PageReport | XmlPage | LoadReport | Document | CashTransfer | Submit | Ack | Command | Answer
+Message = (
+    FetchOrder | PageReport | XmlPage | LoadReport | Document | CashTransfer | Submit | Ack | Command | CommandAnswer
+)

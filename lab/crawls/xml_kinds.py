@@ -27,7 +27,7 @@ import msgspec
 
 from xyro import configs
 from xyro.configs.load import load
-from xyro.configs.schema import Crawl, Politeness, Settings, Store
+from xyro.configs.schema import CrawlSettings, PolitenessSettings, Settings, StoreSettings
 from xyro.fetch_queue import FetchQueue
 from xyro.frontier.batch import MessageBatch
 from xyro.frontier.frontier import Frontier
@@ -168,7 +168,11 @@ class KindsWalk:
 
 def ways(pages: int) -> dict[str, Settings]:
     """Return the settings of each strategy, by its name."""
-    plain = Settings(crawl=Crawl(scope="any"), politeness=Politeness(delay=0.0), store=Store(leases_per_host=AHEAD))
+    plain = Settings(
+        crawl=CrawlSettings(scope="any"),
+        politeness=PolitenessSettings(delay=0.0),
+        store=StoreSettings(leases_per_host=AHEAD),
+    )
     focused = load((PRESET,))
 
     def scouting(settings: Settings, count: int) -> Settings:

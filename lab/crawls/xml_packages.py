@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import uvloop
 
-from xyro.configs.schema import Crawl, Fetch, Politeness, Settings
+from xyro.configs.schema import CrawlSettings, FetchSettings, PolitenessSettings, Settings
 from xyro.lab.child import running
 from xyro.lab.speed.crawl_speed import crawling
 from xyro.lab.speed.measures import say
@@ -89,7 +89,9 @@ def docbook(
 
 async def _crawl(directory: Path, seed: str) -> None:
     settings = Settings(
-        crawl=Crawl(scope="any"), fetch=Fetch(only_net=("127.0.2.0/24",)), politeness=Politeness(delay=DELAY)
+        crawl=CrawlSettings(scope="any"),
+        fetch=FetchSettings(only_net=("127.0.2.0/24",)),
+        politeness=PolitenessSettings(delay=DELAY),
     )
     async with crawling(directory, [seed], settings) as single:
         await single.finished()

@@ -12,7 +12,7 @@ import numpy as np
 from xyro.opic.arrays import Mask, Pages, Reals
 from xyro.opic.cash import UNIT, VirtualPage, credit, seeds_of, shares
 from xyro.opic.graph import Graph
-from xyro.opic.importance import Clock, NewPages, Window, as_if_now, at_birth, measure, normalise
+from xyro.opic.importance import NewPages, OpicClock, Window, as_if_now, at_birth, measure, normalise
 from xyro.opic.sweep import Sweep
 
 
@@ -25,7 +25,7 @@ class GrowingCrawl:
     def __init__(self, graph: Graph, seed: int = 0, window: Window | None = None, spend_ratio: float = 2.0) -> None:
         self.graph, self.spend_ratio = graph, spend_ratio
         self.window = Window() if window is None else window
-        self.clock, self.virtual, self.new_pages, self.sweep = Clock(), VirtualPage(), NewPages(), Sweep()
+        self.clock, self.virtual, self.new_pages, self.sweep = OpicClock(), VirtualPage(), NewPages(), Sweep()
         self.keys = np.zeros(graph.n, np.int64)
         self.flow = np.zeros(graph.n, np.float32)
         self.last, self.birth = np.zeros(graph.n, np.uint32), np.zeros(graph.n, np.uint32)

@@ -22,7 +22,7 @@ from xyro.lab import work_parts
 from xyro.lab.opic.matrix_builds import forget, on_files, random_matrix, reversed_matrix
 from xyro.opic.graph import tiny
 from xyro.opic.matrix import Matrix, of_graph
-from xyro.opic.offline import Effort, Step, pageranks
+from xyro.opic.offline import Effort, IterationStep, pageranks
 from xyro.opic.rank_both import both
 from xyro.wire.clock import SystemClock
 
@@ -33,7 +33,7 @@ SCIPY_LINKS = 50_000_000
 CAP = 4
 """bytes a page of the cap under which P1 computed: 80 MB for 20 M pages"""
 P1_SECONDS, P1_PAGES = 178.0, 20_000_000
-Run = Callable[[Effort, Callable[[Step], None]], None]
+Run = Callable[[Effort, Callable[[IterationStep], None]], None]
 Found = dict[str, Any]
 
 
@@ -131,7 +131,7 @@ def _timed(
     if cold and not forget(links):
         return None
 
-    def hear(step: Step) -> None:
+    def hear(step: IterationStep) -> None:
         seconds.append(clock.monotonic() - moment[0])
         peak.append(_private() - before)
         watch(step.iteration / effort.most)

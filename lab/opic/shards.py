@@ -21,7 +21,7 @@ from xyro.lab.opic.selectors import Cash, SweepSelector
 from xyro.opic.arrays import Pages, Reals, Units
 from xyro.opic.cash import DAMPING, UNIT, VirtualPage, credit, seeds_of, shares
 from xyro.opic.graph import Graph
-from xyro.opic.importance import Clock
+from xyro.opic.importance import OpicClock
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Shard:
         self.place = np.full(graph.n, -1, np.int64)
         self.place[self.pages] = np.arange(self.pages.size)
         self.keys: Units = np.full(self.pages.size, UNIT, np.int64)
-        self.virtual, self.clock, self.sweep = VirtualPage(), Clock(), SweepSelector()
+        self.virtual, self.clock, self.sweep = VirtualPage(), OpicClock(), SweepSelector()
         self.visits = np.zeros(self.pages.size, np.int64)
         self.spent = self.spent_elsewhere = self.known_elsewhere = 0
         self.others: dict[int, tuple[int, int]] = {}

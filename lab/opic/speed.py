@@ -25,7 +25,7 @@ from xyro.lab.opic.simulate import SimulatedWorld
 from xyro.opic.arrays import Pages, Units
 from xyro.opic.cash import DAMPING, UNIT, VirtualPage, credit, seeds_of, shares
 from xyro.opic.graph import Graph, power_law
-from xyro.opic.importance import Clock, at_birth, measure
+from xyro.opic.importance import OpicClock, at_birth, measure
 from xyro.opic.jit import compiled
 from xyro.wire.clock import SystemClock
 
@@ -127,7 +127,7 @@ class _Columns:
         self.idle = self.cash.copy()
         self.flow = at_birth(self.cash)
         self.last, self.birth = np.zeros(n, np.uint32), np.zeros(n, np.uint32)
-        self.virtual, self.clock, self.turn, self.time = VirtualPage(), Clock(), 0, SystemClock()
+        self.virtual, self.clock, self.turn, self.time = VirtualPage(), OpicClock(), 0, SystemClock()
 
     def group(self, sweep: SweepSelector) -> tuple[float, float, float, int, int]:
         """Choose and spend one group: (seconds of choosing, of spending, of the floor, links, pages)."""

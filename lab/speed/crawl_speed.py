@@ -17,7 +17,7 @@ import aiohttp
 import uvloop
 from yarl import URL
 
-from xyro.configs.schema import Crawl, Fetch, Politeness, Settings
+from xyro.configs.schema import CrawlSettings, FetchSettings, PolitenessSettings, Settings
 from xyro.lab.child import running
 from xyro.lab.speed.measures import (
     MIB,
@@ -111,9 +111,9 @@ async def crawling(directory: Path, seeds: Sequence[str], settings: Settings) ->
 
 def _settings(concurrency: int, scope: Scope = "any", max_pages: int = 0) -> Settings:
     return Settings(
-        crawl=Crawl(scope=scope, max_pages=max_pages),
-        fetch=Fetch(concurrency=concurrency, only_net=("127.0.0.0/8",)),
-        politeness=Politeness(delay=0.0),
+        crawl=CrawlSettings(scope=scope, max_pages=max_pages),
+        fetch=FetchSettings(concurrency=concurrency, only_net=("127.0.0.0/8",)),
+        politeness=PolitenessSettings(delay=0.0),
     )
 
 
@@ -206,7 +206,7 @@ def pages(seed: str, scope: Scope, max_pages: int, runs: int) -> None:
     with contextlib.ExitStack() as stack:
         if not seed:
             seed = stack.enter_context(running(pages=4000, hosts=8, size=28_000, rate_median=0.0)).entry
-        settings = _settings(Fetch().concurrency, scope, max_pages)
+        settings = _settings(FetchSettings().concurrency, scope, max_pages)
         done = [_in_new_directory(_read, [canonical(seed)], settings) for _ in range(runs)]
         floor = [uvloop.run(_bare(done[-1].urls)) for _ in range(runs)]
     _tell_pages(seed, done, floor)

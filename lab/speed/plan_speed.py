@@ -23,7 +23,7 @@ from statistics import median
 
 import numpy as np
 
-from xyro.configs.schema import Refresh
+from xyro.configs.schema import RefreshSettings
 from xyro.frontier.bandwidth import DAY, LATEST, Bandwidth
 from xyro.frontier.due_queue import DueQueue, Pages
 from xyro.frontier.ledger import Ledger
@@ -31,7 +31,7 @@ from xyro.lab.refresh.compared_policies import Compared
 from xyro.lab.refresh.scan_execution import Ids, Scan, Seconds, Shut
 from xyro.lab.speed.measures import cpu_seconds, say, spread
 from xyro.metadata import rows
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import COLUMNS, LAST_READ, RATE, State
 from xyro.refresh.due import DueFolders
@@ -179,7 +179,7 @@ def _filed(partition: Partition, planned: PlannedPages, orders: int) -> tuple[Du
 
 def _pace(planned: PlannedPages, orders: int) -> Bandwidth:
     """P1's law, at a bandwidth that reads `orders` pages a time unit."""
-    bandwidth = Bandwidth(Refresh(audit=0.0))
+    bandwidth = Bandwidth(RefreshSettings(audit=0.0))
     heavy = np.sqrt(planned.importance[:: planned.pages // 10_000 or 1].astype(np.float64))
     rates = planned.rate[:: planned.pages // 10_000 or 1].astype(np.float64)
     for heaviness, rate in zip(heavy.tolist(), rates.tolist(), strict=True):

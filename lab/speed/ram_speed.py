@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from xyro.configs.schema import Crawl, Settings
+from xyro.configs.schema import CrawlSettings, Settings
 from xyro.fetch_queue import FetchQueue
 from xyro.frontier.batch import MessageBatch
 from xyro.frontier.frontier import Frontier
@@ -82,7 +82,7 @@ class GrowingFrontier:
     """One partition and its fetch queue, driven turn by turn."""
 
     def __init__(self, directory: Path, web: MadeUpWeb, group: int) -> None:
-        settings = Settings(crawl=Crawl(scope="any"))
+        settings = Settings(crawl=CrawlSettings(scope="any"))
         self.web = web
         self.group = group
         self.data = DataDir.open(directory, make=True)

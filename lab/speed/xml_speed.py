@@ -19,7 +19,7 @@ from pathlib import Path
 import uvloop
 from lxml import etree
 
-from xyro.configs.schema import Crawl, Fetch, Politeness, Settings
+from xyro.configs.schema import CrawlSettings, FetchSettings, PolitenessSettings, Settings
 from xyro.frontier.batch import MessageBatch
 from xyro.frontier.frontier import Frontier
 from xyro.frontier.scope import Scope
@@ -76,7 +76,9 @@ def xml(documents: int, size: int, runs: int, waiting: int) -> None:
 
 def _crawl(seed: str) -> Done:
     settings = Settings(
-        crawl=Crawl(scope="any"), fetch=Fetch(only_net=("127.0.0.0/8",)), politeness=Politeness(delay=0.0)
+        crawl=CrawlSettings(scope="any"),
+        fetch=FetchSettings(only_net=("127.0.0.0/8",)),
+        politeness=PolitenessSettings(delay=0.0),
     )
     with tempfile.TemporaryDirectory(prefix="xyro-speed-") as directory:
         return uvloop.run(_read(Path(directory) / "data", [canonical(seed)], settings))
@@ -134,7 +136,7 @@ class Crowd:
     """Documents that wait, driven turn by turn without a network."""
 
     def __init__(self, directory: Path) -> None:
-        self._settings = Settings(crawl=Crawl(scope="any"))
+        self._settings = Settings(crawl=CrawlSettings(scope="any"))
         self._now = SystemClock().time()
         self._open(directory)
 

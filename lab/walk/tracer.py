@@ -23,7 +23,7 @@ import xyro
 from xyro.frontier.batch import Effects, MessageBatch
 from xyro.frontier.frontier import Frontier
 from xyro.lab.walk.rooms import OUTSIDE, file_of, room_of
-from xyro.metadata.manager import Commit, Partition
+from xyro.metadata.partition import Commit, Partition
 
 ROOT = Path(xyro.__file__).parent
 _PARTS = ("<module>", "<listcomp>", "<dictcomp>", "<setcomp>")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from xyro.configs.schema import Cluster as Settings
+from xyro.configs.schema import ClusterTable as Settings
 from xyro.frontier.batch import Settled
 from xyro.frontier.watch import Watch, scan
 from xyro.metadata.states import State

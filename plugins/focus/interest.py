@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from xyro.frontier.ledger import Spending
 from xyro.metadata import rows
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.states import KIND_MASK, KIND_SHIFT, LEADS, SOUGHT, State
 from xyro.wire.messages import Kind, LoadReport, LoadState, PageReport
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.configs.schema import Focus as Table
+from xyro.configs.schema import FocusTable as Table
 from xyro.configs.schema import Settings
 from xyro.frontier.batch import Settled
 from xyro.frontier.ledger import Spending

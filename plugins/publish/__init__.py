@@ -1,7 +1,7 @@
 """Publications, WebSub and subscriptions: what publishers tell the crawler, and what it tells subscribers.
 
     publish_plugin.py   makes the parts of a process: start here  promises.py       publications of one partition
-    publishing.py       where publications come together          commands.py       what a partition is asked to do
+    publishing.py       where publications come together          publish_messages.py   commands to a partition
     listener.py         the HTTP listener that sites talk to      indexnow.py       its IndexNow side, key files and all
     admission.py        how many connections it holds             routes.py         the interface of the crawl's owner
     websub.py           hubs: subscribing, leases, deliveries     subscribed.py     subscriptions of all partitions

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 
 from xyro.answer import Answer
 from xyro.metadata import rows
-from xyro.plugins.publish.commands import RowTable, store_row
 from xyro.plugins.publish.promises import PublisherClaim
+from xyro.plugins.publish.publish_messages import RowTable, store_row
 from xyro.plugins.publish.publishing import MOST_URLS, Publishing
 from xyro.plugins.publish.stored_rows import KeyedRow, unpack_keyed
 from xyro.refresh.allowance import HOUR, Allowance
@@ -55,7 +55,7 @@ _log = logging.getLogger("xyro")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class KeyVerdict:
     """The answer to a publication: an HTTP status and a sentence."""
 
     status: int
@@ -64,7 +64,7 @@ class Verdict:
     """429: seconds until it may work"""
 
 
-_FULL = Verdict(429, "too many wait for their key", 60.0)
+_FULL = KeyVerdict(429, "too many wait for their key", 60.0)
 
 
 class IndexNow:
@@ -100,42 +100,42 @@ class IndexNow:
         self._waiting[number] = row
         self._text += sum(map(len, row.urls))
 
-    async def publish(self, host: object, key: object, location: object, urls: object, sender: str = "") -> Verdict:
+    async def publish(self, host: object, key: object, location: object, urls: object, sender: str = "") -> KeyVerdict:
         """One submission; what came from the network is not trusted to be of any type. sender: its address, empty where
         that says nothing (a proxy's)."""
         if not isinstance(host, str) or not isinstance(key, str) or not isinstance(location, str | None):
-            return Verdict(400, "host, key and keyLocation are text")
+            return KeyVerdict(400, "host, key and keyLocation are text")
         if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls) or not urls:
-            return Verdict(400, "urlList is a list of URLs")
+            return KeyVerdict(400, "urlList is a list of URLs")
         if len(urls) > MOST_URLS:
-            return Verdict(400, f"at most {MOST_URLS:,} URLs at once")
+            return KeyVerdict(400, f"at most {MOST_URLS:,} URLs at once")
         if not KEY.fullmatch(key):
-            return Verdict(422, "a key has 8 to 128 letters, digits or -")
+            return KeyVerdict(422, "a key has 8 to 128 letters, digits or -")
         try:
             return await self._judge(host, key, location, urls, sender)
         except InputError as error:
-            return Verdict(400, str(error))
+            return KeyVerdict(400, str(error))
 
-    async def _judge(self, host: str, key: str, location: str | None, urls: list[str], sender: str) -> Verdict:
+    async def _judge(self, host: str, key: str, location: str | None, urls: list[str], sender: str) -> KeyVerdict:
         """Anybody may send this: what takes no look at all the URLs comes first. InputError: one is none."""
         fold = self.services.scope.fold_slashes
         first = canonical(urls[0], fold_slashes=fold)
         named = authority(canonical(f"{first.partition(':')[0]}://{host}/"))  # as URLs write it
         place = canonical(location, fold_slashes=fold) if location else f"{origin(first)}/{key}.txt"
         if named != authority(first):
-            return Verdict(422, "all URLs, and the key's, belong to the host")
+            return KeyVerdict(422, "all URLs, and the key's, belong to the host")
         right = self._status((named, key, place))
         if right is False:
-            return Verdict(403, "the key is not at its place")
+            return KeyVerdict(403, "the key is not at its place")
         if right is None and (full := self._refused((named, key, place), urls, sender)):
             return full
         found = {canonical(url, fold_slashes=fold): None async for url in unhurried(urls)}
         below = place[: place.rindex("/") + 1].partition("://")[2]  # begins with its host: all are of one
         if not all(url.partition("://")[2].startswith(below) for url in found):
-            return Verdict(422, "a key speaks for URLs of its host and below its folder")
+            return KeyVerdict(422, "a key speaks for URLs of its host and below its folder")
         readable, refused = await self.publishing.sift(list(found))
         if not readable:
-            return Verdict(422, f"this crawler does not read them ({refused[0][1]})")
+            return KeyVerdict(422, f"this crawler does not read them ({refused[0][1]})")
         if right:
             return await self._publish(named, readable)
         return await self._later(KeyedRow(named, key, place, tuple(readable), self.services.clock.time()))
@@ -144,36 +144,36 @@ class IndexNow:
         right, until = self._verdicts.get(name, (False, -math.inf))
         return right if self.services.clock.monotonic() < until else None
 
-    async def _publish(self, host: str, urls: list[str], made_at: float | None = None) -> Verdict:
+    async def _publish(self, host: str, urls: list[str], made_at: float | None = None) -> KeyVerdict:
         wait = self.publishing.allowance.take(host, len(urls), self.services.clock.monotonic())
         if wait:
-            return Verdict(429, "too many URLs", wait)
+            return KeyVerdict(429, "too many URLs", wait)
         now = self.services.clock.time()
         claim = PublisherClaim("changed", made_at or now, (made_at or now) + self.services.settings.publish.deadline)
         refused = await self.publishing.publish(urls, claim)
         if len(refused) < len(urls):
-            return Verdict(200)
+            return KeyVerdict(200)
         if all(why == "too-many" for _, why in refused):
-            return Verdict(429, "too many of this host wait to be read", WRONG)
-        return Verdict(422, f"this crawler does not read them ({refused[0][1]})")
+            return KeyVerdict(429, "too many of this host wait to be read", WRONG)
+        return KeyVerdict(422, f"this crawler does not read them ({refused[0][1]})")
 
-    def _refused(self, name: tuple[str, str, str], urls: Sequence[str], sender: str) -> Verdict | None:
+    def _refused(self, name: tuple[str, str, str], urls: Sequence[str], sender: str) -> KeyVerdict | None:
         """Return the reason why a key is not looked up for these URLs. It is found before the URLs are parsed (10,000
         take 0.5 s)."""
         if self._is_full(name[0], sum(map(len, urls))):
             return _FULL
         readable, reasons = self.publishing.readable(urls[:SAMPLE])
         if not readable:  # nor does it count against those who publish what is read here
-            return Verdict(422, f"this crawler does not read them ({reasons[0][1]})")
+            return KeyVerdict(422, f"this crawler does not read them ({reasons[0][1]})")
         wait = self._take_check(name, sender)
-        return Verdict(429, "too many keys of this host", wait) if wait else None
+        return KeyVerdict(429, "too many keys of this host", wait) if wait else None
 
-    async def _later(self, row: KeyedRow) -> Verdict:
+    async def _later(self, row: KeyedRow) -> KeyVerdict:
         """Keep it until its key has been read. What could never be published then is refused now."""
         if self._is_full(row.host, sum(map(len, row.urls))):
             return _FULL
         if len(row.urls) > self.publishing.largest:
-            return Verdict(429, "too many URLs", HOUR)
+            return KeyVerdict(429, "too many URLs", HOUR)
         number, self._next = self._next, self._next + 1
         self._hold(number, row)
         self._queue.append(number)  # at once: who asked may go away while it is written
@@ -181,7 +181,7 @@ class IndexNow:
             await store_row(self.services.commands, RowTable.KEYED, number, rows.pack(row))
         finally:
             self._go_on()
-        return Verdict(202, "the key is read first")
+        return KeyVerdict(202, "the key is read first")
 
     def _is_full(self, host: str, text: int) -> bool:
         """Tell whether there is no room for another waiting publication of this size in characters."""

@@ -27,7 +27,7 @@ from aiohttp import web
 
 from xyro.configs.schema import Settings
 from xyro.plugins.publish.admission import CONNECTION_LIMIT, SENDER_LIMIT, Admission, sender_of
-from xyro.plugins.publish.indexnow import IndexNow, Verdict
+from xyro.plugins.publish.indexnow import IndexNow, KeyVerdict
 from xyro.plugins.publish.publish_plugin import publish_plugin_of
 from xyro.plugins.publish.publishing import MOST_URLS, Publishing
 from xyro.plugins.publish.websub import WebSub, callback_of
@@ -249,7 +249,7 @@ def _belongs(host: str, site: str) -> bool:
     return host == name or host.endswith(f".{name}")
 
 
-def _answer(verdict: Verdict) -> web.Response:
+def _answer(verdict: KeyVerdict) -> web.Response:
     if verdict.status in (200, 202):
         return http_json.answer({"why": verdict.why} if verdict.why else {}, verdict.status)
     return http_json.error(verdict.status, verdict.why, verdict.again)

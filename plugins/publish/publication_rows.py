@@ -9,7 +9,7 @@ from typing import Any
 
 from xyro.frontier.watch import is_pattern
 from xyro.metadata import rows
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.plugins.publish.stored_rows import SubscriptionRow, unpack_subscription
 from xyro.wire.errors import InputError

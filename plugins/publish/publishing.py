@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from xyro.plugins.publish.commands import Publish
 from xyro.plugins.publish.promises import PublisherClaim, promises_of
+from xyro.plugins.publish.publish_messages import Publish
 from xyro.refresh.allowance import Allowance
 from xyro.refresh.lags import Lags
-from xyro.refresh.publications import CLAIMS, Counts
+from xyro.refresh.publications import CLAIMS, PublicationCounts
 from xyro.service.node.seeds import sort_seeds
 from xyro.service.node.slicing import unhurried
 from xyro.wire.durations import seconds
@@ -100,7 +100,7 @@ def _publish(urls: tuple[str, ...], words: tuple[str, float, float, float, bool]
 
 def publications_told(all_of_them: Iterable[Any], now: float) -> dict[str, Any]:
     """Counters of some partitions' publications together."""
-    names = [name for name in Counts.__slots__ if name != "delays"]
+    names = [name for name in PublicationCounts.__slots__ if name != "delays"]
     totals: dict[str, Any] = dict.fromkeys(names, 0)
     lags, waiting, overdue = Lags(), 0, 0
     for publications in all_of_them:

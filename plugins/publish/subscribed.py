@@ -20,11 +20,11 @@ from xyro.frontier.batch import Settled
 from xyro.frontier.watch import Watch, is_pattern, scan
 from xyro.metadata import rows
 from xyro.plugins.publish import notices
-from xyro.plugins.publish.commands import RefreshPages, RowTable, store_row
 from xyro.plugins.publish.compose import READABLE, compose, signatures
 from xyro.plugins.publish.demand import Demand
 from xyro.plugins.publish.notice_outbox import NOBODY, NoticeOutbox
 from xyro.plugins.publish.publication_rows import described, made, stored
+from xyro.plugins.publish.publish_messages import RefreshPages, RowTable, store_row
 from xyro.plugins.publish.stored_rows import SubscriptionRow
 from xyro.refresh.subscriptions import Act, Subscriptions
 from xyro.service.node.seeds import why_refused

@@ -31,8 +31,8 @@ from xyro.fetcher import Posted
 from xyro.frontier.batch import Settled
 from xyro.loader.intake import Intake
 from xyro.metadata import rows
-from xyro.plugins.publish.commands import RowTable, store_row
 from xyro.plugins.publish.promises import PublisherClaim
+from xyro.plugins.publish.publish_messages import RowTable, store_row
 from xyro.plugins.publish.publishing import Publishing
 from xyro.plugins.publish.stored_rows import TopicRow, unpack_topic
 from xyro.refresh.hub_leases import LEASE, lease, next_asking, takes, unheard

@@ -81,11 +81,11 @@ class Texts:
         self.bytes.close()
         self.ends.close()
 
-    def reader(self) -> Reader:
-        return Reader(self.bytes.mapped(), self.ends.mapped())
+    def reader(self) -> RankFileReader:
+        return RankFileReader(self.bytes.mapped(), self.ends.mapped())
 
 
-class Reader:
+class RankFileReader:
     """Texts, mapped."""
 
     def __init__(self, data: Array, ends: Array) -> None:
@@ -233,7 +233,7 @@ class _Pages:
 class _Matcher:
     """The page of a URL, by fingerprint and then by letter."""
 
-    def __init__(self, prints: Array, urls: Reader, own: list[slice]) -> None:
+    def __init__(self, prints: Array, urls: RankFileReader, own: list[slice]) -> None:
         self.urls, self.own = urls, own
         self.orders = [np.argsort(prints[pages]) for pages in own]
         self.sorted = [prints[pages][order] for pages, order in zip(own, self.orders, strict=True)]

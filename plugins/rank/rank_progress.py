@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from xyro.opic.offline import Step
+from xyro.opic.offline import IterationStep
 from xyro.wire.clock import SystemClock
 
 EVERY = 2.0
 """seconds between two lines"""
-Tell = Callable[[Step], None]
+Tell = Callable[[IterationStep], None]
 
 
 @contextlib.contextmanager
@@ -28,7 +28,7 @@ def watched(epsilon: float, limit: int) -> Iterator[Tell]:
         yield _Lines().tell
 
 
-def line(step: Step) -> str:
+def line(step: IterationStep) -> str:
     """One line of a step."""
     left = "" if step.left is None else f", about {step.left} to go"
     return f"iteration {step.iteration}: residual {step.residual:.3g}{left}"
@@ -39,7 +39,7 @@ class _Lines:
         self.clock = SystemClock()
         self.last = self.clock.monotonic()
 
-    def tell(self, step: Step) -> None:
+    def tell(self, step: IterationStep) -> None:
         if self.clock.monotonic() - self.last >= EVERY:
             self.last = self.clock.monotonic()
             click.echo(line(step), err=True)
@@ -54,14 +54,14 @@ def _bar(epsilon: float, limit: int) -> Iterator[Tell]:
     with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as progress:
         task = progress.add_task("reading the crawl", total=None)
 
-        def tell(step: Step) -> None:
+        def tell(step: IterationStep) -> None:
             done = step.iteration if step.left is None else share(step, epsilon, limit) * limit
             progress.update(task, description=line(step), completed=done, total=limit)
 
         yield tell
 
 
-def share(step: Step, epsilon: float, limit: int) -> float:
+def share(step: IterationStep, epsilon: float, limit: int) -> float:
     """Return the share of the work that is done, 0..1: of the way to epsilon in powers of ten, or of the iterations."""
     way = math.log(max(step.residual, epsilon)) / math.log(epsilon) if step.residual < 1 and epsilon < 1 else 0.0
     return min(1.0, max(way, step.iteration / max(limit, 1)))

@@ -21,8 +21,8 @@ import numpy as np
 
 from xyro.opic.cash import DAMPING
 from xyro.opic.matrix import Matrix
-from xyro.opic.offline import Step, step_of
-from xyro.opic.slices import Outcome, Worker, pack, rank_of, residual, unpack, workers
+from xyro.opic.offline import IterationStep, step_of
+from xyro.opic.slices import SliceOutcome, Worker, pack, rank_of, residual, unpack, workers
 from xyro.wire.bus import Bus, LocalBus
 from xyro.wire.messages import Message
 
@@ -64,23 +64,23 @@ def distributed(
     epsilon: float = 1e-8,
     limit: int = 1000,
     chaotic: bool = False,
-    watch: Callable[[Step], None] | None = None,
-) -> tuple[Outcome, tuple[Step, ...]]:
+    watch: Callable[[IterationStep], None] | None = None,
+) -> tuple[SliceOutcome, tuple[IterationStep, ...]]:
     """PageRank by `count` workers; rounds (sweeps a worker) and the bytes exchanged are in the Outcome."""
     team = workers(matrix, min(count, max(1, matrix.n)), damping)
     run = _Run(team, epsilon, limit, watch)
     asyncio.run(run.apart() if chaotic else run.together())
     rounds = float(np.mean([worker.sweeps for worker in team]))
-    return Outcome(rank_of(team), rounds, run.post.bytes, residual(team)), tuple(run.steps)
+    return SliceOutcome(rank_of(team), rounds, run.post.bytes, residual(team)), tuple(run.steps)
 
 
 class _Run:
     def __init__(
-        self, team: Sequence[Worker], epsilon: float, limit: int, watch: Callable[[Step], None] | None
+        self, team: Sequence[Worker], epsilon: float, limit: int, watch: Callable[[IterationStep], None] | None
     ) -> None:
         self.team, self.epsilon, self.limit, self.watch = team, epsilon, limit, watch
         self.post = ValuePost(LocalBus())
-        self.steps: list[Step] = []
+        self.steps: list[IterationStep] = []
         self.calm_since: list[int] | None = None
         """every worker's number of sweeps when all became calm; None: they are not"""
         self._swept = asyncio.Event()

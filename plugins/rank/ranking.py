@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from xyro.frontier.scope import globs
 from xyro.opic.matrix import Array, Matrix, Reading, from_rows
-from xyro.opic.offline import Effort, Step, interest, pageranks
+from xyro.opic.offline import Effort, IterationStep, interest, pageranks
 from xyro.opic.rank_both import both, chunks
 from xyro.plugins.rank.rank_comparison import compare
 from xyro.plugins.rank.rank_files import RankFiles, on_files
@@ -34,7 +34,7 @@ from xyro.wire.messages import Kind
 
 Method = Literal["opic", "pagerank", "interest", "both"]
 Floats = npt.NDArray[np.float64]
-Watch = Callable[[Step], None]
+Watch = Callable[[IterationStep], None]
 COARSE = 1e-5
 """epsilon from which float32 says as much as float64 does, in half the memory (algorithms.md G)"""
 
@@ -92,7 +92,7 @@ class Ranking:
     rank: Floats
     shown: npt.NDArray[np.bool_]
     interest: Floats | None = None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[IterationStep, ...] = ()
     exchanged: dict[str, Any] | None = None
     """of workers: how many, rounds, bytes"""
     compared: dict[str, float | None] | None = None
@@ -146,7 +146,7 @@ class _Work:
         exchanged = {"workers": self.request.workers, "rounds": round(outcome.rounds, 2), "bytes": outcome.bytes}
         return replace(self._compared(outcome.rank, steps), exchanged=exchanged)
 
-    def _compared(self, found: Array, steps: tuple[Step, ...]) -> Ranking:
+    def _compared(self, found: Array, steps: tuple[IterationStep, ...]) -> Ranking:
         rank = _mean_one(found, self.everything)
         plain = self.request.edges == "in" and not self.request.focus
         some = slice(None, None, self._apart())
@@ -160,7 +160,7 @@ class _Work:
         return max(1, -(-self.files.n // max(100, self.request.memory // SORTING)))
 
     def _interest(self) -> Ranking:
-        targets, before = self._targets(), tuple[Step, ...]()
+        targets, before = self._targets(), tuple[IterationStep, ...]()
         if self.request.weighted:
             (rank,), before = pageranks(self._matrix("pagerank"), [None], self.damping, self.effort, self.watch)
             targets *= rank

@@ -16,7 +16,7 @@ from xyro.wire.errors import InputError
 from xyro.wire.text import printable
 
 if TYPE_CHECKING:
-    from xyro.metadata.manager import Partition
+    from xyro.metadata.partition import Partition
 
 AT_ONCE = 10_000
 MENDS = {"out-of-scope": "out-of-scope: `xyro submit` widens the scope"}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
-class Size(click.ParamType[int]):
+class ByteSize(click.ParamType[int]):
     """A number of bytes: 512M, 2G."""
 
     name = "size"
@@ -64,7 +64,7 @@ class Size(click.ParamType[int]):
     help="Stop when an iteration moves less; 1e-5 and more computes in single precision [1e-8].",
 )
 @click.option("--iterations", type=click.IntRange(1, 1_000_000), default=1000, help="Iterations at most [1000].")
-@click.option("--memory", type=Size(), help="RAM for vectors, such as 512M; the rest is mapped from files [any].")
+@click.option("--memory", type=ByteSize(), help="RAM for vectors, such as 512M; the rest is mapped from files [any].")
 @click.option("--workers", type=click.IntRange(0, 1024), default=0, help="Compute pagerank by N workers over the bus.")
 @click.option("--asynchronous", is_flag=True, help="Workers wait for none that is less than 16 sweeps behind.")
 @click.option("--keep", is_flag=True, help='Keep the interest for [refresh] guide = "interest".')

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from xyro.metadata.manager import Partition
-from xyro.metadata.store import Reader, Store, create_directory
+from xyro.metadata.partition import Partition
+from xyro.metadata.store import Store, StoreReader, create_directory
 from xyro.service.node import crawl_file
 from xyro.service.node.data_dir import DataDir
 from xyro.wire.clock import SystemClock
@@ -42,7 +42,7 @@ class Pinned:
 
     name: str
     files: dict[str, BinaryIO]
-    rows: Reader
+    rows: StoreReader
 
     @classmethod
     def of_partition(cls, partition: Partition) -> Pinned:
@@ -144,7 +144,7 @@ def _link(file: BinaryIO, target: Path) -> int:
     return own.st_size
 
 
-def _copy(rows: Reader, store: Store, stop: threading.Event) -> int:
+def _copy(rows: StoreReader, store: Store, stop: threading.Event) -> int:
     """All rows, in batches; their bytes."""
     size = 0
     batch = store.batch()

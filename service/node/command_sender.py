@@ -14,7 +14,7 @@ from typing import Any
 
 from xyro.wire import topics
 from xyro.wire.bus import Bus
-from xyro.wire.commands import NODE_SHIFT, Answer, Command
+from xyro.wire.commands import NODE_SHIFT, Command, CommandAnswer
 from xyro.wire.errors import MachineError
 from xyro.wire.messages import Submit
 from xyro.wire.urls import host_of, partition_of
@@ -86,10 +86,10 @@ class CommandSender:
         """Take answers from the bus until it closes."""
         while messages := await self.bus.receive(self._topic, ANSWERS_AT_ONCE):
             for message in messages:
-                if isinstance(message, Answer):
+                if isinstance(message, CommandAnswer):
                     self._settle(message)
 
-    def _settle(self, answer: Answer) -> None:
+    def _settle(self, answer: CommandAnswer) -> None:
         future = self._waiting.pop(answer.request, None)
         if future is None or future.done():  # whoever asked has gone away
             return
@@ -102,7 +102,7 @@ class CommandSender:
         """Take the answers that are there; whoever waits for another one is told that the crawl has stopped."""
         if waiting := self.bus.waiting(self._topic):
             for message in await self.bus.receive(self._topic, waiting):
-                if isinstance(message, Answer):
+                if isinstance(message, CommandAnswer):
                     self._settle(message)
         self.fail(MachineError("the crawl has stopped"))
 

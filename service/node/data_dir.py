@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from xyro.metadata.manager import Partition, create, new_seed
+from xyro.metadata.partition import Partition, create, new_seed
 from xyro.metadata.recovery import open_partition
 from xyro.metadata.store import create_directory
 from xyro.wire.errors import InputError

@@ -3,17 +3,17 @@ needs the guard's verdicts, not its client."""
 
 from __future__ import annotations
 
-from xyro.configs.schema import Fetch
+from xyro.configs.schema import FetchSettings
 from xyro.guard import Guard
 from xyro.wire.errors import InputError
 
 
-def guard_of(fetch: Fetch) -> Guard:
+def guard_of(fetch: FetchSettings) -> Guard:
     """The guard; InputError names a network, port or name server that is none."""
     return Guard(fetch.only_net, fetch.allow_private, fetch.ports, (), fetch.name_servers)
 
 
-def check_contact(fetch: Fetch, guard: Guard) -> None:
+def check_contact(fetch: FetchSettings, guard: Guard) -> None:
     """Require a contact of a crawl that may leave this machine (RFC 9110 10.1.2). InputError: it is missing."""
     if not fetch.contact and not guard.loopback_only:
         raise InputError(

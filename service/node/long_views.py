@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp import web
 
-from xyro.metadata.store import Pairs, Reader
+from xyro.metadata.store import Pairs, StoreReader
 from xyro.service.views.views import Views
 from xyro.wire.errors import InputError, XyroError
 
@@ -161,7 +161,7 @@ class _CalledBack(Exception):
 class _Leash:
     """A Reader for a thread: once `cut`, its next read ends the thread's work."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: StoreReader) -> None:
         self._reader = reader
         self.cut = False
 

@@ -15,15 +15,15 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from xyro.configs.schema import Store
+from xyro.configs.schema import StoreSettings
 from xyro.frontier.batch import Effects, MessageBatch, urls_of, weight
-from xyro.metadata.manager import Commit
-from xyro.metadata.snapshot import Step
+from xyro.metadata.partition import Commit
+from xyro.metadata.snapshot import SnapshotStep
 from xyro.service.node.command_sender import parts_of
 from xyro.wire import topics
 from xyro.wire.bus import Bus
 from xyro.wire.clock import Clock
-from xyro.wire.commands import Answer
+from xyro.wire.commands import CommandAnswer
 from xyro.wire.errors import MachineError
 from xyro.wire.messages import Message
 
@@ -56,7 +56,7 @@ class PartitionLoop:
         frontier: Frontier,
         bus: Bus,
         clock: Clock,
-        store: Store,
+        store: StoreSettings,
         room: Callable[[], int],
         starving: Callable[[], bool],
         synced: Callable[[int], None],
@@ -76,7 +76,7 @@ class PartitionLoop:
         self._writes: set[asyncio.Task[None]] = set()
         self._hurry = asyncio.Event()
         self._gate = asyncio.Lock()
-        self._snapshot: Iterator[Step] | None = None
+        self._snapshot: Iterator[SnapshotStep] | None = None
         self._work = MessageBatch()
         self._later: deque[Message] = deque()
         """came in with more than one group may hold, in order"""
@@ -115,7 +115,7 @@ class PartitionLoop:
         self._fail(error)
         self._reply(work.refused(f"it could not be written: {error}"))
 
-    def _reply(self, answers: Iterable[Answer]) -> None:
+    def _reply(self, answers: Iterable[CommandAnswer]) -> None:
         for answer in answers:
             self.bus.post(topics.answers(answer.node), answer)
 
@@ -268,7 +268,7 @@ class PartitionLoop:
             if step is None:
                 self._snapshot = None
                 return
-            if step is Step.COPIED:
+            if step is SnapshotStep.COPIED:
                 return
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xyro.client import ClientLimits
-from xyro.configs.schema import Fetch, Settings
+from xyro.configs.schema import FetchSettings, Settings
 from xyro.decode import Caps
 from xyro.politeness import Manners
 from xyro.reader import ReaderOptions
@@ -37,7 +37,7 @@ def options_of(settings: Settings, words: frozenset[str], gamma: float) -> Reade
     )
 
 
-def _user_agent(fetch: Fetch) -> str:
+def _user_agent(fetch: FetchSettings) -> str:
     """Xyro/0.1.0 (+contact): the product token that robots.txt knows, and whom to ask."""
     from importlib.metadata import PackageNotFoundError, version
 

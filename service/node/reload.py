@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from xyro.configs.schema import Refresh, Settings
+from xyro.configs.schema import RefreshSettings, Settings
 from xyro.service.node.log_setup import set_up
 from xyro.service.node.reader_factory import manners_of
 from xyro.wire.errors import InputError
@@ -24,7 +24,7 @@ ALL = ("*",)
 AT_START = ("guide", "time_unit")
 """keys of [refresh] by which queues are built when the process starts"""
 LIVE: Mapping[str, tuple[str, ...]] = {
-    "refresh": tuple(key for key in Refresh.__struct_fields__ if key not in AT_START),
+    "refresh": tuple(key for key in RefreshSettings.__struct_fields__ if key not in AT_START),
     "politeness": ALL,
     "log": ALL,
     "opic": ("spend_ratio",),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from xyro.configs.schema import Refresh
+from xyro.configs.schema import RefreshSettings
 from xyro.frontier.bandwidth import DAY, UNITS, rules_of
 from xyro.refresh.policy import NAMES
 from xyro.refresh.population import Population
@@ -67,7 +67,7 @@ def refreshed_pages(frontiers: Sequence[Frontier]) -> Population:
     return pages
 
 
-def forecast(pages: Population, settings: Refresh, question: Question) -> list[dict[str, Any]]:
+def forecast(pages: Population, settings: RefreshSettings, question: Question) -> list[dict[str, Any]]:
     """Compute the rows of `xyro plan`: 1 to 10 ms each, some 0.2 s for a target."""
     rows: list[dict[str, Any]] = []
     planned = 1.0 - settings.audit / 100.0
@@ -97,7 +97,7 @@ def forecast(pages: Population, settings: Refresh, question: Question) -> list[d
     return rows
 
 
-def _policies(question: Question, settings: Refresh) -> Sequence[str]:
+def _policies(question: Question, settings: RefreshSettings) -> Sequence[str]:
     if "all" in question.policies:
         return NAMES
     return question.policies or (settings.policy,)
@@ -108,7 +108,7 @@ def answer(frontiers: Sequence[Frontier], question: Question) -> dict[str, Any]:
     return report(refreshed_pages(frontiers), frontiers[0].scheduler.settings.refresh, question)
 
 
-def report(pages: Population, settings: Refresh, question: Question) -> dict[str, Any]:
+def report(pages: Population, settings: RefreshSettings, question: Question) -> dict[str, Any]:
     """Combine the rows with the number of pages that they are over. InputError: no page was read yet."""
     if not pages.pages:
         raise InputError("plan: no page is refreshed yet: let the crawl read some first")

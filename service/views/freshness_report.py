@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from xyro.frontier.freshness import together
 from xyro.refresh.delays import Delays, told
 from xyro.refresh.expected import Expected
-from xyro.refresh.meter import Found, calibrated
+from xyro.refresh.meter import AuditFindings, calibrated
 
 if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
@@ -45,7 +45,7 @@ def _found_by(frontiers: Sequence[Frontier]) -> dict[str, Any]:
     return {"by": "folders", "dated": sum(len(frontier.scheduler.due_queue.folders) for frontier in frontiers)}
 
 
-def _audited(frontiers: Sequence[Frontier], seen: Found, now: float) -> dict[str, Any]:
+def _audited(frontiers: Sequence[Frontier], seen: AuditFindings, now: float) -> dict[str, Any]:
     """Return the field `audit`: mean freshness over the last `over_s` seconds, its 99 % interval; what the model
     expected
     of the same pages; audits that count, and those ever whose read failed."""

@@ -25,7 +25,7 @@ from xyro.wire.messages import MAX_LINKS
 
 if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
-    from xyro.metadata.store import Reader
+    from xyro.metadata.store import StoreReader
 
 Reals = NDArray[np.float64]
 DAY = 86_400.0
@@ -108,7 +108,7 @@ class ImportanceBounds:
         widths = self._widths(backed, old, np.zeros(len(old), np.bool_))
         return trend(self.importance[ids], self._width[ids], old, widths, turnovers)
 
-    def rising(self, store: Reader) -> Iterator[Rise]:
+    def rising(self, store: StoreReader) -> Iterator[Rise]:
         """Pages whose trend's interval lies above 0, from all rows of the store, some at a time."""
         found = ((rows.REFRESH.split(key), rows.unpack_refresh(row)) for key, row in store.scan(rows.REFRESH.prefix))
         based = ((page, then) for page, row in found if (then := self._base(row.marks)) and page < len(self._never))

@@ -11,7 +11,7 @@ import pytest
 
 from xyro import configs
 from xyro.configs.load import TABLES, load
-from xyro.configs.schema import Focus, Rule, Settings
+from xyro.configs.schema import FocusTable, RuleTable, Settings
 
 FOLDER = Path(configs.__file__).parent
 DEFAULT = FOLDER / "default.toml"
@@ -63,9 +63,9 @@ def test_commented_examples_are_themselves_valid(tmp_path):
     settings = load([path])
     assert settings.crawl.max_depth == 5
     assert settings.politeness.delay == 1.0
-    assert settings.rules == (Rule("*.example.org", "*/archive/*", 2, (), ("*?page=*",)),)
+    assert settings.rules == (RuleTable("*.example.org", "*/archive/*", 2, (), ("*?page=*",)),)
     leads_to = ("xml", "rss", "atom")
-    assert settings.focus == (Focus(5.0, ("*/news/*",), ("*.example.org",), ("XML",), ("news",), leads_to),)
+    assert settings.focus == (FocusTable(5.0, ("*/news/*",), ("*.example.org",), ("XML",), ("news",), leads_to),)
 
 
 def test_every_section_and_key_is_explained():

@@ -11,7 +11,7 @@ import pytest
 from xyro.configs import gone
 from xyro.configs.gone import GONE
 from xyro.configs.load import TABLES, load, slips
-from xyro.configs.schema import Politeness, Rule, Settings
+from xyro.configs.schema import PolitenessSettings, RuleTable, Settings
 from xyro.wire.errors import InputError
 
 
@@ -41,7 +41,7 @@ def test_files_environment_command_line_in_this_order(toml):
     second = toml("[politeness]\nfactor = 2\nip_delay = 2\ndelay = 8.5\n", "b.toml")
     environ = {"XYRO_POLITENESS__IP_DELAY": "3", "XYRO_POLITENESS__DELAY": "8"}
     settings = load([first, second], environ, {"politeness.delay": 4})
-    assert settings.politeness == Politeness(min_delay=1.0, factor=2.0, ip_delay=3.0, delay=4.0)
+    assert settings.politeness == PolitenessSettings(min_delay=1.0, factor=2.0, ip_delay=3.0, delay=4.0)
 
 
 def test_what_the_command_line_did_not_say_overrides_nothing(toml):
@@ -189,9 +189,9 @@ def test_rules_are_kept_in_order_and_replaced_as_a_whole(toml):
     one = toml(
         "[[rules]]\nhost = 'a.example'\nmax_depth = 1\n[[rules]]\npattern = '*/old/*'\nexclude = ['*']\n", "a.toml"
     )
-    assert load([one]).rules == (Rule(host="a.example", max_depth=1), Rule(pattern="*/old/*", exclude=("*",)))
+    assert load([one]).rules == (RuleTable(host="a.example", max_depth=1), RuleTable(pattern="*/old/*", exclude=("*",)))
     two = toml("[[rules]]\nhost = '*.b.example'\n", "b.toml")
-    assert load([one, two]).rules == (Rule(host="*.b.example"),)
+    assert load([one, two]).rules == (RuleTable(host="*.b.example"),)
     assert load([one, toml("[crawl]\nscope = 'any'", "c.toml")]).rules == load([one]).rules
 
 

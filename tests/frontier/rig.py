@@ -24,7 +24,7 @@ from xyro.frontier.frontier import Frontier
 from xyro.frontier.scope import Scope
 from xyro.loader.library import Resumed
 from xyro.metadata import rows
-from xyro.metadata.manager import Partition
+from xyro.metadata.partition import Partition
 from xyro.metadata.recovery import recover
 from xyro.metadata.states import LEASED, State
 from xyro.metadata.store import MemoryStore

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.frontier.rig import START, Crawl, in_memory_partition, url
-from xyro.configs.schema import Crawl as CrawlSettings
-from xyro.configs.schema import Refresh, Settings, Store
+from xyro.configs.schema import CrawlSettings as CrawlSettings
+from xyro.configs.schema import RefreshSettings, Settings, StoreSettings
 from xyro.frontier import redating
 from xyro.frontier.bandwidth import DAY, Bandwidth, Gamma, parse_bandwidth
 from xyro.metadata.rows import RefreshRow
@@ -27,7 +27,9 @@ class Web:
 
     def __init__(self, seed=3, **refresh):
         options = {"time_unit": 600, "audit": 0.0} | refresh
-        chosen = Settings(CrawlSettings(scope="any"), store=Store(leases_per_host=200), refresh=Refresh(**options))
+        chosen = Settings(
+            CrawlSettings(scope="any"), store=StoreSettings(leases_per_host=200), refresh=RefreshSettings(**options)
+        )
         self.crawl = Crawl.in_memory(settings=chosen, refreshing=True)
         self.random = np.random.default_rng(seed)
         rates = np.exp(self.random.normal(np.log(0.1), 1.5, len(PAGES)))
@@ -260,7 +262,7 @@ def test_a_bandwidth_has_a_unit(said, means):
 
 
 def test_partitions_share_a_bandwidth_that_is_set():
-    assert Bandwidth(Refresh(bandwidth=8.0, audit=0.0), 4).reads_per_second == 2.0
+    assert Bandwidth(RefreshSettings(bandwidth=8.0, audit=0.0), 4).reads_per_second == 2.0
 
 
 def test_capacity_holds_while_there_is_little_to_read():
@@ -298,7 +300,7 @@ def test_what_was_never_busy_counts_by_its_best_time():
 
 
 def a_bandwidth(bandwidth, pages=1000):
-    bandwidth = Bandwidth(Refresh(bandwidth=bandwidth))
+    bandwidth = Bandwidth(RefreshSettings(bandwidth=bandwidth))
     for page in range(pages):
         bandwidth.replace(page, None, 0.1 + page / pages, 0.1)
     bandwidth.renew(START)
@@ -306,7 +308,7 @@ def a_bandwidth(bandwidth, pages=1000):
 
 
 def test_gamma_follows_a_schedule():
-    sharing = Gamma(Refresh(gamma_schedule=((0, 90), (1000, 20))))
+    sharing = Gamma(RefreshSettings(gamma_schedule=((0, 90), (1000, 20))))
     told = []
     for step, reads in enumerate((0, 500, 1000, 10**9)):
         sharing.renew(START + 10 * step, reads, a_bandwidth(1.0, 3))
@@ -316,8 +318,8 @@ def test_gamma_follows_a_schedule():
 
 @pytest.mark.parametrize("back", [0.0, DAY, 3000 * DAY])
 def test_gamma_goes_on_when_the_clock_is_set_back(back):
-    target = Gamma(Refresh(gamma=50.0, target_freshness=0.8))
-    auto = Gamma(Refresh(gamma="auto"))
+    target = Gamma(RefreshSettings(gamma=50.0, target_freshness=0.8))
+    auto = Gamma(RefreshSettings(gamma="auto"))
     for sharing in (target, auto):
         sharing.renew(START, 0, a_bandwidth(0.01, 3))
         sharing.hear(1.0, START)
@@ -328,7 +330,7 @@ def test_gamma_goes_on_when_the_clock_is_set_back(back):
 
 
 def test_gamma_auto_gives_discovery_what_refresh_does_not_want_at_the_margin():
-    sharing, bandwidth = Gamma(Refresh(gamma="auto")), a_bandwidth(0.01)
+    sharing, bandwidth = Gamma(RefreshSettings(gamma="auto")), a_bandwidth(0.01)
     wanted = {}
     for step, margin in enumerate((bandwidth.multiplier * 4.0, bandwidth.multiplier, bandwidth.multiplier / 4.0)):
         sharing.margin = margin
@@ -341,7 +343,7 @@ def test_gamma_auto_gives_discovery_what_refresh_does_not_want_at_the_margin():
 
 def test_a_target_moves_gamma_until_refresh_has_what_it_needs():
     measured: list[float | None] = [None]
-    sharing = Gamma(Refresh(gamma=50.0, target_freshness=0.8), lambda: measured[0])
+    sharing = Gamma(RefreshSettings(gamma=50.0, target_freshness=0.8), lambda: measured[0])
     bandwidth = a_bandwidth(1000 * 0.4 / DAY)
     for step in range(400):
         sharing.renew(START + 300 * step, 0, bandwidth)
@@ -371,7 +373,7 @@ def test_unread_pages_compete_by_the_same_index():
 
 
 def test_a_page_that_never_changes_fast_enough_to_be_kept_is_hopeless():
-    bandwidth = Bandwidth(Refresh(bandwidth=1.0, min_interval=3600.0, hopeless=0.1, hopeless_interval=5 * DAY))
+    bandwidth = Bandwidth(RefreshSettings(bandwidth=1.0, min_interval=3600.0, hopeless=0.1, hopeless_interval=5 * DAY))
     row = RefreshRow(last_read=1, reads=9, rate_a=500.0, rate_b=1.0, weight=20.0)
     bandwidth.replace(0, None, row.weight, row.rate)
     bandwidth.renew(START)

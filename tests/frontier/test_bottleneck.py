@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.frontier.rig import START, Crawl, url
-from xyro.configs.schema import Crawl as CrawlSettings
-from xyro.configs.schema import Refresh, Settings, Store
+from xyro.configs.schema import CrawlSettings as CrawlSettings
+from xyro.configs.schema import RefreshSettings, Settings, StoreSettings
 from xyro.frontier.scheduler import LOOK, Bottleneck
 from xyro.metadata.states import State
 
@@ -25,8 +25,8 @@ def test_one_slow_host_does_not_slow_the_others():
     """Its 400 pages take 2.2 hours to read; all others would be read as rarely, if that were the bandwidth of all."""
     settings = Settings(
         CrawlSettings(scope="any"),
-        store=Store(leases_per_host=16),
-        refresh=Refresh(time_unit=60, audit=0.0, max_interval=1e7, min_interval=1.0),
+        store=StoreSettings(leases_per_host=16),
+        refresh=RefreshSettings(time_unit=60, audit=0.0, max_interval=1e7, min_interval=1.0),
     )
     crawl = Crawl.in_memory(settings=settings, refreshing=True)
     crawl.submit(url(0))

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.frontier.rig import Crawl, report, signature, snapshot, url
-from xyro.configs.schema import Refresh, Settings
+from xyro.configs.schema import RefreshSettings, Settings
 from xyro.frontier.batch import MessageBatch
 from xyro.metadata import rows
-from xyro.plugins.publish.commands import Publish
 from xyro.plugins.publish.promises import promises_of
-from xyro.refresh.change import SETTLED, Population, PriorLearner
+from xyro.plugins.publish.publish_messages import Publish
+from xyro.refresh.change import SETTLED, PriorLearner, RatePopulation
 from xyro.refresh.publications import TRUSTED
 from xyro.refresh.trust import Source, Trust
 from xyro.wire.messages import Kind, Priority
@@ -24,7 +24,10 @@ PAGES = [url(host, page) for host in range(2) for page in range(3)]
 
 
 def crawl_of(path=None):
-    options = {"settings": Settings(refresh=Refresh(min_interval=2 * DAY, max_interval=2 * DAY)), "refreshing": True}
+    options = {
+        "settings": Settings(refresh=RefreshSettings(min_interval=2 * DAY, max_interval=2 * DAY)),
+        "refreshing": True,
+    }
     return Crawl.in_memory(**options) if path is None else Crawl.on_disk(path, **options)
 
 
@@ -176,7 +179,7 @@ def kept(crawl):
     learned = crawl.frontier.dating.change_model.kinds.dump()
     held = {key: numbers for key, numbers in learned["keys"].items() if any(numbers)}
     rates = crawl.frontier.partition.hosts.rates.items()
-    return {**learned, "keys": held}, {host: Population.unpack(packed).numbers() for host, packed in rates}
+    return {**learned, "keys": held}, {host: RatePopulation.unpack(packed).numbers() for host, packed in rates}
 
 
 EVENTS = st.one_of(

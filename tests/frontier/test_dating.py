@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tests.frontier.rig import START, Crawl, report, signature, url
-from xyro.configs.schema import Refresh, Settings
+from xyro.configs.schema import RefreshSettings, Settings
 from xyro.metadata import rows
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, HINTED
-from xyro.refresh.change import DEFAULT_PRIOR, SETTLED, Population, PriorLearner, code, update
+from xyro.refresh.change import DEFAULT_PRIOR, SETTLED, PriorLearner, RatePopulation, code, update
 from xyro.refresh.periodic import unpack
 from xyro.refresh.trust import Source
 from xyro.service.views.claim_evidence import count_doubted_hosts
@@ -27,7 +27,7 @@ SITEMAP = "http://h0.example/sitemap.xml"
 def crawl_of(days: float = 2.0, path: Path | None = None, **refresh: object) -> Crawl:
     """A crawl that refreshes, each page every `days`."""
     bounds = {"min_interval": days * DAY, "max_interval": days * DAY} | refresh
-    settings = Settings(refresh=Refresh(**bounds))
+    settings = Settings(refresh=RefreshSettings(**bounds))
     if path is None:
         return Crawl.in_memory(settings=settings, refreshing=True)
     return Crawl.on_disk(path, settings=settings, refreshing=True)
@@ -211,7 +211,7 @@ def test_caching_headers_are_tested_by_every_read():
 # --- priors ---------------------------------------------------------------------------------------------------------
 
 
-def counted_in_rows(crawl: Crawl) -> tuple[PriorLearner, dict[int, Population]]:
+def counted_in_rows(crawl: Crawl) -> tuple[PriorLearner, dict[int, RatePopulation]]:
     """The populations, counted anew from the rows."""
     kinds, hosts = PriorLearner(), {}
     partition = crawl.frontier.partition
@@ -223,7 +223,7 @@ def counted_in_rows(crawl: Crawl) -> tuple[PriorLearner, dict[int, Population]]:
             kinds.recount(row.kind.name, 0, row.counted)
             one = PriorLearner()
             one.recount("", 0, row.counted)
-            mine = hosts.setdefault(int(partition.hosts_of[rows.REFRESH.split(key)]), Population())
+            mine = hosts.setdefault(int(partition.hosts_of[rows.REFRESH.split(key)]), RatePopulation())
             mine.pages, mine.total, mine.squares = (
                 a + b for a, b in zip(mine.numbers(), one.whole.numbers(), strict=True)
             )
@@ -232,7 +232,7 @@ def counted_in_rows(crawl: Crawl) -> tuple[PriorLearner, dict[int, Population]]:
 
 def agree(crawl: Crawl) -> bool:
     kinds, hosts = counted_in_rows(crawl)
-    kept = {host: Population.unpack(data) for host, data in crawl.frontier.partition.hosts.rates.items()}
+    kept = {host: RatePopulation.unpack(data) for host, data in crawl.frontier.partition.hosts.rates.items()}
     ours = crawl.frontier.dating.change_model.kinds.dump()
     filled = {kind: numbers for kind, numbers in ours["keys"].items() if numbers != [0, 0, 0]}
     return kept == hosts and ours["whole"] == kinds.dump()["whole"] and filled == kinds.dump()["keys"]
@@ -275,7 +275,7 @@ def test_new_pages_of_a_host_begin_with_the_prior_of_its_pages():
     beliefs = crawl.frontier.dating.change_model
     hosts = crawl.frontier.partition.hosts
     for host, row in (("h0.example", quiet), ("h1.example", busy)):
-        wanted = Population.unpack(hosts.rates[hosts.numbers[host]]).prior()
+        wanted = RatePopulation.unpack(hosts.rates[hosts.numbers[host]]).prior()
         assert (row.rate_a, row.rate_b) == pytest.approx((wanted.a, wanted.b))
     assert beliefs.prior(hosts.numbers["h0.example"], Kind.HTML).a == pytest.approx(quiet.rate_a)
 

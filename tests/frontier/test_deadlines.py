@@ -4,7 +4,7 @@ import pytest
 
 from tests.frontier.rig import Crawl, report, url
 from xyro.configs.load import load
-from xyro.configs.schema import Cluster, Settings
+from xyro.configs.schema import ClusterTable, Settings
 from xyro.frontier.due_queue import DEBT
 from xyro.metadata import rows
 from xyro.plugins import extensions
@@ -164,7 +164,7 @@ def test_lateness_is_in_the_cost_and_told_of_a_stopped_crawl_too():
 
 def test_clusters_of_a_stopped_crawl_are_told(tmp_path):
     """By what is stored with it: `xyro status` is given no settings, and a crawl remembers none of its clusters."""
-    settings = Settings(clusters=(Cluster("front", (url(0, 1), url(0, 2))),))
+    settings = Settings(clusters=(ClusterTable("front", (url(0, 1), url(0, 2))),))
     crawl = Crawl.on_disk(tmp_path / "d", refreshing=True, settings=settings)
     clustered = PageClusters(settings.clusters, crawl.frontiers)
     crawl.submit(url(0, 1), url(0, 2))

@@ -7,7 +7,7 @@ import pytest
 
 from tests.frontier.rig import Crawl
 from tests.frontier.test_bandwidth import PAGES, Web, assert_exact, reborn
-from xyro.configs.schema import Cluster
+from xyro.configs.schema import ClusterTable
 from xyro.frontier import redating
 from xyro.frontier.redating import CLOSE, FIRST, Doublings
 from xyro.metadata.states import State
@@ -131,7 +131,7 @@ def test_who_dates_by_something_else_is_left_alone():
 def test_bounded_crawls_and_clusters_are_left_alone():
     settings = Web().crawl.settings
     ahead = msgspec.structs.replace(settings, crawl=msgspec.structs.replace(settings.crawl, refresh=True))
-    clustered = msgspec.structs.replace(settings, clusters=(Cluster("news", urls=(PAGES[0],)),))
+    clustered = msgspec.structs.replace(settings, clusters=(ClusterTable("news", urls=(PAGES[0],)),))
     for chosen, refreshing in ((settings, False), (ahead, True), (clustered, True)):
         assert agenda_of(Crawl.in_memory(settings=chosen, refreshing=refreshing)).doublings is None
 

@@ -1,8 +1,8 @@
 """A bandwidth that is set is spent from the first day on, whatever else lies at the head of the folders."""
 
 from tests.frontier.rig import START, Crawl, url
-from xyro.configs.schema import Crawl as CrawlSettings
-from xyro.configs.schema import Refresh, Settings, Store
+from xyro.configs.schema import CrawlSettings as CrawlSettings
+from xyro.configs.schema import RefreshSettings, Settings, StoreSettings
 from xyro.frontier.due_queue import EARLY_AT_ONCE
 from xyro.metadata.states import HASTENED
 from xyro.refresh.change import DAY
@@ -16,8 +16,8 @@ def begun(per_day):
     """All pages were read at once: many are gone, to be confirmed in a day; the live ones are due much later."""
     chosen = Settings(
         CrawlSettings(scope="any"),
-        store=Store(leases_per_host=1000),
-        refresh=Refresh(bandwidth=f"{per_day}/day", audit=0.0, time_unit=UNIT),
+        store=StoreSettings(leases_per_host=1000),
+        refresh=RefreshSettings(bandwidth=f"{per_day}/day", audit=0.0, time_unit=UNIT),
     )
     crawl = Crawl.in_memory(settings=chosen, refreshing=True)
     crawl.submit(url(0))

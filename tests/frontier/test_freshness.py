@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from tests.frontier.rig import START, Crawl, failed, links_to, report, signature, snapshot, url
 from tests.service.face import LOOPBACK, said, started, until, xyro
-from xyro.configs.schema import Refresh, Settings
+from xyro.configs.schema import RefreshSettings, Settings
 from xyro.frontier.freshness import OWED
 from xyro.lab.child import running
 from xyro.metadata.states import LEASED, State
@@ -27,7 +27,7 @@ PAGES = [url(host, page) for host in range(HOSTS) for page in range(EACH)]
 
 def settings(**refresh):
     given = {"scout_pages": 0, "time_unit": 600, "bandwidth": "30/day", **refresh}
-    return Settings(refresh=Refresh(**given))
+    return Settings(refresh=RefreshSettings(**given))
 
 
 class World:
@@ -160,7 +160,7 @@ def told_and_model(crawl):
 
 
 def test_one_percent_is_the_default_and_what_is_owed_is_bounded():
-    assert Refresh().audit == 1.0
+    assert RefreshSettings().audit == 1.0
     audits = Crawl.in_memory(settings=settings()).frontier.freshness.audits
     audits.answered(100_000)
     assert audits._owed == OWED

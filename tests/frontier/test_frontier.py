@@ -20,8 +20,8 @@ from tests.frontier.rig import (
     signature,
     url,
 )
-from xyro.configs.schema import Crawl as CrawlSettings
-from xyro.configs.schema import Opic, Settings, Store
+from xyro.configs.schema import CrawlSettings as CrawlSettings
+from xyro.configs.schema import OpicSettings, Settings, StoreSettings
 from xyro.metadata import rows
 from xyro.metadata.hosts import LONGEST
 from xyro.metadata.states import State
@@ -445,7 +445,7 @@ def test_stale_reports_are_counted_and_spend_nothing():
 
 
 def test_dangling_pages_give_their_cash_back_without_a_fetch():
-    crawl, order = one_page(settings=Settings(crawl=CrawlSettings(scope="any"), opic=Opic(spend_ratio=20.0)))
+    crawl, order = one_page(settings=Settings(crawl=CrawlSettings(scope="any"), opic=OpicSettings(spend_ratio=20.0)))
     crawl.answer(order, [url(0, k) for k in range(1, 30)])
     crawl.turn()
     dead = crawl.order(url(0, 1))
@@ -467,7 +467,7 @@ def test_dangling_pages_give_their_cash_back_without_a_fetch():
 
 
 def test_links_may_be_left_unstored():
-    crawl, order = one_page(settings=Settings(crawl=ANY.crawl, store=Store(links=False)), refreshing=True)
+    crawl, order = one_page(settings=Settings(crawl=ANY.crawl, store=StoreSettings(links=False)), refreshing=True)
     crawl.answer(order, [url(0, 1)], etag='"1"', last_modified="Sun, 06 Nov 1994 08:49:37 GMT")
     crawl.turn()
     assert children(crawl, url(0)) is None and crawl.state(url(0, 1)) is State.UNREAD

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from tests.frontier.rig import Crawl, report, url
-from xyro.configs.schema import Crawl as CrawlSettings
-from xyro.configs.schema import Focus, Settings
+from xyro.configs.schema import CrawlSettings as CrawlSettings
+from xyro.configs.schema import FocusTable, Settings
 from xyro.frontier.frontier import Frontier
 from xyro.frontier.hooks import Hooks
 from xyro.frontier.scope import Scope
@@ -48,7 +48,7 @@ def test_what_is_published_registers_and_what_a_focus_asks_does():
     assert registered(crawl.frontier.hooks) == {"settled", "deadlines"} and set(crawl.frontier.hooks.dumps) == {
         "publications"
     }
-    focused = Crawl.in_memory(settings=msgspec.structs.replace(SETTINGS, focus=(Focus(2.0, patterns=("*p1*",)),)))
+    focused = Crawl.in_memory(settings=msgspec.structs.replace(SETTINGS, focus=(FocusTable(2.0, patterns=("*p1*",)),)))
     focused.turn()
     assert registered(focused.frontier.hooks) == {"born", "judged", "visited", "settled"}
 
@@ -136,7 +136,7 @@ def test_state_of_before_there_were_hooks_is_taken_over():
 
 
 def test_pages_are_brought_in_line_once_when_a_focus_went_off(tmp_path):
-    focused = msgspec.structs.replace(SETTINGS, focus=(Focus(2.0, patterns=("*p1*",)),))
+    focused = msgspec.structs.replace(SETTINGS, focus=(FocusTable(2.0, patterns=("*p1*",)),))
     for settings, renewing in ((focused, True), (focused, False), (SETTINGS, True), (SETTINGS, False)):
         crawl = Crawl.on_disk(tmp_path / "data", settings=settings)
         assert bool(crawl.frontier.hooks.renew) == renewing

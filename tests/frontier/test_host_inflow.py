@@ -10,7 +10,7 @@ import pytest
 
 from tests.frontier.rig import START, Crawl, copied, report, url
 from xyro.configs import schema
-from xyro.configs.schema import Opic, Refresh, Settings, Store
+from xyro.configs.schema import OpicSettings, RefreshSettings, Settings, StoreSettings
 from xyro.frontier.batch import MessageBatch
 from xyro.frontier.host_inflow import mixed
 from xyro.opic.graph import from_lists
@@ -19,8 +19,8 @@ from xyro.opic.sites import site_rank
 from xyro.service.views.site_ranking import SiteRanking, top_sites
 from xyro.wire.errors import InputError
 
-PLAIN = Settings(crawl=schema.Crawl(scope="any"), refresh=Refresh(scout_pages=0))
-SITES = msgspec.structs.replace(PLAIN, opic=Opic(sites=True))
+PLAIN = Settings(crawl=schema.CrawlSettings(scope="any"), refresh=RefreshSettings(scout_pages=0))
+SITES = msgspec.structs.replace(PLAIN, opic=OpicSettings(sites=True))
 HOSTS, PAGES = 8, 15
 
 
@@ -144,7 +144,7 @@ def test_a_reopened_crawl_goes_on_measuring(tmp_path):
 
 
 def test_without_links_it_says_what_is_missing():
-    crawl = Crawl.in_memory(settings=Settings(store=Store(links=False)))
+    crawl = Crawl.in_memory(settings=Settings(store=StoreSettings(links=False)))
     with crawl.views() as views:
         with pytest.raises(InputError, match="keeps no links"):
             top_sites(views, 5, "host")
@@ -154,7 +154,7 @@ def test_without_links_it_says_what_is_missing():
 
 def test_site_weight_puts_pages_of_linked_sites_first():
     """h1 is linked from elsewhere, h2 only from within: with the sites' weight alone h1's unread pages go first."""
-    crawl = Crawl.in_memory(settings=msgspec.structs.replace(PLAIN, opic=Opic(site_weight=1.0)))
+    crawl = Crawl.in_memory(settings=msgspec.structs.replace(PLAIN, opic=OpicSettings(site_weight=1.0)))
     ledger = crawl.frontier.ledger
     crawl.submit(url(1), url(2))
     crawl.turn()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.frontier.rig import START, Crawl, url
 from xyro.configs.load import load
-from xyro.configs.schema import Blackout, Budget, Settings
-from xyro.configs.schema import Crawl as CrawlSettings
+from xyro.configs.schema import BlackoutTable, BudgetTable, Settings
+from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.frontier import host_limits
 from xyro.frontier.host_limits import HostLimits, closed_until, fits, next_begin, windows_of
 from xyro.metadata.hosts import Hosts
@@ -50,13 +50,13 @@ def at(text, zone="UTC"):
     ],
 )
 def test_a_window_holds_from_its_begin_to_its_end(hours, days, moment, until):
-    windows = windows_of(Blackout("a", hours, days))
+    windows = windows_of(BlackoutTable("a", hours, days))
     assert closed_until(windows, at(moment)) == (at(until) if until else 0.0)
 
 
 def test_hours_are_those_of_the_hosts_wall_clock_over_a_change_of_it():
     """Paris went to winter time on 2026-10-25: 8 o'clock was 6 UTC on the 24th and 7 UTC on the 26th."""
-    windows = windows_of(Blackout("a", "8-9", "mon-sun", "Europe/Paris"))
+    windows = windows_of(BlackoutTable("a", "8-9", "mon-sun", "Europe/Paris"))
     for day, utc in ((24, 6), (26, 7)):
         begin = datetime(2026, 10, day, utc, tzinfo=UTC).timestamp()
         assert closed_until(windows, begin - 1) == 0.0 and closed_until(windows, begin) == begin + 3600
@@ -69,7 +69,7 @@ def test_the_calendar_agrees_with_a_look_at_every_quarter(begin, end, days, star
     if begin == end:
         return
     names = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-    windows = windows_of(Blackout("a", f"{begin}-{end}", ",".join(names[day] for day in days)))
+    windows = windows_of(BlackoutTable("a", f"{begin}-{end}", ",".join(names[day] for day in days)))
 
     def shut(moment):
         when = datetime.fromtimestamp(moment, UTC)
@@ -130,7 +130,7 @@ def limits_of(names=("a", "b"), budgets=(), blackouts=()):
 
 
 def test_a_budget_shuts_its_host_until_midnight_and_each_host_has_its_own():
-    _, limits = limits_of(("x.a", "y.a", "b"), [Budget("*.a", 2), Budget("*.a", 100)])
+    _, limits = limits_of(("x.a", "y.a", "b"), [BudgetTable("*.a", 2), BudgetTable("*.a", 100)])
     now = 10 * DAY + 5.0
     assert limits.renew(now) == []
     for host in (0, 0, 1, 2, 2, 2):
@@ -142,22 +142,22 @@ def test_a_budget_shuts_its_host_until_midnight_and_each_host_has_its_own():
 
 
 def test_what_was_used_today_survives_a_restart_and_is_void_tomorrow():
-    hosts, limits = limits_of(budgets=[Budget("a", 3)])
+    hosts, limits = limits_of(budgets=[BudgetTable("a", 3)])
     limits.renew(5 * DAY)
     for _ in range(3):
         limits.count(0, 5 * DAY)
-    again = HostLimits(hosts, [Budget("a", 3)], [])
+    again = HostLimits(hosts, [BudgetTable("a", 3)], [])
     again.load(limits.dump())
     again.renew(5 * DAY + 60)
     assert again.until == {0: (6 * DAY, "budget")}
-    again = HostLimits(hosts, [Budget("a", 3)], [])
+    again = HostLimits(hosts, [BudgetTable("a", 3)], [])
     again.load(limits.dump())
     again.renew(6 * DAY + 60)
     assert again.until == {} and again.dump() == {}
 
 
 def test_hosts_met_during_a_blackout_are_shut_at_once_and_many_hosts_have_room():
-    hosts, limits = limits_of((), blackouts=[Blackout("*.a", "0-24")])
+    hosts, limits = limits_of((), blackouts=[BlackoutTable("*.a", "0-24")])
     limits.renew(START)
     for number in range(100):
         hosts.number(f"h{number}.{'ab'[number % 2]}")
@@ -171,7 +171,7 @@ def test_what_a_table_says_is_asked_once_however_many_hosts_it_fits(monkeypatch)
     monkeypatch.setattr(
         host_limits, "closed_until", lambda windows, now: asked.append(now) or closed_until(windows, now)
     )
-    hosts, limits = limits_of((f"h{number}.a" for number in range(500)), blackouts=[Blackout("*.a", "0-24")])
+    hosts, limits = limits_of((f"h{number}.a" for number in range(500)), blackouts=[BlackoutTable("*.a", "0-24")])
     limits.renew(START)
     assert len(limits.until) == 500 and len(limits.closed(START)[0]) == 500
     hosts.number("one.more.a")
@@ -181,8 +181,8 @@ def test_what_a_table_says_is_asked_once_however_many_hosts_it_fits(monkeypatch)
 
 @given(st.lists(st.tuples(st.integers(0, 40_000), st.sampled_from(("x.a", "y.a", "a", "b", "c.b", "")))), st.randoms())
 def test_hosts_met_on_the_way_are_shut_as_if_they_had_been_there_from_the_beginning(steps, random):
-    tables = [Blackout("*.a", "8-18"), Blackout("*.a", "17-20", "mon-fri"), Blackout("b", "22-6", "sat")]
-    hosts, limits = limits_of((), [Budget("*.b", 1)], tables)
+    tables = [BlackoutTable("*.a", "8-18"), BlackoutTable("*.a", "17-20", "mon-fri"), BlackoutTable("b", "22-6", "sat")]
+    hosts, limits = limits_of((), [BudgetTable("*.b", 1)], tables)
     now = START
     for seconds, kind in steps:
         now += seconds
@@ -192,7 +192,7 @@ def test_hosts_met_on_the_way_are_shut_as_if_they_had_been_there_from_the_beginn
         for host in range(len(hosts)):
             if host not in limits.until and random.random() < 0.2:
                 limits.count(host, now)
-        again = HostLimits(hosts, [Budget("*.b", 1)], tables)
+        again = HostLimits(hosts, [BudgetTable("*.b", 1)], tables)
         again.load(limits.dump())
         again.renew(now)
         assert again.until == limits.until
@@ -201,7 +201,7 @@ def test_hosts_met_on_the_way_are_shut_as_if_they_had_been_there_from_the_beginn
 
 
 def test_other_settings_open_what_is_shut_by_none_any_more():
-    _, limits = limits_of(blackouts=[Blackout("a", "0-24")])
+    _, limits = limits_of(blackouts=[BlackoutTable("a", "0-24")])
     limits.renew(START)
     limits.follow([], [])
     assert limits.renew(START + 1) == [0] and not limits.on and not limits.shut.any()
@@ -213,7 +213,7 @@ def test_other_settings_open_what_is_shut_by_none_any_more():
 def test_what_is_read_in_a_day_stays_within_the_budget_though_it_was_ordered_the_day_before():
     """Orders wait at polite hosts: those of 23:59 are read after midnight."""
     midnight = (START // DAY + 1) * DAY
-    crawl = crawl_with(budgets=(Budget("h0.example", 5),))
+    crawl = crawl_with(budgets=(BudgetTable("h0.example", 5),))
     crawl.now = midnight - 30.0
     crawl.submit(*(url(0, page) for page in range(20)))
     assert len(crawl.turn()) == 5
@@ -240,7 +240,7 @@ def told(orders):
 
 def test_no_page_of_a_host_in_a_blackout_is_ordered_whoever_asks_and_all_come_back_at_its_end():
     begin = (START // DAY + 1) * DAY
-    crawl = crawl_with(blackouts=(Blackout("h1.example", "0-6"),))
+    crawl = crawl_with(blackouts=(BlackoutTable("h1.example", "0-6"),))
     crawl.submit(url(0), url(1))
     for order in crawl.turn():
         crawl.answer(order, [url(1, 1), url(0, 1)] if order.url == url(0) else ())
@@ -260,7 +260,7 @@ def test_no_page_of_a_host_in_a_blackout_is_ordered_whoever_asks_and_all_come_ba
 
 
 def test_a_days_budget_bounds_the_orders_of_all_kinds():
-    crawl = crawl_with(budgets=(Budget("h0.example", 5),))
+    crawl = crawl_with(budgets=(BudgetTable("h0.example", 5),))
     crawl.submit(url(0))
     per_day = []
     for _ in range(4):
@@ -289,7 +289,7 @@ class Pool:
 
 
 def test_orders_that_are_out_when_a_blackout_begins_wait_in_the_pool():
-    crawl = crawl_with(blackouts=(Blackout("h1.example", "0-6"), Blackout("h2.example", "0-6")))
+    crawl = crawl_with(blackouts=(BlackoutTable("h1.example", "0-6"), BlackoutTable("h2.example", "0-6")))
     crawl.submit(url(0), url(1), url(2))
     crawl.turn()
     pool, begin = Pool(), (START // DAY + 1) * DAY
@@ -311,7 +311,7 @@ def test_without_tables_nothing_is_asked():
 
 
 def test_why_names_the_rule_that_holds_a_page_back():
-    crawl = crawl_with(blackouts=(Blackout("h1.example", "0-24"),), budgets=(Budget("h0.example", 2),))
+    crawl = crawl_with(blackouts=(BlackoutTable("h1.example", "0-24"),), budgets=(BudgetTable("h0.example", 2),))
     crawl.submit(url(0), url(1))
     for order in crawl.turn():
         crawl.answer(order, [url(0, 1), url(0, 2)])

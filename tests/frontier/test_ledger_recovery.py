@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from tests.frontier import rig
-from xyro.configs.schema import Opic, Settings
+from xyro.configs.schema import OpicSettings, Settings
 
 PAGES = 40
 
 
 def settings_of(**opic):
-    return msgspec.structs.replace(Settings(), opic=msgspec.structs.replace(Opic(), **opic))
+    return msgspec.structs.replace(Settings(), opic=msgspec.structs.replace(OpicSettings(), **opic))
 
 
 def web(order):

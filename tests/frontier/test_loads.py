@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.frontier.rig import Crawl, dump, links_to, signature, url
-from xyro.configs.schema import Crawl as CrawlSettings
+from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.frontier.scope import Scope
 from xyro.loader.library import Resumed

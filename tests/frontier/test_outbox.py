@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.frontier.rig import Crawl, in_memory_partition, report, url
-from xyro.configs.schema import Crawl as CrawlSettings
+from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.frontier import outbox as module
 from xyro.metadata import rows

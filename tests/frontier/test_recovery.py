@@ -10,10 +10,10 @@ import pytest
 
 from tests.frontier.rig import START, Crawl, copied, dump, pages, report, snapshot, url
 from tests.frontier.test_frontier import ACTIONS_OF_A_STORY, Story, act, come_to_rest
-from xyro.configs.schema import Crawl as CrawlSettings
+from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.metadata import snapshot as snapshots
-from xyro.metadata.snapshot import Step
+from xyro.metadata.snapshot import SnapshotStep
 from xyro.service.node.data_dir import DataDir
 from xyro.wire.errors import InputError
 
@@ -51,7 +51,7 @@ class Watched(Story):
         """Some chunks of a snapshot, while a group is sealed but not written."""
         steps = self.snapshots.setdefault(q, self.frontiers[q].partition.snapshot())
         for step in itertools.islice(steps, 3):
-            if step is Step.COPIED:
+            if step is SnapshotStep.COPIED:
                 return
         if next(steps, None) is None:
             del self.snapshots[q]

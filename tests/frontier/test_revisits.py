@@ -10,8 +10,8 @@ import pytest
 from tests.frontier.rig import Crawl, in_memory_partition, url
 from tests.frontier.test_bandwidth import Web, assert_exact, reborn
 from tests.frontier.test_deadlines import edit
-from xyro.configs.schema import Crawl as CrawlSettings
-from xyro.configs.schema import Refresh, Settings, Store
+from xyro.configs.schema import CrawlSettings as CrawlSettings
+from xyro.configs.schema import RefreshSettings, Settings, StoreSettings
 from xyro.frontier.bandwidth import DAY, Interval
 from xyro.frontier.due_queue import DEBT, LEAST_BURST, SLACK, Governor
 from xyro.metadata.states import HASTENED
@@ -24,7 +24,9 @@ FAST = [url(host, 0) for host in range(1, 5)]
 def crawl_of(places=1, **refresh):
     """All pages were read and are due again at one time: a slow host with many pages, fast ones with a page each."""
     options = {"audit": 0.0, "time_unit": 60, "min_interval": 3600.0, "max_interval": DAY} | refresh
-    chosen = Settings(CrawlSettings(scope="any"), store=Store(leases_per_host=places), refresh=Refresh(**options))
+    chosen = Settings(
+        CrawlSettings(scope="any"), store=StoreSettings(leases_per_host=places), refresh=RefreshSettings(**options)
+    )
     crawl = Crawl.in_memory(settings=chosen, refreshing=True)
     crawl.submit(*SLOW, *FAST)
     for order in crawl.turn():

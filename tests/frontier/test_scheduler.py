@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.frontier.rig import START, Crawl, in_memory_partition, report, url
-from xyro.configs.schema import Crawl as CrawlSettings
-from xyro.configs.schema import Refresh, Settings, Store
+from xyro.configs.schema import CrawlSettings as CrawlSettings
+from xyro.configs.schema import RefreshSettings, Settings, StoreSettings
 from xyro.frontier import discovery, leases
 from xyro.metadata import rows
 from xyro.metadata.states import State
@@ -23,8 +23,8 @@ from xyro.wire.messages import Priority
 def crawl_of(refreshing=False, leases=64, scout=1000, unit=60, **refresh):
     chosen = Settings(
         crawl=CrawlSettings(scope="any"),
-        store=Store(leases_per_host=leases),
-        refresh=Refresh(scout_pages=scout, time_unit=unit, **refresh),
+        store=StoreSettings(leases_per_host=leases),
+        refresh=RefreshSettings(scout_pages=scout, time_unit=unit, **refresh),
     )
     return Crawl.in_memory(settings=chosen, refreshing=refreshing)
 

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.frontier.rig import Crawl, in_memory_partition, report, url
-from xyro.configs.schema import Crawl as CrawlSettings
-from xyro.configs.schema import Fetch, Rule, Settings
+from xyro.configs.schema import CrawlSettings as CrawlSettings
+from xyro.configs.schema import FetchSettings, RuleTable, Settings
 from xyro.frontier.scope import Scope
 from xyro.metadata.states import State
 from xyro.wire.messages import LoadReport, LoadState, Priority
 
 
 def scope(*seeds, rules=(), refused=lambda url: "", **crawl):
-    made = Scope(CrawlSettings(**crawl), [Rule(**rule) for rule in rules], refused)
+    made = Scope(CrawlSettings(**crawl), [RuleTable(**rule) for rule in rules], refused)
     for seed in seeds:
         made.add_seed(seed)
     return made
@@ -271,9 +271,9 @@ def test_other_networks_on_a_resume_apply_to_all_known_pages():
     crawl.turn()
     show(crawl, url(0), url(1, 1))
     assert crawl.state(url(1, 1)) is State.BLOCKED
-    opened = restarted(crawl, scope="any", fetch=Fetch(ports=(8080,)))
+    opened = restarted(crawl, scope="any", fetch=FetchSettings(ports=(8080,)))
     assert [order.url for order in opened.turn()] == [url(1, 1)]
-    assert restarted(opened, scope="any", fetch=Fetch(ports=(8080,))).frontier.pages._rejudge is False
+    assert restarted(opened, scope="any", fetch=FetchSettings(ports=(8080,))).frontier.pages._rejudge is False
 
 
 def test_sitemaps_named_by_robots_txt_stay_exempt_when_the_rules_change():

@@ -20,7 +20,7 @@ from xyro.metadata.documents import (
     unpack_document,
     unpack_version,
 )
-from xyro.metadata.manager import create
+from xyro.metadata.partition import create
 from xyro.metadata.recovery import open_partition
 from xyro.metadata.store import MemoryStore
 from xyro.wire.errors import MachineError

@@ -10,10 +10,10 @@ import pytest
 from tests.frontier.rig import copied, dump
 from xyro.metadata import rows
 from xyro.metadata import snapshot as snapshots
-from xyro.metadata.manager import create, new_seed
+from xyro.metadata.partition import create, new_seed
 from xyro.metadata.recovery import open_partition
 from xyro.metadata.rows import RefreshRow
-from xyro.metadata.snapshot import Step
+from xyro.metadata.snapshot import SnapshotStep
 from xyro.metadata.states import LEASED, NAMED, WANTED, State
 from xyro.metadata.store import Store
 from xyro.wire.errors import InputError, MachineError
@@ -260,7 +260,7 @@ def test_a_snapshot_taken_in_the_midst_of_groups_is_exact_wherever_it_is_cut_off
             finish()
             copies.append((copied(path, path.with_name(f"s{len(copies)}")), sealed))
             wanted, pending = sealed, None
-        if step is Step.CHUNK:
+        if step is SnapshotStep.CHUNK:
             pending = group(partition, change, write=False)
             sealed = dump(partition)
     if pending is not None:
@@ -277,9 +277,9 @@ def test_a_snapshot_waits_for_the_groups_that_it_may_hold(partition):
     story(partition, 2, lambda number: None)
     pending = group(partition, lambda: mint(partition, 2), write=False)
     steps = partition.snapshot()
-    while next(steps) is not Step.COPIED:
+    while next(steps) is not SnapshotStep.COPIED:
         pass
-    assert [next(steps) for _ in range(5)] == [Step.COPIED] * 5
+    assert [next(steps) for _ in range(5)] == [SnapshotStep.COPIED] * 5
     assert snapshots.oldest_snapshot(partition.directory) is None
     partition.write(pending)
     partition.written(pending)

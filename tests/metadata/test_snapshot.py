@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from xyro.metadata import snapshot
 from xyro.metadata.columns import Columns
-from xyro.metadata.snapshot import Step, load_snapshot, oldest_snapshot, write_snapshot
+from xyro.metadata.snapshot import SnapshotStep, load_snapshot, oldest_snapshot, write_snapshot
 from xyro.metadata.url_index import MISSING, FingerprintTable
 from xyro.wire.errors import InputError, MachineError
 
@@ -111,7 +111,7 @@ def test_it_pauses_after_each_chunk_and_becomes_valid_only_when_resumed_after_co
     for step in write_snapshot(tmp_path, 5, columns, table):
         steps.append(step)
         assert load(tmp_path) is None
-    assert steps == [Step.CHUNK] * (len(steps) - 1) + [Step.COPIED]
+    assert steps == [SnapshotStep.CHUNK] * (len(steps) - 1) + [SnapshotStep.COPIED]
     assert load(tmp_path).seq == 5
 
 
@@ -148,7 +148,7 @@ def test_the_same_record_twice_is_one_snapshot(tmp_path):
 def test_an_abandoned_one_leaves_nothing_that_counts(tmp_path):
     columns, table = state(10)
     write(tmp_path, 1, columns, table)
-    for stop in (Step.CHUNK, Step.COPIED):
+    for stop in (SnapshotStep.CHUNK, SnapshotStep.COPIED):
         writing = write_snapshot(tmp_path, 2, columns, table)
         while next(writing) is not stop:
             pass

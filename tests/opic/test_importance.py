@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from xyro.opic.cash import UNIT
 from xyro.opic.importance import (
     TICKS,
-    Clock,
     NewPages,
+    OpicClock,
     Window,
     as_if_now,
     at_birth,
@@ -154,15 +154,15 @@ def test_time_is_right_across_the_wrap_of_the_columns():
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=50), st.integers(1, 10**12))
 def test_many_small_steps_advance_the_clock_like_one(spent, total):
-    small, large = Clock(), Clock()
+    small, large = OpicClock(), OpicClock()
     for units in spent:
         small.advance(units, total)
     large.advance(sum(spent), total)
-    assert small == large and Clock.load(small.dump()) == small
+    assert small == large and OpicClock.load(small.dump()) == small
 
 
 def test_a_turnover_is_all_cash_spent_once():
-    clock = Clock()
+    clock = OpicClock()
     for _ in range(7):
         clock.advance(UNIT * 1000, UNIT * 1000)
     assert clock.turnovers == 7.0

@@ -12,7 +12,7 @@ import pytest
 from tests.frontier.rig import Crawl
 from tests.plugins.test_rank import SIZE, URLS, XML, dense, page_of, true_interest, true_rank
 from tests.service.face import LOOPBACK, said, started, until, xyro
-from xyro.configs.schema import Crawl as CrawlSettings
+from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.lab.child import running
 from xyro.plugins.rank.guide import NAME, read

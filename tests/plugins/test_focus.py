@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.frontier.rig import Crawl, in_memory_partition, url
 from tests.frontier.test_frontier import ACTIONS, HOSTS, Story, act, check, come_to_rest
 from xyro.configs.load import load
-from xyro.configs.schema import Crawl as CrawlSettings
-from xyro.configs.schema import Focus as Table
-from xyro.configs.schema import Opic, Refresh, Settings
+from xyro.configs.schema import CrawlSettings as CrawlSettings
+from xyro.configs.schema import FocusTable as Table
+from xyro.configs.schema import OpicSettings, RefreshSettings, Settings
 from xyro.fetch_queue import FetchQueue
 from xyro.frontier.terms import link_words
 from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, QUERY, WORDED, State
@@ -28,7 +28,7 @@ ANYWHERE = CrawlSettings(scope="any")
 
 
 def set_to(*tables, refresh=None, **opic):
-    return Settings(crawl=ANYWHERE, opic=Opic(**opic), focus=tables, refresh=refresh or Refresh())
+    return Settings(crawl=ANYWHERE, opic=OpicSettings(**opic), focus=tables, refresh=refresh or RefreshSettings())
 
 
 def begun(*tables, partitions=1, **opic):
@@ -243,7 +243,7 @@ def test_the_unread_class_is_left_when_the_page_is_read_or_goes_out_of_scope():
     crawl.turn()
     assert [class_of(crawl, url(1, page)) for page in (1, 2)] == [0, 1]
     sound(crawl)
-    other = Settings(crawl=CrawlSettings(scope="any", exclude=("*p2*",)), opic=Opic(unread_weight=10.0))
+    other = Settings(crawl=CrawlSettings(scope="any", exclude=("*p2*",)), opic=OpicSettings(unread_weight=10.0))
     again = Crawl([_reborn(frontier.partition) for frontier in crawl.frontiers], other)
     again.turn()
     assert again.state(url(1, 2)) is State.OUT and class_of(again, url(1, 2)) == 0
@@ -372,7 +372,7 @@ SITES, FRESH = 40, 10
 
 def contested(gamma, unread_weight):
     """A crawl with pages to discover and pages to refresh; which of 40 orders that left its queue were discovery."""
-    refresh = Refresh(gamma=gamma, scout_pages=0)
+    refresh = RefreshSettings(gamma=gamma, scout_pages=0)
     crawl = Crawl.in_memory(1, settings=set_to(refresh=refresh, unread_weight=unread_weight), refreshing=True)
     crawl.submit(*(url(host) for host in range(SITES)))
     crawl.turn()
@@ -407,7 +407,9 @@ def test_gamma_shares_the_orders_whatever_unread_pages_are_paid(gamma):
 
 def test_the_virtual_page_decides_which_unread_pages_come_first():
     """Two pages of a poor link each: the one that a focus likes is ordered first, once scouting is over."""
-    crawl = Crawl.in_memory(1, settings=set_to(Table(50.0, patterns=("*p77*",)), refresh=Refresh(scout_pages=0)))
+    crawl = Crawl.in_memory(
+        1, settings=set_to(Table(50.0, patterns=("*p77*",)), refresh=RefreshSettings(scout_pages=0))
+    )
     crawl.submit(url(0))
     crawl.turn()
     crawl.room = 0

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.frontier.rig import Crawl, url
-from xyro.configs.schema import Crawl as CrawlSettings
-from xyro.configs.schema import Refresh, Settings
+from xyro.configs.schema import CrawlSettings as CrawlSettings
+from xyro.configs.schema import RefreshSettings, Settings
 from xyro.metadata.states import KIND_SHIFT, LEASED
 from xyro.plugins.rank.guide import LEAST, LOOK, NAME, Guide, read, values_of, write
 from xyro.wire.errors import MachineError
@@ -94,7 +94,7 @@ def test_a_disk_that_fails_is_told(tmp_path):
 @pytest.mark.parametrize("guided", [False, True])
 def test_a_crawl_dates_html_pages_by_it_and_s_stays_exact(tmp_path, guided):
     """Page 1 is given a hundred times page 2's interest: it is read ten times as soon. S adds up all the same."""
-    refresh = Refresh(guide="interest" if guided else "importance", scout_pages=0, bandwidth=1.0)
+    refresh = RefreshSettings(guide="interest" if guided else "importance", scout_pages=0, bandwidth=1.0)
     settings = Settings(crawl=CrawlSettings(scope="any"), refresh=refresh)
     crawl = Crawl.on_disk(tmp_path / "data", settings=settings, refreshing=True)
     crawl.submit(url(0), url(1), url(2))

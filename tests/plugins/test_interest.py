@@ -9,9 +9,9 @@ from tests.frontier.rig import Crawl, url
 from tests.plugins.test_focus import _reborn
 from tests.service.test_part_library import load
 from xyro.configs.load import load as read
-from xyro.configs.schema import Crawl as CrawlSettings
-from xyro.configs.schema import Focus as Table
-from xyro.configs.schema import Opic, Settings
+from xyro.configs.schema import CrawlSettings as CrawlSettings
+from xyro.configs.schema import FocusTable as Table
+from xyro.configs.schema import OpicSettings, Settings
 from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, LEADS, SOUGHT
 from xyro.wire.errors import InputError
 from xyro.wire.messages import Kind, LoadReport, LoadState
@@ -68,7 +68,7 @@ def test_a_document_found_makes_its_parent_and_what_hangs_beside_it_rich():
 
 
 def test_a_parent_hears_of_it_as_soon_as_it_is_loaded_though_it_does_not_spend():
-    settings = msgspec.structs.replace(set_to(LEADING), opic=Opic(spend_ratio=0.0))
+    settings = msgspec.structs.replace(set_to(LEADING), opic=OpicSettings(spend_ratio=0.0))
     crawl = begun(settings=settings)
     spends = crawl.frontier.ledger.spends
     load_it(crawl)

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.frontier.rig import Crawl, url
-from xyro.configs.schema import Cluster, Refresh, Settings
-from xyro.configs.schema import Crawl as Scope
+from xyro.configs.schema import ClusterTable, RefreshSettings, Settings
+from xyro.configs.schema import CrawlSettings as Scope
 from xyro.frontier.watch import scan
 from xyro.plugins.clusters.page_clusters import PageClusters
 from xyro.wire.errors import InputError
@@ -13,8 +13,8 @@ from xyro.wire.messages import Priority
 DAY = 86_400.0
 SETTINGS = Settings(
     crawl=Scope(scope="any"),
-    refresh=Refresh(bandwidth=0.001, min_interval=1.0, max_interval=300 * DAY),
-    clusters=(Cluster("pair", (url(0, 1), url(1, 2)), (), 600.0),),
+    refresh=RefreshSettings(bandwidth=0.001, min_interval=1.0, max_interval=300 * DAY),
+    clusters=(ClusterTable("pair", (url(0, 1), url(1, 2)), (), 600.0),),
 )
 
 
@@ -89,7 +89,7 @@ def test_the_first_read_of_a_round_orders_the_other_members():
 
 
 def test_two_of_a_name_are_refused():
-    tables = (Cluster("a", (url(0),)), Cluster("a", (url(1),)))
+    tables = (ClusterTable("a", (url(0),)), ClusterTable("a", (url(1),)))
     with pytest.raises(InputError, match="same name"):
         PageClusters(tables, [])
 

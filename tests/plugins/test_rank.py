@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.frontier.rig import Crawl, failed, report, url
-from xyro.configs.schema import Crawl as CrawlSettings
-from xyro.configs.schema import Settings, Store
+from xyro.configs.schema import CrawlSettings as CrawlSettings
+from xyro.configs.schema import Settings, StoreSettings
 from xyro.metadata.states import State
 from xyro.opic import matrix as opic_matrix
 from xyro.opic import rank_both
@@ -257,7 +257,7 @@ def test_what_cannot_be_ranked_says_what_to_do(crawl, tmp_path):
 
 
 def test_a_crawl_without_links_has_only_its_own_importance(tmp_path):
-    crawl = Crawl.in_memory(settings=Settings(crawl=CrawlSettings(scope="any"), store=Store(links=False)))
+    crawl = Crawl.in_memory(settings=Settings(crawl=CrawlSettings(scope="any"), store=StoreSettings(links=False)))
     crawl.submit(URLS[0])
     crawl.turn()
     assert ranked(crawl, tmp_path / "a", method="opic").rank.size == 1

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from xyro.opic.offline import Step
+from xyro.opic.offline import IterationStep
 from xyro.plugins.rank import rank_progress as rank_watch
 from xyro.plugins.rank.rank_progress import line, share, watched
 
-STEPS = [Step(1, 0.5, None), Step(2, 0.05, 2), Step(3, 1e-4, 0)]
+STEPS = [IterationStep(1, 0.5, None), IterationStep(2, 0.05, 2), IterationStep(3, 1e-4, 0)]
 
 
 class Terminal(io.StringIO):
@@ -27,7 +27,12 @@ def test_a_line_a_step():
 
 @pytest.mark.parametrize(
     ("step", "done"),
-    [(Step(5, 1e-2, 3), 0.25), (Step(5, 1e-9, 0), 1.0), (Step(90, 0.9, None), 0.9), (Step(1, 7.0, 1), 0.01)],
+    [
+        (IterationStep(5, 1e-2, 3), 0.25),
+        (IterationStep(5, 1e-9, 0), 1.0),
+        (IterationStep(90, 0.9, None), 0.9),
+        (IterationStep(1, 7.0, 1), 0.01),
+    ],
 )
 def test_how_much_is_done(step, done):
     assert share(step, 1e-8, 100) == pytest.approx(done)

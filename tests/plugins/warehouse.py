@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 
 from tests.frontier.rig import START, Crawl
-from xyro.configs.schema import Crawl as CrawlSettings
+from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.metadata.documents import digest_of
 from xyro.wire.messages import Document, FetchOrder, Kind, LoadReport, LoadState, Verdict

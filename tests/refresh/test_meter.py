@@ -7,7 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.refresh.meter import BLOCK, NOTHING, PARTS, RUN, WINDOW, Blocks, Found, Window, calibrated, found, wilson
+from xyro.refresh.meter import (
+    BLOCK,
+    NOTHING,
+    PARTS,
+    RUN,
+    WINDOW,
+    AuditFindings,
+    AuditWindow,
+    Blocks,
+    calibrated,
+    found,
+    wilson,
+)
 
 PAGES = 300
 DAYS, DAY = 60.0, 86_400.0
@@ -28,7 +40,7 @@ def test_wilson_holds_what_was_seen(share, coins):
 
 
 def test_the_window_forgets_by_parts_and_stays_small():
-    window = Window()
+    window = AuditWindow()
     for i in range(3 * WINDOW):
         window.add(i >= 2 * WINDOW, 0.5, 1.0, float(i))
     whole, seen = window.whole, found([(window, 1.0)])
@@ -37,22 +49,22 @@ def test_the_window_forgets_by_parts_and_stays_small():
     assert whole.weights**2 / whole.squares == pytest.approx(WINDOW, rel=0.02)
     window.add(False, 0.5, 1.0, 3.0 * WINDOW)
     assert WINDOW - WINDOW // PARTS < window.whole.audits <= WINDOW + RUN
-    assert Window.load(window.dump()) == window
+    assert AuditWindow.load(window.dump()) == window
 
 
 def test_a_window_of_an_older_version_is_taken_over_with_all_doubt():
-    old = Window.load([[32, 32.0, 32.0, 30.0, 20.0, 100.0], [8, 8.0, 8.0, 4.0, 4.0, 200.0]])
+    old = AuditWindow.load([[32, 32.0, 32.0, 30.0, 20.0, 100.0], [8, 8.0, 8.0, 4.0, 4.0, 200.0]])
     seen = found([(old, 1.0)])
     assert seen.audits == 40 and seen.freshness == pytest.approx(30 / 32, rel=0.01) and seen.since == 100.0
     assert seen.noise == pytest.approx(0.25 / 32, rel=0.03)
     for now in (300.0, 400.0):
         old.add(True, 0.9, 1.0, now)
     assert found([(old, 1.0)]).freshness == pytest.approx((2 * 30 / 32 + 2 * 4 / 8 + 2) / 6, abs=0.16)
-    assert Window.load(old.dump()) == old and Window.load([]) == Window()
+    assert AuditWindow.load(old.dump()) == old and AuditWindow.load([]) == AuditWindow()
 
 
 def test_audits_at_one_moment_count_alike_and_those_of_a_burst_as_the_time_they_stand_for():
-    window = Window()
+    window = AuditWindow()
     for _ in range(40):
         window.add(True, 0.9, 1.0, 0.0)
     assert found([(window, 1.0)])[:3] == (pytest.approx(1.0), *map(pytest.approx, wilson(1.0, 40)))
@@ -62,23 +74,23 @@ def test_audits_at_one_moment_count_alike_and_those_of_a_burst_as_the_time_they_
 
 
 def test_nothing_is_said_before_the_first_audit():
-    assert found([]).freshness is None and found([(Window(), 3.0)]).freshness is None
+    assert found([]).freshness is None and found([(AuditWindow(), 3.0)]).freshness is None
 
 
 def test_partitions_count_by_their_importance():
-    one, other = Window(), Window()
+    one, other = AuditWindow(), AuditWindow()
     for i in range(400):
         one.add(True, 1.0, 1.0, 5.0)
         other.add(i % 2 == 0, 0.5, 1.0, 3.0)
     seen = found([(one, 3.0), (other, 1.0)])
     assert seen.freshness == pytest.approx(0.875) and seen.expected == pytest.approx(0.875)
     assert seen.audits == 800 and seen.since == 3.0 and seen.low < 0.875 < seen.high
-    lone = found([(one, 3.0), (Window(), 1.0)])
+    lone = found([(one, 3.0), (AuditWindow(), 1.0)])
     assert lone.freshness == 1.0
 
 
 def test_equal_weights_are_so_many_coins_and_unequal_ones_are_fewer():
-    even, uneven = Window(), Window()
+    even, uneven = AuditWindow(), AuditWindow()
     for i in range(300):
         even.add(i % 3 > 0, 0.5, 2.0, 0.0)
         uneven.add(i % 3 > 0, 0.5, 5.0 if i % 7 == 0 else 0.5, 0.0)
@@ -190,7 +202,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says():
         truth = float((importance @ fresh).mean() / importance.sum())
         blocks = looked(importance)
         for _ in range(5):
-            window = Window()
+            window = AuditWindow()
             for i, now in enumerate(times.tolist()):
                 one = draw(blocks, importance, rng)
                 window.add(bool(fresh[one.page, i]), 0.5, one.weight, now * DAY)
@@ -230,7 +242,7 @@ def test_audits_that_come_in_bursts_estimate_the_mean_over_time(seed):
     for _ in range(200):
         times, share = uneven(rng, 512)
         bits = rng.random(512) < share(times)
-        window = Window()
+        window = AuditWindow()
         for now, fresh in zip(times.tolist(), bits.tolist(), strict=True):
             window.add(fresh, 0.7, 1.0, now * DAY)
         truth = 0.55 + 0.1 * 10.5 / 5
@@ -262,7 +274,7 @@ shares = st.floats(0.0, 1.0)
 
 @given(shares, shares, shares, shares, st.floats(1e-9, 1.0))
 def test_calibrating_keeps_order_and_bounds(model, other, freshness, expected, noise):
-    seen = Found(freshness, 0.0, 1.0, expected, noise, 9, 0.0)
+    seen = AuditFindings(freshness, 0.0, 1.0, expected, noise, 9, 0.0)
     low, high = sorted((model, other))
     assert 0.0 <= calibrated(low, seen) <= calibrated(high, seen) <= 1.0
     moved = calibrated(model, seen) - min(max(model, 1e-6), 1 - 1e-6)
@@ -272,8 +284,8 @@ def test_calibrating_keeps_order_and_bounds(model, other, freshness, expected, n
 
 @given(st.floats(0.01, 0.99), st.floats(0.01, 0.99))
 def test_where_audits_leave_no_doubt_the_model_is_what_they_found(expected, freshness):
-    assert calibrated(expected, Found(freshness, 0.0, 1.0, expected, 0.0, 9, 0.0)) == pytest.approx(freshness)
-    doubtful = Found(freshness, 0.0, 1.0, expected, 1e6, 9, 0.0)
+    assert calibrated(expected, AuditFindings(freshness, 0.0, 1.0, expected, 0.0, 9, 0.0)) == pytest.approx(freshness)
+    doubtful = AuditFindings(freshness, 0.0, 1.0, expected, 1e6, 9, 0.0)
     assert calibrated(expected, doubtful) == pytest.approx(expected, abs=1e-6)
 
 
@@ -284,7 +296,7 @@ def test_a_model_that_is_off_is_put_right_and_one_that_is_right_stays(off, worst
     for _ in range(60):
         true = rng.beta(4, 0.8, 512)
         model = np.clip(true + off, 0.01, 1.0)
-        window = Window()
+        window = AuditWindow()
         for i, (p, m) in enumerate(zip(true.tolist(), model.tolist(), strict=True)):
             window.add(bool(rng.random() < p), m, 1.0, float(i))
         errors.append(calibrated(4 / 4.8 + off, found([(window, 1.0)])) - 4 / 4.8)

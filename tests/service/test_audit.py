@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.frontier.rig import Crawl, report, url
-from xyro.configs.schema import Crawl as CrawlSettings
+from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.metadata import rows
 from xyro.metadata.states import LEASED, WANTED, State

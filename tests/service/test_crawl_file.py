@@ -8,12 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from xyro.configs.load import load
-from xyro.configs.schema import Focus, Opic, Rule, Settings
+from xyro.configs.schema import FocusTable, OpicSettings, RuleTable, Settings
 from xyro.service.node.crawl_file import paths, remember
 
 FOCUS = (
-    Focus(weight=5.0, patterns=("*/news/*", 'say"\\'), hosts=("*.example.org",)),
-    Focus(weight=0.0, kinds=("XML",), words=("ñandú",), leads_to=("rss", "atom")),
+    FocusTable(weight=5.0, patterns=("*/news/*", 'say"\\'), hosts=("*.example.org",)),
+    FocusTable(weight=0.0, kinds=("XML",), words=("ñandú",), leads_to=("rss", "atom")),
 )
 
 
@@ -26,7 +26,9 @@ def test_a_new_directory_remembers_nothing(tmp_path):
 
 
 def test_whom_the_virtual_page_pays_comes_back(tmp_path):
-    chosen = Settings(focus=FOCUS, opic=Opic(ordinary_weight=0.0, damping=0.9, virtual="edge", query_weight=0.5))
+    chosen = Settings(
+        focus=FOCUS, opic=OpicSettings(ordinary_weight=0.0, damping=0.9, virtual="edge", query_weight=0.5)
+    )
     remember(tmp_path, chosen)
     found = again(tmp_path)
     assert (found.focus, found.opic) == (FOCUS, chosen.opic)
@@ -40,8 +42,11 @@ def test_whom_the_virtual_page_pays_comes_back(tmp_path):
 )
 def test_any_focus_comes_back_as_it_was(tmp_path, weights, damping, words):
     patterns = tuple(f"*/{word}*" for word in words) or ("*",)
-    tables = tuple(Focus(weight=weight, patterns=patterns) for weight in weights)
-    remember(tmp_path, Settings(focus=tables, opic=Opic(damping=damping), rules=(Rule(host="h.example", max_depth=2),)))
+    tables = tuple(FocusTable(weight=weight, patterns=patterns) for weight in weights)
+    remember(
+        tmp_path,
+        Settings(focus=tables, opic=OpicSettings(damping=damping), rules=(RuleTable(host="h.example", max_depth=2),)),
+    )
     found = again(tmp_path)
     assert found.focus == tables and found.opic.damping == damping and found.rules[0].max_depth == 2
     remember(tmp_path, found)
@@ -49,7 +54,7 @@ def test_any_focus_comes_back_as_it_was(tmp_path, weights, damping, words):
 
 
 def test_how_it_is_computed_is_each_runs_own(tmp_path):
-    remember(tmp_path, Settings(opic=Opic(window=32.0, spend_ratio=5.0, sites=True)))
+    remember(tmp_path, Settings(opic=OpicSettings(window=32.0, spend_ratio=5.0, sites=True)))
     assert again(tmp_path) == Settings()
 
 
@@ -59,7 +64,7 @@ def test_how_it_is_computed_is_each_runs_own(tmp_path):
         ("", FOCUS),
         ("focus = []", ()),
         ("[opic]\ndamping = 0.8", FOCUS),
-        ('[[focus]]\nweight = 2.0\nhosts = ["a.example"]', (Focus(weight=2.0, hosts=("a.example",)),)),
+        ('[[focus]]\nweight = 2.0\nhosts = ["a.example"]', (FocusTable(weight=2.0, hosts=("a.example",)),)),
     ],
 )
 def test_a_later_run_replaces_the_tables_together_or_ends_them(tmp_path, text, focus):

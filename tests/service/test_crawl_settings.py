@@ -16,8 +16,8 @@ from tests.plugins.test_publish import BEARER, indexed
 from tests.service.neighbours import KEY, Neighbours, crawling
 from tests.service.test_partition_loop import Rig
 from xyro.configs.load import load
-from xyro.configs.schema import Crawl as CrawlSettings
-from xyro.configs.schema import Refresh, Settings, Store
+from xyro.configs.schema import CrawlSettings as CrawlSettings
+from xyro.configs.schema import RefreshSettings, Settings, StoreSettings
 from xyro.plugins import PLUGINS
 from xyro.plugins.publish.promises import promises_of
 from xyro.service.node.data_dir import DataDir
@@ -131,7 +131,7 @@ async def reported(rig, count):
 
 @pytest.mark.parametrize(("commit_reports", "largest"), [(2, 2), (256, 6)])
 async def test_commit_reports_bounds_a_commit_group(tmp_path, commit_reports, largest):
-    rig = Rig(tmp_path / "data", Store(commit_seconds=0.0, commit_reports=commit_reports))
+    rig = Rig(tmp_path / "data", StoreSettings(commit_seconds=0.0, commit_reports=commit_reports))
     groups, turn = [], rig.frontier.turn
 
     def watched(work, *rest):
@@ -145,7 +145,7 @@ async def test_commit_reports_bounds_a_commit_group(tmp_path, commit_reports, la
 
 
 async def test_commit_seconds_keeps_a_group_open_for_more(tmp_path):
-    rig = Rig(tmp_path / "data", Store(commit_seconds=0.4))
+    rig = Rig(tmp_path / "data", StoreSettings(commit_seconds=0.4))
     rig.starving = False
     async with rig.running():
         assert await reported(rig, 1) >= 0.4
@@ -158,7 +158,7 @@ def test_memory_is_the_number_of_reads_that_a_rate_rests_on():
     """Ten changes in ten days, then ten days without one: a short memory has forgotten the changes."""
     rates = []
     for memory in (2.0, 1e6):
-        settings = Settings(crawl=CrawlSettings(scope="any"), refresh=Refresh(memory=memory))
+        settings = Settings(crawl=CrawlSettings(scope="any"), refresh=RefreshSettings(memory=memory))
         crawl = Crawl.in_memory(settings=settings, refreshing=True)
         for day in range(20):
             crawl.submit(url(0))

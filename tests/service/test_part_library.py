@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 from tests.frontier.rig import START, Crawl, failed, url
-from xyro.configs.schema import Crawl as CrawlSettings
+from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.frontier.scope import Scope
 from xyro.loader.library import StoredPart

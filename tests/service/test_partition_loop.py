@@ -10,14 +10,14 @@ from functools import partial
 import pytest
 
 from tests.frontier.rig import START, Crawl, report, url
-from xyro.configs.schema import Crawl as CrawlSettings
-from xyro.configs.schema import Settings, Store
+from xyro.configs.schema import CrawlSettings as CrawlSettings
+from xyro.configs.schema import Settings, StoreSettings
 from xyro.frontier.batch import weight
 from xyro.frontier.frontier import Frontier
 from xyro.frontier.scope import Scope
 from xyro.metadata import rows
 from xyro.metadata.snapshot import oldest_snapshot
-from xyro.plugins.publish.commands import Publish
+from xyro.plugins.publish.publish_messages import Publish
 from xyro.service.node import partition_loop
 from xyro.service.node.command_sender import SUBMIT_URLS, CommandSender, parts_of
 from xyro.service.node.data_dir import DataDir
@@ -30,7 +30,7 @@ from xyro.wire.errors import MachineError
 from xyro.wire.messages import Submit
 
 HOSTS = ("h0.example", "h1.example")
-SETTINGS = Settings(crawl=CrawlSettings(scope="any"), store=Store(commit_seconds=0.0))
+SETTINGS = Settings(crawl=CrawlSettings(scope="any"), store=StoreSettings(commit_seconds=0.0))
 
 
 class Rig:
@@ -324,7 +324,7 @@ async def test_without_room_nothing_due_makes_empty_groups(rig):
 
 
 async def test_snapshots_are_taken_while_groups_go_on(tmp_path):
-    rig = Rig(tmp_path / "data", Store(commit_seconds=0.0, snapshot_bytes=2**16))
+    rig = Rig(tmp_path / "data", StoreSettings(commit_seconds=0.0, snapshot_bytes=2**16))
     async with rig.running():
         rig.post(Submit((url(0),)))
         for step in range(40):

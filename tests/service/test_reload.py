@@ -9,20 +9,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.service.face import started, until
-from xyro.configs.schema import Budget, Crawl, Fetch, Log, Opic, Politeness, Refresh, Settings
+from xyro.configs.schema import (
+    BudgetTable,
+    CrawlSettings,
+    FetchSettings,
+    LogSettings,
+    OpicSettings,
+    PolitenessSettings,
+    RefreshSettings,
+    Settings,
+)
 from xyro.lab.child import running
 from xyro.service.node.reload import merged
 
 
 def test_what_can_change_does_and_what_cannot_stays():
     wanted = Settings(
-        crawl=Crawl(confirm_dead=5.0, scope="any"),
-        refresh=Refresh(gamma=10.0, bandwidth=3.0, policy="freshness", time_unit=7, guide="interest"),
-        fetch=Fetch(concurrency=3),
-        politeness=Politeness(min_delay=9.0),
-        opic=Opic(spend_ratio=3.5, damping=0.5, window=8.0),
-        log=Log(level="debug"),
-        budgets=(Budget("a.example", 5),),
+        crawl=CrawlSettings(confirm_dead=5.0, scope="any"),
+        refresh=RefreshSettings(gamma=10.0, bandwidth=3.0, policy="freshness", time_unit=7, guide="interest"),
+        fetch=FetchSettings(concurrency=3),
+        politeness=PolitenessSettings(min_delay=9.0),
+        opic=OpicSettings(spend_ratio=3.5, damping=0.5, window=8.0),
+        log=LogSettings(level="debug"),
+        budgets=(BudgetTable("a.example", 5),),
     )
     now, changed, left = merged(Settings(), wanted)
     assert sorted(changed) == [
@@ -37,9 +46,11 @@ def test_what_can_change_does_and_what_cannot_stays():
         "refresh.guide",
         "refresh.time_unit",
     ]
-    assert now.refresh == Refresh(gamma=10.0, bandwidth=3.0, policy="freshness") and now.budgets == wanted.budgets
-    assert now.crawl == Crawl(confirm_dead=5.0) and now.fetch == Fetch()
-    assert now.opic == Opic(spend_ratio=3.5)
+    assert (
+        now.refresh == RefreshSettings(gamma=10.0, bandwidth=3.0, policy="freshness") and now.budgets == wanted.budgets
+    )
+    assert now.crawl == CrawlSettings(confirm_dead=5.0) and now.fetch == FetchSettings()
+    assert now.opic == OpicSettings(spend_ratio=3.5)
 
 
 def test_nothing_new_changes_nothing():
@@ -48,10 +59,16 @@ def test_nothing_new_changes_nothing():
 
 @given(gamma=st.floats(0, 100), damping=st.floats(0.1, 0.9), level=st.sampled_from(["debug", "info", "error"]))
 def test_a_second_reading_has_only_what_stays_to_tell(gamma, damping, level):
-    wanted = Settings(refresh=Refresh(gamma=gamma), opic=Opic(damping=damping, spend_ratio=3.0), log=Log(level=level))
+    wanted = Settings(
+        refresh=RefreshSettings(gamma=gamma),
+        opic=OpicSettings(damping=damping, spend_ratio=3.0),
+        log=LogSettings(level=level),
+    )
     now, _, left = merged(Settings(), wanted)
     assert merged(now, wanted) == (now, [], left)
-    assert now == msgspec.structs.replace(wanted, opic=msgspec.structs.replace(wanted.opic, damping=Opic().damping))
+    assert now == msgspec.structs.replace(
+        wanted, opic=msgspec.structs.replace(wanted.opic, damping=OpicSettings().damping)
+    )
 
 
 @pytest.fixture(scope="module")

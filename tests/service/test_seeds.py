@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xyro.configs.schema import Crawl
+from xyro.configs.schema import CrawlSettings
 from xyro.frontier.scope import Scope
 from xyro.service.node.seeds import sort_seeds, why_refused
 
@@ -10,7 +10,7 @@ GUARD = {"http://10.0.0.1/": "blocked-address", "http://a.example:22/": "blocked
 
 
 def sort(*texts, fold_slashes=True):
-    return sort_seeds(texts, Scope(Crawl(fold_slashes=fold_slashes), refused=lambda url: GUARD.get(url, "")))
+    return sort_seeds(texts, Scope(CrawlSettings(fold_slashes=fold_slashes), refused=lambda url: GUARD.get(url, "")))
 
 
 def test_seeds_are_made_canonical_and_each_is_taken_once():
@@ -37,6 +37,6 @@ def test_each_refusal_has_its_text_and_its_reason():
 
 
 def test_a_refusal_without_an_explanation_is_told_as_it_is():
-    scope = Scope(Crawl(), refused=lambda url: "another-class")
+    scope = Scope(CrawlSettings(), refused=lambda url: "another-class")
     assert why_refused("http://a.example/", scope) == "another-class"
-    assert why_refused("http://a.example/", Scope(Crawl())) == ""
+    assert why_refused("http://a.example/", Scope(CrawlSettings())) == ""

@@ -12,8 +12,8 @@ from tests.frontier.test_deadlines import HOUR, crawl_of, publish
 from tests.service.face import ROOT
 from tests.service.test_part_library import load
 from xyro.configs.load import TABLES
-from xyro.configs.schema import Crawl as CrawlSettings
-from xyro.configs.schema import Opic, Settings, Store
+from xyro.configs.schema import CrawlSettings as CrawlSettings
+from xyro.configs.schema import OpicSettings, Settings, StoreSettings
 from xyro.metadata.documents import Archive
 from xyro.plugins.publish.promise_report import costs
 from xyro.refresh.subscriptions import Subscriptions
@@ -56,7 +56,12 @@ def test_late_cost_weighs_lateness_and_changes_while_running():
 
 @pytest.mark.parametrize(
     ("store", "kept"),
-    [(Store(), 4), (Store(versions=2), 2), (Store(version_days=1.5), 3), (Store(version_days=9.0), 4)],
+    [
+        (StoreSettings(), 4),
+        (StoreSettings(versions=2), 2),
+        (StoreSettings(version_days=1.5), 3),
+        (StoreSettings(version_days=9.0), 4),
+    ],
 )
 def test_retention_bounds_the_versions_of_a_document(store, kept):
     """Four versions, a day apart: with the last, the first was replaced two days ago, the second one."""
@@ -68,4 +73,4 @@ def test_retention_bounds_the_versions_of_a_document(store, kept):
 
 
 def test_the_sweep_aims_at_its_share():
-    assert Crawl.in_memory(settings=Settings(opic=Opic(sweep_target=0.3))).frontier.ledger.sweep.target == 0.3
+    assert Crawl.in_memory(settings=Settings(opic=OpicSettings(sweep_target=0.3))).frontier.ledger.sweep.target == 0.3

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.frontier.rig import START, Crawl, pages, report, url
-from xyro.configs.schema import Crawl as CrawlSettings
+from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.service.views.summary import summary
 from xyro.service.views.views import View

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from tests.frontier.rig import Crawl, url
-from xyro.configs.schema import Crawl as CrawlSettings
-from xyro.configs.schema import Refresh, Settings
+from xyro.configs.schema import CrawlSettings as CrawlSettings
+from xyro.configs.schema import RefreshSettings, Settings
 from xyro.service.views import cash_sources as module
 from xyro.service.views.cash_sources import find_givers, giver_sentences, targets_of
 from xyro.service.views.views import Views
@@ -19,7 +19,7 @@ DAY = 86_400.0
 
 def crawl_of(partitions=1, refreshing=True, **refresh):
     """Page 0 links to 1 and 2, page 1 to 2 alone, page 2 to nothing; all are read."""
-    chosen = Settings(CrawlSettings(scope="any"), refresh=Refresh(**refresh))
+    chosen = Settings(CrawlSettings(scope="any"), refresh=RefreshSettings(**refresh))
     crawl = Crawl.in_memory(partitions, settings=chosen, refreshing=refreshing)
     shown = {url(0): [url(1), url(2)], url(1): [url(2)]}
     crawl.submit(url(0))

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from xyro.wire.codec import MAX_ITEMS, MAX_MESSAGE, PLUGIN_TAGS, TAGS, VERSION, decode, encode, register
-from xyro.wire.commands import Answer, Command, HoldHost, ReturnOrders
+from xyro.wire.commands import Command, CommandAnswer, HoldHost, ReturnOrders
 from xyro.wire.errors import CodecError
 from xyro.wire.messages import (
     MAX_LINKS,
@@ -124,7 +124,7 @@ DOCUMENTS = st.builds(
     elements=COUNT,
     tags=COUNT,
 )
-ANSWERS = st.builds(Answer, st.integers(1, MAX_NUMBER), TEXT, st.binary(max_size=20))
+ANSWERS = st.builds(CommandAnswer, st.integers(1, MAX_NUMBER), TEXT, st.binary(max_size=20))
 HOLDS = st.builds(HoldHost, NUMBER, TEXT, st.sampled_from(["paused", "blocked", ""]))
 RETURNS = st.builds(
     lambda request, orders: ReturnOrders(request, tuple(p for p, _ in orders), tuple(e for _, e in orders)),
@@ -140,7 +140,7 @@ EVERY: dict[type[Message], st.SearchStrategy[Any]] = {
     Submit: SUBMITS,
     Ack: ACKS,
     Document: DOCUMENTS,
-    Answer: ANSWERS,
+    CommandAnswer: ANSWERS,
     HoldHost: HOLDS,
     ReturnOrders: RETURNS,
 }

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from xyro.wire.commands import MAX_REQUEST, Answer, Command, HoldHost, ReturnOrders
+from xyro.wire.commands import MAX_REQUEST, Command, CommandAnswer, HoldHost, ReturnOrders
 from xyro.wire.errors import CodecError, InputError, MachineError, TheirError, XyroError
 from xyro.wire.messages import (
     LINK_EXTERNAL,
@@ -54,7 +54,7 @@ VALID: list[tuple[type, dict[str, Any]]] = [
     (CashTransfer, CASH),
     (Submit, {"urls": (U,)}),
     (Ack, {"source": 0, "target": 1, "seq": 0}),
-    (Answer, {"request": 1}),
+    (CommandAnswer, {"request": 1}),
     (Command, {"request": 0}),
     (HoldHost, {"request": 0, "host": "h", "state": "paused"}),
     (ReturnOrders, {"request": 0, "pages": (1,), "epochs": (1,)}),
@@ -94,7 +94,7 @@ WRONG: list[tuple[type, dict[str, Any]]] = [
     (Submit, {"urls": (U, "")}),
     (Submit, {"urls": (U, LONG)}),
     *((Submit, {"urls": (), "request": number}) for number in (-1, MAX_REQUEST + 1)),
-    *((Answer, {"request": number}) for number in (-1, 0, MAX_REQUEST + 1)),
+    *((CommandAnswer, {"request": number}) for number in (-1, 0, MAX_REQUEST + 1)),
     *((Command, {"request": number}) for number in (-1, MAX_REQUEST + 1)),
     (HoldHost, {"request": -1, "host": "h", "state": ""}),
     (HoldHost, {"request": 0, "host": "h", "state": "asleep"}),

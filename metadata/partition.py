@@ -26,7 +26,7 @@ from xyro.metadata import rows
 from xyro.metadata.columns import Columns
 from xyro.metadata.hosts import Hosts
 from xyro.metadata.rows import RefreshRow
-from xyro.metadata.snapshot import Step, oldest_snapshot, write_snapshot
+from xyro.metadata.snapshot import SnapshotStep, oldest_snapshot, write_snapshot
 from xyro.metadata.states import LEASED, State
 from xyro.metadata.store import Batch, KeyValue, Store, create_directory
 from xyro.metadata.url_index import FingerprintTable, UrlIndex
@@ -300,7 +300,7 @@ class Partition:
 
     # -- snapshots -----------------------------------------------------------------------------------------------
 
-    def snapshot(self) -> Iterator[Step]:
+    def snapshot(self) -> Iterator[SnapshotStep]:
         """Write a snapshot, a chunk a step, while groups go on; ends by trimming the journal that no snapshot needs.
 
         Begin and resume it between groups. Later records repair what changes while it is copied, so it may become valid
@@ -309,7 +309,7 @@ class Partition:
         since = self._next - 1
         for step in write_snapshot(self.directory, since, self.columns, self.table):
             yield step
-            if step is Step.COPIED:
+            if step is SnapshotStep.COPIED:
                 last = self._next - 1
                 while any(commit.number <= last for commit in self._flying):
                     yield step
