@@ -1,4 +1,5 @@
-"""How much is read and how it is shared: the bandwidth, the interval of a page, gamma between discovery and refresh.
+"""Bandwidth: how many reads there are, how long a page's interval is, and gamma, which divides reads between discovery
+and refresh.
 
 Before: the reports of a turn are counted (`answered`). After: schedule.py dates pages by `interval`, due_queue.py
 spends the credit, discovery.py and revisits.py take their parts of the orders.
@@ -107,7 +108,7 @@ class Governor:
         return max(-self.credit, 0.0)
 
     def when(self, now: float, reads_per_second: float) -> float:
-        """When the next read may be made."""
+        """Return when the next read may be made."""
         if self.credit >= 1.0:
             return now
         return now + (1.0 - self.credit) / reads_per_second if reads_per_second > 0.0 else math.inf
@@ -142,7 +143,7 @@ class RecountSums:
 
 
 class Bandwidth:
-    """Of one partition; `partitions` share a bandwidth that is set."""
+    """The bandwidth of one partition; `partitions` share a bandwidth that is set."""
 
     def __init__(self, settings: RefreshSettings, partitions: int = 1) -> None:
         self.partitions = partitions
@@ -176,7 +177,7 @@ class Bandwidth:
 
     @property
     def law(self) -> str:
-        """What pages are dated by, beside what is measured."""
+        """The settings and sums by which pages are dated."""
         return repr((self.rules, self.fixed))
 
     # -- bandwidth -----------------------------------------------------------------------------------------------
@@ -215,7 +216,7 @@ class Bandwidth:
             self.counting.replace(row, weight, rate)
 
     def replace_old(self, row: RefreshRow | None, weight: float, rate: float | None = None) -> None:
-        """The same in the counts that serve now, only."""
+        """Replace a page in the counts that serve now, only."""
         rate = rate if rate is not None else row.rate if row is not None else 0.0
         if self.measured:
             self.counts.replace(row, weight, rate)
@@ -258,12 +259,14 @@ class Bandwidth:
         return True
 
     def free(self, now: float) -> float:
-        """What promised pages leave of the bandwidth: they are read ahead of the plan, and it pays for them."""
+        """Return the bandwidth that promised pages leave: they are read ahead of the plan, and the plan pays for
+        them."""
         whole = self.reads_per_second
         return max(whole - self.promised.rate(now), LEAST_FREE * whole)
 
     def interval(self, importance: float, rate: float, shape: float = math.inf) -> Interval:
-        """Of a page of this importance (as it was measured) and change rate (a day, mean of a belief of `shape`)."""
+        """Return the interval of a page of this importance (as measured) and change rate (a day, mean of a belief of
+        `shape`)."""
         if not self.measured:  # P1's law needs S alone
             bounds = self.rules.floor * DAY, self.rules.ceiling * DAY
             return Interval(self.spread.interval(weight(importance, rate), self.reads_per_second, *bounds), "policy")
@@ -271,7 +274,7 @@ class Bandwidth:
         return Interval(days * DAY, term)
 
     def of_row(self, row: RefreshRow) -> Interval:
-        """Of a page as its row tells; importance as it was at its last read."""
+        """Return the interval of a page by its row; importance as it was at its last read."""
         rate = row.rate
         return self.interval(row.weight * row.weight / rate if rate else 0.0, rate, row.rate_a)
 
@@ -280,7 +283,7 @@ class Bandwidth:
         return self.population.spends(multiplier, self.rules) / DAY
 
     def outlook(self) -> Outlook:
-        """What the bandwidth of now gives."""
+        """Predict what the present bandwidth gives."""
         return self.population.outlook(self.reads_per_second * DAY, self.rules)
 
     # -- state ---------------------------------------------------------------------------------------------------
@@ -357,7 +360,7 @@ class Gamma:
             self.percent = gamma
 
     def seeks(self, now: float) -> bool:
-        """Is the margin wanted?"""
+        """Tell whether gamma "auto" needs the margin now."""
         return self.auto and _is_over(self._margin_at, EVERY, now)
 
     def hear(self, margin: float, now: float) -> None:
@@ -384,7 +387,8 @@ class Gamma:
             self.percent = self._competing(bandwidth)
 
     def _competing(self, bandwidth: Bandwidth) -> float:
-        """What the pages that are refreshed leave over, if each is read once its index is that of the margin."""
+        """Return the share of the bandwidth left over when each refreshed page is read once its index reaches the
+        margin."""
         whole = bandwidth.whole
         if whole <= 0.0 or not math.isfinite(self.margin):
             return self.percent

@@ -32,7 +32,7 @@ def weight(report: PageReport) -> int:
 
 
 def urls_of(message: Message) -> int:
-    """How many URLs a turn has to look up for it, about."""
+    """Estimate the number of URLs that a turn has to look up for a message."""
     match message:
         case PageReport() | LoadReport():
             return len(message.links.urls)
@@ -47,7 +47,7 @@ def urls_of(message: Message) -> int:
 
 @dataclass(slots=True)
 class MessageBatch:
-    """What came in since the last turn."""
+    """The messages that came in since the last turn."""
 
     visits: list[PageReport] = field(default_factory=list)
     loads: dict[int, LoadReport] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class MessageBatch:
 
 @dataclass(slots=True)
 class Effects:
-    """What may leave once `commit` is on disk."""
+    """The effects of a turn, which may leave once `commit` is on disk."""
 
     commit: Commit
     orders: list[FetchOrder]

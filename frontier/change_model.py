@@ -1,4 +1,4 @@
-"""What a partition believes of its pages' changes: change rates, the priors behind them, habits, and whom to trust.
+"""The change model of a partition: its pages' change rates, the priors behind them, habits, and trust in claims.
 
 After each report `learn` brings up to date what the page's row keeps of it (refresh/change.py, evidence.py,
 periodic.py), settles the claims that its host and others made of it (refresh/trust.py), and counts its rate among those
@@ -52,7 +52,7 @@ _PUBLISHERS = rows.META.key("publisher ")
 
 
 class Learnt(NamedTuple):
-    """What a page's row keeps of its changes after a report."""
+    """The fields of a page's row that tell of its changes, after a report."""
 
     belief: tuple[float, float]
     """Gamma(a, b), b in days"""
@@ -139,7 +139,7 @@ class ChangeModel:
     # -- hosts ---------------------------------------------------------------------------------------------------
 
     def trust(self, host: int) -> Trust:
-        """What the host's claims are worth, by its number."""
+        """Return the trust in a host's claims, by its number."""
         found = self._trust.get(host)
         if found is None:
             found = self._trust[host] = Trust.load(self.partition.hosts.trust.get(host, b""))
@@ -160,7 +160,8 @@ class ChangeModel:
         return found
 
     def prior(self, host: int, kind: Kind) -> Prior:
-        """Of the host's pages once enough of them were read often, else of pages of this kind, else of all."""
+        """Return the prior of the host's pages once enough of them were read often, else of pages of this kind, else
+        of all."""
         key = host, kind
         found = self._priors.get(key)
         if found is None:

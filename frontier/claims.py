@@ -1,4 +1,5 @@
-"""What sitemaps and feeds say of pages: kept with each page until a read settles it, heard before as far as trusted.
+"""Claims of sitemaps and feeds about pages: stored with each page until a read settles them, used before as far as
+trusted.
 
 A claim of a page never read shapes the belief that it begins with (change_model.py). A claim that a page changed since
 its last read draws its next read nearer by the trust its host has earned with such claims (refresh/trust.py): never
@@ -31,14 +32,14 @@ _UNREAD, _READ = int(State.UNREAD), int(State.READ)
 
 
 class Claim(NamedTuple):
-    """What one document says of one URL. `changed_at`: seconds since 1970; `rate`: changes a day; 0 = not said."""
+    """A document's claim about one URL. `changed_at`: seconds since 1970; `rate`: changes a day; 0 = not claimed."""
 
     changed_at: float
     rate: float
 
 
 class Claims:
-    """Of one partition; `hear` within a turn, between the loads and the dates."""
+    """The claims of one partition; `hear` is called within a turn, between loads and dates."""
 
     def __init__(self, partition: Partition, schedule: Schedule, change_model: ChangeModel) -> None:
         self.partition = partition
@@ -46,7 +47,7 @@ class Claims:
         self.change_model = change_model
 
     def hear(self, page: int, report: LoadReport, settled: Container[int], now: float) -> None:
-        """What the document `page` said. settled: pages whose rows this turn writes anew."""
+        """Apply the claims of the document `page`. settled: pages whose rows this turn writes anew."""
         if not report.modified and not report.rates:
             return
         partition, claims = self.partition, _by_url(report)
@@ -72,7 +73,8 @@ class Claims:
         self.partition.set_flag(page, HINTED)
 
     def _again(self, page: int, host: int, dated: Source, claim: Claim, now: float) -> None:
-        """Of a page read before: a change since then draws its next read nearer, a rate is kept to be tested."""
+        """Apply a claim to a page read before: a change since then draws its next read nearer, a rate is stored to be
+        tested."""
         row = self.partition.row(page)
         if row is None or not row.reads:
             return
@@ -90,7 +92,7 @@ class Claims:
 
 
 def _by_url(report: LoadReport) -> Mapping[str, Claim]:
-    """What the document says of each URL, the latest changes first."""
+    """Return the document's claims by URL, the latest changes first."""
     changed, rates = dict(report.modified), dict(report.rates)
     order = sorted(changed, key=changed.__getitem__, reverse=True)
     return {url: Claim(changed.get(url, 0.0), rates.get(url, 0.0)) for url in (*order, *rates)}

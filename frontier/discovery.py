@@ -160,7 +160,7 @@ class Discovery:
 
     @property
     def ready(self) -> int:
-        """The same without those of hosts that a blackout or a spent budget shuts."""
+        """Count the waiting pages, without those of hosts that a blackout or a spent budget shuts."""
         if not self.host_limits.until:
             return self.waiting
         hosts = self.partition.hosts

@@ -82,7 +82,8 @@ class DueQueue:
         return min(due + self.folders.unit_seconds - 1, LATEST)
 
     def _below(self, page: int, now: float) -> bool:
-        """Is the page still below min_importance? Then it is looked at again, not read, when its ceiling has passed."""
+        """Tell whether the page is still below min_importance. It is then looked at again, not read, when its ceiling
+        has passed."""
         rules = self.bandwidth.rules
         if not rules.least or self.partition.states[page] != _READ:
             return False
@@ -125,7 +126,7 @@ class DueQueue:
         return found
 
     def _deferred(self, page: int, row: RefreshRow, now: float) -> bool:
-        """Is the page, by the multiplier of now, not due before a later unit? It is filed there."""
+        """Tell whether the page, by the present multiplier, is due in a later unit only; it is filed there."""
         if not row.weight:
             return self._below(page, now)
         if self.partition.flags[page] & HASTENED:
@@ -138,7 +139,7 @@ class DueQueue:
         return True
 
     def _early(self, now: float, room: int) -> Iterator[tuple[int, RefreshRow]]:
-        """What would be next, as far as the credit goes; what has a time of its own keeps it."""
+        """Yield the pages that would be next, as far as the credit goes; a page with a time of its own keeps it."""
         timed: list[Pages] = []
         moved = looked = 0
         while looked < EARLY_AT_ONCE and moved < room and self.affords and (ahead := self._next_few(timed)) is not None:
@@ -182,15 +183,16 @@ class DueQueue:
 
     @property
     def affords(self) -> bool:
-        """May a read of the plan be made now, as far as the bandwidth that is set goes?"""
+        """Tell whether the set bandwidth allows a read of the plan now."""
         return not self.bandwidth.fixed or self.governor.credit >= 1.0
 
     def next_credit(self, now: float) -> float:
-        """When a read of the plan may be made again; infinite where one may be made now."""
+        """Return when a read of the plan may be made again; infinite where one may be made now."""
         return math.inf if self.affords else self.governor.when(now, self.bandwidth.reads_per_second)
 
     def earn(self, now: float) -> None:
-        """What the bandwidth allows by now: told before anything is read, or what asks first would never get any."""
+        """Earn the reads that the bandwidth allows by now: called before anything is read, or the first to ask would
+        never get any."""
         fixed = self.bandwidth.fixed
         if fixed:
             self.governor.advance(now, self.bandwidth.reads_per_second)
@@ -203,7 +205,7 @@ class DueQueue:
             self.governor.spend()
 
     def next_time(self, now: float) -> float:
-        """When something may be read that is not yet out (wall clock); infinite where nothing is filed."""
+        """Return when a page that is not yet out may be read (wall clock); infinite where nothing is filed."""
         head = self.folders.next_due()
         if head is None:
             return math.inf
@@ -216,7 +218,8 @@ class DueQueue:
 
 
 class Deadlines:
-    """Of one scheduler. `of`: the deadline (seconds since 1970) by which a page was promised, 0 = it was not."""
+    """Promised pages of one scheduler. `of`: the deadline (seconds since 1970) by which a page was promised, 0 =
+    none."""
 
     def __init__(self, due_queue: DueQueue, usual: float, refreshing: bool, deadline: Callable[[int], float]) -> None:
         """usual: seconds that what people order has, where nobody named a deadline; refreshing: there is a plan."""
@@ -261,7 +264,7 @@ class Deadlines:
         return None
 
     def next_time(self, now: float) -> float:
-        """When the next one can be paid for; infinite where none waits."""
+        """Return when the next page can be paid for; infinite where none waits."""
         if not self.waiting or self._solvent:
             return now if self.waiting else math.inf
         missing = max(-self._most_debt - self._due.governor.credit, 0.0)

@@ -1,4 +1,4 @@
-"""How fresh the collection is: what the model expects, what audit reads find, how long changes and births go unseen.
+"""Freshness of the collection: the model's expectation, the findings of audit reads, delays of changes and births.
 
 Before: schedule.py has dated the pages of a turn (`settled`, `moved`). After: `close` stores what changed with the
 turn's commit group; service/views tells it.
@@ -52,7 +52,7 @@ _WINDOW = rows.META.key("audits")
 
 
 class Audits:
-    """Of one partition. importance: of the pages start .. stop - 1, 0 of those that are not refreshed.
+    """Audit reads of one partition. importance: of the pages start .. stop - 1, 0 for those that are not refreshed.
 
     Invariant: whether a page is chosen depends on its importance alone. The draws follow from the directory's seed and
     the number of the draw, so a turn that is made again draws the same.
@@ -77,7 +77,8 @@ class Audits:
         self.share = share
 
     def answered(self, reads: int) -> None:
-        """So many pages were read again. (First reads owe none: to read a page of just now again would say nothing.)"""
+        """Count pages that were read again. (First reads owe no audit: reading a page of just now again would say
+        nothing.)"""
         self._owed = min(self._owed + self.share * reads, OWED)
 
     def choose(self, allowance: int) -> list[int]:
@@ -154,7 +155,7 @@ class Audits:
 
 
 def together(parts: list[tuple[Audits, float]]) -> AuditFindings:
-    """What the audits of partitions say; each with the importance of its pages."""
+    """Combine the audits of partitions, each with the importance of its pages."""
     return found((audits.window, importance) for audits, importance in parts)
 
 
@@ -164,7 +165,7 @@ _GONE = ("http-404", "http-410")
 
 
 class Freshness:
-    """Of one partition. Invariant: `expected` holds every page whose Refresh-Data has a weight, as that says."""
+    """The freshness of one partition. Invariant: `expected` holds every page whose Refresh-Data has a weight."""
 
     def __init__(
         self, partition: Partition, ledger: Ledger, bandwidth: Bandwidth, settings: RefreshSettings, hooks: Hooks
@@ -259,7 +260,7 @@ class Freshness:
             self._reported = False
 
     def _importance(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Of pages start .. stop - 1, as they are dated; 0 of those that are not refreshed."""
+        """Return the importance of pages start .. stop - 1, as they are dated; 0 for those that are not refreshed."""
         found = self.ledger.importance(slice(start, stop))
         for guide in self.hooks.importance:
             found = np.array(guide(np.arange(start, stop), found.tolist(), self._now))

@@ -194,7 +194,7 @@ class Frontier:
         return born
 
     def _exchange(self, work: MessageBatch) -> list[Ack]:
-        """What other partitions sent: trim the outbox, take their cash."""
+        """Take the messages of other partitions: trim the outbox, receive their cash."""
         for ack in work.acks:
             self.outbox.acknowledge(ack)
         acks = [self.outbox.apply(transfer) for transfer in work.transfers]

@@ -68,7 +68,8 @@ def windows_of(blackout: BlackoutTable) -> list[BlackoutWindow]:
 
 
 def closed_until(windows: Sequence[BlackoutWindow], moment: float) -> float:
-    """When the windows that hold at `moment` have ended, with those that follow without a gap; 0.0: none holds."""
+    """Return when the windows that hold at `moment` have ended, with those that follow without a gap; 0.0: none
+    holds."""
     spans = sorted(span for window in windows for span in window.around(moment))
     until = moment
     for begin, end in spans:
@@ -78,7 +79,7 @@ def closed_until(windows: Sequence[BlackoutWindow], moment: float) -> float:
 
 
 def next_begin(windows: Sequence[BlackoutWindow], moment: float) -> float:
-    """When a window begins next, after `moment`; LONGEST days on where none does sooner."""
+    """Return when a window begins next, after `moment`; LONGEST days on where none does sooner."""
     begins = [begin for window in windows for begin, _ in window.around(moment) if begin > moment]
     return min(begins, default=moment + (LONGEST - 2) * 86_400.0)
 
@@ -187,7 +188,7 @@ class HostLimits:
     # -- state ---------------------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
-        """What was used of budgets today."""
+        """Return the part of today's budgets that is used up."""
         return (
             {"day": self._day, "used": [[host, count] for host, count in self.orders_today.items()]}
             if self.orders_today
@@ -221,11 +222,11 @@ class HostLimits:
         return found
 
     def _ends(self, now: float) -> dict[tuple[int, ...], float]:
-        """When the blackouts of each set of tables that hold now have ended; 0.0: none holds."""
+        """Return when the blackouts of each set of tables have ended; 0.0: none holds now."""
         return {tables: closed_until(windows, now) for tables, windows in self._calendars.items()}
 
     def _shut_at(self, now: float, budgeted: Iterable[int], scheduled: Iterable[int]) -> dict[int, tuple[float, str]]:
-        """Of hosts with a budget, and of hosts with blackouts, those that are shut."""
+        """Return the hosts that a budget or a blackout shuts."""
         found, midnight, ends = {}, (now // DAY + 1) * DAY, self._ends(now)
         for host in budgeted:
             if self.orders_today.get(host, 0) >= self._budget_of[host]:
@@ -237,14 +238,15 @@ class HostLimits:
         return found
 
     def _change_after(self, now: float, shut: Mapping[int, tuple[float, str]]) -> float:
-        """When one of these opens, a blackout begins or a day ends."""
+        """Return when one of these opens, a blackout begins or a day ends."""
         moments = [until for until, _ in shut.values()]
         moments += [next_begin(windows, now) for windows in self._calendars.values()]
         return min([(now // DAY + 1) * DAY, *moments])
 
 
 def fits(name: str, pattern: str) -> bool:
-    """Is a host (with its port, if that is not the scheme's own) the pattern's, or below "*.example.org"?"""
+    """Tell whether a host (with its port, if that is not the scheme's own) fits the pattern, such as
+    "*.example.org"."""
     bare = name if name.startswith("[") else name.partition(":")[0]
     if pattern.startswith("*."):
         return bare.endswith(pattern[1:]) or name.endswith(pattern[1:])

@@ -54,7 +54,7 @@ class Lease(NamedTuple):
 
 
 class Leases:
-    """Of one partition, by page. Invariant: a page has the flag LEASED exactly while it is here.
+    """The leases of one partition, by page. Invariant: a page has the flag LEASED exactly while it is here.
 
     whole: pages are always read as a whole, for nothing stored can stand for an unchanged one.
     """
@@ -81,7 +81,7 @@ class Leases:
         return self._out.get(page)
 
     def is_out(self, page: int, epoch: int) -> bool:
-        """Is this very order out, rather than an older or a later one for the page?"""
+        """Tell whether this very order is out, not an older or a later one for the page."""
         lease = self._out.get(page)
         return lease is not None and lease.epoch == epoch
 
@@ -131,7 +131,7 @@ WANTED = 1024
 
 
 class OrderQuota:
-    """Of one scheduler. Invariant: what is asked here follows from the orders that are out, and nothing else."""
+    """The places for orders of one scheduler. Invariant: they follow from the orders that are out, and nothing else."""
 
     def __init__(self, leases: Leases, hosts: Hosts, places: int) -> None:
         """most: orders of a host while there are places in plenty (`leases_per_host`)."""
@@ -152,7 +152,7 @@ class OrderQuota:
 
     @property
     def wanted_per_host(self) -> int:
-        """The same of what people want."""
+        """Return the limit for orders that people want."""
         return self._share_of(max(WANTED, self._places))
 
     def _share_of(self, places: int) -> int:
@@ -167,7 +167,8 @@ class OrderQuota:
         return self.per_host - int(self._hosts.leased[host])
 
     def part(self, room: int, gamma: float) -> int:
-        """Of so many free places refresh's, while unread pages wait; gamma: percent for discovery. Over many calls the
+        """Return refresh's part of the free places, while unread pages wait; gamma: percent for discovery. Over many
+        calls the
         parts are exact, however small the rooms are."""
         refreshed = room * gamma / 100.0 + self._carry
         self._carry = refreshed - int(refreshed)
@@ -230,7 +231,7 @@ class HostQueues:
 
 
 class Parking:
-    """Of one partition, by host."""
+    """Pages of one partition that wait for their host to open, by host."""
 
     def __init__(self, partition: Partition, host_limits: HostLimits) -> None:
         self.partition = partition

@@ -50,7 +50,7 @@ _COSTS[list(DANGLING)] = 0
 
 
 class Spending:
-    """Who spends in this turn, over which children; URLs are resolved for all pages at once."""
+    """The pages that spend in this turn, and their children; URLs are resolved for all pages at once."""
 
     def __init__(self) -> None:
         self.pages: list[int] = []
@@ -243,7 +243,7 @@ class Ledger:
         return picked[read], picked[~read]
 
     def _holding(self, start: int, stop: int, least: int) -> Ids:
-        """Which of the pages start .. stop-1 hold at least so many units."""
+        """Return those of the pages start .. stop-1 that hold at least so many units."""
         if isinstance(self.virtual, FocusedPage):
             return np.flatnonzero(self.effective(slice(start, stop)) >= least) + start
         return np.flatnonzero(self.columns["cash"][start:stop] >= least - self.virtual.scalar) + start  # no copy
@@ -298,7 +298,7 @@ class Ledger:
         return np.where(np.repeat(host[ids], np.diff(indptr)) == host[links], self.terms.internal, LINK)
 
     def _voices(self, ids: Ids) -> Ids | None:
-        """How much pages say through their links; None: all alike."""
+        """Return the weight of each page's links; None: all alike."""
         if self.terms.query == LINK:
             return None
         return np.where(self.columns["flags"][ids] & QUERY != 0, self.terms.query, LINK)

@@ -32,7 +32,7 @@ _M = TypeVar("_M", XmlPage, Document)
 
 
 class Load(NamedTuple):
-    """What the loader said of one body: the body if its load has to wait, the document if it is kept."""
+    """The loader's report of one body, with the body if its load has to wait, and the document if it is stored."""
 
     report: LoadReport
     body: XmlPage | None = None
@@ -95,7 +95,7 @@ class Loads:
         return wait.body or self.partition.get(rows.WAITING.key(page))
 
     def take_early(self, number: PageId, epoch: int) -> Load | None:
-        """What the loader has said already of the very read that is being applied."""
+        """Take the loader's report of the very read that is being applied, if it came before it."""
         load = self.early.get(number)
         if load is None or load.report.epoch != epoch:
             return None
@@ -195,7 +195,7 @@ class Loads:
 
 
 def _belonging(found: dict[int, _M], report: LoadReport, before: _M | None = None) -> _M | None:
-    """What came of the same read as the report, now or before; older ones are dropped, later ones stay."""
+    """Return the loads of the same read as the report; older ones are dropped, later ones stay."""
     there = found.get(report.page)
     if there is not None and there.epoch <= report.epoch:
         before = found.pop(report.page)

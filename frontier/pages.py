@@ -28,7 +28,7 @@ _OUT, _BLOCKED, _FOREIGN = int(State.OUT), int(State.BLOCKED), int(State.FOREIGN
 
 
 class Pages:
-    """Of one partition; `begin` each turn.
+    """The pages of one partition; `begin` is called in each turn.
 
     Invariant, between turns: a page is OUT or BLOCKED as the scope judges it at its depth, unless it was exempt.
     """
@@ -55,7 +55,8 @@ class Pages:
 
     @property
     def rules(self) -> str:
-        """What decides, beside the places, which URLs are read: other rules on a resume apply to all known pages."""
+        """The rules that decide, beside the places, which URLs are read: other rules on a resume apply to all known
+        pages."""
         return self.scope.text + self._bounds
 
     def recover(self, rules: str) -> None:

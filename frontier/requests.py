@@ -19,7 +19,7 @@ _OUT, _BLOCKED, _FOREIGN = int(State.OUT), int(State.BLOCKED), int(State.FOREIGN
 
 
 class Requests:
-    """Of one partition. Invariant: a page has the flag WANTED exactly while its WANTED row is stored.
+    """The requests of one partition. Invariant: a page has the flag WANTED exactly while its WANTED row is stored.
 
     Its length is the number of pages that wait to be ordered, among them such as were released since.
     """
@@ -55,7 +55,7 @@ class Requests:
             self._queue(page, priority)
 
     def may_read(self, page: int, priority: Priority) -> bool:
-        """What is out of scope only BLOCKING orders read, what is blocked none."""
+        """Tell whether the page may be read: pages out of scope only by BLOCKING orders, blocked pages by none."""
         state = self.partition.states[page]
         return state != _BLOCKED and (state != _OUT or priority is Priority.BLOCKING)
 
@@ -100,7 +100,8 @@ class Requests:
             self.partition.delete(rows.WANTED.key(page))
 
     def take_elsewhere(self) -> list[Submit]:
-        """What others are to order when this group is on disk; each turn may ask them once for a page."""
+        """Take the requests for other partitions, to be sent when this group is on disk; each turn may ask once for a
+        page."""
         submits, self.elsewhere = self.elsewhere, []
         for submit in submits:
             self._blocking.difference_update(self.partition.url_index.find(submit.urls))

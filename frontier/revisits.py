@@ -133,7 +133,7 @@ class Revisits:
             self.schedule.due_queue.spent()
 
     def _claim(self, host: int) -> bool:
-        """May refresh take a place of this host? Where unread pages wait for it, too, they take turns."""
+        """Tell whether refresh may take a place of this host. Where unread pages wait for it, too, they take turns."""
         room = self.order_quota.room(host)
         if self.partition.hosts.waiting[host]:
             return self.turns.refresh(host, self.gamma.percent, room)

@@ -1,4 +1,4 @@
-"""When each page is to be read next: its date, its weight in S, and the queues of dated pages.
+"""The schedule: when each page is to be read next, its weight in S, and the queues of dated pages.
 
     retries   filled by temporary failures, emptied when their time has come
     due       filled by every read while refreshing, emptied when their time has come (due_queue.py)
@@ -54,7 +54,7 @@ _ERROR = int(State.ERROR)
 
 
 class Basis(NamedTuple):
-    """What a page is dated by."""
+    """The numbers by which a page is dated."""
 
     importance: float
     rate: float
@@ -75,7 +75,7 @@ def _follows_importance(settings: Settings) -> bool:
 
 
 class Schedule:
-    """Of one partition. refreshing: pages read are read again when due.
+    """The schedule of one partition. refreshing: pages are read again when due.
 
     Invariant: population and S (bandwidth.py) hold every READ page of weight above 0 as its Refresh-Data row tells it.
     """
@@ -180,14 +180,14 @@ class Schedule:
         return due, heavy
 
     def _put_off(self, page: int, report: PageReport, row: RefreshRow | None, by: Basis) -> tuple[int, float]:
-        """The same of a page that failed temporarily: it keeps its place in S, and its time to be tried again."""
+        """Date a page that failed temporarily: it keeps its place in S, and gets a time to be tried again."""
         heavy = row.weight if row is not None else 0.0
         self.bandwidth.replace(page, row, heavy, by.believed)
         self.retry(page, report.retry_at)
         return second(report.retry_at), heavy
 
     def _weight(self, by: Basis) -> float:
-        """Of a page in S; 0 below the least importance that is read."""
+        """Return the weight of a page in S; 0 below the least importance that is read."""
         return (
             weight(by.importance, by.rate)
             if by.importance * self.bandwidth.scale >= self.bandwidth.rules.least
@@ -280,7 +280,7 @@ class Schedule:
             self.recount = None
 
     def next_time(self, now: float) -> float:
-        """When something becomes due that is not yet out (wall clock); infinite if nothing will."""
+        """Return when a page that is not yet out becomes due (wall clock); infinite if none will."""
         if self.ahead or self.recount is not None:
             return 0.0
         return min(self.next_retry, self.due_queue.next_time(now) if self.refreshing else math.inf)
@@ -376,7 +376,8 @@ class Dating:
         return found
 
     def _timed(self, order: Settled, learnt: Learnt) -> Callable[[float], float] | None:
-        """How the interval of a page that changes by the clock becomes a read just after it has changed."""
+        """Return the function from interval to time of read, just after the change, for a page that changes by the
+        clock."""
         if learnt.habit is None or order.visit.state is not State.READ:
             return None
         habit, ended = learnt.habit, order.report.ended

@@ -1,4 +1,4 @@
-"""What to read next, of one partition, as orders: wanted pages, retries, pages to be read again, pages that are rich.
+"""The scheduler chooses what a partition reads next, as orders: requests, retries, revisits, unread pages rich in cash.
 
 Before: partition.py has applied the reports of the turn and schedule.py has dated their pages. After: the orders leave
 with the commit group for the fetch queue, whose host they wait for.
@@ -115,7 +115,7 @@ class Scheduler:
         return self.parking.shut_out
 
     def next_time(self) -> float:
-        """When something becomes due that is not yet out (wall clock); infinite if nothing will."""
+        """Return when a page that is not yet out becomes due (wall clock); infinite if none will."""
         credit = self.due_queue.next_credit(self._now) if self.revisits.host_queues else math.inf
         opens = min((until for until, _ in self.host_limits.until.values()), default=math.inf)
         return min(self.schedule.next_time(self._now), credit, opens, self.deadlines.next_time(self._now))
@@ -147,7 +147,7 @@ class Scheduler:
     # -- reports, hosts ------------------------------------------------------------------------------------------
 
     def answered(self, reads: int, now: float) -> None:
-        """So many orders of this turn were answered by the web; their pages are dated next."""
+        """Count the orders of this turn that the web answered; their pages are dated next."""
         self.bandwidth.answered(reads, now, self._busy)
         self.discovery.count(reads)
         self.gamma.renew(now, self.discovery.reads, self.bandwidth)
@@ -209,7 +209,7 @@ class Scheduler:
                 self._take_one(page, priority, found)
 
     def _take_crowded(self, found: list[FetchOrder], room: int) -> None:
-        """What people want of hosts that had too many orders out, as far as places have come free since."""
+        """Order the requests for hosts that had too many orders out, as far as places have come free since."""
         if not self.crowded:
             return
         leased = self.partition.hosts.leased
@@ -221,7 +221,7 @@ class Scheduler:
             self._take_one(page, Priority.ORDERED, found)
 
     def _is_crowded(self, page: int) -> bool:
-        """Are so many orders of its host out that a page that nobody was promised has to wait?"""
+        """Tell whether so many orders of its host are out that a page without a deadline has to wait."""
         if self.partition.flags[page] & LEASED or self.deadlines.deadline_of(page):
             return False
         return bool(self.partition.hosts.leased[self.partition.hosts_of[page]] >= self.order_quota.wanted_per_host)

@@ -1,4 +1,4 @@
-"""Which URLs belong to the crawl: scope, depth, include and exclude rules, suffixes, and what the guard refuses anyway.
+"""The scope of the crawl: seeds, depth, include and exclude rules, suffixes, and the guard's refusals.
 
 Asked once a URL, when it is first met (and for every known page when the rules change), so it may cost microseconds.
 """
@@ -41,7 +41,7 @@ class _Bounds:
 
 
 class _Fit:
-    """Which URLs a [[rules]] table is for."""
+    """The URLs that a [[rules]] table applies to."""
 
     def __init__(self, rule: RuleTable) -> None:
         self.host, self.pattern = rule.host, globs((rule.pattern,) if rule.pattern else ())
@@ -80,7 +80,7 @@ class Scope:
         """the rules as stored: other rules on a resume apply to all known pages"""
 
     def place_of(self, url: str) -> str:
-        """What a seed adds to the scope."""
+        """Return the place (host, or domain) that a seed adds to the scope."""
         return site_of(host_of(url)) if self.mode == "domain" else authority(url)
 
     def place_of_host(self, name: str) -> str:
@@ -116,5 +116,6 @@ class Scope:
         return State.UNREAD if not self._refused(url) else self.refusal(url)
 
     def refusal(self, url: str) -> State:
-        """Where the guard's refusal leads: what --only-net forbids is out of scope, what is never contacted blocked."""
+        """Return the state for the guard's refusal: out of scope for --only-net, blocked for addresses never
+        contacted."""
         return State.OUT if self._refused(url) == "only-net" else State.BLOCKED

@@ -46,7 +46,7 @@ class Watch:
 
     @property
     def on(self) -> bool:
-        """Are there targets?"""
+        """Tell whether there are targets."""
         return bool(self._users)
 
     def _register(self) -> None:
@@ -89,7 +89,7 @@ class Watch:
                 del self._by_origin[place]
 
     def count(self, target: str) -> int:
-        """How many pages the target stands for."""
+        """Return the number of pages that the target stands for."""
         return len(self._pages.get(target, ()))
 
     def pages(self, target: str) -> Sequence[int]:
@@ -127,7 +127,7 @@ class Watch:
 
     @property
     def patterns(self) -> bool:
-        """Is there any pattern? (Then a start has to look at all URLs.)"""
+        """Tell whether there is any pattern. (A start then has to look at all URLs.)"""
         return bool(self._by_origin)
 
 
