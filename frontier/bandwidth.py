@@ -382,7 +382,7 @@ class Gamma:
                 measured = self.measured()
                 self.percent = self.controller.hear(bandwidth.outlook().freshness if measured is None else measured)
         elif self.schedule is not None:
-            self.percent = self.schedule.at(reads)
+            self.percent = self.schedule.gamma_at(reads)
         elif self.auto and self.margin > 0.0:
             self.percent = self._competing(bandwidth)
 

@@ -25,7 +25,7 @@ import msgspec
 from xyro.configs.schema import RefreshSettings
 from xyro.metadata import rows
 from xyro.metadata.partition import Partition
-from xyro.metadata.rows import RefreshRow, Said
+from xyro.metadata.rows import PageClaim, RefreshRow
 from xyro.metadata.visits import Visit, http_date
 from xyro.refresh import periodic
 from xyro.refresh.change import (
@@ -41,7 +41,7 @@ from xyro.refresh.change import (
     update,
     usable_last_modified,
 )
-from xyro.refresh.evidence import claimed_outcome, heard, outcome, weigh_age, weigh_rate
+from xyro.refresh.evidence import bounded, claimed_outcome, outcome, weigh_age, weigh_rate
 from xyro.refresh.periodic import Habit
 from xyro.refresh.trust import Source, Trust, plausible
 from xyro.wire.messages import Kind, PageReport
@@ -57,7 +57,7 @@ class Learnt(NamedTuple):
     belief: tuple[float, float]
     """Gamma(a, b), b in days"""
     habit: Habit | None
-    claims: tuple[Said, ...]
+    claims: tuple[PageClaim, ...]
     diary: bytes
 
 
@@ -183,7 +183,7 @@ class ChangeModel:
         old = seen.row
         prior = self.prior(seen.host, old.kind if old.reads else report.kind)
         age = self._age(seen)
-        claims = old.said
+        claims = old.claims
         if claims and seen.shown:
             claims = self._settle(seen, prior)
         elif visit.answered and not old.reads:
@@ -196,7 +196,7 @@ class ChangeModel:
             habit = periodic.unpack(diary).habit
         belief = self._belief(seen, prior, age)
         if report.fresh_for and visit.answered:
-            claims = having(claims, Said(Source.CACHE, seen.host, int(report.ended), DAY / report.fresh_for))
+            claims = having(claims, PageClaim(Source.CACHE, seen.host, int(report.ended), DAY / report.fresh_for))
         return Learnt(belief, habit, claims, diary)
 
     def _seen(self, page: int, report: PageReport, visit: Visit, row: RefreshRow) -> Seen:
@@ -218,19 +218,19 @@ class ChangeModel:
             return None
         return usable_last_modified(seen.modified, seen.report.ended, last_read if changed else None)
 
-    def _settle(self, seen: Seen, prior: Prior) -> tuple[Said, ...]:
+    def _settle(self, seen: Seen, prior: Prior) -> tuple[PageClaim, ...]:
         """This visit shows how the claims about the page came out; dates are done with, rates go on being tested."""
         changed = seen.visit.changed is True
         row = seen.row
         a, b = (row.rate_a, row.rate_b) if row.rate_b else (prior.a, prior.b)
-        for claim in row.said:
+        for claim in row.claims:
             host = self._settled(claim.host)
             if claim.rate:
                 alone = outcome(prior.a, prior.b, seen.tau, changed)
                 host.settle(Source(claim.source), claimed_outcome(claim.rate, seen.tau, changed), alone)
             else:
                 host.changed(Source(claim.source), changed, outcome(a, b, seen.tau, True))
-        return tuple(claim for claim in row.said if claim.rate)
+        return tuple(claim for claim in row.claims if claim.rate)
 
     def _belief(self, seen: Seen, prior: Prior, age: float | None) -> tuple[float, float]:
         """Gamma(a, b) of the change rate after this report (algorithms.md E)."""
@@ -241,12 +241,12 @@ class ChangeModel:
         if row.reads and row.rate_b:
             return row.rate_a, row.rate_b
         a, b = first_read(prior, age)
-        for claim in row.said:
-            weight = self.trust(claim.host).of(Source(claim.source))
+        for claim in row.claims:
+            weight = self.trust(claim.host).weight(Source(claim.source))
             if claim.rate:
                 a, b = weigh_rate(a, b, claim.rate, weight)
             elif age is None:
-                modified = usable_last_modified(float(claim.at), seen.report.ended)
+                modified = usable_last_modified(float(claim.time), seen.report.ended)
                 a, b = (a, b) if modified is None else weigh_age(a, b, modified, weight)
         return a, b
 
@@ -257,13 +257,13 @@ class ChangeModel:
         which is not put to the test.
         """
         host = self.partition.hosts_of[page]
-        claims = row.said if sure else having(row.said, Said(Source.PUBLISHED, host, 0, heard(rate)))
+        claims = row.claims if sure else having(row.claims, PageClaim(Source.PUBLISHED, host, 0, bounded(rate)))
         if not row.reads or not row.rate:
-            return msgspec.structs.replace(row, said=claims)
-        weight = 1.0 if sure else self.trust(host).of(Source.PUBLISHED)
+            return msgspec.structs.replace(row, claims=claims)
+        weight = 1.0 if sure else self.trust(host).weight(Source.PUBLISHED)
         a, b = weigh_rate(row.rate_a, row.rate_b, rate, weight)
         heavy = row.weight * math.sqrt(a / b / row.rate)  # the importance behind the weight stays
-        new = msgspec.structs.replace(row, rate_a=a, rate_b=b, weight=heavy, said=claims)
+        new = msgspec.structs.replace(row, rate_a=a, rate_b=b, weight=heavy, claims=claims)
         return msgspec.structs.replace(new, counted=self.count(page, row, new))
 
     def count(self, page: int, old: RefreshRow | None, row: RefreshRow) -> int:
@@ -284,6 +284,6 @@ class ChangeModel:
         return code_now
 
 
-def having(claims: tuple[Said, ...], claim: Said) -> tuple[Said, ...]:
+def having(claims: tuple[PageClaim, ...], claim: PageClaim) -> tuple[PageClaim, ...]:
     """The claims with this one, the only one of its kind."""
     return (*(other for other in claims if other.source != claim.source), claim)

@@ -17,9 +17,9 @@ from xyro.frontier.change_model import ChangeModel, having
 from xyro.frontier.schedule import Schedule
 from xyro.metadata import rows
 from xyro.metadata.partition import Partition
-from xyro.metadata.rows import RefreshRow, Said
+from xyro.metadata.rows import PageClaim, RefreshRow
 from xyro.metadata.states import HINTED, LEASED, State
-from xyro.refresh.evidence import heard, sooner
+from xyro.refresh.evidence import bounded, sooner
 from xyro.refresh.trust import Source
 from xyro.wire.messages import LoadReport
 
@@ -69,7 +69,7 @@ class Claims:
         if self.partition.flags[page] & HINTED:
             return
         claims = _usable_claims(host, dated, claim)
-        self.partition.put(rows.REFRESH.key(page), rows.pack(RefreshRow(said=claims)))
+        self.partition.put(rows.REFRESH.key(page), rows.pack(RefreshRow(claims=claims)))
         self.partition.set_flag(page, HINTED)
 
     def _again(self, page: int, host: int, dated: Source, claim: Claim, now: float) -> None:
@@ -78,15 +78,15 @@ class Claims:
         row = self.partition.row(page)
         if row is None or not row.reads:
             return
-        claims = row.said
+        claims = row.claims
         fresh = row.last_read < claim.changed_at <= now and not any(old.source == dated for old in claims)
         for new in _usable_claims(host, dated, claim):
             if (new.rate and not any(old.source == new.source for old in claims)) or (not new.rate and fresh):
                 claims = having(claims, new)
-        if claims is row.said:
+        if claims is row.claims:
             return
-        self.schedule.rewrite(page, row, msgspec.structs.replace(row, said=claims))
-        trust, due = self.change_model.trust(host).of(dated), int(self.partition.columns["due"][page])
+        self.schedule.rewrite(page, row, msgspec.structs.replace(row, claims=claims))
+        trust, due = self.change_model.trust(host).weight(dated), int(self.partition.columns["due"][page])
         if fresh and trust >= WORTH and due > now and self.schedule.refreshing:
             self.schedule.put_due(page, round(sooner(due, now, trust)))
 
@@ -98,10 +98,10 @@ def _by_url(report: LoadReport) -> Mapping[str, Claim]:
     return {url: Claim(changed.get(url, 0.0), rates.get(url, 0.0)) for url in (*order, *rates)}
 
 
-def _usable_claims(host: int, dated: Source, claim: Claim) -> tuple[Said, ...]:
-    claims: list[Said] = []
+def _usable_claims(host: int, dated: Source, claim: Claim) -> tuple[PageClaim, ...]:
+    claims: list[PageClaim] = []
     if claim.changed_at > 0.0:
-        claims.append(Said(dated, host, min(int(claim.changed_at), LATEST)))
+        claims.append(PageClaim(dated, host, min(int(claim.changed_at), LATEST)))
     if claim.rate > 0.0:
-        claims.append(Said(Source.RATE, host, 0, heard(claim.rate)))
+        claims.append(PageClaim(Source.RATE, host, 0, bounded(claim.rate)))
     return tuple(claims)

@@ -106,7 +106,7 @@ class Discovery:
         count = len(hosts)
         free = limit - hosts.leased[:count]
         spare = np.where(2 * free >= limit, free, 0)
-        share = self.turns.kept[:count]
+        share = self.turns.reserved[:count]
         if len(share):
             batch = share >= max(1.0, gamma * limit / 400.0)
             np.maximum(spare[: len(share)], np.minimum(share, free[: len(share)]), out=spare[: len(share)], where=batch)

@@ -37,7 +37,7 @@ from xyro.metadata.states import LEASED, State
 from xyro.metadata.visits import Visit, http_date
 from xyro.refresh.change import DAY, usable_last_modified
 from xyro.refresh.delays import Recent
-from xyro.refresh.expected import Expected, Held
+from xyro.refresh.expected import DatedPage, Expected
 from xyro.refresh.meter import BLOCK, AuditFindings, AuditWindow, Blocks, calibrated, found
 from xyro.refresh.sharing import BandwidthMeter
 from xyro.wire.messages import PageReport
@@ -181,8 +181,8 @@ class Freshness:
         self.since = 0.0
         """when the first page was read: births from before say nothing of how fast pages are found"""
         self._now = 0.0
-        self._old: list[Held] = []
-        self._new: list[Held] = []
+        self._old: list[DatedPage] = []
+        self._new: list[DatedPage] = []
         self._refreshed = 0
         self._reported = True
         self.follow(settings)
@@ -251,7 +251,7 @@ class Freshness:
 
     def _discovered(self, report: PageReport, old: RefreshRow | None) -> None:
         """A first read: born when a feed or sitemap said so, or by its Last-Modified, whichever is earlier."""
-        dates = [float(claim.at) for claim in old.said if not claim.rate] if old is not None else []
+        dates = [float(claim.time) for claim in old.claims if not claim.rate] if old is not None else []
         if report.last_modified and (modified := http_date(report.last_modified)) is not None:
             dates.append(modified)
         born = min((when for when in dates if usable_last_modified(when, report.ended) is not None), default=0.0)
@@ -279,7 +279,7 @@ class Freshness:
         if state is None:
             found = (rows.unpack_refresh(row) for _, row in self.partition.scan(rows.REFRESH.prefix))
             expectations = (page for row in found if (page := _expectation(row)) is not None)
-            self.expected = Expected.of(expectations, now)
+            self.expected = Expected.from_pages(expectations, now)
             self.since = now if self.expected.importance else 0.0
             return
         self.expected, self.since = Expected.load(state["expected"]), state["since"]
@@ -289,11 +289,11 @@ class Freshness:
             self.detection, self.discovery = map(Recent.load, msgpack.unpackb(stored))
 
 
-def _expectation(row: RefreshRow | None) -> Held | None:
+def _expectation(row: RefreshRow | None) -> DatedPage | None:
     """A page of the model; None: it is not refreshed."""
     if row is None or row.weight <= 0.0 or row.rate_a <= 0.0 or row.rate_b <= 0.0:
         return None
-    return Held(row.weight, row.rate_a, row.rate_b, row.last_read)
+    return DatedPage(row.weight, row.rate_a, row.rate_b, row.last_read)
 
 
 def _verdict(report: PageReport, visit: Visit) -> bool | None:

@@ -163,12 +163,12 @@ class Ledger:
     def span(self) -> float:
         """Turnovers of settled flow that importance rests on: what was before the crawl last outgrew itself is not."""
         now = self.clock.ticks
-        return min(self.window.at(now), max(now - self.window.since, 0) / TICKS)
+        return min(self.window.length_at(now), max(now - self.window.since, 0) / TICKS)
 
     @property
     def remembered(self) -> float:
         """Turnovers after which two importances of a page rest on little in common: T, at most WINDOW."""
-        return min(self.window.at(self.clock.ticks), WINDOW)
+        return min(self.window.length_at(self.clock.ticks), WINDOW)
 
     # -- pages ---------------------------------------------------------------------------------------------------
 
@@ -326,14 +326,16 @@ class Ledger:
             self.contest.measure(ids, flow, cash, last, birth, now, settled, prior.prior)
             self.contest.passed(len(ids), self.known_pages)
             self.window.widen_to(self.contest.window, LEAST_WINDOW)
-        columns["flow"][ids] = measure(flow, cash, last, birth, now, self.window.at(now), prior.prior)
+        columns["flow"][ids] = measure(flow, cash, last, birth, now, self.window.length_at(now), prior.prior)
         columns["clock"][ids] = now & 0xFFFF_FFFF
 
     def importance(self, pages: Ids | slice) -> NDArray[np.float64]:
         """Flow through pages, as if each were spent now: page-units a turnover (mean about 1; see opic.normalise)."""
         columns, now = self.columns, self.clock.ticks
         flow, last, birth = columns["flow"][pages], columns["clock"][pages], columns["birth"][pages]
-        return as_if_now(flow, self.effective(pages), last, birth, now, self.window.at(now), self.new_pages.prior)
+        return as_if_now(
+            flow, self.effective(pages), last, birth, now, self.window.length_at(now), self.new_pages.prior
+        )
 
     def inflow_of_hosts(self) -> NDArray[np.float64] | None:
         """External inflow of each host, over links from other hosts, page-units a turnover. None: not measured."""
@@ -365,7 +367,7 @@ class Ledger:
         if chosen.get("name", "sweep") == "sweep":
             self.sweep = replace(Sweep.load(chosen), target=self.sweep.target)
         self.new_pages = NewPages.load(state["new_pages"])
-        longest, self.window = self.window.most, Window.load(state["window"])
+        longest, self.window = self.window.longest, Window.load(state["window"])
         if self.contest is not None and "sampled" in state:
             self.contest = SampledContest.load(state["sampled"])
             longest = self.contest.window

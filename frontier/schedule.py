@@ -344,7 +344,7 @@ class Dating:
             row = msgspec.structs.replace(
                 row,
                 marks=marks,
-                said=learnt.claims,
+                claims=learnt.claims,
                 counted=self.change_model.count(order.page, order.row, row),
                 diary=learnt.diary,
             )

@@ -14,6 +14,6 @@ EXACT = 1e-12
 
 def reference(graph: Graph) -> Reals:
     """PageRank by the offline reference, float64[n] of mean 1."""
-    effort = Effort(EXACT, most=2000, threads=1)  # one thread: the same to the last digit
+    effort = Effort(EXACT, max_steps=2000, threads=1)  # one thread: the same to the last digit
     (rank,), _ = pageranks(of_graph(graph), effort=effort)
     return normalise(rank)

@@ -138,8 +138,8 @@ class Columns:
         """Have this optional column no more; its memory is free once nobody holds a view of it."""
         if name in self._always:
             raise ValueError(f"column {name!r} is not optional")
-        for held in (self.spec, self._columns, self._disk, self._marks):
-            held.pop(name, None)
+        for mapping in (self.spec, self._columns, self._disk, self._marks):
+            mapping.pop(name, None)
 
     def _hold(self, name: str, dtype: np.dtype[Any]) -> None:
         items = int(np.prod(dtype.shape, dtype=np.int64))
@@ -193,17 +193,17 @@ class Columns:
 
         Raises MachineError for a damaged record or one that does not follow, InputError for another version or columns.
         """
-        head, at = _opened(record, self.version)
-        self._check(head, len(record) - at)
+        head, offset = _opened(record, self.version)
+        self._check(head, len(record) - offset)
         self.follow([(name, text) for name, text, _ in head.marked])
         self.n = max(self.n, head.n)
         for name, _, count in head.marked:
-            ids = np.frombuffer(record, _PAGE, count, at)
-            at += ids.nbytes
-            at = self._restore(name, ids, record, count, at)
+            ids = np.frombuffer(record, _PAGE, count, offset)
+            offset += ids.nbytes
+            offset = self._restore(name, ids, record, count, offset)
         if head.n > head.first:
             for name, _, _ in head.marked:
-                at = self._restore(name, slice(head.first, head.n), record, head.n - head.first, at)
+                offset = self._restore(name, slice(head.first, head.n), record, head.n - head.first, offset)
         self.settle()
 
     def reads(self, texts: Sequence[tuple[str, str]]) -> bool:
@@ -239,12 +239,12 @@ class Columns:
     def _stored(self, name: str, values: Array) -> bytes:
         return values.astype(self._disk[name], copy=False).tobytes()
 
-    def _restore(self, name: str, rows: Array | slice, record: bytes, count: int, at: int) -> int:
-        """Set rows of a column to `count` values of the record from `at` on; returns where they end."""
+    def _restore(self, name: str, rows: Array | slice, record: bytes, count: int, offset: int) -> int:
+        """Set rows of a column to `count` values of the record from `offset` on; returns where they end."""
         shape = self.spec[name].shape
-        values = np.frombuffer(record, self._disk[name], count * int(np.prod(shape, dtype=np.int64)), at)
+        values = np.frombuffer(record, self._disk[name], count * int(np.prod(shape, dtype=np.int64)), offset)
         self._columns[name][rows] = values.reshape(count, *shape)
-        return at + values.nbytes
+        return offset + values.nbytes
 
     def _check(self, head: _Head, size: int) -> None:
         """The record is of these columns, follows on what is here, and its `size` bytes of values add up."""

@@ -158,7 +158,7 @@ class Documents(Archive):
     def __init__(self, partition: Partition, versions: int = 0, days: float = 0.0) -> None:
         super().__init__(partition.get)
         self._partition = partition
-        self._most = versions
+        self._max_versions = versions
         self._days = days
 
     def store(self, page: int, document: Document) -> bool:
@@ -213,7 +213,7 @@ class Documents(Archive):
 
     def _retain(self, page: int, first: int, last: int, now: float) -> int:
         """Drop the versions that are kept no longer; the first that stays."""
-        keep = max(first, last - self._most + 1) if self._most else first
+        keep = max(first, last - self._max_versions + 1) if self._max_versions else first
         while self._days and keep < last and self.there(page, keep + 1).read_at < now - self._days * DAY:
             keep += 1
         for number in range(first, keep):
@@ -323,12 +323,12 @@ def changed_bytes(old: bytes, new: bytes) -> int:
     return min(max(gone, come, 1), max(len(old), len(new)))
 
 
-def _common(one: bytes, other: bytes) -> int:
+def _common(first: bytes, other: bytes) -> int:
     """Length of the common beginning, by halving."""
-    low, high = 0, min(len(one), len(other))
+    low, high = 0, min(len(first), len(other))
     while low < high:
         middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
+        if first[low:middle] == other[low:middle]:
             low = middle
         else:
             high = middle - 1

@@ -120,10 +120,10 @@ def _convert_rows(old: Store, store: Store) -> None:
 
 def _renumbered(row: bytes) -> bytes:
     """The same row with the present number: the item after the head of its MessagePack list, 1 or 3 bytes long."""
-    at = 3 if row[:1] == b"\xdc" else 1
-    if row[at : at + 1] != bytes([FORMAT]):
+    offset = 3 if row[:1] == b"\xdc" else 1
+    if row[offset : offset + 1] != bytes([FORMAT]):
         raise MachineError("damaged store: a row is not of format 1: run `xyro audit` of the Xyro that wrote it")
-    return row[:at] + bytes([VERSION]) + row[at + 1 :]
+    return row[:offset] + bytes([VERSION]) + row[offset + 1 :]
 
 
 def _hot_state(old: Store, source: Path) -> tuple[Columns, FingerprintTable]:

@@ -35,7 +35,7 @@ class Hosts:
         self.clocks: dict[int, HostRow] = {}
         """hosts with politeness to remember (a later next_at, failures) or a hold; those it is over for are dropped
         whenever their number has doubled"""
-        self._most = FEW
+        self._max_clocks = FEW
         self.trust: dict[int, bytes] = {}
         """what claims of the host were worth, packed by refresh/trust.py: of hosts with settled claims only"""
         self.rates: dict[int, bytes] = {}
@@ -68,18 +68,18 @@ class Hosts:
         old = self.clocks.get(number)
         if old is None and not failures and not next_at:
             return False
-        held = old.held if old else ""
-        self.clocks[number] = HostRow(name=self.names[number], next_at=next_at, failures=failures, held=held)
-        if len(self.clocks) > self._most:
+        hold = old.hold if old else ""
+        self.clocks[number] = HostRow(name=self.names[number], next_at=next_at, failures=failures, hold=hold)
+        if len(self.clocks) > self._max_clocks:
             self._forget(now)
         return True
 
     def _forget(self, now: float) -> None:
         """Drop the rows that say nothing any more; the stored ones say it of a time that is over."""
         self.clocks = {
-            number: row for number, row in self.clocks.items() if row.failures or row.held or row.next_at > now
+            number: row for number, row in self.clocks.items() if row.failures or row.hold or row.next_at > now
         }
-        self._most = max(FEW, 2 * len(self.clocks))
+        self._max_clocks = max(FEW, 2 * len(self.clocks))
 
     def rewind(self, now: float) -> None:
         """The clock may have been set back: what it said of a time that is far ahead holds for LONGEST, no longer."""
@@ -87,11 +87,11 @@ class Hosts:
             if row.next_at > now + LONGEST:
                 self.clocks[number] = msgspec.structs.replace(row, next_at=now + LONGEST)
 
-    def hold(self, number: int, held: str) -> None:
+    def hold(self, number: int, hold: str) -> None:
         """held: '' | paused | blocked."""
         old = self.row(number)
-        self.clocks[number] = HostRow(name=old.name, next_at=old.next_at, failures=old.failures, held=held)
-        self.open[number] = not held
+        self.clocks[number] = HostRow(name=old.name, next_at=old.next_at, failures=old.failures, hold=hold)
+        self.open[number] = not hold
 
     def load(self, number: int, row: HostRow) -> None:
         """Take over a stored row; rows come in the order of their numbers."""
@@ -101,9 +101,9 @@ class Hosts:
             self.trust[number] = row.trust
         if row.rates:
             self.rates[number] = row.rates
-        if row.next_at or row.failures or row.held:
+        if row.next_at or row.failures or row.hold:
             self.clocks[number] = row
-            self.open[number] = not row.held
+            self.open[number] = not row.hold
 
     def stored(self, number: int) -> tuple[bytes, bytes]:
         """Key and value of the host's row."""

@@ -205,9 +205,9 @@ class Partition:
 
     def host(self, name: str) -> int:
         """The host's number; a new one is stored with this group."""
-        known = len(self.hosts)
+        count = len(self.hosts)
         number = self.hosts.number(name)
-        if number == known:
+        if number == count:
             self.put(*self.hosts.stored(number))
         return number
 

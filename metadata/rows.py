@@ -237,18 +237,18 @@ class Mark(msgspec.Struct, frozen=True, array_like=True):
     """ticks of the OPIC clock that the estimate rests on at most"""
     clock: int
     """the moment, in ticks of the OPIC clock"""
-    at: int
+    time: int
     """the moment, seconds since 1970"""
 
 
-class Said(msgspec.Struct, frozen=True, array_like=True):
+class PageClaim(msgspec.Struct, frozen=True, array_like=True):
     """What somebody said of a page's changes (refresh/trust.py)."""
 
     source: int
     """Source, by number"""
     host: int
     """number of the host that said it"""
-    at: int
+    time: int
     """changed at, seconds since 1970; of a rate: when it was said"""
     rate: float = 0.0
     """changes a day; 0: it is a date that was said"""
@@ -296,7 +296,7 @@ class RefreshRow(Row, frozen=True):
     """lease of the last applied report: a report of this or an older lease changes nothing"""
     marks: tuple[Mark, ...] = ()
     """importance at reads at least a window of the OPIC clock apart: the last two of these, older first"""
-    said: tuple[Said, ...] = ()
+    claims: tuple[PageClaim, ...] = ()
     """claims about the page that no read has settled yet, at most one of each kind"""
     counted: int = 0
     """its change rate as it counts among those the prior is learned from (refresh.change.code); 0 = it does not"""
@@ -322,7 +322,7 @@ class HostRow(Row, frozen=True):
     """wall clock: not to be read before"""
     failures: int = 0
     """temporary failures of the host in a row"""
-    held: str = ""
+    hold: str = ""
     """'' | paused | blocked, by a person"""
     trust: bytes = b""
     """what its claims of changes were worth (refresh/trust.py), empty where none was settled"""

@@ -39,7 +39,7 @@ CHUNK = 1 << 21
 """bytes copied between two yields: 0.4 ms of copying, 1-2 ms with the write"""
 SYNC_EVERY = 1 << 25
 """bytes between two fsyncs, so that no single one takes long"""
-KEPT = 2
+MAX_SNAPSHOTS = 2
 
 _FRAME = struct.Struct("<4sIQIQ")
 _CHECKED = struct.Struct("<4sIQI")
@@ -77,7 +77,7 @@ class _Frame(NamedTuple):
     """`what`: number of the column; `start`: first row, or number of frames before (END), or 0."""
 
     tag: bytes
-    what: int
+    column: int
     start: int
     payload: bytes
 
@@ -105,7 +105,7 @@ def write_snapshot(
         yield SnapshotStep.COPIED
         temporary.rename(final)
         _sync_directory(directory)
-        for old in _snapshots(directory)[KEPT:]:
+        for old in _snapshots(directory)[MAX_SNAPSHOTS:]:
             old.unlink()
     except OSError as error:
         raise MachineError(f"cannot write a snapshot to {directory}: {error}: free or mend the disk") from error
@@ -168,20 +168,20 @@ def _sync_directory(directory: Path) -> None:
 
 def _frames(seq: int, columns: Columns, table: FingerprintTable, extra: bytes) -> Iterator[_Frame]:
     n = columns.n
-    held = [columns[name][:n] for name in columns.spec]  # optional ones may go meanwhile: the journal tells
+    views = [columns[name][:n] for name in columns.spec]  # optional ones may go meanwhile: the journal tells
     head = _Head(VERSION, seq, n, _layout(columns.spec), table.bits)
     yield _Frame(b"HEAD", 0, 0, msgspec.msgpack.encode(head))
     yield _Frame(b"EXTR", 0, 0, extra)
-    for what, column in enumerate(held):
-        yield from _column_frames(what, column)
+    for number, column in enumerate(views):
+        yield from _column_frames(number, column)
     yield from _table_frames(table, n)
 
 
-def _column_frames(what: int, column: NDArray[Any]) -> Iterator[_Frame]:
+def _column_frames(number: int, column: NDArray[Any]) -> Iterator[_Frame]:
     rows = max(1, CHUNK // column[:1].nbytes) if len(column) else 1
     disk = column.dtype.newbyteorder("<")
     for start in range(0, len(column), rows):
-        yield _Frame(b"COLU", what, start, column[start : start + rows].astype(disk).tobytes())
+        yield _Frame(b"COLU", number, start, column[start : start + rows].astype(disk).tobytes())
 
 
 def _table_frames(table: FingerprintTable, n: int) -> Iterator[_Frame]:
@@ -189,8 +189,8 @@ def _table_frames(table: FingerprintTable, n: int) -> Iterator[_Frame]:
     parts: list[tuple[NDArray[np.uint64], NDArray[np.uint32]]] = []
     size = 0
     for fps, ids in table.segments():
-        known = ids < n
-        parts.append((fps[known], ids[known]))
+        present = ids < n
+        parts.append((fps[present], ids[present]))
         size += len(ids) * _PAIR
         if size >= CHUNK:
             yield _pairs(parts)
@@ -218,7 +218,7 @@ def _write(file: BinaryIO, frames: Iterator[_Frame]) -> Iterator[SnapshotStep]:
 
 
 def _write_frame(file: BinaryIO, frame: _Frame) -> int:
-    checked = _CHECKED.pack(frame.tag, frame.what, frame.start, len(frame.payload))
+    checked = _CHECKED.pack(frame.tag, frame.column, frame.start, len(frame.payload))
     whole = memoryview(checked + _checksum(checked, frame.payload).to_bytes(8, "little") + frame.payload)
     done = 0
     while done < len(whole):
@@ -254,7 +254,7 @@ def _load(path: Path, columns: Columns) -> Snapshot:
         extra = b""
         for frame in frames:
             if frame.tag == b"COLU":
-                filled[frame.what] = _fill(columns, frame, filled)
+                filled[frame.column] = _fill(columns, frame, filled)
             elif frame.tag == b"FPID":
                 _insert(table, frame.payload)
             elif frame.tag == b"EXTR":
@@ -272,7 +272,7 @@ def _read(file: BinaryIO, size: int) -> Iterator[_Frame]:
         header = file.read(_FRAME.size)
         if len(header) < _FRAME.size:
             raise _Damaged(f"it ends after {count} frames")
-        tag, what, start, length, checksum = _FRAME.unpack(header)
+        tag, column, start, length, checksum = _FRAME.unpack(header)
         if length > size:
             raise _Damaged(f"frame {count} is longer than the file")
         payload = file.read(length)
@@ -282,7 +282,7 @@ def _read(file: BinaryIO, size: int) -> Iterator[_Frame]:
             if start != count or file.read(1):
                 raise _Damaged(f"{count} frames where {start} were written")
             return
-        yield _Frame(tag, what, start, payload)
+        yield _Frame(tag, column, start, payload)
         count += 1
 
 
@@ -302,14 +302,14 @@ def _head(frame: _Frame | None, path: Path, columns: Columns) -> _Head:
 
 def _fill(columns: Columns, frame: _Frame, filled: Mapping[int, int]) -> int:
     """Copy a chunk of rows into its column; returns how many rows the column now has."""
-    if filled.get(frame.what) != frame.start:
-        raise _Damaged(f"rows of column {frame.what} are missing")
-    name = list(columns.spec)[frame.what]
+    if filled.get(frame.column) != frame.start:
+        raise _Damaged(f"rows of column {frame.column} are missing")
+    name = list(columns.spec)[frame.column]
     dtype = columns.spec[name]
     values = np.frombuffer(frame.payload, dtype.base.newbyteorder("<")).reshape(-1, *dtype.shape)
     end = frame.start + len(values)
     if end > columns.n:
-        raise _Damaged(f"column {frame.what} is too long")
+        raise _Damaged(f"column {frame.column} is too long")
     columns[name][frame.start : end] = values
     return end
 

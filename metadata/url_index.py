@@ -116,11 +116,11 @@ class UrlIndex:
     def add(self, urls: Sequence[str], first: int) -> list[tuple[str, int]]:
         """New pages first, first+1 ... for distinct absent URLs. Returns the clashes, which the caller must store."""
         prints = np.array([self.fingerprint(url) for url in urls], np.uint64)
-        taken = self.table.find(prints) != MISSING
+        present = self.table.find(prints) != MISSING
         _, firsts = np.unique(prints, return_index=True)
         own = np.zeros(len(urls), np.bool_)
         own[firsts] = True
-        own &= ~taken
+        own &= ~present
         self.table.insert(prints[own], (first + np.flatnonzero(own)).astype(np.uint32))
         self._remember(zip(urls, range(first, first + len(urls)), strict=True))
         return [(urls[i], first + i) for i in np.flatnonzero(~own).tolist()]
@@ -177,11 +177,11 @@ class FingerprintTable:
         if len(wanted) <= SMALL:
             return np.array([self._find_one(fp) for fp in wanted.tolist()], np.uint32)
         found = np.full(len(wanted), MISSING, np.uint32)
-        index, at = np.arange(len(wanted)), self._home(wanted)
+        index, places = np.arange(len(wanted)), self._home(wanted)
         while len(index) > SMALL:
-            full = self._look(wanted, index, at, found)
+            full = self._look(wanted, index, places, found)
             index, wanted = index[full], wanted[full]
-            at = self._next(wanted, at[full])
+            places = self._next(wanted, places[full])
         for i, fp in zip(index.tolist(), wanted.tolist(), strict=True):
             found[i] = self._find_one(fp)
         return found
@@ -232,22 +232,22 @@ class FingerprintTable:
         within >>= _BY_32
         return segment * self._room + within.view(np.int64)
 
-    def _next(self, keys: Fingerprints, at: Places) -> Places:
-        """The bucket after `at`, round the end of each key's segment."""
+    def _next(self, keys: Fingerprints, places: Places) -> Places:
+        """Return the bucket after each of `places`, round the end of each key's segment."""
         segment = self._segment(keys)
         start = segment * self._room
-        after = at + 1
+        after = places + 1
         return np.where(after == start + self._buckets.take(segment), start, after)
 
-    def _look(self, wanted: Fingerprints, index: Places, at: Places, found: Ids) -> NDArray[np.intp]:
+    def _look(self, wanted: Fingerprints, index: Places, places: Places, found: Ids) -> NDArray[np.intp]:
         """Look into one bucket a key; set found[index] where it is there; which keys must go on to the next bucket."""
-        fill = self._fill.take(at)
-        hit = np.flatnonzero(self._rows.take(at, axis=0) == wanted[:, None])
+        fill = self._fill.take(places)
+        hit = np.flatnonzero(self._rows.take(places, axis=0) == wanted[:, None])
         row, slot = hit >> 3, hit & 7
         true = slot < fill.take(row)
         if not true.all():  # what lies beyond the fill is left over from before a rebuild
             row, slot = row[true], slot[true]
-        found[index.take(row)] = self._ids.take(at.take(row) * SLOTS + slot)
+        found[index.take(row)] = self._ids.take(places.take(row) * SLOTS + slot)
         fill[row] = 0
         return np.flatnonzero(fill == SLOTS)
 
@@ -259,19 +259,19 @@ class FingerprintTable:
 
     def _place(self, keys: Fingerprints, ids: Ids) -> None:
         """Put keys into the first bucket from their home on that is not full: bucket by bucket, all keys at once."""
-        at = self._home(keys)
+        places = self._home(keys)
         while len(keys) > SMALL:
-            order = np.argsort(at)
-            at, keys, ids = at[order], keys[order], ids[order]
-            slot = self._fill.take(at) + _rank(at)
+            order = np.argsort(places)
+            places, keys, ids = places[order], keys[order], ids[order]
+            slot = self._fill.take(places) + _rank(places)
             fits = slot < SLOTS
-            where = at[fits] * SLOTS + slot[fits]
+            where = places[fits] * SLOTS + slot[fits]
             self._keys[where], self._ids[where] = keys[fits], ids[fits]
-            last = np.append(at[1:] != at[:-1], True)
-            self._fill[at[last]] = np.minimum(slot[last] + 1, SLOTS)
+            last = np.append(places[1:] != places[:-1], True)
+            self._fill[places[last]] = np.minimum(slot[last] + 1, SLOTS)
             late = ~fits
             keys, ids = keys[late], ids[late]
-            at = self._next(keys, at[late])
+            places = self._next(keys, places[late])
         for key, number in zip(keys.tolist(), ids.tolist(), strict=True):
             self._place_one(key, number)
 
@@ -333,8 +333,8 @@ def _rung(segment: int, count: int) -> int:
     return int(buckets)
 
 
-def _rank(at: Places) -> Places:
-    """Position of each item among its equals, `at` sorted: 5 5 7 7 7 -> 0 1 0 1 2."""
-    here = np.arange(len(at))
-    first = np.append(True, at[1:] != at[:-1])
+def _rank(places: Places) -> Places:
+    """Position of each item among its equals, `places` sorted: 5 5 7 7 7 -> 0 1 0 1 2."""
+    here = np.arange(len(places))
+    first = np.append(True, places[1:] != places[:-1])
     return here - np.maximum.accumulate(np.where(first, here, 0))

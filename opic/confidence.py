@@ -73,13 +73,13 @@ class Law(NamedTuple):
     def width(self, turnovers: Reals | float, importance: Reals) -> Reals:
         """Half width of the interval in log importance: float64[n]."""
         backed = np.maximum(np.asarray(turnovers, np.float64), SHORTEST)
-        wide = self.scale * backed**-self.fade * np.clip(importance, LEAST, MOST) ** -self.calm
+        wide = self.scale * backed**-self.fade * np.clip(importance, LEAST, GREATEST) ** -self.calm
         return np.where(backed < self.early, self.cap, np.clip(wide, self.floor, self.cap))
 
 
 SHORTEST = 0.25
 """turnovers below which less evidence does not widen an interval: the default history is worth as much"""
-LEAST, MOST = 1.0 - DAMPING, 100.0
+LEAST, GREATEST = 1.0 - DAMPING, 100.0
 """importance (mean 1) between which the laws were fitted; no page is below the first where all are paid alike"""
 
 

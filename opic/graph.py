@@ -105,9 +105,9 @@ def path(n: int) -> Graph:
     return from_lists([[i + 1] for i in range(n - 1)] + [[]])
 
 
-def power_law(n: int, rng: np.random.Generator, least: int = 2, most: int = 0, exponent: float = 2.1) -> Pages:
+def power_law(n: int, rng: np.random.Generator, least: int = 2, limit: int = 0, exponent: float = 2.1) -> Pages:
     """n draws of k with P(k) ~ k^-exponent on [least, most or n/10]: int64[n]."""
-    values = np.arange(least, (most or max(n // 10, least)) + 1)
+    values = np.arange(least, (limit or max(n // 10, least)) + 1)
     steps = np.cumsum(values.astype(np.float64) ** -exponent)
     return values[np.searchsorted(steps / steps[-1], rng.random(n), side="right")]
 

@@ -148,16 +148,16 @@ def normalise(importance: Reals) -> Reals:
 
 @dataclass(slots=True)
 class Window:
-    """T, short while the crawl's graph grows and long once it has settled: clip(SHARE (G - since), least, most).
+    """T, short while the crawl's graph grows and long once it has settled: clip(SHARE (G - since), least, longest).
 
     While pages become known their minted cash reaches all pages alike, and pages not yet read are dangling: flow
     measured then is another graph's, too even by 10-20 % at T = 16, and remembering it is worse than noise. So each
     time the crawl has outgrown the size of the last restart by a tenth, the window starts afresh at `least`;
-    afterwards it widens with the clock, at the rate at which old flow fades. A fixed T is least == most.
+    afterwards it widens with the clock, at the rate at which old flow fades. A fixed T is least == longest.
     """
 
     least: float = 4.0
-    most: float = WINDOW
+    longest: float = WINDOW
     size: int = 0
     since: int = 0
 
@@ -170,16 +170,17 @@ class Window:
         if size > self.GROWTH * self.size:
             self.size, self.since = size, now
 
-    def widen_to(self, most: float, least: float) -> None:
-        """T is `most` once the graph has settled, and begins at `least` or below."""
-        self.most, self.least = most, min(most, least)
+    def widen_to(self, longest: float, least: float) -> None:
+        """T is `longest` once the graph has settled, and begins at `least` or below."""
+        self.longest, self.least = longest, min(longest, least)
 
-    def at(self, now: int) -> float:
+    def length_at(self, now: int) -> float:
         """T in turnovers at `now` ticks."""
-        return min(max(self.SHARE * (now - self.since) / TICKS, self.least), self.most)
+        return min(max(self.SHARE * (now - self.since) / TICKS, self.least), self.longest)
 
     def dump(self) -> dict[str, float]:
-        return asdict(self)
+        """The state under the names that stored crawls have."""
+        return {"least": self.least, "most": self.longest, "size": self.size, "since": self.since}
 
     @classmethod
     def load(cls, state: Mapping[str, float]) -> Window:

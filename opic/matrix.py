@@ -110,9 +110,9 @@ def _by_links(graph: Graph, degree: Array, dtype: Real) -> Matrix:
     return Matrix(indptr, sources, _inverse(degree, dtype), np.ones(1, np.float32), np.ones(1, dtype))
 
 
-def id_type(most: int) -> npt.DTypeLike:
-    """The narrowest type for numbers of 0..most that the kernels are compiled for."""
-    return np.int32 if most < 2**31 else np.int64
+def id_type(largest: int) -> npt.DTypeLike:
+    """The narrowest type for numbers of 0..largest that the kernels are compiled for."""
+    return np.int32 if largest < 2**31 else np.int64
 
 
 def _inverse(sums: Array, dtype: Real) -> Array:

@@ -65,14 +65,14 @@ Watch = Callable[[IterationStep], None]
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How to compute: until a step is at most `epsilon`, `most` steps at most.
+    """How to compute: until a step is at most `epsilon`, `max_steps` steps at most.
 
     threads > 1 in place: rows see what the other threads have written so far, so the last digits differ from run to
     run. memory: bytes of private RAM at most; what does not fit is allocated by `spill`.
     """
 
     epsilon: float = EPSILON
-    most: int = 1000
+    max_steps: int = 1000
     method: Method = "gauss-seidel"
     threads: int = 2
     engine: str = "auto"
@@ -80,7 +80,7 @@ class Effort:
     spill: Allocate | None = None
 
     def __post_init__(self) -> None:
-        if not (self.epsilon > 0 and self.most >= 0 and self.threads >= 1):
+        if not (self.epsilon > 0 and self.max_steps >= 0 and self.threads >= 1):
             raise ValueError("Effort: epsilon > 0, most >= 0, threads >= 1")
         if self.method not in ("jacobi", "gauss-seidel"):
             raise ValueError(f"Effort: method {self.method!r}: jacobi or gauss-seidel")
@@ -118,7 +118,7 @@ def solve(
     after = before if effort.method == "gauss-seidel" else room("z2", shape, dtype)
     steps: list[IterationStep] = []
     sweep, lift = _sweeper(matrix, jump, y, damping, effort), Lift(matrix, jump, y, damping)
-    while len(steps) < effort.most and (not steps or steps[-1].residual > effort.epsilon):
+    while len(steps) < effort.max_steps and (not steps or steps[-1].residual > effort.epsilon):
         norms = sweep(before, after, lift.now)
         steps.append(step_of(norms, steps, effort.epsilon))
         lift.after(norms[1], norms[2])

@@ -38,7 +38,7 @@ def pagerank(
     damping: float = DAMPING,
     personalization: Reals | None = None,
     tolerance: float = 1e-12,
-    most: int = 1000,
+    max_steps: int = 1000,
     start: Reals | None = None,
     dangling: Reals | None = None,
 ) -> PageRankResult:
@@ -55,7 +55,7 @@ def pagerank(
     refuge = _scaled(even if dangling is None else dangling, graph.n)
     share = damping / np.maximum(graph.out_degree, 1)
     rank, step, iteration = _scaled(jump if start is None else start, graph.n), np.inf, 0
-    while step >= tolerance and iteration < most:
+    while step >= tolerance and iteration < max_steps:
         iteration += 1
         lost = damping * float(rank[graph.dangling].sum())
         after = push(graph, rank * share) + lost * refuge + (1 - damping) * jump
@@ -87,7 +87,7 @@ def fixpoint(
     graph: Graph,
     virtual: Reals,
     tolerance: float = 1e-14,
-    most: int = 10_000,
+    max_steps: int = 10_000,
     personalization: Reals | None = None,
 ) -> PageRankResult:
     """OPIC's fixpoint over the n pages and the virtual page, where page i sends the fraction virtual[i] to the latter:
@@ -100,7 +100,7 @@ def fixpoint(
     share = (1.0 - virtual) / np.maximum(graph.out_degree, 1)
     rank = np.full(graph.n, 1.0 / (graph.n + 1))
     pot, step, iteration = 1.0 / (graph.n + 1), np.inf, 0
-    while step >= tolerance and iteration < most:
+    while step >= tolerance and iteration < max_steps:
         iteration += 1
         # half a step at a time: page -> virtual page -> page is a loop of length 2, and alone it would swing for ever
         after = 0.5 * (rank + push(graph, rank * share) + pot * paid)

@@ -48,7 +48,7 @@ def both(
         raise ValueError("both: PageRank's matrix of at least one page, 0 <= damping < 1")
     state = _State(matrix, targets, damping, reading, effort)
     steps: list[IterationStep] = []
-    while len(steps) < effort.most and (not steps or steps[-1].residual > effort.epsilon):
+    while len(steps) < effort.max_steps and (not steps or steps[-1].residual > effort.epsilon):
         steps.append(step_of(state.sweep(), steps, effort.epsilon))
         if watch:
             watch(steps[-1])

@@ -128,10 +128,10 @@ class SliceOutcome:
     residual: float
 
 
-def synchronous(team: Sequence[Worker], epsilon: float, most: int = 1000) -> SliceOutcome:
+def synchronous(team: Sequence[Worker], epsilon: float, max_steps: int = 1000) -> SliceOutcome:
     """All sweep, all tell, until a round moved the vector by at most `epsilon` of its norm."""
     sent, rounds = 0, 0
-    while rounds < most and (not rounds or residual(team) > epsilon):
+    while rounds < max_steps and (not rounds or residual(team) > epsilon):
         for worker in team:
             worker.sweep()
         for message in [message for worker in team for message in worker.tell()]:
@@ -142,14 +142,14 @@ def synchronous(team: Sequence[Worker], epsilon: float, most: int = 1000) -> Sli
 
 
 def chaotic(
-    team: Sequence[Worker], epsilon: float, rng: np.random.Generator, delay: int = 8, most: int = 1000
+    team: Sequence[Worker], epsilon: float, rng: np.random.Generator, delay: int = 8, max_steps: int = 1000
 ) -> SliceOutcome:
     """A worker drawn at random sweeps and tells; each message arrives up to `delay` sweeps of others later, in any
     order, one in eight twice. Stops when all values told have arrived and the last steps of all sum to `epsilon`."""
     sent, ticks = 0, 0
     post: list[tuple[int, Values]] = []
     calm = 0
-    while ticks < most * len(team) and calm <= delay + 8 * len(team):
+    while ticks < max_steps * len(team) and calm <= delay + 8 * len(team):
         worker = team[int(rng.integers(len(team)))]
         worker.sweep()
         ticks += 1

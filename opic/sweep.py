@@ -23,16 +23,16 @@ Costs = NDArray[np.int8]
 """what each page takes of an allowance: 1; 0 if it spends without cost; -1 if it may not spend now"""
 
 
-def afford(pages: Pages, costs: Costs, most: int) -> tuple[Pages, int]:
-    """Take pages in their order until `most` is used up; returns them and the first one left out (-1: none was).
+def afford(pages: Pages, costs: Costs, limit: int) -> tuple[Pages, int]:
+    """Take pages in their order until `limit` is used up; returns them and the first one left out (-1: none was).
 
     An allowance of 0 passes over the pages that cost something.
     """
-    able = np.flatnonzero(costs >= 0 if most > 0 else costs == 0)
+    able = np.flatnonzero(costs >= 0 if limit > 0 else costs == 0)
     pages, used = pages[able], costs[able].cumsum(dtype=np.int64)
-    if not used.size or used[-1] <= most:
+    if not used.size or used[-1] <= limit:
         return pages, -1
-    end = int(used.searchsorted(most, "right"))
+    end = int(used.searchsorted(limit, "right"))
     return pages[:end], int(pages[end])
 
 
@@ -50,19 +50,20 @@ class Sweep:
     scanned: int = 0
     hits: int = 0
 
-    def chunk(self, n: int, most: int) -> tuple[int, int]:
-        """The next slice of a column of n pages, at most `most` long; it ends at the column's end. (0, 0): no pages."""
+    def chunk(self, n: int, limit: int) -> tuple[int, int]:
+        """Return the next slice of a column of n pages, at most `limit` long; it ends where the column does. (0, 0): no
+        pages."""
         start = self.pointer if self.pointer < n else 0
-        stop = min(n, start + max(most, 0))
+        stop = min(n, start + max(limit, 0))
         self.pointer, self.pages = stop % n if n else 0, n
         return start, stop
 
-    def take(self, start: int, stop: int, rich: Pages, costs: Costs, most: int) -> Pages:
-        """Pick those of the slice's rich pages that an allowance of `most` pays for, and adapt the threshold.
+    def take(self, start: int, stop: int, rich: Pages, costs: Costs, limit: int) -> Pages:
+        """Pick those of the slice's rich pages that an allowance of `limit` pays for, and adapt the threshold.
 
         The next slice begins with the first page left out, so that none is passed over.
         """
-        picked, left = afford(rich, costs, most)
+        picked, left = afford(rich, costs, limit)
         if left >= 0:
             stop = left
             self.pointer = stop % self.pages

@@ -39,11 +39,11 @@ class Ahead:
         due = self._due[page] = self.clock + wait
         self._folders.put(page, due)
 
-    def pop(self, most: int) -> list[int]:
-        """The next pages, at most `most`; the clock moves on to the last one's turn."""
+    def pop(self, limit: int) -> list[int]:
+        """The next pages, at most `limit`; the clock moves on to the last one's turn."""
         found: list[int] = []
-        while len(found) < most and (due := self._folders.next_due()) is not None:
-            pages: Ids = self._folders.pop(due, most - len(found))
+        while len(found) < limit and (due := self._folders.next_due()) is not None:
+            pages: Ids = self._folders.pop(due, limit - len(found))
             for page in pages.tolist():
                 if self._due.get(page) == due:
                     del self._due[page]

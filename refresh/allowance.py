@@ -34,9 +34,9 @@ class Allowance:
         self._all = everyone - amount, now
         return 0.0
 
-    def _left(self, bucket: tuple[float, float], most: float, now: float) -> float:
+    def _left(self, bucket: tuple[float, float], limit: float, now: float) -> float:
         tokens, then = bucket
-        return min(most, tokens + max(now - then, 0.0) * most / HOUR)
+        return min(limit, tokens + max(now - then, 0.0) * limit / HOUR)
 
     def _room(self, name: str, now: float) -> bool:
         if name in self._names or len(self._names) < MOST_NAMES:
@@ -47,8 +47,8 @@ class Allowance:
         return len(self._names) < MOST_NAMES
 
 
-def _wait(amount: float, left: float, most: float) -> float:
+def _wait(amount: float, left: float, limit: float) -> float:
     """Seconds until `amount` is there; an hour where it never will be."""
     if amount <= left:
         return 0.0
-    return (amount - left) * HOUR / most if 0.0 < amount <= most else HOUR
+    return (amount - left) * HOUR / limit if 0.0 < amount <= limit else HOUR

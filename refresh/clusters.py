@@ -101,7 +101,7 @@ class Cluster:
         """Seconds between the first and the last read of this round."""
         return self.last - self.first
 
-    def told(self) -> dict[str, object]:
+    def report(self) -> dict[str, object]:
         """For people."""
         return {
             "name": self.name,
@@ -124,7 +124,7 @@ class Cluster:
         """After a restart. `read`: members that were read -> (importance, rate, last read in seconds since 1970)."""
         self.round, self.due, self.late_rounds = int(state[0]), int(state[1]), int(state[4])
         self.first, self.last, self.worst = state[2], state[3], state[5]
-        for page, (importance, rate, at) in read.items():
+        for page, (importance, rate, last_read) in read.items():
             self.join(page)
             self.joint(page, importance, rate)
-            self.members[page].round = self.round if at >= int(self.first) else self.round - 1
+            self.members[page].round = self.round if last_read >= int(self.first) else self.round - 1

@@ -105,13 +105,13 @@ def missed_for(tau: float, rate: float) -> list[float]:
     return [tau + math.log1p(-part * happened) / rate for part in _PARTS]
 
 
-def told(delays: Delays) -> dict[str, Any]:
+def summary(delays: Delays) -> dict[str, Any]:
     """For people and programs: how many, the median, and what nine of ten do not exceed; seconds."""
-    median, most = delays.quantile(0.5), delays.quantile(0.9)
+    median, ninety = delays.quantile(0.5), delays.quantile(0.9)
     return {
         "count": delays.total // WHOLE,
         "median_s": None if median is None else round(median, 1),
-        "p90_s": None if most is None else round(most, 1),
+        "p90_s": None if ninety is None else round(ninety, 1),
     }
 
 

@@ -23,19 +23,19 @@ LAST = 2**32 - 1
 class DueFolder:
     """Page ids of one time unit, first in first out. An array of C integers: no Python object per page."""
 
-    __slots__ = ("_ids", "_taken")
+    __slots__ = ("_ids", "_start")
 
     def __init__(self) -> None:
         self._ids = array("I")
-        self._taken = 0
+        self._start = 0
 
     def __len__(self) -> int:
-        return len(self._ids) - self._taken
+        return len(self._ids) - self._start
 
     @property
     def first(self) -> int:
         """The oldest id; there is one."""
-        return self._ids[self._taken]
+        return self._ids[self._start]
 
     def put(self, page: int) -> None:
         self._ids.append(page)
@@ -43,15 +43,15 @@ class DueFolder:
     def extend(self, pages: Ids) -> None:
         self._ids.frombytes(pages.tobytes())
 
-    def take(self, most: int) -> Ids:
-        """The oldest `most` ids. The space before them is given back once it is half of the folder: O(1) a page."""
-        end = min(self._taken + most, len(self._ids))
-        taken = np.array(self._ids[self._taken : end], dtype=np.uint32)
-        self._taken = end
+    def take(self, limit: int) -> Ids:
+        """The oldest `limit` ids. The space before them is given back once it is half of the folder: O(1) a page."""
+        end = min(self._start + limit, len(self._ids))
+        ids = np.array(self._ids[self._start : end], dtype=np.uint32)
+        self._start = end
         if 2 * end >= len(self._ids):
             del self._ids[:end]
-            self._taken = 0
-        return taken
+            self._start = 0
+        return ids
 
 
 class DueFolders:
@@ -91,11 +91,11 @@ class DueFolders:
             self._folder(unit).extend(sorted_ids[start:end])
         self._entries += len(ids)
 
-    def pop(self, now: int, most: int | None = None) -> Ids:
-        """Take out, oldest unit first, every page whose time unit has begun at `now` (seconds), at most `most`."""
-        room = self._entries if most is None else most
-        taken = list(self._take(now // self.unit_seconds, room))
-        return np.concatenate(taken) if taken else np.empty(0, dtype=np.uint32)
+    def pop(self, now: int, limit: int | None = None) -> Ids:
+        """Take out, oldest unit first, every page whose time unit has begun at `now` (seconds), at most `limit`."""
+        room = self._entries if limit is None else limit
+        parts = list(self._take(now // self.unit_seconds, room))
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint32)
 
     def next_due(self) -> int | None:
         """When the oldest unit in use begins (seconds); None where nothing waits."""

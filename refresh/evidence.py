@@ -34,17 +34,17 @@ def outcome(a: float, b: float, tau_days: float, changed: bool) -> float:
 
 def claimed_outcome(rate: float, tau_days: float, changed: bool) -> float:
     """Probability of what a visit showed if the page changes `rate` times a day, more or less."""
-    return outcome(_SHAPE, _SHAPE / heard(rate), tau_days, changed)
+    return outcome(_SHAPE, _SHAPE / bounded(rate), tau_days, changed)
 
 
-def heard(rate: float) -> float:
+def bounded(rate: float) -> float:
     """A claimed rate within reason, 1/day."""
     return min(max(rate, SLOWEST), FASTEST)
 
 
 def weigh_rate(a: float, b: float, rate: float, trust: float) -> tuple[float, float]:
     """Belief with a claimed rate (1/day) added: `trust` of one change seen in 1 / rate days."""
-    return a + trust, b + trust / heard(rate)
+    return a + trust, b + trust / bounded(rate)
 
 
 def weigh_age(a: float, b: float, age_days: float, trust: float) -> tuple[float, float]:

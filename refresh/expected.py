@@ -50,7 +50,7 @@ _EXACT = _RATES.astype(np.float64)
 changes once in ten days would never fade"""
 
 
-class Held(NamedTuple):
+class DatedPage(NamedTuple):
     """A refreshed page, as its row tells. weight: sqrt(r lambda); a, b: belief in its rate, days; read: seconds."""
 
     weight: float
@@ -80,7 +80,7 @@ class Expected:
     def __init__(self) -> None:
         self._fresh: Reals = np.zeros(NODES)
         """sum of importance x belief x exp(-rate age), by node"""
-        self._at = 0.0
+        self._time = 0.0
         """the moment of these sums, seconds"""
         self._importance = 0
         self._weights = 0
@@ -89,9 +89,9 @@ class Expected:
         """sum of r lambda x the second of the last read"""
 
     @classmethod
-    def of(cls, pages: Iterable[Held], now: float, at_once: int = 4096) -> Expected:
+    def from_pages(cls, pages: Iterable[DatedPage], now: float, at_once: int = 4096) -> Expected:
         """The same from all pages at once."""
-        found, some = cls(), list[Held]()
+        found, some = cls(), list[DatedPage]()
         for page in pages:
             some.append(page)
             if len(some) == at_once:
@@ -100,7 +100,7 @@ class Expected:
         found.replace((), some, now)
         return found
 
-    def replace(self, old: Iterable[Held], new: Iterable[Held], now: float) -> None:
+    def replace(self, old: Iterable[DatedPage], new: Iterable[DatedPage], now: float) -> None:
         """Pages were read, dated anew, or left: what they were, and what they are."""
         gone, come = [page for page in old if page.counts], [page for page in new if page.counts]
         self._advance(max([now, *(page.read for page in come)]))
@@ -111,7 +111,7 @@ class Expected:
     def _add(self, pages: Reals, sign: int) -> None:
         weight, a, b, read = pages.T
         importance = weight * weight * b / a
-        faded = ((read - self._at) / DAY).astype(np.float32)[:, None] * _RATES
+        faded = ((read - self._time) / DAY).astype(np.float32)[:, None] * _RATES
         _exp(faded)
         faded *= belief(a, b)
         self._fresh += sign * (importance @ faded)
@@ -123,15 +123,15 @@ class Expected:
 
     def _advance(self, now: float) -> None:
         """Let time pass; a clock that was set back waits."""
-        if now > self._at:
+        if now > self._time:
             if self._importance:
-                self._fresh *= np.exp((self._at - now) / DAY * _EXACT)
-            self._at = now
+                self._fresh *= np.exp((self._time - now) / DAY * _EXACT)
+            self._time = now
 
     def merge(self, other: Expected) -> None:
         """Take the pages of another partition in."""
-        self._advance(other._at)
-        self._fresh += other._fresh * np.exp((other._at - self._at) / DAY * _RATES)
+        self._advance(other._time)
+        self._fresh += other._fresh * np.exp((other._time - self._time) / DAY * _RATES)
         self._importance += other._importance
         self._weights += other._weights
         self._read += other._read
@@ -147,7 +147,7 @@ class Expected:
         """Share of importance whose copy is expected to be as the page is; None without pages."""
         if not self._importance:
             return None
-        passed = max(0.0, now - self._at) / DAY
+        passed = max(0.0, now - self._time) / DAY
         fresh = float((self._fresh * np.exp(-passed * _RATES)).sum())
         return min(max(fresh / self.importance, 0.0), 1.0)
 
@@ -155,7 +155,7 @@ class Expected:
         """Changes expected to be missed per page, weighted by importance: sum r lambda age / sum r."""
         if not self._importance:
             return None
-        missed = self._weights * math.floor(max(now, self._at)) - self._read
+        missed = self._weights * math.floor(max(now, self._time)) - self._read
         return max(missed / DAY / self._importance, 0.0)
 
     # -- state ---------------------------------------------------------------------------------------------------
@@ -163,13 +163,13 @@ class Expected:
     def dump(self) -> dict[str, Any]:
         """Sums that may not fit in 64 bits are text."""
         whole = [str(self._importance), str(self._weights), str(self._read)]
-        return {"at": self._at, "whole": whole, "fresh": self._fresh.astype("<f8").tobytes()}
+        return {"at": self._time, "whole": whole, "fresh": self._fresh.astype("<f8").tobytes()}
 
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> Expected:
         """Take over what `dump` gave."""
         found = cls()
-        found._at = state["at"]
+        found._time = state["at"]
         found._importance, found._weights, found._read = map(int, state["whole"])
         found._fresh = np.frombuffer(state["fresh"], "<f8").astype(np.float64)
         return found

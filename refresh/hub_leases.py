@@ -36,10 +36,10 @@ def next_asking(state: str, asked: float, begun: float, until: float, failures: 
     return begun + RENEW * max(until - begun, 0.0)
 
 
-def unheard(failures: int, taken: bool) -> int:
+def unheard(failures: int, accepted: bool) -> int:
     """Failures in a row after an asking that was not verified (yet). taken: the hub said that it would; it then has
     PATIENCE at least, and one that never does is asked as seldom as one that is down."""
-    return min(max(failures + 1, SILENT if taken else 1), MOST_FAILURES)
+    return min(max(failures + 1, SILENT if accepted else 1), MOST_FAILURES)
 
 
 def lease(text: str) -> float:

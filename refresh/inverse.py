@@ -38,7 +38,7 @@ def mixed_inverse(wanted: Reals, alpha: float, beta: float) -> Reals:
     with np.errstate(divide="ignore", over="ignore"):
         x = np.exp(np.interp(np.log(wanted), table.ln_g, table.ln_x))
         x = np.where(wanted < table.least, np.sqrt(2.0 * wanted / (alpha + beta)), x)
-        far = wanted > table.most
+        far = wanted > table.greatest
         x = np.where(far, np.sqrt(2.0 * np.maximum(wanted - beta, 0.0) / alpha), x)
     steady = far | ~(x > 0.0)
     for _ in range(3):
@@ -72,12 +72,12 @@ def one_inverse(wanted: float, alpha: float, beta: float) -> float:
     if wanted < table.least:
         x = math.sqrt(2.0 * wanted / (alpha + beta))
         return x * (1.0 + beta * x / (3.0 * (alpha + beta)))  # V is x^2/2 - x^3/3 here, to 1e-10
-    if wanted > table.most:
+    if wanted > table.greatest:
         return math.sqrt(2.0 * (wanted - beta) / alpha)
     goal = math.log(wanted)
-    at = min(max(bisect_right(table.steps, goal), 1), len(table.steps) - 1)
-    part = (goal - table.steps[at - 1]) / (table.steps[at] - table.steps[at - 1])
-    x = math.exp(float(table.ln_x[at - 1]) + part * table.width)
+    index = min(max(bisect_right(table.steps, goal), 1), len(table.steps) - 1)
+    part = (goal - table.steps[index - 1]) / (table.steps[index] - table.steps[index - 1])
+    x = math.exp(float(table.ln_x[index - 1]) + part * table.width)
     for _ in range(3):
         fading = math.exp(-x)
         value = -math.expm1(-x) - x * fading if x >= _SMALL else float(lost_freshness(np.array(x)))
@@ -93,7 +93,7 @@ class _Table(NamedTuple):
     width: float
     """from one ln_x to the next"""
     least: float
-    most: float
+    greatest: float
 
 
 @lru_cache(maxsize=8)

@@ -47,7 +47,7 @@ class Lags:
             lags.counts[step] = count
         return lags
 
-    def told(self) -> Mapping[str, float | None]:
+    def report(self) -> Mapping[str, float | None]:
         """Median and 90th percentile in seconds, for people."""
         return {"median": _short(self.quantile(0.5)), "p90": _short(self.quantile(0.9))}
 

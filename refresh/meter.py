@@ -188,11 +188,11 @@ class AuditWindow:
 
 def found(windows: Iterable[tuple[AuditWindow, float]]) -> AuditFindings:
     """What the windows of partitions say together; each with the importance of its pages, which strata weigh."""
-    held = [(part, size) for window, size in windows if (part := window.whole).audits and size > 0.0]
-    if not held:
+    parts = [(part, size) for window, size in windows if (part := window.whole).audits and size > 0.0]
+    if not parts:
         return NOTHING
-    total = sum(size for _, size in held)
-    shares = [(part, size / (total * part.weights)) for part, size in held]
+    total = sum(size for _, size in parts)
+    shares = [(part, size / (total * part.weights)) for part, size in parts]
     fresh = sum(share * part.fresh for part, share in shares)
     low, high = wilson(fresh, _coins(fresh, shares))
     return AuditFindings(
@@ -201,8 +201,8 @@ def found(windows: Iterable[tuple[AuditWindow, float]]) -> AuditFindings:
         high=high,
         expected=sum(share * part.expected for part, share in shares),
         noise=sum((share * part.weights) ** 2 * part.noise for part, share in shares),
-        audits=sum(part.audits for part, _ in held),
-        since=min(part.since for part, _ in held),
+        audits=sum(part.audits for part, _ in parts),
+        since=min(part.since for part, _ in parts),
     )
 
 

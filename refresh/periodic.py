@@ -36,7 +36,7 @@ MOST_BYTES = 40
 FEWEST = 4
 """changes before anything is looked for"""
 OFTEN = 9
-MOST = 16
+MAX_CHANGES = 16
 """changes that are kept, at most"""
 PHASES = 48
 """phases tried of each period; a point is spread over two of these steps"""
@@ -72,7 +72,7 @@ EMPTY = Diary(None, ())
 
 def pack(diary: Diary) -> bytes:
     """At most MOST_BYTES: the oldest windows are left out. Numbers of 7 bits a byte, times as differences."""
-    edges = diary.edges[-2 * MOST :]
+    edges = diary.edges[-2 * MAX_CHANGES :]
     head = bytes([0]) if diary.habit is None else bytes([diary.habit.period + 1]) + _varint(diary.habit.phase)
     while edges:
         steps = (edges[0], *(after - before for before, after in itertools.pairwise(edges)))
@@ -133,8 +133,8 @@ def visited(
     diary = unpack(data)
     now = round(read_at / TICK)
     if changed:
-        edges = (*diary.edges, *_window(diary, last_read, now, changed_at))[-2 * MOST :]
-        habit = judged(Diary(diary.habit, edges), now) if _looks(len(edges), now) else diary.habit
+        edges = (*diary.edges, *_window(diary, last_read, now, changed_at))[-2 * MAX_CHANGES :]
+        habit = judged(Diary(diary.habit, edges), now) if _scan_phases(len(edges), now) else diary.habit
         return pack(Diary(habit, edges)), habit
     if diary.habit is None:
         return data, None
@@ -142,7 +142,7 @@ def visited(
     return (data if habit == diary.habit else pack(Diary(habit, diary.edges))), habit
 
 
-def _looks(edges: int, now: int) -> bool:
+def _scan_phases(edges: int, now: int) -> bool:
     """Judging costs up to half a millisecond: once there are OFTEN changes, one change in four is judged, by hash."""
     return edges < 2 * OFTEN or not (now * 2_654_435_761 >> 16) & 3
 
@@ -200,15 +200,15 @@ def _chance(ends: Ints) -> float:
 def _likelihoods(ends: Ints, period: int) -> Floats:
     """ln likelihood of the record under each phase of a period, float64[PHASES]."""
     length = float(PERIODS[period])
-    at = _places(ends, period)
+    places = _places(ends, period)
     phases = np.arange(PHASES)[:, None] * (length / PHASES)
-    turns = (at[None, :] - phases) / length
+    turns = (places[None, :] - phases) / length
     whole = np.floor(turns)
     passed = whole + np.minimum((turns - whole) * (PHASES / 2), 1.0)  # a point is spread over two steps
     points = np.diff(passed, axis=1)
     full = np.floor(points)
     part = points - full
-    silent = full * math.log(MISSED) + np.log1p((MISSED - 1.0) * part) - NOISE / length * np.diff(at)
+    silent = full * math.log(MISSED) + np.log1p((MISSED - 1.0) * part) - NOISE / length * np.diff(places)
     found: Floats = np.log(-np.expm1(silent[:, ::2])).sum(axis=1) + silent[:, 1::2].sum(axis=1)
     return found
 
@@ -216,9 +216,9 @@ def _likelihoods(ends: Ints, period: int) -> Floats:
 def _late_edge(edges: Ints, period: int, step: int) -> int:
     """The phase by which the change was always seen: the least end of the windows, unless a later one began after."""
     length = PERIODS[period]
-    at = _places(edges, period)
+    places = _places(edges, period)
     middle = (step + 1) * length / PHASES  # of the spread
-    starts, ends = at[::2] - middle, at[1::2] - middle
+    starts, ends = places[::2] - middle, places[1::2] - middle
     turn = np.floor(ends / length + 0.5) * length  # the point nearest to the window's end
     starts, ends = starts - turn, ends - turn
     reach = length / PHASES

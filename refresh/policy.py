@@ -76,11 +76,11 @@ class Policy:
         """phi where rates are the means of beliefs Gamma(shape, shape / rate): expected, for policies that give up."""
         if not self.gives_up:
             return self.index(importance, rate, age)
-        known = np.asarray(rate) > 0.0
+        has_rate = np.asarray(rate) > 0.0
         gain = doubt.expected_gain(
-            np.asarray(shape, np.float64), np.where(known, rate, 1.0), np.asarray(age, np.float64)
+            np.asarray(shape, np.float64), np.where(has_rate, rate, 1.0), np.asarray(age, np.float64)
         )
-        return np.where(known, self.parts[1] * importance * gain, 0.0)
+        return np.where(has_rate, self.parts[1] * importance * gain, 0.0)
 
     def index(self, importance: Floats, rate: Floats, age: Floats) -> Floats:
         """phi of pages: the greatest first. Arrays of one shape (or numbers); keeps float32."""
@@ -219,8 +219,8 @@ def water_level(
 def _root(goal: float, spends: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
     """ln mu within [low, high], by false position on ln of what is spent (Illinois), which is smooth and monotone."""
 
-    def excess(at: float) -> float:
-        return math.log(min(max(spends(math.exp(at)) / goal, 1e-300), 1e300))
+    def excess(x: float) -> float:
+        return math.log(min(max(spends(math.exp(x)) / goal, 1e-300), 1e300))
 
     above, below = excess(low), excess(high)
     side = 0
@@ -271,7 +271,7 @@ class Spread:
         self._steps = 0
 
     @classmethod
-    def of(cls, weights: ArrayLike) -> Spread:
+    def from_weights(cls, weights: ArrayLike) -> Spread:
         """The same sum from all weights at once: after a restart, an offline rank or a change of policy."""
         steps = (np.minimum(np.asarray(weights, dtype=np.float64), HEAVIEST) * SCALE).astype(np.int64)
         spread = cls()

@@ -70,13 +70,15 @@ class Population:
         self.pages = 0
 
     @classmethod
-    def of(cls, weights: Reals, rates: Reals) -> Population:
+    def from_pages(cls, weights: Reals, rates: Reals) -> Population:
         """The sketch of all pages at once; pages without weight or rate are not in it."""
         sketch = cls()
-        held = (weights > 0.0) & (rates > 0.0)
-        places = np.stack((_places(weights[held], LEAST_WEIGHT, WEIGHTS), _places(rates[held], LEAST_RATE, RATES)))
+        counted = (weights > 0.0) & (rates > 0.0)
+        places = np.stack(
+            (_places(weights[counted], LEAST_WEIGHT, WEIGHTS), _places(rates[counted], LEAST_RATE, RATES))
+        )
         np.add.at(sketch._counts, tuple(places), 1)
-        sketch.pages = int(held.sum())
+        sketch.pages = int(counted.sum())
         return sketch
 
     def add(self, weight: float, rate: float, sign: int = 1) -> None:
@@ -148,15 +150,15 @@ class Population:
         mu, rules = self.multiplier(reads_per_day, rules), replace(rules, least=0.0)
         importance = bins.importance * self.scale()
         intervals = rules.intervals(importance, bins.rate, mu)
-        held = bins.pages * importance
+        importance_sums = bins.pages * importance
         never = np.isinf(intervals)
         fresh = np.where(never, 0.0, freshness(bins.rate, np.where(never, 1.0, intervals)))
         missed = 0.5 * bins.rate * intervals
         return Outlook(
             reads_per_day=spent(intervals, bins.pages),
             multiplier=mu,
-            freshness=float((held * fresh).sum() / held.sum()),
-            obsolescence=float((held * missed).sum() / held.sum()),
+            freshness=float((importance_sums * fresh).sum() / importance_sums.sum()),
+            obsolescence=float((importance_sums * missed).sum() / importance_sums.sum()),
             never=float(bins.pages[never].sum() / self.pages),
         )
 
@@ -183,8 +185,8 @@ class Population:
     def dump(self) -> list[list[int]]:
         """[bin, pages] of the bins that are not empty."""
         flat = self._counts.ravel()
-        held = np.flatnonzero(flat)
-        return [held.tolist(), flat[held].tolist()]
+        filled = np.flatnonzero(flat)
+        return [filled.tolist(), flat[filled].tolist()]
 
     @classmethod
     def load(cls, state: Sequence[Sequence[int]]) -> Population:

@@ -51,7 +51,7 @@ class Publication:
     publisher: str
     claim: str
     """changed | new"""
-    at: float
+    time: float
     deadline: float
     learn: bool = True
     """the read teaches how far the host is to be trusted (not where the owner of the crawl ordered)"""
@@ -96,7 +96,7 @@ class _Publisher:
 
     waiting: list[tuple[float, int]] = field(default_factory=list)
     out: int = 0
-    held: int = 0
+    count: int = 0
     """publications in any state"""
 
 
@@ -117,43 +117,43 @@ class Publications:
 
     def room(self, publisher: str) -> int:
         """Publications that may still be accepted of a publisher."""
-        known = self._publishers.get(publisher)
-        return max(0, min(MOST_WAITING - (known.held if known else 0), MOST_ALL - len(self.pages)))
+        entry = self._publishers.get(publisher)
+        return max(0, min(MOST_WAITING - (entry.count if entry else 0), MOST_ALL - len(self.pages)))
 
-    def accept(self, said: Publication, again: bool = False) -> Publication:
+    def accept(self, publication: Publication, again: bool = False) -> Publication:
         """Keep a claim; what is to be stored. `again`: it was stored before (recovery). Ask `room` first."""
         self.counts.published += not again
-        old = self.pages.get(said.page)
+        old = self.pages.get(publication.page)
         if old is not None:
             self.counts.joined += 1
-            said = _joined(old, said)
+            publication = _joined(old, publication)
         else:
-            self.counts.hastened += not again and not said.ordered
-        self.pages[said.page] = said
-        publisher = self._publishers.setdefault(said.publisher, _Publisher())
-        publisher.held += old is None
-        fresh = old is None or not old.ordered or said.deadline < old.deadline
-        if said.ordered and said.page not in self._out and fresh:
-            self._wait(said, publisher)
-        return said
+            self.counts.hastened += not again and not publication.ordered
+        self.pages[publication.page] = publication
+        publisher = self._publishers.setdefault(publication.publisher, _Publisher())
+        publisher.count += old is None
+        fresh = old is None or not old.ordered or publication.deadline < old.deadline
+        if publication.ordered and publication.page not in self._out and fresh:
+            self._wait(publication, publisher)
+        return publication
 
-    def _wait(self, said: Publication, publisher: _Publisher) -> None:
+    def _wait(self, publication: Publication, publisher: _Publisher) -> None:
         if not publisher.waiting:
-            self._turns.append(said.publisher)
-        if len(publisher.waiting) >= 2 * publisher.held + FEW:
+            self._turns.append(publication.publisher)
+        if len(publisher.waiting) >= 2 * publisher.count + FEW:
             publisher.waiting = sorted(set(filter(self._waits, publisher.waiting)))  # which is a heap, too
-        heapq.heappush(publisher.waiting, (said.deadline, said.page))
+        heapq.heappush(publisher.waiting, (publication.deadline, publication.page))
 
     def _waits(self, entry: tuple[float, int]) -> bool:
         """Is it of a page that is to be ordered? Else it is stale: read meanwhile, or said again with less time."""
-        said = self.pages.get(entry[1])
-        return said is not None and entry[1] not in self._out and said.deadline == entry[0]
+        publication = self.pages.get(entry[1])
+        return publication is not None and entry[1] not in self._out and publication.deadline == entry[0]
 
-    def release(self, most: int) -> list[int]:
+    def release(self, limit: int) -> list[int]:
         """Pages to order now: publishers take turns, each with at most `share` out, its earliest deadline first."""
         found: list[int] = []
         idle = 0
-        while self._turns and idle < len(self._turns) and len(found) < most:
+        while self._turns and idle < len(self._turns) and len(found) < limit:
             name = self._turns.popleft()
             publisher = self._publishers[name]
             page = self._next(publisher)
@@ -162,7 +162,7 @@ class Publications:
                 found.append(page)
             if publisher.waiting:
                 self._turns.append(name)
-            elif not publisher.held:  # what waited had been read by the plan
+            elif not publisher.count:  # what waited had been read by the plan
                 del self._publishers[name]
         return found
 
@@ -184,7 +184,7 @@ class Publications:
         return any(self._publishers[name].out < self._share for name in self._turns)
 
     def settled(
-        self, page: int, at: float, read: bool, true: bool | None, final: bool, begun: float = math.inf
+        self, page: int, now: float, read: bool, true: bool | None, final: bool, begun: float = math.inf
     ) -> PublicationOutcome | None:
         """An order for the page ended. read: the web answered with it; final: it will not be tried again.
 
@@ -192,37 +192,40 @@ class Publications:
         was published of it, or it is kept because the page will be read again. With an outcome it is kept, too (in
         `pages`), where it was claimed once more while it was read.
         """
-        said = self.pages.get(page)
-        if said is None:
+        publication = self.pages.get(page)
+        if publication is None:
             return None
-        publisher = self._publishers[said.publisher]
+        publisher = self._publishers[publication.publisher]
         if page in self._out:
             self._out.discard(page)
             publisher.out -= 1
         if not read and not final:
             return None
-        if read and begun < max(said.at, said.latest):
-            self._repeat(said, publisher)
-            if begun < said.at:
+        if read and begun < max(publication.time, publication.latest):
+            self._repeat(publication, publisher)
+            if begun < publication.time:
                 return None
         else:
-            self._forget(said, publisher)
-        outcome = PublicationOutcome(said, max(at - said.at, 0.0), max(at - said.deadline, 0.0))
+            self._forget(publication, publisher)
+        delay, late = max(now - publication.time, 0.0), max(now - publication.deadline, 0.0)
+        outcome = PublicationOutcome(publication, delay, late)
         self._count(outcome, read, true)
         return outcome
 
-    def _repeat(self, said: Publication, publisher: _Publisher) -> None:
+    def _repeat(self, publication: Publication, publisher: _Publisher) -> None:
         """What was said last is yet to be read, within the time that the claim had."""
-        latest = max(said.at, said.latest)
-        self.pages[said.page] = again = replace(said, at=latest, deadline=said.deadline + latest - said.at)
+        latest = max(publication.time, publication.latest)
+        self.pages[publication.page] = again = replace(
+            publication, time=latest, deadline=publication.deadline + latest - publication.time
+        )
         if again.ordered:
             self._wait(again, publisher)
 
-    def _forget(self, said: Publication, publisher: _Publisher) -> None:
-        del self.pages[said.page]
-        publisher.held -= 1
-        if not publisher.held and not publisher.waiting:
-            del self._publishers[said.publisher]
+    def _forget(self, publication: Publication, publisher: _Publisher) -> None:
+        del self.pages[publication.page]
+        publisher.count -= 1
+        if not publisher.count and not publisher.waiting:
+            del self._publishers[publication.publisher]
 
     def _count(self, outcome: PublicationOutcome, read: bool, true: bool | None) -> None:
         counts = self.counts
@@ -239,12 +242,12 @@ class Publications:
 
     def overdue(self, now: float) -> Late:
         """Pages past their deadline and not read: the cost that runs up now."""
-        return late((said.deadline for said in self.pages.values() if said.ordered), now)
+        return late((each.deadline for each in self.pages.values() if each.ordered), now)
 
     def deadline(self, page: int) -> float:
         """By when an order of this page is to be read; 0 = none is out, or to go out, for what was published."""
-        said = self.pages.get(page)
-        return said.deadline if said is not None and said.ordered else 0.0
+        publication = self.pages.get(page)
+        return publication.deadline if publication is not None and publication.ordered else 0.0
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -267,10 +270,10 @@ def hastened(due: float, now: float, trust: float) -> float:
 
 def _joined(old: Publication, new: Publication) -> Publication:
     """Two claims of one page: people have waited since the first, and the stricter deadline holds."""
-    deadline = min((one.deadline for one in (old, new) if one.ordered), default=new.deadline)
-    at = old.at if old.ordered else new.at
+    deadline = min((each.deadline for each in (old, new) if each.ordered), default=new.deadline)
+    time = old.time if old.ordered else new.time
     learn, ordered = old.learn and new.learn, old.ordered or new.ordered
-    return replace(old, at=at, deadline=deadline, learn=learn, ordered=ordered, latest=new.at)
+    return replace(old, time=time, deadline=deadline, learn=learn, ordered=ordered, latest=new.time)
 
 
 def borne_out(

@@ -33,7 +33,7 @@ class Turns:
     """
 
     def __init__(self) -> None:
-        self.kept: NDArray[np.int32] = np.zeros(0, np.int32)
+        self.reserved: NDArray[np.int32] = np.zeros(0, np.int32)
         """places that wait for discovery, by host"""
         self._owed: NDArray[np.float64] = np.zeros(0, np.float64)
         """percent points owed to discovery, 0 <= owed < 100 between calls: at 100 it is discovery's turn"""
@@ -44,28 +44,28 @@ class Turns:
         gamma: percent of the orders for discovery, 0..100, as of now.
         """
         self._grow(host)
-        while room > self.kept[host]:
+        while room > self.reserved[host]:
             self._owed[host] += gamma
             if self._owed[host] < 100.0:
                 return True
             self._owed[host] -= 100.0
-            self.kept[host] += 1
+            self.reserved[host] += 1
         return False
 
     def discovery(self, host: int) -> None:
         """Discovery took a place, one that was kept if there is any."""
-        if host < len(self.kept) and self.kept[host]:
-            self.kept[host] -= 1
+        if host < len(self.reserved) and self.reserved[host]:
+            self.reserved[host] -= 1
 
     def lend(self, host: int) -> None:
         """Discovery has no pages waiting there: what was kept for it is refresh's."""
-        if host < len(self.kept):
-            self.kept[host] = 0
+        if host < len(self.reserved):
+            self.reserved[host] = 0
 
     def _grow(self, host: int) -> None:
-        more = max(2 * len(self.kept), host + 1) - len(self.kept) if host >= len(self.kept) else 0
+        more = max(2 * len(self.reserved), host + 1) - len(self.reserved) if host >= len(self.reserved) else 0
         if more:
-            self.kept = np.concatenate([self.kept, np.zeros(more, np.int32)])
+            self.reserved = np.concatenate([self.reserved, np.zeros(more, np.int32)])
             self._owed = np.concatenate([self._owed, np.zeros(more, np.float64)])
 
 
@@ -120,20 +120,20 @@ class Bursts:
 
     MEMORY = 3 * 86_400.0
 
-    def __init__(self, rate: float = 0.0, at: float = 0.0) -> None:
+    def __init__(self, rate: float = 0.0, time: float = 0.0) -> None:
         self._rate = rate
-        self._at = at
+        self._time = time
 
     def count(self, now: float, reads: int) -> None:
         self._rate = self.rate(now) + reads / self.MEMORY
-        self._at = now
+        self._time = now
 
     def rate(self, now: float) -> float:
-        return self._rate * math.exp(-max(now - self._at, 0.0) / self.MEMORY) if self._rate else 0.0
+        return self._rate * math.exp(-max(now - self._time, 0.0) / self.MEMORY) if self._rate else 0.0
 
     def dump(self) -> list[float]:
         """What makes it again: `Bursts(*dumped)`."""
-        return [self._rate, self._at]
+        return [self._rate, self._time]
 
 
 class Capacity:
@@ -148,7 +148,7 @@ class Capacity:
     LULL = 300.0
 
     def __init__(self, window: float = 600.0) -> None:
-        self.held = 0.0
+        self.fallback = 0.0
         """what stands in while nothing was measured: of the run before, or the best of the time when nothing waited"""
         self._busy, self._idle = BandwidthMeter(window), BandwidthMeter(window)
         self._clock = 0.0
@@ -158,7 +158,7 @@ class Capacity:
 
     def resume(self, rate: float) -> None:
         """Begin with the reads per second of the run before."""
-        self.held = rate
+        self.fallback = rate
 
     def count(self, now: float, reads: int, busy: bool) -> None:
         """So many reads since the last call, in a time in which there was more to read, or not."""
@@ -166,7 +166,7 @@ class Capacity:
         self._last = now
         if not busy:
             self._idle.count(now, reads)
-            self.held = max(self.held, self._idle.rate(now))
+            self.fallback = max(self.fallback, self._idle.rate(now))
             return
         passed = min(max(now - last, 0.0), self.LULL - self._lull)
         self._lull = 0.0 if reads else self._lull + passed
@@ -176,7 +176,7 @@ class Capacity:
 
     def rate(self) -> float:
         """Reads per second; 0 before the first read."""
-        return self._busy.rate(self._clock) or self.held
+        return self._busy.rate(self._clock) or self.fallback
 
 
 class GammaSchedule:
@@ -191,7 +191,7 @@ class GammaSchedule:
             raise ValueError(f"GammaSchedule: pages rise, gammas are 0 to 100; got {list(points)}")
         self.points = tuple(points)
 
-    def at(self, pages: float) -> float:
+    def gamma_at(self, pages: float) -> float:
         """gamma when so many pages were read."""
         before = self.points[0]
         for after in self.points:
@@ -210,16 +210,16 @@ class Controller:
     `gain` points for each point of freshness and each call. It stays within its bounds and winds nothing up there.
     """
 
-    def __init__(self, target: float, gamma: float = 50.0, least: float = 1.0, most: float = 99.0) -> None:
-        if not (0.0 < target < 1.0 and 0.0 <= least <= most <= 100.0):
-            raise ValueError(f"Controller: a target between 0 and 1, 0 <= least <= most <= 100; got {target}")
-        self.target, self.least, self.most = target, least, most
-        self.gamma = min(max(gamma, least), most)
+    def __init__(self, target: float, gamma: float = 50.0, least: float = 1.0, greatest: float = 99.0) -> None:
+        if not (0.0 < target < 1.0 and 0.0 <= least <= greatest <= 100.0):
+            raise ValueError(f"Controller: a target between 0 and 1, 0 <= least <= greatest <= 100; got {target}")
+        self.target, self.least, self.greatest = target, least, greatest
+        self.gamma = min(max(gamma, least), greatest)
 
     def hear(self, freshness: float, gain: float = 0.5) -> float:
         """What freshness is now; gamma from now on."""
         moved = self.gamma + gain * 100.0 * (freshness - self.target)
-        self.gamma = min(max(moved, self.least), self.most)
+        self.gamma = min(max(moved, self.least), self.greatest)
         return self.gamma
 
 
@@ -228,21 +228,21 @@ CROWD = 8
 """more candidates than this many times the wanted ones are cut to the best before they are sorted"""
 
 
-def choose(urgency: NDArray[np.int64], hosts: NDArray[np.uint32], room: NDArray[np.int32], most: int) -> Ids:
-    """Indices of at most `most` candidates, most urgent first, at most room[h] of host h.
+def choose(urgency: NDArray[np.int64], hosts: NDArray[np.uint32], room: NDArray[np.int32], limit: int) -> Ids:
+    """Return indices of at most `limit` candidates, most urgent first, at most room[h] of host h.
 
     urgency: int64[n], greater = sooner; ties in the order given. hosts: uint32[n]. room: int32 by host number.
     """
     n = len(urgency)
-    if n == 0 or most <= 0:
+    if n == 0 or limit <= 0:
         return np.empty(0, np.int64)
-    if int(room[hosts].min()) >= n <= most:
+    if int(room[hosts].min()) >= n <= limit:
         return np.argsort(-urgency, kind="stable")
     order = np.lexsort((-urgency, hosts))
     rank = _rank_in_run(hosts[order])
     order = order[rank < room[hosts[order]]]
     best = np.lexsort((order, -urgency[order]))
-    chosen: Ids = order[best[:most]]
+    chosen: Ids = order[best[:limit]]
     return chosen
 
 
@@ -251,13 +251,13 @@ def crowd(urgency: NDArray[np.int64], wanted: int) -> Ids:
 
     Of equally urgent ones the first.
     """
-    most = CROWD * max(wanted, 1)
-    if len(urgency) <= most:
+    limit = CROWD * max(wanted, 1)
+    if len(urgency) <= limit:
         return np.arange(len(urgency))
-    least = np.partition(urgency, len(urgency) - most)[len(urgency) - most]
-    taken = urgency > least
-    taken[np.flatnonzero(urgency == least)[: most - int(taken.sum())]] = True
-    return np.flatnonzero(taken)
+    least = np.partition(urgency, len(urgency) - limit)[len(urgency) - limit]
+    chosen = urgency > least
+    chosen[np.flatnonzero(urgency == least)[: limit - int(chosen.sum())]] = True
+    return np.flatnonzero(chosen)
 
 
 def _rank_in_run(sorted_keys: NDArray[np.uint32]) -> Ids:

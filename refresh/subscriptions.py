@@ -45,7 +45,7 @@ class Due(NamedTuple):
 
 
 @dataclass(slots=True)
-class _One:
+class _Subscription:
     every: float
     due: float
     attempts: int = 0
@@ -56,7 +56,7 @@ class _One:
 
 
 @dataclass(slots=True)
-class Told:
+class NoticeTally:
     """Since the crawl began."""
 
     notices: int = 0
@@ -73,12 +73,12 @@ class Told:
 class Subscriptions:
     """`pop` says what is due; each PLAN is answered by `planned`, each NOTIFY by `sent` or `failed`."""
 
-    told: Told = field(default_factory=Told)
+    tally: NoticeTally = field(default_factory=NoticeTally)
     overdue: dict[int, float] = field(default_factory=dict)
     """pages (ids) not refreshed for a notice -> when it was due"""
     awaited: dict[int, float] = field(default_factory=dict)
     """pages (ids) ordered for a notice and not read -> when it is due; at most MOST_OVERDUE"""
-    _ones: dict[int, _One] = field(default_factory=dict)
+    _ones: dict[int, _Subscription] = field(default_factory=dict)
     _heap: list[tuple[float, int, int]] = field(default_factory=list)
     """(when, stamp, number). Bounded: when one is put, those that hold no more are as many as subscriptions, and FEW"""
     _stamps: int = 0
@@ -88,8 +88,8 @@ class Subscriptions:
 
     def add(self, number: int, every: float, due: float, lead: float = BASE_LEAD, attempts: int = 0) -> None:
         """A new one, or one that was stored. Overdue ones are planned at once."""
-        one = self._ones[number] = _One(every, due, attempts, min(lead, every / 2))
-        self._push(number, one, due - one.lead)
+        entry = self._ones[number] = _Subscription(every, due, attempts, min(lead, every / 2))
+        self._push(number, entry, due - entry.lead)
 
     def remove(self, number: int) -> bool:
         """False: there is none."""
@@ -108,70 +108,70 @@ class Subscriptions:
         self._clean()
         return self._heap[0][0] if self._heap else math.inf
 
-    def pop(self, now: float, most: int = 1_000) -> list[Due]:
+    def pop(self, now: float, limit: int = 1_000) -> list[Due]:
         """What is due by now, the earliest first."""
         found: list[Due] = []
-        while len(found) < most and self.next_time() <= now:
+        while len(found) < limit and self.next_time() <= now:
             _, _, number = heapq.heappop(self._heap)
-            one = self._ones[number]
-            one.stamp = 0
-            found.append(Due(Act.NOTIFY if one.planned else Act.PLAN, number))
+            entry = self._ones[number]
+            entry.stamp = 0
+            found.append(Due(Act.NOTIFY if entry.planned else Act.PLAN, number))
         return found
 
     def foresee(self, number: int, lead: float) -> None:
         """Its pages will need more seconds than it seemed: one whose plan has not begun begins it sooner."""
-        one = self._ones.get(number)
-        lead = min(lead, one.every / 2) if one is not None else 0.0
-        if one is not None and one.stamp and not one.planned and not one.attempts and lead > one.lead:
-            one.lead = lead
-            self._push(number, one, one.due - lead)
+        entry = self._ones.get(number)
+        lead = min(lead, entry.every / 2) if entry is not None else 0.0
+        if entry is not None and entry.stamp and not entry.planned and not entry.attempts and lead > entry.lead:
+            entry.lead = lead
+            self._push(number, entry, entry.due - lead)
 
     def planned(self, number: int, now: float, lead: float) -> float:
         """Its pages are ordered, and need `lead` seconds. -> when the notice goes out.
 
         One that was planned late (the process was down) gets its lead after all: it is late, but not empty.
         """
-        one = self._ones.get(number)
-        if one is None:
+        entry = self._ones.get(number)
+        if entry is None:
             return math.inf
-        one.planned, one.lead = True, min(max(lead, BASE_LEAD), one.every / 2)
-        at = max(one.due, now + min(one.lead, BASE_LEAD) if one.due < now else one.due)
-        self._push(number, one, at)
-        return at
+        entry.planned, entry.lead = True, min(max(lead, BASE_LEAD), entry.every / 2)
+        time = max(entry.due, now + min(entry.lead, BASE_LEAD) if entry.due < now else entry.due)
+        self._push(number, entry, time)
+        return time
 
     def sent(self, number: int, now: float, missed: Collection[int] = ()) -> float:
         """It was told; the pages `missed` had not been refreshed. -> when the next one is due."""
-        one = self._ones.get(number)
-        if one is None:
+        entry = self._ones.get(number)
+        if entry is None:
             return math.inf
-        self.told.notices += 1
-        if not one.attempts:
-            self._miss(one, missed)
-        return self._next(number, one, now)
+        self.tally.notices += 1
+        if not entry.attempts:
+            self._miss(entry, missed)
+        return self._next(number, entry, now)
 
     def failed(self, number: int, now: float, missed: Collection[int] = ()) -> float:
         """It could not be told: again after a back-off, at most ATTEMPTS times and not past the next notice, which
         then says what both would have said. -> when it is tried again, or when the next one is due."""
-        one = self._ones.get(number)
-        if one is None:
+        entry = self._ones.get(number)
+        if entry is None:
             return math.inf
-        self.told.failed += 1
-        if not one.attempts:
-            self._miss(one, missed)
-        one.attempts += 1
-        again = now + min(BACK_OFF * 2.0 ** (one.attempts - 1), MOST_BACK_OFF)
-        if one.attempts >= ATTEMPTS or again >= one.due + one.every - one.lead:
-            self.told.given_up += 1
-            return self._next(number, one, now)
-        self._push(number, one, again)
+        self.tally.failed += 1
+        if not entry.attempts:
+            self._miss(entry, missed)
+        entry.attempts += 1
+        again = now + min(BACK_OFF * 2.0 ** (entry.attempts - 1), MOST_BACK_OFF)
+        if entry.attempts >= ATTEMPTS or again >= entry.due + entry.every - entry.lead:
+            self.tally.given_up += 1
+            return self._next(number, entry, now)
+        self._push(number, entry, again)
         return again
 
-    def _miss(self, one: _One, missed: Collection[int]) -> None:
-        self.told.missed += len(missed) > 0
+    def _miss(self, entry: _Subscription, missed: Collection[int]) -> None:
+        self.tally.missed += len(missed) > 0
         for page in missed:
             self.awaited.pop(page, None)
             if page in self.overdue or len(self.overdue) < MOST_OVERDUE:
-                self.overdue[page] = min(one.due, self.overdue.get(page, math.inf))
+                self.overdue[page] = min(entry.due, self.overdue.get(page, math.inf))
 
     def promise(self, pages: Iterable[int], due: float) -> None:
         """Pages are ordered for a notice that is due then."""
@@ -192,37 +192,37 @@ class Subscriptions:
         self.awaited.pop(page, None)
         due = self.overdue.pop(page, None)
         if due is not None:
-            self.told.lateness += max(now - due, 0.0)
+            self.tally.lateness += max(now - due, 0.0)
 
-    def _next(self, number: int, one: _One, now: float) -> float:
+    def _next(self, number: int, entry: _Subscription, now: float) -> float:
         """The next notice is due a whole number of periods after the last: those that passed meanwhile fall out."""
-        periods = max(1, math.floor((now - one.due) / one.every) + 1)
-        one.due, one.attempts, one.planned = one.due + periods * one.every, 0, False
-        self._push(number, one, one.due - one.lead)
-        return one.due
+        periods = max(1, math.floor((now - entry.due) / entry.every) + 1)
+        entry.due, entry.attempts, entry.planned = entry.due + periods * entry.every, 0, False
+        self._push(number, entry, entry.due - entry.lead)
+        return entry.due
 
-    def _push(self, number: int, one: _One, at: float) -> None:
+    def _push(self, number: int, subscription: _Subscription, time: float) -> None:
         self._stamps += 1
-        one.stamp = self._stamps
+        subscription.stamp = self._stamps
         if len(self._heap) >= 2 * len(self._ones) + FEW:
             self._heap = [entry for entry in self._heap if self._holds(entry)]
             heapq.heapify(self._heap)
-        heapq.heappush(self._heap, (at, one.stamp, number))
+        heapq.heappush(self._heap, (time, subscription.stamp, number))
 
     def _clean(self) -> None:
         while self._heap and not self._holds(self._heap[0]):
             heapq.heappop(self._heap)
 
     def _holds(self, entry: tuple[float, int, int]) -> bool:
-        one = self._ones.get(entry[2])
-        return one is not None and one.stamp == entry[1]
+        subscription = self._ones.get(entry[2])
+        return subscription is not None and subscription.stamp == entry[1]
 
     def dump(self) -> dict[str, Any]:
         """The counters; subscriptions themselves are rows."""
-        return {name: getattr(self.told, name) for name in Told.__slots__}
+        return {name: getattr(self.tally, name) for name in NoticeTally.__slots__}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        self.told = Told(**{name: state[name] for name in Told.__slots__ if name in state})
+        self.tally = NoticeTally(**{name: state[name] for name in NoticeTally.__slots__ if name in state})
 
 
 def lead(hosts: Iterable[tuple[int, float]]) -> float:

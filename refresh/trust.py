@@ -26,7 +26,7 @@ SLIP: Final = 0.03
 """P(no change seen | an honest claim of a change): reverted, or invisible to the signature."""
 LUCKY = 0.3
 """P(a Last-Modified looks plausible | it is made up)"""
-LEAST, MOST = 0.05, 0.95
+LEAST, GREATEST = 0.05, 0.95
 """Bounds of w in the shares: nobody is beyond proof, either way."""
 DOUBTED, RESTORED = 0.4, 0.7
 """A host's Last-Modified is no longer used below the first, and used again above the second: no flutter between."""
@@ -70,7 +70,7 @@ class Trust:
     claims: int = 0
     """settled since the host was first met, of all kinds"""
 
-    def of(self, source: Source) -> float:
+    def weight(self, source: Source) -> float:
         """0..1: how much a claim of this kind weighs."""
         true, false = self.counts[2 * source : 2 * source + 2]
         prior_true, prior_false = PRIORS[source]
@@ -78,18 +78,18 @@ class Trust:
 
     def settle(self, source: Source, if_true: float, by_chance: float) -> None:
         """A read showed how a claim came out: probabilities of that outcome if it holds, and if it is idle talk."""
-        w = min(max(self.of(source), LEAST), MOST)
-        held, idle = w * if_true, (1.0 - w) * by_chance
-        if not 0.0 < held + idle < float("inf"):
+        w = min(max(self.weight(source), LEAST), GREATEST)
+        likelihood, idle = w * if_true, (1.0 - w) * by_chance
+        if not 0.0 < likelihood + idle < float("inf"):
             return
-        share = held / (held + idle)
+        share = likelihood / (likelihood + idle)
         fade = 1.0 - 1.0 / MEMORY
-        at = 2 * source
-        self.counts[at] = self.counts[at] * fade + share
-        self.counts[at + 1] = self.counts[at + 1] * fade + 1.0 - share
+        index = 2 * source
+        self.counts[index] = self.counts[index] * fade + share
+        self.counts[index + 1] = self.counts[index + 1] * fade + 1.0 - share
         self.claims += 1
         if source is Source.LAST_MODIFIED:
-            w = self.of(source)
+            w = self.weight(source)
             self.doubted = w < (RESTORED if self.doubted else DOUBTED)
 
     def changed(self, source: Source, changed: bool, chance: float) -> None:
@@ -106,8 +106,8 @@ class Trust:
 
     def adopt(self, other: Trust, source: Source) -> None:
         """Claims of this kind that were counted elsewhere."""
-        for at in (2 * source, 2 * source + 1):
-            self.counts[at] = min(self.counts[at] + other.counts[at], MEMORY)
+        for index in (2 * source, 2 * source + 1):
+            self.counts[index] = min(self.counts[index] + other.counts[index], MEMORY)
         self.claims += other.claims
 
     def dump(self) -> bytes:
@@ -131,7 +131,7 @@ class Trust:
     def words(self) -> dict[str, float]:
         """Kinds of which something was settled -> trust, for people."""
         used = (source for source in Source if self.counts[2 * source] or self.counts[2 * source + 1])
-        return {source.name.lower().replace("_", "-"): round(self.of(source), 3) for source in used}
+        return {source.name.lower().replace("_", "-"): round(self.weight(source), 3) for source in used}
 
 
 def plausible(modified: float, read_at: float, changed: bool | None, last_read: float, youngest: float) -> bool | None:

@@ -61,5 +61,5 @@ def answers(node: int) -> str:
 
 def bound(topic: str) -> int:
     """Most messages that may wait in a topic; a topic that is not in the table has the bound of the orders."""
-    known = TOPICS.get(topic.partition(".")[0])
-    return LEASED if known is None else known.bound
+    entry = TOPICS.get(topic.partition(".")[0])
+    return LEASED if entry is None else entry.bound

@@ -44,7 +44,7 @@ def other_graphs(n: int, seed: int, watch: Watch) -> dict[str, Any]:
         truth = reference(graph)
         row = measure(graph, truth)[-1]
         _, steps = pageranks(of_graph(graph), effort=Effort(1e-4, method="jacobi"))
-        (ten,), _ = pageranks(of_graph(graph), effort=Effort(1e-15, most=10, method="jacobi"))
+        (ten,), _ = pageranks(of_graph(graph), effort=Effort(1e-15, max_steps=10, method="jacobi"))
         found[name] = {
             "all": row.error_all,
             "top": row.error_top10,

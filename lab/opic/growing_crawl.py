@@ -49,7 +49,7 @@ class GrowingCrawl:
         result = np.zeros(self.graph.n)
         cash = self.keys[t] + self.virtual.scalar
         columns = self.flow[t], cash, self.last[t], self.birth[t]
-        result[t] = normalise(as_if_now(*columns, now, self.window.at(now), self.new_pages.prior))
+        result[t] = normalise(as_if_now(*columns, now, self.window.length_at(now), self.new_pages.prior))
         return result
 
     def unread(self, limit: int) -> Pages:
@@ -71,7 +71,7 @@ class GrowingCrawl:
         cash, now = self.keys[pages] + self.virtual.scalar, self.clock.ticks
         columns = self.flow[pages], cash, self.last[pages], self.birth[pages]
         self.new_pages.learn(self.flow[pages], cash, self.last[pages], now)
-        self.flow[pages] = measure(*columns, now, self.window.at(now), self.new_pages.prior)
+        self.flow[pages] = measure(*columns, now, self.window.length_at(now), self.new_pages.prior)
         self.last[pages] = now & 0xFFFF_FFFF
         indptr, targets = self.graph.links_of(pages)
         virtual, amounts = shares(cash, indptr, seeds_of(pages, self.visits[pages]))

@@ -24,8 +24,8 @@ from xyro.opic import confidence
 from xyro.opic.arrays import Mask, Reals
 from xyro.opic.cash import DAMPING, UNIT
 from xyro.opic.confidence import (
+    GREATEST,
     LEAST,
-    MOST,
     SHORTEST,
     Law,
     condition,
@@ -89,7 +89,7 @@ def sites(n: int, seed: int, leaves: float = 0.2, away: float = 0.03) -> Graph:
     """A web of sites of all sizes, cash hardly leaves them: trees with links up, down, to the home page and within the
     site, a share `away` of the others anywhere; `leaves` of the pages have no links."""
     rng = np.random.default_rng(seed)
-    sizes = power_law(n, rng, least=10, most=max(n // 10, 11), exponent=1.8)
+    sizes = power_law(n, rng, least=10, limit=max(n // 10, 11), exponent=1.8)
     starts = np.concatenate(([0], np.cumsum(sizes)))
     starts = starts[starts < n]
     page = np.arange(n)
@@ -97,7 +97,7 @@ def sites(n: int, seed: int, leaves: float = 0.2, away: float = 0.03) -> Graph:
     home = starts[site]
     size = np.append(starts[1:], n)[site] - home
     parent = home + np.maximum(page - home - 1, 0) // 4
-    source = np.repeat(page, power_law(n, rng, least=1, most=200, exponent=1.9))
+    source = np.repeat(page, power_law(n, rng, least=1, limit=200, exponent=1.9))
     within = home[source] + (rng.random(source.size) ** 2 * size[source]).astype(np.int64)
     other = np.where(rng.random(source.size) < away, rng.integers(n, size=source.size), within)
     sources, targets = np.concatenate((page, page, parent, source)), np.concatenate((parent, home, page, other))
@@ -171,7 +171,7 @@ def _look(crawl: GrowingCrawl) -> Iterator[tuple[str, Sample]]:
     graph, order, now = _so_far(crawl), crawl.order, crawl.clock.ticks
     truth = pagerank(graph, tolerance=1e-10).rank * graph.n
     settled = (now - crawl.window.since) / 65_536
-    span = min(settled, crawl.window.at(now))
+    span = min(settled, crawl.window.length_at(now))
     backed = np.minimum(span, elapsed(now, crawl.birth[order]))
     sample = _sample(graph, normalise(crawl.importance[order]), truth, backed, span)
     never = never_measured(crawl.flow[order])
@@ -198,7 +198,7 @@ def fit(samples: Sequence[Sample], early: float = LONG) -> Law:
         samples
     )
     backed = np.log(np.concatenate([np.maximum(part.turnovers, SHORTEST) for part in parts]))
-    rank = np.log(np.concatenate([np.clip(part.importance, LEAST, MOST) for part in parts]))
+    rank = np.log(np.concatenate([np.clip(part.importance, LEAST, GREATEST) for part in parts]))
     error = np.log(np.concatenate([np.maximum(part.error, 1e-6) for part in parts]))
     solved = np.linalg.lstsq(np.column_stack((np.ones(error.size), backed, rank)), error, rcond=None)[0]
     fade, calm = max(0.0, -float(solved[1])), max(0.0, -float(solved[2]))
@@ -212,7 +212,7 @@ def _needed(sample: Sample, fade: float, calm: float) -> float:
     """The scale with which COVERED of the top decile are covered, of the rest of the upper half, and of the lower."""
     ranks = np.quantile(sample.importance, (0.0, 0.5, 0.9, 1.0))
     kinds = np.clip(np.searchsorted(ranks, sample.importance, side="right") - 1, 0, 2)
-    shape = np.maximum(sample.turnovers, SHORTEST) ** -fade * np.clip(sample.importance, LEAST, MOST) ** -calm
+    shape = np.maximum(sample.turnovers, SHORTEST) ** -fade * np.clip(sample.importance, LEAST, GREATEST) ** -calm
     wanted = sample.error / shape
     parts = [wanted, *(wanted[kinds == kind] for kind in range(3))]
     return max(float(np.quantile(part, COVERED)) for part in parts if part is wanted or part.size >= FEW)

@@ -127,14 +127,14 @@ def _timed(
     begun, links, clock = run(), matrix(), SystemClock()
     _warm()
     before, peak, seconds, moment = _private(), [0.0], [], [clock.monotonic()]
-    effort = replace(effort, most=COLD_ITERATIONS if cold else effort.most)
+    effort = replace(effort, max_steps=COLD_ITERATIONS if cold else effort.max_steps)
     if cold and not forget(links):
         return None
 
     def hear(step: IterationStep) -> None:
         seconds.append(clock.monotonic() - moment[0])
         peak.append(_private() - before)
-        watch(step.iteration / effort.most)
+        watch(step.iteration / effort.max_steps)
         if cold:
             forget(links)
         moment[0] = clock.monotonic()

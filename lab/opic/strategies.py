@@ -112,7 +112,7 @@ def _offline(graph: Graph, truth: Reals) -> dict[str, list[float]]:
     """Power iteration: an iteration is N reads."""
     found: dict[str, list[float]] = {"all": [], "top": []}
     for reads in READS:
-        (rank,), _ = pageranks(of_graph(graph), effort=Effort(1e-15, most=reads, method="jacobi"))
+        (rank,), _ = pageranks(of_graph(graph), effort=Effort(1e-15, max_steps=reads, method="jacobi"))
         every, top = errors(normalise(rank), truth)
         found["all"].append(every)
         found["top"].append(top)

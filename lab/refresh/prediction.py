@@ -130,7 +130,7 @@ class Hearing:
         """Take the claims of a list that was read, and had changed."""
         items, world = listing.items, self._world
         moved = world.past(items, now) > world.past(items, self._read_at[items])
-        trust = self._trust_of(listing).of(listing.source)
+        trust = self._trust_of(listing).weight(listing.source)
         for page in items[moved].tolist():
             claims = self._claims.setdefault(page, [])
             if all(claim.source != listing.source for claim in claims):

@@ -35,7 +35,7 @@ from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import COLUMNS, LAST_READ, RATE, State
 from xyro.refresh.due import DueFolders
-from xyro.refresh.expected import Expected, Held
+from xyro.refresh.expected import DatedPage, Expected
 from xyro.refresh.meter import BLOCK, Blocks
 from xyro.refresh.policy import Policy, Reals, weight
 from xyro.refresh.population import Population
@@ -184,7 +184,7 @@ def _pace(planned: PlannedPages, orders: int) -> Bandwidth:
     rates = planned.rate[:: planned.pages // 10_000 or 1].astype(np.float64)
     for heaviness, rate in zip(heavy.tolist(), rates.tolist(), strict=True):
         bandwidth.replace(0, None, heaviness * math.sqrt(rate), rate)
-    bandwidth.capacity.held = orders / UNIT * len(heavy) / planned.pages
+    bandwidth.capacity.fallback = orders / UNIT * len(heavy) / planned.pages
     bandwidth.renew(float(NOW))
     return bandwidth
 
@@ -252,13 +252,15 @@ def _sketches(planned: PlannedPages) -> object:
     some = slice(None, None, max(1, planned.pages // 10_000))
     importance, rate = planned.importance[some].astype(np.float64), planned.rate[some].astype(np.float64)
     heavy = np.sqrt(importance * rate)
-    populations = [Population.of(heavy, rate) for _ in range(2)]
+    populations = [Population.from_pages(heavy, rate) for _ in range(2)]
     read = planned.read_at[some].astype(np.float64).tolist()
-    holding = (Held(*page) for page in zip(heavy.tolist(), [3.0] * len(rate), (3.0 / rate).tolist(), read, strict=True))
+    holding = (
+        DatedPage(*page) for page in zip(heavy.tolist(), [3.0] * len(rate), (3.0 / rate).tolist(), read, strict=True)
+    )
     blocks = Blocks()
     for block in range(math.ceil(planned.pages / BLOCK)):
         blocks.look(block, importance[:1])
-    return [population.bins for population in populations], populations, Expected.of(holding, NOW), blocks
+    return [population.bins for population in populations], populations, Expected.from_pages(holding, NOW), blocks
 
 
 def _all_filed(planned: PlannedPages) -> object:

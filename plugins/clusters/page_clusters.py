@@ -59,7 +59,7 @@ class PageClusters:
 
     def status(self) -> dict[str, Any]:
         """The field `clusters` of `xyro status`."""
-        return {"clusters": [cluster.told() for cluster in self.clusters]}
+        return {"clusters": [cluster.report() for cluster in self.clusters]}
 
     def join(self, target: str, page: int) -> None:
         """A page that a target stands for."""

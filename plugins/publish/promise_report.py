@@ -63,7 +63,7 @@ def _clusters(state: Mapping[str, list[float]]) -> dict[str, Any]:
     for name, figures in state.items():
         cluster = Cluster(name, 0.0)
         cluster.load(figures, {})
-        status = cluster.told()
+        status = cluster.report()
         found.append({field: status[field] for field in ("name", "due", "spread_s", "late_rounds", "worst_spread_s")})
     return {"clusters": found} if found else {}
 

@@ -81,7 +81,7 @@ class Promises:
         trust = "it is ordered ahead of the plan" if claim.ordered else "it is not trusted, and only hastens the read"
         late = f", {now - claim.deadline:.0f} s ago" if claim.deadline < now else ""
         return [
-            f"{claim.publisher} published it as {claim.claim} at {stamp(claim.at)}: {trust}; "
+            f"{claim.publisher} published it as {claim.claim} at {stamp(claim.time)}: {trust}; "
             f"to be read by {stamp(claim.deadline)}{late}."
         ]
 
@@ -103,7 +103,7 @@ class Promises:
             return "out-of-scope"
         if not self.publications.room(publisher) and page not in self.publications.pages:
             return "too-many"
-        trust = self.trust_of(publisher).of(Source.PUBLISHED)
+        trust = self.trust_of(publisher).weight(Source.PUBLISHED)
         ordered = claim.sure or trust >= TRUSTED
         if claim.rate > 0.0:
             self._hear_rate(page, claim.rate, claim.sure)
@@ -111,7 +111,7 @@ class Promises:
         new = Publication(page, publisher, claim.claim, claim.made_at, claim.deadline, not claim.sure, ordered)
         accepted = self.publications.accept(new)
         row = PublishedRow(
-            accepted.publisher, accepted.claim, accepted.at, accepted.deadline, accepted.learn, accepted.ordered
+            accepted.publisher, accepted.claim, accepted.time, accepted.deadline, accepted.learn, accepted.ordered
         )
         self.frontier.partition.put(rows.PUBLISHED.key(page), rows.pack(row))
         if first and not accepted.ordered:  # a claim that is repeated counts once a read
@@ -169,7 +169,7 @@ class Promises:
         row, publication = order.row, self.publications.pages[order.page]
         seen = row is not None and row.reads > 0
         there = row is not None and not row.gone_since
-        news = row is not None and row.last_read >= publication.at - TELLING and _showed_news(row)
+        news = row is not None and row.last_read >= publication.time - TELLING and _showed_news(row)
         return borne_out(publication.claim, seen, order.visit.changed, order.report.status, there, news)
 
     def _learn(self, order: Settled, visit: Visit, true: bool) -> None:

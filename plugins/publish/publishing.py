@@ -109,5 +109,5 @@ def publications_told(all_of_them: Iterable[Any], now: float) -> dict[str, Any]:
         for name in names:
             totals[name] += getattr(publications.counts, name)
         lags.counts = [a + b for a, b in zip(lags.counts, publications.counts.delays.counts, strict=True)]
-    delays = {f"{name}_delay_s": value for name, value in lags.told().items()}
+    delays = {f"{name}_delay_s": value for name, value in lags.report().items()}
     return {**totals, "lateness": round(totals["lateness"], 1), "waiting": waiting, "overdue": overdue, **delays}

@@ -165,7 +165,7 @@ class Node:
             for number, row in frontier.partition.hosts.clocks.items():
                 if row.next_at > now or row.failures:
                     self.pool.restore(row.name, row.next_at, row.failures)
-                if row.held:
+                if row.hold:
                     self.pool.hold(frontier.partition.hosts.names[number])
         for plugin in self.plugins:
             plugin.recover()

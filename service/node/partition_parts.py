@@ -36,7 +36,7 @@ class PartitionParts:
             return None
         clock = partition.hosts.clocks.get(partition.hosts_of[page])
         state = partition.states[page]
-        if state in _NEVER or (clock is not None and clock.held == "blocked"):
+        if state in _NEVER or (clock is not None and clock.hold == "blocked"):
             return LOST
         return self._read(page, unchanged) if state == State.READ else None
 

@@ -190,7 +190,7 @@ def _refresh(view: View) -> Iterator[str]:
     early = (view.state == State.UNREAD) & read
     if early.any():
         yield f"page {int(np.flatnonzero(early)[0])} was read but is unread"
-    total = Spread.of(weights)
+    total = Spread.from_weights(weights)
     if total.dump() != view.spread:
         yield f"S is {Spread.load(view.spread).total}, the weights add up to {total.total}"
 

@@ -41,9 +41,9 @@ def evidence_sentences(row: RefreshRow, hosts: Hosts, host: int, stamp: Callable
         )
     if Trust.load(hosts.trust.get(host, b"")).doubted:
         sentences.append("Its host's Last-Modified is not used: too many were shown to be wrong.")
-    for claim in row.said:
-        trust = Trust.load(hosts.trust.get(claim.host, b"")).of(Source(claim.source))
-        claimed = f"it changes {claim.rate:.3g} times a day" if claim.rate else f"it changed at {stamp(claim.at)}"
+    for claim in row.claims:
+        trust = Trust.load(hosts.trust.get(claim.host, b"")).weight(Source(claim.source))
+        claimed = f"it changes {claim.rate:.3g} times a day" if claim.rate else f"it changed at {stamp(claim.time)}"
         name = Source(claim.source).name.lower().replace("_", "-")
         sentences.append(f"Said of it ({name} of {hosts.names[claim.host]}): {claimed}; such claims weigh {trust:.2f}.")
     return sentences

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from xyro.frontier.freshness import together
-from xyro.refresh.delays import Delays, told
+from xyro.refresh.delays import Delays, summary
 from xyro.refresh.expected import Expected
 from xyro.refresh.meter import AuditFindings, calibrated
 
@@ -30,8 +30,8 @@ def freshness_report(frontiers: Sequence[Frontier], now: float) -> dict[str, Any
         "missed_changes": _rounded(whole.obsolescence(now)),
         "audit": _audited(frontiers, seen, now),
         "execution": _found_by(frontiers),
-        "detection_delay": told(detection),
-        "discovery_delay": told(discovery),
+        "detection_delay": summary(detection),
+        "discovery_delay": summary(discovery),
         "refresh_per_second": {
             "planned": _rounded(sum(frontier.scheduler.bandwidth.reads_per_second for frontier in frontiers)),
             "promised": _rounded(sum(frontier.scheduler.bandwidth.promised.rate(now) for frontier in frontiers)),

@@ -86,7 +86,7 @@ class ImportanceBounds:
         if then is None:
             return dict.fromkeys(("trend", "trend_low", "trend_high", "trend_day"))
         found = self._trends([page], [then])
-        days, turnovers = max(now - then.at, 1.0) / DAY, (self.clock - then.clock) / TICKS
+        days, turnovers = max(now - then.time, 1.0) / DAY, (self.clock - then.clock) / TICKS
         growth, low, high = (round(float(values[0]), 6) for values in found)
         return {
             "trend": growth,

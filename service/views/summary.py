@@ -51,7 +51,7 @@ def states(frontiers: Sequence[Frontier]) -> dict[str, int]:
 def _count_holds(frontiers: Sequence[Frontier]) -> dict[str, int]:
     """Count the hosts that a person paused or blocked, by state."""
     holds = {
-        row.name: row.held for frontier in frontiers for row in frontier.partition.hosts.clocks.values() if row.held
+        row.name: row.hold for frontier in frontiers for row in frontier.partition.hosts.clocks.values() if row.hold
     }
     return dict(sorted(Counter(holds.values()).items()))
 

@@ -105,7 +105,7 @@ class View:
         """Return the word that people see."""
         state = State(int(self.state[page]))
         clock = self.partition.hosts.clocks.get(int(self.host[page]))
-        if clock is not None and clock.held == "blocked":
+        if clock is not None and clock.hold == "blocked":
             return "blocked"
         if self.flags[page] & LEASED:
             return "leased"
@@ -251,7 +251,7 @@ class Views:
                     **site(row.name),
                     "failures": row.failures,
                     "next_read": stamp(row.next_at),
-                    "held": row.held or None,
+                    "held": row.hold or None,
                     **claim_evidence.claim_fields(hosts, number),
                 }
 

@@ -79,8 +79,8 @@ def host_sentences(view: View, page: int, now: float) -> Iterator[str]:
     number, host = int(view.host[page]), authority(view.url(page))
     scheduler = view.frontier.scheduler
     clock = view.partition.hosts.clocks.get(number)
-    if clock is not None and clock.held:
-        yield f"Host {host} is {clock.held} by a person."
+    if clock is not None and clock.hold:
+        yield f"Host {host} is {clock.hold} by a person."
     elif clock is not None and clock.next_at > now:
         yield f"Host {host} is left alone until {stamp(clock.next_at)} ({clock.failures} failures in a row)."
     if not view.frontier.now:  # a stopped crawl: nobody has asked the calendar yet

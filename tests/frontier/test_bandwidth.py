@@ -66,7 +66,7 @@ def recomputed(crawl):
     found = [frontier.partition.row(page) for page in range(n)]
     held = [row for row in found if row is not None and row.weight]
     weights, rates = np.array([row.weight for row in held]), np.array([row.rate for row in held])
-    return Spread.of(weights).dump(), Population.of(weights, rates)
+    return Spread.from_weights(weights).dump(), Population.from_pages(weights, rates)
 
 
 def assert_exact(crawl):

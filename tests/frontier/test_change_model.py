@@ -59,7 +59,7 @@ def publish(crawl, target, every=0.0, sure=False):
 
 
 def trust(crawl, host=HOSTS[0]):
-    return promises_of(crawl.frontier).trust_of(host).of(Source.PUBLISHED)
+    return promises_of(crawl.frontier).trust_of(host).weight(Source.PUBLISHED)
 
 
 def row_of(crawl, target):
@@ -106,7 +106,7 @@ def test_a_told_rate_is_tested_by_reads_and_the_owners_is_not():
         visit(crawl, url(0), 1)
         visit(crawl, url(1), 1)
     assert trust(crawl, HOSTS[0]) < min(before, 0.2)
-    assert trust(crawl, HOSTS[1]) == Trust().of(Source.PUBLISHED)
+    assert trust(crawl, HOSTS[1]) == Trust().weight(Source.PUBLISHED)
 
 
 def test_trust_in_publishers_of_an_older_version_is_taken_over_once(tmp_path):
@@ -125,8 +125,8 @@ def test_trust_in_publishers_of_an_older_version_is_taken_over_once(tmp_path):
     for _ in range(2):
         crawl.close()
         crawl = crawl_of(tmp_path / "a")
-        assert trust(crawl, HOSTS[0]) == pytest.approx(old.of(Source.PUBLISHED), rel=1e-6) and trust(crawl) < 0.2
-        assert trust(crawl, HOSTS[1]) == Trust().of(Source.PUBLISHED)
+        assert trust(crawl, HOSTS[0]) == pytest.approx(old.weight(Source.PUBLISHED), rel=1e-6) and trust(crawl) < 0.2
+        assert trust(crawl, HOSTS[1]) == Trust().weight(Source.PUBLISHED)
         crawl.turn()
         assert not any(crawl.frontier.partition.get(key) for key in kept)
         stored = crawl.frontier.partition.hosts.trust[crawl.frontier.partition.hosts.numbers[HOSTS[0]]]
@@ -224,5 +224,5 @@ def test_rows_of_this_version_hold_what_is_told(tmp_path):
     crawl = begun(crawl_of(), url(0))
     publish(crawl, url(0), every=2.0)
     row = row_of(crawl, url(0))
-    assert [(claim.source, claim.rate) for claim in row.said] == [(Source.PUBLISHED, 0.5)]
+    assert [(claim.source, claim.rate) for claim in row.claims] == [(Source.PUBLISHED, 0.5)]
     assert rows.unpack_refresh(rows.pack(row)) == row

@@ -76,7 +76,7 @@ def told_by_sitemap(crawl: Crawl, *modified: tuple[str, float], rates: tuple[tup
 
 def trust_of(crawl: Crawl, source: Source, host: str = "h0.example") -> float:
     beliefs = crawl.frontier.dating.change_model
-    return beliefs.trust(crawl.frontier.partition.hosts.numbers[host]).of(source)
+    return beliefs.trust(crawl.frontier.partition.hosts.numbers[host]).weight(source)
 
 
 # --- Last-Modified --------------------------------------------------------------------------------------------------
@@ -146,7 +146,9 @@ def test_a_date_of_a_page_never_read_shapes_the_belief_that_it_begins_with():
     row = row_of(crawl, url(0, 1))
     assert row.rate_a == pytest.approx(DEFAULT_PRIOR.a + dated + rate)
     assert row.rate_b == pytest.approx(DEFAULT_PRIOR.b + dated * (row.last_read - changed_at) / DAY + rate / 4)
-    assert [Source(one.source) for one in row.said] == [Source.RATE], "a rate goes on being tested, the date is used up"
+    assert [Source(one.source) for one in row.claims] == [Source.RATE], (
+        "a rate goes on being tested, the date is used up"
+    )
 
 
 def test_a_claim_draws_the_next_read_nearer_by_its_trust_and_only_once():
@@ -165,7 +167,7 @@ def test_a_claim_draws_the_next_read_nearer_by_its_trust_and_only_once():
         assert any("Said of it (sitemap of h0.example)" in one for one in why(views, url(0), crawl.now)["because"])
     visit(crawl, url(0), 1)
     assert trust_of(crawl, Source.SITEMAP) < trust
-    assert row_of(crawl, url(0)).said == ()
+    assert row_of(crawl, url(0)).claims == ()
 
 
 def test_what_is_old_or_of_the_future_moves_nothing():
@@ -176,7 +178,7 @@ def test_what_is_old_or_of_the_future_moves_nothing():
     told_by_sitemap(crawl, (url(0), START - 5 * DAY))
     told_by_sitemap(crawl, (url(0), crawl.now + DAY))
     told_by_sitemap(crawl, ("http://h0.example/nobody-knows", crawl.now - 1.0))
-    assert due_of(crawl, url(0)) == due and row_of(crawl, url(0)).said == ()
+    assert due_of(crawl, url(0)) == due and row_of(crawl, url(0)).claims == ()
 
 
 @pytest.mark.parametrize("lying", [True, False])
@@ -204,7 +206,7 @@ def test_caching_headers_are_tested_by_every_read():
     crawl = begun(crawl_of(), url(0))
     for _ in range(30):
         visit(crawl, url(0), 1, fresh_for=600.0)  # it never changes
-    assert [Source(one.source) for one in row_of(crawl, url(0)).said] == [Source.CACHE]
+    assert [Source(one.source) for one in row_of(crawl, url(0)).claims] == [Source.CACHE]
     assert trust_of(crawl, Source.CACHE) < 0.1
 
 

@@ -176,7 +176,7 @@ def test_clusters_of_a_stopped_crawl_are_told(tmp_path):
     remember(tmp_path / "d", settings)
     with nodes_of(tmp_path / "d", extensions) as frontiers:
         (front,) = stopped(frontiers, crawl.now)["clusters"]
-    told = clustered.clusters[0].told()
+    told = clustered.clusters[0].report()
     assert front == {name: told[name] for name in front}
     assert (front["name"], front["due"], front["spread_s"]) == ("front", clustered.clusters[0].due, 5.0)
 
@@ -224,7 +224,9 @@ def test_who_claims_without_an_end_is_found_out_all_the_same():
         if not out:
             break
         (order,) = out
-    assert publications.counts.false >= 1 and promises_of(crawl.frontier).trust_of(host).of(Source.PUBLISHED) < TRUSTED
+    assert (
+        publications.counts.false >= 1 and promises_of(crawl.frontier).trust_of(host).weight(Source.PUBLISHED) < TRUSTED
+    )
 
 
 def test_the_multiplier_spends_what_promises_leave():

@@ -207,7 +207,7 @@ def test_the_settings_of_now_beat_those_of_the_dump():
     old = ledger_of(3, window=16.0, target=0.1)
     new = Ledger(old.columns, 0, 0.85, 2.0, 0.5)
     new.load(old.dump())
-    assert (new.sweep.target, new.window.least, new.window.most) == (0.5, 2.0, 2.0)
+    assert (new.sweep.target, new.window.least, new.window.longest) == (0.5, 2.0, 2.0)
 
 
 @pytest.mark.parametrize("name", ["sweep", "greedy"])
@@ -274,24 +274,24 @@ def test_another_window_on_resume_is_that_of_a_crawl_begun_with_it():
     for name in COLUMNS:
         other.columns[name][:60] = one.columns[name][:60]
     other.load({**one.dump(), "window": {**one.window.dump(), "least": 4.0, "most": 16.0}})
-    assert (other.window.least, other.window.most) == (2.0, 2.0)
+    assert (other.window.least, other.window.longest) == (2.0, 2.0)
     np.testing.assert_array_equal(one.importance(slice(0, 60)), other.importance(slice(0, 60)))
 
 
 def test_a_window_chosen_by_itself_changes_nothing_stored():
     ledger = ledger_of(60, window="auto")
     turns(ledger, graph(60), 300)
-    chosen = ledger.window.most
+    chosen = ledger.window.longest
     assert 8 <= chosen <= LADDER[-1], "this web stands still"
     flow = ledger.columns["flow"][:60].tolist()
     fixed = Ledger(ledger.columns, 0, 0.85, 2.0, 0.1)
     fixed.load(ledger.dump())
-    assert (fixed.window.least, fixed.window.most) == (2.0, 2.0) and ledger.columns["flow"][:60].tolist() == flow
+    assert (fixed.window.least, fixed.window.longest) == (2.0, 2.0) and ledger.columns["flow"][:60].tolist() == flow
     again = Ledger(ledger.columns, 0, 0.85, "auto", 0.1)
     again.load(fixed.dump())
-    assert again.window.most == 16.0, "it was not chosen any more: from the beginning"
+    assert again.window.longest == 16.0, "it was not chosen any more: from the beginning"
     again.load(ledger.dump())
-    assert again.window.most == chosen and again.dump() == ledger.dump()
+    assert again.window.longest == chosen and again.dump() == ledger.dump()
 
 
 def test_a_web_that_keeps_changing_gets_a_short_window():
@@ -305,4 +305,4 @@ def test_a_web_that_keeps_changing_gets_a_short_window():
         ledger.spend(pages, [links[page] for page in pages], n, turn)
         ledger.virtual.pay(n)
         ledger.window.grew(n, ledger.clock.ticks)
-    assert ledger.clock.ticks > 20 * TICKS and ledger.window.most <= 4
+    assert ledger.clock.ticks > 20 * TICKS and ledger.window.longest <= 4

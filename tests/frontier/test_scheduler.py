@@ -422,7 +422,7 @@ def test_where_nothing_else_waits_one_side_takes_all():
             crawl.answer(order)
     assert sides(crawl.issued).count("refresh") == 29 and sides(crawl.issued).count("discovery") == 5
     assert "discovery" not in sides(crawl.issued)[12:], "both in turn, then what remains"
-    assert not crawl.frontier.scheduler.turns.kept.any(), "nothing is owed to pages that are found later"
+    assert not crawl.frontier.scheduler.turns.reserved.any(), "nothing is owed to pages that are found later"
 
 
 def test_due_pages_before_a_full_host_are_found_again_after_a_restart():

@@ -15,7 +15,7 @@ from xyro.opic.pagerank import pagerank
 @pytest.mark.parametrize("n", [10, 31, 200])
 def test_formulas_are_the_offline_reference(name, n):
     shape = patterns.pattern(name, n)
-    truth = normalise(pagerank(shape.graph, tolerance=1e-14, most=5000).rank)
+    truth = normalise(pagerank(shape.graph, tolerance=1e-14, max_steps=5000).rank)
     known = shape.formula(truth)
     assert len(known) >= 2
     for page, value in known.items():

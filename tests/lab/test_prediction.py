@@ -172,12 +172,12 @@ def test_what_a_list_says_is_read_as_soon_as_its_host_is_trusted():
     rule.learn(np.array([0]), 3.0, np.array([True]))
     planned = 0.0 + P1.one_interval(1.0, float(rates[1]), rule._execution.multiplier)
     assert rule._due[1:].tolist() == pytest.approx([min(planned, max(3.0, (planned + 3.0) / 2))] * 5), "trust is 1/2"
-    before = rule._trust[7].of(Source.FEED) if 7 in rule._trust else 0.5
+    before = rule._trust[7].weight(Source.FEED) if 7 in rule._trust else 0.5
     rule._due[1:] = 3.5
     chosen = rule.choose(PageArrays(world.importance.astype(np.float32), rates, np.zeros(6, np.uint32), 4 * DAY), 5)
     assert sorted(chosen.tolist()) == [1, 2, 3, 4, 5]
     rule.learn(chosen, 4.0, np.ones(5, bool))
-    assert rule._trust[7].of(Source.FEED) > before, "the claims came true"
+    assert rule._trust[7].weight(Source.FEED) > before, "the claims came true"
     assert np.isinf(rule._due).all() and not any(rule._claims.values())
 
 

@@ -84,7 +84,7 @@ def test_what_no_longer_matters_is_forgotten(monkeypatch):
         hosts.remember(number, i + 2.0, 0, now=float(i))
         assert len(hosts.clocks) <= 20
     assert {0, 1, 2} <= hosts.clocks.keys(), "a hold, a long wait, failures in a row"
-    assert hosts.row(2).failures == 7 and hosts.row(0).held == "paused"
+    assert hosts.row(2).failures == 7 and hosts.row(0).hold == "paused"
 
 
 def test_what_was_learned_of_a_host_outlives_politeness_holds_and_a_restart():

@@ -18,10 +18,10 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 VALUES = {int: INTS, float: FLOATS, str: TEXT, bytes: st.binary(max_size=40), bool: st.booleans()}
 VALUES |= {Kind: st.sampled_from(Kind), Priority: st.sampled_from(Priority), tuple[int, ...]: st.lists(INTS).map(tuple)}
 VALUES |= {Verdict: st.sampled_from(Verdict), tuple[str, ...]: st.lists(TEXT).map(tuple)}
-MARKS = st.builds(rows.Mark, importance=FLOATS, backed=INTS, clock=INTS, at=INTS)
+MARKS = st.builds(rows.Mark, importance=FLOATS, backed=INTS, clock=INTS, time=INTS)
 VALUES |= {tuple[rows.Mark, ...]: st.lists(MARKS, max_size=2).map(tuple)}
-SAID = st.builds(rows.Said, source=INTS, host=INTS, at=INTS, rate=FLOATS)
-VALUES |= {tuple[rows.Said, ...]: st.lists(SAID, max_size=2).map(tuple)}
+SAID = st.builds(rows.PageClaim, source=INTS, host=INTS, time=INTS, rate=FLOATS)
+VALUES |= {tuple[rows.PageClaim, ...]: st.lists(SAID, max_size=2).map(tuple)}
 VALUES |= {dict[str, int]: st.dictionaries(TEXT, INTS)}
 
 READERS = {
@@ -63,7 +63,7 @@ def test_pinned_bytes():
     assert rows.pack(rows.HostRow("a")) == b"\x97\x02\xa1a\xcb" + bytes(8) + b"\x00\xa0\xc4\x00\xc4\x00"
     assert " ".join(field.name for field in msgspec.structs.fields(rows.RefreshRow)) == (
         "first_read last_read last_change signature reads changes last_modified etag rate_a rate_b weight kind status "
-        "error failures gone_since mime size charset location noindex epoch marks said counted diary visits fault"
+        "error failures gone_since mime size charset location noindex epoch marks claims counted diary visits fault"
     )
 
 

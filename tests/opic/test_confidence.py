@@ -33,7 +33,7 @@ def test_no_vector_is_farther_from_pagerank_than_the_bound(seed, damping):
     guess /= guess.sum()
     paid = rng.random(graph.n) + 1e-3
     paid /= paid.sum()
-    truth = pagerank(graph, damping, paid, tolerance=1e-13, most=20_000, dangling=paid).rank
+    truth = pagerank(graph, damping, paid, tolerance=1e-13, max_steps=20_000, dangling=paid).rank
     off = np.abs(guess - truth).sum()
     assert off <= residual(graph, guess, damping, paid) * condition(damping) + 1e-9
     assert off <= error_bound(residual(graph, guess, damping, paid), condition(damping)) + 1e-9

@@ -43,7 +43,7 @@ def test_the_standard_graph_has_the_papers_in_degrees():
 
 
 def test_the_power_law_stays_in_its_bounds():
-    draws = power_law(5000, np.random.default_rng(2), least=3, most=5)
+    draws = power_law(5000, np.random.default_rng(2), least=3, limit=5)
     assert set(draws.tolist()) == {3, 4, 5}
 
 

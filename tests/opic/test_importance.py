@@ -208,13 +208,13 @@ def test_pages_measured_at_their_birth_do_not_break_the_default():
 
 
 def test_the_window_starts_afresh_with_growth_and_widens_when_settled():
-    window = Window(least=4, most=16)
+    window = Window(least=4, longest=16)
     window.grew(1000, 10 * TICKS)
-    assert window.since == 10 * TICKS and window.at(10 * TICKS) == 4
+    assert window.since == 10 * TICKS and window.length_at(10 * TICKS) == 4
     window.grew(1100, 12 * TICKS)  # not yet outgrown
-    assert window.at(20 * TICKS) == pytest.approx(8) and window.at(40 * TICKS) == 16
+    assert window.length_at(20 * TICKS) == pytest.approx(8) and window.length_at(40 * TICKS) == 16
     window.grew(1101, 40 * TICKS)
-    assert window.at(40 * TICKS) == 4 and Window.load(window.dump()) == window
+    assert window.length_at(40 * TICKS) == 4 and Window.load(window.dump()) == window
 
 
 def test_a_first_group_that_waited_no_time_does_not_make_every_new_page_important():

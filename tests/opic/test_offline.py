@@ -87,18 +87,18 @@ def test_threads_lead_to_the_same_vector():
 
 
 def test_a_number_of_iterations_may_be_given():
-    _, steps = pageranks(of_graph(GRAPHS["standard"]), effort=Effort(1e-12, most=3))
+    _, steps = pageranks(of_graph(GRAPHS["standard"]), effort=Effort(1e-12, max_steps=3))
     assert len(steps) == 3
 
 
 @pytest.mark.parametrize(("engine", "method"), ENGINES)
 def test_an_iteration_of_jacobi_is_one_of_power_iteration(engine, method):
     graph = GRAPHS["standard"]
-    rough = pageranks(of_graph(graph), effort=Effort(1e-12, most=4, method=method, engine=engine))[0][0]
+    rough = pageranks(of_graph(graph), effort=Effort(1e-12, max_steps=4, method=method, engine=engine))[0][0]
     if method == "jacobi" or engine == "numpy":
-        np.testing.assert_allclose(rough, pagerank(graph, most=4).rank, atol=1e-12)
+        np.testing.assert_allclose(rough, pagerank(graph, max_steps=4).rank, atol=1e-12)
     else:
-        assert np.abs(rough - pagerank(graph, most=4).rank).max() > 1e-6
+        assert np.abs(rough - pagerank(graph, max_steps=4).rank).max() > 1e-6
 
 
 @pytest.mark.parametrize("engine", ["numba", "numpy"])

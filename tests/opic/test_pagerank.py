@@ -74,7 +74,7 @@ def test_the_residual_bounds_the_error():
     graph = GRAPHS["standard"]
     exact = pagerank(graph).rank
     for rounds in (1, 3, 10):
-        rough = pagerank(graph, most=rounds)
+        rough = pagerank(graph, max_steps=rounds)
         assert rough.iterations == rounds
         assert np.abs(rough.rank - exact).sum() <= rough.residual * 0.85 / 0.15 + 1e-9
 

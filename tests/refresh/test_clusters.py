@@ -60,7 +60,7 @@ def test_a_round_that_was_too_slow_or_never_whole_is_late():
     cluster.read(1, 100.0, 200)
     assert cluster.late_rounds == 1
     cluster.read(1, 200.0, 300)
-    assert cluster.late_rounds == 2 and cluster.told()["worst_spread_s"] == 50.0
+    assert cluster.late_rounds == 2 and cluster.report()["worst_spread_s"] == 50.0
 
 
 def test_a_restart_goes_on_with_the_round():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.refresh.delays import BINS, ENOUGH, WHOLE, Delays, Recent, missed_for, told
+from xyro.refresh.delays import BINS, ENOUGH, WHOLE, Delays, Recent, missed_for, summary
 
 Seconds = st.floats(0, 1e12)
 
@@ -25,7 +25,7 @@ def test_quantiles_are_right_to_a_bin(share):
 
 def test_no_delay_has_no_quantile():
     assert Delays().quantile(0.5) is None
-    assert told(Delays()) == {"count": 0, "median_s": None, "p90_s": None}
+    assert summary(Delays()) == {"count": 0, "median_s": None, "p90_s": None}
 
 
 @given(st.lists(Seconds, max_size=40), st.lists(Seconds, max_size=40))
@@ -66,7 +66,7 @@ def test_a_known_delay_weighs_as_much_as_one_that_is_spread():
     delays = Recent()
     delays.certain(100.0)
     delays.between(1000.0, 0.0)
-    assert delays.all.total == 2 * WHOLE and told(delays.all)["count"] == 2
+    assert delays.all.total == 2 * WHOLE and summary(delays.all)["count"] == 2
 
 
 def test_old_delays_are_forgotten_and_the_state_stays_small():
@@ -75,7 +75,7 @@ def test_old_delays_are_forgotten_and_the_state_stays_small():
         delays.certain(1e6)
     for _ in range(2 * ENOUGH):
         delays.certain(10.0)
-    said = told(delays.all)
+    said = summary(delays.all)
     assert ENOUGH <= said["count"] <= 2 * ENOUGH and said["p90_s"] < 20.0
     state = delays.dump()
     assert Recent.load(state).dump() == state and Recent.load(state).all.counts == delays.all.counts

@@ -42,10 +42,10 @@ def test_oldest_unit_first_and_first_in_first_out_within():
 def test_most_bounds_a_pop_and_the_rest_stays():
     folders = DueFolders(10)
     folders.add(np.arange(100, dtype=np.uint32), np.repeat(ids(5, 15), 50))
-    assert folders.pop(20, most=0).tolist() == []
-    assert folders.pop(20, most=30).tolist() == list(range(30))
+    assert folders.pop(20, limit=0).tolist() == []
+    assert folders.pop(20, limit=30).tolist() == list(range(30))
     folders.put(1000, 5)  # behind those that waited longer in its unit, before the next unit
-    assert folders.pop(20, most=30).tolist() == [*range(30, 50), 1000, *range(50, 59)]
+    assert folders.pop(20, limit=30).tolist() == [*range(30, 50), 1000, *range(50, 59)]
     assert len(folders) == 41
     assert folders.pop(20).tolist() == list(range(59, 100))
 
@@ -55,7 +55,7 @@ def test_a_page_put_back_at_once_does_not_starve_the_others_of_its_unit():
     folders.add(np.arange(50, dtype=np.uint32), np.zeros(50, dtype=np.uint32))
     seen = set()
     for _ in range(50):
-        page = int(folders.pop(0, most=1)[0])
+        page = int(folders.pop(0, limit=1)[0])
         seen.add(page)
         folders.put(page, 30)
     assert seen == set(range(50))
@@ -162,7 +162,7 @@ def test_memory_of_what_was_popped_is_given_back():
     before = tracemalloc.get_traced_memory()[0]
     folders.add(np.arange(200_000, dtype=np.uint32), np.zeros(200_000, dtype=np.uint32))
     for _ in range(190):
-        folders.pop(0, most=1000)
+        folders.pop(0, limit=1000)
     used = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert len(folders) == 10_000

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.refresh.evidence import claimed_outcome, heard, outcome, quiet, sooner, weigh_age, weigh_rate
+from xyro.refresh.evidence import bounded, claimed_outcome, outcome, quiet, sooner, weigh_age, weigh_rate
 
 
 def test_probabilities_of_an_outcome_are_the_mixture_over_the_belief():
@@ -21,7 +21,7 @@ def test_probabilities_of_an_outcome_are_the_mixture_over_the_belief():
 def test_a_claimed_rate_draws_the_rate_towards_it_and_never_past_it(a, b, said, trust):
     before = a / b
     new_a, new_b = weigh_rate(a, b, said, trust)
-    low, high = sorted((before, heard(said)))
+    low, high = sorted((before, bounded(said)))
     assert low * (1 - 1e-9) <= new_a / new_b <= high * (1 + 1e-9)
     assert new_a == a + trust
 

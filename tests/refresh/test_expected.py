@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.refresh.expected import DAY, NODES, Expected, Held, belief
+from xyro.refresh.expected import DAY, NODES, DatedPage, Expected, belief
 
 NOW = 1.7e9
 
@@ -28,7 +28,7 @@ def made(rng, count, now=NOW, most=30.0):
         rate = math.exp(rng.normal(math.log(0.1), 1.5))
         importance = rng.pareto(1.2) + 0.1
         age = rng.uniform(0, min(most, 5 / rate)) * DAY
-        found.append(Held(math.sqrt(importance * rate), a, a / rate, float(int(now - age))))
+        found.append(DatedPage(math.sqrt(importance * rate), a, a / rate, float(int(now - age))))
     return found
 
 
@@ -37,8 +37,8 @@ def made(rng, count, now=NOW, most=30.0):
 def test_one_page_fades_as_its_belief_says(a, rate):
     for changes in (0.0, 0.05, 0.3, 1.0, 2.0, 4.0):
         age = min(changes / rate, 400.0)
-        page = Held(1.0, a, a / rate, NOW)
-        seen = Expected.of([page], NOW).freshness(NOW + age * DAY)
+        page = DatedPage(1.0, a, a / rate, NOW)
+        seen = Expected.from_pages([page], NOW).freshness(NOW + age * DAY)
         assert seen == pytest.approx((page.b / (page.b + age)) ** a, abs=4e-3)
         assert page.fresh(NOW + age * DAY) == pytest.approx((page.b / (page.b + age)) ** a, rel=1e-9)
 
@@ -51,7 +51,7 @@ def test_beliefs_are_shares():
 
 def test_all_pages_as_page_by_page():
     pages = made(np.random.default_rng(1), 3000)
-    seen = Expected.of(pages, NOW)
+    seen = Expected.from_pages(pages, NOW)
     for later in (0.0, 0.1, 1.0, 10.0):
         now = NOW + later * DAY
         fresh, missed = exactly(pages, now)
@@ -62,7 +62,7 @@ def test_all_pages_as_page_by_page():
 def test_thirty_thousand_replacements_leave_the_sums_of_the_pages_as_they_are():
     rng = np.random.default_rng(2)
     now, pages = NOW, made(rng, 500)
-    seen = Expected.of(pages, now)
+    seen = Expected.from_pages(pages, now)
     for _ in range(300):
         now += rng.exponential(600.0)
         which = rng.choice(len(pages), 100, replace=False).tolist()
@@ -70,7 +70,7 @@ def test_thirty_thousand_replacements_leave_the_sums_of_the_pages_as_they_are():
         seen.replace([pages[i] for i in which], fresh, now)
         for i, page in zip(which, fresh, strict=True):
             pages[i] = page
-    again = Expected.of(pages, now)
+    again = Expected.from_pages(pages, now)
     assert seen.freshness(now) == pytest.approx(again.freshness(now), abs=1e-4)
     assert seen.obsolescence(now) == again.obsolescence(now) and seen.importance == again.importance
 
@@ -78,17 +78,17 @@ def test_thirty_thousand_replacements_leave_the_sums_of_the_pages_as_they_are():
 @pytest.mark.parametrize("rate", [0.003, 0.03, 0.3])
 def test_time_that_passes_by_a_twentieth_of_a_second_is_all_of_the_time(rate):
     """A crawler commits 20 times a second; slow pages fade by less than single precision tells at each."""
-    now, page = NOW, Held(1.0, 3.0, 3.0 / rate, NOW)
-    seen = Expected.of([page], now)
+    now, page = NOW, DatedPage(1.0, 3.0, 3.0 / rate, NOW)
+    seen = Expected.from_pages([page], now)
     for _ in range(20_000):
         now += 0.05
         seen.replace((), (), now)
-    assert seen.freshness(now) == pytest.approx(Expected.of([page], now).freshness(now), abs=1e-6)
+    assert seen.freshness(now) == pytest.approx(Expected.from_pages([page], now).freshness(now), abs=1e-6)
 
 
 def test_pages_that_left_leave_nothing():
     pages = made(np.random.default_rng(3), 100)
-    seen = Expected.of(pages, NOW)
+    seen = Expected.from_pages(pages, NOW)
     seen.replace(pages, (), NOW + 5 * DAY)
     assert seen.importance == 0.0 and seen.freshness(NOW) is None and seen.obsolescence(NOW) is None
 
@@ -97,9 +97,9 @@ def test_pages_that_left_leave_nothing():
 def test_partitions_together_are_the_whole(seed, count, later):
     pages = made(np.random.default_rng(seed), count)
     half = count // 2
-    one, other = Expected.of(pages[:half], NOW), Expected.of(pages[half:], NOW + later)
+    one, other = Expected.from_pages(pages[:half], NOW), Expected.from_pages(pages[half:], NOW + later)
     one.merge(other)
-    whole, now = Expected.of(pages, NOW), NOW + later + 3 * DAY
+    whole, now = Expected.from_pages(pages, NOW), NOW + later + 3 * DAY
     assert one.freshness(now) == pytest.approx(whole.freshness(now), abs=1e-4)
     assert one.obsolescence(now) == whole.obsolescence(now)
 
@@ -107,22 +107,22 @@ def test_partitions_together_are_the_whole(seed, count, later):
 @given(st.integers(0, 2**32), st.integers(0, 5))
 def test_state_goes_on_where_it_was(seed, count):
     pages = made(np.random.default_rng(seed), count)
-    seen = Expected.of(pages, NOW)
+    seen = Expected.from_pages(pages, NOW)
     again = Expected.load(seen.dump())
     assert again.dump() == seen.dump() and again.freshness(NOW + DAY) == seen.freshness(NOW + DAY)
     assert len(str(seen.dump()["whole"])) + len(seen.dump()["fresh"]) < 1000
 
 
 def test_a_clock_that_is_set_back_waits():
-    page = Held(1.0, 1.0, 1.0, NOW)
-    seen = Expected.of([page], NOW)
-    seen.replace([page], [Held(1.0, 1.0, 1.0, NOW - DAY)], NOW - DAY)
+    page = DatedPage(1.0, 1.0, 1.0, NOW)
+    seen = Expected.from_pages([page], NOW)
+    seen.replace([page], [DatedPage(1.0, 1.0, 1.0, NOW - DAY)], NOW - DAY)
     assert seen.freshness(NOW) == pytest.approx(0.5, abs=2e-3)
     assert seen.freshness(NOW - DAY) == pytest.approx(0.5, abs=2e-3)
 
 
 def test_pages_without_weight_are_not_counted():
-    seen = Expected.of([Held(0.0, 1.0, 1.0, NOW), Held(1.0, 0.0, 0.0, NOW)], NOW)
+    seen = Expected.from_pages([DatedPage(0.0, 1.0, 1.0, NOW), DatedPage(1.0, 0.0, 0.0, NOW)], NOW)
     assert seen.freshness(NOW) is None
 
 
@@ -131,6 +131,6 @@ def test_expectation_is_what_happens_where_rates_are_as_believed():
     rng = np.random.default_rng(4)
     count, a, b = 40_000, 0.6, 2.0
     rates, ages = rng.gamma(a, 1 / b, count), rng.uniform(0, 20, count)
-    pages = [Held(1.0, a, b, float(int(NOW - age * DAY))) for age in ages.tolist()]
+    pages = [DatedPage(1.0, a, b, float(int(NOW - age * DAY))) for age in ages.tolist()]
     fresh = rng.random(count) < np.exp(-rates * ages)
-    assert Expected.of(pages, NOW).freshness(NOW) == pytest.approx(fresh.mean(), abs=4 * 0.5 / math.sqrt(count))
+    assert Expected.from_pages(pages, NOW).freshness(NOW) == pytest.approx(fresh.mean(), abs=4 * 0.5 / math.sqrt(count))

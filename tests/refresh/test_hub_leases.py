@@ -36,10 +36,10 @@ def test_when_the_hub_is_asked():
 def test_a_hub_that_says_yes_and_never_verifies_is_asked_ever_more_seldom():
     failures, waits = 0, []
     for _ in range(40):
-        failures = unheard(failures, taken=True)
+        failures = unheard(failures, accepted=True)
         waits.append(next_asking("asked", 1e6, 0.0, 0.0, failures) - 1e6)
     assert waits[0] >= PATIENCE and waits == sorted(waits) and waits[-1] == MOST_BACK_OFF
-    assert [unheard(n, taken=False) for n in (0, 1, 40)] == [1, 2, 32]
+    assert [unheard(n, accepted=False) for n in (0, 1, 40)] == [1, 2, 32]
 
 
 def test_lease_seconds_of_a_hub_are_kept_within_reason():

@@ -27,7 +27,7 @@ def test_the_sum_after_any_updates_is_the_sum_over_what_is(updates):
     for page, new in updates:
         spread.replace(float(present[page]), new)
         present[page] = new
-    assert spread.total == Spread.of(present).total
+    assert spread.total == Spread.from_weights(present).total
     assert spread.total == pytest.approx(math.fsum(present), abs=10 * 2.0**-32)
 
 
@@ -36,13 +36,13 @@ def test_a_million_random_updates_leave_the_sum_of_what_is_to_the_last_bit():
     rng = np.random.default_rng(5)
     pages, updates = 1000, 1_000_000
     present = rng.lognormal(0.0, 3.0, pages).tolist()
-    spread = Spread.of(present)
+    spread = Spread.from_weights(present)
     new = np.where(rng.random(updates) < 0.1, 0.0, rng.lognormal(0.0, 3.0, updates))  # one in ten leaves
     replace = spread.replace
     for page, weight_of in zip(rng.integers(0, pages, updates).tolist(), new.tolist(), strict=True):
         replace(present[page], weight_of)
         present[page] = weight_of
-    again = Spread.of(present)
+    again = Spread.from_weights(present)
     assert spread.dump() == again.dump()
     assert spread.total == again.total
     assert spread.dump() == str(sum(int(Fraction(value) * 2**32) for value in present))
@@ -55,37 +55,37 @@ def test_a_million_random_updates_leave_the_sum_of_what_is_to_the_last_bit():
 def test_one_and_many_are_counted_alike(value):
     spread = Spread()
     spread.replace(0.0, value)
-    assert spread.total == Spread.of([value]).total
+    assert spread.total == Spread.from_weights([value]).total
 
 
 @given(st.lists(st.floats(0.0, 2.0**30), max_size=20))
 def test_a_dumped_sum_is_loaded_to_the_last_bit(values):
-    spread = Spread.load(Spread.of(values).dump())
+    spread = Spread.load(Spread.from_weights(values).dump())
     for value in values:
         spread.replace(value, 0.0)
     assert spread.dump() == "0"
 
 
 def test_the_sum_of_many_heavy_weights_does_not_overflow():
-    assert Spread.of(np.full(100_000, 2.0**30)).total == 100_000 * 2.0**30
+    assert Spread.from_weights(np.full(100_000, 2.0**30)).total == 100_000 * 2.0**30
 
 
 @given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=50), st.floats(1e-3, 1e3))
 def test_the_intervals_spend_the_bandwidth_exactly(pages, reads_per_second):
-    spread = Spread.of(pages)
+    spread = Spread.from_weights(pages)
     spent = math.fsum(1.0 / spread.interval(page, reads_per_second) for page in pages)
     assert spent == pytest.approx(reads_per_second, rel=1e-6)
 
 
 @given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=50), st.floats(1e-2, 1e4))
 def test_the_scale_of_importance_does_not_matter(pages, scale):
-    here, there = Spread.of(pages), Spread.of(np.array(pages) * scale)
+    here, there = Spread.from_weights(pages), Spread.from_weights(np.array(pages) * scale)
     for page in pages:
         assert there.interval(page * scale, 2.0) == pytest.approx(here.interval(page, 2.0), rel=1e-3)
 
 
 def test_interval_keeps_its_bounds():
-    spread = Spread.of([1.0, 1.0, 2.0])
+    spread = Spread.from_weights([1.0, 1.0, 2.0])
     assert spread.interval(2.0, 1.0) == 2.0
     assert spread.interval(2.0, 1.0, min_interval=3.0) == 3.0
     assert spread.interval(1e-9, 1.0, max_interval=100.0) == 100.0

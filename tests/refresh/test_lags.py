@@ -22,7 +22,7 @@ def test_quantiles_are_within_nine_percent(delays, share):
 
 def test_none_before_the_first_and_bounded_at_the_ends():
     lags = Lags()
-    assert lags.quantile(0.5) is None and lags.told() == {"median": None, "p90": None}
+    assert lags.quantile(0.5) is None and lags.report() == {"median": None, "p90": None}
     lags.add(-5.0)
     lags.add(1e30)
     assert lags.quantile(0.1) < 0.1 and lags.quantile(1.0) > 3e7

@@ -51,4 +51,4 @@ def test_publications_and_subscriptions_tell_the_lateness_of_now():
     readers.read(5, 4 * HOUR)
     readers.read(6, 4 * HOUR)
     assert readers.late(5 * HOUR) == ON_TIME and not readers.deadline(5) and not readers.deadline(6)
-    assert readers.told.lateness == 3 * HOUR
+    assert readers.tally.lateness == 3 * HOUR

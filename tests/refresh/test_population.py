@@ -28,7 +28,7 @@ def pages(n=20_000, seed=1):
 @pytest.mark.parametrize("bounds", [{}, {"floor": 1.0, "ceiling": 90.0, "hopeless": 0.1}])
 def test_it_spends_the_bandwidth_and_foretells_freshness_as_the_pages_do(policy, bounds):
     r, lam = pages()
-    sketch, rules = Population.of(np.sqrt(r * lam), lam), Rules(policy, **bounds)
+    sketch, rules = Population.from_pages(np.sqrt(r * lam), lam), Rules(policy, **bounds)
     assert sketch.scale() == pytest.approx(1.0, rel=5e-3)
     for share in (0.05, 0.2, 1.0):
         reads = share * len(r)
@@ -50,7 +50,7 @@ def test_it_spends_the_bandwidth_and_foretells_freshness_as_the_pages_do(policy,
 @pytest.mark.parametrize("policy", POLICIES[:3], ids=str)
 def test_the_bandwidth_that_a_target_needs_reaches_it(policy):
     r, lam = pages()
-    sketch = Population.of(np.sqrt(r * lam), lam)
+    sketch = Population.from_pages(np.sqrt(r * lam), lam)
     for target in (0.5, 0.9):
         needed = sketch.needed(target, Rules(policy))
         assert sketch.outlook(needed, Rules(policy)).freshness == pytest.approx(target, abs=1e-4)
@@ -68,7 +68,7 @@ def test_only_what_is_counts_not_how_it_came_to_be(held, gone, random):
     for page, sign in [*moves, *((page, -1) for page in gone)]:
         sketch.add(*page, sign)
     weights, rates = (np.array(column) for column in (zip(*held, strict=True) if held else ((), ())))
-    assert sketch == Population.of(np.asarray(weights, float), np.asarray(rates, float))
+    assert sketch == Population.from_pages(np.asarray(weights, float), np.asarray(rates, float))
     assert sketch.pages == len(held)
 
 
@@ -91,7 +91,7 @@ def test_pages_without_weight_or_rate_are_not_in_it():
     sketch = Population()
     sketch.add(0.0, 1.0)
     sketch.replace(0.0, 0.0, 1.0, 0.0)
-    assert sketch.pages == 0 == Population.of(np.array([0.0, 1.0]), np.array([1.0, 0.0])).pages
+    assert sketch.pages == 0 == Population.from_pages(np.array([0.0, 1.0]), np.array([1.0, 0.0])).pages
     outlook = sketch.outlook(10.0, Rules())
     assert (outlook.freshness, outlook.never, sketch.multiplier(10.0, Rules())) == (1.0, 0.0, math.inf)
     assert sketch.needed(0.9, Rules()) == 0.0

@@ -99,7 +99,7 @@ def test_a_later_claim_joins_the_earlier_one_with_the_stricter_deadline():
     publications = Publications()
     publications.accept(claim(1, at=0.0, deadline=100.0))
     kept = publications.accept(claim(1, at=50.0, deadline=60.0))
-    assert (kept.at, kept.deadline, publications.counts.joined) == (0.0, 60.0, 1)
+    assert (kept.time, kept.deadline, publications.counts.joined) == (0.0, 60.0, 1)
     assert publications.release(9) == [1]
     publications.accept(claim(1, at=55.0, deadline=20.0))
     assert publications.release(9) == []
@@ -121,7 +121,7 @@ def test_counters_survive_a_restart():
     again = Publications()
     again.load(publications.dump())
     assert again.dump() == publications.dump()
-    assert again.counts.delays.told() == publications.counts.delays.told()
+    assert again.counts.delays.report() == publications.counts.delays.report()
 
 
 @given(
@@ -187,6 +187,6 @@ def test_a_read_that_had_begun_before_is_not_the_answer():
     assert first is not None and (first.delay, publications.counts.false, 1 in publications.pages) == (35.0, 1, True)
     assert publications.release(9) == [1]
     said = publications.pages[1]
-    assert (said.at, said.deadline) == (130.0, 190.0), "as long as it had at first, from when it was said last"
+    assert (said.time, said.deadline) == (130.0, 190.0), "as long as it had at first, from when it was said last"
     outcome = publications.settled(1, 140.0, True, True, True, begun=130.0)
     assert outcome is not None and outcome.delay == 10.0 and len(publications) == 0

@@ -16,11 +16,11 @@ def orders(turns, gamma, frees, host=0):
     """So many places come free, one time after the other, while both sides wait: who takes each, in turn."""
     taken = []
     for free in frees:
-        room = free + int(turns.kept[host]) if host < len(turns.kept) else free
+        room = free + int(turns.reserved[host]) if host < len(turns.reserved) else free
         before = len(taken)
         while turns.refresh(host, gamma, room - (len(taken) - before)):
             taken.append("refresh")
-        while turns.kept[host]:
+        while turns.reserved[host]:
             turns.discovery(host)
             taken.append("discovery")
     return taken
@@ -49,20 +49,20 @@ def test_no_more_is_kept_than_there_is_room_for_and_hosts_do_not_meet(calls):
     turns, alone = Turns(), {}
     for host, gamma, room, discovers in calls:
         one = alone.setdefault(host, Turns())
-        kept = int(one.kept[0]) if len(one.kept) else 0
+        kept = int(one.reserved[0]) if len(one.reserved) else 0
         assert turns.refresh(host, gamma, room) == (granted := one.refresh(0, gamma, room))
-        assert int(one.kept[0]) + granted <= max(room, kept)
+        assert int(one.reserved[0]) + granted <= max(room, kept)
         if discovers:
             turns.discovery(host)
             one.discovery(0)
-        assert turns.kept[host] == one.kept[0] >= 0
+        assert turns.reserved[host] == one.reserved[0] >= 0
 
 
 def test_a_side_that_had_nothing_waiting_keeps_no_claim():
     turns = Turns()
     for _ in range(1000):  # refresh asks, discovery takes nothing: one place is kept for it, and no more
         turns.refresh(0, 50.0, 1)
-    assert turns.kept[0] == 1
+    assert turns.reserved[0] == 1
     turns.lend(0)
     assert orders(turns, 50.0, [10]).count("discovery") == 5
     for _ in range(1000):  # discovery alone: refresh does not ask
@@ -138,15 +138,15 @@ def test_a_clock_that_is_set_back_changes_no_measure(back):
 def test_a_schedule_meets_its_points_and_stays_between_them(points):
     points = sorted(points)
     schedule = GammaSchedule(points)
-    assert [schedule.at(page) for page, _ in points] == pytest.approx([gamma for _, gamma in points])
+    assert [schedule.gamma_at(page) for page, _ in points] == pytest.approx([gamma for _, gamma in points])
     for (first, low), (last, high) in pairwise(points):
-        assert min(low, high) - 1e-9 <= schedule.at(0.5 * (first + last)) <= max(low, high) + 1e-9
-    assert schedule.at(-1) == points[0][1] and schedule.at(10**10) == points[-1][1]
+        assert min(low, high) - 1e-9 <= schedule.gamma_at(0.5 * (first + last)) <= max(low, high) + 1e-9
+    assert schedule.gamma_at(-1) == points[0][1] and schedule.gamma_at(10**10) == points[-1][1]
 
 
 def test_a_schedule_falls_evenly():
     schedule = GammaSchedule([(1000, 90.0), (3000, 10.0)])
-    assert [schedule.at(pages) for pages in (0, 1000, 1500, 2000, 3000, 9000)] == [90, 90, 70, 50, 10, 10]
+    assert [schedule.gamma_at(pages) for pages in (0, 1000, 1500, 2000, 3000, 9000)] == [90, 90, 70, 50, 10, 10]
 
 
 @pytest.mark.parametrize("points", [[], [(2, 1.0), (1, 1.0)], [(1, 1.0), (1, 2.0)], [(1, 101.0)]])

@@ -22,7 +22,7 @@ def test_a_period_planned_a_lead_ahead_told_when_due():
     assert subscriptions.pop(DAY) == [Due(Act.NOTIFY, 1)]
     assert subscriptions.sent(1, DAY + 3.0) == 2 * DAY
     assert subscriptions.next_time() == 2 * DAY - 500.0
-    assert subscriptions.told.notices == 1 and subscriptions.told.missed == 0
+    assert subscriptions.tally.notices == 1 and subscriptions.tally.missed == 0
 
 
 def test_a_notice_that_fails_backs_off_and_is_given_up_before_the_next():
@@ -38,8 +38,8 @@ def test_a_notice_that_fails_backs_off_and_is_given_up_before_the_next():
         now = later
     assert waits[:3] == [BACK_OFF, 2 * BACK_OFF, 4 * BACK_OFF] and len(waits) == ATTEMPTS
     assert subscriptions.due(1) == 2 * DAY and subscriptions.attempts(1) == 0
-    assert (subscriptions.told.failed, subscriptions.told.given_up) == (ATTEMPTS, 1)
-    assert subscriptions.told.missed == 1  # once, not with each try
+    assert (subscriptions.tally.failed, subscriptions.tally.given_up) == (ATTEMPTS, 1)
+    assert subscriptions.tally.missed == 1  # once, not with each try
 
 
 def test_missed_pages_cost_the_seconds_until_they_are_read():
@@ -50,7 +50,7 @@ def test_missed_pages_cost_the_seconds_until_they_are_read():
     subscriptions.sent(1, DAY, missed=[5, 6])
     subscriptions.read(5, DAY + 100.0)
     subscriptions.read(5, DAY + 500.0)
-    assert (subscriptions.told.missed, subscriptions.told.lateness) == (1, 100.0)
+    assert (subscriptions.tally.missed, subscriptions.tally.lateness) == (1, 100.0)
     assert subscriptions.overdue == {6: DAY}
 
 

@@ -29,35 +29,35 @@ def claims(rng: np.random.Generator, count: int, chance: float, lying: bool) -> 
 @pytest.mark.parametrize("chance", [0.01, 0.1, 0.3])
 def test_a_lying_publisher_loses_its_weight_and_an_honest_one_gains_it(chance):
     rng = np.random.default_rng(5)
-    liars = [claims(rng, 30, chance, lying=True).of(Source.SITEMAP) for _ in range(100)]
-    honest = [claims(rng, 30, chance, lying=False).of(Source.SITEMAP) for _ in range(100)]
-    later = [claims(rng, 80, chance, lying=True).of(Source.SITEMAP) for _ in range(100)]
-    assert np.mean(liars) < 0.07 + 0.35 * chance < Trust().of(Source.SITEMAP)
+    liars = [claims(rng, 30, chance, lying=True).weight(Source.SITEMAP) for _ in range(100)]
+    honest = [claims(rng, 30, chance, lying=False).weight(Source.SITEMAP) for _ in range(100)]
+    later = [claims(rng, 80, chance, lying=True).weight(Source.SITEMAP) for _ in range(100)]
+    assert np.mean(liars) < 0.07 + 0.35 * chance < Trust().weight(Source.SITEMAP)
     assert np.mean(later) < 0.05 + 0.3 * chance
     assert np.quantile(honest, 0.05) > 0.7
 
 
 def test_claims_of_pages_that_change_anyway_earn_nothing():
-    before = Trust().of(Source.SITEMAP)
+    before = Trust().weight(Source.SITEMAP)
     trust = Trust()
     for _ in range(200):
         trust.changed(Source.SITEMAP, True, 0.999)
-    assert trust.of(Source.SITEMAP) == pytest.approx(before, abs=0.05)
+    assert trust.weight(Source.SITEMAP) == pytest.approx(before, abs=0.05)
 
 
 def test_a_host_that_turns_liar_is_found_out_and_one_that_reforms_is_heard_again():
     trust = Trust()
     for _ in range(1000):
         trust.changed(Source.FEED, True, 0.1)
-    assert trust.of(Source.FEED) > 0.9
+    assert trust.weight(Source.FEED) > 0.9
     falls = 0
-    while trust.of(Source.FEED) > 0.5:
+    while trust.weight(Source.FEED) > 0.5:
         trust.changed(Source.FEED, False, 0.1)
         falls += 1
     rises = 0
     for _ in range(1000):
         trust.changed(Source.FEED, False, 0.1)
-    while trust.of(Source.FEED) < 0.5:
+    while trust.weight(Source.FEED) < 0.5:
         trust.changed(Source.FEED, True, 0.1)
         rises += 1
     assert falls <= 40
@@ -74,9 +74,9 @@ def test_a_template_s_changefreq_loses_and_a_true_one_gains(said, true):
         alone = outcome(0.309, 1.168, tau, changed)
         false.settle(Source.RATE, claimed_outcome(said, tau, changed), alone)
         right.settle(Source.RATE, claimed_outcome(true, tau, changed), alone)
-    assert false.of(Source.RATE) < 0.12
-    assert right.of(Source.RATE) > 2 * false.of(Source.RATE)
-    assert right.of(Source.RATE) > Trust().of(Source.RATE)
+    assert false.weight(Source.RATE) < 0.12
+    assert right.weight(Source.RATE) > 2 * false.weight(Source.RATE)
+    assert right.weight(Source.RATE) > Trust().weight(Source.RATE)
 
 
 def test_a_lying_last_modified_is_doubted_soon_and_believed_again_late():
@@ -123,7 +123,7 @@ def test_trust_stays_a_share_and_what_is_stored_comes_back(settled):
     for source, if_true, by_chance in settled:
         trust.settle(source, if_true, by_chance)
     for source in Source:
-        assert 0.0 < trust.of(source) < 1.0
+        assert 0.0 < trust.weight(source) < 1.0
         assert sum(trust.counts[2 * source : 2 * source + 2]) <= MEMORY + 1e-9
     again = Trust.load(trust.dump())
     assert (again.doubted, again.claims) == (trust.doubted, trust.claims)
@@ -135,7 +135,7 @@ def test_trust_stays_a_share_and_what_is_stored_comes_back(settled):
 @example(b"\0" * 11 + b"\x81\x7f")  # not a number
 def test_any_bytes_load_as_some_trust(data):
     trust = Trust.load(data)
-    assert all(0.0 < trust.of(source) < 1.0 for source in Source)
+    assert all(0.0 < trust.weight(source) < 1.0 for source in Source)
 
 
 @pytest.mark.parametrize("impossible", [(0.0, 0.0), (math.nan, 0.5), (math.inf, 0.1)])

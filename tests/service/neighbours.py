@@ -129,7 +129,7 @@ class Running:
     def trust(self, host: str) -> float:
         from xyro.refresh.trust import Source
 
-        return promises_of(self.single.frontiers[0]).trust_of(host).of(Source.PUBLISHED)
+        return promises_of(self.single.frontiers[0]).trust_of(host).weight(Source.PUBLISHED)
 
 
 @contextlib.asynccontextmanager

@@ -212,4 +212,4 @@ async def test_deadline_is_promised_where_a_publisher_names_none(tmp_path, deadl
         publications = promises_of(running.single.frontiers[0]).publications.pages
         await running.until(lambda: len(publications) == 1)
         (publication,) = publications.values()
-    assert publication.deadline - publication.at == pytest.approx(deadline)
+    assert publication.deadline - publication.time == pytest.approx(deadline)

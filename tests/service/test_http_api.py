@@ -271,7 +271,7 @@ async def test_a_blocked_host_is_left_alone_until_it_is_resumed(web, tmp_path):
             _, answer, _ = await ask(f"{base}/hosts", "POST", json={"host": host, "action": action})
             assert answer == {"host": host, "known": True}
             hosts = single.frontiers[0].partition.hosts
-            assert hosts.row(hosts.numbers[host]).held == held
+            assert hosts.row(hosts.numbers[host]).hold == held
         assert (await ask(f"{base}/hosts", "POST", json={"host": "no.example", "action": "pause"}))[1]["known"] is False
 
 

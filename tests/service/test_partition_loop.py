@@ -283,7 +283,7 @@ async def test_a_command_is_answered_when_it_is_on_disk(rig):
         disk.may.set()
         async with asyncio.timeout(60):
             assert await asyncio.gather(*asked) == [True, False], "the second host is not known"
-        assert rig.partition.hosts.clocks[0].held == "paused"
+        assert rig.partition.hosts.clocks[0].hold == "paused"
 
 
 async def test_a_command_that_nobody_handles_is_an_error_of_its_own(rig):
