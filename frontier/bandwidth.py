@@ -17,7 +17,7 @@ spends the credit, discovery.py and revisits.py take their parts of the orders.
 
 The multiplier is found anew when B, S or the number of pages has moved by DRIFT since, or MOST seconds after any
 change: 1 to 10 ms each time. Importance is relative to the mean over the refreshed pages; weights hold it as measured.
-Each partition finds its own gamma; the queue, which they share, takes the mean (service/node/single.py).
+Each partition finds its own gamma; the queue, which they share, takes the mean (service/node/node.py).
 
 Invariant: population and S hold every READ page of weight above 0 with the weight and rate of its Refresh-Data row.
 The population is stored bin by bin, in the same groups as the rows (rows.PLAN).

@@ -72,7 +72,7 @@ class MessageBatch:
         return [CommandAnswer(request, error) for request in asked if request]
 
     def add(self, message: Message) -> None:
-        """Sort a message in. A message that is not for a page node is a bug of the sender."""
+        """Sort a message in. A message that is not for a frontier is a bug of the sender."""
         self.urls += urls_of(message)
         match message:
             case PageReport():
@@ -92,7 +92,7 @@ class MessageBatch:
             case Command():
                 self.commands.append(message)
             case _:
-                raise MachineError(f"a page node got a {type(message).__name__} (a bug)")
+                raise MachineError(f"a frontier got a {type(message).__name__} (a bug)")
 
 
 @dataclass(slots=True)

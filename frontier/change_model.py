@@ -3,7 +3,7 @@
 After each report `learn` brings up to date what the page's row keeps of it (refresh/change.py, evidence.py,
 periodic.py), settles the claims that its host and others made of it (refresh/trust.py), and counts its rate among those
 that priors are learned from. What is learned of hosts lies in their rows, in the same commit group as the page's; what
-is learned of kinds of pages in the node's dump.
+is learned of kinds of pages in the frontier's dump.
 
     last_modified   of the report: believed if it is plausible in itself and its host is not doubted
     said            claims of a page that wait for its next read: dates and rates of sitemaps and feeds, caching

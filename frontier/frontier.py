@@ -53,7 +53,7 @@ from xyro.wire.messages import Ack, CashTransfer, PageReport, Priority, Submit
 
 _FOREIGN = int(State.FOREIGN)
 Extension = Callable[["Frontier"], object]
-"""Registers with the hooks of a node that is complete, and returns what it made for it (frontier/hooks.py)."""
+"""Registers with the hooks of a complete frontier, and returns the object it made (frontier/hooks.py)."""
 
 
 class Frontier:
@@ -68,7 +68,7 @@ class Frontier:
         extensions: Iterable[Extension] = (),
         ahead: bool = False,
     ) -> None:
-        """Build a node of an open partition; `extensions` register with `hooks`.
+        """Build the frontier of an open partition; `extensions` register with `hooks`.
 
         refreshing: pages are read again when due. ahead: the page due next is read rather than nothing.
         """

@@ -1,7 +1,7 @@
 """Hooks are the points of a turn at which extensions take part; a default crawl registers nothing and calls nothing.
 
-An extension is a callable that receives a partition's finished node and registers callables with `node.hooks`. It may
-register them when the node is made, or within a later turn, when it first has something to do: the node asks
+An extension is a callable that receives a finished Frontier and registers callables with its `hooks`. It may
+register them when the frontier is made, or within a later turn, when it first has something to do: the turn asks
 `if hooks.born:` each time, so a feature that has nothing to do costs nothing. The frontier imports no extension; what
 an extension returned is found by its type (`Hooks.extension`).
 
@@ -18,7 +18,7 @@ an extension returned is found by its type (`Hooks.extension`).
     deadlines    when a page is about to be ordered                   publications, subscriptions
     why          outside turns: sentences for `xyro why`              publications, subscriptions, clusters
 
-`stored` and `dumps` keep an extension's own state with the node's: see `Hooks.keep`.
+`stored` and `dumps` keep an extension's own state with the frontier's: see `Hooks.keep`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _E = TypeVar("_E")
 Ids = NDArray[np.int64]
 _OLD_KEYS = {"publications": "publications", "clusters": "clusters", "readers": "subscriptions"}
-"""below "promises" in a node's state of before there were hooks -> below "extensions" now"""
+"""below "promises" in a frontier's state of before there were hooks -> below "extensions" now"""
 
 
 class Hooks:
@@ -85,7 +85,7 @@ class Hooks:
         self.dumps[key] = dump
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Take the extensions' state out of a node's."""
+        """Take the extensions' state out of a frontier's."""
         before = state.get("promises", {})
         self.stored.update({key: before[old] for old, key in _OLD_KEYS.items() if old in before})
         if "focus" in state:

@@ -69,7 +69,7 @@ class Scope:
         self.mode = crawl.scope
         self.fold_slashes = crawl.fold_slashes
         self.places = set(places)
-        """only ever grows: page nodes compare it with the places they have judged their pages by"""
+        """only ever grows: frontiers compare it with the places they have judged their pages by"""
         self._refused = refused
         self._suffixes = frozenset(suffix[1:] for suffix in crawl.skip_suffixes)
         self._bounds = _Bounds(crawl.max_depth, globs(crawl.include), globs(crawl.exclude))

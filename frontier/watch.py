@@ -31,7 +31,7 @@ def is_pattern(target: str) -> bool:
 
 
 class Watch:
-    """The pages of some targets. It takes part in the turns of the nodes while there are targets."""
+    """The pages of some targets. It takes part in the turns of all partitions while there are targets."""
 
     def __init__(self, frontiers: Sequence[Frontier] = (), gained: Callable[[str, int], None] | None = None) -> None:
         """gained: called with each page that a target gained."""
