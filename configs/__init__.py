@@ -1,4 +1,4 @@
-"""configs: what an operator may set, where it comes from, and what is wrong with it.
+"""Settings: what an operator may set, where it comes from, and what is wrong with it.
 
 In: TOML files, the environment (XYRO_SECTION__KEY), the command line; later beats earlier, key by key.
 
@@ -10,7 +10,7 @@ In: TOML files, the environment (XYRO_SECTION__KEY), the command line; later bea
     xml.toml       XML first           archive.toml   everything once, then rarely
     xyro.service   a unit of systemd
 
-Out: one frozen Settings. Only `crawl` reads it; every other folder takes plain arguments.
+Out: one frozen Settings. frontier, service and plugins read it; the packages below them take plain arguments.
 
 What always holds: a Settings that exists is whole and in range; anything else is one InputError that names the place
 (file or variable, section, key), what was expected there and what was found. Nothing is guessed or passed over.

@@ -13,13 +13,13 @@ process, no network and no plug-in. One page goes through these files, from the 
       scope.py           rules: which URLs belong to the crawl, and which are never contacted
     loads.py           reports of the XML loader; documents that wait for a DTD or an entity
     claims.py          dates of change that sitemaps and feeds claim for other pages
-    ledger.py          cash: pages spend it over their links, the virtual page pays everybody, the OPIC clock counts it
+    ledger.py          cash: pages spend it over their links, a virtual page collects a part and pays all pages alike
       host_inflow.py     cash that reaches each host from other hosts
     outbox.py          cash for pages of other partitions: sent until acknowledged, applied once
     schedule.py        dates: when each page is to be read again, and the queues of dated pages
       change_model.py    how often each page changes, as its reads tell
       freshness.py       how fresh all pages are, by the model and by audits (reads at random)
-      bandwidth.py       how many reads there are to give away, and gamma, the share of new pages in them
+      bandwidth.py       how many reads a second may be spent, and gamma, the percentage of them for new pages
       due_queue.py       pages whose date has come; pages promised by a deadline
       redating.py        new dates for all pages after a change of policy, and while importance settles
     scheduler.py       the choice of what is read next, most urgent first, as orders
@@ -27,7 +27,7 @@ process, no network and no plug-in. One page goes through these files, from the 
       revisits.py        pages to be read again: due, due next, or audited at random
       discovery.py       unread pages rich in cash, for hosts that run low on orders
       host_limits.py     hosts that [[blackouts]] and [[budgets]] shut
-      leases.py          orders that are out, how many may be out, and pages that wait for a place or for their host
+      leases.py          orders sent and not yet answered, their limits, pages that wait for a free place or their host
 
 The walk: one page of a default crawl enters 30 files in its turn, and 57 on the whole way from the link in HTML to the
 commit on disk. `xyro lab walk` names them in order; tests/lab/test_walk.py compares.

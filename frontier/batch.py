@@ -1,5 +1,5 @@
-"""Carries one commit group through a turn: messages sorted (Work), orders settled (Settled), cash to be spent
-(Spending), and what may leave once the group is on disk (Turn)."""
+"""The data of one turn: messages that came in (MessageBatch), settled orders (Settled), and what may leave once the
+commit group is on disk (Effects)."""
 
 from __future__ import annotations
 

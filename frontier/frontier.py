@@ -14,7 +14,7 @@ The steps of `Frontier.turn`, in their order:
     orders             what is wanted, due, or rich becomes orders                      scheduler.py
     close, seal        freshness is metered, all of it becomes one write batch          freshness.py
 
-Extensions take part by hooks (hooks.py). Single-threaded and synchronous: time comes in, a Turn goes out;
+Extensions take part by hooks (hooks.py). Single-threaded and synchronous: the time comes in, Effects go out;
 service/node/partition_loop.py awaits, writes and posts.
 """
 

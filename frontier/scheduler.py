@@ -1,6 +1,6 @@
 """The scheduler chooses what a partition reads next, as orders: requests, retries, revisits, unread pages rich in cash.
 
-Before: partition.py has applied the reports of the turn and schedule.py has dated their pages. After: the orders leave
+Before: frontier.py has applied the reports of the turn and schedule.py has dated their pages. After: the orders leave
 with the commit group for the fetch queue, whose host they wait for.
 
     wanted      filled by people, publishers and loads, emptied by every turn (requests.py)

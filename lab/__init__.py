@@ -1,4 +1,4 @@
-"""The laboratory, on top of the house: webs whose truth is known, to run the crawler against and to measure it by.
+"""The laboratory, on top of the product: webs whose truth is known, to run the crawler against and to measure it by.
 
     web/        the computed web: pages as a function of seed, URL and time; its truth, its servers
     zoo/        hostile servers, one misbehaviour each

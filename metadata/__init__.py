@@ -1,4 +1,5 @@
-"""What is known of pages, on disk and in memory; nothing is lost: one synced write batch holds a whole commit group.
+"""Stores what is known of pages, on disk and in memory; one synced write batch holds all effects of a turn (a commit
+group), so nothing is lost.
 
 What comes in: the effects of a commit group (URLs first met, what their reads showed, links, cash, orders out). What
 goes out: page ids for URLs, URLs for page ids, rows, links, and a Commit to be written before anything leaves the
@@ -9,8 +10,10 @@ process.
     store               LevelDB and its in-memory twin: the only import of plyvel
     columns, url_index  in memory: a numpy column a field, with after-images for the journal; URL -> page, exact
     hosts               hosts, their counters and what politeness must remember
-    snapshot, room      hot state on disk, copied while it changes; room on the disk for mapped files
-    manager, recovery   Partition: the commit group, snapshots; its hot state after a restart
+    snapshot            the columns in memory, copied to disk while they change
+    room                disk space, reserved for mapped files
+    partition           Partition: begins and seals a commit group, writes its journal record
+    recovery            after a restart: the newest snapshot, then the journal (columns.py encodes it) replayed over it
     version, format1    the format's number; a partition of the format before, carried over
     documents           the repository: every version of XML and DTDs, each body once
 

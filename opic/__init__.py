@@ -1,4 +1,7 @@
-"""Page importance, computed while crawling (P2: Adaptive OPIC), and the offline reference it must agree with.
+"""Page importance, computed while crawling (Adaptive OPIC), and the offline reference it must agree with.
+
+P2 is Abiteboul, Preda, Cobena, "Adaptive On-Line Page Importance Computation" (WWW 2003). Here is the arithmetic only:
+frontier/ledger.py moves the cash.
 
 What comes in: numpy columns indexed by page (cash, flow, clock of last spending, birth) and the links of the pages
 that are spent now, a commit group at a time. What goes out: amounts for the children and the virtual page, new

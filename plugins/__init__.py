@@ -8,11 +8,14 @@
 that run once in each process (by Services, service/node/services.py).
 
 To add ...                       open
-a format of `xyro export`        service/views/export.py
-a sink, a notice, a web hook     plugins/publish/subscribed.py for an example. A hook runs before its commit group is on
-                                 disk: send only what you have stored with the group, as notice_outbox.py does
-a policy of refreshing           refresh/policy.py; on trial: lab/refresh/compared_policies.py
-a check of `xyro audit`, a line of `xyro status` or `xyro why`      view_extensions.py; `hooks.why`
+a format of `xyro export`        service/views/export.py, and its name in service/cli/{view,rank}_commands.py
+a sink, a notice, a web hook     a folder here, listed in `plugins` below (and in `extensions`, if it listens to turns);
+                                 publish/subscribed.py is an example. A hook runs before its commit group is on disk: it
+                                 only notes what to do; store that by a command, await it, then send
+a policy of refreshing           refresh/policy.py, and its name in configs/schema.py; on trial in the laboratory:
+                                 lab/refresh/compared_policies.py, and its name in lab/refresh/rules.py
+a check of `xyro audit`, a line of `xyro status`     view_extensions.py
+a sentence of `xyro why`         `hooks.why` (frontier/hooks.py)
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""refresh: how fast pages change, and when to read each one again. Pure: no I/O, no clock, no randomness.
+"""Refreshing: how fast pages change, and when to read each one again. Pure: no I/O, no clock, no randomness.
+
+P1 is Mignet et al., "Acquiring XML pages for a WebHouse" (2000). S = sum sqrt(r lambda) over the refreshed pages, and
+K = S / B: a page of importance r and change rate lambda is read every K / sqrt(r lambda).
 
 In: what each read showed (time since the last read, changed or not, a trusted Last-Modified), each page's importance r,
 the bandwidth B (reads per second), and the time now, always as an argument.
@@ -29,8 +32,8 @@ Out: two numbers a page (a, b), an interval in seconds, the ids that are due, ho
 
 What always holds: a and b are positive and finite; S equals the sum over all pages to the last bit, however many
 updates came; with neither floor nor ceiling the intervals spend exactly B (sum 1/t_i = B; where a policy gives pages
-up, to within the reads of those that are at the limit: they change 37 times an interval, or are never read); a page
-added once is popped once; while both sides have pages waiting, discovery's orders are gamma % of any run of orders, to
+up, to within the reads of those at the limit); in due.py a page added once is popped once; while both sides have
+pages waiting, discovery's orders are gamma % of any run of orders, to
 within one.
 Units: rates are changes per day, ages and exposures are days, intervals and due times are seconds.
 """

@@ -9,14 +9,14 @@ asked for, so `import xyro` alone loads nothing.
 
 An order's life:
 
-    fetch_queue.py waits in the queue: BLOCKING, ORDERED, then discovery and refresh, of which gamma (0 to 100) gives
-                   discovery its share; hosts take turns
+    fetch_queue.py waits in the queue: BLOCKING, ORDERED, then discovery (gamma % of these orders) and refresh; hosts
+                   take turns
     pool.py        leaves it when a slot is free and its host may be read; is reported, or goes back to wait
     robots.py      is refused where the origin's robots.txt says so, or cannot be had; a robots.txt that redirects to
                    another host is read when that host may be read (hops.py)
     politeness.py  waits for the turn of its host and of its address, counted from the end of their last read
     resolver.py    its host becomes addresses; no more than half of the slots wait for that (lookups.py)
-    guard.py       which must be ones that we may contact, checked on the address really connected to
+    guard.py       is checked against the networks that may be contacted, on the address really connected to
     client.py      one connection to each host at a time; limits on time, bytes, headers and decompression
     fetcher.py     one request, no redirect followed: a redirect is a link, and the next hop an order of its own
     body.py        its body piece by piece; of sitemaps more than of others, a few at a time

@@ -1,6 +1,6 @@
 """P1 6.6's two executions of a policy, for the simulator: a scan of all pages by index, or folders by date.
 
-By scan, the pages with the greatest index are read: refresh/scan.py itself. By folders, as frontier/due_queue.py does
+By scan, the pages with the greatest index are read: scan_execution.py. By folders, as frontier/due_queue.py does
 it: a page is dated once, when it is read, by the multiplier of that moment; when its time comes it is asked again, and
 where the multiplier has grown since it is dated anew. What is due first is read first, before its time where the
 bandwidth allows for more. Where all pages are read at once and then few a day, the two differ for as long as the mean

@@ -1,6 +1,6 @@
 """The rules that decide what is read next: our policies by scan, and four outside baselines.
 
-Ours are the indices of refresh/policy.py, executed by refresh/scan.py itself: uniform, proportional, p1, freshness,
+Ours are the indices of refresh/policy.py, executed by scan_execution.py: uniform, proportional, p1, freshness,
 mixed:A (alpha = A, beta = 1), kolobov, azar. NAME:filed is the same policy executed by dates, as P1 6.6's folders are;
 freshness:doubt takes the index's mean over what is believed of a rate instead of the index of the mean rate. The
 baselines are written down from their sources' rules, not their code:

@@ -10,15 +10,15 @@ The loop:
     page_lookup.py       answers about single pages, from the partition that owns each
       partition_parts.py   stored parts and bodies of one partition
     part_library.py      these, for the loader in its thread
-    host_calendar.py     hosts that are shut, over all partitions
-      blackout_switch.py   the same in the fetch pool          side_reads.py        reads that belong to no page
+    host_calendar.py     hosts that blackouts and budgets shut, over all partitions
+      blackout_switch.py   the same in the fetch pool          side_reads.py   fetches of key files and the like
     services.py          what a plug-in may use of the node, and how the plug-ins are handed to it
     reader_factory.py, loader_factory.py, guard_factory.py     from settings to reader, intake and guard
 
 A process's life:
 
     life_cycle.py        start, serve, stop; signals; the closing report
-    endpoint.py          the seam through which the rooms above answer other programs while the crawl runs
+    endpoint.py          the interface of HTTP servers (api, publish) that answer while the crawl runs
     http_json.py         JSON over HTTP, as those speak it     long_views.py      views that take long, while it runs
     reload.py            settings read again on SIGHUP         run_file.py        DIR/run: where the process answers
     data_dir.py          DIR/p0000 ...                         crawl_file.py      DIR/crawl.toml: scope and focus
@@ -26,7 +26,7 @@ A process's life:
     migration.py         a directory of an older format, carried over
     status.py            `xyro status` of a running crawl      stopped.py         a crawl that does not run, to look at
     progress.py, log_setup.py   what a person sees meanwhile   slicing.py         long work, some at a time
-    open_files.py        room for sockets, which are files     garbage.py         Python's collector, tuned
+    open_files.py        raises the limit of open files       garbage.py         Python's collector, tuned
 
 What always holds: an effect leaves only after the commit group that caused it is on disk; what changes a partition is a
 message (wire/topics.py, wire/commands.py) or a hook that is registered with it; fetch_loop.py loads nothing of the
