@@ -60,7 +60,7 @@ def reserve(dtype: DTypeLike, count: int, *, scattered: bool = False) -> Array:
 
 
 class _Head(msgspec.Struct, frozen=True, array_like=True):
-    """What a record says of itself."""
+    """The head of a record: format, new rows, marked values."""
 
     version: int
     """the format's number"""
@@ -81,7 +81,7 @@ def text_of(dtype: np.dtype[Any]) -> str:
 
 
 def type_of(text: str) -> np.dtype[Any]:
-    """What `text_of` named. InputError: no such type."""
+    """Return the type that `text_of` named. InputError: no such type."""
     try:
         return np.dtype(text).newbyteorder("=")
     except (TypeError, ValueError, SyntaxError):

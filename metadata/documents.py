@@ -33,7 +33,7 @@ Get = Callable[[bytes], bytes | None]
 
 
 class DocumentRow(Row, frozen=True):
-    """Which versions of a page's document are kept: first, first + 1 ... last."""
+    """The stored versions of a page's document: first, first + 1 ... last."""
 
     first: int
     """1 or more; what came before was dropped by retention"""
@@ -105,7 +105,7 @@ class Archive:
         self._get = get
 
     def head(self, page: int) -> DocumentRow | None:
-        """Which versions the page has; None: no document of it is kept."""
+        """Return the range of the page's versions; None: no document of it is kept."""
         found = self._get(rows.DOCUMENT.key(page))
         return None if found is None else unpack_document(found)
 

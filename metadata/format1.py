@@ -119,7 +119,7 @@ def _convert_rows(old: Store, store: Store) -> None:
 
 
 def _renumbered(row: bytes) -> bytes:
-    """The same row with the present number: the item after the head of its MessagePack list, 1 or 3 bytes long."""
+    """Return the row with the present number: the item after the head of its MessagePack list, 1 or 3 bytes long."""
     offset = 3 if row[:1] == b"\xdc" else 1
     if row[offset : offset + 1] != bytes([FORMAT]):
         raise MachineError("damaged store: a row is not of format 1: run `xyro audit` of the Xyro that wrote it")

@@ -58,7 +58,7 @@ class Hosts:
         return number
 
     def row(self, number: int) -> HostRow:
-        """What is to be stored of the host."""
+        """Return the row to store of the host."""
         row = self.clocks.get(number) or HostRow(name=self.names[number])
         trust, rates = self.trust.get(number, b""), self.rates.get(number, b"")
         return msgspec.structs.replace(row, trust=trust, rates=rates) if trust or rates else row

@@ -173,7 +173,7 @@ class Partition:
         return None if found is None else rows.unpack_links(found)
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """What is on disk (a consistent view of it; groups on their way are not in it)."""
+        """Scan the rows on disk (a consistent view of it; groups on their way are not in it)."""
         return self.store.scan(prefix)
 
     @property

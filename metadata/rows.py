@@ -64,7 +64,7 @@ class _Layout:
         self.prefix = prefix
 
     def _tail(self, key: bytes, width: int | None = None) -> bytes:
-        """What follows the prefix, `width` bytes of it if given."""
+        """Return the bytes after the prefix, `width` bytes of it if given."""
         tail = key[1:]
         if key[:1] != self.prefix or (width is not None and len(tail) != width):
             raise MachineError(f"damaged store: {key[:40]!r} is not a key of family {self.prefix.decode()!r}")
@@ -212,7 +212,7 @@ def reader(kind: type[_R]) -> Callable[[bytes], _R]:
 
 
 def _unreadable(name: str, data: bytes, error: Exception) -> InputError | MachineError:
-    """Whose fault it is: the list's first item tells another version from damage."""
+    """Tell another format from damage: the list's first item tells another version from damage."""
     version = _version_of(data)
     if version is not None and version != VERSION:
         return InputError(f"{name}: version {version}, this Xyro reads {VERSION}: run `xyro migrate`")
@@ -242,7 +242,7 @@ class Mark(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PageClaim(msgspec.Struct, frozen=True, array_like=True):
-    """What somebody said of a page's changes (refresh/trust.py)."""
+    """A claim about a page's changes (refresh/trust.py)."""
 
     source: int
     """Source, by number"""
@@ -314,7 +314,7 @@ class RefreshRow(Row, frozen=True):
 
 
 class HostRow(Row, frozen=True):
-    """What politeness must remember of a host over a restart."""
+    """The politeness of a host, stored over a restart."""
 
     name: str
     """authority: host, and the port where it is not the scheme's own"""
@@ -376,7 +376,7 @@ def unpack_map(row: bytes) -> str:
 
 
 def first_seen(row: bytes) -> int:
-    """When the URL was first met: seconds since 1970."""
+    """Return the time at which the URL was first met: seconds since 1970."""
     return int.from_bytes(row[:4], "big")
 
 

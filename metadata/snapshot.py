@@ -48,14 +48,14 @@ _log = logging.getLogger(__name__)
 
 
 class SnapshotStep(enum.Enum):
-    """Where a snapshot being written pauses."""
+    """A pause in the writing of a snapshot."""
 
     CHUNK = "some more is copied"
     COPIED = "all is copied and synced; resumed, it becomes valid: the journal must be synced up to now"
 
 
 class Snapshot(NamedTuple):
-    """What `load_snapshot` gives back."""
+    """The result of `load_snapshot`."""
 
     seq: int
     """replay the journal records after this one"""
@@ -83,7 +83,7 @@ class _Frame(NamedTuple):
 
 
 class _Damaged(Exception):
-    """Why a file is no valid snapshot."""
+    """The file is no valid snapshot, for this reason."""
 
 
 def write_snapshot(

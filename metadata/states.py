@@ -1,4 +1,4 @@
-"""What a page is to the crawl: the state machine, as a table, and the hot columns that hold it.
+"""The states of a page, as a table, and the hot columns that hold them.
 
     state         means                                             leaves it when
     UNREAD        known, in scope, never settled by an order        an order is answered, or scope changes

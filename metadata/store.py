@@ -67,7 +67,7 @@ class StoreReader(Protocol):
 
 
 class KeyValue(StoreReader, Protocol):
-    """What the partition needs of its store."""
+    """The store of a partition."""
 
     def batch(self) -> Batch: ...
 
@@ -315,7 +315,7 @@ class _MemoryReader:
 
 
 class MemoryStore(_MemoryReader):
-    """The same behaviour without a disk, for tests and laboratories; what is written is gone with the process."""
+    """A store without a disk, for tests and laboratories; what is written is gone with the process."""
 
     def __init__(self) -> None:
         super().__init__({}, [])
@@ -389,7 +389,7 @@ def create_directory(path: Path, fill: Callable[[Path], None]) -> None:
 
 @contextmanager
 def _alone_in(directory: Path) -> Iterator[None]:
-    """Those who create a directory in the same place wait for each other."""
+    """Wait for others that create a directory in the same place."""
     lock = _Lock(os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
     lock.take(wait=True)
     try:

@@ -79,7 +79,7 @@ class UrlIndex:
         self._mask = (1 << table.bits) - 1
 
     def fingerprint(self, url: str) -> int:
-        """Of the table's width: 64 bits but in tests."""
+        """Return the URL's fingerprint, of the table's width: 64 bits but in tests."""
         return xxh3_64_intdigest(url.encode(), self.seed) & self._mask
 
     def find(self, urls: Sequence[str]) -> list[int]:
@@ -207,7 +207,7 @@ class FingerprintTable:
         return np.concatenate([fps for fps, _ in parts]), np.concatenate([ids for _, ids in parts])
 
     def segments(self) -> Iterator[tuple[Fingerprints, Ids]]:
-        """The same, copied segment by segment; what was inserted before a segment's turn is in it."""
+        """Yield fingerprints and ids, copied segment by segment; what was inserted before a segment's turn is in it."""
         for segment in range(SEGMENTS):
             with self._lock:
                 copy = self._extract(segment)

@@ -1,4 +1,4 @@
-"""What a report means for its page: which state it moves to, what becomes of its cash, whether it changed. Pure.
+"""The meaning of a report for its page: its next state, the use of its cash, whether it changed. Pure.
 
 the report says                         state        cash                       change rate learns
 temporary failure                       ERROR        stays                      nothing
@@ -35,7 +35,7 @@ _NEVER = RefreshRow()
 
 
 class Spend(enum.Enum):
-    """What becomes of the page's cash with this report."""
+    """The use of the page's cash with this report."""
 
     KEEP = "it stays on the page"
     LINKS = "spent over the links of the report"

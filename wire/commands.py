@@ -32,7 +32,7 @@ class Command:
             raise ValueError(f"{type(self).__name__}.request: 0..2**63-1")
 
     def url_count(self) -> int:
-        """How many URLs or pages the partition has to look up for it, about."""
+        """Return about how many URLs or pages the partition has to look up for it."""
         return 0
 
 
@@ -66,7 +66,7 @@ class ReturnOrders(Command):
 
 @dataclass(frozen=True, slots=True)
 class CommandAnswer:
-    """What became of a request: its commit group is on disk, or `error` says why nothing of it is."""
+    """The outcome of a request: its commit group is on disk, or `error` says why nothing of it is."""
 
     request: int
     error: str = ""
