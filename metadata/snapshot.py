@@ -74,7 +74,7 @@ class _Head(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Frame(NamedTuple):
-    """`what`: number of the column; `start`: first row, or number of frames before (END), or 0."""
+    """A frame of a snapshot file. `what`: number of the column; `start`: first row, or frames before (END), or 0."""
 
     tag: bytes
     column: int

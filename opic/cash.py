@@ -1,4 +1,6 @@
-"""Integer cash: how a page shares what it holds, and the virtual page that pays everybody alike (algorithms.md A, C).
+"""Integer cash: how a page shares its cash, and the virtual page that pays all pages alike (algorithms.md A, C).
+
+This is the arithmetic; frontier/ledger.py moves the cash of a partition by it.
 
 Cash is counted in units, 2^16 to a page: no measurable loss of precision, and sums are exact on any machine in any
 order. With damping c a page that holds e pays floor(e (1-c)) to the virtual page and the rest R to its d links: R //

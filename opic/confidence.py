@@ -1,4 +1,4 @@
-"""How far to trust an importance: convergence, a bound on all errors together, an interval for each page.
+"""Confidence in an importance: convergence, a bound on all errors together, an interval for each page.
 
 Convergence. OPIC over the n pages and the virtual page moves cash by L', so over any span of the clock in which the
 links stand still (Lemma 2.3 of P2 between its ends, h = what was spent): C_end - C_begin = L'h - h. With all cash as 1

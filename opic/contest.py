@@ -49,7 +49,8 @@ _ALL = 1 << 64
 
 @dataclass(slots=True)
 class Contest:
-    """Which windows of LADDER foretell best. `window` is the present T, between the first and the last of them."""
+    """Compares the windows of LADDER by how well they predict. `window` is the present T, between the first and the
+    last."""
 
     window: float = 32.0
     scores: list[float] = field(default_factory=lambda: [0.0] * len(LADDER))

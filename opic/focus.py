@@ -32,7 +32,7 @@ HUNDREDTH = 100
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How cash is shared beside the damping: small edges, whom the virtual page pays, what links weigh (LINK = 1)."""
+    """Terms of sharing cash beside the damping: small edges, the virtual page's payees, weights of links (LINK = 1)."""
 
     edge: float = 0.0
     """weight of the small edge to the virtual page (opic.cash.Tolls); 0: constant damping"""

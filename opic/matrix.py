@@ -93,7 +93,8 @@ def of_graph(graph: Graph, dtype: Real = np.float64) -> Matrix:
 
 
 def reversed_graph(graph: Graph, dtype: Real = np.float64) -> Matrix:
-    """The same of the graph with every link turned round: true PageRank there, share 1/in-degree. Interest, reading (a)
+    """Build the matrix of the graph with every link turned round: true PageRank there, share 1/in-degree. Interest,
+    reading (a)
     of P1 5.2."""
     return _by_links(graph, graph.in_degree, dtype)
 
@@ -121,7 +122,7 @@ def _inverse(sums: Array, dtype: Real) -> Array:
 
 
 def _invert(sums: Array, out: Array) -> None:
-    """The same into `out`, in little memory."""
+    """Invert into `out`, in little memory."""
     for low in range(0, sums.size, BATCH):
         out[low : low + BATCH] = _inverse(sums[low : low + BATCH], np.float64)
 

@@ -65,7 +65,7 @@ Watch = Callable[[IterationStep], None]
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How to compute: until a step is at most `epsilon`, `max_steps` steps at most.
+    """Bounds of a computation: until a step is at most `epsilon`, `max_steps` steps at most.
 
     threads > 1 in place: rows see what the other threads have written so far, so the last digits differ from run to
     run. memory: bytes of private RAM at most; what does not fit is allocated by `spill`.
@@ -200,7 +200,7 @@ def step_of(norms: Reals, steps: Sequence[IterationStep], epsilon: float) -> Ite
 
 
 def plan(matrix: Matrix, jumps: Sequence[Array], effort: Effort) -> Allocate:
-    """Where each array of `solve` goes, as `place` says."""
+    """Plan the place of each array of `solve`, as `place` says."""
     width = matrix.share.nbytes * len(jumps)
     jump = width if len(jumps) > 1 or jumps[0].size > 1 else 0
     return place({"z": width, "z2": width * (effort.method == "jacobi"), "y": width, "jump": jump}, effort)
@@ -251,7 +251,7 @@ def pageranks(
 
 
 def _aside(effort: Effort | None) -> Allocate:
-    """Where what is asked goes that `place` does not count: with a cap to files, as far as there are any."""
+    """Return the place of arrays that `place` does not count: with a cap to files, as far as there are any."""
     return effort.spill if effort and effort.spill and effort.memory is not None else in_ram
 
 
@@ -272,7 +272,8 @@ def interest(
     effort: Effort | None = None,
     watch: Watch | None = None,
 ) -> tuple[Array, tuple[IterationStep, ...]]:
-    """How surely pages lead to `targets` (float[n] >= 0: 1 for XML, or PR_XML, or any focus), float[n] (P1 5.2).
+    """Compute how surely pages lead to `targets` (float[n] >= 0: 1 for XML, or PR_XML, or any focus), float[n] (P1
+    5.2).
 
     matrix: `reversed_graph` (reading a: scaled to sum 1) or `mean_of_children` (reading b: the discounted chance
     itself, between 0 and the greatest target). What leads to no target has interest 0: nothing is spread uniformly.

@@ -7,15 +7,16 @@
 `extensions` lists those that take part in the turns of each partition (by hooks, frontier/hooks.py), `plugins` those
 that run once in each process (by Services, service/node/services.py).
 
-To add ...                       open
-a format of `xyro export`        service/views/export.py, and its name in service/cli/{view,rank}_commands.py
-a sink, a notice, a web hook     a folder here, listed in `plugins` below (and in `extensions`, if it listens to turns);
-                                 publish/subscribed.py is an example. A hook runs before its commit group is on disk: it
-                                 only notes what to do; store that by a command, await it, then send
-a policy of refreshing           refresh/policy.py, and its name in configs/schema.py; on trial in the laboratory:
-                                 lab/refresh/compared_policies.py, and its name in lab/refresh/rules.py
-a check of `xyro audit`, a line of `xyro status`     view_extensions.py
-a sentence of `xyro why`         `hooks.why` (frontier/hooks.py)
+To add ...                open
+a format of `xyro export`  service/views/export.py, and its name in service/cli/view_commands.py and rank_command.py
+a sink, a notice           a folder here, listed in `plugins` below (and in `extensions`, if it listens to turns);
+                           settings of its own are a section in configs/schema.py; publish/subscribed.py is an
+                           example. A hook runs before its commit group is on disk: it only notes what to do; store
+                           that by a command, await it, then send
+a policy of refreshing     refresh/policy.py, its name in configs/schema.py and service/cli/plan_command.py; on trial in
+                           the laboratory: lab/refresh/compared_policies.py, its name in lab/refresh/rules.py
+a check of `xyro audit`, a line of `xyro status`      view_extensions.py
+a sentence of `xyro why`   `hooks.why` (frontier/hooks.py)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much each of many names may do in an hour, and all of them together: token buckets that forget who is idle."""
+"""Allowances: actions an hour for each of many names, and for all together; token buckets that forget idle names."""
 
 from __future__ import annotations
 

@@ -68,7 +68,8 @@ DEFAULT_PRIOR = Prior()
 
 
 class Evidence(NamedTuple):
-    """What one read showed: days since the previous read, whether the page changed, the change's trusted age (days)."""
+    """The evidence of one read: days since the previous read, whether the page changed, the change's trusted age
+    (days)."""
 
     tau_days: float
     changed: bool
@@ -170,7 +171,7 @@ class RatePopulation:
 
     @classmethod
     def unpack(cls, data: bytes) -> RatePopulation:
-        """What `pack` made; empty for anything else."""
+        """Unpack the bytes that `pack` made; empty for anything else."""
         if len(data) != 24:
             return cls()
         pages, squares = int.from_bytes(data[:5], "little"), int.from_bytes(data[14:], "little")

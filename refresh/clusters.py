@@ -117,7 +117,7 @@ class Cluster:
         }
 
     def dump(self) -> list[float]:
-        """What is not found again from the pages' rows."""
+        """Return the state that the pages' rows do not hold."""
         return [self.round, self.due, self.first, self.last, self.late_rounds, self.worst]
 
     def load(self, state: list[float], read: dict[int, tuple[float, float, float]]) -> None:

@@ -93,7 +93,7 @@ class Recent:
 
 
 def missed_for(tau: float, rate: float) -> list[float]:
-    """How long a page that changed within tau had been out of date: quantiles, one for each count.
+    """Return how long a page that changed within tau had been out of date: quantiles, one for each count.
 
     The first change after a read comes after t with 1 - exp(-rate t), given that it came within tau; the copy is stale
     for tau - t. For a page that changes seldom that is anything up to tau (tau / 2 on average).

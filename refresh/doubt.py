@@ -1,4 +1,4 @@
-"""What a read is worth where the change rate is in doubt: freshness gained, expected over the belief Gamma(a, b).
+"""The worth of a read where the change rate is in doubt: freshness gained, expected over the belief Gamma(a, b).
 
 With a known rate a page is given up once r / lambda <= mu: it changes too fast to be worth following (policy.py). Put
 the mean of a belief there and a page that seemed fast in its first two reads is never read again, so nobody ever learns

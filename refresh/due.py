@@ -98,7 +98,7 @@ class DueFolders:
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint32)
 
     def next_due(self) -> int | None:
-        """When the oldest unit in use begins (seconds); None where nothing waits."""
+        """Return when the oldest unit in use begins (seconds); None where nothing waits."""
         return self._units[0] * self.unit_seconds if self._units else None
 
     def _take(self, last_unit: int, room: int) -> Iterator[Ids]:

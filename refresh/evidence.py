@@ -1,4 +1,4 @@
-"""What claims say of a page's change rate; how far a claim moves its next read. Pure.
+"""Evidence of claims on a page's change rate, and how far a claim moves its next read. Pure.
 
 A claim never commands: of the host's learned trust w (refresh.trust)
 

@@ -1,4 +1,4 @@
-"""How fresh all pages are now, as the model expects: importance-weighted freshness and obsolescence in O(1) a read.
+"""Expected freshness of all pages by the model: importance-weighted freshness and obsolescence in O(1) a read.
 
 A page last read `age` days ago, whose change rate is believed to be Gamma(a, b), is fresh with probability
 
@@ -60,7 +60,7 @@ class DatedPage(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Is it among the refreshed pages?"""
+        """Tell whether it is among the refreshed pages."""
         return self.weight > 0.0 and self.a > 0.0 and self.b > 0.0
 
     @property
@@ -90,7 +90,7 @@ class Expected:
 
     @classmethod
     def from_pages(cls, pages: Iterable[DatedPage], now: float, at_once: int = 4096) -> Expected:
-        """The same from all pages at once."""
+        """Build the sums from all pages at once."""
         found, some = cls(), list[DatedPage]()
         for page in pages:
             some.append(page)

@@ -1,4 +1,4 @@
-"""When a WebSub subscription asks its hub, renews, asks again: WebSub (W3C) section 5, as a table. Pure.
+"""Times at which a WebSub subscription asks its hub, renews, asks again: WebSub (W3C) section 5, as a table. Pure.
 
 state    until                            then
 asked    the hub verifies                 active; a challenge is answered once for each time that we asked
@@ -28,7 +28,8 @@ GRACE = 60.0
 
 
 def next_asking(state: str, asked: float, begun: float, until: float, failures: int) -> float:
-    """When the hub is to be asked. `asked`: last time, 0 = answered since; `begun`: begin of the lease; times in s."""
+    """Return when the hub is to be asked. `asked`: last time, 0 = answered since; `begun`: begin of the lease; times
+    in s."""
     if state == "denied":
         return begun + RETRY_DENIED
     if asked:
@@ -50,5 +51,5 @@ def lease(text: str) -> float:
 
 
 def takes(state: str, until: float, now: float) -> bool:
-    """Is content taken now?"""
+    """Tell whether content is accepted now."""
     return state == "active" and now < until + GRACE

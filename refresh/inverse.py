@@ -65,7 +65,7 @@ def _grown(x: Reals) -> Reals:
 
 
 def one_inverse(wanted: float, alpha: float, beta: float) -> float:
-    """The same of one number."""
+    """Invert the index for one number."""
     if alpha == 0.0:
         return float(_freshness_inverse(np.array([wanted / beta]))[0])
     table = _table(alpha, beta)

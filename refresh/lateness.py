@@ -1,4 +1,4 @@
-"""What it costs to keep promises late: the terms that join P1's cost.
+"""Lateness: the cost of promises that are late, as terms beside P1's cost.
 
 The collection's cost at a moment is, per refreshed page,
 
@@ -30,7 +30,7 @@ class Late(NamedTuple):
     hours: float
 
     def __add__(self, other: object) -> Late:
-        """Those of two partitions."""
+        """Add the lateness of two partitions."""
         if not isinstance(other, Late):
             return NotImplemented
         return Late(self.pages + other.pages, self.hours + other.hours)
@@ -40,7 +40,7 @@ ON_TIME = Late(0, 0.0)
 
 
 def late(deadlines: Iterable[float], now: float) -> Late:
-    """Of pages that were promised by these times (seconds) and have not been read."""
+    """Return the lateness of pages that were promised by these times (seconds) and have not been read."""
     past = [now - deadline for deadline in deadlines if deadline < now]
     return Late(len(past), sum(past) / HOUR)
 

@@ -115,7 +115,7 @@ class AuditPart:
 
 
 class AuditFindings(NamedTuple):
-    """What audits say: the mean freshness over the time of the window, all weighted by importance."""
+    """The findings of audits: the mean freshness over the time of the window, all weighted by importance."""
 
     freshness: float | None
     """None: nothing was audited yet"""
@@ -187,7 +187,7 @@ class AuditWindow:
 
 
 def found(windows: Iterable[tuple[AuditWindow, float]]) -> AuditFindings:
-    """What the windows of partitions say together; each with the importance of its pages, which strata weigh."""
+    """Combine the windows of partitions; each with the importance of its pages, which strata weigh."""
     parts = [(part, size) for window, size in windows if (part := window.whole).audits and size > 0.0]
     if not parts:
         return NOTHING
@@ -264,7 +264,7 @@ class Blocks:
         return len(self._sums)
 
     def whole(self, pages: int) -> bool:
-        """Has every block of so many pages been looked at?"""
+        """Tell whether every block of so many pages has been looked at."""
         return len(self._sums) * BLOCK >= pages
 
     def behind(self, pages: int) -> int:

@@ -61,7 +61,7 @@ class Habit(NamedTuple):
 
 
 class Diary(NamedTuple):
-    """What is kept of a page: its habit if it has one, and the windows of its last changes (ticks, flat pairs)."""
+    """The diary of a page: its habit if it has one, and the windows of its last changes (ticks, flat pairs)."""
 
     habit: Habit | None
     edges: tuple[int, ...]

@@ -69,7 +69,7 @@ class Policy:
 
     @property
     def gives_up(self) -> bool:
-        """Does it never read pages that change too fast, for the sake of freshness alone?"""
+        """Tell whether the policy never reads pages that change too fast, for the sake of freshness alone."""
         return self.name in ("freshness", "mixed") and self.parts[0] == 0.0
 
     def index_in_doubt(self, importance: Floats, rate: Floats, age: Floats, shape: Floats) -> Floats:
@@ -272,7 +272,7 @@ class Spread:
 
     @classmethod
     def from_weights(cls, weights: ArrayLike) -> Spread:
-        """The same sum from all weights at once: after a restart, an offline rank or a change of policy."""
+        """Build the sum from all weights at once: after a restart, an offline rank or a change of policy."""
         steps = (np.minimum(np.asarray(weights, dtype=np.float64), HEAVIEST) * SCALE).astype(np.int64)
         spread = cls()
         # high and low halves apart: 2^31 weights cannot overflow either sum

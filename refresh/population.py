@@ -48,7 +48,7 @@ class Bins:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What to expect of a policy at a bandwidth, over all refreshed pages, weighted by importance."""
+    """The expected result of a policy at a bandwidth, over all refreshed pages, weighted by importance."""
 
     reads_per_day: float
     multiplier: float
@@ -120,7 +120,7 @@ class Population:
     # -- what it tells -------------------------------------------------------------------------------------------
 
     def scale(self) -> float:
-        """What brings importance to mean 1 over the refreshed pages."""
+        """Return the factor that brings importance to mean 1 over the refreshed pages."""
         bins = self.bins
         return self.pages / bins.weight if bins.weight > 0.0 else 1.0
 
@@ -143,7 +143,7 @@ class Population:
         return spent(rules.intervals(bins.importance * self.scale(), bins.rate, multiplier), bins.pages)
 
     def outlook(self, reads_per_day: float, rules: Rules) -> Outlook:
-        """What so many reads a day give."""
+        """Predict the result of a number of reads a day."""
         bins = self.bins
         if not bins.pages.size:
             return Outlook(reads_per_day, math.inf, 1.0, 0.0, 0.0)
@@ -214,5 +214,5 @@ def _place(value: float, least: float, bins: int) -> int:
 
 
 def _places(values: Reals, least: float, bins: int) -> NDArray[np.int64]:
-    """The same of many: math.log2 and numpy's differ in the last bit, so one of them decides."""
+    """Return the bins of many weights: math.log2 and numpy's differ in the last bit, so one of them decides."""
     return np.array([_place(value, least, bins) for value in values.tolist()], np.int64)

@@ -63,7 +63,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class PublicationOutcome:
-    """How one publication ended: seconds from claim to read, and seconds past the deadline."""
+    """The end of one publication: seconds from claim to read, and seconds past the deadline."""
 
     publication: Publication
     delay: float
@@ -145,7 +145,7 @@ class Publications:
         heapq.heappush(publisher.waiting, (publication.deadline, publication.page))
 
     def _waits(self, entry: tuple[float, int]) -> bool:
-        """Is it of a page that is to be ordered? Else it is stale: read meanwhile, or said again with less time."""
+        """Tell whether the page is still to be ordered, not read meanwhile or published again with less time."""
         publication = self.pages.get(entry[1])
         return publication is not None and entry[1] not in self._out and publication.deadline == entry[0]
 
@@ -180,7 +180,7 @@ class Publications:
 
     @property
     def waiting(self) -> bool:
-        """Is something to be released? Never while every publisher has its share out."""
+        """Tell whether something is to be released: never while every publisher has its share out."""
         return any(self._publishers[name].out < self._share for name in self._turns)
 
     def settled(
@@ -213,7 +213,7 @@ class Publications:
         return outcome
 
     def _repeat(self, publication: Publication, publisher: _Publisher) -> None:
-        """What was said last is yet to be read, within the time that the claim had."""
+        """Publish again the last claim, which is yet to be read, within the time that it had."""
         latest = max(publication.time, publication.latest)
         self.pages[publication.page] = again = replace(
             publication, time=latest, deadline=publication.deadline + latest - publication.time
@@ -258,12 +258,13 @@ class Publications:
         return {**numbers, "delays": counts.delays.dump()}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        known = {name: state[name] for name in PublicationCounts.__slots__ if name in state and name != "delays"}
-        self.counts = PublicationCounts(**known, delays=Lags.load(state.get("delays", ())))
+        stored = {name: state[name] for name in PublicationCounts.__slots__ if name in state and name != "delays"}
+        self.counts = PublicationCounts(**stored, delays=Lags.load(state.get("delays", ())))
 
 
 def hastened(due: float, now: float, trust: float) -> float:
-    """When a page is read whose publisher is not (quite) trusted: its wait is shorter by the trust, never longer."""
+    """Return when a page is read whose publisher is not (quite) trusted: its wait is shorter by the trust, never
+    longer."""
     latest = max(due, now)
     return min(now + (latest - now) * (1.0 - min(max(trust, 0.0), 1.0)), latest)
 
@@ -279,7 +280,7 @@ def _joined(old: Publication, new: Publication) -> Publication:
 def borne_out(
     claim: str, seen_before: bool, changed: bool | None, status: int, was_there: bool, news: bool = False
 ) -> bool | None:
-    """Did the read bear the claim out? None where it says nothing.
+    """Tell whether the read bore the claim out; None where it says nothing.
 
     `seen_before`: the page had been read; `was_there`: the last read before had found it; `news`: that read, of the
     time in which the site would tell, showed something new itself. A page that is gone now did change (IndexNow

@@ -1,4 +1,4 @@
-"""How the orders are shared: gamma % to discovery, the rest to refresh; how much there is to share; who gets a host's
+"""Sharing of the orders: gamma % to discovery, the rest to refresh; how much there is to share; who gets a host's
 room.
 
     Turns, GammaSchedule, Controller      discovery and refresh at one host, over the life of a crawl, towards a target
@@ -24,7 +24,7 @@ BUCKET = 10.0
 
 
 class Turns:
-    """Whose turn it is at a host where both sides have pages waiting: of any run of its orders discovery gets gamma %,
+    """Turns at a host where both sides have pages waiting: of any run of its orders discovery gets gamma %,
     to within one.
 
     Refresh asks for its places one by one; those whose turn is discovery's are kept until discovery takes them. A side
@@ -39,7 +39,7 @@ class Turns:
         """percent points owed to discovery, 0 <= owed < 100 between calls: at 100 it is discovery's turn"""
 
     def refresh(self, host: int, gamma: float, room: int) -> bool:
-        """May refresh have one of the host's `room` free places, those kept among them? It is booked then.
+        """Tell whether refresh may have one of the host's `room` free places, and book it.
 
         gamma: percent of the orders for discovery, 0..100, as of now.
         """
@@ -132,7 +132,7 @@ class Bursts:
         return self._rate * math.exp(-max(now - self._time, 0.0) / self.MEMORY) if self._rate else 0.0
 
     def dump(self) -> list[float]:
-        """What makes it again: `Bursts(*dumped)`."""
+        """Return the arguments that make it again: `Bursts(*dumped)`."""
         return [self._rate, self._time]
 
 
@@ -161,7 +161,7 @@ class Capacity:
         self.fallback = rate
 
     def count(self, now: float, reads: int, busy: bool) -> None:
-        """So many reads since the last call, in a time in which there was more to read, or not."""
+        """Count reads since the last call, in a time in which there was more to read, or not."""
         last = now if self._last is None else self._last
         self._last = now
         if not busy:
@@ -217,7 +217,7 @@ class Controller:
         self.gamma = min(max(gamma, least), greatest)
 
     def hear(self, freshness: float, gain: float = 0.5) -> float:
-        """What freshness is now; gamma from now on."""
+        """Take the present freshness and return gamma from now on."""
         moved = self.gamma + gain * 100.0 * (freshness - self.target)
         self.gamma = min(max(moved, self.least), self.greatest)
         return self.gamma

@@ -96,7 +96,7 @@ class Subscriptions:
         return self._ones.pop(number, None) is not None
 
     def due(self, number: int) -> float:
-        """When its next notice is due."""
+        """Return when the subscription's next notice is due."""
         return self._ones[number].due
 
     def attempts(self, number: int) -> int:
@@ -104,12 +104,12 @@ class Subscriptions:
         return self._ones[number].attempts
 
     def next_time(self) -> float:
-        """When something is to be done next; infinite without subscriptions."""
+        """Return when something is to be done next; infinite without subscriptions."""
         self._clean()
         return self._heap[0][0] if self._heap else math.inf
 
     def pop(self, now: float, limit: int = 1_000) -> list[Due]:
-        """What is due by now, the earliest first."""
+        """Take what is due by now, the earliest first."""
         found: list[Due] = []
         while len(found) < limit and self.next_time() <= now:
             _, _, number = heapq.heappop(self._heap)

@@ -1,4 +1,4 @@
-"""Whom to believe: what each host says of its pages, by kind, and how often later reads bore it out. Pure.
+"""Trust in hosts: each host's claims about its pages, by kind, and how often later reads bore them out. Pure.
 
 Everything that the web says of its own changes (Last-Modified, dates of sitemaps and feeds, claimed rates, caching
 headers, publications) is a claim. Each is one of a mixture: true with the host's trust w, else idle talk, which leaves
@@ -62,7 +62,7 @@ _HEAD = struct.Struct("<IB")
 
 @dataclass(slots=True)
 class Trust:
-    """What one host's claims were worth. `counts`: true and false, by Source, fading."""
+    """The worth of one host's claims so far. `counts`: true and false, by Source, fading."""
 
     counts: list[float] = field(default_factory=lambda: [0.0] * (2 * len(Source)))
     doubted: bool = False
@@ -135,7 +135,7 @@ class Trust:
 
 
 def plausible(modified: float, read_at: float, changed: bool | None, last_read: float, youngest: float) -> bool | None:
-    """Can this Last-Modified be true? None: it says nothing, the page's first read or one that showed nothing.
+    """Tell whether this Last-Modified can be true. None: it says nothing, at a first read or one that showed nothing.
 
     Not: the future; always now (younger than `youngest` seconds); a change we saw that it does not know of (older than
     the read before); a change that it tells of and we did not see (younger than that read, same signature).

@@ -26,7 +26,7 @@ OnReport = Callable[[PageReport, Answer], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderOptions:
-    """How a reader behaves. Durations and sizes are in `limits` and `manners`, which name their units."""
+    """Options of a reader. Durations and sizes are in `limits` and `manners`, which name their units."""
 
     user_agent: str
     """value of the header User-Agent"""

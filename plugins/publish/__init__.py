@@ -11,7 +11,7 @@
 
 stored_rows.py has the rows that the plug-in keeps in the store. It takes part in the turns of partitions by hooks
 (frontier/hooks.py), from the first publication or subscription on.
-The state machines are pure and lie in refresh/ (publications, subscriptions, leases, allowance). What always
+The state machines are pure and lie in refresh/ (publications, subscriptions, hub_leases, allowance). What always
 holds: what was acknowledged is on disk; a claim is evidence weighed by trust, never a command; one publisher cannot
 crowd out the others.
 """

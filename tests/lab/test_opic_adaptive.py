@@ -71,7 +71,7 @@ def test_selectors_have_names(name):
 @pytest.mark.parametrize(
     ("name", "kind", "field", "value"),
     [
-        ("static", Static, "given", 1.0),
+        ("static", Static, "endowed", 1.0),
         ("paper", Static, "extra", 1.0),
         ("window:4", VariableWindow, "current", False),
         ("fixed:2.5", FixedWindow, "window", 2.5),

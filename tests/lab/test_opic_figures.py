@@ -305,7 +305,7 @@ def test_acceptance_tells_better_from_worse():
         {"what": "a", "wanted": 10.0, "found": found, "better": found < 9, "met": found <= 11} for found in (8, 10, 12)
     ]}  # fmt: skip
     text = opic_text.page(results)
-    assert "2 of 3 met" in text and opic_text.count("better") == 1 and opic_text.count("NOT MET") == 1
+    assert "2 of 3 met" in text and text.count("better") == 1 and text.count("NOT MET") == 1
 
 
 @pytest.mark.parametrize(
