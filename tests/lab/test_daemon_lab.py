@@ -8,6 +8,8 @@ import pytest
 from xyro.lab.crawls.daemon import Trial, measure, run
 from xyro.lab.crawls.meter_checks import CHECKS, Checks, Mean
 
+pytestmark = pytest.mark.long
+
 DAY = 86_400.0
 
 

@@ -18,6 +18,8 @@ from xyro.opic.contest import LADDER
 from xyro.opic.graph import cycle, from_links, standard
 from xyro.opic.pagerank import pagerank
 
+pytestmark = pytest.mark.long
+
 TINY = opic_figures.Scale(1000, (1,), 600, (1, 2), 600, (0.0, 0.1))
 
 

@@ -14,6 +14,8 @@ from xyro.lab.web.truth import truth
 from xyro.lab.web.web import Web
 from xyro.opic.focus import Terms, weights_of
 
+pytestmark = pytest.mark.long
+
 PAGES = 600
 
 

@@ -16,6 +16,8 @@ from xyro.opic.importance import normalise
 from xyro.opic.pagerank import pagerank
 from xyro.wire.errors import InputError
 
+pytestmark = pytest.mark.long
+
 CNR = Path(__file__).parents[3] / "shared" / "data" / "cnr-2000.npz"
 FIELDS = ["reads_per_page", "error_all", "error_top10", "spearman", "cash_exact", "select", "history"]
 

@@ -15,6 +15,8 @@ from xyro.lab.reference_rank import reference
 from xyro.opic.cash import UNIT
 from xyro.opic.graph import cycle, from_lists, standard, tiny
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def web():

@@ -7,6 +7,8 @@ from xyro.lab.crawls import published as published_lab
 from xyro.lab.crawls import subscribed_lab as subscribed_lab
 from xyro.lab.web.shape import DAY
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def published():

@@ -22,6 +22,8 @@ from xyro.lab.refresh.rates import Estimator
 from xyro.lab.refresh.world import COMPUTED, PageHistory, of_events, of_histories
 from xyro.wire.errors import InputError
 
+pytestmark = pytest.mark.long
+
 DAY = 86_400
 START = 1_600_000_000
 REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "changes"
