@@ -113,6 +113,8 @@ class PolitenessSettings(Section, frozen=True):
     factor: Number = 5.0
     factor_cap: Seconds = 30.0
     ip_delay: Seconds = 0.5
+    net_delay: Seconds = 0.0
+    domain_delay: Seconds = 0.0
     crawl_delay_cap: Seconds = 300.0
     delay: Seconds | None = None
 

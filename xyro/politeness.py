@@ -3,7 +3,7 @@ gives.
 
     next read of a host >= end of its last read + max(min_delay, min(Crawl-delay, cap), min(factor x duration, cap),
                                                       back-off, Retry-After)
-    next read of an IP  >= end of its last read + ip_delay, and one read of an IP at a time
+    next read of an IP  >= end of its last read + ip_delay, and one read of an IP at a time (server_floors.py)
 
 Precedents: Heritrix 3 (5 x the last duration, at most 30 s; Crawl-delay up to 300 s), BUbiNG (two floors, one per host
 and a shorter one per IP, so 50,000 names on one address cannot add up to a flood), Nutch (the delay doubles with each
@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+
+from xyro.server_floors import ServerFloors
 
 DAY = 86_400.0
 _SWEEP_FROM = 1_024
@@ -32,6 +34,8 @@ class Manners:
     backoff_base: float = 4.0
     """wait after the first temporary failure of a host; doubles with each further one in a row"""
     backoff_cap: float = 3_600.0
+    net_delay: float = 0.0
+    domain_delay: float = 0.0
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
@@ -40,12 +44,13 @@ class Manners:
                 raise ValueError(f"Manners.{name}: a number of seconds >= 0, not {value!r}")
 
     @classmethod
-    def fixed(cls, delay: float) -> Manners:
+    def fixed(cls, delay: float, net_delay: float = 0.0, domain_delay: float = 0.0) -> Manners:
         """`--delay S`: S replaces minimum delay, factor and IP floor (they are promises about S, not beside it).
 
-        With 0 only Crawl-delay, Retry-After and back-off remain.
+        With 0 only Crawl-delay, Retry-After and back-off remain, and the floors of networks and domains that are set.
         """
-        return cls(min_delay=delay, factor=0.0, factor_cap=0.0, ip_delay=delay)
+        delays = {"net_delay": net_delay, "domain_delay": domain_delay}
+        return cls(min_delay=delay, factor=0.0, factor_cap=0.0, ip_delay=delay, **delays)
 
 
 @dataclass(slots=True)
@@ -54,33 +59,23 @@ class _Host:
     failures: int
 
 
-@dataclass(slots=True)
-class _Address:
-    ready_at: float = -math.inf
-    """end of the last read + floor"""
-    read: bool = False
-    """somebody has the turn"""
-    line: float = -math.inf
-    """the last turn given away to somebody who has to wait"""
-
-
 class Politeness:
-    """Floors per host and per IP, and the count of a host's temporary failures in a row.
+    """Floors per host and per server, and the count of a host's temporary failures in a row.
 
     Invariant: forgetting never makes a read earlier. A host is forgotten when its floor has passed and it has no
-    failures (or failed last a day ago), an IP when its floor and its line have passed and nobody reads it. So the
-    tables are bounded by the hosts and addresses read within the last delay, and the hosts that failed within a day.
+    failures (or failed last a day ago), a server when its floor and its line have passed and nobody reads it. So the
+    tables are bounded by the hosts and servers read within the last delay, and the hosts that failed within a day.
     """
 
     def __init__(self, manners: Manners = Manners()) -> None:
         self.manners = manners
         self._hosts: dict[str, _Host] = {}
-        self._addresses: dict[str, _Address] = {}
-        self._hosts_limit = self._addresses_limit = _SWEEP_FROM
+        self._hosts_limit = _SWEEP_FROM
+        self.servers = ServerFloors(manners.ip_delay, manners.net_delay, manners.domain_delay)
 
     def __len__(self) -> int:
-        """Hosts and addresses remembered now."""
-        return len(self._hosts) + len(self._addresses)
+        """Hosts, and floors of servers, remembered now."""
+        return len(self._hosts) + len(self.servers)
 
     def host_ready(self, host: str) -> float:
         """The moment from which `host` may be read; -inf for a host nothing is known of."""
@@ -91,40 +86,6 @@ class Politeness:
         """Temporary failures of `host` in a row."""
         entry = self._hosts.get(host)
         return entry.failures if entry is not None else 0
-
-    def ip_ready(self, address: str) -> float:
-        """The moment from which `address` may be read; +inf while it is being read, -inf where nothing is known."""
-        entry = self._addresses.get(address)
-        if entry is None:
-            return -math.inf
-        return math.inf if entry.read else entry.ready_at
-
-    def claim(self, address: str, now: float) -> float:
-        """Take the turn to read `address`: `now` if it is the caller's (then `finished` or `unclaim` must follow), else
-        the moment to ask again.
-
-        Those who must wait get turns `ip_delay` apart, so N hosts on one address cost one question per turn, not N.
-        """
-        if not address or not self.manners.ip_delay:
-            return now
-        entry = self._address(address, now)
-        if not entry.read and entry.ready_at <= now:
-            entry.read = True
-            return now
-        entry.line = max(entry.ready_at, entry.line + self.manners.ip_delay, now + self.manners.ip_delay)
-        return entry.line
-
-    def unclaim(self, address: str) -> None:
-        """Give back a turn that was not used: nobody was contacted."""
-        entry = self._addresses.get(address)
-        if entry is not None:
-            entry.read = False
-
-    def touched(self, address: str, ended: float) -> None:
-        """A read ended at `address`, which nobody had claimed (the name had several): its floor holds all the same."""
-        if not address or not self.manners.ip_delay:
-            return
-        self._address(address, ended).ready_at = ended + self.manners.ip_delay
 
     def finished(
         self,
@@ -141,7 +102,7 @@ class Politeness:
         `failed`: a host-wide temporary failure. Numbers from the web may be anything: NaN and negative count as
         absent, Crawl-delay is capped by the setting, Retry-After by a day.
         """
-        self._leave(address, ended)
+        self.servers.leave(host, address, ended)
         failures = self.failures(host) + 1 if failed else 0
         delay = max(self._delay(duration, crawl_delay), self._backoff(failures), _sane(retry_after, DAY))
         ready_at = ended + delay
@@ -154,14 +115,6 @@ class Politeness:
         if entry is not None:
             ready_at, failures = max(ready_at, entry.ready_at), max(failures, entry.failures)
         self._remember(host, ready_at, failures, -math.inf)
-
-    def _address(self, address: str, now: float) -> _Address:
-        entry = self._addresses.get(address)
-        if entry is None:
-            if len(self._addresses) >= self._addresses_limit:
-                self._forget_addresses(now)
-            entry = self._addresses[address] = _Address()
-        return entry
 
     def _delay(self, duration: float, crawl_delay: float | None) -> float:
         m = self.manners
@@ -184,24 +137,12 @@ class Politeness:
             self._forget_hosts(now)
         self._hosts[host] = _Host(ready_at, failures)
 
-    def _leave(self, address: str, ended: float) -> None:
-        entry = self._addresses.get(address)
-        if entry is not None:
-            entry.read = False
-            entry.ready_at = ended + self.manners.ip_delay
-
     def _forget_hosts(self, now: float) -> None:
         """Amortised O(1): runs when the table has doubled since the last time."""
         self._hosts = {
             name: host for name, host in self._hosts.items() if host.ready_at + (DAY if host.failures else 0.0) > now
         }
         self._hosts_limit = max(_SWEEP_FROM, 2 * len(self._hosts))
-
-    def _forget_addresses(self, now: float) -> None:
-        self._addresses = {
-            name: ip for name, ip in self._addresses.items() if ip.read or ip.ready_at > now or ip.line > now
-        }
-        self._addresses_limit = max(_SWEEP_FROM, 2 * len(self._addresses))
 
 
 def _sane(seconds: float, cap: float) -> float:

@@ -286,7 +286,7 @@ class Pool:
         if state is None and (wait := self._hops.waits(origin)):
             self._queue.give_back(order, host, now + wait)
             return False
-        if state is not None and not self._politeness.manners.ip_delay:
+        if state is not None and not self._politeness.servers.active:
             await self._read_page(host, order, "", state)  # the short way of nearly all orders of a fast crawl
             return True
         asks = not self._fetcher.knows(order.url)
@@ -303,7 +303,7 @@ class Pool:
         if host not in self._unread:  # dropped meanwhile
             self._queue.release(host, now)
             return False
-        turn = self._politeness.claim(address, now)
+        turn = self._politeness.servers.claim(host, address, now)
         if turn <= now and state is None:
             await self._read_robots(host, origin, address)
             return True
@@ -378,7 +378,7 @@ class Pool:
     async def _address(self, url: str, asks: bool) -> str:
         """The address whose turn has to be waited for; empty where there is none, or no floor for addresses. `asks`: a
         name server, as `_lookups` allowed."""
-        floor = self._politeness.manners.ip_delay > 0.0
+        floor = self._politeness.servers.active
         if not floor and not asks:
             return ""
         began = self._clock.monotonic()
@@ -402,10 +402,10 @@ class Pool:
     def _leave(self, host: str, address: str, answer: Answer, state: RobotsState, now: float, failed: bool) -> float:
         """A read ended: the moment of the host's next one. Where nobody was contacted, nobody has to be spared."""
         if answer.error and not answer.status and POLICIES[answer.error].unsent:
-            self._politeness.unclaim(address)
+            self._politeness.servers.unclaim(host, address)
             return max(self._politeness.host_ready(host), now)
         if answer.address != address:
-            self._politeness.touched(answer.address, now)
+            self._politeness.servers.touched(host, answer.address, now)
         delay = state.rules.crawl_delay
         return self._politeness.finished(host, address, now, answer.duration, failed, answer.retry_after, delay)
 

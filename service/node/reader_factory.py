@@ -53,5 +53,13 @@ def manners_of(settings: Settings) -> Manners:
     """--delay S replaces the three delays; else they are those of [politeness]."""
     polite = settings.politeness
     if polite.delay is not None:
-        return Manners.fixed(polite.delay)
-    return Manners(polite.min_delay, polite.factor, polite.factor_cap, polite.ip_delay, polite.crawl_delay_cap)
+        return Manners.fixed(polite.delay, polite.net_delay, polite.domain_delay)
+    return Manners(
+        polite.min_delay,
+        polite.factor,
+        polite.factor_cap,
+        polite.ip_delay,
+        polite.crawl_delay_cap,
+        net_delay=polite.net_delay,
+        domain_delay=polite.domain_delay,
+    )

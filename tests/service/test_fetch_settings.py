@@ -171,5 +171,15 @@ def test_each_delay_sets_when_a_host_is_read_again(polite, read, wait):
 
 def test_ip_delay_sets_when_an_address_is_read_again():
     politeness = Politeness(manners_of(load(overrides={"politeness.ip_delay": 1.25})))
-    politeness.touched("192.0.2.1", 100.0)
-    assert politeness.ip_ready("192.0.2.1") == 101.25
+    politeness.servers.touched("h", "192.0.2.1", 100.0)
+    assert politeness.servers.ready("h", "192.0.2.1") == 101.25
+
+
+@pytest.mark.parametrize("delay", [None, 1.0])
+def test_networks_and_domains_have_delays_of_their_own_which_delay_does_not_set(delay):
+    wanted = {"politeness.net_delay": 3.0, "politeness.domain_delay": 5.0, "politeness.delay": delay}
+    floors = Politeness(manners_of(load(overrides={key: value for key, value in wanted.items() if value}))).servers
+    floors.touched("a.example.org", "192.0.2.1", 100.0)
+    assert floors.ready("c.test", "192.0.2.9") == 103.0
+    assert floors.ready("b.example.org", "192.0.2.1") == 105.0
+    assert not Politeness(manners_of(load(overrides={"politeness.delay": 0.0}))).servers.active

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import pytest
@@ -59,63 +58,26 @@ def test_hosts_do_not_pay_for_each_other() -> None:
 
 def test_fixed_delay_replaces_all_three_floors() -> None:
     politeness = Politeness(Manners.fixed(0.5))
-    assert politeness.claim("1.2.3.4", 0.0) == 0.0
+    assert politeness.servers.claim("h", "1.2.3.4", 0.0) == 0.0
     assert politeness.finished("h", "1.2.3.4", 10.0, duration=100.0) == 10.5
-    assert politeness.ip_ready("1.2.3.4") == 10.5
+    assert politeness.servers.ready("h", "1.2.3.4") == 10.5
 
 
 def test_with_delay_zero_only_what_was_asked_for_remains() -> None:
     politeness = Politeness(Manners.fixed(0))
     assert politeness.finished("h", "1.2.3.4", 10.0, 3.0) == 10.0
-    assert politeness.ip_ready("1.2.3.4") == -math.inf
+    assert politeness.servers.ready("h", "1.2.3.4") == -math.inf
     assert len(politeness) == 0
     assert politeness.finished("h", "", 10.0, 0.0, crawl_delay=3.0) == 13.0
     assert politeness.finished("h", "", 10.0, 0.0, retry_after=7.0) == 17.0
     assert politeness.finished("h", "", 10.0, 0.0, failed=True) == 14.0
 
 
-@pytest.mark.parametrize("name", ["min_delay", "factor", "ip_delay", "backoff_cap"])
+@pytest.mark.parametrize("name", ["min_delay", "factor", "ip_delay", "net_delay", "domain_delay", "backoff_cap"])
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
 def test_settings_that_make_no_sense_are_refused(name: str, value: float) -> None:
     with pytest.raises(ValueError, match=name):
         Manners(**{name: value})
-
-
-def test_an_address_is_read_by_one_at_a_time_and_rests_after_it() -> None:
-    politeness = polite(ip_delay=0.5)
-    assert politeness.claim("ip", 10.0) == 10.0
-    assert politeness.ip_ready("ip") == math.inf
-    assert politeness.claim("ip", 10.0) > 10.0
-    politeness.finished("h", "ip", 12.0, 2.0)
-    assert politeness.ip_ready("ip") == 12.5
-    assert politeness.claim("ip", 12.4) > 12.4
-    assert politeness.claim("ip", 12.5) == 12.5
-
-
-def test_those_who_wait_for_an_address_get_different_turns() -> None:
-    politeness = polite(ip_delay=0.5)
-    politeness.claim("ip", 0.0)
-    turns = [politeness.claim("ip", 0.0) for _ in range(100)]
-    assert turns == sorted(set(turns))
-    assert all(b - a >= 0.5 - 1e-9 for a, b in itertools.pairwise(turns))
-    assert turns[-1] == pytest.approx(50.0)
-
-
-def test_a_turn_that_was_not_used_is_free_at_once() -> None:
-    politeness = polite()
-    politeness.claim("ip", 0.0)
-    politeness.unclaim("ip")
-    assert politeness.claim("ip", 0.0) == 0.0
-
-
-def test_an_address_nobody_claimed_rests_too_when_it_was_read() -> None:
-    politeness = polite(ip_delay=0.5)
-    politeness.touched("ip", 7.0)
-    assert politeness.ip_ready("ip") == 7.5
-
-
-def test_without_an_address_there_is_nothing_to_wait_for() -> None:
-    assert polite().claim("", 3.0) == 3.0
 
 
 def test_what_was_known_before_a_restart_holds_after_it() -> None:
@@ -130,7 +92,7 @@ def test_what_was_known_before_a_restart_holds_after_it() -> None:
 def test_memory_is_bounded_by_the_floors_that_have_not_passed() -> None:
     politeness = polite()
     for second in range(20_000):
-        politeness.claim(f"ip{second}", float(second))
+        politeness.servers.claim(f"h{second}", f"ip{second}", float(second))
         politeness.finished(f"h{second}", f"ip{second}", float(second), 0.0)
     assert len(politeness) <= 2 * 1_024
     assert politeness.host_ready("h19999") == 20_001.0
