@@ -7,6 +7,8 @@ In: what each read showed (time since the last read, changed or not, a trusted L
 the bandwidth B (reads per second), and the time now, always as an argument.
 
     change.py    lambda of a page: a Gamma(a, b) per page, one update per read; the prior all pages share
+    rate_sums.py  three sums a page of what its reads showed     rate_belief.py  from them and a prior, the belief: its
+                 rate, the chance that the page is quiet for a time, and the time at which a chance is reached
     evidence.py  what claims add to it; how far a claim moves the next read
     trust.py     what each host's claims are worth, as later reads bore them out
     periodic.py  pages that change by the clock: period, phase, the read just after

@@ -1,0 +1,193 @@
+"""Belief in a page's change rate: shares of 57 rates, from the sums of its visits and the prior of its kind of page.
+
+With the sums V, n, C of rate_sums.py the share of the rate l is
+
+    p(l) ~ prior(l) e^(-l V) (1 - e^(-l C/n))^n          57 nodes, 2 an octave, 2^-12 to 2^16 changes a day
+
+The likelihood of change bits (P1 6.1.2) with all changed intervals taken as long as their mean. The prior is Student's
+t with NU degrees of freedom in (ln l - mean) / sigma: about normal, with tails for pages unlike the others.
+
+    rate(shares)          (sum p sqrt l)^2, changes a day: what P1's weight sqrt(r l) is in expectation
+    quiet(shares, days)   P(no change within so many days) = sum p e^(-l days), at most 1
+    chance_days(shares, chance)    the time at which 1 - quiet reaches `chance`, its inverse
+
+Shares of one page are an array of NODES numbers, those of many a row each; sums to 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xyro.refresh.rate_sums import RateSums
+
+Reals = NDArray[np.float64]
+
+STEPS = 2
+"""nodes an octave"""
+SLOWEST, FASTEST = -12, 16
+"""rates from 2^-12 (once in 11 years) to 2^16 a day (every 1.3 s)"""
+NODES = (FASTEST - SLOWEST) * STEPS + 1
+LN = math.log(2.0) * np.linspace(SLOWEST, FASTEST, NODES)
+"""ln of the nodes' rates"""
+RATES: Reals = np.exp(LN)
+ROOTS: Reals = np.sqrt(RATES)
+NU = 12.0
+"""degrees of freedom of the prior. 6 learns faster and over-reads, a normal distribution is too slow."""
+GRID = 32
+"""priors lie on a grid of 1/32 in either parameter: a row keeps the number of its own, and few differ"""
+NARROWEST, WIDEST = 0.5, 3.0
+"""bounds of sigma: pages all alike would never be unlearnt"""
+LEAST = -80.0
+"""e to this power counts as nothing (a number that small takes the processor 100 times as long)"""
+_MEAN, _SIGMA = math.log(0.1), 1.8
+_SPREADS = 128
+"""numbers of priors with one mean"""
+_TIMES = np.exp2(np.arange(-44.0, 20.25, 0.5))
+"""days, at which all chances are looked at first"""
+_CHANCES: Reals = -np.expm1(-RATES[:, None] * _TIMES)
+
+
+class RatePrior(NamedTuple):
+    """The belief about a page never read, in steps of 1 / GRID from that with which a crawl begins, `RatePrior()`."""
+
+    mean_steps: int = 0
+    sigma_steps: int = 0
+
+    @classmethod
+    def fit(cls, mean: float, sigma: float) -> RatePrior:
+        """The nearest prior with these parameters of ln l, within bounds."""
+        mean, sigma = min(max(mean, float(LN[0])), float(LN[-1])), min(max(sigma, NARROWEST), WIDEST)
+        return cls(round((mean - _MEAN) * GRID), round((sigma - _SIGMA) * GRID))
+
+    @property
+    def mean(self) -> float:
+        """Of ln l."""
+        return _MEAN + self.mean_steps / GRID
+
+    @property
+    def sigma(self) -> float:
+        """Scale of ln l, about its standard deviation."""
+        return _SIGMA + self.sigma_steps / GRID
+
+    @property
+    def code(self) -> int:
+        """A small number for a row; 0: the prior with which a crawl begins."""
+        return self.mean_steps * _SPREADS + self.sigma_steps
+
+    @classmethod
+    def decode(cls, code: int) -> RatePrior:
+        """The prior of this code."""
+        mean_steps = (code + _SPREADS // 2) // _SPREADS
+        return cls(mean_steps, code - mean_steps * _SPREADS)
+
+
+START = RatePrior()
+
+
+@lru_cache(maxsize=4096)
+def ln_prior(prior: RatePrior) -> Reals:
+    """ln of the prior at the nodes, up to a constant."""
+    z = (LN - prior.mean) / prior.sigma
+    found: Reals = -0.5 * (NU + 1.0) * np.log1p(z * z / NU)
+    found -= found.max()
+    found.flags.writeable = False
+    return found
+
+
+@lru_cache(maxsize=4096)
+def unread(prior: RatePrior) -> Reals:
+    """Shares of a page of which nothing is known but the prior."""
+    shares = np.exp(ln_prior(prior))
+    shares /= shares.sum()
+    shares.flags.writeable = False
+    return shares
+
+
+def shares(sums: RateSums, prior: RatePrior) -> Reals:
+    """The belief about one page: float64[NODES]."""
+    if not sums.changes and not sums.quiet_days:
+        return unread(prior)
+    powers = ln_prior(prior) - sums.quiet_days * RATES
+    if sums.changes:
+        powers += _ln_changes(RATES * (sums.change_days / sums.changes)) * sums.changes
+    return _normal(powers)
+
+
+def shares_of_many(sums: Reals, priors: Sequence[int]) -> Reals:
+    """The beliefs about many pages: float64[pages, NODES]. sums: a row of V, n, C each; priors: their codes."""
+    quiet_days, changes, change_days = sums.T
+    powers = quiet_days[:, None] * -RATES
+    changed = np.flatnonzero(changes > 0.0)
+    if len(changed):
+        count = changes[changed]
+        evidence = _ln_changes((change_days[changed] / count)[:, None] * RATES)
+        evidence *= count[:, None]
+        powers[changed] += evidence
+    if len(sums):
+        powers += _by_code(priors[0]) if len(set(priors)) == 1 else np.stack([_by_code(code) for code in priors])
+    return _normal(powers)
+
+
+def rate(shares: Reals) -> Reals:
+    """(sum p sqrt l)^2 of each page, changes a day."""
+    found: Reals = np.square(shares @ ROOTS)
+    return found
+
+
+def quiet(shares: Reals, days: Reals | float) -> Reals:
+    """P(no change within `days`) of each page; days: one number (>= 0), or one of each page."""
+    fading = np.asarray(days, np.float64)[..., None] * -RATES
+    np.maximum(fading, LEAST, out=fading)
+    found: Reals = (shares * np.exp(fading)).sum(axis=-1)
+    return found
+
+
+def chance_days(shares: Reals, chance: float) -> Reals:
+    """Days after which each page has changed with this probability: within 1e-6 of its length; infinite for 1.
+
+    chance: 0 <= chance <= 1. By a look at times half an octave apart, then Newton's steps between ln of either, where a
+    mixture of exponentials is nearly a line.
+    """
+    pages = np.atleast_2d(shares)
+    if not 0.0 < chance < 1.0:
+        return np.full(shares.shape[:-1], 0.0 if chance <= 0.0 else math.inf)
+    first = ((pages @ _CHANCES) < chance).sum(axis=1)
+    days = _TIMES[np.minimum(first, len(_TIMES) - 1)].copy()
+    for _ in range(3):
+        powers = days[:, None] * -RATES
+        np.maximum(powers, LEAST, out=powers)
+        reached = (pages * -np.expm1(powers)).sum(axis=1)
+        slope = (pages * RATES * np.exp(powers)).sum(axis=1) * days
+        ratio = np.log1p(-reached) / math.log1p(-chance)
+        step = -np.log(ratio) * np.log1p(-reached) * (reached - 1.0) / np.maximum(slope, 1e-300)
+        days *= np.exp(np.clip(step, -0.5, 0.5))
+    found: Reals = days.reshape(shares.shape[:-1])
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _by_code(code: int) -> Reals:
+    return ln_prior(RatePrior.decode(code))
+
+
+def _ln_changes(x: Reals) -> Reals:
+    """ln(1 - e^-x), x > 0."""
+    powers = np.maximum(-x, LEAST)
+    np.expm1(powers, out=powers)
+    np.negative(powers, out=powers)
+    return np.log(powers, out=powers)
+
+
+def _normal(powers: Reals) -> Reals:
+    """The powers of e as shares, in place."""
+    powers -= powers.max(axis=-1, keepdims=True, initial=-math.inf)
+    np.maximum(powers, LEAST, out=powers)
+    np.exp(powers, out=powers)
+    powers /= powers.sum(axis=-1, keepdims=True)
+    return powers

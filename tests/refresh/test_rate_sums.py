@@ -1,0 +1,44 @@
+"""Sums of a page's visits: numbers computed elsewhere, forgetting, trusted ages, hopeless pages."""
+
+import math
+
+import pytest
+
+from xyro.refresh.rate_sums import SHORTEST, RateSums
+
+BEFORE = RateSums(1.0, 2.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("changed", "age", "after"),
+    [
+        (True, None, (0.99, 2.98, 0.745)),
+        (False, None, (1.24, 1.98, 0.495)),
+        (True, 0.1, (1.09, 2.98, 0.495001)),
+        (True, 0.3, (0.99, 2.98, 0.745)),  # older than the read before: it contradicts the visit
+        (True, -0.1, (0.99, 2.98, 0.745)),
+    ],
+)
+def test_a_read_changes_the_sums_as_computed_elsewhere(changed, age, after):
+    assert BEFORE.after(0.25, changed, age) == pytest.approx(after, rel=1e-12)
+
+
+def test_what_is_never_forgotten_is_counted():
+    assert BEFORE.after(0.25, True, None, math.inf) == (1.0, 3.0, 0.75)
+    assert BEFORE.after(0.25, False, None, 50.0) == pytest.approx((1.23, 1.96, 0.49))
+
+
+def test_no_time_between_two_reads_unlearns_nothing():
+    assert RateSums().after(0.0, False, None) == (SHORTEST, 0.0, 0.0)
+    assert RateSums().after(-5.0, True, None) == (0.0, 1.0, SHORTEST)
+
+
+def test_a_date_weighs_as_much_as_it_is_trusted():
+    assert BEFORE.dated(3.0, 0.5) == pytest.approx((2.5, 2.5, 0.5000005))
+
+
+@pytest.mark.parametrize("changes", [1.0, 3.0, 40.0])
+def test_the_hopeless_rate_explains_the_changes_half_as_well_as_the_fastest(changes):
+    found = RateSums(0.0, changes, changes / 144).hopeless_rate
+    assert (-math.expm1(-found / 144)) ** changes == pytest.approx(0.5)
+    assert RateSums().hopeless_rate == 0.0
