@@ -180,7 +180,8 @@ class Rules:
         wanted = self.policy.one_interval(importance, rate, multiplier)
         if wanted < self.floor:
             return self.floor, "floor"
-        if wanted > self.ceiling and shape < doubt.SURE and self.policy.gives_up and importance > 0.0 and rate > 0.0:
+        given_up = wanted > self.ceiling or math.isinf(wanted)  # without a ceiling infinity is not above it
+        if given_up and shape < doubt.SURE and self.policy.gives_up and importance > 0.0 and rate > 0.0:
             goal = multiplier / (importance * self.policy.parts[1])
             wanted = max(doubt.wait(shape, rate, goal, min(self.ceiling, _LONGEST)), self.floor)
         return (self.ceiling, "ceiling") if wanted > self.ceiling else (wanted, "policy")

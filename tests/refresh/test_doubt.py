@@ -105,3 +105,13 @@ def test_the_index_in_doubt_is_importance_times_the_gain(importance, rate, age, 
     assert found == pytest.approx(importance * expected_gain(many[3], many[1], many[2]))
     assert Policy().index_in_doubt(*many) == pytest.approx(Policy().index(*many[:3]))
     assert Policy("freshness").index_in_doubt(many[0], np.zeros(1), many[2], many[3]) == 0.0
+
+
+def test_a_page_in_doubt_is_looked_at_again_without_a_ceiling_too():
+    """Three changes in three reads of a day each, then nothing was asked any more: the belief is still a guess."""
+    unbounded = Rules(Policy("freshness"))
+    days, term = unbounded.one_interval(1.0, 5.0, 1.0, shape=0.7)
+    assert term == "policy"
+    assert expected_gain(np.array(0.7), np.array(5.0), np.array(days)) == pytest.approx(1.0, rel=1e-4)
+    assert unbounded.one_interval(1.0, 5.0, 1.0) == (math.inf, "policy")  # of a known rate
+    assert unbounded.one_interval(1.0, 5.0, 1.0, shape=50.0) == (math.inf, "policy")  # and of one as good as known
