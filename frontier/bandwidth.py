@@ -36,6 +36,7 @@ from xyro.metadata.rows import RefreshRow
 from xyro.refresh.policy import Policy, Rules, Spread, weight
 from xyro.refresh.population import Outlook, Population
 from xyro.refresh.sharing import BandwidthMeter, Bursts, Capacity, Controller, GammaSchedule
+from xyro.wire.ids import LocalPage
 
 DAY = 86_400.0
 LEAST_FREE = 0.1
@@ -209,7 +210,7 @@ class Bandwidth:
     def population(self) -> Population:
         return self.counts.population
 
-    def replace(self, page: int, row: RefreshRow | None, weight: float, rate: float) -> None:
+    def replace(self, page: LocalPage, row: RefreshRow | None, weight: float, rate: float) -> None:
         """A page's numbers go from those of its row to these; weight 0: it is refreshed no more."""
         self.replace_old(row, weight, rate)
         if self.counting is not None and page < self.counting.cursor:

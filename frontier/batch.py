@@ -10,6 +10,7 @@ from xyro.metadata.rows import RefreshRow
 from xyro.metadata.visits import Visit
 from xyro.wire.commands import Command, CommandAnswer
 from xyro.wire.errors import MachineError
+from xyro.wire.ids import LocalPage, PageId
 from xyro.wire.messages import (
     Ack,
     CashTransfer,
@@ -50,11 +51,11 @@ class MessageBatch:
     """The messages that came in since the last turn."""
 
     visits: list[PageReport] = field(default_factory=list)
-    loads: dict[int, LoadReport] = field(default_factory=dict)
+    loads: dict[PageId, LoadReport] = field(default_factory=dict)
     """by page: what the loader said last"""
-    bodies: dict[int, XmlPage] = field(default_factory=dict)
+    bodies: dict[PageId, XmlPage] = field(default_factory=dict)
     """by page: bodies whose load waits for parts"""
-    documents: dict[int, Document] = field(default_factory=dict)
+    documents: dict[PageId, Document] = field(default_factory=dict)
     """by page: what the warehouse keeps of a body that was loaded"""
     submits: list[Submit] = field(default_factory=list)
     transfers: list[CashTransfer] = field(default_factory=list)
@@ -113,7 +114,7 @@ class Effects:
 class Settled:
     """An order settled in this turn, until its row is written."""
 
-    page: int
+    page: LocalPage
     report: PageReport
     visit: Visit
     row: RefreshRow | None

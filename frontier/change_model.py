@@ -44,6 +44,7 @@ from xyro.refresh.change import (
 from xyro.refresh.evidence import bounded, claimed_outcome, outcome, weigh_age, weigh_rate
 from xyro.refresh.periodic import Habit
 from xyro.refresh.trust import Source, Trust, plausible
+from xyro.wire.ids import LocalPage
 from xyro.wire.messages import Kind, PageReport
 
 _NEVER = RefreshRow()
@@ -65,7 +66,7 @@ class Learnt(NamedTuple):
 class Seen:
     """One report, as far as changes go."""
 
-    page: int
+    page: LocalPage
     host: int
     report: PageReport
     visit: Visit
@@ -174,7 +175,7 @@ class ChangeModel:
 
     # -- pages ---------------------------------------------------------------------------------------------------
 
-    def learn(self, page: int, report: PageReport, visit: Visit, row: RefreshRow | None) -> Learnt:
+    def learn(self, page: LocalPage, report: PageReport, visit: Visit, row: RefreshRow | None) -> Learnt:
         """Belief, habit and pending claims of the page after this report."""
         if row is None and not report.last_modified and not report.fresh_for:  # the common first read
             start = self.prior(self.partition.hosts_of[page], report.kind)
@@ -199,7 +200,7 @@ class ChangeModel:
             claims = having(claims, PageClaim(Source.CACHE, seen.host, int(report.ended), DAY / report.fresh_for))
         return Learnt(belief, habit, claims, diary)
 
-    def _seen(self, page: int, report: PageReport, visit: Visit, row: RefreshRow) -> Seen:
+    def _seen(self, page: LocalPage, report: PageReport, visit: Visit, row: RefreshRow) -> Seen:
         shown = visit.changed is not None and row.last_read > 0
         tau = max((report.ended - row.last_read) / DAY, 1e-9) if shown else 0.0
         modified = http_date(report.last_modified) if report.last_modified else None
@@ -250,7 +251,7 @@ class ChangeModel:
                 a, b = (a, b) if modified is None else weigh_age(a, b, modified, weight)
         return a, b
 
-    def claim_rate(self, page: int, row: RefreshRow, rate: float, sure: bool) -> RefreshRow:
+    def claim_rate(self, page: LocalPage, row: RefreshRow, rate: float, sure: bool) -> RefreshRow:
         """The page's row when its publisher says that it changes `rate` times a day, evidence of at most one change.
 
         Of a page never read it shapes the belief that its first read begins with; sure: the word of the crawl's owner,
@@ -266,7 +267,7 @@ class ChangeModel:
         new = msgspec.structs.replace(row, rate_a=a, rate_b=b, weight=heavy, claims=claims)
         return msgspec.structs.replace(new, counted=self.count(page, row, new))
 
-    def count(self, page: int, old: RefreshRow | None, row: RefreshRow) -> int:
+    def count(self, page: LocalPage, old: RefreshRow | None, row: RefreshRow) -> int:
         """The page's rate goes into the populations that priors are learned from, in place of the one it had there.
 
         -> its code, which belongs into `row`, the page's new one.

@@ -21,6 +21,7 @@ from xyro.metadata.rows import PageClaim, RefreshRow
 from xyro.metadata.states import HINTED, LEASED, State
 from xyro.refresh.evidence import bounded, sooner
 from xyro.refresh.trust import Source
+from xyro.wire.ids import LocalPage
 from xyro.wire.messages import LoadReport
 
 AT_ONCE = 500
@@ -46,7 +47,7 @@ class Claims:
         self.schedule = schedule
         self.change_model = change_model
 
-    def hear(self, page: int, report: LoadReport, settled: Container[int], now: float) -> None:
+    def hear(self, page: LocalPage, report: LoadReport, settled: Container[LocalPage], now: float) -> None:
         """Apply the claims of the document `page`. settled: pages whose rows this turn writes anew."""
         if not report.modified and not report.rates:
             return
@@ -64,7 +65,7 @@ class Claims:
                 looked += 1
                 self._again(about, host, dated, claim, now)
 
-    def _hint(self, page: int, host: int, dated: Source, claim: Claim) -> None:
+    def _hint(self, page: LocalPage, host: int, dated: Source, claim: Claim) -> None:
         """Evidence for the first read of a page, from the first document that has any."""
         if self.partition.flags[page] & HINTED:
             return
@@ -72,7 +73,7 @@ class Claims:
         self.partition.put(rows.REFRESH.key(page), rows.pack(RefreshRow(claims=claims)))
         self.partition.set_flag(page, HINTED)
 
-    def _again(self, page: int, host: int, dated: Source, claim: Claim, now: float) -> None:
+    def _again(self, page: LocalPage, host: int, dated: Source, claim: Claim, now: float) -> None:
         """Apply a claim to a page read before: a change since then draws its next read nearer, a rate is stored to be
         tested."""
         row = self.partition.row(page)

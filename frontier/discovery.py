@@ -24,6 +24,7 @@ from xyro.metadata.states import LEASED, State
 from xyro.opic.sweep import Sweep
 from xyro.refresh.change import DEFAULT_PRIOR
 from xyro.refresh.sharing import Turns, choose, crowd
+from xyro.wire.ids import LocalPage, local_pages
 from xyro.wire.messages import Priority
 
 SCAN = 1 << 17
@@ -74,7 +75,7 @@ class Discovery:
         """Few pages were read yet: breadth first (P1 section 3)."""
         return self.reads < self.settings.refresh.scout_pages
 
-    def take(self, room: int, busy: bool, gamma: float = 50.0) -> Iterator[tuple[int, Priority]]:
+    def take(self, room: int, busy: bool, gamma: float = 50.0) -> Iterator[tuple[LocalPage, Priority]]:
         """Pages for hosts that run low, each up to its room, in one choice over the pages scanned.
 
         busy: some order is out; else the scan goes on through all pages. gamma: as of now.
@@ -96,7 +97,7 @@ class Discovery:
         best = choose(urgency, self.partition.columns["host"][pages], spare, wanted)
         theta = math.inf if self.scouting else self.finder.theta
         self.chosen = pages[best]
-        for page, units in zip(self.chosen.tolist(), cash[best].tolist(), strict=True):
+        for page, units in zip(local_pages(self.chosen), cash[best].tolist(), strict=True):
             yield page, Priority.DISCOVER if units >= theta else Priority.SCOUT
 
     def _spare(self, gamma: float) -> NDArray[np.int32]:
@@ -145,7 +146,7 @@ class Discovery:
         pages = self.chosen[-SAMPLE:]
         if not len(pages) or not self.ready:
             return 0.0
-        met = [rows.first_seen(self.partition.get(rows.MAP.key(page)) or b"") for page in pages.tolist()]
+        met = [rows.first_seen(self.partition.get(rows.MAP.key(page)) or b"") for page in local_pages(pages)]
         age = np.maximum(now - np.array(met, np.float64), 0.0) / DAY
         rate = np.full(len(pages), DEFAULT_PRIOR.a / DEFAULT_PRIOR.b)
         index = bandwidth.rules.policy.index(self.ledger.importance(pages) * bandwidth.scale, rate, age)

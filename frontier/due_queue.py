@@ -30,6 +30,7 @@ from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, State
 from xyro.refresh.due import DueFolders
+from xyro.wire.ids import LocalPage, local_pages
 
 DUE_AT_ONCE = 512
 """most due pages that one turn looks at"""
@@ -58,7 +59,7 @@ class DueQueue:
         self._rest = 0.0
         """nothing can be read early before"""
 
-    def file(self, page: int, due: int) -> None:
+    def file(self, page: LocalPage, due: int) -> None:
         """Into the folder of the first time unit that begins when the page is due: never read early, a unit late."""
         self.folders.put(page, self._filed(due))
 
@@ -67,12 +68,12 @@ class DueQueue:
         begins = due.astype(np.int64) + self.folders.unit_seconds - 1
         self.folders.add(pages, np.minimum(begins, LATEST).astype(np.uint32))
 
-    def dated(self, page: int, due: int) -> None:
+    def dated(self, page: LocalPage, due: int) -> None:
         """File a page that was read, or tried; `due`: its next read, 0 = none."""
         if due:
             self.file(page, due)
 
-    def put(self, page: int, due: int) -> None:
+    def put(self, page: LocalPage, due: int) -> None:
         """Date a page anew."""
         self.partition.columns["due"][page] = due
         self.partition.columns.touch("due", page)
@@ -81,7 +82,7 @@ class DueQueue:
     def _filed(self, due: int) -> int:
         return min(due + self.folders.unit_seconds - 1, LATEST)
 
-    def _below(self, page: int, now: float) -> bool:
+    def _below(self, page: LocalPage, now: float) -> bool:
         """Tell whether the page is still below min_importance. It is then looked at again, not read, when its ceiling
         has passed."""
         rules = self.bandwidth.rules
@@ -95,7 +96,7 @@ class DueQueue:
 
     # -- what is to be read --------------------------------------------------------------------------------------
 
-    def ready(self, now: float, room: int) -> Iterator[tuple[int, RefreshRow]]:
+    def ready(self, now: float, room: int) -> Iterator[tuple[LocalPage, RefreshRow]]:
         """At most `room` pages to read now and their rows, the longest due first; each yielded page is the caller's to
         file again."""
         room -= yield from self._begun(now, room)
@@ -103,7 +104,7 @@ class DueQueue:
         if self.bandwidth.fixed and not self.behind and now >= self._rest:
             yield from self._early(now, min(room, EARLY_AT_ONCE))
 
-    def _begun(self, now: float, room: int) -> Generator[tuple[int, RefreshRow], None, int]:
+    def _begun(self, now: float, room: int) -> Generator[tuple[LocalPage, RefreshRow], None, int]:
         """Pages of folders that have begun, as far as the credit goes. Returns how many there were."""
         limit, found = min(DUE_AT_ONCE, room), 0
         self.earn(now)
@@ -118,14 +119,13 @@ class DueQueue:
         self.behind = begun is not None and begun <= now
         return found
 
-    def _still_due(self, pages: Pages, now: float) -> list[int]:
+    def _still_due(self, pages: Pages, now: float) -> list[LocalPage]:
         """Without those that were read since, and lie in a later folder, or failed: a retry keeps its own time."""
         columns = self.partition.columns
         due = columns["due"][pages]
-        found: list[int] = pages[(due > 0) & (due <= now) & (columns["state"][pages] != _ERROR)].tolist()
-        return found
+        return local_pages(pages[(due > 0) & (due <= now) & (columns["state"][pages] != _ERROR)])
 
-    def _deferred(self, page: int, row: RefreshRow, now: float) -> bool:
+    def _deferred(self, page: LocalPage, row: RefreshRow, now: float) -> bool:
         """Tell whether the page, by the present multiplier, is due in a later unit only; it is filed there."""
         if not row.weight:
             return self._below(page, now)
@@ -138,12 +138,12 @@ class DueQueue:
         self.put(page, second(later))
         return True
 
-    def _early(self, now: float, room: int) -> Iterator[tuple[int, RefreshRow]]:
+    def _early(self, now: float, room: int) -> Iterator[tuple[LocalPage, RefreshRow]]:
         """Yield the pages that would be next, as far as the credit goes; a page with a time of its own keeps it."""
         timed: list[Pages] = []
         moved = looked = 0
         while looked < EARLY_AT_ONCE and moved < room and self.affords and (ahead := self._next_few(timed)) is not None:
-            for turn, page in enumerate(ahead.tolist()):
+            for turn, page in enumerate(local_pages(ahead)):
                 if looked >= EARLY_AT_ONCE or moved >= room or not self.affords:
                     timed.append(ahead[turn:])
                     break
@@ -221,26 +221,28 @@ class Deadlines:
     """Promised pages of one scheduler. `of`: the deadline (seconds since 1970) by which a page was promised, 0 =
     none."""
 
-    def __init__(self, due_queue: DueQueue, usual: float, refreshing: bool, deadline: Callable[[int], float]) -> None:
+    def __init__(
+        self, due_queue: DueQueue, usual: float, refreshing: bool, deadline: Callable[[LocalPage], float]
+    ) -> None:
         """usual: seconds that what people order has, where nobody named a deadline; refreshing: there is a plan."""
         self.deadline_of = deadline
         self._due = due_queue
         self._usual = usual
         self._refreshing = refreshing
-        self._heap: list[tuple[float, int]] = []
+        self._heap: list[tuple[float, LocalPage]] = []
         """filled with what cannot be paid for, emptied as the debt is; entries that `waiting` does not tell are
         stale"""
-        self.waiting: dict[int, float] = {}
+        self.waiting: dict[LocalPage, float] = {}
         """page -> its deadline in the heap: a daily notice orders again and again what cannot be paid for"""
 
     def __len__(self) -> int:
         return len(self.waiting)
 
-    def deadline(self, page: int, now: float) -> float:
+    def deadline(self, page: LocalPage, now: float) -> float:
         """By which its order is sorted among those of its host."""
         return self.deadline_of(page) or now + self._usual
 
-    def pay(self, page: int) -> bool:
+    def pay(self, page: LocalPage) -> bool:
         """A page that was read before is to be refreshed. False: it was promised, and waits until it can be paid."""
         deadline = self.deadline_of(page)
         if not deadline:
@@ -254,7 +256,7 @@ class Deadlines:
         self._due.bandwidth.paid += 1
         return True
 
-    def pop(self) -> int | None:
+    def pop(self) -> LocalPage | None:
         """A page that waited and can be paid for (`pay`), the one with the earliest deadline."""
         while self._heap and self._solvent:
             deadline, page = heapq.heappop(self._heap)

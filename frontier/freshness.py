@@ -40,6 +40,7 @@ from xyro.refresh.delays import Recent
 from xyro.refresh.expected import DatedPage, Expected
 from xyro.refresh.meter import BLOCK, AuditFindings, AuditWindow, Blocks, calibrated, found
 from xyro.refresh.sharing import BandwidthMeter
+from xyro.wire.ids import LocalPage
 from xyro.wire.messages import PageReport
 
 OWED = 16.0
@@ -64,7 +65,7 @@ class Audits:
         self.share = 0.0
         """of the reads of pages that had been read before"""
         self.window = AuditWindow()
-        self.pending: dict[int, float] = {}
+        self.pending: dict[LocalPage, float] = {}
         """pages whose audit is out -> weight"""
         self.made = self.missed = 0
         self._blocks = Blocks()
@@ -81,9 +82,9 @@ class Audits:
         nothing.)"""
         self._owed = min(self._owed + self.share * reads, OWED)
 
-    def choose(self, allowance: int) -> list[int]:
+    def choose(self, allowance: int) -> list[LocalPage]:
         """Pages to order now, none of which is out; at most `allowance`. 60 us each, nothing while none is owed."""
-        chosen: list[int] = []
+        chosen: list[LocalPage] = []
         if self._owed < 1.0 or not self._prepared():
             return chosen
         while self._owed >= 1.0 and len(chosen) < allowance:
@@ -93,7 +94,7 @@ class Audits:
                 chosen.append(page)
         return chosen
 
-    def settled(self, page: int, changed: bool | None, expected: float, now: float) -> None:
+    def settled(self, page: LocalPage, changed: bool | None, expected: float, now: float) -> None:
         """A read of `page` ended. changed: None where that is not known; expected: probability that it was fresh."""
         weight = self.pending.pop(page, 0.0)
         if not weight:
@@ -105,7 +106,7 @@ class Audits:
             self.window.add(not changed, expected, weight, now)
         self._stored = False
 
-    def lost(self, page: int) -> None:
+    def lost(self, page: LocalPage) -> None:
         """No read of `page` will say anything."""
         if self.pending.pop(page, 0.0):
             self.missed += 1
@@ -121,7 +122,7 @@ class Audits:
                 self._blocks.look(block, self._importance_of(block))
         return self._blocks.whole(pages)
 
-    def _draw(self) -> int | None:
+    def _draw(self) -> LocalPage | None:
         self._draws += 1
         facts = self.partition.facts
         draw = random.Random(f"{facts['seed']}:{self.partition.number}:{self._draws}")
@@ -193,7 +194,9 @@ class Freshness:
 
     # -- a turn --------------------------------------------------------------------------------------------------
 
-    def settled(self, page: int, report: PageReport, visit: Visit, old: RefreshRow | None, new: RefreshRow) -> None:
+    def settled(
+        self, page: LocalPage, report: PageReport, visit: Visit, old: RefreshRow | None, new: RefreshRow
+    ) -> None:
         """An order ended; the page's row before and after."""
         self.since = self.since or report.ended
         if page in self.audits.pending:

@@ -48,7 +48,7 @@ from xyro.metadata.partition import Partition
 from xyro.metadata.states import NAMED, WANTED, State
 from xyro.metadata.visits import Spend, judge
 from xyro.wire.commands import CommandAnswer, HoldHost, ReturnOrders, answer
-from xyro.wire.ids import local_page
+from xyro.wire.ids import LocalPage, PageId, local_page, local_pages
 from xyro.wire.messages import Ack, CashTransfer, PageReport, Priority, Submit
 
 _FOREIGN = int(State.FOREIGN)
@@ -243,7 +243,7 @@ class Frontier:
     def _live(self, reports: Sequence[PageReport]) -> list[PageReport]:
         """The reports whose order is out; those of an older lease, and repeated ones, change nothing."""
         leases = self.scheduler.leases
-        live: dict[int, PageReport] = {}
+        live: dict[PageId, PageReport] = {}
         for report in reports:
             if leases.is_out(local_page(report.page), report.epoch):
                 live.setdefault(report.page, report)
@@ -261,7 +261,7 @@ class Frontier:
         pages = self.pages.resolve(list(submit.urls), [0] * len(submit.urls), exempt=blocking)
         if not blocking:
             self.pages.shorten(pages, np.zeros(len(pages), np.int64))
-        self.requests.order(pages.tolist(), submit.priority)
+        self.requests.order(local_pages(pages), submit.priority)
 
     def hold(self, host: int, state: str) -> None:
         """A person pauses, blocks or resumes a host; stored with the next group."""
@@ -290,18 +290,18 @@ class Frontier:
 
     # -- reports -------------------------------------------------------------------------------------------------
 
-    def _free_spends(self, visited: Sequence[int], more: int) -> Spending:
+    def _free_spends(self, visited: Sequence[LocalPage], more: int) -> Spending:
         """Read pages rich in cash spend over stored links without a fetch; dangling ones pay the virtual page."""
         spending = Spending()
         free = int(self.settings.opic.spend_ratio * len(visited) + 0.5) + more
         if not visited and not more:
             return spending
         read, dangling = self.ledger.rich(free, np.array(visited, np.int64))
-        for page in read.tolist():
+        for page in local_pages(read):
             children = self.partition.children(page)
             if children is not None:
                 spending.over(page, children)
-        for page in dangling.tolist():
+        for page in local_pages(dangling):
             spending.over(page, NO_CHILDREN)
         return spending
 
@@ -323,7 +323,7 @@ class Frontier:
             self._name_sitemaps(report.sitemaps, int(self.columns["depth"][page]) + 1)
         return Settled(page, report, visit, row, self._share(page, report, visit.spend, spending))
 
-    def _share(self, page: int, report: PageReport, spend: Spend, spending: Spending) -> str | None:
+    def _share(self, page: LocalPage, report: PageReport, spend: Spend, spending: Spending) -> str | None:
         """Let the page spend over what the read showed, now or when its load has ended. -> `Settled.fault`"""
         if self.loads.early and (load := self.loads.take_early(report.page, report.epoch)) is not None:
             return self.loads.apply(page, load, spending)
@@ -347,7 +347,7 @@ class Frontier:
         self.columns["flags"][pages] |= NAMED
         self.columns.touch("flags", pages)
 
-    def _spend_report(self, page: int, report: PageReport, spending: Spending) -> None:
+    def _spend_report(self, page: LocalPage, report: PageReport, spending: Spending) -> None:
         if report.location:
             spending.over_urls(page, (report.location,))
         elif report.nofollow:
@@ -382,7 +382,7 @@ class Frontier:
             for page, report in spending.loaded:
                 self.claims.hear(page, report, written, now)
 
-    def _remember_host(self, page: int, report: PageReport) -> None:
+    def _remember_host(self, page: LocalPage, report: PageReport) -> None:
         """Politeness to keep over a restart: only where a host must be left alone for longer than a moment."""
         host = self.partition.hosts_of[page]
         later = report.host_next if report.host_next > report.ended + 1.0 or report.host_failures else 0.0

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from xyro.wire.ids import LocalPage, PageId
 from xyro.wire.messages import LoadReport
 
 if TYPE_CHECKING:
@@ -49,9 +50,9 @@ class Hooks:
         """The columns and rows are as of the last commit, `stored` is filled."""
         self.renew: list[Callable[[], None]] = []
         """Brings pages in line with settings that changed while the crawl was stopped; called once, then removed."""
-        self.born: list[Callable[[int, Sequence[str]], None]] = []
+        self.born: list[Callable[[LocalPage, Sequence[str]], None]] = []
         """(first local page number, URLs): the new pages have consecutive numbers."""
-        self.judged: list[Callable[[int, str], None]] = []
+        self.judged: list[Callable[[LocalPage, str], None]] = []
         """(local page number, URL)"""
         self.visited: list[Callable[[Sequence[Settled], Iterable[LoadReport]], None]] = []
         """(orders settled in this turn, what the loader reported in this turn)"""
@@ -59,13 +60,13 @@ class Hooks:
         """(who spends in this turn over what, known pages before: those with higher numbers were met by these links)"""
         self.importance: list[Callable[[Ids, list[float], float], list[float]]] = []
         """(local pages, their importance, now) -> the numbers to date them by"""
-        self.basis: list[Callable[[int, float, float], tuple[float, float]]] = []
+        self.basis: list[Callable[[PageId, float, float], tuple[float, float]]] = []
         """(page id, importance, change rate) -> those to date the page by"""
         self.settled: list[Callable[[Sequence[Settled], float], None]] = []
         """(orders settled in this turn, now)"""
-        self.deadlines: list[Callable[[int], float]] = []
+        self.deadlines: list[Callable[[LocalPage], float]] = []
         """local page number -> time by which it was promised to be read, seconds since 1970; 0 = it was not"""
-        self.why: list[Callable[[int, float], list[str]]] = []
+        self.why: list[Callable[[LocalPage, float], list[str]]] = []
         """(local page number, now) -> sentences that explain the page's next read"""
         self.stored: dict[str, Any] = {}
         """State of extensions, by their key, as it was stored last; kept as it is while an extension is off."""
@@ -97,7 +98,7 @@ class Hooks:
         self.stored = {**self.stored, **{key: dump() for key, dump in self.dumps.items()}}
         return self.stored
 
-    def deadline(self, page: int) -> float:
+    def deadline(self, page: LocalPage) -> float:
         """The earliest time by which the page was promised to be read, seconds since 1970; 0 = it was not."""
         promised = [when for deadline in self.deadlines if (when := deadline(page))]
         return min(promised, default=0.0)

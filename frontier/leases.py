@@ -41,6 +41,7 @@ from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HINTED
 from xyro.refresh.due import DueFolder
+from xyro.wire.ids import LocalPage, local_pages
 from xyro.wire.messages import FetchOrder, Priority
 
 _NOTHING = RefreshRow()
@@ -65,7 +66,7 @@ class Leases:
         """the number of the process's start"""
         self._whole = whole
         self._count = 0
-        self._out: dict[int, Lease] = {}
+        self._out: dict[LocalPage, Lease] = {}
 
     def begin_epoch(self, boot: int) -> None:
         """Number the orders of this process by its start, so that no order of an earlier process has the same."""
@@ -74,29 +75,29 @@ class Leases:
     def __len__(self) -> int:
         return len(self._out)
 
-    def __contains__(self, page: int) -> bool:
+    def __contains__(self, page: LocalPage) -> bool:
         return page in self._out
 
-    def get(self, page: int) -> Lease | None:
+    def get(self, page: LocalPage) -> Lease | None:
         return self._out.get(page)
 
-    def is_out(self, page: int, epoch: int) -> bool:
+    def is_out(self, page: LocalPage, epoch: int) -> bool:
         """Tell whether this very order is out, not an older or a later one for the page."""
         lease = self._out.get(page)
         return lease is not None and lease.epoch == epoch
 
-    def order(self, page: int, priority: Priority, row: RefreshRow | None, deadline: float) -> FetchOrder:
+    def order(self, page: LocalPage, priority: Priority, row: RefreshRow | None, deadline: float) -> FetchOrder:
         """Give out an order. deadline: by which it is sorted among those of its host, 0 = none."""
         self._count += 1
         lease = self._out[page] = Lease(self.boot << 32 | self._count, row)
         self.partition.lease(page)
         return self._message(page, priority, lease, deadline)
 
-    def raised(self, page: int, priority: Priority, deadline: float) -> FetchOrder:
+    def raised(self, page: LocalPage, priority: Priority, deadline: float) -> FetchOrder:
         """The order that is out for the page, again, to take another level in the fetch queue."""
         return replace(self._message(page, priority, self._out[page], deadline), raised=True)
 
-    def settle(self, page: int) -> RefreshRow | None:
+    def settle(self, page: LocalPage) -> RefreshRow | None:
         """The order is answered: its lease ends. The page's Refresh-Data as it is stored now, over which the report is
         laid: while the order was out it may have changed (evidence of its change rate, a switch of policy)."""
         self.partition.unlease(page)
@@ -104,7 +105,7 @@ class Leases:
         stored = lease.row is not None or self.partition.flags[page] & HINTED
         return self.partition.row(page) if stored else None
 
-    def _message(self, page: int, priority: Priority, lease: Lease, deadline: float) -> FetchOrder:
+    def _message(self, page: LocalPage, priority: Priority, lease: Lease, deadline: float) -> FetchOrder:
         partition = self.partition
         host = partition.hosts.clocks.get(partition.hosts_of[page])
         row = lease.row or _NOTHING
@@ -203,15 +204,15 @@ class HostQueues:
         self._latest = max(self._latest, now)
         return self._latest
 
-    def put(self, host: int, page: int) -> None:
+    def put(self, host: int, page: LocalPage) -> None:
         line = self._lines.get(host)
         if line is None:
             line = self._lines[host] = DueFolder()
         line.put(page)
 
     def take(
-        self, leased: NDArray[np.int32], places: int, valid: Callable[[int], bool], claim: Callable[[int], bool]
-    ) -> Iterator[int]:
+        self, leased: NDArray[np.int32], places: int, valid: Callable[[LocalPage], bool], claim: Callable[[int], bool]
+    ) -> Iterator[LocalPage]:
         """Pages whose turn it is, host by host. Hosts that were served go behind those that were not: where places or
         bandwidth are too few for all, each gets its turn.
 
@@ -222,7 +223,7 @@ class HostQueues:
         for host in hosts[leased[hosts] < places].tolist():
             line = self._lines[host]
             while line and (not (wanted := valid(line.first)) or claim(host)):
-                (page,) = line.take(1).tolist()
+                (page,) = local_pages(line.take(1))
                 if wanted:
                     self._lines[host] = self._lines.pop(host)
                     yield page
@@ -236,7 +237,7 @@ class Parking:
     def __init__(self, partition: Partition, host_limits: HostLimits) -> None:
         self.partition = partition
         self.host_limits = host_limits
-        self._pages: dict[int, list[int]] = {}
+        self._pages: dict[int, list[LocalPage]] = {}
 
     def __len__(self) -> int:
         """Hosts with pages that were put aside."""
@@ -245,7 +246,7 @@ class Parking:
     def pages(self) -> int:
         return sum(map(len, self._pages.values()))
 
-    def park(self, page: int) -> bool:
+    def park(self, page: LocalPage) -> bool:
         """Put a page of a held or shut host aside. False: its host is open."""
         host = self.partition.hosts_of[page]
         if self.partition.hosts.open[host] and host not in self.host_limits.until:
@@ -253,7 +254,7 @@ class Parking:
         self._pages.setdefault(host, []).append(page)
         return True
 
-    def leave(self, host: int) -> list[int]:
+    def leave(self, host: int) -> list[LocalPage]:
         """The host is open again: its pages, to be queued."""
         return self._pages.pop(host, [])
 

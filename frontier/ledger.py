@@ -28,6 +28,7 @@ from xyro.opic.contest import SampledContest
 from xyro.opic.focus import FocusedPage, Terms
 from xyro.opic.importance import TICKS, WINDOW, NewPages, OpicClock, Window, as_if_now, at_birth, measure
 from xyro.opic.sweep import Costs, Sweep
+from xyro.wire.ids import LocalPage
 from xyro.wire.messages import LINK_HINT, LINK_NOFOLLOW, LoadReport
 
 Ids = NDArray[np.int64]
@@ -53,26 +54,26 @@ class Spending:
     """The pages that spend in this turn, and their children; URLs are resolved for all pages at once."""
 
     def __init__(self) -> None:
-        self.pages: list[int] = []
+        self.pages: list[LocalPage] = []
         self.children: list[NDArray[Any]] = []
         self.urls: list[str] = []
         self.open: list[tuple[int, int, int]] = []
         """(index into pages, start, stop) of URL runs that wait to be resolved"""
-        self.loaded: list[tuple[int, LoadReport]] = []
+        self.loaded: list[tuple[LocalPage, LoadReport]] = []
         """pages whose load ended, and what was found there: sitemaps and feeds tell of other pages' changes"""
         self.loads = False
         """from here on loads are applied: their pages may have spent already"""
 
-    def over(self, page: int, children: NDArray[Any]) -> None:
+    def over(self, page: LocalPage, children: NDArray[Any]) -> None:
         self.pages.append(page)
         self.children.append(children)
 
-    def over_urls(self, page: int, urls: Sequence[str]) -> None:
+    def over_urls(self, page: LocalPage, urls: Sequence[str]) -> None:
         start = len(self.urls)
         self.urls.extend(urls)
         self.open.append((self._index(page), start, len(self.urls)))
 
-    def _index(self, page: int) -> int:
+    def _index(self, page: LocalPage) -> int:
         """A page spends once a turn: the links of a load that ends now replace what it would have spent over."""
         if self.loads and page in self.pages:
             return self.pages.index(page)
@@ -248,7 +249,7 @@ class Ledger:
             return np.flatnonzero(self.effective(slice(start, stop)) >= least) + start
         return np.flatnonzero(self.columns["cash"][start:stop] >= least - self.virtual.scalar) + start  # no copy
 
-    def spend(self, pages: Sequence[int] | Ids, children: Sequence[NDArray[Any]], born: int, turn: int) -> None:
+    def spend(self, pages: Sequence[LocalPage] | Ids, children: Sequence[NDArray[Any]], born: int, turn: int) -> None:
         """Spend all cash of distinct `pages` over their `children`; pages born.. are new in this group.
 
         `turn`: number of the commit group, so that a replay draws the same remainders. A page without children pays the

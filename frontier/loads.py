@@ -25,7 +25,7 @@ from xyro.metadata.partition import Partition
 from xyro.metadata.rows import WaitRow
 from xyro.metadata.states import NAMED
 from xyro.metadata.visits import with_fault
-from xyro.wire.ids import PageId, local_page
+from xyro.wire.ids import LocalPage, PageId, local_page, local_pages
 from xyro.wire.messages import Document, LoadReport, LoadState, Priority, XmlPage
 
 _M = TypeVar("_M", XmlPage, Document)
@@ -50,25 +50,25 @@ class Loads:
         self._leases = leases
         self._pages = pages
         self._wanted = wanted
-        self.needed: Counter[int] = Counter()
+        self.needed: Counter[LocalPage] = Counter()
         """pages that loads wait for -> how many loads"""
-        self.waits: dict[int, tuple[int, ...]] = {}
+        self.waits: dict[LocalPage, tuple[LocalPage, ...]] = {}
         """Status-Data: pages whose load waits -> what it needs, as far as the loader has said it to this process"""
-        self.loading: dict[int, int] = {}
+        self.loading: dict[LocalPage, int] = {}
         """pages whose last load has not ended -> epoch of the read that brought the body"""
         self.early: dict[PageId, Load] = {}
         """by page id: loads that came before the PageReport of their read"""
-        self.bodies: dict[int, XmlPage] = {}
+        self.bodies: dict[PageId, XmlPage] = {}
         """by page id: bodies that came before the LoadReport that says that they have to wait"""
-        self._resumed: set[int] = set()
+        self._resumed: set[LocalPage] = set()
         """pages whose load waited before a restart, as long as the loader has not asked for their parts again"""
-        self.documents_due: dict[int, Document] = {}
+        self.documents_due: dict[PageId, Document] = {}
         """by page id: documents that came before their final LoadReport"""
 
     def recover(self) -> list[Resumed]:
         """The loads that waited, for the loader; it will say which of their parts have to be ordered again."""
         partition = self.partition
-        urls: dict[int, str] = {}
+        urls: dict[LocalPage, str] = {}
         found = []
         for key, stored in partition.scan(rows.STATUS.prefix):
             page, wait = rows.STATUS.split(key), rows.unpack_wait(stored)
@@ -84,7 +84,7 @@ class Loads:
         self._resumed = set(self.waits)
         return found
 
-    def body(self, page: int, epoch: int) -> bytes | None:
+    def body(self, page: LocalPage, epoch: int) -> bytes | None:
         """The packed body of a load that waits since this read; None: it is not in Status-Data."""
         stored = self.partition.get(rows.STATUS.key(page))
         if stored is None:
@@ -104,7 +104,7 @@ class Loads:
         return load
 
     def gather(
-        self, reports: Iterable[LoadReport], bodies: Mapping[int, XmlPage], documents: Mapping[int, Document]
+        self, reports: Iterable[LoadReport], bodies: Mapping[PageId, XmlPage], documents: Mapping[PageId, Document]
     ) -> None:
         """LoadReports of this turn, beside those that still wait for the PageReport of their read."""
         self.bodies.update(bodies)
@@ -129,7 +129,7 @@ class Loads:
                     self.partition.put(rows.REFRESH.key(page), rows.pack(with_fault(row, fault)))
         self.early = early
 
-    def apply(self, page: int, load: Load, spending: Spending) -> str | None:
+    def apply(self, page: LocalPage, load: Load, spending: Spending) -> str | None:
         """Apply a LoadReport: a WAITING one goes to Status-Data, a final one spends the page's cash.
 
         Returns what it says against the body, empty where nothing is wrong; None: the load goes on.
@@ -146,7 +146,7 @@ class Loads:
         spending.loaded.append((page, report))
         return report.error
 
-    def forget(self, page: int) -> None:
+    def forget(self, page: LocalPage) -> None:
         """The page's load has ended, or another read has replaced it."""
         self.loading.pop(page, None)
         if page in self.waits:
@@ -155,7 +155,7 @@ class Loads:
             self.partition.delete(rows.STATUS.key(page))
             self.partition.delete(rows.WAITING.key(page))
 
-    def _note(self, page: int, needs: tuple[int, ...]) -> None:
+    def _note(self, page: LocalPage, needs: tuple[LocalPage, ...]) -> None:
         """The load of this page waits for these from now on; for none: it waits no more."""
         for need in self.waits.pop(page, ()):
             self.needed[need] -= 1
@@ -165,12 +165,12 @@ class Loads:
             self.waits[page] = needs
             self.needed.update(needs)
 
-    def _wait(self, page: int, load: Load) -> None:
+    def _wait(self, page: LocalPage, load: Load) -> None:
         """Status-Data of a load that waits: with its body when it begins, with other needs when one of them moved."""
         partition, key = self.partition, rows.STATUS.key(page)
         wanted, body = load.report.needs, load.body
         depth = int(self.partition.columns["depth"][page]) + 1
-        needs = tuple(self._pages.resolve(list(wanted), [depth] * len(wanted), exempt=True).tolist())
+        needs = tuple(local_pages(self._pages.resolve(list(wanted), [depth] * len(wanted), exempt=True)))
         stored = partition.get(key)
         old = rows.unpack_wait(stored) if stored is not None else None
         if needs == self.waits.get(page) and (body is None or old is None or old.epoch == body.epoch):
@@ -194,7 +194,7 @@ class Loads:
         self._wanted.order(needs, Priority.BLOCKING)
 
 
-def _belonging(found: dict[int, _M], report: LoadReport, before: _M | None = None) -> _M | None:
+def _belonging(found: dict[PageId, _M], report: LoadReport, before: _M | None = None) -> _M | None:
     """Return the loads of the same read as the report; older ones are dropped, later ones stay."""
     there = found.get(report.page)
     if there is not None and there.epoch <= report.epoch:

@@ -21,6 +21,7 @@ from xyro.frontier.scope import Scope
 from xyro.metadata import rows
 from xyro.metadata.partition import Partition
 from xyro.metadata.states import NAMED, State
+from xyro.wire.ids import LocalPage, local_pages, page_range
 from xyro.wire.urls import authority, host_of, partition_of
 
 _PLACES = rows.META.key("places")
@@ -83,7 +84,7 @@ class Pages:
             for url, depth in zip(wanted, np.asarray(depths, np.int64)[unknown].tolist(), strict=True):
                 new[url] = min(depth, new.get(url, depth))
             first = self._mint(list(new), list(new.values()), exempt)
-            numbers = dict(zip(new, range(first, first + len(new)), strict=True))
+            numbers = dict(zip(new, page_range(first, len(new)), strict=True))
             pages[unknown] = [numbers[url] for url in wanted]
         self.touched.append(pages)
         return pages
@@ -95,7 +96,7 @@ class Pages:
             self.shorten(pages, np.array(depths, np.int64))
         return pages
 
-    def _mint(self, urls: list[str], depths: list[int], exempt: bool) -> int:
+    def _mint(self, urls: list[str], depths: list[int], exempt: bool) -> LocalPage:
         judge_url = self.scope.judge
         own = self.partition.number
         states = []
@@ -126,13 +127,15 @@ class Pages:
             self.columns.touch("depth", pages)
             states = self.columns["state"][pages]
             self.nearer.append(pages[states == _FOREIGN])
-            for page in pages[states == _OUT].tolist():
+            for page in local_pages(pages[states == _OUT]):
                 self._judge(page)
             pages, depths = self._below(pages) if self.scope.by_depth else (NO_PAGES, NO_PAGES)
 
     def _below(self, pages: Ids) -> tuple[Ids, Ids]:
         """The stored children of pages, and how deep they lie by this way."""
-        found = [(page, children) for page in pages.tolist() if (children := self.partition.children(page)) is not None]
+        found = [
+            (page, children) for page in local_pages(pages) if (children := self.partition.children(page)) is not None
+        ]
         if not found:
             return NO_PAGES, NO_PAGES
         depths = self.columns["depth"][[page for page, _ in found]].astype(np.int64) + 1
@@ -160,10 +163,10 @@ class Pages:
         if n:
             pages = concerned[self.columns["host"][:n]] & (self.columns["state"][:n] != _FOREIGN)
             pages &= (self.columns["flags"][:n] & NAMED) == 0
-            for page in np.flatnonzero(pages).tolist():
+            for page in local_pages(np.flatnonzero(pages)):
                 self._judge(page)
 
-    def _judge(self, page: int) -> None:
+    def _judge(self, page: LocalPage) -> None:
         """Bring one page's state in line with the scope. What was read before and is in scope again is due at once."""
         old = self.partition.states[page]
         outside = old in (_OUT, _BLOCKED)

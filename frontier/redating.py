@@ -28,6 +28,7 @@ from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, State
 from xyro.opic.importance import TICKS
 from xyro.refresh.policy import weight
+from xyro.wire.ids import LocalPage, local_pages
 
 ROWS = 1024
 """rows a step: 13 to 19 ms"""
@@ -39,7 +40,7 @@ date has passed"""
 _READ = int(State.READ)
 _COUNTED = (_READ, int(State.ERROR))
 """a page that failed temporarily keeps its place in S"""
-Rewrite = Callable[[int, RefreshRow, RefreshRow], None]
+Rewrite = Callable[[LocalPage, RefreshRow, RefreshRow], None]
 
 
 class Doublings:
@@ -90,7 +91,7 @@ class Recount:
         """a date that stands nearly where it would be put is left as it is"""
         bandwidth.start_counting()
 
-    def step(self) -> list[tuple[int, float]]:
+    def step(self) -> list[tuple[LocalPage, float]]:
         """The next pages whose date changes, and their new dates (seconds since 1970). Within a commit group."""
         if self._weighed < self._pages:
             self._weigh()
@@ -100,7 +101,7 @@ class Recount:
         stop = min(counting.cursor + ROWS, self.partition.columns.n)
         pages = self._in(counting.cursor, stop, _COUNTED)
         counting.cursor = stop
-        dated = [(page, self._look(page, counting)) for page in pages.tolist()]
+        dated = [(page, self._look(page, counting)) for page in local_pages(pages)]
         if stop == self.partition.columns.n:
             self.bandwidth.counted()
         return [(page, due) for page, due in dated if due]
@@ -119,7 +120,7 @@ class Recount:
         stop = min(self._weighed + ROWS, self._pages)
         pages = self._in(self._weighed, stop, (_READ,))
         self._weighed = stop
-        for page, importance in zip(pages.tolist(), self.ledger.importance(pages).tolist(), strict=True):
+        for page, importance in zip(local_pages(pages), self.ledger.importance(pages).tolist(), strict=True):
             row = self.partition.row(page)
             if row is None or not (row.rate and row.weight and 0.0 < importance < math.inf):
                 continue
@@ -127,7 +128,7 @@ class Recount:
             if abs(heavy - row.weight) > CLOSE * row.weight:
                 self.rewrite(page, row, msgspec.structs.replace(row, weight=heavy))
 
-    def _look(self, page: int, counting: RecountSums) -> float:
+    def _look(self, page: LocalPage, counting: RecountSums) -> float:
         """Count a page; its date by the policy of now, 0.0 where it has that (nearly), or it is another's to say."""
         row = self.partition.row(page)
         if row is None or not row.rate:
@@ -148,6 +149,6 @@ class Recount:
         unmoved = self._follows and abs(due - self.partition.columns["due"][page]) <= CLOSE * wait
         return 0.0 if unmoved else due
 
-    def _importance(self, page: int) -> float:
+    def _importance(self, page: LocalPage) -> float:
         found = float(self.ledger.importance(np.array([page], np.int64))[0])
         return found if math.isfinite(found) else 0.0

@@ -13,6 +13,7 @@ from xyro.metadata import rows
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import WantedRow
 from xyro.metadata.states import WANTED, State
+from xyro.wire.ids import LocalPage
 from xyro.wire.messages import Priority, Submit
 
 _OUT, _BLOCKED, _FOREIGN = int(State.OUT), int(State.BLOCKED), int(State.FOREIGN)
@@ -26,11 +27,11 @@ class Requests:
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
-        self.queues: dict[Priority, deque[int]] = {Priority.BLOCKING: deque(), Priority.ORDERED: deque()}
+        self.queues: dict[Priority, deque[LocalPage]] = {Priority.BLOCKING: deque(), Priority.ORDERED: deque()}
         """most urgent first"""
         self.elsewhere: list[Submit] = []
         """pages of other partitions, of this turn"""
-        self._blocking: set[int] = set()
+        self._blocking: set[LocalPage] = set()
         """pages ordered BLOCKING, until their order is settled; of other partitions, in this turn"""
 
     def __len__(self) -> int:
@@ -43,7 +44,7 @@ class Requests:
 
     # -- in ------------------------------------------------------------------------------------------------------
 
-    def order(self, pages: Sequence[int], priority: Priority) -> None:
+    def order(self, pages: Sequence[LocalPage], priority: Priority) -> None:
         """Want pages read that may be, BLOCKING or ORDERED."""
         for page in pages:
             if not self.may_read(page, priority) or (priority is Priority.BLOCKING and self._is_asked(page)):
@@ -54,7 +55,7 @@ class Requests:
             self.keep(page, priority)
             self._queue(page, priority)
 
-    def may_read(self, page: int, priority: Priority) -> bool:
+    def may_read(self, page: LocalPage, priority: Priority) -> bool:
         """Tell whether the page may be read: pages out of scope only by BLOCKING orders, blocked pages by none."""
         state = self.partition.states[page]
         return state != _BLOCKED and (state != _OUT or priority is Priority.BLOCKING)
@@ -63,20 +64,20 @@ class Requests:
         """Pages of other partitions that are to be ordered when this group is on disk."""
         self.elsewhere.append(submit)
 
-    def keep(self, page: int, priority: Priority) -> None:
+    def keep(self, page: LocalPage, priority: Priority) -> None:
         """Over a restart only: after it the page is wanted, unless it is released before."""
         self.partition.set_flag(page, WANTED)
         self.partition.put(rows.WANTED.key(page), rows.pack(WantedRow(priority)))
 
-    def again(self, page: int) -> None:
+    def again(self, page: LocalPage) -> None:
         """Queue a page that is still wanted, and was put aside."""
         stored = self.partition.get(rows.WANTED.key(page))
         self._queue(page, Priority(rows.unpack_wanted(stored).priority) if stored else Priority.ORDERED)
 
-    def _queue(self, page: int, priority: Priority) -> None:
+    def _queue(self, page: LocalPage, priority: Priority) -> None:
         self.queues[Priority.BLOCKING if priority is Priority.BLOCKING else Priority.ORDERED].append(page)
 
-    def _is_asked(self, page: int) -> bool:
+    def _is_asked(self, page: LocalPage) -> bool:
         """Was it ordered BLOCKING before, and not settled since? Thousands of documents may need the same part."""
         if page in self._blocking:
             return self.partition.states[page] == _FOREIGN or bool(self.partition.flags[page] & WANTED)
@@ -85,14 +86,14 @@ class Requests:
 
     # -- out -----------------------------------------------------------------------------------------------------
 
-    def pop(self) -> tuple[int, Priority] | None:
+    def pop(self) -> tuple[LocalPage, Priority] | None:
         """The most urgent page; whether it is still wanted its flag says."""
         for priority, queue in self.queues.items():
             if queue:
                 return queue.popleft(), priority
         return None
 
-    def release(self, page: int) -> None:
+    def release(self, page: LocalPage) -> None:
         """An order for the page is settled."""
         if self.partition.flags[page] & WANTED:
             self._blocking.discard(page)

@@ -23,11 +23,12 @@ from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, LEASED, State
 from xyro.refresh.ahead import MEAN, Ahead
 from xyro.refresh.sharing import Turns
+from xyro.wire.ids import LocalPage
 
 EARLY_PER_HOST = 4
 """orders out per host that are given ahead of their time: enough to keep it busy, few enough that the order is fresh"""
 _ERROR, _OUT, _DISALLOWED = int(State.ERROR), int(State.OUT), int(State.DISALLOWED)
-Found = Iterator[tuple[int, RefreshRow | None]]
+Found = Iterator[tuple[LocalPage, RefreshRow | None]]
 """pages and their Refresh-Data"""
 
 
@@ -58,7 +59,7 @@ class Revisits:
         self._concurrency = settings.fetch.concurrency
         self._room = 0
 
-    def dropped(self, page: int) -> None:
+    def dropped(self, page: LocalPage) -> None:
         """Its order was taken back unread."""
         self.audits.lost(page)
 
@@ -89,7 +90,7 @@ class Revisits:
         self.schedule.due_queue.earn(now)
         due, now = self.partition.columns["due"], self.host_queues.latest(now)
 
-        def valid(page: int) -> bool:
+        def valid(page: LocalPage) -> bool:
             return bool(0 < due[page] <= now) and self._may_refresh(page)
 
         def claim(host: int) -> bool:
@@ -128,7 +129,7 @@ class Revisits:
             else:
                 ahead.put_after(page, MEAN // 64)
 
-    def _spend(self, page: int) -> None:
+    def _spend(self, page: LocalPage) -> None:
         if self.partition.states[page] != _DISALLOWED:  # to ask robots.txt again is no read
             self.schedule.due_queue.spent()
 
@@ -140,7 +141,7 @@ class Revisits:
         self.turns.lend(host)
         return room > 0
 
-    def _may_refresh(self, page: int) -> bool:
+    def _may_refresh(self, page: LocalPage) -> bool:
         """Not out already, not out of scope, not to be retried at its own time, and its host is not held."""
         flags, state = self.partition.flags[page], self.partition.states[page]
         return not (flags & LEASED or state in (_OUT, _ERROR) or self.parking.park(page))

@@ -38,6 +38,7 @@ from xyro.refresh.ahead import MEAN, Ahead
 from xyro.refresh.change import rate
 from xyro.refresh.periodic import timed
 from xyro.refresh.policy import weight
+from xyro.wire.ids import LocalPage, local_pages
 from xyro.wire.messages import PageReport
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Schedule:
         )
         self.ahead = Ahead() if ahead else None
         """a bounded `crawl --refresh` reads the page due next rather than nothing"""
-        self.retries: list[tuple[float, int]] = []
+        self.retries: list[tuple[float, LocalPage]] = []
         """a heap: when, page"""
         self.recount: Recount | None = None
         """under way after a switch of policy or bounds, and while importance settles"""
@@ -137,7 +138,7 @@ class Schedule:
         columns, n = self.partition.columns, self.partition.columns.n
         state, due = columns["state"][:n], columns["due"][:n]
         failed = np.flatnonzero(state == _ERROR)
-        self.retries = list(zip(due[failed].astype(np.float64).tolist(), failed.tolist(), strict=True))
+        self.retries = list(zip(due[failed].astype(np.float64).tolist(), local_pages(failed), strict=True))
         heapq.heapify(self.retries)
         if self.ahead is not None:
             read = np.flatnonzero((due > 0) & (state == _GOOD))
@@ -160,7 +161,7 @@ class Schedule:
     # -- what is settled -----------------------------------------------------------------------------------------
 
     def date(
-        self, page: int, report: PageReport, visit: Visit, row: RefreshRow | None, by: Basis, now: float
+        self, page: LocalPage, report: PageReport, visit: Visit, row: RefreshRow | None, by: Basis, now: float
     ) -> tuple[int, float]:
         """(next read in seconds since 1970, 0 = none; weight of the page in S) after a report."""
         good = visit.state is _GOOD
@@ -179,7 +180,7 @@ class Schedule:
         self._hasten(page, moved != wait)
         return due, heavy
 
-    def _put_off(self, page: int, report: PageReport, row: RefreshRow | None, by: Basis) -> tuple[int, float]:
+    def _put_off(self, page: LocalPage, report: PageReport, row: RefreshRow | None, by: Basis) -> tuple[int, float]:
         """Date a page that failed temporarily: it keeps its place in S, and gets a time to be tried again."""
         heavy = row.weight if row is not None else 0.0
         self.bandwidth.replace(page, row, heavy, by.believed)
@@ -208,7 +209,7 @@ class Schedule:
 
     # -- what is learned without a read --------------------------------------------------------------------------
 
-    def put_due(self, page: int, due: int, hastened: bool = True) -> None:
+    def put_due(self, page: LocalPage, due: int, hastened: bool = True) -> None:
         """Date a page anew. hastened: because something is known of it; else by its interval."""
         self._hasten(page, hastened)
         if self.refreshing:
@@ -217,18 +218,18 @@ class Schedule:
             self.partition.columns["due"][page] = due
             self.partition.columns.touch("due", page)
 
-    def _hasten(self, page: int, hastened: bool) -> None:
+    def _hasten(self, page: LocalPage, hastened: bool) -> None:
         if bool(self.partition.flags[page] & HASTENED) != hastened:
             (self.partition.set_flag if hastened else self.partition.clear_flag)(page, HASTENED)
 
-    def rewrite(self, page: int, old: RefreshRow, new: RefreshRow) -> None:
+    def rewrite(self, page: LocalPage, old: RefreshRow, new: RefreshRow) -> None:
         """A page's row changes without a read of it (evidence of its change rate, another policy): everyone hears."""
         if (old.weight, old.rate) != (new.weight, new.rate):
             self.bandwidth.replace(page, old, new.weight, new.rate)
         self.partition.put(rows.REFRESH.key(page), rows.pack(new))
         self.freshness.moved(old, new if new.weight else None)
 
-    def retire(self, page: int) -> None:
+    def retire(self, page: LocalPage) -> None:
         """The page left the scope: it is read no more, and its weight leaves S. No order for it may be out."""
         self.partition.columns["due"][page] = 0
         self.partition.columns.touch("due", page)
@@ -238,7 +239,7 @@ class Schedule:
 
     # -- the queues ----------------------------------------------------------------------------------------------
 
-    def file(self, page: int) -> None:
+    def file(self, page: LocalPage) -> None:
         """Queue a page where its columns say that it belongs, if it has a date."""
         due, state = int(self.partition.columns["due"][page]), self.partition.states[page]
         if state == _ERROR:
@@ -248,11 +249,11 @@ class Schedule:
         elif due and self.refreshing:
             self.due_queue.file(page, due)
 
-    def retry(self, page: int, when: float) -> None:
+    def retry(self, page: LocalPage, when: float) -> None:
         """Look at a page that failed temporarily no earlier than `at`."""
         heapq.heappush(self.retries, (when, page))
 
-    def to_retry(self, now: float) -> Iterator[int]:
+    def to_retry(self, now: float) -> Iterator[LocalPage]:
         """Pages that failed temporarily and whose time has come; they leave the queue."""
         due, states, flags = self.partition.columns["due"], self.partition.states, self.partition.flags
         for _ in range(RETRIES_AT_ONCE):

@@ -48,6 +48,7 @@ from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HINTED, LEASED, WANTED, State
 from xyro.opic.sweep import Sweep
 from xyro.refresh.sharing import Turns
+from xyro.wire.ids import LocalPage
 from xyro.wire.messages import FetchOrder, Priority
 
 
@@ -154,7 +155,7 @@ class Scheduler:
         contested = self.schedule.refreshing and self.discovery.waiting > 0
         self.bandwidth.share_out(self.gamma.refresh_share(contested, self.bandwidth.fixed > 0.0))
 
-    def drop(self, page: int, epoch: int) -> None:
+    def drop(self, page: LocalPage, epoch: int) -> None:
         """The order was taken back unread (a person blocked its host): it is to be given out again, later."""
         if self.leases.is_out(page, epoch):
             self.leases.settle(page)
@@ -167,7 +168,7 @@ class Scheduler:
         for page in self.parking.leave(host):
             self._put_back(page)
 
-    def _put_back(self, page: int) -> None:
+    def _put_back(self, page: LocalPage) -> None:
         """Queue a page where it belongs; unread ones are found without a queue."""
         if self.partition.flags[page] & WANTED:
             self.requests.again(page)
@@ -220,13 +221,13 @@ class Scheduler:
         for page in self.crowded.take(leased, self.order_quota.wanted_per_host, lambda page: True, claim):
             self._take_one(page, Priority.ORDERED, found)
 
-    def _is_crowded(self, page: int) -> bool:
+    def _is_crowded(self, page: LocalPage) -> bool:
         """Tell whether so many orders of its host are out that a page without a deadline has to wait."""
         if self.partition.flags[page] & LEASED or self.deadlines.deadline_of(page):
             return False
         return bool(self.partition.hosts.leased[self.partition.hosts_of[page]] >= self.order_quota.wanted_per_host)
 
-    def _take_one(self, page: int, priority: Priority, found: list[FetchOrder]) -> None:
+    def _take_one(self, page: LocalPage, priority: Priority, found: list[FetchOrder]) -> None:
         """A page that is still wanted; where an order for it is out, that one moves up instead of waiting its turn."""
         flags = self.partition.flags[page]
         if not flags & WANTED:
@@ -274,15 +275,15 @@ class Scheduler:
         if self.gamma.seeks(now):
             self.gamma.hear(self.discovery.margin(self.bandwidth, now), now)
 
-    def _has_room(self, page: int) -> bool:
+    def _has_room(self, page: LocalPage) -> bool:
         return self.order_quota.room(self.partition.hosts_of[page]) > 0
 
-    def _order(self, page: int, priority: Priority, row: RefreshRow | None) -> FetchOrder:
+    def _order(self, page: LocalPage, priority: Priority, row: RefreshRow | None) -> FetchOrder:
         if self.host_limits.on:
             self.host_limits.count(self.partition.hosts_of[page], self._now)
         return self.leases.order(page, priority, row, self._deadline(page, priority))
 
-    def _deadline(self, page: int, priority: Priority) -> float:
+    def _deadline(self, page: LocalPage, priority: Priority) -> float:
         return self.deadlines.deadline(page, self._now) if priority is Priority.ORDERED else 0.0
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from xyro.frontier.scope import globs
 from xyro.metadata import rows
 from xyro.metadata.states import State
+from xyro.wire.ids import LocalPage, PageId, page_range
 from xyro.wire.urls import origin
 
 if TYPE_CHECKING:
@@ -33,11 +34,11 @@ def is_pattern(target: str) -> bool:
 class Watch:
     """The pages of some targets. It takes part in the turns of all partitions while there are targets."""
 
-    def __init__(self, frontiers: Sequence[Frontier] = (), gained: Callable[[str, int], None] | None = None) -> None:
+    def __init__(self, frontiers: Sequence[Frontier] = (), gained: Callable[[str, PageId], None] | None = None) -> None:
         """gained: called with each page that a target gained."""
         self._nodes = frontiers
         self._gained = gained
-        self._pages: dict[str, dict[int, None]] = {}
+        self._pages: dict[str, dict[PageId, None]] = {}
         self._users: dict[str, int] = {}
         """target -> how many want it"""
         self._by_origin: dict[str, dict[str, Matcher]] = {}
@@ -55,13 +56,13 @@ class Watch:
             for frontier in self._nodes:
                 frontier.hooks.born.append(partial(self._minted, frontier.partition))
 
-    def _minted(self, partition: Partition, first: int, urls: Sequence[str]) -> None:
+    def _minted(self, partition: Partition, first: LocalPage, urls: Sequence[str]) -> None:
         """New pages of a partition; those of other partitions are for these to tell of."""
         if self._users:
-            states, base = partition.states, partition.base
-            for page, url in enumerate(urls, first):
+            states, id_of = partition.states, partition.id_of
+            for page, url in zip(page_range(first, len(urls)), urls, strict=True):
                 if states[page] != State.FOREIGN:
-                    self.born(page + base, url)
+                    self.born(id_of(page), url)
 
     def add(self, target: str) -> bool:
         """Watch a target; False if it is watched already."""
@@ -92,16 +93,16 @@ class Watch:
         """Return the number of pages that the target stands for."""
         return len(self._pages.get(target, ()))
 
-    def pages(self, target: str) -> Sequence[int]:
+    def pages(self, target: str) -> Sequence[PageId]:
         """Ids of the pages that the target stands for, in the order they were met."""
         return list(self._pages.get(target, ()))
 
-    def born(self, page: int, url: str) -> None:
+    def born(self, page: PageId, url: str) -> None:
         """A new page."""
         for target in self.targets(url):
             self.take(target, page)
 
-    def take(self, target: str, page: int) -> None:
+    def take(self, target: str, page: PageId) -> None:
         """A page that the target stands for."""
         pages = self._pages.get(target)
         if pages is None or page in pages or len(pages) >= MOST_PAGES:
@@ -131,7 +132,7 @@ class Watch:
         return bool(self._by_origin)
 
 
-def scan(partition: Partition, targets: Callable[[str], Iterable[str]]) -> list[tuple[str, int]]:
+def scan(partition: Partition, targets: Callable[[str], Iterable[str]]) -> list[tuple[str, PageId]]:
     """(target, page id) of the partition's pages on disk: 1-2 us a page. May run in another thread."""
     return [
         (target, partition.id_of(page))

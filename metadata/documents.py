@@ -23,6 +23,7 @@ from xyro.metadata import rows
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import Row
 from xyro.wire.errors import MachineError
+from xyro.wire.ids import LocalPage
 from xyro.wire.messages import Document, Kind, Verdict
 
 DAY = 86_400.0
@@ -104,27 +105,27 @@ class Archive:
     def __init__(self, get: Get) -> None:
         self._get = get
 
-    def head(self, page: int) -> DocumentRow | None:
+    def head(self, page: LocalPage) -> DocumentRow | None:
         """Return the range of the page's versions; None: no document of it is kept."""
         found = self._get(rows.DOCUMENT.key(page))
         return None if found is None else unpack_document(found)
 
-    def version(self, page: int, number: int) -> VersionRow | None:
+    def version(self, page: LocalPage, number: int) -> VersionRow | None:
         found = self._get(rows.VERSIONS.key(page, number))
         return None if found is None else unpack_version(found)
 
-    def latest(self, page: int) -> VersionRow | None:
+    def latest(self, page: LocalPage) -> VersionRow | None:
         head = self.head(page)
         return None if head is None else self.there(page, head.last)
 
-    def versions(self, page: int) -> Iterator[tuple[int, VersionRow]]:
+    def versions(self, page: LocalPage) -> Iterator[tuple[int, VersionRow]]:
         """(number, row), oldest first."""
         head = self.head(page)
         if head is not None:
             for number in range(head.first, head.last + 1):
                 yield number, self.there(page, number)
 
-    def body(self, page: int, version: int | None = None) -> bytes | None:
+    def body(self, page: LocalPage, version: int | None = None) -> bytes | None:
         """The body as it was read, of the latest version if none is named. None: no such page or version."""
         row = self.latest(page) if version is None else self.version(page, version)
         return None if row is None else unpacked(self.packed(row), row.size)
@@ -140,7 +141,7 @@ class Archive:
         found = self._get(_COUNTS)
         return CountsRow() if found is None else unpack_counts(found)
 
-    def there(self, page: int, number: int) -> VersionRow:
+    def there(self, page: LocalPage, number: int) -> VersionRow:
         """A version that the page's DocumentRow names. MachineError: it is missing."""
         row = self.version(page, number)
         if row is None:
@@ -161,7 +162,7 @@ class Documents(Archive):
         self._max_versions = versions
         self._days = days
 
-    def store(self, page: int, document: Document) -> bool:
+    def store(self, page: LocalPage, document: Document) -> bool:
         """Keep what was read; True if a new version began.
 
         The body of the latest version again (its grammar changed, or the message came twice) only renews what loading
@@ -183,7 +184,7 @@ class Documents(Archive):
             self._partition.put(rows.DOCUMENT.key(page), rows.pack(msgspec.structs.replace(head, epoch=document.epoch)))
         return False
 
-    def forget(self, page: int) -> None:
+    def forget(self, page: LocalPage) -> None:
         """Drop all versions of the page."""
         head = self.head(page)
         if head is None:
@@ -194,7 +195,7 @@ class Documents(Archive):
         self._partition.delete(rows.DOCUMENT.key(page))
         self._count(latest, None)
 
-    def _append(self, page: int, head: DocumentRow | None, latest: VersionRow | None, document: Document) -> bool:
+    def _append(self, page: LocalPage, head: DocumentRow | None, latest: VersionRow | None, document: Document) -> bool:
         changed = 0 if latest is None else self._changed(latest, document)
         packed = self._refer(document)
         row = _row(document, document.read_at, changed, packed)
@@ -211,7 +212,7 @@ class Documents(Archive):
         before = unpacked(self.packed(latest), latest.size)
         return changed_bytes(before, unpacked(document.packed, document.size))
 
-    def _retain(self, page: int, first: int, last: int, now: float) -> int:
+    def _retain(self, page: LocalPage, first: int, last: int, now: float) -> int:
         """Drop the versions that are kept no longer; the first that stays."""
         keep = max(first, last - self._max_versions + 1) if self._max_versions else first
         while self._days and keep < last and self.there(page, keep + 1).read_at < now - self._days * DAY:
@@ -220,7 +221,7 @@ class Documents(Archive):
             self._drop(page, number)
         return keep
 
-    def _drop(self, page: int, number: int) -> None:
+    def _drop(self, page: LocalPage, number: int) -> None:
         row = self.there(page, number)
         self._partition.delete(rows.VERSIONS.key(page, number))
         left = self._references(row.digest) - 1

@@ -29,6 +29,7 @@ from xyro.metadata.store import KeyValue, Store
 from xyro.metadata.url_index import FingerprintTable, UrlIndex
 from xyro.metadata.version import VERSION
 from xyro.wire.errors import MachineError
+from xyro.wire.ids import LocalPage
 from xyro.wire.messages import Priority
 
 FORMAT = 1
@@ -131,7 +132,7 @@ def _hot_state(old: Store, source: Path) -> tuple[Columns, FingerprintTable]:
     loaded = load_snapshot(source, _COLUMNS, optional=OPTIONAL, version=FORMAT)
     columns = loaded.columns if loaded else Columns(_COLUMNS, optional=OPTIONAL, version=FORMAT)
     table = loaded.table if loaded else FingerprintTable()
-    number, fresh = loaded.seq if loaded else 0, columns.n
+    number, fresh = loaded.seq if loaded else 0, LocalPage(columns.n)
     for key, record in old.scan(rows.JOURNAL.prefix, rows.JOURNAL.key(number + 1)):
         number += 1
         if rows.JOURNAL.split(key) != number:
@@ -142,10 +143,12 @@ def _hot_state(old: Store, source: Path) -> tuple[Columns, FingerprintTable]:
     urls = [rows.unpack_map(value) for _, value in old.scan(rows.MAP.prefix, rows.MAP.key(fresh))]
     if fresh + len(urls) != columns.n:
         raise MachineError(f"{source}: Map-Data and the journal do not agree: restore a copy")
-    clashes = {rows.CLASH.split(key): int.from_bytes(value, "big") for key, value in old.scan(rows.CLASH.prefix)}
+    clashes = {
+        rows.CLASH.split(key): LocalPage(int.from_bytes(value, "big")) for key, value in old.scan(rows.CLASH.prefix)
+    }
     index = UrlIndex(table, facts_of(old)["seed"], lambda page: "", clashes.get)
     for first in range(0, len(urls), 10_000):
-        index.restore(urls[first : first + 10_000], fresh + first, bool(clashes))
+        index.restore(urls[first : first + 10_000], LocalPage(fresh + first), bool(clashes))
     return columns, table
 
 

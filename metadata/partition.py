@@ -32,7 +32,7 @@ from xyro.metadata.store import Batch, KeyValue, Store, create_directory
 from xyro.metadata.url_index import FingerprintTable, UrlIndex
 from xyro.metadata.version import VERSION
 from xyro.wire.errors import MachineError
-from xyro.wire.ids import PageId, first_id, join
+from xyro.wire.ids import LocalPage, PageId, first_id, join, page_range
 
 _UNREAD = int(State.UNREAD)
 _UNLEASED = ~LEASED & 0xFFFF_FFFF
@@ -66,7 +66,7 @@ class Recovery:
 
     columns: Columns
     table: FingerprintTable
-    unindexed: Iterator[tuple[int, list[str]]]
+    unindexed: Iterator[tuple[LocalPage, list[str]]]
     """URLs whose fingerprints the table lacks, in chunks, each with its first page"""
     scalars: dict[str, Any]
     """of the last commit group"""
@@ -140,7 +140,7 @@ class Partition:
         waiting = np.bincount(self.columns["host"][:n][unread], minlength=len(self.hosts.waiting))
         self.hosts.waiting = waiting.astype(np.int32)
 
-    def id_of(self, page: int) -> PageId:
+    def id_of(self, page: LocalPage) -> PageId:
         """The id of a page of this partition."""
         return join(self.number, page)
 
@@ -155,19 +155,19 @@ class Partition:
                 return commit.changes[key]
         return self.store.get(key)
 
-    def url(self, page: int) -> str:
+    def url(self, page: LocalPage) -> str:
         """Map-Data of a local number. MachineError where it is missing."""
         found = self.get(rows.MAP.key(page))
         if found is None:
             raise MachineError(f"{self.directory}: Map-Data has no page {page}: run `xyro audit`, restore a copy")
         return rows.unpack_map(found)
 
-    def row(self, page: int) -> RefreshRow | None:
+    def row(self, page: LocalPage) -> RefreshRow | None:
         """Refresh-Data of a local number, None for a page no order of which was ever settled."""
         found = self.get(rows.REFRESH.key(page))
         return None if found is None else rows.unpack_refresh(found)
 
-    def children(self, page: int) -> NDArray[np.uint32] | None:
+    def children(self, page: LocalPage) -> NDArray[np.uint32] | None:
         """Link-Data: local numbers of the page's children, None where none are stored."""
         found = self.get(rows.LINK.key(page))
         return None if found is None else rows.unpack_links(found)
@@ -181,10 +181,10 @@ class Partition:
         """Number that the next sealed group will have."""
         return self._next
 
-    def _clash_of(self, url: str) -> int | None:
+    def _clash_of(self, url: str) -> LocalPage | None:
         """The page of a URL whose fingerprint belongs to another one."""
         found = self.get(rows.CLASH.key(url))
-        return None if found is None else int.from_bytes(found, "big")
+        return None if found is None else LocalPage(int.from_bytes(found, "big"))
 
     # -- one commit group ----------------------------------------------------------------------------------------
 
@@ -213,14 +213,14 @@ class Partition:
 
     def mint(
         self, urls: Sequence[str], hosts: Sequence[int], states: Sequence[int], depths: Iterable[int], seen: int = 0
-    ) -> int:
+    ) -> LocalPage:
         """New pages for distinct unknown URLs, met at `seen` (seconds since 1970); returns the first local number.
 
         Their other columns are zero.
         """
-        first = self.columns.grow(len(urls))
+        first = LocalPage(self.columns.grow(len(urls)))
         end = first + len(urls)
-        for page, url in enumerate(urls, first):
+        for page, url in zip(page_range(first, len(urls)), urls, strict=True):
             self.put(rows.MAP.key(page), rows.pack_map(url, seen))
         for url, page in self.url_index.add(urls, first):
             self.put(rows.CLASH.key(url), page.to_bytes(4, "big"))
@@ -232,7 +232,7 @@ class Partition:
         np.add.at(self.hosts.waiting, host[state == _UNREAD], 1)
         return first
 
-    def set_state(self, page: int, state: int) -> None:
+    def set_state(self, page: LocalPage, state: int) -> None:
         """Move a page to another state; keeps the host's count of waiting pages."""
         old = self.states[page]
         if old == state:
@@ -242,21 +242,21 @@ class Partition:
         self.states[page] = state
         self._mark("state", page)
 
-    def set_flag(self, page: int, flag: int) -> None:
+    def set_flag(self, page: LocalPage, flag: int) -> None:
         """Set one of the durable flags (metadata/states.py) of a page."""
         self.flags[page] |= flag
         self._mark("flags", page)
 
-    def clear_flag(self, page: int, flag: int) -> None:
+    def clear_flag(self, page: LocalPage, flag: int) -> None:
         self.flags[page] &= ~flag & 0xFFFF_FFFF
         self._mark("flags", page)
 
-    def _mark(self, column: str, page: int) -> None:
+    def _mark(self, column: str, page: LocalPage) -> None:
         """A row changed: as `Columns.touch`, cheap for single rows."""
         assert self._group is not None, "columns change within a commit group"
         self._group.marked.setdefault(column, []).append(page)
 
-    def lease(self, page: int) -> None:
+    def lease(self, page: LocalPage) -> None:
         """An order for the page goes out: it waits no more."""
         host = self.hosts_of[page]
         self.flags[page] |= LEASED
@@ -264,7 +264,7 @@ class Partition:
         if self.states[page] == _UNREAD:
             self.hosts.waiting[host] -= 1
 
-    def unlease(self, page: int) -> None:
+    def unlease(self, page: LocalPage) -> None:
         """The order was answered, or taken back."""
         host = self.hosts_of[page]
         self.flags[page] &= _UNLEASED

@@ -21,6 +21,7 @@ from xyro.metadata.store import Store, StoreReader
 from xyro.metadata.url_index import FingerprintTable
 from xyro.metadata.version import VERSION
 from xyro.wire.errors import InputError, MachineError
+from xyro.wire.ids import LocalPage
 
 _CHUNK = 10_000
 """URLs that are added to the index at once"""
@@ -44,7 +45,7 @@ def recover(directory: Path, store: StoreReader, bits: int = 64) -> Recovery:
     loaded = load_snapshot(directory, COLUMNS, optional=OPTIONAL)
     columns = loaded.columns if loaded else Columns(COLUMNS, optional=OPTIONAL)
     table = loaded.table if loaded else FingerprintTable(bits)
-    since, indexed = loaded.seq if loaded else 0, columns.n
+    since, indexed = loaded.seq if loaded else 0, LocalPage(columns.n)
     packed = store.get(rows.META.key("scalars"))
     scalars: dict[str, Any] = msgpack.unpackb(packed) if packed else {}
     commit = scalars.get("commit", 0)
@@ -82,7 +83,7 @@ def _torn(directory: Path, record: int, since: int, commit: int) -> MachineError
     )
 
 
-def _unindexed(directory: Path, store: StoreReader, first: int, n: int) -> Iterator[tuple[int, list[str]]]:
+def _unindexed(directory: Path, store: StoreReader, first: LocalPage, n: int) -> Iterator[tuple[LocalPage, list[str]]]:
     """Yield the URLs of the pages first ... n - 1 in chunks, each with its first page. MachineError: a hole."""
     page, chunk = first, list[str]()
     for key, value in store.scan(rows.MAP.prefix, rows.MAP.key(first)):
@@ -91,7 +92,7 @@ def _unindexed(directory: Path, store: StoreReader, first: int, n: int) -> Itera
         chunk.append(rows.unpack_map(value))
         if len(chunk) == _CHUNK:
             yield page, chunk
-            page, chunk = page + len(chunk), []
+            page, chunk = LocalPage(page + len(chunk)), []
     yield page, chunk
     if page + len(chunk) != n:
         raise MachineError(

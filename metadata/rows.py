@@ -40,7 +40,7 @@ takes its default), or raise the number and convert (format1.py). Plug-ins defin
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -48,9 +48,11 @@ from numpy.typing import NDArray
 
 from xyro.metadata.version import VERSION
 from xyro.wire.errors import InputError, MachineError
+from xyro.wire.ids import LocalPage
 from xyro.wire.messages import MAX_LINKS, Kind, Priority
 
 _PAGE = np.dtype("<u4")
+_N = TypeVar("_N", bound=int)
 
 # Keys
 
@@ -71,8 +73,8 @@ class _Layout:
         return tail
 
 
-class NumberKey(_Layout):
-    """prefix + one number of `width` bytes."""
+class NumberKey(_Layout, Generic[_N]):
+    """prefix + one number of `width` bytes; the parameter says what is numbered."""
 
     __slots__ = ("width",)
 
@@ -80,14 +82,14 @@ class NumberKey(_Layout):
         super().__init__(prefix)
         self.width = width
 
-    def key(self, number: int) -> bytes:
+    def key(self, number: _N) -> bytes:
         try:
             return self.prefix + number.to_bytes(self.width, "big")
         except OverflowError:
             raise ValueError(f"{number} does not fit in an unsigned number of {self.width} bytes") from None
 
-    def split(self, key: bytes) -> int:
-        return int.from_bytes(self._tail(key, self.width), "big")
+    def split(self, key: bytes) -> _N:
+        return cast("_N", int.from_bytes(self._tail(key, self.width), "big"))
 
 
 class PairKey(_Layout):
@@ -115,15 +117,15 @@ class VersionKey(_Layout):
 
     __slots__ = ()
 
-    def key(self, page: int, number: int) -> bytes:
+    def key(self, page: LocalPage, number: int) -> bytes:
         try:
             return self.prefix + page.to_bytes(4, "big") + number.to_bytes(4, "big")
         except OverflowError:
             raise ValueError(f"page {page} and version {number} need 0..2^32 - 1") from None
 
-    def split(self, key: bytes) -> tuple[int, int]:
+    def split(self, key: bytes) -> tuple[LocalPage, int]:
         tail = self._tail(key, 8)
-        return int.from_bytes(tail[:4], "big"), int.from_bytes(tail[4:], "big")
+        return LocalPage(int.from_bytes(tail[:4], "big")), int.from_bytes(tail[4:], "big")
 
 
 class DigestKey(_Layout):
@@ -156,28 +158,28 @@ class TextKey(_Layout):
 
 
 META = TextKey(b"m")
-MAP = NumberKey(b"u", 4)
+MAP = NumberKey[LocalPage](b"u", 4)
 CLASH = TextKey(b"x")
-LINK = NumberKey(b"l", 4)
-REFRESH = NumberKey(b"r", 4)
-STATUS = NumberKey(b"s", 4)
-WAITING = NumberKey(b"w", 4)
-HOST = NumberKey(b"h", 4)
-WANTED = NumberKey(b"e", 4)
-JOURNAL = NumberKey(b"j", 8)
+LINK = NumberKey[LocalPage](b"l", 4)
+REFRESH = NumberKey[LocalPage](b"r", 4)
+STATUS = NumberKey[LocalPage](b"s", 4)
+WAITING = NumberKey[LocalPage](b"w", 4)
+HOST = NumberKey[int](b"h", 4)
+WANTED = NumberKey[LocalPage](b"e", 4)
+JOURNAL = NumberKey[int](b"j", 8)
 OUTBOX = PairKey(b"o")
-INBOX = NumberKey(b"i", 2)
-DOCUMENT = NumberKey(b"d", 4)
+INBOX = NumberKey[int](b"i", 2)
+DOCUMENT = NumberKey[LocalPage](b"d", 4)
 VERSIONS = VersionKey(b"v")
 BODY = DigestKey(b"b")
 COUNT = DigestKey(b"c")
-PLAN = NumberKey(b"p", 4)
-PUBLISHED = NumberKey(b"q", 4)
-SUBSCRIPTION = NumberKey(b"k", 4)
-KEYED = NumberKey(b"y", 4)
-TOPIC = NumberKey(b"t", 4)
+PLAN = NumberKey[int](b"p", 4)
+PUBLISHED = NumberKey[LocalPage](b"q", 4)
+SUBSCRIPTION = NumberKey[int](b"k", 4)
+KEYED = NumberKey[int](b"y", 4)
+TOPIC = NumberKey[int](b"t", 4)
 
-LAYOUTS: tuple[NumberKey | PairKey | TextKey | VersionKey | DigestKey, ...] = (
+LAYOUTS: tuple[NumberKey[Any] | PairKey | TextKey | VersionKey | DigestKey, ...] = (
     META, MAP, CLASH, LINK, REFRESH, STATUS, WAITING, HOST, WANTED, JOURNAL, OUTBOX, INBOX,
     DOCUMENT, VERSIONS, BODY, COUNT, PLAN,
     PUBLISHED, SUBSCRIPTION, KEYED, TOPIC,
@@ -341,7 +343,7 @@ class WaitRow(Row, frozen=True):
 
     epoch: int
     """lease of the read that brought the body"""
-    needs: tuple[int, ...]
+    needs: tuple[LocalPage, ...]
     """page ids of the parts it waits for"""
     body: bytes
     """compressed by the caller; empty where it is a row of its own (WAITING)"""

@@ -35,8 +35,9 @@ from xxhash import xxh3_64_intdigest
 
 from xyro.metadata.columns import CAPACITY, reserve
 from xyro.wire.errors import MachineError
+from xyro.wire.ids import LocalPage, page_range
 
-ABSENT = -1
+ABSENT = LocalPage(-1)
 GENERATION = 60_000
 """URLs in one generation of the dictionary: about 20 MB in all"""
 MISSING = 0xFFFF_FFFF
@@ -68,33 +69,37 @@ class UrlIndex:
     """
 
     def __init__(
-        self, table: FingerprintTable, seed: int, url_of: Callable[[int], str], clash_of: Callable[[str], int | None]
+        self,
+        table: FingerprintTable,
+        seed: int,
+        url_of: Callable[[LocalPage], str],
+        clash_of: Callable[[str], LocalPage | None],
     ) -> None:
         self.table = table
         self.seed = seed
         self._url_of = url_of
         self._clash_of = clash_of
-        self._young: dict[str, int] = {}
-        self._old: dict[str, int] = {}
+        self._young: dict[str, LocalPage] = {}
+        self._old: dict[str, LocalPage] = {}
         self._mask = (1 << table.bits) - 1
 
     def fingerprint(self, url: str) -> int:
         """Return the URL's fingerprint, of the table's width: 64 bits but in tests."""
         return xxh3_64_intdigest(url.encode(), self.seed) & self._mask
 
-    def find(self, urls: Sequence[str]) -> list[int]:
+    def find(self, urls: Sequence[str]) -> list[LocalPage]:
         """Page of each URL, ABSENT where it was never met."""
-        pages: list[int] = list(map(self._young.get, urls, repeat(ABSENT)))
+        pages: list[LocalPage] = list(map(self._young.get, urls, repeat(ABSENT)))
         if ABSENT in pages:
             unsure = [i for i, page in enumerate(pages) if page == ABSENT]
             for i, page in zip(unsure, self._find_old([urls[i] for i in unsure]), strict=True):
                 pages[i] = page
         return pages
 
-    def find_one(self, url: str) -> int:
+    def find_one(self, url: str) -> LocalPage:
         return self.find((url,))[0]
 
-    def _find_old(self, urls: Sequence[str]) -> list[int]:
+    def _find_old(self, urls: Sequence[str]) -> list[LocalPage]:
         old = self._old.get
         pages = [old(url, ABSENT) for url in urls]
         unsure = [i for i, page in enumerate(pages) if page == ABSENT]
@@ -106,14 +111,14 @@ class UrlIndex:
         self._remember(zip(urls, pages, strict=True))
         return pages
 
-    def _confirm(self, url: str, page: int) -> int:
+    def _confirm(self, url: str, page: LocalPage) -> LocalPage:
         """The page if it is this URL's; else what the side table says."""
         if self._url_of(page) == url:
             return page
         found = self._clash_of(url)
         return ABSENT if found is None else found
 
-    def add(self, urls: Sequence[str], first: int) -> list[tuple[str, int]]:
+    def add(self, urls: Sequence[str], first: LocalPage) -> list[tuple[str, LocalPage]]:
         """New pages first, first+1 ... for distinct absent URLs. Returns the clashes, which the caller must store."""
         prints = np.array([self.fingerprint(url) for url in urls], np.uint64)
         present = self.table.find(prints) != MISSING
@@ -122,10 +127,10 @@ class UrlIndex:
         own[firsts] = True
         own &= ~present
         self.table.insert(prints[own], (first + np.flatnonzero(own)).astype(np.uint32))
-        self._remember(zip(urls, range(first, first + len(urls)), strict=True))
-        return [(urls[i], first + i) for i in np.flatnonzero(~own).tolist()]
+        self._remember(zip(urls, page_range(first, len(urls)), strict=True))
+        return [(urls[i], LocalPage(first + i)) for i in np.flatnonzero(~own).tolist()]
 
-    def restore(self, urls: Sequence[str], first: int, clashing: bool) -> None:
+    def restore(self, urls: Sequence[str], first: LocalPage, clashing: bool) -> None:
         """Pages known on disk but not yet to the table (minted after the snapshot); stored clashes stay out of it.
 
         clashing: there are stored clashes, so each URL must be looked for among them.
@@ -134,7 +139,7 @@ class UrlIndex:
         prints = np.array([self.fingerprint(urls[i]) for i in chosen], np.uint64)
         self.table.insert(prints, (first + np.array(chosen, np.int64)).astype(np.uint32))
 
-    def _remember(self, pairs: Iterable[tuple[str, int]]) -> None:
+    def _remember(self, pairs: Iterable[tuple[str, LocalPage]]) -> None:
         if len(self._young) >= GENERATION:
             self._old, self._young = self._young, {}
         self._young.update(pair for pair in pairs if pair[1] != ABSENT)

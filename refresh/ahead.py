@@ -9,6 +9,7 @@ its share of the reads, in proportion to its weight w = sqrt(r lambda), whatever
 from __future__ import annotations
 
 from xyro.refresh.due import DueFolders, Ids
+from xyro.wire.ids import LocalPage, local_pages
 
 MEAN = 4096
 """virtual seconds of the mean interval: a share is exact to a part in so many"""
@@ -24,27 +25,27 @@ class Ahead:
     def __init__(self) -> None:
         self.clock = 0
         self._folders = DueFolders(1)
-        self._due: dict[int, int] = {}
+        self._due: dict[LocalPage, int] = {}
 
     def __len__(self) -> int:
         return len(self._due)
 
-    def put(self, page: int, weight: float, mean_weight: float) -> None:
+    def put(self, page: LocalPage, weight: float, mean_weight: float) -> None:
         """The page was read; mean_weight = S / n over the pages that are refreshed."""
         wait = MEAN * mean_weight / weight if weight > 0.0 else LONGEST
         self.put_after(page, int(min(max(wait, 1.0), LONGEST)))
 
-    def put_after(self, page: int, wait: int) -> None:
+    def put_after(self, page: LocalPage, wait: int) -> None:
         """The page's turn comes `wait` virtual seconds from now."""
         due = self._due[page] = self.clock + wait
         self._folders.put(page, due)
 
-    def pop(self, limit: int) -> list[int]:
+    def pop(self, limit: int) -> list[LocalPage]:
         """The next pages, at most `limit`; the clock moves on to the last one's turn."""
-        found: list[int] = []
+        found: list[LocalPage] = []
         while len(found) < limit and (due := self._folders.next_due()) is not None:
             pages: Ids = self._folders.pop(due, limit - len(found))
-            for page in pages.tolist():
+            for page in local_pages(pages):
                 if self._due.get(page) == due:
                     del self._due[page]
                     found.append(page)

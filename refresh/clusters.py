@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from xyro.wire.ids import PageId
+
 
 @dataclass(slots=True)
 class _Member:
@@ -27,7 +29,7 @@ class Aligned(NamedTuple):
     """The next read of a member (seconds since 1970), and who is to be read with it now."""
 
     due: int
-    call: tuple[int, ...]
+    call: tuple[PageId, ...]
 
 
 @dataclass(slots=True)
@@ -37,7 +39,7 @@ class Cluster:
     name: str
     window: float
     """seconds within which all are to be read"""
-    members: dict[int, _Member] = field(default_factory=dict)
+    members: dict[PageId, _Member] = field(default_factory=dict)
     importance: float = 0.0
     rate: float = 0.0
     round: int = 0
@@ -50,11 +52,11 @@ class Cluster:
     """the largest spread of a whole round, seconds"""
     _weighed: int = 0
 
-    def join(self, page: int) -> None:
+    def join(self, page: PageId) -> None:
         """A page that belongs; it is weighed when it is read."""
         self.members.setdefault(page, _Member())
 
-    def leave(self, page: int) -> None:
+    def leave(self, page: PageId) -> None:
         """The page is out of the crawl for good."""
         member = self.members.pop(page, None)
         if member is not None and member.rate:
@@ -62,7 +64,7 @@ class Cluster:
             self.rate -= member.rate
             self._weighed -= 1
 
-    def joint(self, page: int, importance: float, rate: float) -> tuple[float, float]:
+    def joint(self, page: PageId, importance: float, rate: float) -> tuple[float, float]:
         """(importance, rate) by which a member that was just read is dated: its share of the cluster's."""
         member = self.members[page]
         self._weighed += (rate > 0.0) - (member.rate > 0.0)
@@ -72,7 +74,7 @@ class Cluster:
         member.importance, member.rate = importance, rate
         return self.importance / max(self._weighed, 1), self.rate
 
-    def read(self, page: int, now: float, due: int) -> Aligned:
+    def read(self, page: PageId, now: float, due: int) -> Aligned:
         """A member was read; `due`: the date that the policy gives it."""
         member = self.members[page]
         begins = not self.round or now >= self.due or (not self.due and member.round == self.round)
@@ -120,7 +122,7 @@ class Cluster:
         """Return the state that the pages' rows do not hold."""
         return [self.round, self.due, self.first, self.last, self.late_rounds, self.worst]
 
-    def load(self, state: list[float], read: dict[int, tuple[float, float, float]]) -> None:
+    def load(self, state: list[float], read: dict[PageId, tuple[float, float, float]]) -> None:
         """After a restart. `read`: members that were read -> (importance, rate, last read in seconds since 1970)."""
         self.round, self.due, self.late_rounds = int(state[0]), int(state[1]), int(state[4])
         self.first, self.last, self.worst = state[2], state[3], state[5]

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from xyro.wire.ids import LocalPage
+
 Ids = NDArray[np.uint32]
 
 
@@ -33,11 +35,11 @@ class DueFolder:
         return len(self._ids) - self._start
 
     @property
-    def first(self) -> int:
+    def first(self) -> LocalPage:
         """The oldest id; there is one."""
-        return self._ids[self._start]
+        return LocalPage(self._ids[self._start])
 
-    def put(self, page: int) -> None:
+    def put(self, page: LocalPage) -> None:
         self._ids.append(page)
 
     def extend(self, pages: Ids) -> None:
@@ -69,7 +71,7 @@ class DueFolders:
         """Entries, stale ones included."""
         return self._entries
 
-    def put(self, page: int, due: int) -> None:
+    def put(self, page: LocalPage, due: int) -> None:
         """Add one page, due at `due` (seconds); both fit 32 bits."""
         if not (0 <= page <= LAST and 0 <= due <= LAST):
             raise ValueError(f"DueFolders.put: 32-bit numbers, got page {page}, due {due}")

@@ -26,6 +26,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from xyro.wire.ids import LocalPage
+
 Reals = NDArray[np.float64]
 
 WINDOW = 512
@@ -245,7 +247,7 @@ def _odds(share: float) -> float:
 
 
 class Chosen(NamedTuple):
-    page: int
+    page: LocalPage
     weight: float
     """the importance of its block now by what it was when the block was chosen by it: about 1"""
 
@@ -295,4 +297,4 @@ class Blocks:
         if not sums[-1] > 0.0:
             return None
         place = int(np.searchsorted(sums, random * sums[-1], side="right"))
-        return Chosen(block * BLOCK + min(place, len(sums) - 1), float(sums[-1]) / before)
+        return Chosen(LocalPage(block * BLOCK + min(place, len(sums) - 1)), float(sums[-1]) / before)

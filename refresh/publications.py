@@ -28,6 +28,7 @@ from typing import Any
 
 from xyro.refresh.lags import Lags
 from xyro.refresh.lateness import Late, late
+from xyro.wire.ids import LocalPage
 
 TRUSTED = 0.5
 """least trust of a host whose claims become orders: its claims were true as often as not"""
@@ -47,7 +48,7 @@ CLAIMS = ("changed", "new")
 class Publication:
     """A claim of one page. Times are seconds since 1970."""
 
-    page: int
+    page: LocalPage
     publisher: str
     claim: str
     """changed | new"""
@@ -94,7 +95,7 @@ class PublicationCounts:
 class _Publisher:
     """Its publications that wait: a heap by deadline."""
 
-    waiting: list[tuple[float, int]] = field(default_factory=list)
+    waiting: list[tuple[float, LocalPage]] = field(default_factory=list)
     out: int = 0
     count: int = 0
     """publications in any state"""
@@ -105,9 +106,9 @@ class Publications:
 
     def __init__(self, share: int = SHARE) -> None:
         self.counts = PublicationCounts()
-        self.pages: dict[int, Publication] = {}
+        self.pages: dict[LocalPage, Publication] = {}
         self._share = share
-        self._out: set[int] = set()
+        self._out: set[LocalPage] = set()
         self._publishers: dict[str, _Publisher] = {}
         self._turns: deque[str] = deque()
         """publishers with something waiting, in the order of their turns"""
@@ -144,14 +145,14 @@ class Publications:
             publisher.waiting = sorted(set(filter(self._waits, publisher.waiting)))  # which is a heap, too
         heapq.heappush(publisher.waiting, (publication.deadline, publication.page))
 
-    def _waits(self, entry: tuple[float, int]) -> bool:
+    def _waits(self, entry: tuple[float, LocalPage]) -> bool:
         """Tell whether the page is still to be ordered, not read meanwhile or published again with less time."""
         publication = self.pages.get(entry[1])
         return publication is not None and entry[1] not in self._out and publication.deadline == entry[0]
 
-    def release(self, limit: int) -> list[int]:
+    def release(self, limit: int) -> list[LocalPage]:
         """Pages to order now: publishers take turns, each with at most `share` out, its earliest deadline first."""
-        found: list[int] = []
+        found: list[LocalPage] = []
         idle = 0
         while self._turns and idle < len(self._turns) and len(found) < limit:
             name = self._turns.popleft()
@@ -166,7 +167,7 @@ class Publications:
                 del self._publishers[name]
         return found
 
-    def _next(self, publisher: _Publisher) -> int | None:
+    def _next(self, publisher: _Publisher) -> LocalPage | None:
         """Its most urgent page, which is out from here on; None while its share is used up. Stale entries go."""
         while publisher.waiting and publisher.out < self._share:
             entry = heapq.heappop(publisher.waiting)
@@ -184,7 +185,7 @@ class Publications:
         return any(self._publishers[name].out < self._share for name in self._turns)
 
     def settled(
-        self, page: int, now: float, read: bool, true: bool | None, final: bool, begun: float = math.inf
+        self, page: LocalPage, now: float, read: bool, true: bool | None, final: bool, begun: float = math.inf
     ) -> PublicationOutcome | None:
         """An order for the page ended. read: the web answered with it; final: it will not be tried again.
 
@@ -244,7 +245,7 @@ class Publications:
         """Pages past their deadline and not read: the cost that runs up now."""
         return late((each.deadline for each in self.pages.values() if each.ordered), now)
 
-    def deadline(self, page: int) -> float:
+    def deadline(self, page: LocalPage) -> float:
         """By when an order of this page is to be read; 0 = none is out, or to go out, for what was published."""
         publication = self.pages.get(page)
         return publication.deadline if publication is not None and publication.ordered else 0.0

@@ -18,6 +18,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from xyro.refresh.lateness import Late, late
+from xyro.wire.ids import PageId
 
 BASE_LEAD = 60.0
 """seconds before the notice that even one page of a quick host gets"""
@@ -74,9 +75,9 @@ class Subscriptions:
     """`pop` says what is due; each PLAN is answered by `planned`, each NOTIFY by `sent` or `failed`."""
 
     tally: NoticeTally = field(default_factory=NoticeTally)
-    overdue: dict[int, float] = field(default_factory=dict)
+    overdue: dict[PageId, float] = field(default_factory=dict)
     """pages (ids) not refreshed for a notice -> when it was due"""
-    awaited: dict[int, float] = field(default_factory=dict)
+    awaited: dict[PageId, float] = field(default_factory=dict)
     """pages (ids) ordered for a notice and not read -> when it is due; at most MOST_OVERDUE"""
     _ones: dict[int, _Subscription] = field(default_factory=dict)
     _heap: list[tuple[float, int, int]] = field(default_factory=list)
@@ -139,7 +140,7 @@ class Subscriptions:
         self._push(number, entry, time)
         return time
 
-    def sent(self, number: int, now: float, missed: Collection[int] = ()) -> float:
+    def sent(self, number: int, now: float, missed: Collection[PageId] = ()) -> float:
         """It was told; the pages `missed` had not been refreshed. -> when the next one is due."""
         entry = self._ones.get(number)
         if entry is None:
@@ -149,7 +150,7 @@ class Subscriptions:
             self._miss(entry, missed)
         return self._next(number, entry, now)
 
-    def failed(self, number: int, now: float, missed: Collection[int] = ()) -> float:
+    def failed(self, number: int, now: float, missed: Collection[PageId] = ()) -> float:
         """It could not be told: again after a back-off, at most ATTEMPTS times and not past the next notice, which
         then says what both would have said. -> when it is tried again, or when the next one is due."""
         entry = self._ones.get(number)
@@ -166,20 +167,20 @@ class Subscriptions:
         self._push(number, entry, again)
         return again
 
-    def _miss(self, entry: _Subscription, missed: Collection[int]) -> None:
+    def _miss(self, entry: _Subscription, missed: Collection[PageId]) -> None:
         self.tally.missed += len(missed) > 0
         for page in missed:
             self.awaited.pop(page, None)
             if page in self.overdue or len(self.overdue) < MOST_OVERDUE:
                 self.overdue[page] = min(entry.due, self.overdue.get(page, math.inf))
 
-    def promise(self, pages: Iterable[int], due: float) -> None:
+    def promise(self, pages: Iterable[PageId], due: float) -> None:
         """Pages are ordered for a notice that is due then."""
         for page in pages:
             if page in self.awaited or len(self.awaited) < MOST_OVERDUE:
                 self.awaited[page] = min(due, self.awaited.get(page, math.inf))
 
-    def deadline(self, page: int) -> float:
+    def deadline(self, page: PageId) -> float:
         """By when a page (id) is to be read for a notice: one that was missed comes first; 0 = none needs it."""
         return self.overdue.get(page) or self.awaited.get(page, 0.0)
 
@@ -187,7 +188,7 @@ class Subscriptions:
         """Pages whose notice was due before they were read: the cost that runs up now."""
         return late(self.overdue.values(), now)
 
-    def read(self, page: int, now: float) -> None:
+    def read(self, page: PageId, now: float) -> None:
         """A page was read: was it overdue?"""
         self.awaited.pop(page, None)
         due = self.overdue.pop(page, None)

@@ -109,8 +109,7 @@ class _Shape:
     """Describes one message type for the codec: field names, the types they arrive in, and their converters."""
 
     def __init__(self, tag: int, message: type[Message]) -> None:
-        found = get_type_hints(message, localns={})  # not the class: PageReport has a field named bytes
-        hints = {name: getattr(hint, "__supertype__", hint) for name, hint in found.items()}  # a PageId is an int
+        hints = get_type_hints(message, localns={})  # not the class: PageReport has a field named bytes
         self.tag = tag
         self.message = message
         self.name = message.__name__
@@ -159,6 +158,7 @@ def _typed(value: Any, expected: type, place: str) -> Any:
 
 def _wire_type(hint: Any) -> type:
     """The type in which a field of type `hint` comes out of MessagePack."""
+    hint = getattr(hint, "__supertype__", hint)  # a PageId is an int
     if hint in (int, float, str, bytes, bool):
         return hint  # type: ignore[no-any-return]
     return int if isinstance(hint, type) and issubclass(hint, enum.IntEnum) else list

@@ -16,6 +16,8 @@ from typing import Any
 
 import msgpack
 
+from xyro.wire.ids import LocalPage
+
 MAX_REQUEST = 2**63 - 1
 NODE_SHIFT = 32
 
@@ -54,7 +56,7 @@ class HoldHost(Command):
 class ReturnOrders(Command):
     """Orders of one partition that were taken back before they were read: epochs[i] belongs to pages[i]."""
 
-    pages: tuple[int, ...]
+    pages: tuple[LocalPage, ...]
     """local page numbers"""
     epochs: tuple[int, ...]
 

@@ -7,7 +7,11 @@ the program runs; type checkers keep them apart. Arrays of row numbers become id
 
 from __future__ import annotations
 
-from typing import NewType
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NewType, cast
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 PageId = NewType("PageId", int)
 """a page of the crawl: 0..2^63-1"""
@@ -18,7 +22,7 @@ _BITS = 32
 _LOW = (1 << _BITS) - 1
 
 
-def join(partition: int, page: int) -> PageId:
+def join(partition: int, page: LocalPage) -> PageId:
     """The id of a partition's page."""
     return PageId(partition << _BITS | page)
 
@@ -36,6 +40,17 @@ def owner_of(page: PageId) -> int:
 def local_page(page: PageId) -> LocalPage:
     """The row number of a page in its partition."""
     return LocalPage(page & _LOW)
+
+
+def local_pages(numbers: NDArray[Any]) -> list[LocalPage]:
+    """The row numbers of an array of any integers, as Python's."""
+    found: list[LocalPage] = numbers.tolist()
+    return found
+
+
+def page_range(first: LocalPage, count: int) -> Sequence[LocalPage]:
+    """Pages that were minted together: `count` consecutive row numbers."""
+    return cast("Sequence[LocalPage]", range(first, first + count))
 
 
 def first_id(partition: int) -> PageId:

@@ -41,6 +41,7 @@ from xyro.refresh.policy import Policy, Reals, weight
 from xyro.refresh.population import Population
 from xyro.service.node import garbage
 from xyro.service.node.data_dir import DataDir
+from xyro.wire.ids import LocalPage, page_range
 
 GOAL_LAW, GOAL_INDEX, GOAL_BYTES = 0.050, 0.250, 16.0
 NOW = 1_700_000_000
@@ -183,7 +184,7 @@ def _pace(planned: PlannedPages, orders: int) -> Bandwidth:
     heavy = np.sqrt(planned.importance[:: planned.pages // 10_000 or 1].astype(np.float64))
     rates = planned.rate[:: planned.pages // 10_000 or 1].astype(np.float64)
     for heaviness, rate in zip(heavy.tolist(), rates.tolist(), strict=True):
-        bandwidth.replace(0, None, heaviness * math.sqrt(rate), rate)
+        bandwidth.replace(LocalPage(0), None, heaviness * math.sqrt(rate), rate)
     bandwidth.capacity.fallback = orders / UNIT * len(heavy) / planned.pages
     bandwidth.renew(float(NOW))
     return bandwidth
@@ -267,6 +268,6 @@ def _all_filed(planned: PlannedPages) -> object:
     """Every page in its folder, put there one by one, as reads do."""
     folders = DueFolders(UNIT)
     put = folders.put
-    for page, read_at in enumerate(planned.read_at.tolist()):
+    for page, read_at in zip(page_range(LocalPage(0), planned.pages), planned.read_at.tolist(), strict=True):
         put(page, read_at)
     return folders

@@ -16,7 +16,7 @@ from xyro.frontier.watch import Watch, scan
 from xyro.metadata.states import State
 from xyro.refresh.clusters import Aligned, Cluster
 from xyro.wire.errors import InputError
-from xyro.wire.ids import PageId, local_page, owner_of
+from xyro.wire.ids import LocalPage, PageId, local_page, owner_of
 from xyro.wire.messages import Priority, Submit
 from xyro.wire.text import stamp
 from xyro.wire.urls import canonical
@@ -36,7 +36,7 @@ class PageClusters:
         self._nodes = frontiers
         self.watch = Watch(frontiers, self.join)
         self._of_target: dict[str, Cluster] = {}
-        self._of_page: dict[int, Cluster] = {}
+        self._of_page: dict[PageId, Cluster] = {}
         for table, cluster in zip(tables, self.clusters, strict=True):
             for target in (*(canonical(url, fold_slashes=fold_slashes) for url in table.urls), *table.patterns):
                 if self._of_target.setdefault(target, cluster) is cluster:
@@ -61,26 +61,26 @@ class PageClusters:
         """The field `clusters` of `xyro status`."""
         return {"clusters": [cluster.report() for cluster in self.clusters]}
 
-    def join(self, target: str, page: int) -> None:
+    def join(self, target: str, page: PageId) -> None:
         """A page that a target stands for."""
         cluster = self._of_target.get(target)
         if cluster is not None and page not in self._of_page:
             self._of_page[page] = cluster
             cluster.join(page)
 
-    def cluster_of(self, page: int) -> Cluster | None:
+    def cluster_of(self, page: PageId) -> Cluster | None:
         """The page's cluster."""
         return self._of_page.get(page)
 
     def url(self, page: PageId) -> str:
         return self._nodes[owner_of(page)].partition.url(local_page(page))
 
-    def joint(self, page: int, importance: float, rate: float) -> tuple[float, float]:
+    def joint(self, page: PageId, importance: float, rate: float) -> tuple[float, float]:
         """(importance, rate) by which a page that was just read is dated; its own where it is in no cluster."""
         cluster = self._of_page.get(page)
         return (importance, rate) if cluster is None else cluster.joint(page, importance, rate)
 
-    def read(self, page: int, now: float, due: int) -> Aligned | None:
+    def read(self, page: PageId, now: float, due: int) -> Aligned | None:
         """A page was read and dated; when its cluster is due, and whom to call. None: it is in no cluster."""
         cluster = self._of_page.get(page)
         return None if cluster is None else cluster.read(page, now, due)
@@ -95,7 +95,7 @@ class PageClusters:
                 if aligned is not None:
                     if aligned.due and aligned.due != due:
                         schedule.put_due(member.page, aligned.due)
-                    self._call(frontier, tuple(map(PageId, aligned.call)))
+                    self._call(frontier, aligned.call)
 
     def _call(self, frontier: Frontier, pages: Sequence[PageId]) -> None:
         """Order pages, wherever they live."""
@@ -106,7 +106,7 @@ class PageClusters:
         if others := tuple(self.url(page) for page in pages if owner_of(page) != number):
             frontier.requests.order_elsewhere(Submit(others, Priority.ORDERED, seed=False))
 
-    def _why(self, frontier: Frontier, page: int, now: float) -> list[str]:
+    def _why(self, frontier: Frontier, page: LocalPage, now: float) -> list[str]:
         cluster = self.cluster_of(frontier.partition.id_of(page))
         if cluster is None:
             return []
@@ -125,10 +125,10 @@ class PageClusters:
             if cluster.name in state:
                 cluster.load(state[cluster.name], self._read(cluster))
 
-    def _read(self, cluster: Cluster) -> dict[int, tuple[float, float, float]]:
+    def _read(self, cluster: Cluster) -> dict[PageId, tuple[float, float, float]]:
         """Members that were read -> (importance, rate, when)."""
-        found = dict[int, tuple[float, float, float]]()
-        for page in map(PageId, cluster.members):
+        found = dict[PageId, tuple[float, float, float]]()
+        for page in cluster.members:
             row = self._nodes[owner_of(page)].partition.row(local_page(page))
             if row is not None and row.reads and row.rate:
                 importance = row.marks[-1].importance if row.marks else 1.0

@@ -23,6 +23,7 @@ from xyro.frontier.ledger import Spending
 from xyro.metadata import rows
 from xyro.metadata.partition import Partition
 from xyro.metadata.states import KIND_MASK, KIND_SHIFT, LEADS, SOUGHT, State
+from xyro.wire.ids import LocalPage, local_pages
 from xyro.wire.messages import Kind, LoadReport, LoadState, PageReport
 
 Ids = NDArray[np.int64]
@@ -43,7 +44,7 @@ class Interest:
         self.partition, self.formats = partition, formats
         self.columns = partition.columns
         self.on = bool(formats)
-        self.changed: set[int] = set()
+        self.changed: set[LocalPage] = set()
         if self.on:
             self.columns.add(PARENT, np.uint32)
         elif PARENT in self.columns:
@@ -60,7 +61,7 @@ class Interest:
         self.columns[PARENT][found[new]] = (parents[new] + 1).astype(np.uint32)
         self._lead(found[new][self.columns["flags"][parents[new]] & LEADS != 0])
 
-    def loaded(self, loads: Sequence[tuple[int, LoadReport]]) -> None:
+    def loaded(self, loads: Sequence[tuple[LocalPage, LoadReport]]) -> None:
         """Loads that ended in this group, by page."""
         for page, report in loads:
             wanted = report.state is not LoadState.FAILED and report.format in self.formats
@@ -70,12 +71,12 @@ class Interest:
                 self.partition.clear_flag(page, SOUGHT)
                 continue
             self.partition.set_flag(page, SOUGHT)
-            parent = int(self.columns[PARENT][page]) - 1
+            parent = LocalPage(int(self.columns[PARENT][page]) - 1)
             if parent >= 0 and self._mark(parent, leads=True):
                 shown = self.partition.children(parent)
                 self._lead(_NO_PAGES if shown is None else shown.astype(np.int64))
 
-    def settled(self, page: int, report: PageReport, first: bool) -> None:
+    def settled(self, page: LocalPage, report: PageReport, first: bool) -> None:
         """An order is settled, of a page that was not read before if it is the `first` one: it may be a document no
         more, or no page. To be called before its links are `introduced` or `spent`."""
         flags = self.partition.flags[page]
@@ -87,7 +88,7 @@ class Interest:
         elif flags & SOUGHT and report.status == 200 and report.kind not in _MARKUP:
             self.partition.clear_flag(page, SOUGHT)
 
-    def spent(self, pages: Sequence[int], children: Sequence[NDArray[Any]]) -> None:
+    def spent(self, pages: Sequence[LocalPage], children: Sequence[NDArray[Any]]) -> None:
         """Pages that spend in this group, and over what."""
         if not pages:
             return
@@ -100,17 +101,17 @@ class Interest:
         for place in np.flatnonzero(other).tolist():
             self._mark(pages[place], leads=bool(leads[place]))
 
-    def take_changed(self) -> set[int]:
+    def take_changed(self) -> set[LocalPage]:
         changed, self.changed = self.changed, set()
         return changed
 
-    def renew(self, format_of: Callable[[int], str]) -> None:
+    def renew(self, format_of: Callable[[LocalPage], str]) -> None:
         """Other formats are sought: mark all pages anew, by what is stored of them and of their links."""
         columns, n = self.columns, self.columns.n
         flags: NDArray[np.uint32] = columns["flags"][:n] & np.uint32(_UNMARKED)
         if self.on:
             kinds = (flags & KIND_MASK) >> KIND_SHIFT
-            for page in np.flatnonzero(np.isin(kinds, _MARKUP)).tolist():
+            for page in local_pages(np.flatnonzero(np.isin(kinds, _MARKUP))):
                 flags[page] |= SOUGHT * (format_of(page) in self.formats)
             self._follow_links(flags)
         changed = np.flatnonzero(columns["flags"][:n] != flags)
@@ -126,7 +127,7 @@ class Interest:
                 flags[page] |= LEADS
                 flags[children[unread[children]]] |= LEADS
 
-    def _mark(self, page: int, *, leads: bool) -> bool:
+    def _mark(self, page: LocalPage, *, leads: bool) -> bool:
         """Set or clear the flag LEADS of a page; tell whether it changed."""
         if leads == bool(self.partition.flags[page] & LEADS):
             return False
@@ -137,5 +138,5 @@ class Interest:
     def _lead(self, shown: Ids) -> None:
         """A page that LEADS shows these."""
         unread = self.columns["state"][shown] == _UNREAD
-        for page in np.unique(shown[unread & (self.columns["flags"][shown] & LEADS == 0)]).tolist():
+        for page in local_pages(np.unique(shown[unread & (self.columns["flags"][shown] & LEADS == 0)])):
             self._mark(page, leads=True)

@@ -26,6 +26,7 @@ from xyro.metadata.states import CLASS_SHIFT, KIND_MASK, KIND_SHIFT, LEADS, QUER
 from xyro.metadata.visits import Spend
 from xyro.opic.cash import LINK
 from xyro.plugins.focus.interest import Interest
+from xyro.wire.ids import LocalPage, local_pages, page_range
 from xyro.wire.messages import LINK_FOCUSED, LINK_HINT, LINK_NOFOLLOW, Kind, Links, LoadReport
 from xyro.wire.urls import host_of
 
@@ -96,7 +97,7 @@ class PageClasses:
         self.pages, self.outbox, self.hooks = frontier.pages, frontier.outbox, frontier.hooks
         self.interest = Interest(frontier.partition, focus.formats)
         self._worded: list[str] = []
-        self._moved: dict[int, str] = {}
+        self._moved: dict[LocalPage, str] = {}
         self._other_words = False
         self.hooks.recover.append(self.recover)
         self.hooks.keep("focus", self.dump)
@@ -119,16 +120,16 @@ class PageClasses:
         if self._other_words or text != now_text:
             self.hooks.renew.append(self.renew)
 
-    def born(self, first: int, urls: Sequence[str]) -> None:
+    def born(self, first: LocalPage, urls: Sequence[str]) -> None:
         """Flags of pages just minted, before the ledger knows of them."""
         states = self.partition.states
         made = [
             0 if states[page] == _FOREIGN else self._class(page, url) << CLASS_SHIFT | self._query(url)
-            for page, url in enumerate(urls, first)
+            for page, url in zip(page_range(first, len(urls)), urls, strict=True)
         ]
         self.partition.columns["flags"][first : first + len(made)] = made
 
-    def moved(self, page: int, url: str) -> None:
+    def moved(self, page: LocalPage, url: str) -> None:
         """The page was read, or another scope judged it: its class may change in this group."""
         self._moved[page] = url
 
@@ -166,8 +167,8 @@ class PageClasses:
         partition = self.partition
         pages = np.concatenate([partition.url_index.find(self._worded), *marked]).astype(np.int64)
         foreign = partition.columns["state"][pages] == _FOREIGN
-        self.outbox.mark({partition.url(page) for page in np.unique(pages[foreign]).tolist()})
-        for page in np.unique(pages[~foreign]).tolist():
+        self.outbox.mark({partition.url(page) for page in local_pages(np.unique(pages[foreign]))})
+        for page in local_pages(np.unique(pages[~foreign])):
             if not partition.flags[page] & WORDED:
                 partition.set_flag(page, WORDED)
                 self._moved.setdefault(page, partition.url(page))
@@ -203,12 +204,12 @@ class PageClasses:
         self.ledger.classify(np.flatnonzero(own), classes[own])
         self._other_words = False
 
-    def _class(self, page: int, url: str) -> int:
+    def _class(self, page: LocalPage, url: str) -> int:
         flags = self.partition.flags[page]
         slot = self.focus.slot(url, (flags & KIND_MASK) >> KIND_SHIFT, flags)
         return 2 * slot + (self.partition.states[page] == _UNREAD) if self.focus.terms.by_class else 0
 
-    def _format(self, page: int) -> str:
+    def _format(self, page: LocalPage) -> str:
         stored = self.documents.latest(page)
         return stored.format if stored is not None else ""
 

@@ -36,16 +36,16 @@ class Notice(NamedTuple):
     """
 
     body: bytes
-    missed: list[int]
-    seen: dict[int, bytes]
+    missed: list[PageId]
+    seen: dict[PageId, bytes]
     number: int
     digest: bytes
     """of `seen`"""
 
 
-def signatures(services: Services, watch: Watch, target: str) -> Iterator[tuple[int, bytes]]:
+def signatures(services: Services, watch: Watch, target: str) -> Iterator[tuple[PageId, bytes]]:
     """(page, what it is now) of those that were read: the base of the first notice."""
-    for page in map(PageId, watch.pages(target)):
+    for page in watch.pages(target):
         row = services.lookup.row(page)
         if row is not None and row.reads:
             yield page, present(row)
@@ -55,20 +55,19 @@ async def compose(
     services: Services, watch: Watch, number: int, row: SubscriptionRow, due: float, since: float
 ) -> Notice:
     """The next notice of a subscription. due: when it is; since: when its pages began to be refreshed for it."""
-    pages, missed, seen, changed = list[str](), list[int](), dict[int, bytes](), 0
+    pages, missed, seen, changed = list[str](), list[PageId](), dict[PageId, bytes](), 0
     async for page in unhurried(watch.pages(row.target)):
-        page_id = PageId(page)
-        state = services.lookup.state(page_id)
+        state = services.lookup.state(page)
         if state not in READABLE and page not in row.seen:
             continue
-        stored = services.lookup.row(page_id) or _NOTHING
+        stored = services.lookup.row(page) or _NOTHING
         fresh = stored.last_read >= int(since)
         if not fresh and state in READABLE:
             missed.append(page)
         seen[page] = present(stored)
         became = changes(stored, row.seen.get(page))
         changed += became["changed"]
-        pages.append(json.dumps({"url": services.lookup.url(page_id), **became, "refreshed": fresh}))
+        pages.append(json.dumps({"url": services.lookup.url(page), **became, "refreshed": fresh}))
     digest = hashlib.sha1(msgspec.msgpack.encode(sorted(seen.items())), usedforsecurity=False).digest()
     last = max(row.numbered, row.sequence)
     name = last if row.tried == digest else last + 1

@@ -40,17 +40,17 @@ class Demand:
         if now < self._counted_at + AGAIN:
             return False
         self._counted_at = now
-        counted, hosts = set[int](), Counter[tuple[int, int]]()
+        counted, hosts = set[PageId](), Counter[tuple[int, int]]()
         async for target in unhurried(targets, 1):
             pages = [page for page in self.watch.pages(target) if page not in counted]
             counted.update(pages)
-            hosts.update(map(self._host, map(PageId, pages)))
+            hosts.update(map(self._host, pages))
         before, self._hosts = self._hosts, hosts
         return any(count > GROWN * before[host] for host, count in hosts.items())
 
     def lead(self, target: str) -> float:
         """Seconds before the notice that its pages are ordered: by what is promised of their hosts, and politeness."""
-        own = Counter(map(self._host, map(PageId, self.watch.pages(target))))
+        own = Counter(map(self._host, self.watch.pages(target)))
         polite = self.services.settings.politeness
         delay = polite.min_delay if polite.delay is None else polite.delay
         return lead((max(pages, self._hosts[host]), delay + TYPICAL) for host, pages in own.items())

@@ -21,6 +21,7 @@ from xyro.refresh.evidence import outcome
 from xyro.refresh.publications import TELLING, TRUSTED, Publication, Publications, borne_out, hastened
 from xyro.refresh.trust import Source, Trust
 from xyro.wire.errors import MachineError
+from xyro.wire.ids import LocalPage, local_pages
 from xyro.wire.messages import Priority
 from xyro.wire.text import stamp
 from xyro.wire.urls import authority
@@ -73,7 +74,7 @@ class Promises:
             self.publications.accept(publication, again=True)
             self._register()
 
-    def why(self, page: int, now: float) -> list[str]:
+    def why(self, page: LocalPage, now: float) -> list[str]:
         """For `xyro why`: the publication that the page waits to be read for."""
         claim = self.publications.pages.get(page)
         if claim is None:
@@ -93,10 +94,10 @@ class Promises:
         A trusted host's pages are ordered (`settled`, in this very turn); of others the next read is hastened.
         """
         self._register()
-        pages = self.frontier.pages.resolve(urls, [0] * len(urls)).tolist()
+        pages = local_pages(self.frontier.pages.resolve(urls, [0] * len(urls)))
         return [(url, why) for url, page in zip(urls, pages, strict=True) if (why := self._take(url, page, claim))]
 
-    def _take(self, url: str, page: int, claim: PublisherClaim) -> str:
+    def _take(self, url: str, page: LocalPage, claim: PublisherClaim) -> str:
         """Accept the publication of a page; return the reason if it is refused, else an empty text."""
         state, publisher = self.frontier.partition.states[page], authority(url)
         if state in (State.OUT, State.BLOCKED, State.FOREIGN):
@@ -118,12 +119,12 @@ class Promises:
             self._hasten(page, claim.made_at, trust)
         return ""
 
-    def _hasten(self, page: int, now: float, trust: float) -> None:
+    def _hasten(self, page: LocalPage, now: float, trust: float) -> None:
         due = int(self.frontier.columns["due"][page])
         if due and self.frontier.partition.states[page] == State.READ:
             self.frontier.scheduler.schedule.put_due(page, int(hastened(float(due), now, trust)))
 
-    def _hear_rate(self, page: int, rate: float, sure: bool) -> None:
+    def _hear_rate(self, page: LocalPage, rate: float, sure: bool) -> None:
         """Count a claimed rate once for each claim that it comes with."""
         if page in self.publications.pages:
             return

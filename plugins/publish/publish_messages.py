@@ -16,6 +16,7 @@ from xyro.metadata.states import LEASED, WANTED
 from xyro.plugins.publish.promises import Promises, PublisherClaim
 from xyro.wire import codec
 from xyro.wire.commands import Command
+from xyro.wire.ids import LocalPage
 from xyro.wire.messages import Priority
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Publish(Command):
 class RefreshPages(Command):
     """Pages (local numbers) to order, but for those that wait to be ordered already."""
 
-    pages: tuple[int, ...]
+    pages: tuple[LocalPage, ...]
 
     def url_count(self) -> int:
         return len(self.pages)
@@ -108,7 +109,7 @@ class _Handlers:
         frontier = self._node
         frontier.requests.order([page for page in command.pages if not self._waits(page)], Priority.ORDERED)
 
-    def _waits(self, page: int) -> bool:
+    def _waits(self, page: LocalPage) -> bool:
         """Tell whether the page waits to be ordered. (Its host is paused, say.) Another order adds nothing."""
         frontier = self._node
         return frontier.partition.flags[page] & (WANTED | LEASED) == WANTED and page not in frontier.loads.loading

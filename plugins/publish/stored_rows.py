@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from xyro.metadata.rows import Row, reader
+from xyro.wire.ids import PageId
 
 
 class PublishedRow(Row, frozen=True):
@@ -37,7 +38,7 @@ class SubscriptionRow(Row, frozen=True):
     sequence: int = 0
     """notices that were told"""
     told_at: float = 0.0
-    seen: dict[int, bytes] = msgspec.field(default_factory=dict)
+    seen: dict[PageId, bytes] = msgspec.field(default_factory=dict)
     """page -> signature as last told; empty where the page was not there"""
     error: str = ""
     """why the last try failed"""

@@ -10,7 +10,7 @@ if it says the same of the pages, else with another one, so that who skips a num
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ from xyro.refresh.subscriptions import Act, Subscriptions
 from xyro.service.node.seeds import why_refused
 from xyro.service.node.slicing import unhurried
 from xyro.wire.errors import InputError
-from xyro.wire.ids import PageId, local_page, owner_of
+from xyro.wire.ids import LocalPage, PageId, local_page, owner_of
 from xyro.wire.urls import authority
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ WORKERS = 8
 TICK = 0.5
 PAGES_AT_ONCE = 10_000
 """pages in one RefreshPages"""
+IdOf = Callable[[LocalPage], PageId]
+"""Partition.id_of of the partition that a hook is called by"""
 
 
 class Subscribed:
@@ -71,21 +73,21 @@ class Subscribed:
             return
         self._registered = True
         for frontier in self.services.frontiers:
-            base = frontier.partition.base
-            frontier.hooks.deadlines.append(partial(_promised, self.subscriptions, base))
-            frontier.hooks.settled.append(partial(self._settled, base))
-            frontier.hooks.why.append(partial(self._why, base))
+            id_of = frontier.partition.id_of
+            frontier.hooks.deadlines.append(partial(_promised, self.subscriptions, id_of))
+            frontier.hooks.settled.append(partial(self._settled, id_of))
+            frontier.hooks.why.append(partial(self._why, id_of))
         self.services.frontiers[0].hooks.keep("subscriptions", self.subscriptions.dump)
 
-    def _settled(self, base: int, settled: Sequence[Settled], now: float) -> None:
+    def _settled(self, id_of: IdOf, settled: Sequence[Settled], now: float) -> None:
         """Pages were read: were they overdue?"""
         if self.subscriptions.awaited or self.subscriptions.overdue:
             for order in settled:
                 if order.visit.answered or order.report.final:
-                    self.subscriptions.read(order.page + base, now)
+                    self.subscriptions.read(id_of(order.page), now)
 
-    def _why(self, base: int, page: int, now: float) -> list[str]:
-        overdue = page + base in self.subscriptions.overdue
+    def _why(self, id_of: IdOf, page: LocalPage, now: float) -> list[str]:
+        overdue = id_of(page) in self.subscriptions.overdue
         return ["A subscription's notice was due before it was refreshed."] if overdue else []
 
     def recover(self) -> None:
@@ -210,10 +212,10 @@ class Subscribed:
 
     async def _plan(self, numbers: Sequence[int], now: float) -> None:
         """Order the pages of subscriptions whose notice comes near, all in one commit group a partition."""
-        wanted: dict[int, dict[int, None]] = {}
+        wanted: dict[int, dict[LocalPage, None]] = {}
         for number in numbers:
             self._planned[number] = now
-            pages = list(filter(self._is_readable, map(PageId, self.watch.pages(self.rows[number].target))))
+            pages = list(filter(self._is_readable, self.watch.pages(self.rows[number].target)))
             self.subscriptions.promise(pages, self.subscriptions.due(number))
             for page in pages:
                 wanted.setdefault(owner_of(page), {})[local_page(page)] = None
@@ -223,7 +225,7 @@ class Subscribed:
             if number in self.rows:
                 self.subscriptions.planned(number, now, self._demand.lead(self.rows[number].target))
 
-    async def _refresh(self, partition: int, pages: Sequence[int]) -> None:
+    async def _refresh(self, partition: int, pages: Sequence[LocalPage]) -> None:
         """Order local pages; returns when that is on disk."""
         parts = [tuple(pages[first : first + PAGES_AT_ONCE]) for first in range(0, len(pages), PAGES_AT_ONCE)]
         ask = self.services.commands.send
@@ -299,13 +301,13 @@ class Subscribed:
         await store_row(self.services.commands, RowTable.SUBSCRIPTION, number, packed)
 
 
-def _refresh_pages(pages: tuple[int, ...], request: int) -> RefreshPages:
+def _refresh_pages(pages: tuple[LocalPage, ...], request: int) -> RefreshPages:
     return RefreshPages(request, pages)
 
 
-def _promised(subscriptions: Subscriptions, base: int, page: int) -> float:
+def _promised(subscriptions: Subscriptions, id_of: IdOf, page: LocalPage) -> float:
     """By when a notice promises that a page of this partition is read; 0 = none does."""
-    return subscriptions.deadline(page + base)
+    return subscriptions.deadline(id_of(page))
 
 
 def subscriptions_told(number: int, subscriptions: Subscriptions) -> dict[str, Any]:

@@ -30,13 +30,13 @@ def _best(ranked: Ranking, limit: int | None) -> Iterator[int]:
     return map(int, best)
 
 
-def _row(ranked: Ranking, page: int) -> dict[str, Any]:
-    kind = Kind(int(ranked.files.kind[page]))
+def _row(ranked: Ranking, place: int) -> dict[str, Any]:
+    kind = Kind(int(ranked.files.kind[place]))
     return {
-        "url": ranked.files.urls[page],
-        "rank": _short(ranked.rank[page]),
-        "importance": _short(ranked.files.importance[page]),
-        "interest": None if ranked.interest is None else _short(ranked.interest[page]),
+        "url": ranked.files.urls[place],
+        "rank": _short(ranked.rank[place]),
+        "importance": _short(ranked.files.importance[place]),
+        "interest": None if ranked.interest is None else _short(ranked.interest[place]),
         "kind": None if kind is Kind.UNKNOWN else kind.name,
     }
 

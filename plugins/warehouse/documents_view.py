@@ -14,7 +14,7 @@ from xyro.metadata import rows
 from xyro.metadata.documents import Archive, VersionRow, unpacked
 from xyro.service.views.views import View, Views, verdict_name
 from xyro.wire.errors import InputError
-from xyro.wire.ids import PageId, local_page, owner_of, split
+from xyro.wire.ids import LocalPage, PageId, local_page, owner_of, split
 from xyro.wire.messages import Kind
 from xyro.wire.text import stamp
 from xyro.wire.urls import canonical
@@ -31,7 +31,7 @@ class Place(NamedTuple):
     """A document: where its page is."""
 
     view: View
-    page: int
+    page: LocalPage
 
 
 def find(views: Views, reference: str) -> Place:
@@ -126,7 +126,7 @@ def _version_at(reference: str, versions: list[tuple[int, VersionRow]], moment: 
 # All documents
 
 
-Chosen = tuple[int, float]
+Chosen = tuple[PageId, float]
 """page id and importance"""
 
 
@@ -138,7 +138,7 @@ def chosen(views: Views, host: str, root: str, by: str) -> list[Chosen]:
     """
     if by not in ORDERS:
         raise InputError(f"--by {by}: {', '.join(ORDERS)}")
-    found: list[tuple[Any, int, float]] = []
+    found: list[tuple[Any, PageId, float]] = []
     for view in views.views:
         number = view.partition.hosts.numbers.get(host, -1)
         for page in _pages(view, number if host else None):
@@ -150,7 +150,7 @@ def chosen(views: Views, host: str, root: str, by: str) -> list[Chosen]:
     return [(number, worth) for _, number, worth in found]
 
 
-def _pages(view: View, host: int | None) -> Iterator[int]:
+def _pages(view: View, host: int | None) -> Iterator[LocalPage]:
     for key, _ in view.store.scan(rows.DOCUMENT.prefix):
         page = rows.DOCUMENT.split(key)
         if page < view.n and (host is None or view.host[page] == host):
@@ -161,7 +161,7 @@ def _rooted(row: VersionRow, root: str) -> bool:
     return not root or row.root == root or row.root.rpartition("}")[2] == root
 
 
-def _rank(view: View, page: int, row: VersionRow, worth: float, by: str) -> Any:
+def _rank(view: View, page: LocalPage, row: VersionRow, worth: float, by: str) -> Any:
     if by == "url":
         return view.url(page)
     return -row.read_at if by == "date" else -worth
@@ -173,7 +173,7 @@ def bodies(frontiers: Sequence[Frontier], wanted: Iterable[Chosen]) -> Iterator[
     Not of one boundary: a query may take hours, and nothing should be pinned so long.
     """
     for number, worth in wanted:
-        owner, page = split(PageId(number))
+        owner, page = split(number)
         partition = frontiers[owner].partition
         archive = Archive(partition.get)
         head = archive.head(page)

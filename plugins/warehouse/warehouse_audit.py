@@ -26,6 +26,7 @@ from xyro.metadata.documents import (
 )
 from xyro.service.views.views import View
 from xyro.wire.errors import XyroError
+from xyro.wire.ids import LocalPage
 from xyro.wire.messages import Kind
 
 WIDTH = 16
@@ -118,7 +119,7 @@ def _damage(digest: bytes, size: int | None, stored: bytes | None) -> str:
 
 def _versions(view: View, found: _VersionScan) -> Iterator[str]:
     """Documents belong to pages; their versions are those that they name, without a gap; neighbours differ."""
-    document, head, expected = -1, NO_DOCUMENT, 1
+    document, head, expected = LocalPage(-1), NO_DOCUMENT, 1
     before: VersionRow | None = None
     for page, number, value in _by_page(view):
         if number < 0:
@@ -140,12 +141,12 @@ def _versions(view: View, found: _VersionScan) -> Iterator[str]:
     yield from _ended(document, head, expected)
 
 
-def _ended(page: int, head: DocumentRow, expected: int) -> Iterator[str]:
+def _ended(page: LocalPage, head: DocumentRow, expected: int) -> Iterator[str]:
     if head is not NO_DOCUMENT and (not 1 <= head.first <= head.last or expected != head.last + 1):
         yield f"document of page {page}: versions {head.first} to {head.last} are told, they end with {expected - 1}"
 
 
-def _by_page(view: View) -> Iterator[tuple[int, int, bytes]]:
+def _by_page(view: View) -> Iterator[tuple[LocalPage, int, bytes]]:
     """(page, -1, DocumentRow), then (page, number, VersionRow) of its versions, by page."""
     documents = ((rows.DOCUMENT.split(key), -1, value) for key, value in view.store.scan(rows.DOCUMENT.prefix))
     versions = ((*rows.VERSIONS.split(key), value) for key, value in view.store.scan(rows.VERSIONS.prefix))

@@ -15,6 +15,7 @@ from typing import Any
 from xyro.metadata import rows
 from xyro.metadata.documents import DAY, VersionRow, unpack_version
 from xyro.service.views.views import View, Views, verdict_name
+from xyro.wire.ids import LocalPage
 from xyro.wire.messages import Kind
 
 MOST_DTDS = 100_000
@@ -187,7 +188,7 @@ def _scan_pages(view: View, kinds: Mapping[Kind, _Pages]) -> None:
 
 def _scan_documents(view: View, documents: _Documents) -> None:
     """Versions come by page and in order: the last of a page is its latest."""
-    last: tuple[int, VersionRow] | None = None
+    last: tuple[LocalPage, VersionRow] | None = None
     for page, row in _versions(view):
         documents.versions += 1
         if last is not None and last[0] == page:
@@ -199,7 +200,7 @@ def _scan_documents(view: View, documents: _Documents) -> None:
         documents.latest(view.url(last[0]), last[1])
 
 
-def _versions(view: View) -> Iterator[tuple[int, VersionRow]]:
+def _versions(view: View) -> Iterator[tuple[LocalPage, VersionRow]]:
     for key, value in view.store.scan(rows.VERSIONS.prefix):
         yield rows.VERSIONS.split(key)[0], unpack_version(value)
 

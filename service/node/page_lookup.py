@@ -13,6 +13,7 @@ from xyro.frontier.scope import Scope
 from xyro.loader.library import StoredPart
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import NAMED, State
+from xyro.metadata.url_index import ABSENT
 from xyro.service.node.partition_parts import LOST, PartitionParts
 from xyro.wire.clock import Clock
 from xyro.wire.ids import PageId, local_page, owner_of, split
@@ -38,7 +39,7 @@ class PageLookup:
     def find(self, url: str) -> PageId | None:
         """Return the id of a canonical URL, None if it is unknown."""
         frontier = self._frontiers.get(self._owner(url))
-        page = -1 if frontier is None else frontier.partition.url_index.find_one(url)
+        page = ABSENT if frontier is None else frontier.partition.url_index.find_one(url)
         return None if frontier is None or page < 0 else frontier.partition.id_of(page)
 
     def url(self, page: PageId) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from xyro.loader.library import StoredPart
 from xyro.metadata.states import State
 from xyro.wire.clock import Clock
+from xyro.wire.ids import LocalPage
 from xyro.wire.messages import Kind, PageReport, XmlPage
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class PartitionParts:
             return LOST
         return self._read(page, unchanged) if state == State.READ else None
 
-    def _read(self, page: int, unchanged: bool) -> StoredPart | None:
+    def _read(self, page: LocalPage, unchanged: bool) -> StoredPart | None:
         """Return a page that was read well last time."""
         row, loads = self._frontier.partition.row(page), self._frontier.loads
         if row is None or row.error or not (unchanged or row.last_read > self._clock.time() - self._age):
@@ -50,7 +51,7 @@ class PartitionParts:
         document = loads.documents.latest(page) if page not in loads.loading else None
         return None if document is None else StoredPart(loads.documents.body(page), document.charset)
 
-    def body(self, page: int, epoch: int) -> bytes | None:
+    def body(self, page: LocalPage, epoch: int) -> bytes | None:
         """Return the body whose load waits, None if there is none of this epoch."""
         return self._frontier.loads.body(page, epoch)
 
@@ -60,7 +61,7 @@ class PartitionParts:
         stored = self._frontier.loads.documents.latest(page) if page >= 0 else None
         return stored is not None and stored.read_at >= since
 
-    def again(self, page: int, report: PageReport, changed: Callable[[str, int], bool]) -> XmlPage | None:
+    def again(self, page: LocalPage, report: PageReport, changed: Callable[[str, int], bool]) -> XmlPage | None:
         """Return the stored body of an unchanged document for another validation, None where the last one stands.
 
         changed: tells of a URL, in whichever partition, whether it was read in another version since.

@@ -23,6 +23,7 @@ from xyro.service.views.extensions import AuditCheck, ViewExtension
 from xyro.service.views.views import View, Views
 from xyro.wire.codec import decode
 from xyro.wire.errors import CodecError, XyroError
+from xyro.wire.ids import LocalPage
 from xyro.wire.messages import CashTransfer
 from xyro.wire.urls import authority, host_of, partition_of
 
@@ -165,7 +166,7 @@ def _map(view: View) -> Iterator[str]:
 def _clashes(view: View) -> Iterator[str]:
     """The side table of clashes names pages of just these URLs."""
     for key, value in view.store.scan(rows.CLASH.prefix):
-        url, page = rows.CLASH.split(key), int.from_bytes(value, "big")
+        url, page = rows.CLASH.split(key), LocalPage(int.from_bytes(value, "big"))
         if page >= view.n or view.url(page) != url:
             yield f"the clash {url} names page {page}, which is another one"
 

@@ -16,6 +16,7 @@ import numpy as np
 from xyro.metadata import rows
 from xyro.service.views.views import View, Views
 from xyro.wire.clock import Clock
+from xyro.wire.ids import LocalPage
 
 SECONDS = 2.0
 MAX_GIVERS = 3
@@ -23,16 +24,18 @@ CHECK = 4096
 """rows between two looks at the clock"""
 
 
-def targets_of(views: Views, url: str) -> dict[int, int]:
+def targets_of(views: Views, url: str) -> dict[int, LocalPage]:
     """Find the numbers of a URL in the Link-Data of each partition: partition -> local number. Needs the URL tables."""
     found = {number: view.partition.url_index.find_one(url) for number, view in enumerate(views.views)}
     return {number: page for number, page in found.items() if 0 <= page < views.views[number].n}
 
 
-def find_givers(views: Views, targets: Mapping[int, int], clock: Clock, seconds: float = SECONDS) -> dict[str, Any]:
+def find_givers(
+    views: Views, targets: Mapping[int, LocalPage], clock: Clock, seconds: float = SECONDS
+) -> dict[str, Any]:
     """{"givers": [{url, gives}] the most generous first, "links_seen": share of the pages with links looked at}."""
     end = clock.monotonic() + seconds
-    best: list[tuple[float, int, int]] = []
+    best: list[tuple[float, int, LocalPage]] = []
     seen = pages = 0
     for number, target in targets.items():
         view = views.views[number]
@@ -45,7 +48,9 @@ def find_givers(views: Views, targets: Mapping[int, int], clock: Clock, seconds:
     return {"givers": found, "links_seen": round(seen / pages, 4) if pages else 1.0}
 
 
-def _look(view: View, number: int, target: int, clock: Clock, end: float, best: list[tuple[float, int, int]]) -> int:
+def _look(
+    view: View, number: int, target: LocalPage, clock: Clock, end: float, best: list[tuple[float, int, LocalPage]]
+) -> int:
     """The parents within one partition; -> how many of its pages were looked at."""
     needle, share = target.to_bytes(4, "little"), view.frontier.settings.opic.damping
     for count, (key, value) in enumerate(view.store.scan(rows.LINK.prefix)):

@@ -21,6 +21,7 @@ from xyro.metadata.rows import Mark
 from xyro.opic.confidence import LAWS, LEAST, Trend, condition, convergence, error_bound, interval, trend
 from xyro.opic.importance import TICKS, elapsed, never_measured
 from xyro.service.views.text_tables import error_phrase
+from xyro.wire.ids import LocalPage
 from xyro.wire.messages import MAX_LINKS
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ ROWS_AT_ONCE = 1 << 14
 
 
 class Rise(NamedTuple):
-    page: int
+    page: LocalPage
     growth: float
     """relative growth a turnover (log)"""
 
@@ -65,13 +66,13 @@ class ImportanceBounds:
         measured = LAWS["crawl"].width(backed, importance)
         return np.where(never, LAWS["never"].width(backed, importance), measured)
 
-    def interval(self, page: int, mean: float) -> tuple[float, float]:
+    def interval(self, page: LocalPage, mean: float) -> tuple[float, float]:
         """(low, high) of a page's importance of mean 1. A page is never below 1 - damping if all are paid alike."""
         here = slice(page, page + 1)
         low, high = interval(self.importance[here] / mean, self._width[here], LEAST if self._plain else 0.0)
         return float(low[0]), float(high[0])
 
-    def fields(self, page: int, mean: float, marks: Sequence[Mark], read_at: int) -> dict[str, float | None]:
+    def fields(self, page: LocalPage, mean: float, marks: Sequence[Mark], read_at: int) -> dict[str, float | None]:
         """Return the fields of a page's export row about its importance. read_at: its last read, seconds since 1970."""
         low, high = self.interval(page, mean)
         bounds: dict[str, float | None] = {
@@ -82,7 +83,7 @@ class ImportanceBounds:
         }
         return {**bounds, **self._grown(page, self._base(marks), max(self.now, read_at))}
 
-    def _grown(self, page: int, then: Mark | None, now: float) -> dict[str, float | None]:
+    def _grown(self, page: LocalPage, then: Mark | None, now: float) -> dict[str, float | None]:
         if then is None:
             return dict.fromkeys(("trend", "trend_low", "trend_high", "trend_day"))
         found = self._trends([page], [then])
@@ -100,7 +101,7 @@ class ImportanceBounds:
         apart = self.apart * TICKS
         return next((mark for mark in reversed(marks) if self.clock - mark.clock >= apart), None)
 
-    def _trends(self, pages: Sequence[int], then: Sequence[Mark]) -> Trend:
+    def _trends(self, pages: Sequence[LocalPage], then: Sequence[Mark]) -> Trend:
         ids = np.asarray(pages, np.int64)
         old = np.array([mark.importance for mark in then])
         backed = np.array([mark.backed for mark in then]) / TICKS

@@ -20,7 +20,7 @@ from xyro.metadata.states import KIND_MASK, KIND_SHIFT, LEASED, NAMES, WANTED, S
 from xyro.opic.focus import CLASSES, FocusedPage
 from xyro.service.views import claim_evidence
 from xyro.service.views.importance_bounds import ImportanceBounds
-from xyro.wire.ids import PageId
+from xyro.wire.ids import LocalPage, PageId, local_pages
 from xyro.wire.messages import Kind, Verdict
 from xyro.wire.text import stamp
 from xyro.wire.urls import authority
@@ -78,7 +78,7 @@ class View:
         """Let go of the pinned store."""
         self.store.close()
 
-    def row(self, page: int) -> RefreshRow:
+    def row(self, page: LocalPage) -> RefreshRow:
         found = self.store.get(rows.REFRESH.key(page))
         return rows.unpack_refresh(found) if found else _NOTHING
 
@@ -87,21 +87,21 @@ class View:
         """The repository of documents as of this boundary."""
         return Archive(self.store.get)
 
-    def documents(self) -> Iterator[tuple[int, DocumentRow, VersionRow]]:
+    def documents(self) -> Iterator[tuple[LocalPage, DocumentRow, VersionRow]]:
         """(page, its versions, the latest one) of every document, by page."""
         archive = self.archive
         for key, value in self.store.scan(rows.DOCUMENT.prefix):
             page, head = rows.DOCUMENT.split(key), unpack_document(value)
             yield page, head, archive.there(page, head.last)
 
-    def url(self, page: int) -> str:
+    def url(self, page: LocalPage) -> str:
         return rows.unpack_map(self.store.get(rows.MAP.key(page)) or b"")
 
-    def children(self, page: int) -> NDArray[np.uint32] | None:
+    def children(self, page: LocalPage) -> NDArray[np.uint32] | None:
         found = self.store.get(rows.LINK.key(page))
         return None if found is None else rows.unpack_links(found)
 
-    def state_name(self, page: int) -> str:
+    def state_name(self, page: LocalPage) -> str:
         """Return the word that people see."""
         state = State(int(self.state[page]))
         clock = self.partition.hosts.clocks.get(int(self.host[page]))
@@ -111,7 +111,7 @@ class View:
             return "leased"
         return "queued" if self.flags[page] & WANTED else NAMES[state]
 
-    def describe(self, page: int, mean: float) -> dict[str, Any]:
+    def describe(self, page: LocalPage, mean: float) -> dict[str, Any]:
         """One row of `export pages` (design.md section 7). mean: importance over all known pages."""
         row, url = self.row(page), self.url(page)
         kind = Kind((int(self.flags[page]) & KIND_MASK) >> KIND_SHIFT)
@@ -143,7 +143,7 @@ class View:
             "signature": row.signature.hex() or None,
         }
 
-    def describe_document(self, page: int, head: DocumentRow, row: VersionRow, mean: float) -> dict[str, Any]:
+    def describe_document(self, page: LocalPage, head: DocumentRow, row: VersionRow, mean: float) -> dict[str, Any]:
         """One row of `export documents`: the latest version of a page."""
         refresh = self.row(page)
         return {
@@ -172,7 +172,7 @@ class View:
             "change_rate": round(refresh.rate, 6) if refresh.reads else None,
         }
 
-    def why_out(self, page: int, url: str) -> str | None:
+    def why_out(self, page: LocalPage, url: str) -> str | None:
         if self.state[page] not in (State.OUT, State.BLOCKED):
             return None
         scope = self.frontier.scope
@@ -200,7 +200,7 @@ class Views:
     def pages(self) -> Iterator[dict[str, Any]]:
         """Rows of all known pages, by id."""
         for view in self.views:
-            for page in np.flatnonzero(view.own).tolist():
+            for page in local_pages(np.flatnonzero(view.own)):
                 yield view.describe(page, self.mean)
 
     def documents(self) -> Iterator[dict[str, Any]]:
@@ -215,7 +215,7 @@ class Views:
             for key, value in view.store.scan(rows.LINK.prefix):
                 page = rows.LINK.split(key)
                 source = view.url(page)
-                for child in rows.unpack_links(value).tolist():
+                for child in local_pages(rows.unpack_links(value)):
                     target = view.url(child)
                     number = view.partition.id_of(child) if view.own[child] else self.find(target)
                     yield {
@@ -258,7 +258,7 @@ class Views:
     def top(self, count: int, by: str, now: float) -> list[dict[str, Any]]:
         """The first `count` pages by importance, cash, staleness (importance x expected changes missed), or
         growth that is not chance ("rising": relative, a turnover of the OPIC clock)."""
-        scored: list[tuple[float, int, View]] = []
+        scored: list[tuple[float, LocalPage, View]] = []
         for view in self.views:
             if by == "stale":
                 best = self._stalest(view, count, now)
@@ -269,17 +269,17 @@ class Views:
                 score = view.cash.astype(np.float64) if by == "cash" else view.importance / self.mean
                 pages = np.flatnonzero(view.own)
                 pages = pages[np.argsort(-score[pages], kind="stable")[:count]]
-                best = list(zip(score[pages].tolist(), pages.tolist(), strict=True))
+                best = list(zip(score[pages].tolist(), local_pages(pages), strict=True))
             scored.extend((score, page, view) for score, page in best)
         scored.sort(key=lambda row: -row[0])
         return [{**view.describe(page, self.mean), "score": round(score, 6)} for score, page, view in scored[:count]]
 
-    def _stalest(self, view: View, count: int, now: float) -> list[tuple[float, int]]:
+    def _stalest(self, view: View, count: int, now: float) -> list[tuple[float, LocalPage]]:
         """Score and page of the `count` stalest. No page scores more than its importance: few rows have to be read."""
         importance = view.importance / self.mean
         pages = np.flatnonzero(view.state == State.READ)
-        best: list[tuple[float, int]] = []
-        for page in pages[np.argsort(-importance[pages], kind="stable")].tolist():
+        best: list[tuple[float, LocalPage]] = []
+        for page in local_pages(pages[np.argsort(-importance[pages], kind="stable")]):
             if count <= 0 or (len(best) == count and importance[page] <= best[0][0]):
                 break
             row = view.row(page)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xyro.metadata import rows
 from xyro.metadata.states import LEASED, NAMES, WANTED, State
 from xyro.service.views.views import View, Views
-from xyro.wire.ids import local_page, owner_of
+from xyro.wire.ids import LocalPage, local_page, owner_of
 from xyro.wire.text import stamp
 from xyro.wire.urls import host_of, partition_of
 
@@ -28,7 +28,7 @@ def waiting_for(frontiers: Sequence[Frontier]) -> dict[str, int]:
     return dict(counts.most_common())
 
 
-def _home(frontiers: Sequence[Frontier], frontier: Frontier, page: int) -> tuple[Frontier, int]:
+def _home(frontiers: Sequence[Frontier], frontier: Frontier, page: LocalPage) -> tuple[Frontier, LocalPage]:
     """The node and number where a page of another partition lives (itself while it is not known there)."""
     if frontier.partition.states[page] != State.FOREIGN:
         return frontier, page
@@ -38,7 +38,7 @@ def _home(frontiers: Sequence[Frontier], frontier: Frontier, page: int) -> tuple
     return (home, number) if number >= 0 else (frontier, page)
 
 
-def _part_fate(frontier: Frontier, page: int) -> str:
+def _part_fate(frontier: Frontier, page: LocalPage) -> str:
     return _fate(frontier.partition.flags[page], frontier.partition.states[page])
 
 
@@ -52,7 +52,7 @@ def _fate(flags: int, state: int) -> str:
     return LOADING if state == State.READ else NAMES[State(state)]
 
 
-def wait_sentences(views: Views, view: View, page: int) -> Iterator[str]:
+def wait_sentences(views: Views, view: View, page: LocalPage) -> Iterator[str]:
     """Sentences about a load that waits; none if it does not."""
     stored = view.store.get(rows.STATUS.key(page))
     if stored is None:
@@ -68,7 +68,7 @@ def wait_sentences(views: Views, view: View, page: int) -> Iterator[str]:
         yield f"It waits for {_part(views, view, need)}"
 
 
-def _part(views: Views, view: View, page: int) -> str:
+def _part(views: Views, view: View, page: LocalPage) -> str:
     url = view.url(page)
     number = views.find(url)
     if number is not None:

@@ -11,7 +11,7 @@ from xyro.service.views.importance_bounds import importance_sentences
 from xyro.service.views.views import View, Views
 from xyro.service.views.wait_reasons import wait_sentences
 from xyro.service.views.why_due import host_sentences, interval_sentences, rate_sentence, retry_sentences
-from xyro.wire.ids import split
+from xyro.wire.ids import LocalPage, split
 from xyro.wire.text import stamp
 
 
@@ -52,11 +52,11 @@ _RULES = {
 }
 
 
-def _evidence(view: View, page: int) -> list[str]:
+def _evidence(view: View, page: LocalPage) -> list[str]:
     return evidence_sentences(view.row(page), view.partition.hosts, int(view.host[page]), stamp)
 
 
-def _because(view: View, page: int, now: float) -> list[str]:
+def _because(view: View, page: LocalPage, now: float) -> list[str]:
     sentences = [_state(view, page), *host_sentences(view, page, now)]
     row = view.row(page)
     if row.reads and view.state[page] == State.READ:
@@ -69,7 +69,7 @@ def _because(view: View, page: int, now: float) -> list[str]:
     return sentences
 
 
-def _state(view: View, page: int) -> str:
+def _state(view: View, page: LocalPage) -> str:
     flags, state, row = view.flags[page], State(int(view.state[page])), view.row(page)
     if flags & LEASED:
         return "An order to read it is out."

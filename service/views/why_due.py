@@ -10,6 +10,7 @@ from typing import Any
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, State
 from xyro.service.views.views import View
+from xyro.wire.ids import LocalPage
 from xyro.wire.text import stamp
 from xyro.wire.urls import authority
 
@@ -28,7 +29,7 @@ def rate_sentence(row: RefreshRow) -> str:
     return f"{history} (give or take {sure:.0f} %)." if math.isfinite(sure) else f"{history}."
 
 
-def interval_sentences(view: View, page: int, row: RefreshRow, now: float) -> Iterator[str]:
+def interval_sentences(view: View, page: LocalPage, row: RefreshRow, now: float) -> Iterator[str]:
     """Explain its interval, the term that set it, and its next read."""
     scheduler, due = view.frontier.scheduler, int(view.due[page])
     if not scheduler.schedule.refreshing:
@@ -74,7 +75,7 @@ _TERMS: dict[str, Any] = {
 }
 
 
-def host_sentences(view: View, page: int, now: float) -> Iterator[str]:
+def host_sentences(view: View, page: LocalPage, now: float) -> Iterator[str]:
     """Explain why its host's pages wait: people, blackouts, budgets, politeness."""
     number, host = int(view.host[page]), authority(view.url(page))
     scheduler = view.frontier.scheduler
@@ -95,7 +96,7 @@ def host_sentences(view: View, page: int, now: float) -> Iterator[str]:
         yield f"Of the {used[1]:,} pages a day of host {host}, {used[0]:,} were ordered today."
 
 
-def retry_sentences(view: View, page: int) -> Iterator[str]:
+def retry_sentences(view: View, page: LocalPage) -> Iterator[str]:
     """Say when a page that no policy refreshes is tried again."""
     state, due = State(int(view.state[page])), int(view.due[page])
     if state in (State.FAILED, State.DISALLOWED) and due and view.frontier.scheduler.schedule.refreshing:
