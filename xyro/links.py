@@ -49,6 +49,8 @@ PENDING = 16_384
 """References held until they are resolved: a <base> after so many is ignored."""
 
 _TAGS = frozenset({"a", "area", "base", "frame", "iframe", "link", "meta"})
+_BASE = (b"ba", b"BA", b"Ba", b"bA")
+"""Of the tags that scan tells, base alone begins like this."""
 
 
 class LinkExtractor:
@@ -114,7 +116,7 @@ def _scan(page: PageLinks, body: bytes, codec: str) -> bool:
         return False
     distinct = dict.fromkeys(tags)
     for tag in distinct:  # first of all: a base counts for what stands before it, too
-        if tag[:4] in (b"base", b"BASE"):
+        if tag[:2] in _BASE:
             page.settle(scan.attributes(tag, codec)[1])
     marks = page.folder.tags.setdefault(codec, {})
     links = page.links

@@ -28,7 +28,7 @@ _ENDS = r"[ \t\n\r\f/>]"  # what may follow a tag's name
 _VALUE = r"""(?:"[^"]*+"|'[^']*+'|[^ \t\n\r\f"'<>=`]++(?=[ \t\n\r\f>]))"""
 # Attributes: an equals sign right after a character of a name begins a value, and no quote stands anywhere else.
 _REST = rf"""(?:>|[ \t\n\r\f/][^<>"'=]*+(?:(?<![ \t\n\r\f/"'])={_VALUE}[^<>"'=]*+)*+>)"""
-_LINK_NAMES = "a|A|link|LINK|meta|META|area|AREA|frame|FRAME|base|BASE"
+_LINK_NAMES = "|".join(["a|link|meta", *map(_any_case, ("a", "link", "meta", "area", "frame", "base"))])
 _OUTSIDE = "|".join(
     _any_case(name)
     for name in (
@@ -36,25 +36,25 @@ _OUTSIDE = "|".join(
         *("noembed", "noframes", "plaintext", "script", "style", "textarea", "title", "xmp"),
     )
 )
-# Names outside of the run, by first letter, so that most tags cost one comparison. Lower case is the fast way.
+# Names outside of the run, by first letter, so that most tags cost one comparison. Those in lower case come first.
 _RUN_START = "|".join(
     [
         "[cdeghjkoqruvwyzCDEGHJKOQRUVWYZ]",
-        rf"t(?!itle{_ENDS}|extarea{_ENDS})",
-        rf"s(?!cript{_ENDS}|tyle{_ENDS})",
-        rf"l(?!ink{_ENDS})",
-        rf"p(?!laintext{_ENDS})",
-        rf"i(?!frame{_ENDS})",
-        rf"b(?!ase{_ENDS})",
-        rf"a(?!{_ENDS}|rea{_ENDS})",
-        rf"m(?!eta{_ENDS})",
-        rf"n(?!oembed{_ENDS}|oframes{_ENDS})",
-        rf"f(?!rame{_ENDS})",
+        rf"t(?!(?i:itle|extarea){_ENDS})",
+        rf"s(?!(?i:cript|tyle){_ENDS})",
+        rf"l(?!(?i:ink){_ENDS})",
+        rf"p(?!(?i:laintext){_ENDS})",
+        rf"i(?!(?i:frame){_ENDS})",
+        rf"b(?!(?i:ase){_ENDS})",
+        rf"a(?!{_ENDS}|(?i:rea){_ENDS})",
+        rf"m(?!(?i:eta){_ENDS})",
+        rf"n(?!(?i:oembed|oframes){_ENDS})",
+        rf"f(?!(?i:rame){_ENDS})",
         rf"(?!(?:{_OUTSIDE}){_ENDS})[ABFILMNPSTXabfilmnpstx]",
     ]
 )
 _RUN = rf"""(?:[^<]*+<(?:/[a-zA-Z][^<>"'=]*+>|(?:{_RUN_START})[a-zA-Z0-9:_-]*+{_REST}))*+[^<]*+"""
-_IFRAME = rf"(?:iframe|IFRAME)(?={_ENDS}){_REST}(?=[^<]*+</(?:iframe|IFRAME){_SPACE}*+>)"
+_IFRAME = rf"{_any_case('iframe')}(?={_ENDS}){_REST}(?=[^<]*+</{_any_case('iframe')}{_SPACE}*+>)"
 
 
 def _raw(name: str, stop: str = "") -> str:

@@ -410,10 +410,52 @@ FRAGMENTS = [
 ]
 
 
-@settings(max_examples=1500, deadline=None)
-@given(st.lists(st.sampled_from(FRAGMENTS), max_size=24).map("".join))
+ODD = [
+    *("\f", "\r", "\t", "\r\n", "\v", "\xa0", "\u2003", "\x1f", "  "),
+    *("<a", "<a hre", "<a href", "<ar", "<bas", "</a", "</titl", "</script", "<!doctyp", "<!-", "<!--", "--", "<sc"),
+    *("<svg>", "</svg>", "<math>", "<foreignobject>", "<desc>", "<![cdata[", "]]>", "<svg/>", "<path d=m/>", "<use/>"),
+    *("<a xlink:href=z ", "<noscript>", "<noframes>", "<noembed>", "<xmp>", "<plaintext>", "<template>", "<select>"),
+    *("</svg:a>", "<svg:a href=y>", "<frame src=f>", "<base\tHREF=/c/\n>", "<image href=i>", "<basefont>", "<object>"),
+    *("<body>", "<html>", "<head>", "</body>", "</html>", "<frameset>", "<table><tr>", "</p>", "<br/>", "<a\thref\n=\r"),
+]
+"""White space that is none or rare, tags that do not end, elements of SVG and MathML, elements with rules of their own."""
+
+
+def in_odd_case(part: tuple[str, int]) -> str:
+    """A fragment, the case of its letters turned where the number has a bit."""
+    text, bits = part
+    return "".join(c.swapcase() if bits >> (k % 24) & 1 else c for k, c in enumerate(text))
+
+
+CASE = st.one_of(st.just(0), st.just(2**24 - 1), st.integers(0, 2**24 - 1))
+MARKUP = st.lists(st.tuples(st.sampled_from(FRAGMENTS + ODD), CASE).map(in_odd_case), max_size=24).map("".join)
+
+
+@settings(max_examples=2500, deadline=None)
+@given(MARKUP)
 def test_scan_never_disagrees_with_the_parser(body: str) -> None:
     assert found(body) == parsed(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "targets"),
+    [
+        ("<iFrame src=x></iFRAME>", ["x"]),
+        ("<lINK rel=next href=x><aREA href=y><A hREF=z><fRAME src=w>", ["x", "y", "z", "w"]),
+        ("<bASE href=/b/><a href=x>", ["/b/x"]),
+        ("<Base href=/b/><a href=x>", ["/b/x"]),
+        ("<sCRIPT>'<a href=no>'</sCript><a href=x>", ["x"]),
+        ("<textArea><a href=no></TEXTarea><tItle><a href=no></title><sTyle><a href=no></STYLE><a href=x>", ["x"]),
+        ("<iFrame><a href=no></iframe><nOembed><a href=no></noEmbed><pLAINTEXT><a href=no>", []),
+    ],
+)
+def test_names_of_elements_are_read_in_any_case(body: str, targets: list[str]) -> None:
+    assert urls(body) == [f"http://example.org{'' if path[0] == '/' else '/docs/'}{path}" for path in targets]
+
+
+def test_meta_robots_in_any_case() -> None:
+    for reader in (found, parsed):
+        assert reader("<mETA NaMe=rObots content=nOne>").noindex
 
 
 @settings(max_examples=300, deadline=None)
