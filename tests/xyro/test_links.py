@@ -416,9 +416,20 @@ ODD = [
     *("<svg>", "</svg>", "<math>", "<foreignobject>", "<desc>", "<![cdata[", "]]>", "<svg/>", "<path d=m/>", "<use/>"),
     *("<a xlink:href=z ", "<noscript>", "<noframes>", "<noembed>", "<xmp>", "<plaintext>", "<template>", "<select>"),
     *("</svg:a>", "<svg:a href=y>", "<frame src=f>", "<base\tHREF=/c/\n>", "<image href=i>", "<basefont>", "<object>"),
-    *("<body>", "<html>", "<head>", "</body>", "</html>", "<frameset>", "<table><tr>", "</p>", "<br/>", "<a\thref\n=\r"),
+    *(
+        "<body>",
+        "<html>",
+        "<head>",
+        "</body>",
+        "</html>",
+        "<frameset>",
+        "<table><tr>",
+        "</p>",
+        "<br/>",
+        "<a\thref\n=\r",
+    ),
 ]
-"""White space that is none or rare, tags that do not end, elements of SVG and MathML, elements with rules of their own."""
+"""White space that is none or rare, tags that do not end, elements of SVG and MathML, and of rules of their own."""
 
 
 def in_odd_case(part: tuple[str, int]) -> str:
@@ -512,7 +523,8 @@ def test_utf16_and_other_encodings() -> None:
         (b"\xef\xbb\xbf<meta charset=koi8-r>", "iso-8859-2", "utf-8"),
         (b"<meta http-equiv='Content-Type' content='text/html; charset=windows-1251'>", "", "cp1251"),
         (b"<?xml version='1.0' encoding='iso-8859-2'?>", "", "iso8859-2"),
-        (b" " * 1030 + b"<meta charset=koi8-r>", "", "utf-8"),
+        (b" " * 1030 + b"<meta charset=koi8-r>", "", "koi8-r"),
+        (b" " * 16_384 + b"<meta charset=koi8-r>", "", "utf-8"),
         (b"<meta charset=utf-16>", "", "utf-8"),
         (b"<meta charset=nonsense>", "also-nonsense", "utf-8"),
         (b"<p>\xc3\xa9", "", "utf-8"),
