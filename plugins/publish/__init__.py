@@ -3,8 +3,8 @@
     publish_plugin.py   makes the parts of a process: start here  promises.py       publications of one partition
     publishing.py       where publications come together          publish_messages.py   commands to a partition
     listener.py         the HTTP listener that sites talk to      indexnow.py       its IndexNow side, key files and all
-    admission.py        how many connections it holds             routes.py         the interface of the crawl's owner
-    websub.py           hubs: subscribing, leases, deliveries     subscribed.py     subscriptions of all partitions
+    routes.py           the interface of the crawl's owner        websub.py         hubs: leases, deliveries
+    subscribed.py       subscriptions of all partitions
     demand.py           how long before a notice pages are read   notices.py        telling subscribers
     compose.py          what a notice says                        notice_outbox.py  which notice goes out next
     publication_rows.py subscriptions as people give them         promise_report.py what `xyro status` tells of them

@@ -6,8 +6,8 @@
                      with `Authorization: Bearer TOKEN` of [publish] tokens: URLs of that host and of those below it
     GET  /websub/ID  POST /websub/ID            verification and content of a subscription of ours
 
-It is off unless [publish] listen names an address. Everything is bounded: connections (admission.py), heads, bodies,
-requests at once, URLs an hour; each head, and each request, has to be whole within PATIENCE. Bodies are taken as they
+It is off unless [publish] listen names an address. Everything is bounded: connections (service/node/admission.py),
+heads, bodies, requests at once, URLs an hour; each head, and each request, has to be whole within PATIENCE. Bodies are taken as they
 come: a content coding is not undone. Errors are {"error": "..."}.
 """
 
@@ -26,12 +26,12 @@ import msgspec
 from aiohttp import web
 
 from xyro.configs.schema import Settings
-from xyro.plugins.publish.admission import CONNECTION_LIMIT, SENDER_LIMIT, Admission, sender_of
 from xyro.plugins.publish.indexnow import IndexNow, KeyVerdict
 from xyro.plugins.publish.publish_plugin import publish_plugin_of
 from xyro.plugins.publish.publishing import MOST_URLS, Publishing
 from xyro.plugins.publish.websub import WebSub, callback_of
 from xyro.service.node import http_json
+from xyro.service.node.admission import CONNECTION_LIMIT, SENDER_LIMIT, Admission, sender_of
 from xyro.service.node.endpoint import Endpoint
 from xyro.wire.errors import InputError
 from xyro.wire.urls import host_of

@@ -13,7 +13,8 @@
 
 Every request but /health carries `Authorization: Bearer TOKEN`; the token is in DIR/run, readable by its owner only. It
 listens on loopback only, refuses a Host header that is not its own (DNS rebinding) and bodies above 4 MiB, and knows no
-CORS and no cookies. Errors are JSON too: {"error": "..."}.
+CORS and no cookies. Errors are JSON too: {"error": "..."}. Connections are bounded (service/node/admission.py): where
+all places are taken, a new one gets that of the connection that has gone longest without showing the token.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
 
@@ -36,6 +37,7 @@ from xyro.plugins.view_extensions import VIEW_EXTENSIONS, running_status
 from xyro.plugins.warehouse.routes import xml_routes
 from xyro.service.api.health import Health
 from xyro.service.node import backup, http_json
+from xyro.service.node.admission import Admission
 from xyro.service.node.long_views import LongViews
 from xyro.service.node.seeds import sort_seeds
 from xyro.service.node.slicing import unhurried
@@ -61,6 +63,10 @@ MOST_ROWS = 100_000
 ORDERS = ("importance", "cash", "stale", "rising", "site")
 SHUTDOWN = 2.0
 """seconds that requests under way have to end when the process stops"""
+PATIENCE = 20.0
+"""seconds that a connection may wait for its next whole head"""
+CONNECTIONS = 128
+"""open at once"""
 ACTIONS = {"pause": "paused", "resume": "", "block": "blocked"}
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _log = logging.getLogger("xyro")
@@ -97,6 +103,8 @@ class HttpApi:
         self._backing_up = asyncio.Lock()
         self._long_views = LongViews(node)
         self._runner: web.AppRunner | None = None
+        self._server: asyncio.Server | None = None
+        self.admission: Admission | None = None
 
     async def start(self, listening: socket.socket) -> None:
         """Answer on a socket of `listen`, which is closed in the end."""
@@ -121,14 +129,20 @@ class HttpApi:
             ]
         )
         self.health.start()
-        self._runner = web.AppRunner(app, access_log=None, logger=http_json.LOG, shutdown_timeout=SHUTDOWN)
+        self._runner = web.AppRunner(
+            app, access_log=None, logger=http_json.LOG, shutdown_timeout=SHUTDOWN, keepalive_timeout=PATIENCE
+        )
         await self._runner.setup()
-        await web.SockSite(self._runner, listening).start()
+        inside = cast(Callable[[], asyncio.Protocol], self._runner.server)
+        self.admission = Admission(inside, of_sender=CONNECTIONS, replacing=True)
+        self._server = await asyncio.get_running_loop().create_server(self.admission.enter, sock=listening)
 
     async def close(self) -> None:
         """Requests under way are ended; nothing of the crawl is pinned any more."""
         await self.health.close()
         await self._long_views.close()
+        if self._server is not None:
+            self._server.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -156,6 +170,8 @@ class HttpApi:
         bearer = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         if request.path != "/health" and not hmac.compare_digest(bearer, self._bearer):
             return http_json.error(401, "the token is missing or wrong; it is in the data directory's file `run`")
+        if request.path != "/health" and self.admission is not None:
+            self.admission.trust(request.transport)
         return None
 
     # -- looks -----------------------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ A process's life:
 
     life_cycle.py        start, serve, stop; signals; the closing report
     endpoint.py          the interface of HTTP servers (api, publish) that answer while the crawl runs
-    http_json.py         JSON over HTTP, as those speak it     long_views.py      views that take long, while it runs
+    admission.py         how many connections those hold       http_json.py       JSON over HTTP, as those speak it
+    long_views.py        views that take long, while it runs
     reload.py            settings read again on SIGHUP         run_file.py        DIR/run: where the process answers
     data_dir.py          DIR/p0000 ...                         crawl_file.py      DIR/crawl.toml: scope and focus
     seeds.py             URLs that people hand in              backup.py          a whole copy as of one commit

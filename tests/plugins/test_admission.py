@@ -8,8 +8,9 @@ import logging
 import pytest
 
 from tests.service.neighbours import KEY, TOKEN, Neighbours, crawling
-from xyro.plugins.publish import admission, listener
-from xyro.plugins.publish.admission import Admission
+from xyro.plugins.publish import listener
+from xyro.service.node import admission
+from xyro.service.node.admission import Admission
 
 HEAD = b"POST /indexnow HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 4000\r\n"
 

@@ -460,3 +460,29 @@ async def test_ten_thousand_urls_are_submitted_some_at_a_time(tmp_path, monkeypa
         assert answer["accepted"] == 2_000 and [one["url"] for one in answer["refused"]] == ["nonsense", "ftp://x/"]
         assert max(sizes) == http_api.AT_ONCE and sum(sizes) == 10_000
         assert all(running.single.frontiers[0].partition.url_index.find_one(url) >= 0 for url in urls[:2_000])
+
+
+async def test_connections_that_show_no_token_leave_room_for_those_that_do(web, tmp_path, monkeypatch):
+    """A local user opens more connections than there are places, silent ones and half a head; the owner is answered."""
+    monkeypatch.setattr(http_api, "CONNECTIONS", 8)
+    async with serving(web, tmp_path / "d", reads=20) as (_, served_api, port):
+        url, mine = f"http://127.0.0.1:{port}", {"Authorization": f"Bearer {TOKEN}"}
+        async with ClientSession() as owner:
+            async with owner.get(f"{url}/status", headers=mine) as answer:
+                assert answer.status == 200
+            strangers = []
+            for number in range(40):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(b"GET /status HTTP/1.1\r\nX: " if number % 2 else b"")
+                strangers.append((reader, writer))
+            async with owner.get(f"{url}/status", headers=mine) as answer:
+                assert answer.status == 200  # over the connection that it had: nobody replaced it
+            async with ClientSession() as second, second.get(f"{url}/status", headers=mine) as answer:
+                assert answer.status == 200
+            for reader, _ in strangers[:30]:
+                with contextlib.suppress(ConnectionError):
+                    assert await asyncio.wait_for(reader.read(), 5.0) == b""
+            assert len(served_api.admission) <= 10
+            assert served_api.admission.refused >= 30
+            for _, writer in strangers:
+                writer.close()

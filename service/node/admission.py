@@ -1,7 +1,9 @@
-"""Admits connections to the listener: so many of one sender, so many of all. Before that nothing is parsed.
+"""Admits connections to a server: so many of one sender, so many of all. Before that nothing is parsed.
 
 aiohttp bounds what comes over a connection (its length of lines and heads, seconds without a whole head, bodies), not
-how many there are. A connection beyond the bounds is closed without an answer: who opens hundreds is no publisher.
+how many there are. A connection beyond the bounds is closed without an answer: who opens hundreds is no publisher. A
+server whose users can prove themselves may ask for room instead: then the connection that has gone longest without a
+proof is closed for the new one (`replacing`, `trust`).
 """
 
 from __future__ import annotations
@@ -19,9 +21,14 @@ CONNECTION_LIMIT, SENDER_LIMIT = 512, 32
 class Admission:
     """`enter` is the protocol factory of a server; `inside` makes the protocol of a connection that is let in."""
 
-    def __init__(self, inside: Callable[[], asyncio.Protocol], of_sender: int = SENDER_LIMIT) -> None:
+    def __init__(
+        self, inside: Callable[[], asyncio.Protocol], of_sender: int = SENDER_LIMIT, replacing: bool = False
+    ) -> None:
         self._inside = inside
         self._of_sender = of_sender
+        self._replacing = replacing
+        self._strangers: dict[asyncio.BaseTransport, None] = {}
+        """connections without a proof, oldest first; kept where they may be replaced"""
         self._connections: Counter[str] = Counter()
         self.refused = 0
         """connections that were closed at once"""
@@ -37,8 +44,28 @@ class Admission:
         """Count a new connection if there is room for it; tell whether there was."""
         if len(self) >= CONNECTION_LIMIT or self._connections[sender] >= self._of_sender:
             self.refused += 1
-            return False
+            if not self._make_room():
+                return False
         self._connections[sender] += 1
+        return True
+
+    def watch(self, transport: asyncio.BaseTransport) -> None:
+        """Remember a connection that was let in, until it is trusted or closed."""
+        if self._replacing:
+            self._strangers[transport] = None
+
+    def trust(self, transport: asyncio.BaseTransport | None) -> None:
+        """Keep a connection, whoever comes: its user proved to be one of ours. Also: forget one that was closed."""
+        if transport is not None:
+            self._strangers.pop(transport, None)
+
+    def _make_room(self) -> bool:
+        """Close the connection that has gone longest without a proof. (It is counted until the loop has closed it.)"""
+        oldest = next(iter(self._strangers), None)
+        if oldest is None:
+            return False
+        del self._strangers[oldest]
+        cast(asyncio.Transport, oldest).abort()
         return True
 
     def leave(self, sender: str) -> None:
@@ -63,11 +90,14 @@ class _Guest(asyncio.Protocol):
         self._make = inside
         self._inside: asyncio.Protocol | None = None
         self._sender = ""
+        self._transport: asyncio.BaseTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         peer: Any = transport.get_extra_info("peername")
         self._sender = sender_of(str(peer[0])) if peer else ""
+        self._transport = transport
         if self._admission.take(self._sender):
+            self._admission.watch(transport)
             self._inside = self._make()
             self._inside.connection_made(transport)
         else:
@@ -76,6 +106,7 @@ class _Guest(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._inside is not None:
             self._admission.leave(self._sender)
+            self._admission.trust(self._transport)
             self._inside.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
