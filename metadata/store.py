@@ -364,8 +364,8 @@ class _MemoryBatch:
 def create_directory(path: Path, fill: Callable[[Path], None]) -> None:
     """Make a directory with what `fill` puts into it: under a temporary name, synced, then renamed.
 
-    So it never exists in part. If `fill` raises, nothing is left and its error goes on. Raises InputError if `path`
-    exists and is not an empty directory; MachineError if the disk fails.
+    Nobody but its owner may enter it, and it never exists in part. If `fill` raises, nothing is left and its error goes
+    on. Raises InputError if `path` exists and is not an empty directory; MachineError if the disk fails.
     """
     path = path.absolute()
     temporary = path.with_name(f".{path.name}.new")
@@ -375,7 +375,7 @@ def create_directory(path: Path, fill: Callable[[Path], None]) -> None:
             if path.exists() and (not path.is_dir() or any(path.iterdir())):
                 raise InputError(f"{path}: exists and is not empty: name another directory")
             shutil.rmtree(temporary, ignore_errors=True)  # of a process that died here
-            temporary.mkdir()
+            temporary.mkdir(0o700)  # a crawl holds its owner's secrets: cookies, tokens, what was submitted
             try:
                 fill(temporary)
                 _sync_tree(temporary)

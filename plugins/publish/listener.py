@@ -7,8 +7,8 @@
     GET  /websub/ID  POST /websub/ID            verification and content of a subscription of ours
 
 It is off unless [publish] listen names an address. Everything is bounded: connections (service/node/admission.py),
-heads, bodies, requests at once, URLs an hour; each head, and each request, has to be whole within PATIENCE. Bodies are taken as they
-come: a content coding is not undone. Errors are {"error": "..."}.
+heads, bodies, requests at once, URLs an hour; each head, and each request, has to be whole within PATIENCE. Bodies are
+taken as they come: a content coding is not undone. Errors are {"error": "..."}.
 """
 
 from __future__ import annotations

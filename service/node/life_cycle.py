@@ -87,11 +87,13 @@ def run(job: Job) -> Ended:
             f"`xyro status --data {job.data}` shows it, and it ends by Ctrl-C or `kill {remote.pid}`"
         )
     open_files.make_room(settings, job.partitions or settings.crawl.partitions)
+    os.umask(0o077)
     with contextlib.ExitStack() as stack:
         signals = stack.enter_context(_Signals(job.again is not None and not _has_terminal()).installed())
         opened = [(endpoint, stack.enter_context(socket)) for endpoint, socket in _listen(job)]
         data = _open(job, make=bool(seeds) or job.bounds.forever)
         stack.callback(data.close)
+        _warn_of_readers(job.data)
         crawl_file.remember(job.data, settings)
         garbage.tune()
         return uvloop.run(_Life(job, seeds, signals, opened).run(data, guard))
@@ -109,6 +111,12 @@ def _open(job: Job, make: bool) -> DataDir:
     """The data directory. Another --partitions on a resume is refused, and so is another setting of that name."""
     wanted = job.partitions or (job.settings.crawl.partitions if job.settings.crawl.partitions > 1 else None)
     return DataDir.open(job.data, partitions=wanted, make=make)
+
+
+def _warn_of_readers(directory: Path) -> None:
+    """Warn where others may read the directory: it was made before directories were closed to them, or opened since."""
+    if directory.stat().st_mode & 0o077:
+        _log.warning("%s can be read by other users of this machine: `chmod 700 %s` closes it", directory, directory)
 
 
 class _Life:

@@ -53,7 +53,7 @@ def migrate(directory: Path, check: Check) -> dict[str, Any]:
     with contextlib.ExitStack() as stack:
         stores = [stack.enter_context(contextlib.closing(Store.open(folder / "store"))) for folder in folders]
         _require_room(path)
-        fresh.mkdir(exist_ok=True)
+        fresh.mkdir(0o700, exist_ok=True)
         for folder, store in zip(folders, stores, strict=True):
             _convert(folder, store, fresh / folder.name)
         for file in crawl_file.paths(path):

@@ -111,6 +111,22 @@ def test_a_second_signal_stops_at_once_and_loses_nothing_committed(slow, tmp_pat
 # Killed
 
 
+def test_other_users_read_nothing_of_a_crawl(web, tmp_path):
+    """Neither the directory nor what a process adds to it later; who opened it to others is reminded."""
+    data = tmp_path / "data"
+    told = process("crawl", web.entry, *LOOPBACK, "--max-pages", "20", "--data", data).stderr
+    assert "can be read by other users" not in told
+    assert data.stat().st_mode & 0o077 == 0
+    data.chmod(0o755)
+    before = set(data.rglob("*"))
+    told = process("crawl", *LOOPBACK, "--max-pages", "60", "--data", data).stderr
+    assert f"{data} can be read by other users of this machine: `chmod 700 {data}`" in told
+    fresh = set(data.rglob("*")) - before
+    assert fresh and all(path.stat().st_mode & 0o077 == 0 for path in fresh)
+    assert xyro("backup", tmp_path / "copy", "--data", data).returncode == 0
+    assert (tmp_path / "copy").stat().st_mode & 0o077 == 0
+
+
 @pytest.mark.parametrize("partitions", [1, 4])
 def test_a_killed_crawl_is_seen_to_be_dead_and_resumes(web, tmp_path, partitions):
     data = tmp_path / "data"
