@@ -4,8 +4,9 @@ Before: schedule.py has dated the pages of a turn (`settled`, `moved`). After: `
 turn's commit group; service/views tells it.
 
     expected    all refreshed pages by the model (refresh/expected.py); kept up as their rows change
+    calibration how often changes came beside how often the model expected them, at every read (refresh/calibration.py)
     audits      a share of the reads at random by importance, whatever is thought of staleness, which need no model
-                (refresh/meter.py); `fresh` is the model as they correct it
+                (refresh/meter.py); `fresh` is the model as both correct it
     detection   from a change to the read that saw it; discovery: from a page's birth to its first read
     spent       reads of pages that had been read before, of any reason
 
@@ -18,6 +19,7 @@ they change.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -35,10 +37,11 @@ from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import LEASED, State
 from xyro.metadata.visits import Visit, http_date
+from xyro.refresh.calibration import Calibration
 from xyro.refresh.change import DAY, usable_last_modified
 from xyro.refresh.delays import Recent
 from xyro.refresh.expected import DatedPage, Expected
-from xyro.refresh.meter import BLOCK, AuditFindings, AuditWindow, Blocks, calibrated, found
+from xyro.refresh.meter import BLOCK, AuditFindings, AuditWindow, Blocks, found, headline
 from xyro.refresh.sharing import BandwidthMeter
 from xyro.wire.ids import LocalPage
 from xyro.wire.messages import PageReport
@@ -176,6 +179,7 @@ class Freshness:
         self.bandwidth = bandwidth
         self.hooks = hooks
         self.expected = Expected()
+        self.calibration = Calibration()
         self.audits = Audits(partition, self._importance)
         self.detection, self.discovery = Recent(), Recent()
         self.spent = BandwidthMeter()
@@ -199,17 +203,31 @@ class Freshness:
     ) -> None:
         """An order ended; the page's row before and after."""
         self.since = self.since or report.ended
-        if page in self.audits.pending:
-            expectation = _expectation(old)
-            expected = expectation.fresh(report.ended) if expectation is not None else 0.0
-            self.audits.settled(page, _verdict(report, visit), expected, report.ended)
         if old is not None and old.reads:
+            self._compare(page, report, visit, old)
             self._refreshed += visit.answered
             if visit.changed:
                 self._detected(report, old)
         elif visit.state is State.READ:
             self._discovered(report, old)
         self.moved(old, new)
+
+    def _compare(self, page: int, report: PageReport, visit: Visit, old: RefreshRow) -> None:
+        """A page was read again: compare what was expected of it with what came.
+
+        The calibration leaves out reads that were made because a change was announced: how soon a publisher calls says
+        nothing of how often changes come.
+        """
+        expectation, changed = _expectation(old), _verdict(report, visit)
+        fresh = expectation.fresh(report.ended) if expectation is not None else 0.0
+        if page in self.audits.pending:
+            self.audits.settled(page, changed, self.calibration.fresh(fresh), report.ended)
+        if expectation is None or changed is None or not old.last_read:
+            return
+        days = max(report.ended - old.last_read, 0.0) / DAY
+        if all(claim.rate for claim in old.claims):
+            known = -math.expm1(-old.rate * days)
+            self.calibration.read(expectation.importance * days, 1.0 - fresh, known, changed)
 
     def moved(self, old: RefreshRow | None, new: RefreshRow | None) -> None:
         """A page's row is another now; None: it has none."""
@@ -220,9 +238,12 @@ class Freshness:
             self._new.append(after)
 
     def fresh(self) -> float | None:
-        """Weighted freshness by the model, as the audits correct it, as of the last turn."""
+        """Weighted freshness by the model, as reads and audits correct it, as of the last turn."""
         model = self.expected.freshness(self._now)
-        return None if model is None else calibrated(model, together([(self.audits, self.expected.importance)]))
+        if model is None:
+            return None
+        seen = together([(self.audits, self.expected.importance)])
+        return headline(self.calibration.fresh(model), seen).freshness
 
     def close(self, answered: int, now: float) -> None:
         """The turn ends, within its commit group; so many orders were answered."""
@@ -275,7 +296,12 @@ class Freshness:
     # -- state ---------------------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
-        return {"expected": self.expected.dump(), "audits": self.audits.dump(), "since": self.since}
+        return {
+            "expected": self.expected.dump(),
+            "calibration": self.calibration.dump() if self.calibration.believed else None,
+            "audits": self.audits.dump(),
+            "since": self.since,
+        }
 
     def recover(self, state: Mapping[str, Any] | None, now: float) -> None:
         """Go on from what `dump` gave; None: of a directory from before there was a meter, whose rows are read."""
@@ -286,6 +312,7 @@ class Freshness:
             self.since = now if self.expected.importance else 0.0
             return
         self.expected, self.since = Expected.load(state["expected"]), state["since"]
+        self.calibration = Calibration.load(state.get("calibration"))
         self.audits.load(state["audits"])
         stored = self.partition.get(_DELAYS)
         if stored:

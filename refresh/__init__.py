@@ -18,6 +18,7 @@ the bandwidth B (reads per second), and the time now, always as an argument.
     doubt.py     what a read is worth where a rate is in doubt: no page is given up on little evidence
     population.py  all pages as one sketch: the multiplier that spends the bandwidth, what freshness to expect
     expected.py  how fresh all pages are now, by the model     meter.py  the same by reads at random, with its interval
+    calibration.py how often changes came beside how often the model expected them
     delays.py    from change to detection, from birth to discovery
     publications.py  what sites say of their pages: orders with deadlines, who is late     lags.py  how late
     subscriptions.py when pages are refreshed for a notice, and when it goes out

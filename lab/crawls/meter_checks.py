@@ -63,7 +63,13 @@ class Checks:
         self.live, self.begin, self.every = live, begin, (end - begin) / CHECKS
         self.made = self.covered = self.covered_own = 0
         self.error: list[float] = []
-        """of the model's estimate of a moment, at each check"""
+        """of the shown freshness of a moment, at each check"""
+        self.inside = 0
+        """checks in which it lay in the interval shown beside it"""
+        self.model_error: list[float] = []
+        """of the model alone"""
+        self.kappa: list[float] = []
+        """changes over believed ones, as shown"""
         self.width: list[float] = []
         """of the interval"""
         self._true, self._own = Mean(), Mean()
@@ -107,8 +113,12 @@ class Checks:
         """Compare the shown interval with the truth. status: the freshness that `xyro status` shows."""
         audit = status["audit"]
         self.made += 1
-        self.error.append(status["freshness"] - self.live.fresh_now(now))
+        true = self.live.fresh_now(now)
+        self.error.append(status["freshness"] - true)
+        self.model_error.append(status["freshness_model"] - true)
+        self.kappa.append(status["changes_over_believed"] or 1.0)
         if audit["audits"]:
+            self.inside += audit["low"] <= status["freshness"] <= audit["high"]
             then, low, high = now - audit["over_s"], audit["low"], audit["high"]
             self.width.append(high - low)
             self.covered += low <= self._true.since(then) <= high
@@ -116,7 +126,7 @@ class Checks:
 
     @property
     def hold(self) -> bool:
-        return self.made == CHECKS and self.covered >= COVERED * self.made
+        return self.made == CHECKS == self.inside and self.covered >= COVERED * self.made
 
     def report(self) -> dict[str, Any]:
         return {
@@ -124,8 +134,15 @@ class Checks:
             "covered": self.covered,
             "covered_by_own_importance": self.covered_own,
             "mean_width": round(fmean(self.width), 4) if self.width else None,
-            "model_error": round(fmean(self.error), 4) if self.error else None,
+            "inside": self.inside,
+            "error": _mean(self.error),
+            "model_error": _mean(self.model_error),
+            "changes_over_believed": _mean(self.kappa),
         }
+
+
+def _mean(values: list[float]) -> float | None:
+    return round(fmean(values), 4) if values else None
 
 
 def _next_doubling(frontier: Frontier) -> int:

@@ -57,4 +57,8 @@ def plan_table(forecast: dict[str, Any]) -> str:
         missed = "-" if row["obsolescence"] is None else f"{row['obsolescence']:.3g}"
         lines.append(f"{row['policy']:13}  {reads:>12}  {share:>8}  {row['freshness']:6.1%}  {missed:>14}  {given_up}")
     lines.append(f"over {forecast['pages']:,} refreshed pages, each weighed by its importance")
+    lines.append(
+        f"changes came {forecast['changes_over_rates']:.3g} times as often as the estimated rates say; "
+        "the freshness is put right by that"
+    )
     return "\n".join(lines)

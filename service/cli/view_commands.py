@@ -47,7 +47,8 @@ def status(data: Path | None, as_json: bool) -> None:
 
     Lines that have nothing to say are left out; --json has all of them. known: URLs met; turnovers: times that all cash
     was passed on, spends: pages that passed theirs on; freshness: share of importance that is up to date, as the model
-    says that audits correct (freshness model: alone); missed changes: those not seen yet, weighed by importance.
+    says that reads and audits correct (freshness model: alone); changes over believed: seen by reads, for each that the
+    model expected; missed changes: those not seen yet, weighed by importance.
     """
     directory = directory_of(data)
     from xyro.service.node.run_file import Remote

@@ -1,7 +1,8 @@
 """Computes `xyro plan`: how fresh a bandwidth keeps the collection, or what bandwidth a freshness takes.
 
 It works on the sketch of all refreshed pages (frontier/bandwidth.py): they change at their estimated rates, the bounds
-of [refresh] hold, and audit reads are paid for from the bandwidth.
+of [refresh] hold, and audit reads are paid for from the bandwidth. The freshness is put right by how often changes came
+beside what these rates say of the reads made so far (refresh/calibration.py).
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import msgspec
 
 from xyro.configs.schema import RefreshSettings
 from xyro.frontier.bandwidth import DAY, UNITS, rules_of
+from xyro.refresh.calibration import corrected
 from xyro.refresh.policy import NAMES
 from xyro.refresh.population import Population
+from xyro.service.views.freshness_report import calibration_of
 from xyro.wire.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 
 USUAL = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """bandwidths shown where none is asked for: shares of the refreshed pages, a day"""
+LEAST_TARGET = 1e-6
+"""freshness by the model at which pages that change less than it believes are as fresh as asked: any bandwidth does"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +72,19 @@ def refreshed_pages(frontiers: Sequence[Frontier]) -> Population:
     return pages
 
 
-def forecast(pages: Population, settings: RefreshSettings, question: Question) -> list[dict[str, Any]]:
-    """Compute the rows of `xyro plan`: 1 to 10 ms each, some 0.2 s for a target."""
+def forecast(
+    pages: Population, settings: RefreshSettings, question: Question, kappa: float = 1.0
+) -> list[dict[str, Any]]:
+    """Compute the rows of `xyro plan`: 1 to 10 ms each, some 0.2 s for a target.
+
+    kappa: changes that came for each that known rates would have had (refresh/calibration.py).
+    """
     rows: list[dict[str, Any]] = []
     planned = 1.0 - settings.audit / 100.0
     for name in _policies(question, settings):
         rules = rules_of(msgspec.structs.replace(settings, policy=name))
         if question.target is not None:
-            wanted = [pages.needed(question.target, rules)]
+            wanted = [pages.needed(max(1.0 - (1.0 - question.target) / kappa, LEAST_TARGET), rules)]
         elif question.bandwidth is not None:
             wanted = [per_day(question.bandwidth) * planned]
         else:
@@ -89,7 +99,7 @@ def forecast(pages: Population, settings: RefreshSettings, question: Question) -
                     "reads_per_second": round(reads / planned / DAY, 6) if reached else None,
                     "share_per_day": round(reads / planned / pages.pages, 6) if reached and pages.pages else None,
                     "used_per_day": round(seen.reads_per_day, 1),
-                    "freshness": round(seen.freshness, 4),
+                    "freshness": round(corrected(seen.freshness, kappa), 4),
                     "obsolescence": round(seen.obsolescence, 4) if math.isfinite(seen.obsolescence) else None,
                     "never_read": round(seen.never, 4),
                 }
@@ -105,11 +115,13 @@ def _policies(question: Question, settings: RefreshSettings) -> Sequence[str]:
 
 def answer(frontiers: Sequence[Frontier], question: Question) -> dict[str, Any]:
     """Compute the object of `xyro plan --json`."""
-    return report(refreshed_pages(frontiers), frontiers[0].scheduler.settings.refresh, question)
+    settings, kappa = frontiers[0].scheduler.settings.refresh, calibration_of(frontiers).by_rates
+    return report(refreshed_pages(frontiers), settings, question, kappa)
 
 
-def report(pages: Population, settings: RefreshSettings, question: Question) -> dict[str, Any]:
+def report(pages: Population, settings: RefreshSettings, question: Question, kappa: float = 1.0) -> dict[str, Any]:
     """Combine the rows with the number of pages that they are over. InputError: no page was read yet."""
     if not pages.pages:
         raise InputError("plan: no page is refreshed yet: let the crawl read some first")
-    return {"pages": pages.pages, "target": question.target, "rows": forecast(pages, settings, question)}
+    rows = forecast(pages, settings, question, kappa)
+    return {"pages": pages.pages, "target": question.target, "changes_over_rates": round(kappa, 4), "rows": rows}

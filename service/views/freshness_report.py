@@ -6,29 +6,32 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from xyro.frontier.freshness import together
+from xyro.refresh.calibration import Calibration
 from xyro.refresh.delays import Delays, summary
 from xyro.refresh.expected import Expected
-from xyro.refresh.meter import AuditFindings, calibrated
+from xyro.refresh.meter import AuditFindings, Headline, headline
 
 if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
 
 
 def freshness_report(frontiers: Sequence[Frontier], now: float) -> dict[str, Any]:
-    """`xyro status`: how fresh all is now (by the model as audits correct it, and by the model alone), how fresh audits
-    found it, delays, bandwidth."""
+    """`xyro status`: how fresh all is now (by the model as its reads and audits correct it, and by the model alone),
+    how often changes came beside how often they were expected, how fresh audits found it, delays, bandwidth."""
     whole, detection, discovery = Expected(), Delays(), Delays()
     for meter in (frontier.freshness for frontier in frontiers):
         whole.merge(meter.expected)
         detection.merge(meter.detection.all)
         discovery.merge(meter.discovery.all)
     seen = together([(frontier.freshness.audits, frontier.freshness.expected.importance) for frontier in frontiers])
-    model = whole.freshness(now)
+    model, kappa = whole.freshness(now), calibration_of(frontiers)
+    found = None if model is None else headline(kappa.fresh(model), seen)
     return {
-        "freshness": _rounded(None if model is None else calibrated(model, seen)),
+        "freshness": _rounded(found.freshness if found is not None else None),
         "freshness_model": _rounded(model),
+        "changes_over_believed": _rounded(kappa.kappa if kappa.believed else None),
         "missed_changes": _rounded(whole.obsolescence(now)),
-        "audit": _audited(frontiers, seen, now),
+        "audit": _audited(frontiers, seen, found, now),
         "execution": _found_by(frontiers),
         "detection_delay": summary(detection),
         "discovery_delay": summary(discovery),
@@ -45,14 +48,24 @@ def _found_by(frontiers: Sequence[Frontier]) -> dict[str, Any]:
     return {"by": "folders", "dated": sum(len(frontier.scheduler.due_queue.folders) for frontier in frontiers)}
 
 
-def _audited(frontiers: Sequence[Frontier], seen: AuditFindings, now: float) -> dict[str, Any]:
-    """Return the field `audit`: mean freshness over the last `over_s` seconds, its 99 % interval; what the model
-    expected
-    of the same pages; audits that count, and those ever whose read failed."""
+def calibration_of(frontiers: Sequence[Frontier]) -> Calibration:
+    """Merge the calibrations of all partitions; a copy."""
+    whole = Calibration()
+    for frontier in frontiers:
+        whole.merge(frontier.freshness.calibration)
+    return whole
+
+
+def _audited(frontiers: Sequence[Frontier], seen: AuditFindings, now_is: Headline | None, now: float) -> dict[str, Any]:
+    """Return the field `audit`: mean freshness over the last `over_s` seconds, its 99 % interval (widened by what the
+    model has moved since, so that it holds the freshness of now, too); what the calibrated model expected of the same
+    pages; audits that count, and those ever whose read failed."""
+    bounds = (now_is.low, now_is.high) if now_is is not None else (seen.low, seen.high)
+    low, high = bounds if seen.audits else (None, None)
     return {
         "freshness": _rounded(seen.freshness),
-        "low": _rounded(seen.low if seen.audits else None),
-        "high": _rounded(seen.high if seen.audits else None),
+        "low": _rounded(low),
+        "high": _rounded(high),
         "expected": _rounded(seen.expected),
         "audits": seen.audits,
         "missed": sum(frontier.freshness.audits.missed for frontier in frontiers),

@@ -13,6 +13,7 @@ from xyro.configs.schema import RefreshSettings, Settings
 from xyro.frontier.freshness import OWED
 from xyro.lab.child import running
 from xyro.metadata.states import LEASED, State
+from xyro.refresh.calibration import corrected
 from xyro.refresh.policy import NAMES
 from xyro.service.cli.plan_command import POLICIES, plan, plan_table
 from xyro.service.views.forecast import USUAL, Question, answer, per_day, refreshed_pages
@@ -129,7 +130,9 @@ def test_all_is_off_where_no_audit_is_asked_for():
     audits, said = crawl.frontier.freshness.audits, freshness_report(crawl.frontiers, crawl.now)
     assert audits.made == 0 and said["audit"]["freshness"] is None
     meter = crawl.frontier.freshness
-    assert said["freshness"] == said["freshness_model"] and meter.fresh() == meter.expected.freshness(meter._now)
+    assert said["freshness"] == pytest.approx(corrected(said["freshness_model"], meter.calibration.kappa), abs=2e-4)
+    assert meter.fresh() == meter.calibration.fresh(meter.expected.freshness(meter._now))
+    assert said["changes_over_believed"] == round(meter.calibration.kappa, 4) != 1.0
 
 
 def test_first_reads_owe_no_audit():
@@ -387,9 +390,10 @@ def test_more_bandwidth_is_fresher_and_the_freshness_policy_freshest():
 
 def test_a_target_that_no_bandwidth_reaches():
     crawl, _ = lived(10, min_interval=60 * DAY)
-    row = answer(crawl.frontiers, Question(target=0.999))["rows"][0]
+    found = answer(crawl.frontiers, Question(target=0.999))
+    (row,) = found["rows"]
     assert row["reads_per_day"] is None and row["freshness"] < 0.999
-    assert "not reached" in plan_table({"pages": 60, "rows": [row]})
+    assert "not reached" in plan_table(found)
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "nan", "inf", "4000/week", "a lot", "", "1/0"])

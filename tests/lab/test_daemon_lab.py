@@ -80,6 +80,20 @@ class Steady:
         return 0.7 if now < 36_000 else 0.9
 
 
+def shown(freshness, audit):
+    return {"freshness": freshness, "freshness_model": 0.75, "changes_over_believed": 1.2, "audit": audit}
+
+
+def test_a_headline_outside_its_own_interval_is_found_out():
+    checks = Checks(Steady(), 0.0, 5_000.0)
+    checks._ask = lambda now: shown(0.9, {"audits": 4, "low": 0.65, "high": 0.75, "over_s": 60})
+    for t in range(0, 5_001, 20):
+        checks.seen(float(t))
+    report = checks.report()
+    assert report["covered"] == CHECKS and report["inside"] == 0 and not checks.hold
+    assert report["error"] == 0.2 and report["model_error"] == 0.05 and report["changes_over_believed"] == 1.2
+
+
 @pytest.mark.parametrize(("low", "high", "over", "covered"), [
     (0.85, 0.95, 18_000, 1), (0.65, 0.75, 18_000, 0), (0.75, 0.85, 72_000, 1), (0.85, 0.95, 72_000, 0),
 ])  # fmt: skip
@@ -87,7 +101,7 @@ def test_the_interval_is_held_against_the_time_of_its_window(low, high, over, co
     checks = Checks(Steady(), 72_000.0, 2 * 72_000.0)
     for t in range(0, 72_001, 600):
         checks.seen(float(t))
-    checks.check({"freshness": 0.8, "audit": {"audits": 9, "low": low, "high": high, "over_s": over}}, 72_000.0)
+    checks.check(shown(0.8, {"audits": 9, "low": low, "high": high, "over_s": over}), 72_000.0)
     assert (checks.made, checks.covered, checks.covered_own) == (1, covered, covered)
     assert checks.error == [pytest.approx(-0.1)] and checks.width == [pytest.approx(high - low)]
     assert not checks.hold, "one check is not fifty"
@@ -96,7 +110,7 @@ def test_the_interval_is_held_against_the_time_of_its_window(low, high, over, co
 def test_it_is_asked_fifty_times_evenly():
     checks = Checks(Steady(), 100.0, 5_100.0)
     asked = []
-    answer = {"freshness": 0.7, "audit": {"audits": 4, "low": 0.65, "high": 0.75, "over_s": 60}}
+    answer = shown(0.7, {"audits": 4, "low": 0.65, "high": 0.75, "over_s": 60})
     checks._ask = lambda now: asked.append(now) or answer
     for t in range(0, 5_101, 20):
         checks.seen(float(t))
@@ -106,7 +120,7 @@ def test_it_is_asked_fifty_times_evenly():
 
 def test_a_meter_that_never_audited_covers_nothing():
     checks = Checks(Steady(), 0.0, 5_000.0)
-    checks._ask = lambda now: {"freshness": 0.7, "audit": {"audits": 0, "low": None, "high": None, "over_s": None}}
+    checks._ask = lambda now: shown(0.7, {"audits": 0, "low": None, "high": None, "over_s": None})
     for t in range(0, 5_001, 20):
         checks.seen(float(t))
     report = checks.report()

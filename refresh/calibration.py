@@ -1,0 +1,94 @@
+"""Calibration of the model of freshness: how often changes came beside how often the model expected them.
+
+Real changes come in clumps, beliefs begin from a prior, and rates drift; so the model's freshness is off by a share
+that its own reads show. A read after tau days, of a page that was thought to have changed with probability p, adds
+
+    P += r tau p            the staleness that the model expected between the two reads, by importance r
+    Q += r tau [changed]    what came of it
+    kappa = Q / P           changes came kappa times as often as believed;  freshness = 1 - kappa (1 - the model's)
+
+r tau weighs a page's reads by the time that they stand for, so pages read often do not drown the others. The sums
+fade: what MEMORY typical changes ago was expected counts 1/e. A crawl's cold beginning, when intervals are short and
+beliefs are the prior, weighs little and is forgotten first. Until changes enough were expected, kappa is drawn to 1 by
+DOUBT of them (the mean of a Gamma belief about it).
+
+`xyro plan` reckons with rates that are known exactly, not with beliefs, and is off by another share: `by_rates`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+MEMORY = 500.0
+"""expected changes of typical weight that count"""
+DOUBT = 4.0
+"""changes of typical weight that kappa = 1 is worth before any read: kappa is 1 to within a half"""
+
+
+@dataclass(slots=True)
+class Calibration:
+    """The sums over the reads of one partition, or of several (`merge`). 4 numbers, 2 us a read."""
+
+    believed: float = 0.0
+    """P: importance x days x probability of a change, by belief"""
+    rated: float = 0.0
+    """the same where each page's rate is taken for known"""
+    seen: float = 0.0
+    """Q: importance x days of the reads that found a change"""
+    weights: float = 0.0
+    """sum of (importance x days)^2 x probability: over P, the weight of a typical change"""
+
+    def read(self, stake: float, chance: float, rated: float, changed: bool) -> None:
+        """Take a read in, before its page's belief learns from it.
+
+        stake: importance x days since the read before; chance: of a change in that time by belief; rated: the same
+        were the believed rate known.
+        """
+        if not (stake > 0.0 and chance > 0.0):
+            return
+        weights = self.weights + stake * stake * chance
+        fade = math.exp(-stake * chance * (self.believed + stake * chance) / (MEMORY * weights))
+        self.believed = fade * self.believed + stake * chance
+        self.rated = fade * self.rated + stake * rated
+        self.seen = fade * self.seen + stake * changed
+        self.weights = fade * self.weights + stake * stake * chance
+
+    def merge(self, other: Calibration) -> None:
+        """Take the reads of another partition in."""
+        self.believed += other.believed
+        self.rated += other.rated
+        self.seen += other.seen
+        self.weights += other.weights
+
+    @property
+    def kappa(self) -> float:
+        """Changes seen over changes believed; 1 before any read."""
+        return self._over(self.believed)
+
+    @property
+    def by_rates(self) -> float:
+        """Changes seen over those that known rates would have had."""
+        return self._over(self.rated)
+
+    def _over(self, expected: float) -> float:
+        typical = DOUBT * self.weights / self.believed if self.believed > 0.0 else 1.0
+        return (self.seen + typical) / (expected + typical)
+
+    def fresh(self, model: float) -> float:
+        """The model's freshness, or a page's probability of being fresh, put right."""
+        return corrected(model, self.kappa)
+
+    def dump(self) -> dict[str, float]:
+        return asdict(self)
+
+    @classmethod
+    def load(cls, state: Mapping[str, float] | None) -> Calibration:
+        """Take over what `dump` gave; None: a directory from before there was any."""
+        return cls(**state) if state else cls()
+
+
+def corrected(freshness: float, kappa: float) -> float:
+    """1 - kappa (1 - freshness), at least 0."""
+    return max(1.0 - kappa * (1.0 - freshness), 0.0)
