@@ -212,7 +212,7 @@ class Freshness:
             self._discovered(report, old)
         self.moved(old, new)
 
-    def _compare(self, page: int, report: PageReport, visit: Visit, old: RefreshRow) -> None:
+    def _compare(self, page: LocalPage, report: PageReport, visit: Visit, old: RefreshRow) -> None:
         """A page was read again: compare what was expected of it with what came.
 
         The calibration leaves out reads that were made because a change was announced: how soon a publisher calls says
