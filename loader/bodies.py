@@ -27,7 +27,7 @@ class Bodies:
         self._capacity = capacity
         self._limit = capacity if library is NOTHING else _ON_THE_WAY * capacity
         self._library = library
-        self._packed: OrderedDict[int, tuple[int, bytes]] = OrderedDict()
+        self._packed: OrderedDict[PageId, tuple[int, bytes]] = OrderedDict()
 
     def put(self, page: PageId, epoch: int, packed: bytes) -> None:
         self.drop(page)
@@ -41,14 +41,14 @@ class Bodies:
         entry = self._packed.get(page)
         if entry is not None and entry[0] == epoch:
             return entry[1]
-        return self._library.body(PageId(page), epoch)
+        return self._library.body(page, epoch)
 
-    def drop(self, page: int) -> None:
+    def drop(self, page: PageId) -> None:
         entry = self._packed.pop(page, None)
         if entry is not None:
             self.size -= len(entry[1])
 
-    def excess(self) -> Iterator[int]:
+    def excess(self) -> Iterator[PageId]:
         """The oldest pages beyond what may be held at all."""
         over = self.size - self._limit
         for page, (_, packed) in self._packed.items():
@@ -62,12 +62,12 @@ class Bodies:
             if self.size <= self._capacity:
                 return
             epoch, _ = self._packed[page]
-            if self._library.body(PageId(page), epoch) is not None:
+            if self._library.body(page, epoch) is not None:
                 self.drop(page)
             else:
                 self._packed.move_to_end(page)
 
 
-def _first(packed: OrderedDict[int, tuple[int, bytes]], count: int) -> Iterator[int]:
+def _first(packed: OrderedDict[PageId, tuple[int, bytes]], count: int) -> Iterator[PageId]:
     for page, _ in zip(packed, range(count), strict=False):
         yield page

@@ -36,6 +36,7 @@ from xyro.loader.sitemaps import Sitemap
 from xyro.loader.validate import Judged, Validator
 from xyro.loader.waiting import Waiting, WaitState
 from xyro.loader.xlinks import DocumentLinks, Xhtml, XmlLinks
+from xyro.wire.ids import PageId
 from xyro.wire.messages import Document, Kind, LinkKind, LoadReport, LoadState, Verdict, XmlPage
 
 TROUBLES = {
@@ -113,8 +114,8 @@ class Intake:
         self._fold = fold_slashes
         self._extra_kinds = frozenset(extras)
         self._stand_ins = STAND_INS if stand_ins is None else stand_ins
-        self._table: Waiting[int] = Waiting()
-        self._waiting_pages: dict[int, _WaitingPage] = {}
+        self._table: Waiting[PageId] = Waiting()
+        self._waiting_pages: dict[PageId, _WaitingPage] = {}
 
     @property
     def waiting(self) -> int:
@@ -185,7 +186,7 @@ class Intake:
             self._table.hold(wait.page.page, wait.needs or (wait.page.url,), waiting.deadline)
             if not wait.needs:
                 self._table.hurry(wait.page.page)
-        asked: dict[int, None] = {}
+        asked: dict[PageId, None] = {}
         for url, key in list(self._table.wanted()):
             if self._parts.fill((url,), now):
                 self._table.arrived(url)
@@ -397,7 +398,7 @@ class Intake:
         for oldest in self._bodies.excess():
             self._table.hurry(oldest)
 
-    def _release(self, key: int) -> None:
+    def _release(self, key: PageId) -> None:
         if self._waiting_pages.pop(key, None) is not None:
             self._bodies.drop(key)
             self._table.drop(key)

@@ -21,6 +21,7 @@ import msgpack
 
 from xyro.wire.commands import Command, CommandAnswer, HoldHost, ReturnOrders
 from xyro.wire.errors import CodecError
+from xyro.wire.ids import LocalPage, PageId
 from xyro.wire.messages import (
     MAX_URL,
     Ack,
@@ -105,11 +106,15 @@ def decode(data: bytes) -> Message:
         raise CodecError(text if text.startswith(shape.name) else f"{shape.name}: {text}") from error
 
 
+_NUMBERS = {"LocalPage": LocalPage, "PageId": PageId}
+"""names that fields are annotated by, whether the module of their message imports them or not"""
+
+
 class _Shape:
     """Describes one message type for the codec: field names, the types they arrive in, and their converters."""
 
     def __init__(self, tag: int, message: type[Message]) -> None:
-        hints = get_type_hints(message, localns={})  # not the class: PageReport has a field named bytes
+        hints = get_type_hints(message, localns=_NUMBERS)  # not the class: PageReport has a field named bytes
         self.tag = tag
         self.message = message
         self.name = message.__name__

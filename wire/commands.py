@@ -12,11 +12,12 @@ and partition may live in different processes. A request number is node << 32 | 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgpack
 
-from xyro.wire.ids import LocalPage
+if TYPE_CHECKING:  # codec.py knows it at run time
+    from xyro.wire.ids import LocalPage
 
 MAX_REQUEST = 2**63 - 1
 NODE_SHIFT = 32

@@ -244,9 +244,9 @@ class _Matcher:
         sorted_prints, wanted = self.sorted[owner], np.uint64(xxh3_64_intdigest(url.encode()))
         place = int(np.searchsorted(sorted_prints, wanted))
         while place < sorted_prints.size and sorted_prints[place] == wanted:
-            page: int = self.own[owner].start + int(self.orders[owner][place])
-            if self.urls[page] == url:
-                return page
+            number: int = self.own[owner].start + int(self.orders[owner][place])
+            if self.urls[number] == url:
+                return number
             place += 1
         return None
 

@@ -18,6 +18,7 @@ from xyro.metadata.states import State
 from xyro.opic.sites import Edges, carried, site_rank
 from xyro.service.views.views import View, Views
 from xyro.wire.errors import InputError
+from xyro.wire.ids import LocalPage
 from xyro.wire.urls import host_of, site_of
 
 Ids = NDArray[np.int64]
@@ -114,7 +115,7 @@ def _external(view: View, mean: float) -> Iterator[tuple[Ids, Ids, NDArray[np.fl
 
 
 def _carry(
-    view: View, pages: Sequence[int], children: Sequence[NDArray[np.uint32]], mean: float, edge: float
+    view: View, pages: Sequence[LocalPage], children: Sequence[NDArray[np.uint32]], mean: float, edge: float
 ) -> tuple[Ids, Ids, NDArray[np.float64]]:
     ids, degrees = np.array(pages, np.int64), np.array([len(row) for row in children], np.int64)
     tolls = np.full(len(ids), 1.0 - view.frontier.ledger.tolls.damping)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from xyro.metadata import rows
 from xyro.metadata.documents import CountsRow, DocumentRow, VersionRow, unpack_counts, unpack_document, unpack_version
 from xyro.wire.errors import InputError, MachineError
+from xyro.wire.ids import LocalPage
 from xyro.wire.messages import Kind, Priority, Verdict
 
 INTS = st.integers(0, 2**63 - 1)
@@ -18,6 +19,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 VALUES = {int: INTS, float: FLOATS, str: TEXT, bytes: st.binary(max_size=40), bool: st.booleans()}
 VALUES |= {Kind: st.sampled_from(Kind), Priority: st.sampled_from(Priority), tuple[int, ...]: st.lists(INTS).map(tuple)}
 VALUES |= {Verdict: st.sampled_from(Verdict), tuple[str, ...]: st.lists(TEXT).map(tuple)}
+VALUES |= {tuple[LocalPage, ...]: VALUES[tuple[int, ...]]}
 MARKS = st.builds(rows.Mark, importance=FLOATS, backed=INTS, clock=INTS, time=INTS)
 VALUES |= {tuple[rows.Mark, ...]: st.lists(MARKS, max_size=2).map(tuple)}
 SAID = st.builds(rows.PageClaim, source=INTS, host=INTS, time=INTS, rate=FLOATS)
