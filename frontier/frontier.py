@@ -309,7 +309,7 @@ class Frontier:
         """Apply one report whose order is out."""
         page = local_page(report.page)
         row = self.scheduler.leases.settle(page)
-        visit = judge(report, row)
+        visit = judge(report, row, self.settings.crawl.confirm_dead)
         self._remember_host(page, report)
         if self.partition.flags[page] & WANTED:
             self.requests.release(page)

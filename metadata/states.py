@@ -8,7 +8,7 @@
                   next try
     FAILED        the last order failed for good (error class in    a later order (refresh, a person) is answered
                   Refresh-Data), 404/410 included
-    DEAD          404 or 410 twice, a day or more apart             a person orders it and it answers
+    DEAD          404 or 410 twice, [crawl] confirm_dead s apart    a person orders it and it answers
     OUT           out of scope, too deep, or not worth reading      scope changes
     DISALLOWED    robots.txt forbids it                             robots.txt is read again and allows it
     BLOCKED       its address or port is never contacted, or a      a person resumes the host

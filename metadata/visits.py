@@ -5,7 +5,7 @@ temporary failure                       ERROR        stays                      
 robots.txt forbids                      DISALLOWED   dangling                   nothing
 address or port is never contacted      BLOCKED      dangling                   nothing
 404 or 410                              FAILED       dangling                   nothing
-404 or 410, a day after the first       DEAD         dangling                   nothing
+404 or 410, confirm_dead s after one    DEAD         dangling                   nothing
 any other final failure                 FAILED       dangling                   nothing
 redirect                                READ         spent over its target      whether the target changed
 304, or the signature of the last read  READ         spent over stored links    no change
@@ -55,11 +55,14 @@ class Visit:
     signature: bytes
 
 
-def judge(report: PageReport, row: RefreshRow | None) -> Visit:
-    """Read the table above. `row` is the page's Refresh-Data from before, None for a page never settled."""
+def judge(report: PageReport, row: RefreshRow | None, confirm_dead: float = DAY) -> Visit:
+    """Read the table above. `row` is the page's Refresh-Data from before, None for a page never settled.
+
+    confirm_dead: seconds that must lie between two answers 404 or 410 before the page is dead.
+    """
     old = row or _NEVER
     if report.error:
-        state = _failed(report, old)
+        state = _failed(report, old, confirm_dead)
         return Visit(state, Spend.KEEP, report.status > 0, None, old.signature)
     if report.status == 304:
         return Visit(State.READ, Spend.STORED, True, False, old.signature)
@@ -73,14 +76,14 @@ def judge(report: PageReport, row: RefreshRow | None) -> Visit:
     return Visit(State.READ, spend, True, changed, signature or old.signature)
 
 
-def _failed(report: PageReport, old: RefreshRow) -> State:
+def _failed(report: PageReport, old: RefreshRow, confirm_dead: float) -> State:
     if not report.final:
         return State.ERROR
     if report.error == "robots-disallowed":
         return State.DISALLOWED
     if report.error in ("blocked-address", "blocked-port", "only-net"):
         return State.BLOCKED
-    if report.error in ("http-404", "http-410") and old.gone_since and report.ended - old.gone_since >= DAY:
+    if report.error in ("http-404", "http-410") and old.gone_since and report.ended - old.gone_since >= confirm_dead:
         return State.DEAD
     return State.FAILED
 

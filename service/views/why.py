@@ -10,7 +10,7 @@ from xyro.service.views.claim_evidence import evidence_sentences
 from xyro.service.views.importance_bounds import importance_sentences
 from xyro.service.views.views import View, Views
 from xyro.service.views.wait_reasons import wait_sentences
-from xyro.service.views.why_due import host_sentences, interval_sentences, rate_sentence, retry_sentences
+from xyro.service.views.why_due import duration_text, host_sentences, interval_sentences, rate_sentence, retry_sentences
 from xyro.wire.ids import LocalPage, split
 from xyro.wire.text import stamp
 
@@ -88,7 +88,8 @@ def _state(view: View, page: LocalPage) -> str:
         case State.FAILED:
             return f"Its last order failed for good ({row.error})."
         case State.DEAD:
-            return "It is dead: 404 or 410 twice, a day or more apart."
+            apart = duration_text(view.frontier.settings.crawl.confirm_dead)
+            return f"It is dead: 404 or 410 twice, {apart} or more apart."
         case State.DISALLOWED:
             return "robots.txt of its host forbids it."
         case _:

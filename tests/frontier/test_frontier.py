@@ -568,3 +568,20 @@ def test_2000_urls_of_256_fingerprints_stay_2000_pages(tmp_path, with_snapshot):
     again.turn()
     assert again.frontier.ledger.known_pages == 2001 and again.audit()["ok"]
     again.close()
+
+
+@pytest.mark.parametrize(("apart", "state"), [(5.0, State.DEAD), (1.0, State.FAILED)])
+def test_a_page_is_dead_when_it_was_gone_for_as_long_as_is_set(apart, state):
+    """[crawl] confirm_dead: the second 410 decides, and its date was set by the same seconds."""
+    settings = Settings(crawl=CrawlSettings(scope="any", confirm_dead=2.0))
+    crawl, order = one_page(settings=settings, refreshing=True)
+    crawl.fail(order, "http-410", status=410)
+    crawl.turn()
+    frontier, page = crawl.page(url(0))
+    assert crawl.state(url(0)) is State.FAILED and frontier.columns["due"][page] == int(crawl.now + 2.0)
+    crawl.now += apart
+    crawl.submit(url(0))
+    crawl.turn()
+    crawl.fail(crawl.order(url(0)), "http-410", status=410)
+    crawl.turn()
+    assert crawl.state(url(0)) is state
