@@ -62,9 +62,16 @@ class Pages:
 
     def recover(self, rules: str) -> None:
         """Go on where pages were judged by these rules."""
-        self._places.update(msgpack.unpackb(self.partition.get(_PLACES) or b"\x90"))
-        self.scope.places.update(self._places)
         self._rejudge = rules != self.rules
+        if self.scope.mode == "any":
+            return
+        if rules.startswith(self.scope.kind):
+            self._places.update(msgpack.unpackb(self.partition.get(_PLACES) or b"\x90"))
+            self.scope.places.update(self._places)
+        else:
+            for page in local_pages(np.flatnonzero(self.columns["depth"][: self.columns.n] == 0)):
+                if self.partition.states[page] != _FOREIGN:
+                    self.scope.add_seed(self.partition.url(page))
 
     def begin(self, now: float) -> None:
         """A turn begins: nothing is touched yet, and pages are as the scope of now says."""

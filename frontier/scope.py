@@ -78,6 +78,8 @@ class Scope:
         """depths matter: a shorter way to a page may bring it into scope"""
         self.text = repr((crawl.scope, crawl.max_depth, crawl.include, crawl.exclude, crawl.skip_suffixes, rules))
         """the rules as stored: other rules on a resume apply to all known pages"""
+        self.kind = f"({crawl.scope!r}, "
+        """the beginning of `text`, that of all rules with places of the same kind (hosts, or domains)"""
 
     def place_of(self, url: str) -> str:
         """Return the place (host, or domain) that a seed adds to the scope."""

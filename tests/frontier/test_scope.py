@@ -183,6 +183,40 @@ def test_places_are_kept_and_a_partition_that_missed_one_catches_up():
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize(
+    ("before", "after", "inside"),
+    [
+        ("host", "domain", {"seed", "port", "sister", "address"}),
+        ("any", "domain", {"seed", "port", "sister", "address"}),
+        ("any", "host", {"seed", "address"}),
+        ("domain", "host", {"seed", "address"}),
+        ("host", "any", {"seed", "port", "sister", "address", "other"}),
+    ],
+)
+def test_another_kind_of_scope_on_a_resume_begins_from_the_seeds(partitions, before, after, inside):
+    """Places that were stored as hosts are no domains, seeds with a port or an address among them."""
+    urls = {
+        "seed": "http://w1.site.example:8080/p0.html",
+        "address": "http://127.0.0.9:8081/p0.html",
+        "port": "http://w1.site.example/p1.html",
+        "sister": "http://w2.site.example:8080/p1.html",
+        "other": "http://other.example/p1.html",
+    }
+    crawl = crawl_of(partitions, scope=before)
+    crawl.submit(urls["seed"])
+    crawl.submit(urls["address"])
+    settle(crawl)
+    show(crawl, urls["seed"], urls["port"], urls["sister"], urls["other"])
+    again = restarted(crawl, scope=after)
+    again.turn()
+    again.turn()
+    assert {name for name, one in urls.items() if again.state(one) is not State.OUT} == inside
+    once_more = restarted(again, scope=after)
+    once_more.turn()
+    assert once_more.scope.places == again.scope.places and once_more.audit()["ok"]
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
 def test_a_shorter_way_found_later_brings_pages_into_scope(partitions):
     """0 -> 1 -> 2 -> 3 -> 4 at --max-depth 2, then 0 -> 3."""
     crawl = crawl_of(partitions, scope="any", max_depth=2)
