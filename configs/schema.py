@@ -32,7 +32,10 @@ HostPattern = Annotated[
 BodyKind = Annotated[Literal["HTML", "XML", "DTD"], Meta(description='"HTML", "XML" or "DTD"')]
 Word = Annotated[str, Meta(pattern=r"^\w+$", max_length=64, description="single words of letters and digits")]
 FormatName = Annotated[
-    str, Meta(pattern=r"^[a-z]+$", max_length=32, description='formats, such as "xml", "dtd", "rss"')
+    Literal["xml", "xhtml", "dtd", "entity", "rss", "atom", "jsonfeed", "sitemap", "sitemapindex"],
+    Meta(
+        description="any of xml, xhtml, dtd, entity, rss, atom, jsonfeed, sitemap, sitemapindex (of XML and feeds only)"
+    ),
 ]
 Turnovers = Annotated[float, Meta(ge=0.1, le=1000, description='a number of turnovers, 0.1 to 1000, or "auto"')]
 Port = Annotated[int, Meta(ge=1, le=65_535, description="port numbers, 1 to 65535")]

@@ -108,9 +108,16 @@ def _columns(table: str) -> dict[str, type]:
 
 
 def form_of(form: str | None, out: Path | None) -> str:
-    """The form that was asked for; without one, what the file's name ends in, else JSON lines."""
+    """The form that was asked for; without one, what the file's name ends in, else JSON lines.
+
+    InputError: the name promises a form that is not written.
+    """
     ending = out.suffix.removeprefix(".").lower() if out is not None else ""
-    return form or (ending if ending in _WRITERS else "jsonl")
+    if form or ending in _WRITERS:
+        return form or ending
+    if ending not in _PLAIN_ENDINGS:
+        raise InputError(f"-o {out}: .{ending} is not written; end it in .jsonl, .csv or .parquet, or add --format")
+    return "jsonl"
 
 
 def check(form: str, out: Path | None) -> None:
@@ -205,6 +212,8 @@ def _parquet(table: str, rows: Iterable[Row], out: IO[bytes]) -> int:
     return count
 
 
+_PLAIN_ENDINGS = frozenset(("", "json", "ndjson", "txt"))
+"""endings of names that promise no other form than lines of JSON"""
 _WRITERS: dict[str, Callable[[str, Iterable[Row], IO[Any]], int]] = {"jsonl": _jsonl, "csv": _csv, "parquet": _parquet}
 
 

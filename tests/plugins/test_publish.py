@@ -12,13 +12,13 @@ from tests.service.neighbours import KEY, TOKEN, Neighbours, crawling
 from xyro.answer import Answer
 from xyro.metadata import rows
 from xyro.plugins.publish import indexnow, publishing
-from xyro.plugins.publish.admission import sender_of
 from xyro.plugins.publish.indexnow import IndexNow
 from xyro.plugins.publish.listener import BODY, _belongs, listen
 from xyro.plugins.publish.promises import PublisherClaim
 from xyro.plugins.publish.stored_rows import KeyedRow, PublishedRow
 from xyro.refresh.allowance import Allowance
 from xyro.service.node import http_json
+from xyro.service.node.admission import sender_of
 from xyro.service.node.data_dir import DataDir
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import InputError

@@ -111,6 +111,13 @@ def test_a_file_is_written_as_its_name_ends(asked, name, form):
     assert form_of(asked, None if name is None else Path(name)) == form
 
 
+@pytest.mark.parametrize("name", ["pages.xls", "pages.csv.gz", "pages.tsv"])
+def test_a_name_that_promises_another_form_is_refused_before_anything_is_written(tmp_path, name):
+    with pytest.raises(InputError, match=r"is not written; end it in .jsonl, .csv or .parquet, or add --format"):
+        form_of(None, tmp_path / name)
+    assert form_of("csv", tmp_path / name) == "csv"
+
+
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputError, match=r"pip install 'xyro\[parquet\]'"):
