@@ -100,5 +100,5 @@ class Hooks:
 
     def deadline(self, page: LocalPage) -> float:
         """The earliest time by which the page was promised to be read, seconds since 1970; 0 = it was not."""
-        promised = [when for deadline in self.deadlines if (when := deadline(page))]
-        return min(promised, default=0.0)
+        dates = [when for deadline in self.deadlines if (when := deadline(page))]
+        return min(dates, default=0.0)

@@ -1,4 +1,4 @@
-"""The cash of one partition: spending in commit groups, the virtual page, the OPIC clock (P2; algorithms.md A-D).
+"""The ledger is the account book of OPIC cash, no write-ahead log: what pages spend, the virtual page, the clock (P2).
 
 pages.py mints new pages, and a Spending gathers the pages that spend in a turn; `spend` measures the flow through
 those pages and moves their cash over their links. outbox.py carries cash to other partitions; `importance` weighs dates

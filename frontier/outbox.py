@@ -1,4 +1,4 @@
-"""Cash and news of URLs for pages that live in other partitions: outbox and inbox (reliability.md 3.2).
+"""Cash and news of URLs for pages that live in other partitions: outbox and inbox, applied exactly once.
 
 A child of another partition is a FOREIGN entry here: it has an id and holds cash like any page while a commit group
 runs. After ledger.py has spent, `collect` moves that cash into CashTransfers that the same write batch puts into the
@@ -6,8 +6,8 @@ outbox; after the batch is on disk the transfers leave, and each stays in the ou
 batch is on disk then). Transfers between two partitions carry numbers without gaps; the receiver stores the last one it
 applied, so sending again changes nothing.
 
-Partition 0 gathers the income of the virtual page and shares it out (design.md section 6, Partitions). A crawl of one
-partition does not use any of this.
+Partition 0 gathers the income of the virtual page and shares it out by known pages. A crawl of one partition
+does not use any of this.
 """
 
 from __future__ import annotations

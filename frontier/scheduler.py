@@ -4,7 +4,7 @@ Before: frontier.py has applied the reports of the turn and schedule.py has date
 with the commit group for the fetch queue, whose host they wait for.
 
     wanted      filled by people, publishers and loads, emptied by every turn (requests.py)
-    crowded     filled from `wanted` with pages of hosts that have very many orders out, emptied as these are answered
+    overflow    filled from `wanted` with pages of hosts that have very many orders out, emptied as these are answered
     deadlines   filled from `wanted` with what has a deadline and the bandwidth does not allow for (due_queue.py)
     retries     filled by temporary failures, emptied when their time has come (schedule.py)
     revisits    pages that are due, and those whose host had no room for them (revisits.py, due_queue.py)
@@ -72,7 +72,7 @@ class Scheduler:
         self.order_quota = OrderQuota(self.leases, partition.hosts, settings.store.leases_per_host)
         self.host_limits = HostLimits(partition.hosts, settings.budgets, settings.blackouts)
         self.parking = Parking(partition, self.host_limits)
-        self.requests, self.crowded = Requests(partition), HostQueues()
+        self.requests, self.overflow = Requests(partition), HostQueues()
         self.bandwidth = bandwidth
         self.schedule = Schedule(partition, ledger, bandwidth, freshness, settings, refreshing, ahead)
         self.due_queue = self.schedule.due_queue
@@ -188,7 +188,7 @@ class Scheduler:
         room = min(room, self.order_quota.free)
         found: list[FetchOrder] = []
         if room > 0:
-            if self.deadlines.waiting or self.crowded or any(self.requests.queues.values()):
+            if self.deadlines.waiting or self.overflow or any(self.requests.queues.values()):
                 self._take_wanted(found, room)
             self._take_retries(found, room, now)
             if self.schedule.refreshing:
@@ -201,27 +201,27 @@ class Scheduler:
     def _take_wanted(self, found: list[FetchOrder], room: int) -> None:
         while self.deadlines.waiting and len(found) < room and (page := self.deadlines.pop()) is not None:
             self._take_one(page, Priority.ORDERED, found)
-        self._take_crowded(found, room)
+        self._take_overflow(found, room)
         while len(found) < room and (wanted := self.requests.pop()) is not None:
             page, priority = wanted
-            if priority is not Priority.BLOCKING and self._is_crowded(page):
-                self.crowded.put(self.partition.hosts_of[page], page)
+            if priority is not Priority.BLOCKING and self._is_host_full(page):
+                self.overflow.put(self.partition.hosts_of[page], page)
             else:
                 self._take_one(page, priority, found)
 
-    def _take_crowded(self, found: list[FetchOrder], room: int) -> None:
+    def _take_overflow(self, found: list[FetchOrder], room: int) -> None:
         """Order the requests for hosts that had too many orders out, as far as places have come free since."""
-        if not self.crowded:
+        if not self.overflow:
             return
         leased = self.partition.hosts.leased
 
         def claim(host: int) -> bool:
             return len(found) < room and bool(leased[host] < self.order_quota.wanted_per_host)
 
-        for page in self.crowded.take(leased, self.order_quota.wanted_per_host, lambda page: True, claim):
+        for page in self.overflow.take(leased, self.order_quota.wanted_per_host, lambda page: True, claim):
             self._take_one(page, Priority.ORDERED, found)
 
-    def _is_crowded(self, page: LocalPage) -> bool:
+    def _is_host_full(self, page: LocalPage) -> bool:
         """Tell whether so many orders of its host are out that a page without a deadline has to wait."""
         if self.partition.flags[page] & LEASED or self.deadlines.deadline_of(page):
             return False
@@ -248,10 +248,10 @@ class Scheduler:
         for page in self.schedule.to_retry(now):
             if self.parking.park(page):
                 continue
-            if (promised := self.deadlines.deadline_of(page)) or self._has_room(page):
+            if (deadline := self.deadlines.deadline_of(page)) or self._has_room(page):
                 row = self.partition.row(page)
                 level = Priority.REFRESH if row is not None and row.reads > 0 else Priority.DISCOVER
-                found.append(self._order(page, Priority.ORDERED if promised else level, row))
+                found.append(self._order(page, Priority.ORDERED if deadline else level, row))
                 if len(found) >= room:
                     return
             else:

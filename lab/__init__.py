@@ -13,6 +13,10 @@
     child.py        a server of the laboratory in a process of its own
     work_parts.py   long work in parts, each computed once; exit_codes.py   how such work ends
 
+The prototype is the throw-away program in which the formulas were first tried, on the graph of opic/graph.standard and
+the pages of refresh/world.py. Its numbers are tabled beside ours: opic/strategies.py, opic/history_policies.py,
+refresh/refresh_claims.py.
+
 In: seeds, sizes, shares, rates. Out: bytes and the truth about them; figures, as text or JSON, and whether they hold.
 
 What always holds: equal settings give equal bytes at equal times, in any process; a page's bytes change exactly when

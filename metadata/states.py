@@ -17,7 +17,7 @@
                   until the commit group ends
 
 Cash of READ pages is spent over their links; UNREAD and ERROR keep theirs; the others are dangling: when selection
-reaches them their cash goes to the virtual page (design.md section 3).
+reaches them their cash goes to the virtual page.
 """
 
 from __future__ import annotations

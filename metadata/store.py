@@ -1,7 +1,7 @@
 """Ordered keys and values on disk (LevelDB), and their twin in memory. The only module that imports plyvel.
 
 One batch is the unit of truth: it is written whole or not at all, and `write` returns when it is on the disk. There is
-no unsynced write, as LevelDB with unsynced writes loses batches from the middle over a power cut (reliability.md 0.1).
+no unsynced write, as LevelDB with unsynced writes loses batches from the middle over a power cut.
 Reading verifies LevelDB's checksums: a flipped bit is a MachineError, never a wrong answer (costs 0.6 us a get).
 
 Options, measured with 2 M URLs and 400,000 page records in commits of 50 pages (50-59 us of CPU a page, compaction

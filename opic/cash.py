@@ -1,4 +1,4 @@
-"""Integer cash: how a page shares its cash, and the virtual page that pays all pages alike (algorithms.md A, C).
+"""Integer cash: how a page shares its cash, and the virtual page that pays all pages alike (P2 s.2-3).
 
 This is the arithmetic; frontier/ledger.py moves the cash of a partition by it.
 
@@ -25,7 +25,8 @@ DAMPING = 0.85
 LINK = 1000
 """weight of an ordinary link where links weigh differently: shares of cash are set to a thousandth"""
 PAYOUT_SHARE = 1000
-"""the virtual page pays out once it holds 1/1000 of all cash; 0.1, 1 and 5 % gave the same error (algorithms.md A)"""
+"""the virtual page pays out once it holds 1/1000 of all cash; with 0.1 to 5 % the error after ten reads a page is
+the same, 11.3 to 11.4 %"""
 
 _BITS = 31
 """1-c is used as a rational over 2^31: off by at most 2.4e-10, and every product below stays within int64"""
@@ -163,7 +164,7 @@ def credit(keys: Units, targets: Pages, amounts: Units) -> None:
 
 
 class VirtualPage:
-    """The page that links to all and is linked by all, in three integers (design.md section 6, Partitions).
+    """The page that links to all and is linked by all, in three integers.
 
     pot      income gathered here and not yet shared out (on partition 0 everybody's; elsewhere until it is sent there)
     account  what was paid to this partition and is not yet in its scalar: less than a unit a page after `settle`
@@ -171,7 +172,7 @@ class VirtualPage:
              the moment, so cash = key + scalar, and raising the scalar pays every page in O(1)
 
     Holds: sum of (key + scalar) over the pages + pot + account + transfers on their way = UNIT x pages.
-    A new page has key -scalar (no cash): its UNIT is minted into the pot (algorithms.md C: growing graph).
+    A new page has key -scalar (no cash): its UNIT is minted into the pot; so T keeps its meaning as the graph grows.
     """
 
     __slots__ = ("account", "pot", "scalar")

@@ -1,4 +1,4 @@
-"""T adapted to how fast the web changes (algorithms.md B): the window that would have foretold the cash best.
+"""T adapted to how fast the web changes: the window that would have foretold the cash best.
 
 On a sample of the pages all windows of LADDER run side by side. When a sampled page is spent, each says what flow X it
 expects; at the first spending HORIZON or more turnovers later, d after, it is held against all the cash C that came in

@@ -81,7 +81,7 @@ def from_lists(children: list[list[int]]) -> Graph:
 
 
 def tiny() -> Graph:
-    """Five pages whose importance is tabled (algorithms.md H): 0 -> 1, 2; 1 -> 2; 2 -> 0; 3 -> 2; 4 without links."""
+    """Five pages whose importance the tests tell: 0 -> 1, 2; 1 -> 2; 2 -> 0; 3 -> 2; 4 without links."""
     return from_lists([[1, 2], [2], [0], [2], []])
 
 
@@ -113,6 +113,6 @@ def power_law(n: int, rng: np.random.Generator, least: int = 2, limit: int = 0, 
 
 
 def standard(n: int, rng: np.random.Generator) -> Graph:
-    """The papers' graph as algorithms.md measured it: in-degree ~ k^-2.1 on [2, n/10], sources uniform."""
+    """The papers' graph: in-degree ~ k^-2.1 on [2, n/10], sources uniform."""
     targets = np.repeat(np.arange(n), power_law(n, rng))
     return from_links(n, rng.integers(n, size=targets.size), targets)

@@ -1,4 +1,4 @@
-"""A page's importance as the flow of cash through it, kept in 4 + 4 bytes (algorithms.md B, C; P2 s.4, Interpolation).
+"""A page's importance as the flow of cash through it, kept in 4 + 4 bytes (P2 s.4, Interpolation).
 
 The clock G counts turnovers: it advances by (cash spent) / (all cash). Flow X is page-units of cash per turnover, so
 it has mean 1 by construction. A page that received C over the d turnovers since its last spending is measured by
@@ -10,7 +10,7 @@ additions: T_i is the young page's window; what a page held when its time began 
 importance applies the same formula with the cash of now. With T infinite X is the cumulative mean of P2 section 3.
 
 The default history xi that a page is born with counts as p turnovers of evidence, p = T_0^2 / (T_0 + age): T_0 at
-birth, then fading faster than evidence gathers. A constant p (T_0 = T is algorithms.md C's rule (4)) would stay in X
+birth, then fading faster than evidence gathers. A constant p would stay in X
 for good, as p / age of it: after 10 N reads that alone is 1 %, twice the error of a settled graph at T >= 16. What
 fades between two measures is taken back out of X by one more term, (X - xi) (p - p') / max(d, T_i).
 
@@ -189,7 +189,7 @@ class Window:
 
 @dataclass(slots=True)
 class NewPages:
-    """The default history of a page never measured: an average (EWMA) over first measures (algorithms.md C, 3 and 4).
+    """The default history of a page never measured: an average (EWMA) over first measures.
 
     Kept as two averages, cash received and turnovers waited, whose ratio is xi: the mean of the ratios, as written
     there, is ruled by the few pages measured right after their birth. Until TRUSTED first measures exist the prior is

@@ -1,12 +1,13 @@
-"""The offline reference at scale: PageRank and its kin by sweeps over a matrix of links (P1 5; algorithms.md G).
+"""The offline reference at scale: PageRank and its kin by sweeps over a matrix of links (P1 5).
 
 Every ranking here is the solution of  y = c A y + jump,  A the matrix of matrix.py. PageRank with uniform jumps and the
 mass of pages without links spread uniformly is that solution for jump = 1/n, scaled to sum 1: the dangling mass flows
 like the jumps do, so dropping it changes nothing but the scale. (While it iterates, `solve` does lift the jumps by what
 dangling pages lost, which keeps the sum of y where it is: that is the usual power iteration, and the sum, slowest of
 all to settle, need not; at the end the lift is divided out. P1 eq. 6-8 drop it after each step *and* renormalise,
-which raises the damping: algorithms.md section 0.) With a personalisation p the jumps flow differently; the solutions
-u for 1/n and v for p then combine to  c D u + (1-c) v,  D = (1-c) d.v / (1 - c d.u)  the dangling mass, d its pages.
+which raises the damping from c to r c, r > 1 what they renormalise by.) With a personalisation p the jumps flow
+differently; the solutions u for 1/n and v for p then combine to  c D u + (1-c) v,  D = (1-c) d.v / (1 - c d.u)  the
+dangling mass, d its pages.
 Both come out of one pass, and so do the rankings for any number of p.
 
 In RAM: 12 bytes a page for one ranking in float32 (Gauss-Seidel; 16 for Jacobi; + 4 with a personalisation), beside the

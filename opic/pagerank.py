@@ -1,8 +1,7 @@
-"""The offline reference: PageRank by power iteration, and the fixpoint of OPIC with its virtual page (algorithms.md
-A, G).
+"""The offline reference: PageRank by power iteration, and the fixpoint of OPIC with its virtual page.
 
 P1 eq. (6)-(8) lose the mass of pages without links and renormalise, which raises the damping; here it is spread
-uniformly (algorithms.md section 0). Then OPIC's flow over the real pages IS PageRank with the same damping.
+uniformly. Then OPIC's flow over the real pages IS PageRank with the same damping.
 """
 
 from __future__ import annotations

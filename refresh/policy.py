@@ -1,4 +1,4 @@
-"""Policies: what a read of a page is worth, and from that how often it is read (algorithms.md F; P1 section 6).
+"""Policies: what a read of a page is worth, and from that how often it is read (P1 section 6).
 
 A page of importance r that changes lambda times a day and was read a days ago has the index
 
@@ -330,7 +330,7 @@ def water_filled(
     """K (seconds) with sum 1 / clip(K / w_i, min, max) = B exactly; S / B where no page meets a bound.
 
     What pages at the floor leave over goes to the others, what pages at the ceiling take is taken from them (with a
-    floor alone K = S / B under-spends: algorithms.md 0). 0 where even all floors cannot spend B, infinite where the
+    floor alone K = S / B spends 57 to 99 % of B). 0 where even all floors cannot spend B, infinite where the
     ceilings alone spend it. Linear between the rates at which pages meet their bounds: sorted once, O(n log n).
     """
     w = weights[weights > 0.0]

@@ -1,4 +1,4 @@
-"""The direction of imports, and the other rules of the house that can be read off the source (design.md section 2)."""
+"""The direction of imports, and the other rules of the house that can be read off the source."""
 
 import re
 from pathlib import Path

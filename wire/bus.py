@@ -5,7 +5,7 @@ topics.py lists the topics with their senders, receivers and bounds.
 So a poster never has to wait: the rules of the loop keep every topic small, and a topic over its bound means that one
 of them is broken. That is a MachineError, loud and at once, rather than a queue that eats the memory.
 
-The three forms (design.md section 5) differ in where the queues live, never for the caller:
+The three forms differ in where the queues live, never for the caller:
 
 - LocalBus, here: one process, one event loop; messages pass as objects, nothing is encoded. (EncodingBus encodes and
   decodes each: the tests run the loop over it.)

@@ -379,7 +379,7 @@ class Submit:
     urls: tuple[str, ...]
     priority: Priority = Priority.ORDERED
     seed: bool = True
-    """the URLs widen the crawl's scope (design.md section 6: scope host = host and port of a seed)"""
+    """the URLs widen the crawl's scope (scope host = host and port of a seed)"""
     request: int = 0
     """number of the request that an Answer names when they are on disk; 0: nobody waits (commands.py)"""
 

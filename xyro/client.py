@@ -131,7 +131,7 @@ class ConnectionWatch:
 
 class Connection(ResponseHandler):
     """One TCP connection. While `exchange` is None it is idle and nothing may arrive: what does belongs to no request
-    and closes the connection, so that it is never taken for the next answer (reliability.md zoo 7)."""
+    and closes the connection, so that it is never taken for the next answer."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, watch: ConnectionWatch) -> None:
         super().__init__(loop)

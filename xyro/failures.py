@@ -4,7 +4,7 @@ Rules above the table:
 
 - A temporary failure is tried again `retries` times; before try k+1 the page waits `wait` x GROWTH^k seconds (at most a
   day, never less than Retry-After). When the retries are spent it becomes final. Its cash stays until then.
-- A final failure is never tried again: the page is dangling (design.md section 6). A first 404 or 410 is final for this
+- A final failure is never tried again: the page is dangling. A first 404 or 410 is final for this
   crawl; whether a second one a day later makes the page DEAD is metadata's decision.
 - `host_wide` failures say something about the host, not the page: politeness backs the whole host off, exponentially.
 - `readable` classes are no failures of the page: a body that ended early (`truncated`) or met our byte cap

@@ -1,6 +1,6 @@
 """The guard of addresses and ports. Its last check is made on the socket address really connected to.
 
-Our own deny list (reliability.md 4.2), because ipaddress.is_global has holes; an IPv4 address inside an IPv6 one
+Our own deny list, because ipaddress.is_global has holes; an IPv4 address inside an IPv6 one
 (mapped, NAT64, 6to4) is decoded and judged itself. Three settings change what is denied:
 
     allow_private   networks that may be contacted although the deny list has them (an intranet crawl)

@@ -2,7 +2,7 @@
 
 Small pages (up to 256 KiB, nearly all) are held until they are whole and read by `scan`, which costs a third of the
 parser; larger ones, and those that scan will not answer for, go through lxml's streaming target parser: no tree,
-linear on hostile markup (reliability.md 0.2), a fresh parser per page. Both see the same tags, and the same rules
+linear on hostile markup, a fresh parser per page. Both see the same tags, and the same rules
 make links of them.
 
 Elements: a, area (href), frame, iframe (src), link rel=alternate, next, canonical, base (the first valid one), meta

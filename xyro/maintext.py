@@ -1,6 +1,6 @@
 """The signature of a page's main text: what stays equal while menus, advertisements and scripts change.
 
-lexbor builds the tree, and a small page can make it take gigabytes (reliability.md 0.2). So `is_tame` counts, on the
+lexbor builds the tree, and a small page can make it take gigabytes. So `is_tame` counts, on the
 bytes and in linear time, what makes its tree blow up or its time grow with the square; a page over these counts has no
 main text, and its signature is that of its bytes.
 """

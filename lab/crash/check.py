@@ -22,7 +22,7 @@ CONCURRENCY = 256
 """fetch.concurrency: most requests under way"""
 LOST_PER_KILL = AT_RISK + CONCURRENCY
 JITTER = 0.010
-"""seconds by which two times of the log may be wrong (reliability.md I4)"""
+"""seconds by which two times of the log may be wrong: threads of the server wait for the lock"""
 _SAME = ("state", "error", "http_status", "kind", "out_links", "signature")
 """columns of the export that do not depend on when and how often a page was read"""
 _CONTACT = re.compile(r"mailto:([a-z]+-\d+)@")

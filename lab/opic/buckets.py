@@ -1,6 +1,6 @@
 """Nearly the richest page, by the power of two of its cash: linked stacks, or a byte a page.
 
-Both give a page whose cash has as many bits as the richest one's (algorithms.md D, "power-of-two buckets"). Cash that
+Both give a page whose cash has as many bits as the richest one's (buckets by powers of two). Cash that
 grew by the virtual page alone moves nobody, so both are made anew every n/2 picked pages.
 """
 

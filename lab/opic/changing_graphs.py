@@ -1,4 +1,4 @@
-"""A graph that changes while it is read, and the history policies that follow it (P2 figures 4 to 6; algorithms.md B).
+"""A graph that changes while it is read, and the history policies that follow it (P2 figures 4 to 6).
 
 A change of a page drops half of its in-links, rounded down but at least one (two in three changes), or doubles them
 from random sources (one in three), which about keeps the number of links. Changes are spread evenly in time; `rate` is

@@ -69,7 +69,7 @@ class FocusWorld(SimulatedWorld):
 
 def flows(world: SimulatedWorld, batches: list[Pages], warm: int, rounds: int) -> Reals:
     """Flow through each page, of sum 1: all pages `rounds` times in these batches, after `warm` times that do not
-    count (Cycle with a burn-in, which converges geometrically: algorithms.md A)."""
+    count (Cycle with a burn-in, which converges geometrically, as Gauss-Seidel does)."""
     passed = np.zeros(world.graph.n)
     for turn in range(warm + rounds):
         for batch in batches:

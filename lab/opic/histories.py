@@ -1,4 +1,4 @@
-"""History policies of the papers behind one protocol, for the laboratory (P2 s.4 and figures 4-6; algorithms.md B).
+"""History policies of the papers behind one protocol, for the laboratory (P2 s.4 and figures 4-6).
 
 A policy is told each spending (pages, their cash in page-units, the clock in turnovers) and estimates the importance
 of all pages. Every one but `Static` with `paper` leaves the endowment out: the cash a page began with is not flow.

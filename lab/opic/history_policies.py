@@ -1,4 +1,4 @@
-"""The history policies of figures 4 to 6 and what each of them is off by, as algorithms.md B tabled it.
+"""The history policies of figures 4 to 6 and what each of them is off by, as the prototype tabled it.
 
 The table counts windows in "crawls", the time that N reads take, and gives a crawl of Greedy 2.4 units of its clock,
 one of the sweep 4.0. That clock counts what the virtual page spends, too: 0.15 for each unit that pages spend at
@@ -77,7 +77,7 @@ _ROWS = {
     "interpolation 4": "4.3/1.1 4.7/2.0 4.9/2.4 6.5/5.0 10.3/11.1 20/24 36/47 68/142",
     "interpolation 8": "1.6/0.5 2.2/1.7 2.8/2.5 5.6/6.0 12.7/14.1 30/30 58/58 127/175",
 }
-"""all % / top decile % at each of RATES, Greedy, one seed (algorithms.md B; "-": not tabled)"""
+"""all % / top decile % at each of RATES, Greedy, one seed of the prototype ("-": not tabled)"""
 TABLE: Mapping[tuple[str, float], tuple[float, float]] = {
     (policy, rate): (float(cell.split("/")[0]), float(cell.split("/")[1]))
     for policy, row in _ROWS.items()

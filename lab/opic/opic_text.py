@@ -12,7 +12,7 @@ Results = Mapping[str, Any]
 
 
 def page(results: Results) -> str:
-    """Every claim with its verdict and numbers, then the tables of algorithms.md H and B beside ours."""
+    """Every claim with its verdict and numbers, then the prototype's tables beside ours."""
     holding = sum(claim["holds"] for claim in results["claims"])
     lines = [f"Claims of the papers, held against the laboratory: {holding} of {len(results['claims'])} hold", ""]
     for claim in results["claims"]:
@@ -28,7 +28,7 @@ def _acceptance(results: Results) -> list[str]:
     if not rows:
         return []
     met = sum(row["met"] for row in rows)
-    head = f"Acceptance (algorithms.md H, N = {results['strategies']['n']:,}): {met} of {len(rows)} met"
+    head = f"Acceptance (the prototype's table, N = {results['strategies']['n']:,}): {met} of {len(rows)} met"
     return ["", head, "", *(_accepted(row) for row in rows)]
 
 
@@ -44,8 +44,8 @@ def _table(cells: list[Results]) -> list[str]:
     count = Counter(cell["verdict"] for cell in cells)
     lines = [
         "",
-        f"Changing graph (algorithms.md B, one seed): {len(cells)} numbers; the mean of our seeds is within 10 % of "
-        f"{count['within 10 %']},",
+        f"Changing graph (the prototype's table, one seed): {len(cells)} numbers; the mean of our seeds is within 10 % "
+        f"of {count['within 10 %']},",
         f"single seeds come within 10 % of {count['within a seed']} more, {count['off']} are off",
         "",
         f"  {'policy':22} {'change':>7} {'pages':>5} {'theirs':>7} {'ours':>8} {'ratio':>6}  {'our seeds':>17}",

@@ -1,4 +1,4 @@
-"""The residual of an importance, and the limits of its meaning (P2 s.3; algorithms.md A, last part).
+"""The residual of an importance, and the limits of its meaning (P2 s.3).
 
 The residual of x is L'x - x: what one more step of the power iteration would change. A page's own residual is no bound
 of its own error; the sum of all residuals bounds the sum of all errors, since a step shrinks what it is given by c:

@@ -1,4 +1,4 @@
-"""One graph over several partitions that exchange cash through an unreliable post (design.md section 6, Partitions).
+"""One graph over several partitions that exchange cash through an unreliable post.
 
 A shard does with opic's own pieces what the crawl's ledger and post do with rows: it spends its rich pages, pays
 children of other shards by letters, sends its virtual income to shard 0 and raises its scalar by what comes back.

@@ -158,7 +158,7 @@ class _Columns:
 
 
 def page(results: Found) -> str:
-    """The table for people, with what design.md asks for."""
+    """The table for people, with the limits that it has to keep."""
     lines = [f"{'pages':>12} {'':8} {'ns / link':>10} {'floor':>8} {'ratio':>7} {'ns / selection':>15}"]
     for found in results.values():
         for form in ("kernels", "groups"):

@@ -64,7 +64,7 @@ ACCEPTANCE: Mapping[int, Mapping[str, float]] = {
         "sweep 5 free top": 1.26,
     },
 }
-"""algorithms.md H, by graph size: "strategy reads/N estimator pages" -> per cent"""
+"""the prototype's errors, by graph size: "strategy reads/N estimator pages" -> per cent"""
 TOLERANCE = 0.1
 
 

@@ -1,5 +1,4 @@
-"""The freshness that intervals give on Poisson pages with known rates, without a simulation (algorithms.md F, first
-table)."""
+"""The freshness that intervals give on Poisson pages with known rates, by integrals instead of a simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The claims on refreshing (design.md section 10, algorithms.md F), each judged by the results of the runs."""
+"""The claims on refreshing (P1 section 6, and the prototype's tables below), each judged by the results of the runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Results = Mapping[str, Any]
 TOLERANCE = 0.02
 """of freshness, relative: what the issue asks"""
 TABLED_PAGES = 100_000
-"""pages of the world that algorithms.md F measured: its table holds for no other size"""
+"""pages of the world that the prototype measured: its table holds for no other size"""
 
 TABLE: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]] = {
     "known": {
@@ -34,7 +34,7 @@ TABLE: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]] = {
         "mixed:0.3": {"0.05": (0.779, 0.563), "0.2": (0.908, 0.134), "0.5": (0.952, 0.058), "1": (0.969, 0.036)},
     },
 }
-"""algorithms.md F on the Poisson world: knowledge -> policy -> bandwidth -> (freshness, obsolescence)"""
+"""the prototype on the Poisson world: knowledge -> policy -> bandwidth -> (freshness, obsolescence)"""
 CORRELATED: Mapping[str, tuple[float, float]] = {
     "uniform": (0.567, 3.09),
     "nutch": (0.645, 0.541),
@@ -110,9 +110,9 @@ def _cell(
 
 
 def least_share(policy: str, bandwidth: float, pages: int) -> float | None:
-    """Share of the freshness optimum asked of a policy with known rates (design.md section 10).
+    """Share of the freshness optimum asked of a policy with known rates.
 
-    At 5 % that is for algorithms.md F's world only: the fewer pages, the less unequal they are, and the more P1 loses.
+    At 5 % that is for the prototype's world only: the fewer pages, the less unequal they are, and the more P1 loses.
     """
     if bandwidth >= 0.2:
         return 0.97 if policy in ("p1", "freshness", "mixed:0.1", "mixed:0.3", "mixed:1") else None
@@ -134,7 +134,7 @@ def claims(results: Results) -> list[RefreshClaim]:
         )
         detail += f": {worst.found:.4f} against {worst.wanted:g}; changes missed within {100 * OBSOLESCENCE:g} %: "
         detail += f"{sum(cell.near for cell in cells)}"
-        found.append(RefreshClaim("freshness within 2 % of algorithms.md F's simulation", detail, met == len(cells)))
+        found.append(RefreshClaim("freshness within 2 % of the prototype's simulation", detail, met == len(cells)))
     return found
 
 

@@ -4,7 +4,7 @@ Writes OUT/refresh.json (all numbers), OUT/verdict.txt (what was asked and what 
 
     known       the crawler knows each page's true mean rate
     estimated   it learns rates from its own reads (change bits, Gamma by moment matching, M = 50), from the prior that
-                fits the pages and stays: what algorithms.md F measured
+                fits the pages and stays: what the prototype measured
     dated       the same, and every change comes with its true date (Last-Modified)
     cold        as a crawler that begins: from the default prior, fitted anew to the pages that were read often, M = 100
     high, low   the same from a prior whose mean is ten times too high, or too low
@@ -49,7 +49,7 @@ ESTIMATORS = {
     "M=100, dated": Estimator(last_modified=True),
 }
 TABLED_MEMORY = 50.0
-"""reads that count, in algorithms.md F"""
+"""reads that count, in the prototype"""
 EVERYWHERE = ("known", "estimated")
 POISSON = ("known", "estimated", "dated", "cold", "high", "low")
 """what the crawler knows: on every world, and on the Poisson one"""
@@ -59,7 +59,7 @@ WRONG = {"cold": 0.0, "high": 10.0, "low": 0.1}
 
 @dataclass(frozen=True, slots=True)
 class RefreshScale:
-    """The sizes of the runs. pages: of the Poisson and the correlated world, which algorithms.md F measured; others: of
+    """The sizes of the runs. pages: of the Poisson and the correlated world, which the prototype measured; others: of
     the rest.
     """
 

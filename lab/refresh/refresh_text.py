@@ -72,7 +72,7 @@ def _row(row: Results) -> str:
 def _section_f(results: Results) -> Iterator[str]:
     if not results["table F"]:
         return
-    yield from ("", "algorithms.md F's simulation, ours, and ours / F's (freshness / changes missed)")
+    yield from ("", "The prototype's simulation, ours, and ours / its (freshness / changes missed)")
     yield f"OFF: off by more than {100 * TOLERANCE:g} % in freshness; ~: by {100 * OBSOLESCENCE:g} % in changes missed"
     for cell in results["table F"]:
         theirs, ours = cell["wanted_obsolescence"], cell["found_obsolescence"]

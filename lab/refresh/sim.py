@@ -1,6 +1,6 @@
 """One run: a rule refreshes a world with a bandwidth, and its copies are measured (`xyro lab refresh`).
 
-Time goes in ticks: of 6 h, as in algorithms.md F, unless a run asks for others (lab/refresh/prediction.py). At each the
+Time goes in ticks: of 6 h, as the prototype's, unless a run asks for others (lab/refresh/prediction.py). At each the
 rule chooses as many pages as the bandwidth allows, a share of the pages that are there a day; reads that a rule leaves
 are lost, and fractions of a read are carried on. Changes come between ticks, at their own times. A page is found, and
 first read, when it is born: discovery is not judged here.

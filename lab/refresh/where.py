@@ -1,4 +1,4 @@
-"""The worlds and bandwidths in which the statements of P1 and algorithms.md F on policies hold, and the policy to use.
+"""The worlds and bandwidths in which the statements of P1 and the prototype on policies hold, and the policy to use.
 
 Statements are not asked for (claims.py has what is): they are the papers' findings on Poisson pages, looked at
 again where pages change by the clock, in bursts, or more often where they matter.

@@ -1,7 +1,7 @@
 """Collections whose every change is known: computed ones, and real change histories (`xyro lab refresh`).
 
 A World is pages with an importance, a mean rate, a birth, and the times of all their changes, in days from its start.
-Computed worlds draw ln lambda from N(ln 1/30, 2^2) a day (algorithms.md F: 4.4 % of the pages change daily or faster)
+Computed worlds draw ln lambda from N(ln 1/30, 2^2) a day (the prototype's: 4.4 % of the pages change daily or faster)
 and importance from the PageRank of the papers' graph, which OPIC converges to; they differ in when changes come:
 
     poisson      at any time, independently: what every formula here assumes
@@ -27,7 +27,7 @@ Reals = NDArray[np.float64]
 Ids = NDArray[np.int64]
 MEAN_LN, SIGMA = -np.log(30.0), 2.0
 DAYS, BURN = 150.0, 60.0
-"""of computed worlds: days simulated, and how many of them are not measured (algorithms.md F)"""
+"""of computed worlds: days simulated, and how many of them are not measured"""
 BURST, WITHIN = 5.0, 0.02
 JITTER = 0.02
 CORRELATION = 0.5

@@ -1,6 +1,6 @@
 """The benchmarks: `xyro lab speed ram | latency | pages | plan | xml`. Everything stays on loopback; data is deleted.
 
-ram        bytes of RAM per known URL, links/s into the frontier, us per page (design.md section 3 and 10)
+ram        bytes of RAM per known URL, links/s into the frontier, us per page
 latency    many slow hosts at once: pages/s, RSS, event-loop lag
 pages      CPU per page and where it goes
 plan       what it costs to choose the pages to refresh out of millions, and to remember when

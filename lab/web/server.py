@@ -38,7 +38,7 @@ from xyro.wire.errors import InputError, MachineError
 __all__ = ["WebServer", "running", "serve"]
 
 MAX_HEAD = 65_536
-"""bytes of a request head (reliability.md asks the same of us as a client)"""
+"""bytes of a request head, as many as the client accepts of an answer's"""
 _BACKLOG = 1_024
 _PORT_TRIES = 20
 _END = b"\r\n\r\n"

@@ -89,7 +89,7 @@ class Shape:
     drift: float = 0.0
     """share of changes that also alter a link"""
     rate_median: float = 1 / 30
-    """changes per day (algorithms.md F: ln lambda is normal)"""
+    """changes per day: the median of a lognormal"""
     rate_sigma: float = 2.0
     speed: float = 1.0
     """multiplies every change rate, so that days pass in seconds"""

@@ -1,8 +1,8 @@
 """The knowledge that a perfect crawler would have of the computed web at time t.
 
 Known are all URLs, read or not: dead targets, disallowed pages, files, redirects, DTDs, sitemaps. The graph is the one
-design.md section 6 describes: distinct links of a page in the order shown, without nofollow links and hints; a redirect
-is one link; what is dead, disallowed or not worth reading has none. A DOCTYPE's DTD is a need, not a link.
+over which cash is spent: distinct links of a page in the order shown, without nofollow links and hints; a redirect is
+one link; what is dead, disallowed or not worth reading has none. A DOCTYPE's DTD is a need, not a link.
 """
 
 from __future__ import annotations

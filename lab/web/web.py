@@ -167,7 +167,7 @@ class Web:
         return named
 
     def _draw_rates(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Changes per day (algorithms.md F: ln-normal); a list changes as often as all that it lists together."""
+        """Changes per day (ln-normal); a list changes as often as all that it lists together."""
         shape, kinds = self.shape, self.places.kinds
         rates = np.exp(rng.normal(0.0, shape.rate_sigma, shape.pages)) * shape.rate_median * shape.speed
         rates[~np.isin(kinds, _CHANGING)] = 0.0

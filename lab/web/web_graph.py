@@ -1,6 +1,6 @@
 """The links of the computed web: a random graph with a known law, in which everything can be reached.
 
-In-degrees are the standard graph of algorithms.md: P(n) ~ n^-2.1 on [2, N/10]. One in-link of each page comes from a
+In-degrees are those of opic/graph.standard: P(n) ~ n^-2.1 on [2, N/10]. One in-link of each page comes from a
 tree (hosts hang on hosts, the HTML pages of a host on its home page), so that everything is reachable; the others come
 from random sources, mostly of the same host. Lists (feeds, sitemaps) and redirects have the links that they list.
 """

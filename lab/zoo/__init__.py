@@ -1,4 +1,4 @@
-"""The hostile zoo: the entries of reliability.md section 2 on raw sockets, a host a case (`xyro lab zoo`).
+"""The hostile zoo: misbehaviours of servers on raw sockets, a host a case (`xyro lab zoo`).
 
     zoo_server.py   the servers, the hub that links to all cases, the table of failure classes that are right
     connection.py, framing.py, body_cases.py, link_cases.py, robots_cases.py       the cases

@@ -55,12 +55,13 @@ Act = Callable[[ZooClient], Awaitable[None]]
 class Case:
     """One entry of the zoo.
 
-    `kinds`: failure classes that are right for the page at `path` ("" = a sound read; several where reliability.md
-    leaves the choice). Classes that xyro/failures.py calls readable show as a report without error, `truncated` set.
+    `kinds`: failure classes that are right for the page at `path` ("" = a sound read; several where the
+    standards leave the choice). Classes that xyro/failures.py calls readable show as a report without error,
+    `truncated` set.
     """
 
     number: int
-    """entry in reliability.md section 2"""
+    """of the case; tests name it by this"""
     name: str
     kinds: tuple[str, ...]
     act: Act

@@ -1,4 +1,4 @@
-"""Zoo C: content codings, sizes and character sets (reliability.md section 2, 48 to 56)."""
+"""Zoo C: content codings, sizes and character sets (cases 48 to 56)."""
 
 from __future__ import annotations
 

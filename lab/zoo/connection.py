@@ -1,4 +1,4 @@
-"""Zoo A: connections (reliability.md section 2, 1 to 20). Without what needs names, certificates, networks."""
+"""Zoo A: connections (cases 1 to 20). Without what needs names, certificates, networks."""
 
 from __future__ import annotations
 

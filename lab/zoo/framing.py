@@ -1,4 +1,4 @@
-"""Zoo B: HTTP framing (reliability.md section 2, 21 to 47)."""
+"""Zoo B: HTTP framing (cases 21 to 47)."""
 
 from __future__ import annotations
 

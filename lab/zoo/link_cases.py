@@ -1,4 +1,4 @@
-"""Zoo D and E, first half: markup, links, traps and redirects (reliability.md section 2, 57 to 74)."""
+"""Zoo D and E, first half: markup, links, traps and redirects (cases 57 to 74)."""
 
 from __future__ import annotations
 

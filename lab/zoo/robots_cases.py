@@ -1,4 +1,4 @@
-"""Zoo E, second half: robots.txt (reliability.md section 2, 75 and 76), and plain refusals by status."""
+"""Zoo E, second half: robots.txt (cases 75 and 76), and plain refusals by status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hostile zoo: a raw-socket server that plays the entries of reliability.md section 2, one host a case.
+"""The hostile zoo: a raw-socket server that plays the cases, one host a case.
 
     async with Zoo() as zoo:
         for case in zoo.cases:

@@ -36,7 +36,7 @@ Method = Literal["opic", "pagerank", "interest", "both"]
 Floats = npt.NDArray[np.float64]
 Watch = Callable[[IterationStep], None]
 COARSE = 1e-5
-"""epsilon from which float32 says as much as float64 does, in half the memory (algorithms.md G)"""
+"""epsilon from which float32 says as much as float64 does, in half the memory: below it, float32 changes by rounding"""
 
 
 SORTING = 112

@@ -1,4 +1,4 @@
-"""`xyro audit`: every invariant of design.md section 3, checked on one commit boundary, from the stored rows.
+"""`xyro audit`: every invariant of the stored state, checked on one commit boundary, from the stored rows.
 
 The cash equation over all partitions, to the unit:
 

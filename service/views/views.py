@@ -112,7 +112,7 @@ class View:
         return "queued" if self.flags[page] & WANTED else NAMES[state]
 
     def describe(self, page: LocalPage, mean: float) -> dict[str, Any]:
-        """One row of `export pages` (design.md section 7). mean: importance over all known pages."""
+        """One row of `export pages`. mean: importance over all known pages."""
         row, url = self.row(page), self.url(page)
         kind = Kind((int(self.flags[page]) & KIND_MASK) >> KIND_SHIFT)
         children = self.children(page)

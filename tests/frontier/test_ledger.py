@@ -268,7 +268,7 @@ def turns(ledger, links, count):
 
 
 def test_another_window_on_resume_is_that_of_a_crawl_begun_with_it():
-    """Flow is stored, not history x T (algorithms.md B): nothing is converted."""
+    """Flow is stored, not history x T: nothing is converted."""
     one, other = ledger_of(60, window=2.0), ledger_of(60, window=2.0)
     turns(one, graph(60), 100)
     for name in COLUMNS:

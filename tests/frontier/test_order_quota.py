@@ -155,7 +155,7 @@ def test_pages_that_people_want_of_one_host_do_not_take_all_places(monkeypatch):
     assert seen == many, "each in its turn, none twice"
     crawl.answer(crawl.order(other))
     crawl.turn()
-    assert not crawl.frontier.scheduler.crowded and not list(crawl.frontier.partition.scan(rows.WANTED.prefix))
+    assert not crawl.frontier.scheduler.overflow and not list(crawl.frontier.partition.scan(rows.WANTED.prefix))
 
 
 def test_pages_that_wait_before_a_crowded_host_are_found_after_a_restart(monkeypatch):

@@ -164,7 +164,7 @@ def test_adaptive_t_is_nearly_the_best_fixed_t_at_every_rate_of_change(rate):
     assert adaptive.all <= 1.25 * min(score.all for score in fixed)
 
 
-# The table of algorithms.md B
+# The prototype's table of changing graphs
 
 
 def test_the_table_has_every_cell_of_section_b():

@@ -27,7 +27,7 @@ def settled(world, rounds=60):
 
 
 def test_small_edges_reach_the_tabled_importance():
-    """algorithms.md H, w = 1."""
+    """Computed by a dense solver, w = 1."""
     world = FocusWorld(tiny(), Terms(edge=1.0), cash=FINE)
     expected = np.array([0.17910448, 0.12686567, 0.2238806, 0.06716418, 0.06716418])
     np.testing.assert_allclose(settled(world) * (1 - 0.335820896), expected, atol=1e-8)

@@ -1,4 +1,4 @@
-"""OPIC on graphs: Lemma 2.3 in integers, the fixpoint reached, and the acceptance table of algorithms.md H."""
+"""OPIC on graphs: Lemma 2.3 in integers, the fixpoint reached, and the prototype's acceptance table."""
 
 import numpy as np
 import pytest
@@ -107,7 +107,7 @@ def standard_10k():
     return graph, pagerank(graph).rank, fixpoint(graph, to_virtual(graph)).virtual
 
 
-ACCEPTANCE = {  # algorithms.md H: (all 5N, top 5N, all 10N, top 10N) of the papers' estimator
+ACCEPTANCE = {  # the prototype's errors: (all 5N, top 5N, all 10N, top 10N) of the papers' estimator
     "random": (43.7, 15.2, 24.1, 8.6),
     "cycle": (24.2, 8.4, 12.4, 4.3),
     "greedy": (17.6, 5.0, 8.9, 2.54),

@@ -38,7 +38,7 @@ def test_kept_histories_give_the_batch_estimates(found):
 
 
 def test_acceptance_numbers_of_both_estimators():
-    """algorithms.md H."""
+    """Numbers of the prototype."""
     found = [(1.0, True, 0.0), (0.5, True, 0.0), (1.0, True, 0.0), (2.0, False, 0.0), (4.0, False, 0.0)]
     a, b = by_bits(history(found, False), False)
     assert a / b == pytest.approx(0.41830641, abs=1e-7)

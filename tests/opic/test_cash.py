@@ -18,7 +18,7 @@ def split(cash, degrees, seeds, damping=0.85):
 
 
 def one_by_one(cash, degree, seed, damping):
-    """The rule of algorithms.md C in Python's exact integers, one page at a time."""
+    """The rule of opic/cash.py in Python's exact integers, one page at a time."""
     if degree == 0:
         return cash, []
     weight = round((1 - damping) * 2**31)

@@ -132,7 +132,7 @@ def test_pages_without_weight_wait_for_the_ceiling_and_are_paid_for():
 
 
 def test_a_floor_alone_leaves_bandwidth_unused_and_water_filling_spends_it():
-    """algorithms.md 0, P1 6.6: floor of a day, G = 20 % of the pages a day, population of section F."""
+    """P1 6.6: floor of a day, G = 20 % of the pages a day, lognormal rates."""
     rng = np.random.default_rng(6)
     pages = np.sqrt(rng.lognormal(math.log(1 / 30), 2.0, 100_000) * rng.pareto(1.3, 100_000))
     plain = pages.sum() / 20_000

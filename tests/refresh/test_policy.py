@@ -1,4 +1,4 @@
-"""Policies: the numbers of algorithms.md F and H, and what must hold of any of them."""
+"""Policies: numbers computed apart from them, and what must hold of any of them."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ CONTRACT = {
     "lab web": set(),
     "lab demo": {"--data"},
 }  # fmt: skip
-"""names of design.md section 7"""
+"""names that the README promises"""
 
 
 def commands(group: click.Group = main, path: tuple[str, ...] = ()) -> dict[str, click.Command]:

@@ -1,6 +1,6 @@
 """One request against servers that misbehave in connection, TLS and framing: each ends in its named failure class.
 
-Numbers are those of the hostile zoo (reliability.md section 2, A and B).
+Numbers are those of the hostile zoo (lab/zoo, A and B).
 """
 
 from __future__ import annotations

@@ -546,7 +546,7 @@ def test_unknown_and_hostile_charset_labels() -> None:
     ] * 7
 
 
-# --- the hostile zoo, reliability.md 57-62
+# --- the hostile zoo, cases 57-62 (lab/zoo)
 
 
 def test_a_million_links_are_capped_and_the_rest_counted() -> None:
