@@ -382,7 +382,7 @@ def create_directory(path: Path, fill: Callable[[Path], None]) -> None:
                 temporary.rename(path)
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
-            _sync(path.parent)
+            sync(path.parent)
     except OSError as error:
         raise MachineError(f"cannot create {path}: {error}: mend the disk, or name another directory") from error
 
@@ -401,11 +401,12 @@ def _alone_in(directory: Path) -> Iterator[None]:
 def _sync_tree(top: Path) -> None:
     for folder, _, files in os.walk(top, topdown=False):
         for name in files:
-            _sync(Path(folder, name))
-        _sync(Path(folder))
+            sync(Path(folder, name))
+        sync(Path(folder))
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Sync a file or a directory to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -4,6 +4,9 @@ options again: its scope, how it meets sites, what importance means in it ([[foc
 An ordinary settings file, laid below all others: what a later run is given replaces it, and is remembered in its turn.
 Tables are replaced together: `focus = []` in a settings file ends a focus. How things are done (refresh, windows, all
 limits) is each run's own to say.
+
+It decides whom the crawl contacts, so the store has its text, too: a file that was lost, cut or edited would let a run
+that gives no options forget --only-net and the scope. Such a file stops the start (`check`).
 """
 
 from __future__ import annotations
@@ -13,12 +16,17 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgpack
 import msgspec
 
 from xyro.configs.schema import Settings
-from xyro.wire.errors import MachineError
+from xyro.metadata import rows
+from xyro.metadata.store import KeyValue, sync
+from xyro.wire.errors import InputError, MachineError
 
 NAME = "crawl.toml"
+_KEY = rows.META.key("crawl.toml")
+"""the texts that the file may have: the one of now, and while it is replaced the next one"""
 _STORED_FIELDS: Mapping[str, tuple[str, ...]] = {
     "crawl": ("scope", "max_depth", "include", "exclude", "skip_suffixes", "fold_slashes"),
     "fetch": ("only_net", "allow_private", "ports", "name_servers", "contact"),
@@ -43,15 +51,57 @@ def paths(directory: Path) -> list[Path]:
     return [path] if path.is_file() else []
 
 
-def remember(directory: Path, settings: Settings) -> None:
-    """Write DIR/crawl.toml, whole or not at all."""
-    path, fresh = directory / NAME, directory / f".{NAME}.new"
+def check(directory: Path, store: KeyValue) -> None:
+    """InputError: the file is not as it was written last. A directory whose store knows none yet is taken as it is.
+
+    store: that of the first partition.
+    """
+    texts = _texts(store)
+    path = directory / NAME
+    if not texts or (path.is_file() and path.read_text(encoding="utf-8", errors="replace") in texts):
+        return
+    fresh = directory / f"{NAME}.stored"
+    _write(fresh, texts[-1])
+    fault = "is not as xyro wrote it" if path.exists() else "is missing"
+    raise InputError(
+        f"{path}: {fault}, and it decides whom this crawl contacts: `mv {fresh} {path}` brings it back; "
+        "changes are given by options or --config"
+    )
+
+
+def remember(directory: Path, settings: Settings, store: KeyValue) -> None:
+    """Write DIR/crawl.toml and the text that the store has of it. A kill leaves both old, both new, or the store with
+    both texts."""
+    text, path = _HEAD + _toml(settings), directory / NAME
+    now = [path.read_text(encoding="utf-8", errors="replace")] if path.is_file() else []
+    if now == [text] == _texts(store):
+        return
+    _put(store, [*now, text])
+    _write(path, text)
+    _put(store, [text])
+
+
+def _texts(store: KeyValue) -> list[str]:
+    stored = store.get(_KEY)
+    return msgpack.unpackb(stored) if stored else []
+
+
+def _put(store: KeyValue, texts: list[str]) -> None:
+    batch = store.batch()
+    batch.put(_KEY, msgpack.packb(texts))
+    store.write(batch)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file, whole or not at all, and sync it."""
+    fresh = path.with_name(f".{path.name}.new")
     try:
         with fresh.open("w", encoding="utf-8") as file:
-            file.write(_HEAD + _toml(settings))
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         fresh.rename(path)
+        sync(path.parent)
     except OSError as error:
         raise MachineError(f"{path}: {error.strerror}: mend the disk") from error
 

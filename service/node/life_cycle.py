@@ -94,7 +94,9 @@ def run(job: Job) -> Ended:
         data = _open(job, make=bool(seeds) or job.bounds.forever)
         stack.callback(data.close)
         _warn_of_readers(job.data)
-        crawl_file.remember(job.data, settings)
+        store = data.partitions[0].store
+        crawl_file.check(job.data, store)
+        crawl_file.remember(job.data, settings, store)
         garbage.tune()
         return uvloop.run(_Life(job, seeds, signals, opened).run(data, guard))
 

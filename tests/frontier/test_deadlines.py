@@ -7,6 +7,7 @@ from xyro.configs.load import load
 from xyro.configs.schema import ClusterTable, Settings
 from xyro.frontier.due_queue import DEBT
 from xyro.metadata import rows
+from xyro.metadata.store import MemoryStore
 from xyro.plugins import extensions
 from xyro.plugins.clusters.page_clusters import PageClusters
 from xyro.plugins.publish.promise_report import costs, stopped
@@ -173,7 +174,7 @@ def test_clusters_of_a_stopped_crawl_are_told(tmp_path):
         crawl.turn()
         crawl.now += 5.0
     crawl.close()
-    remember(tmp_path / "d", settings)
+    remember(tmp_path / "d", settings, MemoryStore())
     with nodes_of(tmp_path / "d", extensions) as frontiers:
         (front,) = stopped(frontiers, crawl.now)["clusters"]
     told = clustered.clusters[0].report()

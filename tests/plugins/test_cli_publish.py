@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from xyro.configs.schema import CrawlSettings, Settings
+from xyro.metadata.store import MemoryStore
 from xyro.service.cli.publish_commands import publish, subscribe, subscriptions, unsubscribe
 from xyro.service.node.crawl_file import remember
 from xyro.service.node.data_dir import DataDir
@@ -50,7 +51,7 @@ def test_subscriptions_of_a_stopped_crawl(data):
 def test_slashes_of_a_target_stay_where_the_crawl_keeps_them(data):
     words = ("--every", "7d", "--data", data, "--notify", "cat")
     run(subscribe, "http://a.example/x//y", *words)
-    remember(data, Settings(crawl=CrawlSettings(fold_slashes=False)))
+    remember(data, Settings(crawl=CrawlSettings(fold_slashes=False)), MemoryStore())
     run(subscribe, "http://a.example/x//y", *words)
     folded, kept = json.loads(run(subscriptions, "--data", data, "--json"))
     assert (folded["target"], kept["target"]) == ("http://a.example/x/y", "http://a.example/x//y")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from xyro.configs.load import load
-from xyro.configs.schema import FocusTable, OpicSettings, RuleTable, Settings
-from xyro.service.node.crawl_file import paths, remember
+from xyro.configs.schema import FetchSettings, FocusTable, OpicSettings, RuleTable, Settings
+from xyro.metadata.store import MemoryStore
+from xyro.service.node import crawl_file
+from xyro.service.node.crawl_file import check, paths, remember
+from xyro.wire.errors import InputError
 
 FOCUS = (
     FocusTable(weight=5.0, patterns=("*/news/*", 'say"\\'), hosts=("*.example.org",)),
@@ -29,7 +34,7 @@ def test_whom_the_virtual_page_pays_comes_back(tmp_path):
     chosen = Settings(
         focus=FOCUS, opic=OpicSettings(ordinary_weight=0.0, damping=0.9, virtual="edge", query_weight=0.5)
     )
-    remember(tmp_path, chosen)
+    remember(tmp_path, chosen, MemoryStore())
     found = again(tmp_path)
     assert (found.focus, found.opic) == (FOCUS, chosen.opic)
 
@@ -46,15 +51,16 @@ def test_any_focus_comes_back_as_it_was(tmp_path, weights, damping, words):
     remember(
         tmp_path,
         Settings(focus=tables, opic=OpicSettings(damping=damping), rules=(RuleTable(host="h.example", max_depth=2),)),
+        MemoryStore(),
     )
     found = again(tmp_path)
     assert found.focus == tables and found.opic.damping == damping and found.rules[0].max_depth == 2
-    remember(tmp_path, found)
+    remember(tmp_path, found, MemoryStore())
     assert again(tmp_path) == found
 
 
 def test_how_it_is_computed_is_each_runs_own(tmp_path):
-    remember(tmp_path, Settings(opic=OpicSettings(window=32.0, spend_ratio=5.0, sites=True)))
+    remember(tmp_path, Settings(opic=OpicSettings(window=32.0, spend_ratio=5.0, sites=True)), MemoryStore())
     assert again(tmp_path) == Settings()
 
 
@@ -68,11 +74,73 @@ def test_how_it_is_computed_is_each_runs_own(tmp_path):
     ],
 )
 def test_a_later_run_replaces_the_tables_together_or_ends_them(tmp_path, text, focus):
-    remember(tmp_path, Settings(focus=FOCUS))
+    remember(tmp_path, Settings(focus=FOCUS), MemoryStore())
     mine = tmp_path / "mine.toml"
     mine.write_text(text)
     found = again(tmp_path, mine)
     assert found.focus == focus
-    remember(tmp_path, found)
+    remember(tmp_path, found, MemoryStore())
     assert again(tmp_path).focus == focus
     assert msgspec.structs.replace(found, focus=()) == msgspec.structs.replace(again(tmp_path), focus=())
+
+
+# It decides whom the crawl contacts: the store has it, too
+
+
+CONFINED = Settings(fetch=FetchSettings(only_net=("127.0.0.0/8",)))
+OPEN = Settings(fetch=FetchSettings(allow_private=("10.0.0.0/8",)))
+
+
+@pytest.mark.parametrize("damage", ["lost", "emptied", "edited", "cut"])
+def test_a_file_that_is_not_as_it_was_written_stops_the_start(tmp_path, damage):
+    store, path = MemoryStore(), tmp_path / "crawl.toml"
+    remember(tmp_path, CONFINED, store)
+    check(tmp_path, store)
+    written = path.read_text()
+    if damage == "lost":
+        path.unlink()
+    else:
+        changed = {"emptied": "", "edited": written.replace("127.0.0.0/8", "0.0.0.0/0"), "cut": written[:-8]}
+        path.write_text(changed[damage])
+    with pytest.raises(InputError, match=r"crawl\.toml: is (missing|not as).*`mv (.*)` brings it back"):
+        check(tmp_path, store)
+    (tmp_path / "crawl.toml.stored").rename(path)
+    check(tmp_path, store)
+    assert path.read_text() == written and again(tmp_path) == CONFINED
+
+
+def test_a_directory_from_before_is_taken_as_it_is(tmp_path):
+    check(tmp_path, MemoryStore())
+    (tmp_path / "crawl.toml").write_text('[fetch]\nonly_net = ["127.0.0.0/8"]\n')
+    check(tmp_path, MemoryStore())
+
+
+def test_a_kill_at_any_step_leaves_a_file_that_is_known(tmp_path, monkeypatch):
+    """Stopped before each step that reaches the disk, again and again: the next start finds the old or the new text."""
+
+    class Killed(Exception):
+        pass
+
+    store, steps = MemoryStore(), [0]
+    remember(tmp_path, CONFINED, store)
+
+    def counted(call):
+        def step(*arguments):
+            if not steps[0]:
+                raise Killed
+            steps[0] -= 1
+            return call(*arguments)
+
+        return step
+
+    monkeypatch.setattr(store, "write", counted(store.write))
+    monkeypatch.setattr(crawl_file, "_write", counted(crawl_file._write))
+    seen = []
+    for wanted in (OPEN, CONFINED):
+        for allowed in range(4):
+            steps[0] = allowed
+            with contextlib.suppress(Killed):
+                remember(tmp_path, wanted, store)
+            check(tmp_path, store)
+            seen.append(again(tmp_path))
+    assert seen == [CONFINED, CONFINED, OPEN, OPEN, OPEN, OPEN, CONFINED, CONFINED]
