@@ -12,6 +12,7 @@ MAX_URL characters. Nothing is decoded: %7E and ~ stay two pages.
 
 from __future__ import annotations
 
+import codecs
 import ipaddress
 import re
 from functools import cache, lru_cache
@@ -46,6 +47,9 @@ _PLAIN = re.compile(
 Possessive throughout: it never goes back, so no text can make it slow."""
 _LOWER_ESCAPE = re.compile(r"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f])")
 _SLASHES = re.compile(r"/{2,}")
+_QUERY_OCTET = re.compile(rb"[\0-\x20\"#<>'\x7f-\xff]").sub
+"""The octets of a query that the standard escapes (special-query percent-encode set)."""
+_NO_BREAKS = {ord(char): None for char in "\t\n\r"}
 _USERINFO = re.compile(r"\A((?:[^/\\?#@:]*:(?=[/\\\s]))?[/\\\s]*+)[^/\\?#]*@")
 _HOST_AND_PORT = re.compile(r"[\w.-]+:\d{1,5}(?:[/?#]|$)")
 
@@ -67,17 +71,20 @@ def canonical(text: str, *, fold_slashes: bool = True) -> str:
     return url
 
 
-def resolve(base: str, href: str, *, fold_slashes: bool = True) -> str | None:
+def resolve(base: str, href: str, *, fold_slashes: bool = True, codec: str = "") -> str | None:
     """The canonical URL that `href` names on a page at `base` (an absolute URL), or None if it names none.
 
-    None: another scheme, not parsable, or longer than MAX_URL. Userinfo is stripped. Most links take 1 us, those that
-    need the parser 3 us.
+    None: another scheme, not parsable, or longer than MAX_URL. Userinfo is stripped. `codec`: Python's name of the
+    page's encoding, empty for UTF-8: forms and links of a page in windows-1251 write their queries in windows-1251
+    (URL standard, "percent-encode after encoding"). Most links take 1 us, those that need the parser 3 us.
     """
     if len(href) > MAX_HREF:
         return None
     guess = _joined(base, href)
     if _PLAIN(guess):
         return guess if len(guess) <= MAX_URL else None
+    if codec and not href.isascii():
+        href = _with_encoded_query(href, codec)
     try:
         found = join_url(base, href)
     except ValueError:
@@ -129,6 +136,23 @@ def _climbed(stem: str, slash: int, href: str) -> str:
 def _scalar(text: str) -> str:
     """`text` with each lone surrogate replaced by U+FFFD, as a browser does before it parses."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _with_encoded_query(href: str, codec: str) -> str:
+    """`href` without its fragment, its query in the octets of `codec`; what that cannot write is a reference."""
+    stem, mark, query = href.partition("#")[0].partition("?")
+    octets = _scalar(query.translate(_NO_BREAKS)).encode(codec, "xyro.references")
+    return stem + mark + _QUERY_OCTET(lambda octet: b"%%%02X" % octet[0][0], octets).decode("ascii")
+
+
+def _as_references(error: UnicodeError) -> tuple[str, int]:
+    """The error mode "html" of the Encoding Standard, its signs escaped as the URL standard wants them in a query."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(f"%26%23{ord(char)}%3B" for char in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error("xyro.references", _as_references)
 
 
 def _parse(text: str) -> str:

@@ -87,12 +87,14 @@ class HrefCache:
         self._room = self._urls_room = size
         self._urls: dict[str, str] = {}
 
-    def folder(self, base: str, page: str, *, fold_slashes: bool) -> Folder:
-        """The folder of `base` (a page's URL or its <base>), as seen by `page`."""
+    def folder(self, base: str, page: str, *, fold_slashes: bool, codec: str = "") -> Folder:
+        """The folder of `base` (a page's URL or its <base>), as seen by `page`, whose queries are in `codec`."""
         end = base.find("?")
         key = base[: base.rindex("/", 0, end if end > 0 else len(base)) + 1]
         if base is not page:  # external means another authority than the page's, not than the base's
             key = f"{key} {authority(page)}"
+        if codec:
+            key = f"{key}\n{codec}"
         found = self._young.get(key)
         if found is None:
             found = self._old.get(key)
@@ -144,6 +146,8 @@ class PageLinks:
         self.cache = cache
         self.fold_slashes = fold_slashes
         self.base = url
+        self.codec = ""
+        """what queries are written in; empty for UTF-8"""
         self.authority = authority(url)
         self.noindex = self.nofollow = False
         self.canonical = self.refresh = ""
@@ -158,13 +162,17 @@ class PageLinks:
     @property
     def folder(self) -> Folder:
         if self._folder is None:
-            self._folder = self.cache.folder(self.base, self.url, fold_slashes=self.fold_slashes)
+            self._folder = self.cache.folder(self.base, self.url, fold_slashes=self.fold_slashes, codec=self.codec)
         return self._folder
+
+    def read_in(self, codec: str) -> None:
+        """Heed the page's encoding, before its first tag. In UTF-16 and UTF-32 queries are in UTF-8, too."""
+        self.codec = "" if codec.startswith("utf") else codec
 
     def settle(self, attrs: dict[str, str]) -> None:
         """A <base>: the first one that names an http(s) URL counts, unless references were resolved before."""
         if not self._based and self._folder is None and "href" in attrs:
-            found = resolve(self.url, attrs["href"], fold_slashes=self.fold_slashes)
+            found = resolve(self.url, attrs["href"], fold_slashes=self.fold_slashes, codec=self.codec)
             if found is not None:
                 self._based, self.base = True, found
 
@@ -219,7 +227,7 @@ class PageLinks:
         urls = self.folder.urls
         if href in urls:
             return urls[href]
-        url = resolve(self.base, href, fold_slashes=self.fold_slashes)
+        url = resolve(self.base, href, fold_slashes=self.fold_slashes, codec=self.codec)
         if url is not None:
             url = self.cache.intern(url)
         if (

@@ -114,6 +114,7 @@ def _scan(page: PageLinks, body: bytes, codec: str) -> bool:
     tags = scan.tags(body)
     if tags is None:
         return False
+    page.read_in(codec)
     distinct = dict.fromkeys(tags)
     for tag in distinct:  # first of all: a base counts for what stands before it, too
         if tag[:2] in _BASE:
@@ -160,6 +161,7 @@ class _Stream:
     def __init__(self, page: PageLinks, codec: str, head: bytes) -> None:
         self.codec = codec
         self._page = page
+        page.read_in(codec)
         self._pending: dict[Reference, None] = {}
         self._skip = bom_of(head)[1]
         self._decoder = codecs.getincrementaldecoder(codec)("replace")

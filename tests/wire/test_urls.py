@@ -333,3 +333,43 @@ def test_canonical_is_idempotent_and_raises_nothing_but_input_errors(text: str) 
 def test_resolve_never_raises(base: str, href: str) -> None:
     resolve(base, href)
     resolve("https://h.example/a/b", href)
+
+
+# --- queries in the encoding of their page (WPT html/infrastructure/urls/resolving-urls/query-encoding, url/resources)
+
+QUERIES = [
+    ("?q=ä", "cp1252", "?q=%E4"),
+    ("?q=ä", "cp1251", "?q=%26%23228%3B"),
+    ("?q=привет#привет", "cp1251", "?q=%EF%F0%E8%E2%E5%F2"),
+    ("?q=привет", "koi8-r", "?q=%D0%D2%C9%D7%C5%D4"),
+    ("?†", "cp1252", "?%86"),
+    ("?q=日本", "cp932", "?q=%93%FA%96{"),  # the second octet of a character may be ASCII
+    ("?q=日本", "euc_jp", "?q=%C6%FC%CB%DC"),
+    ("?q=中", "gb18030", "?q=%D6%D0"),
+    ("?q=日#日", "iso2022_jp", "?q=%1B$BF|%1B(B"),
+    ("?a=\udc80ä", "cp1252", "?a=%26%2365533%3B%E4"),
+    ("?ä\tä\r\nä", "cp1252", "?%E4%E4%E4"),
+    ("?ä <\"'>%zz\x7f", "cp1252", "?%E4%20%3C%22%27%3E%zz%7F"),
+    ("ä?ä?ä", "cp1252", "%C3%A4?%E4?%E4"),  # a path is always in UTF-8
+    ("ä#?ä", "cp1252", "%C3%A4"),
+    ("//ä.example/?ä", "cp1252", "http://xn--4ca.example/?%E4"),
+    ("mailto:x?ä", "cp1252", None),
+    ("?ä", "", "?%C3%A4"),
+]
+
+
+@pytest.mark.parametrize(("href", "codec", "found"), QUERIES)
+def test_a_query_is_in_the_encoding_of_its_page(href: str, codec: str, found: str | None) -> None:
+    if found is not None and not found.startswith("http"):
+        found = "http://h/d/" + ("p" if found[0] == "?" else "") + found
+    assert resolve("http://h/d/p", href, codec=codec) == found
+
+
+@given(st.text(max_size=20), st.sampled_from(["cp1252", "cp1251", "cp932", "euc_jp", "gb18030", "iso2022_jp", "cp949"]))
+def test_only_the_query_depends_on_the_encoding(text: str, codec: str) -> None:
+    one, two = resolve("http://h/d/p", text), resolve("http://h/d/p", text, codec=codec)
+    assert (one is None) == (two is None)
+    if one is not None and two is not None:
+        assert one.partition("?")[0] == two.partition("?")[0]
+        assert two.isascii()
+        assert resolve("http://h/", two) == two

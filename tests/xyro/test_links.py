@@ -540,6 +540,28 @@ def test_encoding_rule(body: bytes, header: str, codec: str) -> None:
     assert found(body, charset=header).charset == codec
 
 
+def test_queries_are_written_in_the_encoding_of_their_page() -> None:
+    cache = HrefCache()
+    page = "<meta charset={}><a href='?q=привет'><a href='/s?q=привет'><form><a href='/s/при?x=&eacute;'>"
+    octets = "%EF%F0%E8%E2%E5%F2", "%D0%BF%D1%80%D0%B8%D0%B2%D0%B5%D1%82"
+    for _ in range(2):  # one cache for pages of both encodings
+        for reader in (found, parsed):
+            for charset, query, entity in (
+                ("windows-1251", octets[0], "%26%23233%3B"),
+                ("utf-8", octets[1], "%C3%A9"),
+            ):
+                body = page.format(charset).encode(charset)
+                assert reader(body, "http://h.example/", cache=cache).links.urls == (
+                    f"http://h.example/?q={query}",
+                    f"http://h.example/s?q={query}",
+                    f"http://h.example/s/%D0%BF%D1%80%D0%B8?x={entity}",
+                )
+    wide = "<a href='/?q=ä'>"
+    assert found(codecs.BOM_UTF16_LE + wide.encode("utf-16-le")).links.urls == ("http://example.org/?q=%C3%A4",)
+    base = "<base href='/b/?q=ä'><a href=''><a href='?'>".encode("cp1252")
+    assert found(base, charset="latin1").base == "http://example.org/b/?q=%E4"
+
+
 def test_unknown_and_hostile_charset_labels() -> None:
     assert [codec_of(label) for label in ("", "x" * 5000, "\0", "rot13", "unicode_escape", "idna", "\udc80")] == [
         ""
