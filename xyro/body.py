@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -20,11 +21,19 @@ LARGE = 4
 """sitemaps at a time that may go past the cap for bodies"""
 
 
+def _codings(headers: Mapping[str, str]) -> str:
+    """What was done to a body, in order: content codings, then (RFC 9112 7) the transfer codings but chunked, which the
+    client undoes."""
+    transfer = headers.get("Transfer-Encoding", "")
+    coding = headers.get("Content-Encoding", "")
+    return coding if transfer.lower() in ("", "chunked") else f"{coding},{transfer}"
+
+
 class Body:
     """The decoded body in pieces. `failure`: it ended before its end (a key of READABLE); other failures raise."""
 
     def __init__(self, reply: Reply, caps: Caps) -> None:
-        coding = reply.headers.get("Content-Encoding", "")
+        coding = _codings(reply.headers)
         self._coded = bool(coding)
         self._reply = reply
         self._caps = caps

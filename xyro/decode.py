@@ -1,9 +1,10 @@
 """Content-Encoding undone piece by piece: gzip and deflate, at most two layers, with caps on what comes out.
 
-Bodies lie, so: a body under a coding header that is not coded passes as it is (told by its first bytes), deflate is
-taken with and without its zlib header, garbage after the end of a gzip stream is dropped. What cannot be forgiven is
-a failure: `encoding` for a coding we did not ask for, a third layer and a broken stream (also a wrong checksum),
-`too-large` over the caps, `truncated` for a stream that stops early. What was decoded before it stays good.
+Bodies lie, so: a coding that does not exist ("none", "utf-8") is none, a body under a coding header that is not coded
+passes as it is (told by its first bytes), deflate is taken with and without its zlib header, garbage after the end of a
+gzip stream is dropped. What cannot be forgiven is a failure: `encoding` for a coding we did not ask for, a third layer
+and a broken stream (also a wrong checksum), `too-large` over the caps, `truncated` for a stream that stops early. What
+was decoded of the blocks before it stays good, whatever packets they came in.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from xyro.wire.errors import TheirError
 MAX_LAYERS = 2
 STEP = 64 * 1024
 """Bytes that one call of zlib may bring: the caps are looked at in between."""
+BLOCK = 4096
+"""Bytes of a stream that zlib is given at a time, counted from its beginning: where it breaks does not hang on packets.
+zlib tells nothing of a block in which it finds a fault."""
 RAW_NEEDS = 256
 """Bytes of a raw deflate stream, which has no mark, that have to inflate before it is believed to be one."""
 GZIP_MAGIC = b"\x1f\x8b"
@@ -25,6 +29,8 @@ MEMBERS = 10_000
 nothing that a cap would count, and costs 2 us for its 20 bytes."""
 
 _NAMES = {"gzip": "gzip", "x-gzip": "gzip", "deflate": "deflate"}
+_NOT_OURS = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz", "aes128gcm", "exi", "pack200-gzip"})
+"""The other codings that there are (IANA's registry of HTTP content codings)."""
 _GZIP, _ZLIB, _RAW = 31, 15, -15  # window bits of zlib.decompressobj: they choose the format
 
 
@@ -42,15 +48,18 @@ DEFAULT_CAPS = Caps()
 
 
 def codings_of(header: str) -> tuple[str, ...]:
-    """The codings of a Content-Encoding header in the order applied; TheirError `encoding` if they are not ours."""
-    names = [name.strip().lower() for name in header.split(",")]
-    names = [name for name in names if name and name != "identity"]
-    unknown = [name for name in names if name not in _NAMES]
-    if unknown:
-        raise TheirError("encoding", f"a coding not asked for: {unknown[0]}")
-    if len(names) > MAX_LAYERS:
-        raise TheirError("encoding", f"{len(names)} layers of coding")
-    return tuple(_NAMES[name] for name in names)
+    """The codings of a Content-Encoding header in the order applied; TheirError `encoding` if they are not ours.
+
+    What is no coding is passed over, as browsers do. So is "chunked": a Transfer-Encoding may be read along, behind.
+    """
+    names = [name.partition(";")[0].strip().lower() for name in header.split(",")]
+    for name in names:
+        if name in _NOT_OURS:
+            raise TheirError("encoding", f"a coding not asked for: {name}")
+    codings = tuple(_NAMES[name] for name in names if name in _NAMES)
+    if len(codings) > MAX_LAYERS:
+        raise TheirError("encoding", f"{len(codings)} layers of coding")
+    return codings
 
 
 class Decoder:
@@ -158,7 +167,7 @@ class _Layer:
                     return
                 self._begin(data)
             else:
-                data = yield from self._inflated(data, self._inflate)
+                data = yield from self._inflated(data, self._inflate, last)
 
     def _needed(self, data: bytes) -> int:
         """Return the number of bytes needed to decide what begins with `data`."""
@@ -185,19 +194,28 @@ class _Layer:
             return 0
         return _ZLIB if data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0 else _RAW
 
-    def _inflated(self, data: bytes, inflate: zlib._Decompress) -> Generator[bytes, None, bytes]:
-        """Yields what `data` decodes to; returns what follows the end of the stream."""
-        while True:
-            out = inflate.decompress(data, STEP)
-            if out:
-                yield out
+    def _inflated(self, data: bytes, inflate: zlib._Decompress, last: bool) -> Generator[bytes, None, bytes]:
+        """Yields what the whole blocks of `data` decode to; returns what follows the end of the stream."""
+        for start in range(0, len(data), BLOCK):
+            block = data[start : start + BLOCK]
+            if len(block) < BLOCK and not last:
+                self._pending = block
+                return b""
+            yield from self._inflated_block(block, inflate)
             if inflate.eof:
                 self._inflate = None
                 self._ended += 1
-                return inflate.unused_data
-            data = inflate.unconsumed_tail
-            if not data and len(out) < STEP:
-                return b""
+                return inflate.unused_data + data[start + BLOCK :]
+        return b""
+
+    def _inflated_block(self, block: bytes, inflate: zlib._Decompress) -> Iterator[bytes]:
+        while True:
+            out = inflate.decompress(block, STEP)
+            if out:
+                yield out
+            block = inflate.unconsumed_tail
+            if inflate.eof or (not block and len(out) < STEP):
+                return
 
 
 def _is_raw_deflate(data: bytes) -> bool:

@@ -49,7 +49,7 @@ PENDING = 16_384
 """References held until they are resolved: a <base> after so many is ignored."""
 
 _TAGS = frozenset({"a", "area", "base", "frame", "iframe", "link", "meta"})
-_BASE = (b"ba", b"BA", b"Ba", b"bA")
+_BASE = frozenset({b"ba", b"BA", b"Ba", b"bA"})
 """Of the tags that scan tells, base alone begins like this."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import tracemalloc
 import zlib
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.decode import MEMBERS, STEP, Caps, Decoder, codings_of
+from xyro.decode import BLOCK, MEMBERS, STEP, Caps, Decoder, codings_of
 from xyro.wire.errors import TheirError
 
 TEXT = b"<html>" + b"some text, and more of it. " * 40 + b"</html>"
@@ -84,13 +85,36 @@ def test_a_stream_that_stops_early_is_told_and_its_beginning_kept(name: str) -> 
         assert decode(codings, body[:cut])[1] == "truncated", cut
 
 
-def test_a_wrong_checksum_is_told() -> None:
-    body = bytearray(gzip.compress(TEXT))
-    body[-8] ^= 1
-    assert decode(("gzip",), bytes(body))[1] == "encoding"
-    assert decode(("gzip",), bytes(body), 1) == (TEXT, "encoding")
-    body[30] ^= 0xFF
-    assert decode(("gzip",), bytes(body), 4)[1] == "encoding"
+NOISE = random.Random(4).randbytes(20_000)
+STEPS = (0, 1, 3, 100, 1448, BLOCK - 1, BLOCK, BLOCK + 1, 16_384)
+
+
+@pytest.mark.parametrize("codings", [("gzip",), ("gzip", "gzip"), ("deflate", "gzip")])
+@pytest.mark.parametrize("fault", [-8, -1, 10_000, 5_000])
+def test_what_is_kept_of_a_broken_stream_does_not_hang_on_packets(codings: tuple[str, ...], fault: int) -> None:
+    """A wrong checksum, a wrong length, a fault in the middle."""
+    inner = NOISE if len(codings) == 1 else gzip.compress(NOISE) if codings[0] == "gzip" else zlib.compress(NOISE)
+    if fault > 0:  # a stored block with a wrong length
+        squeeze = zlib.compressobj(wbits=31)
+        head = squeeze.compress(inner[:fault]) + squeeze.flush(zlib.Z_FULL_FLUSH)
+        body = head + b"\x01\xff\xff\xff\xff" + inner[fault:]
+    else:
+        whole = bytearray(gzip.compress(inner))
+        whole[fault] ^= 1
+        body = bytes(whole)
+    kept = {decode(codings, body, step) for step in STEPS}
+    ((out, failure),) = kept
+    assert failure == "encoding"
+    if len(codings) == 1:
+        assert NOISE.startswith(out)
+        assert len(out) >= (fault if fault > 0 else len(NOISE)) - 2 * BLOCK
+
+
+@given(st.binary(max_size=40), st.integers(0, 9_000), st.sampled_from(STEPS), st.sampled_from(["gzip", "deflate"]))
+def test_no_packets_make_another_body(garbage: bytes, place: int, step: int, coding: str) -> None:
+    body = gzip.compress(NOISE[:9_000]) if coding == "gzip" else raw_deflate(NOISE[:9_000])
+    body = body[:place] + garbage + body[place:]
+    assert decode((coding,), body) == decode((coding,), body, step)
 
 
 def test_the_cap_on_size_cuts_exactly() -> None:
@@ -116,7 +140,7 @@ def test_a_bomb_takes_little_memory(layers: int) -> None:
     )
     tracemalloc.start()
     decoder = Decoder(("gzip",) * layers)
-    out = decoder.feed(bomb)
+    out = decoder.feed(bomb) + decoder.finish()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert decoder.failure == "too-large"
@@ -129,7 +153,10 @@ def test_the_header() -> None:
     assert codings_of("") == ()
     assert codings_of("identity") == ()
     assert codings_of(" X-GZip , deflate") == ("gzip", "deflate")
-    for header in ("br", "zstd", "gzip, br", "gzip, gzip, gzip", "\udcff"):
+    for header in ("none", "utf-8", "text/html", "\udcff", "chunked", "binary;q=1", ";", "x-secret"):
+        assert codings_of(header) == ()
+        assert codings_of(f"{header}, gzip") == ("gzip",)
+    for header in ("br", "zstd", "gzip, br", "none, compress", "gzip, gzip, gzip"):
         with pytest.raises(TheirError) as caught:
             codings_of(header)
         assert caught.value.kind == "encoding"
@@ -147,5 +174,5 @@ def test_empty_members_are_counted() -> None:
     decoder = Decoder(("gzip",))
     decoder.feed(gzip.compress(b"") * MEMBERS)
     assert decoder.failure == ""
-    assert decoder.feed(gzip.compress(TEXT)) == b""
+    assert decoder.feed(gzip.compress(TEXT)) + decoder.finish() == b""
     assert decoder.failure == "encoding"

@@ -229,6 +229,10 @@ async def test_suffixes_to_skip_are_not_asked_for() -> None:
         (b"identity", BODY, ""),
         (b"br", b"\x0b\x02\x80abc\x03", "encoding"),
         (b"zstd", BODY, "encoding"),
+        (b"none", BODY, ""),
+        (b"UTF-8", BODY, ""),
+        (b"text/html", BODY, ""),
+        (b"gzip, utf-8", gzip.compress(BODY), ""),
         (b"gzip, gzip, gzip", BODY, "encoding"),
         (b"gzip", gzip.compress(BODY)[:40] + b"\xff" * 40, "encoding"),
         (b"gzip", gzip.compress(BODY)[:-8] + b"\0" * 8, "encoding"),
@@ -236,13 +240,44 @@ async def test_suffixes_to_skip_are_not_asked_for() -> None:
         (b"gzip", gzip.compress(b"\0" * 10_000_000), "too-large"),
         (b"gzip, gzip", gzip.compress(gzip.compress(b"\0" * 50_000_000)), "too-large"),
     ],
-    ids=[f"body{number}" for number in range(13)],
+    ids=[f"body{number}" for number in range(17)],
 )
 async def test_codings(coding: bytes, body: bytes, error: str) -> None:
     answer = await fetched(says(page(body, b"Content-Encoding: " + coding)))
     assert answer.error == error
     assert answer.signature == (b"" if error else MD5)
     assert answer.size <= QUICK.body.size
+
+
+def chunked(body: bytes) -> bytes:
+    return b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "error"),
+    [
+        (b"Transfer-Encoding: gzip, chunked", chunked(gzip.compress(BODY)), ""),
+        (b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked", chunked(gzip.compress(BODY)), ""),
+        (b"Transfer-Encoding: X-GZIP , Chunked", chunked(gzip.compress(BODY)), ""),
+        (b"Transfer-Encoding: deflate, chunked", chunked(zlib.compress(BODY)), ""),
+        (b"Transfer-Encoding: gzip", gzip.compress(BODY), ""),
+        (b"Transfer-Encoding: identity", BODY, ""),
+        (
+            b"Transfer-Encoding: gzip, chunked\r\nContent-Encoding: deflate",
+            chunked(gzip.compress(zlib.compress(BODY))),
+            "",
+        ),
+        (b"Transfer-Encoding: gzip, chunked\r\nContent-Encoding: gzip, gzip", chunked(BODY), "encoding"),
+        (b"Transfer-Encoding: compress, chunked", chunked(BODY), "encoding"),
+        (b"Transfer-Encoding: gzip, chunked", chunked(gzip.compress(BODY)[:-9]), "truncated"),
+    ],
+    ids=range(10),
+)
+async def test_transfer_codings(headers: bytes, body: bytes, error: str) -> None:
+    """RFC 9112 7: chunked is one of several."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n" + headers + b"\r\n\r\n"
+    answer = await fetched(says(head + body))
+    assert (answer.error, answer.signature) == (error, b"" if error else MD5)
 
 
 async def test_what_came_of_half_a_page_counts_but_has_no_signature() -> None:
