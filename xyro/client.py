@@ -23,7 +23,7 @@ from aiohttp.connector import Connection as Lease
 from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
-from xyro.complaints import first_answer, framing, kind, short
+from xyro.complaints import first_answer, framing, kind, one_length, short
 from xyro.decode import Caps
 from xyro.guard import Guard
 from xyro.resolver import Resolver
@@ -162,7 +162,10 @@ class Connection(ResponseHandler):
         if not exchange.received:
             exchange.first = self._loop.time()
             exchange.spoke_http = data.startswith(b"HTTP/")
-        exchange.received += len(data)
+            exchange.received += len(data)
+            data = one_length(data)
+        else:
+            exchange.received += len(data)
         super().data_received(data)
         if self._surplus:
             self._receive_first(exchange, data)

@@ -219,7 +219,7 @@ class Fetcher:
         if part and answer.kind is Kind.OTHER:
             answer.kind = Kind.XML
         if answer.kind is Kind.HTML:
-            await self._read_html(body, head, answer, url)
+            await self._read_html(body, head, answer, url, part)
         elif answer.kind is Kind.OTHER:
             raise TheirError("not-readable", "first bytes of nothing we read")
         elif is_sitemap(url, head):
@@ -230,12 +230,12 @@ class Fetcher:
             answer.signature = b""
             raise TheirError(body.failure)
 
-    async def _read_html(self, body: Body, piece: bytes, answer: Answer, url: str) -> None:
+    async def _read_html(self, body: Body, piece: bytes, answer: Answer, url: str, part: bool) -> None:
         extractor = LinkExtractor(
             url, fold_slashes=self._fold, resolver=self._cache, charset=answer.charset, words=self._words
         )
         digest = hashlib.md5(usedforsecurity=False)
-        pieces: list[bytes] | None = [] if self._text else None
+        pieces: list[bytes] | None = [] if self._text or part else None
         while piece:
             if len(piece) > SLICE:
                 async with self._unpacking:  # one page after the other: each takes RAM, and all together no less time
@@ -253,10 +253,12 @@ class Fetcher:
         answer.nofollow |= found.nofollow
         if not answer.hubs:  # Link headers come first (WebSub section 4)
             answer.hubs, answer.topic = found.hubs, found.topic
+        if pieces is not None and part:  # a key, an entity: text/html is what many servers call any file
+            answer.body = b"".join(pieces)
         if self._linked:
             answer.signature = _of_links(found.links.urls)
             return
-        text = maintext.signature(b"".join(pieces), found.charset) if pieces is not None else None
+        text = maintext.signature(b"".join(pieces), found.charset) if pieces is not None and self._text else None
         answer.signature = text or digest.digest()
 
     def _retry_after(self, headers: Mapping[str, str]) -> float:

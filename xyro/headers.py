@@ -18,7 +18,9 @@ YEAR = 365 * DAY
 MAX_VALIDATOR = 1024
 """Longest ETag or Last-Modified (characters) that is stored and sent back."""
 
-_CHARSET = re.compile(r"charset\s*+=\s*+[\"']?\s*+([^\s\"';,]++)", re.IGNORECASE)
+_CHARSET = re.compile(r"charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9][A-Za-z0-9._:+()-]{0,39}+)(?=[\s\"';,]|$)", re.IGNORECASE)
+"""A label of the registry's form: it is stored and shown, so what stands in it has to be harmless."""
+_MIME = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+*/-]{0,99}").fullmatch
 _WITH_VALUE: Final = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 """Words of X-Robots-Tag that a colon follows, which otherwise ends an agent's name."""
 _DIRECTIVE = re.compile(r"(?:^|,)\s*(no-cache|no-store|max-age|s-maxage)\s*(?:=\s*\"?(\d{1,12})\"?)?\s*(?=,|$)")
@@ -71,10 +73,11 @@ def robots_words(values: Iterable[str]) -> tuple[bool, bool]:
 
 @lru_cache(maxsize=1024)
 def media_type(header: str) -> tuple[str, str]:
-    """(type in lower case, charset or empty) of a Content-Type."""
+    """(type in lower case, charset) of a Content-Type; empty where there is none, or what cannot be one."""
     mime, _, parameters = header.partition(";")
     charset = _CHARSET.search(parameters)
-    return mime.strip().lower()[:100], charset[1][:40] if charset else ""
+    kind = mime.strip().lower()
+    return (kind if _MIME(kind) else ""), charset[1] if charset else ""
 
 
 def retry_after(text: str, now: float) -> float:

@@ -2,10 +2,12 @@
 
 All of it is pure. Robots has two stages. A pre-filter reads the octets as Google's parser does: only known lines
 count, an agent is cut to its product token, groups of the same agent are merged, and only the rules that speak to us
-are kept. protego gets those and nothing else: it normalises the percent escapes and finds the longest match (2.2.2).
-Before protego is asked at all, `allows` looks for the literal beginnings (or the longest literal parts) of the
-disallow rules in the path: most URLs match none of them and are allowed. A robots.txt without a Disallow for us never
-builds a protego object.
+are kept. protego gets those and nothing else: it finds the longest match (2.2.2). It would count, and search, octets as
+it escapes them ("?" as three), so that /*? were longer than *.js and *A matched the star in /*x, which it writes %2A:
+rules and paths are brought into one form here, and each of its octets is spelt in two letters, which protego leaves
+alone. So the match with the most octets wins, and nothing matches half of one. Before protego is asked at all,
+`allows` looks for the literal beginnings (or the longest literal parts) of the disallow rules in the path: most URLs
+match none of them and are allowed. A robots.txt without a Disallow for us never builds a protego object.
 
 Bounds on hostile files: 500 KiB are read (2.5), protego's matcher takes the literal parts of a wildcard rule one
 after another and never goes back, and wildcard rules over WILDCARD_BUDGET octets are replaced by something stricter
@@ -48,6 +50,11 @@ _BOM = re.compile(rb"\A\xef(?:\xbb\xbf?)?")
 _PRINTABLE = "".join(chr(c) for c in range(0x21, 0x7F))
 _ESCAPE = re.compile("%(?:2[1-46-9A-Ea-e]|[3-6][0-9A-Fa-f]|7[0-9A-Ea-e]|[0-9A-Fa-f][a-f]|[a-f][0-9A-F])")
 """Escapes that have another form to be compared in: of printable characters but % and /, and in small letters."""
+_LETTERS = {chr(k): "abcdefgh"[k >> 4] + "ABCDEFGHIJKLMNOP"[k & 15] for k in range(128)}
+"""How an octet is spelt to protego: capitals only end one, so that no rule begins to match within."""
+_ANY, _END = "**", "zZ"
+"""How * is spelt (a * more changes nothing but its length), and where a path ends, which $ stands for."""
+_INDEX = "index.html"
 _AGENT, _ALLOW, _DISALLOW, _DELAY, _SITEMAP = b"u", b"a", b"d", b"c", b"s"
 
 
@@ -65,7 +72,10 @@ class _Group:
             if number is not None:
                 self.delay = max(float(number[0]), self.delay or 0.0)
         elif value.startswith((b"/", b"*")):  # 2.2.2: nothing else can match a path
-            self.rules[letter == _ALLOW, quote(value, safe=_PRINTABLE)] = None
+            pattern = quote(value, safe=_PRINTABLE)
+            self.rules[letter == _ALLOW, pattern] = None
+            if letter == _ALLOW and pattern.endswith("/" + _INDEX):  # as Google's parser: its folder is meant, too
+                self.rules[True, pattern.removesuffix(_INDEX) + "$"] = None
 
 
 class Robots:
@@ -80,8 +90,8 @@ class Robots:
         self.crawl_delay = group.delay
         self.sitemaps = sitemaps
         self._prefixes, self._needles = _literals(forbidden)
-        lines = [f"{'Allow' if allow else 'Disallow'}: {pattern}\n" for allow, pattern in rules] if forbidden else []
-        self._text = "".join(lines)
+        lines = [f"{'Allow' if allow else 'Disallow'}: {_spelt_pattern(pattern)}\n" for allow, pattern in rules]
+        self._text = "".join(lines) if forbidden else ""
         self._protego: Protego | None = None
 
     @classmethod
@@ -104,7 +114,7 @@ class Robots:
                 if value and len(sitemaps) < MAX_SITEMAPS:
                     sitemaps.append(value.decode("utf-8", "replace"))
             else:
-                in_agents = False
+                in_agents &= letter == _DELAY  # 2.2.4: nor does what the RFC does not know
                 if mine:
                     own.add(letter, value)
                 if anybodys:
@@ -129,13 +139,25 @@ class Robots:
                     break
             else:
                 return True
-        return self._ask(url)
+        return self._ask(path)
 
-    def _ask(self, url: str) -> bool:
+    def _ask(self, path: str) -> bool:
+        if path.partition("?")[0] == "/robots.txt":  # 2.2.2
+            return True
         if self._protego is None:
             self._protego = Protego.parse("User-agent: *\n" + self._text)
-        allowed: bool = self._protego.can_fetch("http://h" + url[url.index("/", 8) :], "*")
+        allowed: bool = self._protego.can_fetch(f"http://h/{_spelt(path)}{_END}", "*")
         return allowed
+
+
+def _spelt(text: str) -> str:
+    return "".join(map(_LETTERS.__getitem__, text))
+
+
+def _spelt_pattern(pattern: str) -> str:
+    """A rule's pattern as protego gets it, twice as many characters as it has octets, and a slash."""
+    parts = [_spelt(_decoded(part)) for part in pattern.removesuffix("$").split("*")]
+    return f"/{_ANY.join(parts)}{_END if pattern.endswith('$') else ''}"
 
 
 def _lines(body: bytes, cut: bool) -> Iterator[tuple[bytes, bytes]]:

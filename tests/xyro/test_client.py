@@ -65,6 +65,12 @@ CASES: dict[str, tuple[Script, str]] = {
     "25 body shorter than announced": (says(H + b"Content-Length: 100\r\n\r\n<a href=x>"), "truncated"),
     "27 negative length": (says(H + b"Content-Length: -1\r\n\r\nx"), "bad-framing"),
     "27 two lengths": (says(H + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd"), "bad-framing"),
+    "27 two lengths in one": (says(H + b"Content-Length: 3, 4\r\n\r\nabcd"), "bad-framing"),
+    "27 two equal lengths of nothing": (says(H + b"Content-Length: x\r\nContent-Length: x\r\n\r\nabcd"), "bad-framing"),
+    "27 two equal lengths and chunks": (
+        says(H + b"Content-Length: 5\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+        "bad-framing",
+    ),
     "27 overflowing length": (says(H + b"Content-Length: 99999999999999999999999\r\n\r\nx"), "bad-framing"),
     "28 length and chunks": (
         says(H + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
@@ -226,6 +232,31 @@ async def test_what_has_to_be_tolerated(raw: bytes, status: int) -> None:
     """Zoo 35, 37, 38, and framing that is only unusual."""
     answer = await fetched(says(raw))
     assert (answer.error, answer.status, len(answer.links.urls)) == ("", status, 1)
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        b"Content-Length: 13\r\nContent-Length: 13",
+        b"content-length:13 \r\nX: y\r\nContent-Length: 13\r\nCONTENT-LENGTH: 13",
+        b"Content-Length: 13, 13",
+        b"Content-Length: 13\r\nX: Content-Length: 14\r\nContent-Length: 13 ,13",
+    ],
+)
+@pytest.mark.parametrize("apart", [False, True])
+async def test_equal_lengths_are_one(lengths: bytes, apart: bool) -> None:
+    """RFC 9110 8.6: in a head that comes in one packet."""
+    head, body = H + lengths + b"\r\n\r\n", b"<a href=good>"
+
+    async def script(talk: Talk) -> None:
+        await talk.say(*([head, body] if apart else [head + body]), pause=0.001)
+
+    async with serving(script) as server, reading() as fetcher:
+        for path in ("/1", "/2"):
+            answer = await fetcher.fetch(order(server.url + path))
+            assert (answer.error, answer.status, answer.size) == ("", 200, 13)
+            assert answer.links.urls == (server.url + "/good",)
+        assert server.connections == 1
 
 
 async def test_what_a_request_looks_like() -> None:

@@ -411,6 +411,20 @@ def test_media_types() -> None:
     assert media_type("text/html; charset") == ("text/html", "")
 
 
+@pytest.mark.parametrize(
+    "label", ["\x1b[31mred", "=1+1", "@x", "utf\x078", "-1", "utf-8\x9b", "é", "+1", "a" * 41, "<b>"]
+)
+def test_what_is_no_label_is_not_stored(label: str) -> None:
+    assert media_type(f"text/xml; charset={label}") == ("text/xml", "")
+    assert media_type(f"text/xml; charset='{label}'; charset=utf-8")[1] in ("", "utf-8")
+    assert media_type(f"{label}/x; charset=utf-8")[0].isprintable()
+
+
+@pytest.mark.parametrize("kind", ["=1+1", "text/\x1b[31mhtml", "text html", "<b>", "a" * 101])
+def test_what_is_no_type_is_not_stored(kind: str) -> None:
+    assert media_type(kind) == ("", "")
+
+
 # --- robots words (zoo 66)
 
 
@@ -669,6 +683,15 @@ async def test_a_part_that_a_loader_waits_for_is_read_whatever_it_is_called() ->
         plain = await fetcher.fetch(order(server.url + "/common.mod"))
     assert (answer.error, answer.body) == ("", body) and answer.kind in (Kind.XML, Kind.DTD)
     assert plain.body is None or plain.kind is Kind.DTD
+
+
+@pytest.mark.parametrize("options", [{}, {"signature": "text"}, {"signature": "links"}])
+async def test_a_key_file_sent_as_html_is_told_whole(options: dict[str, object]) -> None:
+    """Servers call any file text/html; a page of the crawl is forgotten all the same."""
+    async with serving(says(page(b"0123456789abcdef\n"), close=False)) as server, reading(**options) as fetcher:
+        wanted = dataclasses.replace(order(server.url + "/key.txt"), priority=Priority.BLOCKING)
+        assert (await fetcher.fetch(wanted)).body == b"0123456789abcdef\n"
+        assert (await fetcher.fetch(order(server.url + "/key.txt"))).body is None
 
 
 async def test_a_large_page_does_not_hold_the_others_up(monkeypatch: pytest.MonkeyPatch) -> None:
