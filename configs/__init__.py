@@ -8,6 +8,7 @@ In: TOML files, the environment (XYRO_SECTION__KEY), the command line; later bea
     default.toml   every key once, with its unit and what it costs: the reference
     single.toml    one machine         cluster.toml   64 partitions         fresh.toml   freshness first
     xml.toml       XML first           archive.toml   everything once, then rarely
+    serve.toml     what `xyro serve` begins with: below all files
     xyro.service   a unit of systemd
 
 Out: one frozen Settings. frontier, service and plugins read it; the packages below them take plain arguments.

@@ -21,6 +21,8 @@ from xyro.configs.schema import DAYS, BlackoutTable, BudgetTable, ClusterTable, 
 from xyro.wire.errors import InputError
 
 PREFIX = "XYRO_"
+SERVE = Path(__file__).with_name("serve.toml")
+"""what a daemon begins with, the first of its files"""
 TABLES: dict[str, type[Section]] = {
     "rules": RuleTable,
     "focus": FocusTable,

@@ -193,6 +193,7 @@ class RefreshSettings(Section, frozen=True):
     ] = "obsolescence"
     alpha: Share = 1.0
     beta: Share = 1.0
+    least_chance: Annotated[float, Meta(ge=0, lt=1, description="a share, 0 or more and below 1")] = 0.0
     min_interval: Seconds = 0.0
     max_interval: Annotated[float, Meta(ge=1, le=1e9, description="a number of seconds, 1 or more")] = 31_536_000.0
     min_importance: Number = 0.0

@@ -57,7 +57,7 @@ class Interval(NamedTuple):
     seconds: float
     """infinite: the page is not read again by this policy"""
     term: str
-    """what set it: policy | floor | ceiling | hopeless | importance"""
+    """what set it: policy | chance | floor | ceiling | hopeless | importance"""
 
 
 def parse_bandwidth(bandwidth: float | str) -> float:
@@ -76,6 +76,7 @@ def rules_of(settings: RefreshSettings) -> Rules:
         least=settings.min_importance,
         hopeless=settings.hopeless if settings.min_interval else 0.0,
         hopeless_days=settings.hopeless_interval / DAY,
+        least_chance=settings.least_chance,
     )
 
 
@@ -174,6 +175,8 @@ class Bandwidth:
         self.rules = rules_of(settings)
         self.fixed = parse_bandwidth(settings.bandwidth) / self.partitions
         self.planned = 1.0 - settings.audit / 100.0
+        self.bounded = settings.least_chance > 0.0 or settings.min_interval > 0.0
+        """pages are not read before a time of theirs, whatever bandwidth is free"""
         self._found = None
 
     @property
@@ -278,6 +281,11 @@ class Bandwidth:
         """Return the interval of a page by its row; importance as it was at its last read."""
         rate = row.rate
         return self.interval(row.weight * row.weight / rate if rate else 0.0, rate, row.rate_a)
+
+    def soonest(self, row: RefreshRow) -> float:
+        """Return the time (seconds since 1970) before which a page is not read again, whatever bandwidth is free."""
+        days, _ = self.rules.soonest(row.rate, row.rate_a)
+        return row.last_read + days * DAY
 
     def spends_at(self, multiplier: float) -> float:
         """Reads a second that the refreshed pages take at this multiplier."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from xyro.frontier.bandwidth import DAY
 from xyro.frontier.change_model import ChangeModel, having
 from xyro.frontier.schedule import Schedule
 from xyro.metadata import rows
@@ -89,7 +90,8 @@ class Claims:
         self.schedule.rewrite(page, row, msgspec.structs.replace(row, claims=claims))
         trust, due = self.change_model.trust(host).weight(dated), int(self.partition.columns["due"][page])
         if fresh and trust >= WORTH and due > now and self.schedule.refreshing:
-            self.schedule.put_due(page, round(sooner(due, now, trust)))
+            soonest = row.last_read + self.schedule.bandwidth.rules.floor * DAY
+            self.schedule.put_due(page, min(due, round(max(sooner(due, now, trust), soonest))))
 
 
 def _by_url(report: LoadReport) -> Mapping[str, Claim]:

@@ -37,7 +37,7 @@ from xyro.opic.importance import TICKS, never_measured
 from xyro.refresh.ahead import MEAN, Ahead
 from xyro.refresh.change import rate
 from xyro.refresh.periodic import timed
-from xyro.refresh.policy import weight
+from xyro.refresh.policy import SCATTER, weight
 from xyro.wire.ids import LocalPage, local_pages
 from xyro.wire.messages import PageReport
 
@@ -100,8 +100,8 @@ class Schedule:
         self.due_queue = DueQueue(
             partition, self.bandwidth, ledger, 1 if settings.crawl.refresh else settings.refresh.time_unit
         )
-        self.ahead = Ahead() if ahead else None
-        """a bounded `crawl --refresh` reads the page due next rather than nothing"""
+        self.ahead = Ahead() if ahead and not bandwidth.bounded else None
+        """a bounded `crawl --refresh` reads the page due next rather than nothing, unless that may be too soon"""
         self.retries: list[tuple[float, LocalPage]] = []
         """a heap: when, page"""
         self.recount: Recount | None = None
@@ -170,8 +170,8 @@ class Schedule:
         heavy = self._weight(by) if good else 0.0
         self.bandwidth.replace(page, row, heavy, by.believed)
         self.bandwidth.renew(now)
-        wait = self._wait(by.importance, by.rate, by.shape) if good else self._look_again(report, visit)
-        moved = by.timed(wait) if by.timed is not None and good else wait
+        wait = self._wait(page, row, by) if good else self._look_again(report, visit)
+        moved = max(by.timed(wait), self.bandwidth.rules.floor * DAY) if by.timed is not None and good else wait
         due = second(now + moved) if moved else 0
         if self.ahead is not None and good:
             self.ahead.put(page, heavy, self.bandwidth.spread.total / max(self.bandwidth.population.pages, 1))
@@ -195,9 +195,15 @@ class Schedule:
             else 0.0
         )
 
-    def _wait(self, importance: float, rate: float, shape: float) -> float:
+    def _wait(self, page: LocalPage, row: RefreshRow | None, by: Basis) -> float:
         """Seconds to the next read of a page, or to the next look at one that the policy gives up."""
-        return min(self.bandwidth.interval(importance, rate, shape).seconds, self.bandwidth.rules.ceiling * DAY)
+        interval, ceiling = (
+            self.bandwidth.interval(by.importance, by.rate, by.shape),
+            self.bandwidth.rules.ceiling * DAY,
+        )
+        if interval.term != "chance":
+            return min(interval.seconds, ceiling)
+        return min(interval.seconds * (1.0 + SCATTER * drawn(page, row)), ceiling)
 
     def _look_again(self, report: PageReport, visit: Visit) -> float:
         """Seconds to the next try of a page that failed for good, 0 = none is planned."""
@@ -292,6 +298,11 @@ def marked(marks: tuple[Mark, ...], mark: Mark, apart: int) -> tuple[Mark, ...]:
     return marks if marks and mark.clock - marks[-1].clock < apart else (*marks[-1:], mark)
 
 
+def drawn(page: LocalPage, row: RefreshRow | None) -> float:
+    """Draw a number, 0 <= x < 1, evenly over the pages and over the reads of each."""
+    return ((page + (row.reads if row is not None else 0)) * GOLDEN) % 1.0
+
+
 class Dating:
     """`date` at the end of a turn, after the pages have spent."""
 
@@ -382,6 +393,5 @@ class Dating:
         if learnt.habit is None or order.visit.state is not State.READ:
             return None
         habit, ended = learnt.habit, order.report.ended
-        reads = order.row.reads if order.row is not None else 0
-        draw = ((order.page + reads) * GOLDEN) % 1.0
+        draw = drawn(order.page, order.row)
         return lambda wait: timed(habit, ended, wait, draw)

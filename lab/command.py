@@ -84,6 +84,14 @@ def _daemon(options: list[str]) -> int:
     return main(options)
 
 
+@_passing_on("unattended")
+def _unattended(options: list[str]) -> int:
+    """How often a daemon with default settings reads a still site."""
+    from xyro.lab.crawls.unattended import main
+
+    return main(options)
+
+
 @_passing_on("promises")
 def _promises(options: list[str]) -> int:
     """Publications under full load, subscriptions over weeks."""

@@ -25,6 +25,8 @@ SURE = 1e9
 _SMALL = 1e-3
 """below it (as (a + 2) t / b) the series has digits that the closed form loses"""
 _STEPS = 60
+_LARGEST = 700.0
+"""exponents whose power of e is still a number"""
 
 
 def expected_gain(shape: Reals, rate: Reals, age: Reals) -> Reals:
@@ -53,6 +55,20 @@ def wait(shape: float, rate: float, goal: float, longest: float) -> float:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if _gain(shape, rate, middle) < goal else (low, middle)
     return high
+
+
+def least_wait(shape: float, rate: float, chance: float) -> float:
+    """Days after which a page has changed with this chance, 0 <= chance < 1, by the belief Gamma(shape, shape / rate).
+
+    1 - P(quiet over t) = 1 - (1 + t/b)^-a; infinite for a page that never changes.
+    """
+    if chance <= 0.0 or rate <= 0.0:
+        return 0.0 if chance <= 0.0 else math.inf
+    patience = -math.log1p(-chance)
+    if shape >= SURE:
+        return patience / rate
+    power = patience / shape
+    return shape / rate * math.expm1(power) if power < _LARGEST else math.inf
 
 
 def _gain(shape: float, rate: float, age: float) -> float:

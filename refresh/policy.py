@@ -42,6 +42,9 @@ from xyro.refresh.inverse import lost_freshness, mixed_inverse, one_inverse
 Floats = NDArray[np.floating]
 Reals = NDArray[np.float64]
 NAMES = ("obsolescence", "mixed", "freshness", "uniform")
+SCATTER = 0.5
+"""by so large a part, evenly drawn, a page that waits for its least chance waits longer: pages that were met together
+would else be read together for ever"""
 _LONGEST = 36_525.0
 """days that a page in doubt waits at most where there is no ceiling"""
 
@@ -132,9 +135,10 @@ class Policy:
 class Rules:
     """A policy within bounds. Days; importance relative to the mean.
 
-    floor, ceiling: no interval is shorter or longer. least: pages of less importance are not read again. hopeless: a
-    page that is fresh less than this share of the time even when read every `floor` days is read every `hopeless_days`
-    instead (P1 section 1, observation 3: stock quotations; 0 = nothing is hopeless).
+    floor, ceiling: no interval is shorter or longer. least_chance: nor so short that a page has changed within it with
+    less than this chance (0 = any; the ceiling holds before it). least: pages of less importance are not read again.
+    hopeless: a page that is fresh less than this share of the time even when read every `floor` days is read every
+    `hopeless_days` instead (P1 section 1, observation 3: stock quotations; 0 = nothing is hopeless).
     """
 
     policy: Policy = Policy()
@@ -143,10 +147,13 @@ class Rules:
     least: float = 0.0
     hopeless: float = 0.0
     hopeless_days: float = 30.0
+    least_chance: float = 0.0
 
     def __post_init__(self) -> None:
         if not (0.0 <= self.floor <= self.ceiling and self.ceiling > 0.0 and self.hopeless_days > 0.0):
             raise ValueError(f"Rules: 0 <= floor <= ceiling, hopeless_days > 0; got {self}")
+        if not 0.0 <= self.least_chance < 1.0:
+            raise ValueError(f"Rules: 0 <= least_chance < 1; got {self}")
 
     @property
     def hopeless_rate(self) -> float:
@@ -161,14 +168,19 @@ class Rules:
 
     def intervals(self, importance: Floats, rate: Floats, multiplier: float) -> Reals:
         """Days between reads of pages, at this multiplier; infinite = never."""
-        found = np.clip(self.policy.interval(importance, rate, multiplier), self.floor, self.ceiling)
+        found = np.maximum(self.policy.interval(importance, rate, multiplier), self.floor)
+        if self.least_chance:
+            with np.errstate(divide="ignore"):
+                soonest = -math.log1p(-self.least_chance) / np.asarray(rate, np.float64)
+            found = np.maximum(found, soonest * (1.0 + SCATTER / 2))
+        found = np.minimum(found, self.ceiling)
         found = np.where(np.asarray(rate) >= self.hopeless_rate, self.hopeless_days, found)
         return np.where(np.asarray(importance) < self.least, math.inf, found)
 
     def one_interval(
         self, importance: float, rate: float, multiplier: float, shape: float = math.inf
     ) -> tuple[float, str]:
-        """(days, what set it: policy | floor | ceiling | hopeless | importance) of one page.
+        """(days, what set it: policy | chance | floor | ceiling | hopeless | importance) of one page.
 
         shape: of the belief whose mean `rate` is. A page that the policy gives up for a rate in doubt is read again
         when that has become worth it in expectation (doubt.py); the multiplier knows nothing of these few reads.
@@ -178,13 +190,21 @@ class Rules:
         if rate >= self.hopeless_rate:
             return self.hopeless_days, "hopeless"
         wanted = self.policy.one_interval(importance, rate, multiplier)
-        if wanted < self.floor:
-            return self.floor, "floor"
+        soonest, term = self.soonest(rate, shape)
+        if wanted < soonest:
+            return soonest, term
         given_up = wanted > self.ceiling or math.isinf(wanted)  # without a ceiling infinity is not above it
         if given_up and shape < doubt.SURE and self.policy.gives_up and importance > 0.0 and rate > 0.0:
             goal = multiplier / (importance * self.policy.parts[1])
-            wanted = max(doubt.wait(shape, rate, goal, min(self.ceiling, _LONGEST)), self.floor)
+            wanted = max(doubt.wait(shape, rate, goal, min(self.ceiling, _LONGEST)), soonest)
         return (self.ceiling, "ceiling") if wanted > self.ceiling else (wanted, "policy")
+
+    def soonest(self, rate: float, shape: float = math.inf) -> tuple[float, str]:
+        """(days after a read before which a page of this belief is not read again, what says so: chance | floor)."""
+        if not self.least_chance:
+            return self.floor, "floor"
+        wait = min(doubt.least_wait(shape, rate, self.least_chance), self.ceiling)
+        return (wait, "chance") if wait > self.floor else (self.floor, "floor")
 
 
 def spent(intervals: Floats, pages: Floats | None = None) -> float:

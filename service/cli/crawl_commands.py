@@ -84,8 +84,8 @@ def serve(
     makes it read its settings again.
     """
     read = partial(
-        settings_of, data, config, crawl__scope=scope, crawl__max_depth=max_depth, politeness__delay=delay,
-        fetch__only_net=only_net, fetch__contact=contact,
+        settings_of, data, config, serving=True, crawl__scope=scope, crawl__max_depth=max_depth,
+        politeness__delay=delay, fetch__only_net=only_net, fetch__contact=contact,
     )  # fmt: skip
     directory, settings = read()
     from xyro.plugins import PLUGINS

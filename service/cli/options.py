@@ -53,18 +53,22 @@ def directory_of(data: Path | None) -> Path:
     return data or Path(os.environ.get("XYRO_STORE__DATA") or "xyro-data")
 
 
-def settings_of(data: Path | None, config: tuple[Path, ...], **overrides: Any) -> tuple[Path, Settings]:
+def settings_of(
+    data: Path | None, config: tuple[Path, ...], serving: bool = False, **overrides: Any
+) -> tuple[Path, Settings]:
     """The directory, and what this run goes by. `section__key` = value; None and () = not given.
 
-    What the crawl there was last given lies below files, environment and options.
+    What the crawl there was last given lies below files, environment and options, and below that, for a daemon
+    (`serving`), what each daemon begins with.
     """
-    from xyro.configs.load import load, slips
+    from xyro.configs.load import SERVE, load, slips
     from xyro.service.node import crawl_file
     from xyro.service.node.log_setup import set_up
 
     options = {"store.data": data, **{name.replace("__", "."): value for name, value in overrides.items()}}
     directory = Path(load(config, os.environ, options).store.data)
-    settings = load((*crawl_file.paths(directory), *config), os.environ, options)
+    begins = (SERVE,) if serving else ()
+    settings = load((*begins, *crawl_file.paths(directory), *config), os.environ, options)
     set_up(settings.log.level, settings.log.format)
     for slip in slips(os.environ):
         logging.getLogger("xyro").warning(slip)

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from xyro.configs.load import load
+from xyro.configs.load import SERVE, load
 from xyro.configs.schema import Settings
 from xyro.frontier.frontier import Extension, Frontier
 from xyro.frontier.scope import Scope
@@ -24,7 +24,7 @@ def nodes_of(directory: Path, extensions: Callable[[Settings], Sequence[Extensio
     """
     data = DataDir.open(directory)
     try:
-        settings = load(crawl_file.paths(directory))
+        settings = load((SERVE, *crawl_file.paths(directory)))
         scope = Scope(settings.crawl, settings.rules, guard_of(settings.fetch).host_allowed)
         frontiers = [Frontier(partition, scope, settings, False, extensions(settings)) for partition in data.partitions]
         now = SystemClock().time()

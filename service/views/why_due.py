@@ -67,6 +67,9 @@ def _policy(view: View, seconds: float) -> str:
 _TERMS: dict[str, Any] = {
     "policy": _policy,
     "floor": lambda view, seconds: "It would be read more often but for min_interval.",
+    "chance": lambda view, seconds: (
+        f"Sooner, the chance of a change is below least_chance ({view.frontier.settings.refresh.least_chance:g})."
+    ),
     "ceiling": lambda view, seconds: "It would be read less often, or never, but for max_interval.",
     "hopeless": lambda view, seconds: (
         "It changes too fast to be kept fresh (hopeless): it is read every hopeless_interval instead."

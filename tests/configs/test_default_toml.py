@@ -15,7 +15,7 @@ from xyro.configs.schema import FocusTable, RuleTable, Settings
 
 FOLDER = Path(configs.__file__).parent
 DEFAULT = FOLDER / "default.toml"
-VARIATIONS = ["single.toml", "cluster.toml", "fresh.toml", "xml.toml", "archive.toml"]
+VARIATIONS = ["single.toml", "cluster.toml", "fresh.toml", "xml.toml", "archive.toml", "serve.toml"]
 
 
 def keys_of_the_schema() -> list[tuple[str, str]]:

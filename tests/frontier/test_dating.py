@@ -26,7 +26,7 @@ SITEMAP = "http://h0.example/sitemap.xml"
 
 def crawl_of(days: float = 2.0, path: Path | None = None, **refresh: object) -> Crawl:
     """A crawl that refreshes, each page every `days`."""
-    bounds = {"min_interval": days * DAY, "max_interval": days * DAY} | refresh
+    bounds = {"least_chance": 1.0 - 1e-9, "max_interval": days * DAY} | refresh
     settings = Settings(refresh=RefreshSettings(**bounds))
     if path is None:
         return Crawl.in_memory(settings=settings, refreshing=True)

@@ -1,0 +1,82 @@
+"""Whatever bandwidth is free, no page is read again before its least chance of a change, nor before min_interval."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.frontier.rig import MemoryStore, in_memory_partition
+from tests.frontier.test_revisits import FAST, SLOW, crawl_of, read_for
+from xyro.configs.load import SERVE, load
+from xyro.configs.schema import RefreshSettings, Settings
+from xyro.frontier.bandwidth import DAY
+from xyro.frontier.frontier import Frontier
+from xyro.frontier.scope import Scope
+from xyro.refresh.doubt import SURE, least_wait
+from xyro.refresh.policy import SCATTER, Policy, Rules
+
+FREE = {"bandwidth": "1000/s", "max_interval": 1e7}
+"""so much that every page could be read each second"""
+
+
+@given(st.floats(0.05, 200.0), st.floats(1e-4, 50.0), st.floats(0.001, 0.99))
+def test_the_least_wait_is_when_the_belief_says_so(shape, rate, chance):
+    wait = least_wait(shape, rate, chance)
+    if wait < 1e12:
+        assert 1.0 - (1.0 + wait * rate / shape) ** -shape == pytest.approx(chance, rel=1e-4)
+    assert least_wait(SURE, rate, chance) == pytest.approx(-math.log1p(-chance) / rate)
+
+
+def test_without_a_least_chance_nothing_waits_and_what_never_changes_waits_for_ever():
+    assert least_wait(0.3, 0.3, 0.0) == 0.0
+    assert least_wait(0.3, 0.0, 0.1) == math.inf
+    assert least_wait(1e-9, 1.0, 0.1) == math.inf
+
+
+def test_rules_of_many_pages_are_those_of_one_with_the_mean_scatter():
+    rules = Rules(Policy(), floor=0.01, ceiling=100.0, least_chance=0.1)
+    rates = np.array([1e-6, 0.01, 1.0, 500.0])
+    found = rules.intervals(np.ones(4), rates, 1e-9)
+    assert found.tolist() == pytest.approx([100.0, *(0.10536 * (1 + SCATTER / 2) / rates[1:3]), 0.01], rel=1e-4)
+    assert [rules.one_interval(1.0, rate, 1e-9)[1] for rate in rates.tolist()] == ["chance"] * 3 + ["floor"]
+    assert rules.one_interval(1.0, 1.0, 1.0)[1] == "policy", "where bandwidth is scarce it changes nothing"
+    with pytest.raises(ValueError, match="least_chance"):
+        Rules(least_chance=1.0)
+
+
+def test_pages_that_do_not_change_are_read_ever_more_seldom():
+    crawl = crawl_of(**FREE, min_interval=0.0, least_chance=0.1)
+    first = read_for(crawl, 4.0).total()
+    later = read_for(crawl, 4.0).total()
+    assert 2 * len(SLOW + FAST) <= first <= 6 * len(SLOW + FAST)
+    assert later < first / 2
+
+
+def test_no_page_is_read_before_its_min_interval_though_bandwidth_is_free():
+    crawl = crawl_of(**FREE, min_interval=DAY / 4)
+    reads = read_for(crawl, 2.0)
+    assert max(reads.values()) <= 8
+    assert reads.total() >= 5 * len(SLOW + FAST), "and what is due is read"
+
+
+def test_a_daemon_begins_with_both_and_any_file_replaces_them(tmp_path):
+    refresh = load((SERVE,)).refresh
+    assert (refresh.least_chance, refresh.min_interval) == (0.1, 600.0)
+    own = tmp_path / "own.toml"
+    own.write_text("[refresh]\nmin_interval = 60.0\n")
+    refresh = load((SERVE, own)).refresh
+    assert (refresh.least_chance, refresh.min_interval) == (0.1, 60.0)
+    assert load((), {}).refresh.least_chance == load((), {}).refresh.min_interval == 0.0
+
+
+@pytest.mark.parametrize("bound", [{"least_chance": 0.1}, {"min_interval": 60.0}])
+def test_a_bounded_crawl_reads_nothing_before_its_date_where_somebody_set_a_bound(bound):
+    for refresh, ahead in ((bound, False), ({}, True)):
+        settings = Settings(refresh=RefreshSettings(**refresh))
+        partition, scope = in_memory_partition(MemoryStore(), 0, 1), Scope(settings.crawl, settings.rules)
+        frontier = Frontier(partition, scope, settings, refreshing=True, ahead=True)
+        assert (frontier.scheduler.schedule.ahead is not None) is ahead
