@@ -213,11 +213,7 @@ class Freshness:
         self.moved(old, new)
 
     def _compare(self, page: LocalPage, report: PageReport, visit: Visit, old: RefreshRow) -> None:
-        """A page was read again: compare what was expected of it with what came.
-
-        The calibration leaves out reads that were made because a change was announced: how soon a publisher calls says
-        nothing of how often changes come.
-        """
+        """A page was read again: compare what was expected of it with what came."""
         expectation, changed = _expectation(old), _verdict(report, visit)
         fresh = expectation.fresh(report.ended) if expectation is not None else 0.0
         if page in self.audits.pending:
@@ -225,9 +221,9 @@ class Freshness:
         if expectation is None or changed is None or not old.last_read:
             return
         days = max(report.ended - old.last_read, 0.0) / DAY
-        if all(claim.rate for claim in old.claims):
-            known = -math.expm1(-old.rate * days)
-            self.calibration.read(expectation.importance * days, 1.0 - fresh, known, changed)
+        stale = _stale(old, report.ended, days) if changed else 0.0
+        known = -math.expm1(-old.rate * days)
+        self.calibration.read(expectation.importance * days, 1.0 - fresh, known, stale / days if days else 0.0)
 
     def moved(self, old: RefreshRow | None, new: RefreshRow | None) -> None:
         """A page's row is another now; None: it has none."""
@@ -324,6 +320,16 @@ def _expectation(row: RefreshRow | None) -> DatedPage | None:
     if row is None or row.weight <= 0.0 or row.rate_a <= 0.0 or row.rate_b <= 0.0:
         return None
     return DatedPage(row.weight, row.rate_a, row.rate_b, row.last_read)
+
+
+def _stale(old: RefreshRow, now: float, days: float) -> float:
+    """Days since the read before that a change stands for: all of them, or twice the days since a claim dates it.
+
+    A change comes halfway between two reads, on average; but where it was announced the read was made for it, and is
+    sooner after it.
+    """
+    dates = [float(claim.time) for claim in old.claims if not claim.rate]
+    return min(2.0 * max(now - min(dates), 0.0) / DAY, 2.0 * days) if dates else days
 
 
 def _verdict(report: PageReport, visit: Visit) -> bool | None:

@@ -40,11 +40,12 @@ class Calibration:
     weights: float = 0.0
     """sum of (importance x days)^2 x probability: over P, the weight of a typical change"""
 
-    def read(self, stake: float, chance: float, rated: float, changed: bool) -> None:
+    def read(self, stake: float, chance: float, rated: float, changed: float) -> None:
         """Take a read in, before its page's belief learns from it.
 
         stake: importance x days since the read before; chance: of a change in that time by belief; rated: the same
-        were the believed rate known.
+        were the believed rate known; changed: 0 or 1, or else where the change is known to lie: the share of the time
+        that the copy was stale, times two.
         """
         if not (stake > 0.0 and chance > 0.0):
             return

@@ -45,9 +45,10 @@ CONFIDENCE = 0.99
 bunches: it holds in 45 of the 50 for 97 of 100 crawls (one of 95 %: for 83; measured, tests/refresh/test_meter.py)."""
 Z = 2.575829
 """of 99 %"""
-DOUBT = 0.02
+DOUBT = 0.01
 """how far the calibrated model is thought to be off before any audit (standard deviation). On four replayed histories
-at 1 to 20 % a day it is off by .001 to .006 where the plan reads all pages, by .01 to .04 where it gives pages up"""
+at 1 to 20 % a day it is off by .001 to .006 where the plan reads all pages, and .02 made that worse: changes come
+in bunches, so audits tell less than so many coins. Where it gives pages up it is off by .01 to .04: the interval helps"""
 BLOCK = 4096
 """pages a block: 50 us to look at"""
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from xyro.refresh.calibration import DOUBT, MEMORY, Calibration, corrected
 
 chances = st.floats(1e-6, 1.0)
-reads = st.lists(st.tuples(st.floats(1e-6, 1e6), chances, chances, st.booleans()), max_size=40)
+reads = st.lists(st.tuples(st.floats(1e-6, 1e6), chances, chances, st.floats(0.0, 2.0)), max_size=40)
 
 
 def after(found):
