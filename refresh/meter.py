@@ -48,7 +48,7 @@ Z = 2.575829
 DOUBT = 0.01
 """how far the calibrated model is thought to be off before any audit (standard deviation). On four replayed histories
 at 1 to 20 % a day it is off by .001 to .006 where the plan reads all pages, and .02 made that worse: changes come
-in bunches, so audits tell less than so many coins. Where it gives pages up it is off by .01 to .04: the interval helps"""
+in bunches, so audits tell less than so many coins. Where it gives pages up it is off by .01 to .04"""
 BLOCK = 4096
 """pages a block: 50 us to look at"""
 
