@@ -32,7 +32,7 @@ from xyro.loader.needs import AS_DTD, AS_ENTITY, STAND_INS, Shelf, Supply
 from xyro.loader.outline import may_name_grammar
 from xyro.loader.parse import Handler, ParseLimits, XmlFault, pieces, read
 from xyro.loader.parts import Parts
-from xyro.loader.sitemaps import Sitemap
+from xyro.loader.sitemaps import Nesting, Sitemap
 from xyro.loader.validate import Judged, Validator
 from xyro.loader.waiting import Waiting, WaitState
 from xyro.loader.xlinks import DocumentLinks, Xhtml, XmlLinks
@@ -112,6 +112,7 @@ class Intake:
         self._bodies = Bodies(waiting_bytes, library)
         self._patience = patience_s
         self._fold = fold_slashes
+        self._nesting = Nesting()
         self._extra_kinds = frozenset(extras)
         self._stand_ins = STAND_INS if stand_ins is None else stand_ins
         self._table: Waiting[PageId] = Waiting()
@@ -317,7 +318,7 @@ class Intake:
         reading = _Reading(found, supply)
 
         def root(tag: str) -> Handler:
-            reading.handler = handler_for(tag, found, named=named)
+            reading.handler = handler_for(tag, found, named=named, nesting=self._nesting)
             return reading.handler
 
         try:
@@ -404,11 +405,11 @@ class Intake:
             self._table.drop(key)
 
 
-def handler_for(root: str, found: DocumentLinks, *, named: bool = False) -> XmlLinks:
+def handler_for(root: str, found: DocumentLinks, *, named: bool = False, nesting: Nesting | None = None) -> XmlLinks:
     """The handler of a document by the tag of its root element."""
     namespace, _, local = root.rpartition("}")
     if local in ("urlset", "sitemapindex"):
-        return Sitemap(found, root, named=named)
+        return Sitemap(found, root, named=named, nesting=nesting)
     if local == "html":
         return Xhtml(found, root)
     if local == "rss" or root == RDF:

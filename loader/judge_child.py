@@ -42,6 +42,9 @@ _SYNTAX = re.compile(r"Syntax of value|Value.* for attribute")
 escapes what it compares with a #FIXED value, when it validates a finished tree"""
 XSD = "http://www.w3.org/2001/XMLSchema"
 Answer = dict[str, Any]
+_NAMESPACE, _WARNING = etree.ErrorDomains.NAMESPACE, etree.ErrorLevels.WARNING
+_ByDtd = tuple[list[str] | None, Any, list[str]]
+"""(problems by the DTD, None where it does not say; the tree; errors against Namespaces in XML)"""
 Parts = dict[tuple[str, str], tuple[str, bytes]]
 """(system, public) -> (URL, body)"""
 
@@ -143,26 +146,28 @@ class Judge:
             return {"unknown": unknown}
         parts = _parts(request, bodies[1:])
         entry: _Dtd | None = self._grammars[request["dtd"]] if request["dtd"] else None
-        problems, tree = self._by_dtd(request, bodies[0], parts, entry)
+        problems, tree, errors = self._by_dtd(request, bodies[0], parts, entry)
         schemas = [self._by_schema(self._use(key), tree) for key in request["schemas"]]
-        return {"dtd": problems, "schemas": schemas}
+        if problems is None:
+            return {"dtd": None, "schemas": [errors + found for found in schemas]}
+        return {"dtd": errors + problems, "schemas": schemas}
 
-    def _by_dtd(self, request: Answer, body: bytes, parts: Parts, entry: _Dtd | None) -> tuple[list[str] | None, Any]:
+    def _by_dtd(self, request: Answer, body: bytes, parts: Parts, entry: _Dtd | None) -> _ByDtd:
         charset = request["charset"]
         if entry is None or entry.slim is None:
             if entry is not None:
                 parts = entry.parts | parts
-            return _full(body, charset, parts) if request["name"] else (None, _parsed(body, charset, parts))
+            return _full(body, charset, parts) if request["name"] else (None, *_parsed(body, charset, parts))
         stand_in: Parts = {entry.identifier: (entry.url, entry.slim[b"&" in body])}
-        tree = _parsed(body, charset, parts | stand_in)
+        tree, errors = _parsed(body, charset, parts | stand_in)
         self._use(request["dtd"])
         wrong_root = _root_problem(tree, request["name"])
         if entry.dtd.validate(tree) and not wrong_root:
-            return [], tree
+            return [], tree, errors
         problems = wrong_root + _problems(entry.dtd.error_log)
         if any(_SYNTAX.search(problem) for problem in problems):
             return _full(body, charset, entry.parts | parts)
-        return problems, tree
+        return problems, tree, errors
 
     def _by_schema(self, schema: Any, tree: Any) -> list[str]:
         return [] if schema.validate(tree) else _problems(schema.error_log) or ["not valid"]
@@ -182,18 +187,38 @@ def _parts(request: Answer, bodies: list[bytes]) -> Parts:
     return {(system, public): (url, body) for (system, public, url), body in named}
 
 
-def _parsed(body: bytes, charset: str, parts: Parts) -> Any:
-    return etree.fromstring(body, parser_of(parts, charset)[0]).getroottree()
+def _parsed(body: bytes, charset: str, parts: Parts) -> tuple[Any, list[str]]:
+    """The tree, and errors against Namespaces in XML, which are none against XML: what is under them can be judged."""
+    parser, _ = parser_of(parts, charset)
+    try:
+        tree = etree.fromstring(body, parser)
+    except etree.XMLSyntaxError:
+        if any(error.level > _WARNING and error.domain != _NAMESPACE for error in parser.error_log):
+            raise
+        parser, _ = parser_of(parts, charset, recover=True)
+        tree = etree.fromstring(body, parser)
+    return tree.getroottree(), _errors(parser, _NAMESPACE)
 
 
-def _full(body: bytes, charset: str, parts: Parts) -> tuple[list[str] | None, Any]:
+def _full(body: bytes, charset: str, parts: Parts) -> _ByDtd:
     """Validate while parsing, with the whole DTD. None: it declares no elements at all."""
     parser, _ = parser_of(parts, charset, dtd_validation=True, recover=True)
     tree = etree.fromstring(body, parser).getroottree()
     declared = [dtd for dtd in (tree.docinfo.internalDTD, tree.docinfo.externalDTD) if dtd is not None]
+    errors = _errors(parser, _NAMESPACE)
     if not any(True for dtd in declared for _ in dtd.iterelements()):
-        return None, tree
-    return _problems(error for error in parser.error_log if error.domain == etree.ErrorDomains.VALID), tree
+        return None, tree, errors
+    return _errors(parser, etree.ErrorDomains.VALID), tree, errors
+
+
+def _errors(parser: Any, domain: int) -> list[str]:
+    """Problems of one domain. Warnings are none: a second ATTLIST for an element is legal (XML 1.0 3.3), and so is a
+    namespace whose name is no URI."""
+    return _problems(
+        error
+        for error in parser.error_log
+        if error.domain == domain and error.level > _WARNING and not error.type_name.startswith("WAR_")
+    )
 
 
 def _root_problem(tree: Any, name: str) -> list[str]:

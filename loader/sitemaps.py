@@ -7,7 +7,7 @@
     claimed rate     changefreq
 
 priority is a wish and is not read. An index is a document like any other: its children are links, read as pages of
-their own, once each, so indexes that name each other end.
+their own, once each, so indexes that name each other end, and those that name ever new ones do after NESTED.
 """
 
 from __future__ import annotations
@@ -19,6 +19,11 @@ from xyro.wire.messages import LINK_HINT, LinkKind
 
 MAX_ENTRIES = 50_000
 """sitemaps.org: entries of one sitemap, and sitemaps of one index."""
+NESTED = 3
+"""Indexes within indexes that are followed. sitemaps.org has none at all; some sites have one or two, and traps have
+?page=n+1."""
+REMEMBERED = 50_000
+"""Entries of indexes whose depth is known; what is forgotten counts as outermost."""
 _XHTML = "{http://www.w3.org/1999/xhtml}"
 _MEDIA = LinkKind.MEDIA | LINK_HINT
 CLAIMS = {
@@ -33,20 +38,45 @@ CLAIMS = {
 """changefreq as changes a day; "always" is not believed to be more often than hourly"""
 
 
+class Nesting:
+    """Counts how many other indexes each entry of an index of sitemaps lies in, for one loader, until it ends."""
+
+    def __init__(self) -> None:
+        self._depths: dict[int, int] = {}
+
+    def depth(self, url: str) -> int:
+        """The number of indexes that `url` was found within; the first one to name it counts, 0 = none."""
+        return self._note(url, 0)
+
+    def note(self, url: str, depth: int) -> None:
+        """An index that `depth - 1` others lie around names `url`."""
+        self._note(url, depth)
+
+    def _note(self, url: str, depth: int) -> int:
+        key = hash(url)
+        found = self._depths.setdefault(key, depth)
+        if len(self._depths) > REMEMBERED:
+            del self._depths[next(iter(self._depths))]
+        return found
+
+
 class Sitemap(XmlLinks):
     """urlset or sitemapindex.
 
     The location rule (sitemaps.org, "Sitemap file location"): a sitemap speaks for its own scheme, host, port and
-    folder, unless the host's robots.txt names it (`named`). Entries outside are dropped and counted.
+    folder, unless the host's robots.txt names it (`named`). Entries outside are dropped and counted, and so are those
+    of an index that lies deeper than NESTED in others (`nesting`).
     """
 
-    def __init__(self, found: DocumentLinks, root: str, *, named: bool = False) -> None:
+    def __init__(self, found: DocumentLinks, root: str, *, named: bool = False, nesting: Nesting | None = None) -> None:
         """`root`: the root element's tag; its namespace (0.9, Google's 0.84, or none) is the one of all entries."""
         super().__init__(found)
         namespace, _, local = root.rpartition("}")
         prefix = namespace + "}" if namespace else ""
         self.format = "sitemap" if local == "urlset" else local
         self._folder = "" if named else folder_of(found.url)
+        self._nesting = nesting if nesting is not None and self.format == "sitemapindex" else None
+        self._depth = self._nesting.depth(found.url) if self._nesting is not None else 0
         self._entries = 0
         self._url: str | None = None
         self._modified: float | None = None
@@ -77,8 +107,14 @@ class Sitemap(XmlLinks):
 
     def _loc(self, text: str) -> None:
         url = self._allowed(text)
-        if url is not None:
-            self._url = self.found.note(url, LinkKind.SITEMAP)
+        if url is None:
+            return
+        if self._depth >= NESTED:
+            self.found.dropped += 1
+            return
+        self._url = self.found.note(url, LinkKind.SITEMAP)
+        if self._nesting is not None:
+            self._nesting.note(url, self._depth + 1)
 
     def _allowed(self, text: str) -> str | None:
         """The URL, if the location rule lets this sitemap speak of it."""

@@ -22,8 +22,8 @@ LARGE = 4
 
 
 def _codings(headers: Mapping[str, str]) -> str:
-    """What was done to a body, in order: content codings, then (RFC 9112 7) the transfer codings but chunked, which the
-    client undoes."""
+    """The codings of a body in the order applied: those of its content, then (RFC 9112 7) those of its transfer, but
+    for chunked, which the client undoes."""
     transfer = headers.get("Transfer-Encoding", "")
     coding = headers.get("Content-Encoding", "")
     return coding if transfer.lower() in ("", "chunked") else f"{coding},{transfer}"

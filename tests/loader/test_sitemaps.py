@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xyro.loader.dates import w3c_time
-from xyro.loader.sitemaps import MAX_ENTRIES, folder_of
-from xyro.wire.messages import LINK_EXTERNAL, LINK_HINT, LinkKind, LoadReport, LoadState
+from xyro.loader.intake import Intake
+from xyro.loader.sitemaps import MAX_ENTRIES, NESTED, REMEMBERED, Nesting, folder_of
+from xyro.wire.ids import PageId
+from xyro.wire.messages import LINK_EXTERNAL, LINK_HINT, Kind, LinkKind, LoadReport, LoadState, XmlPage
 
 Load = Callable[..., LoadReport]
 NS = "http://www.sitemaps.org/schemas/sitemap/0.9"
@@ -52,6 +54,52 @@ def test_index(load: Load) -> None:
     assert report.format == "sitemapindex"
     assert report.links.urls == ("http://h.test/1.xml.gz", ROOT)
     assert report.modified == (("http://h.test/1.xml.gz", datetime(2023, 1, 1, tzinfo=UTC).timestamp()),)
+
+
+def index(*urls: str) -> bytes:
+    entries = "".join(f"<sitemap><loc>{url}</loc></sitemap>" for url in urls)
+    return f'<sitemapindex xmlns="{NS}">{entries}</sitemapindex>'.encode()
+
+
+def load_all(intake: Intake, first: str, serve: Callable[[str], bytes], most: int = 100) -> list[str]:
+    """URLs read, in order: a crawl of sitemaps by themselves."""
+    wanted, read = [first], list[str]()
+    while wanted and len(read) < most:
+        url = wanted.pop(0)
+        page = XmlPage(PageId(len(read) + 1), url, 1, 0.0, Kind.XML, "text/xml", "", serve(url))
+        (report,) = intake.take(page, 0.0)
+        assert isinstance(report, LoadReport)
+        read.append(url)
+        wanted += [found for found in report.links.urls if found not in read]
+    return read
+
+
+def test_a_chain_of_indexes_ends() -> None:
+    """?page=n+1 for ever: sitemaps.org lets no index lie in another."""
+    read = load_all(Intake(), "http://h.test/?x=0", lambda url: index(f"http://h.test/?x={int(url.split('=')[1]) + 1}"))
+    assert read == [f"http://h.test/?x={number}" for number in range(NESTED + 1)]
+
+
+def test_sitemaps_in_indexes_in_indexes_are_read_and_so_are_circles() -> None:
+    served = {
+        "http://h.test/": index("http://h.test/a", "http://h.test/b", "http://h.test/"),
+        "http://h.test/a": index("http://h.test/c", "http://h.test/"),
+        "http://h.test/b": urlset("<loc>http://h.test/1</loc>").encode(),
+        "http://h.test/c": urlset("<loc>http://h.test/2</loc>").encode(),
+        "http://h.test/1": urlset().encode(),
+        "http://h.test/2": urlset().encode(),
+    }
+    intake = Intake()
+    for _ in range(3):  # depths do not grow by reading again
+        assert sorted(load_all(intake, "http://h.test/", served.__getitem__)) == sorted(served)
+
+
+def test_depths_remembered_are_bounded() -> None:
+    nesting = Nesting()
+    for number in range(2 * REMEMBERED):
+        nesting.note(f"http://h.test/{number}", 2)
+    assert nesting.depth(f"http://h.test/{2 * REMEMBERED - 1}") == 2
+    assert nesting.depth("http://h.test/0") == 0
 
 
 def test_a_gzipped_sitemap_by_its_first_bytes(load: Load) -> None:

@@ -40,6 +40,9 @@ DOCTYPE = '<!DOCTYPE r SYSTEM "x.dtd">'
 MODEL = '<?xml-model href="{}" schematypens="http://relaxng.org/ns/structure/1.0"?>'
 XSI = 'xmlns:i="http://www.w3.org/2001/XMLSchema-instance"'
 
+TWO = 'xmlns:x="u" xmlns:y="u"'
+TWICE = "<!ATTLIST r x:a CDATA #IMPLIED y:a CDATA #IMPLIED xmlns:x CDATA #IMPLIED xmlns:y CDATA #IMPLIED>"
+
 
 @pytest.fixture(scope="module")
 def validator() -> Iterator[Validator]:
@@ -79,6 +82,21 @@ V, BAD, U, N = Verdict.VALID, Verdict.INVALID, Verdict.UNVALIDATED, Verdict.NO_G
         ('<!DOCTYPE r SYSTEM "about:legacy-compat"><r/>', N, ""),
         ("<!DOCTYPE r [<!ELEMENT r EMPTY>]><r/>", V, ""),
         ("<!DOCTYPE r [<!ELEMENT r EMPTY>]><r>\n<q/></r>", BAD, "line 2: No declaration for element q"),
+        ("<!DOCTYPE r [<!ELEMENT r EMPTY><!ATTLIST r a CDATA #IMPLIED><!ATTLIST r a CDATA #IMPLIED>]><r/>", V, ""),
+        ("<!DOCTYPE r [<!ELEMENT r EMPTY><!ATTLIST r a CDATA 'x' a NMTOKEN #IMPLIED>]><r a='1 2'/>", V, ""),
+        ("<!DOCTYPE r [<!ELEMENT r EMPTY><!ATTLIST r a (x) 'x'><!ATTLIST r a CDATA 'y'>]><r a='y'/>", BAD, 'Value "y"'),
+        ("<!DOCTYPE r [<!ELEMENT r EMPTY><!ELEMENT r ANY>]><r/>", BAD, "Redefinition of element r"),
+        ("<!DOCTYPE r [<!ELEMENT r EMPTY><!ENTITY e 'x'><!ENTITY e 'y'>]><r/>", V, ""),
+        (f"<!DOCTYPE r [<!ELEMENT r EMPTY>{TWICE}]><r {TWO} x:a='' y:a=''/>", BAD, "Attribute a in 'u' redefined"),
+        (f"<!DOCTYPE r [<!ELEMENT r EMPTY>{TWICE}]><r {TWO} x:a=''/>", V, ""),
+        ("<!DOCTYPE a:b:c [<!ELEMENT a:b:c EMPTY>]><a:b:c/>", BAD, "QName 'a:b:c'"),
+        ("<!DOCTYPE r [<!ELEMENT r EMPTY>]><?p:i x?><r/>", BAD, "colons are forbidden from PI names"),
+        ("<!DOCTYPE r [<!ELEMENT r EMPTY><!ATTLIST r xmlns CDATA #IMPLIED>]><r xmlns='rel'/>", V, ""),
+        (f'<!DOCTYPE r SYSTEM "x.dtd" [{TWICE}]><r {TWO} x:a="" y:a=""><b/></r>', BAD, "Attribute a in 'u' redefined"),
+        (DOCTYPE + "<?p:i x?><r><b/></r>", BAD, "colons are forbidden"),
+        (MODEL.format("r.rng") + f"<?p:i x?><r {TWO}><b/></r>", BAD, "colons are forbidden"),
+        (MODEL.format("r.rng") + "<r xmlns:p=''><b/></r>", BAD, "Empty XML namespace"),
+        (f'<r xmlns="urn:x" {XSI} i:schemaLocation="urn:x x.xsd"><n>3</n><?p:i x?></r>', BAD, "colons are forbidden"),
         (DOCTYPE + "<r/>", V, ""),
         (DOCTYPE + "<r>&both;<b/></r>", V, ""),
         (DOCTYPE + '<r to="k" id="k"><c n="1">&copy;</c></r>', V, ""),
