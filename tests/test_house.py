@@ -38,6 +38,14 @@ NEVER_LOADS = {
     "xyro": ("plyvel", "aiohttp", "lxml", "numpy", "msgspec", "xyro.opic", "xyro.metadata", "xyro.service"),
     "xyro.reader": ("plyvel", "numpy", "xyro.opic", "xyro.refresh", "xyro.metadata", "xyro.frontier", "xyro.service"),
     "xyro.frontier.frontier": ("aiohttp", "lxml", "uvloop", "xyro.configs.load", "xyro.service", "xyro.plugins"),
+    "xyro.plugins.warehouse.query_child": (
+        "plyvel",
+        "aiohttp",
+        "numpy",
+        "xyro.metadata",
+        "xyro.frontier",
+        "xyro.client",
+    ),
     "xyro.service.cli.main": ("plyvel", "aiohttp", "lxml", "numpy", "xyro.metadata", "xyro.lab"),
 }
 """what a process or a library imports first -> what it must not load by that"""

@@ -14,7 +14,7 @@ An order's life:
     pool.py        leaves it when a slot is free and its host may be read; is reported, or goes back to wait
     robots.py      is refused where the origin's robots.txt says so, or cannot be had; a robots.txt that redirects to
                    another host is read when that host may be read (hops.py)
-    politeness.py  waits for the turn of its host and of its address, counted from the end of their last read
+    politeness.py  waits for the turn of its host and of its server (server_floors.py), from the end of their last read
     resolver.py    its host becomes addresses; no more than half of the slots wait for that (lookups.py)
     guard.py       is checked against the networks that may be contacted, on the address really connected to
     client.py      one connection to each host at a time; limits on time, bytes, headers and decompression

@@ -23,9 +23,10 @@ from aiohttp.connector import Connection as Lease
 from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
-from xyro.complaints import first_answer, framing, kind, one_length, short
+from xyro.complaints import first_answer, framing, kind, short
 from xyro.decode import Caps
 from xyro.guard import Guard
+from xyro.headers import one_length
 from xyro.resolver import Resolver
 from xyro.wire.errors import TheirError
 

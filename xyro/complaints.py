@@ -11,8 +11,6 @@ from aiohttp.http_exceptions import BadStatusLine, LineTooLong
 
 from xyro.wire.errors import TheirError
 
-_NAME = b"\r\ncontent-length"
-_LENGTH_LINE = re.compile(rb"\r\nContent-Length[ \t]*:([ \t\d,]*)(?=\r\n)", re.IGNORECASE)
 _LENGTH = re.compile(rb"\r\n[Cc]ontent-[Ll]ength:[ \t]*(\d{1,12})[ \t]*(?:\r\n|$)")
 _HUNG_UP = (None, errno.ECONNRESET, errno.EPIPE)
 """A server that shares no protocol version or cipher with us often just closes in the handshake."""
@@ -28,22 +26,6 @@ def first_answer(data: bytes) -> bytes:
         return head + end
     length = _LENGTH.search(head)
     return head + end + body[: int(length[1])] if length and len(body) >= int(length[1]) else b""
-
-
-def one_length(data: bytes) -> bytes:
-    """The first bytes of an answer, with one Content-Length where its head tells the same one several times (RFC 9110
-    8.6). A head that tells different ones, or is not whole, stays as it is: the parser refuses it."""
-    end = data.find(b"\r\n\r\n") + 2
-    head = data[:end]
-    plain = head.lower()
-    start = plain.find(_NAME)
-    if plain.find(_NAME, start + 1) < 0 and b"," not in plain[start : plain.find(b"\r", start + 2)]:
-        return data
-    values = {value.strip(b" \t") for line in _LENGTH_LINE.findall(head) for value in line.split(b",")}
-    if len(values) != 1:
-        return data
-    first, _, rest = _LENGTH_LINE.sub(b"", head).partition(b"\r\n")
-    return b"%b\r\nContent-Length: %b\r\n%b%b" % (first, values.pop(), rest, data[end:])
 
 
 def short(error: BaseException) -> str:

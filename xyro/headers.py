@@ -25,6 +25,8 @@ _WITH_VALUE: Final = frozenset({"unavailable_after", "max-snippet", "max-image-p
 """Words of X-Robots-Tag that a colon follows, which otherwise ends an agent's name."""
 _DIRECTIVE = re.compile(r"(?:^|,)\s*(no-cache|no-store|max-age|s-maxage)\s*(?:=\s*\"?(\d{1,12})\"?)?\s*(?=,|$)")
 _NAMED: Final = frozenset({401, 403, 404, 410, 429})
+_LENGTH_NAME = b"\r\ncontent-length"
+_LENGTH_LINE = re.compile(rb"\r\nContent-Length[ \t]*:([ \t\d,]*)(?=\r\n)", re.IGNORECASE)
 
 
 def conditions(order: FetchOrder) -> dict[str, str] | None:
@@ -125,3 +127,19 @@ def _apart(expires: str, date: str) -> float:
         return (parsedate_to_datetime(expires) - parsedate_to_datetime(date)).total_seconds()
     except (ValueError, TypeError, OverflowError, IndexError):  # one of them without a zone; or garbage: RFC 9111 5.3
         return 0.0
+
+
+def one_length(data: bytes) -> bytes:
+    """The first bytes of an answer, with one Content-Length where its head tells the same one several times (RFC 9110
+    8.6). A head that tells different ones, or is not whole, stays as it is: the parser refuses it."""
+    end = data.find(b"\r\n\r\n") + 2
+    head = data[:end]
+    plain = head.lower()
+    start = plain.find(_LENGTH_NAME)
+    if plain.find(_LENGTH_NAME, start + 1) < 0 and b"," not in plain[start : plain.find(b"\r", start + 2)]:
+        return data
+    values = {value.strip(b" \t") for line in _LENGTH_LINE.findall(head) for value in line.split(b",")}
+    if len(values) != 1:
+        return data
+    first, _, rest = _LENGTH_LINE.sub(b"", head).partition(b"\r\n")
+    return b"%b\r\nContent-Length: %b\r\n%b%b" % (first, values.pop(), rest, data[end:])

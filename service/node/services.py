@@ -10,17 +10,17 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from xyro.configs.schema import Settings
-from xyro.fetcher import Posted
-from xyro.frontier.scope import Scope
-from xyro.service.node.command_sender import CommandSender
-from xyro.service.node.page_lookup import PageLookup
-from xyro.service.node.side_reads import SideReads
-from xyro.wire.clock import Clock
 from xyro.wire.messages import Priority, Submit
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the child processes of plug-ins import this, and none of what it names
+    from xyro.configs.schema import Settings
+    from xyro.fetcher import Posted
     from xyro.frontier.frontier import Extension, Frontier
+    from xyro.frontier.scope import Scope
+    from xyro.service.node.command_sender import CommandSender
+    from xyro.service.node.page_lookup import PageLookup
+    from xyro.service.node.side_reads import SideReads
+    from xyro.wire.clock import Clock
 
 
 @dataclass(slots=True, eq=False)
