@@ -22,7 +22,8 @@ from xyro.metadata import rows
 from xyro.metadata.partition import Partition
 from xyro.metadata.states import LEASED, State
 from xyro.opic.sweep import Sweep
-from xyro.refresh.change import DEFAULT_PRIOR
+from xyro.refresh.rate_belief import START, PageBelief
+from xyro.refresh.rate_sums import RateSums
 from xyro.refresh.sharing import Turns, choose, crowd
 from xyro.wire.ids import LocalPage, local_pages
 from xyro.wire.messages import Priority
@@ -32,6 +33,8 @@ SCAN = 1 << 17
 SAMPLE = 16
 """pages by which the margin is told"""
 _UNREAD = int(State.UNREAD)
+_UNREAD_RATE = PageBelief(RateSums(), START).rate()
+"""changes a day of a page that was never read"""
 Ids = NDArray[np.int64]
 
 
@@ -148,7 +151,7 @@ class Discovery:
             return 0.0
         met = [rows.first_seen(self.partition.get(rows.MAP.key(page)) or b"") for page in local_pages(pages)]
         age = np.maximum(now - np.array(met, np.float64), 0.0) / DAY
-        rate = np.full(len(pages), DEFAULT_PRIOR.a / DEFAULT_PRIOR.b)
+        rate = np.full(len(pages), _UNREAD_RATE)
         index = bandwidth.rules.policy.index(self.ledger.importance(pages) * bandwidth.scale, rate, age)
         return float(np.median(index))
 

@@ -47,6 +47,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.metadata.version import VERSION
+from xyro.refresh.rate_belief import PageBelief, RatePrior
+from xyro.refresh.rate_sums import RateSums
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.ids import LocalPage
 from xyro.wire.messages import MAX_LINKS, Kind, Priority
@@ -273,9 +275,9 @@ class RefreshRow(Row, frozen=True):
     last_modified: str = ""
     """verbatim, to be sent back as the validator"""
     etag: str = ""
-    rate_a: float = 0.0
-    rate_b: float = 0.0
-    """the change rate's Gamma(a, b), b in days (algorithms.md E)"""
+    quiet_days: float = 0.0
+    change_days: float = 0.0
+    """of the sums of its visits V and C (refresh/rate_sums.py); n is `change_sum`"""
     weight: float = 0.0
     """sqrt(r * lambda) as it stands in S (P1 eq. 22)"""
     kind: Kind = Kind.UNKNOWN
@@ -301,18 +303,35 @@ class RefreshRow(Row, frozen=True):
     claims: tuple[PageClaim, ...] = ()
     """claims about the page that no read has settled yet, at most one of each kind"""
     counted: int = 0
-    """its change rate as it counts among those the prior is learned from (refresh.change.code); 0 = it does not"""
+    """its belief as it counts among those the prior is learned from (refresh.rate_prior.codes); 0 = it does not"""
     diary: bytes = b""
     """its last changes and its habit, at most 40 bytes, of pages with changes (refresh/periodic.py)"""
     visits: bytes = b""
-    """its last 64 visits, 4 or 8 bytes each, where [refresh] estimator asks for them (refresh/evidence.py)"""
+    """nobody writes it any more"""
     fault: str = ""
     """what is wrong with the body that was read last (cut, or what the loader said); it stands as long as that body"""
+    change_sum: float = 0.0
+    rate: float = 0.0
+    """changes a day as believed when the page was dated (refresh/rate_belief.py), 0 before the first order"""
+    prior: int = 0
+    """of that belief (RatePrior.code)"""
+    capped: float = 0.0
+    """rate by which the page is read, where `[refresh] rate_cap` makes it less; else 0"""
 
     @property
-    def rate(self) -> float:
-        """Expected changes a day, 0 before the first read."""
-        return self.rate_a / self.rate_b if self.rate_b else 0.0
+    def belief(self) -> PageBelief:
+        """The belief that `rate` was told by."""
+        return PageBelief(RateSums(self.quiet_days, self.change_sum, self.change_days), RatePrior.decode(self.prior))
+
+    @property
+    def shown(self) -> bool:
+        """Tell whether anything but the prior says how often it changes."""
+        return bool(self.quiet_days or self.change_sum)
+
+    @property
+    def pace(self) -> float:
+        """The rate behind the weight: importance is weight^2 / pace."""
+        return self.capped or self.rate
 
 
 class HostRow(Row, frozen=True):
@@ -358,10 +377,21 @@ class WaitRow(Row, frozen=True):
     """how often it was read with the parts it had by then, and found to need others"""
 
 
-unpack_refresh = reader(RefreshRow)
+_unpack_refresh = reader(RefreshRow)
 unpack_host = reader(HostRow)
 unpack_wanted = reader(WantedRow)
 unpack_wait = reader(WaitRow)
+
+
+def unpack_refresh(data: bytes) -> RefreshRow:
+    """A page's Refresh-Data. Rows from before there were three sums hold a Gamma(a, b) of the rate in their place."""
+    row = _unpack_refresh(data)
+    if row.rate or not row.change_days:
+        return row
+    a, b = row.quiet_days, row.change_days
+    quiet_days, changes, change_days = RateSums.from_gamma(a, b)
+    replaced = msgspec.structs.replace(row, quiet_days=quiet_days, change_days=change_days, change_sum=changes)
+    return msgspec.structs.replace(replaced, rate=a / b, counted=0)  # all sums over pages were given that very rate
 
 
 def pack_map(url: str, seen: int = 0) -> bytes:

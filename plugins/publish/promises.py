@@ -177,8 +177,8 @@ class Promises:
         """The host's word is worth more, or less; what the page would have done anyway moves little."""
         row = order.row
         chance = 0.5
-        if row is not None and row.rate_b and row.last_read:
-            chance = outcome(row.rate_a, row.rate_b, (order.report.ended - row.last_read) / DAY, True)
+        if row is not None and row.rate and row.last_read:
+            chance = outcome(row.belief, (order.report.ended - row.last_read) / DAY, True)
         self.frontier.dating.change_model.published(self.frontier.partition.hosts_of[order.page], true, chance)
 
 

@@ -94,7 +94,7 @@ def by_hand(crawl, now):
                 continue
             importance, age = row.weight**2 / row.rate, (now - row.last_read) / DAY
             total += importance
-            fresh += importance * (row.rate_b / (row.rate_b + age)) ** row.rate_a
+            fresh += importance * row.belief.quiet(age)
             missed += row.weight**2 * age
     return fresh / total, missed / total
 

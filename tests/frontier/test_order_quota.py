@@ -15,7 +15,7 @@ from xyro.frontier import leases
 from xyro.frontier.leases import OrderQuota
 from xyro.frontier.scheduler import Scheduler
 from xyro.metadata import rows
-from xyro.refresh.change import DAY
+from xyro.refresh.rate_sums import DAY
 from xyro.wire.messages import Priority
 
 

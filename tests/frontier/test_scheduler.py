@@ -16,7 +16,7 @@ from xyro.frontier import discovery, leases
 from xyro.metadata import rows
 from xyro.metadata.states import State
 from xyro.refresh.ahead import Ahead
-from xyro.refresh.change import DAY
+from xyro.refresh.rate_sums import DAY
 from xyro.wire.messages import Priority
 
 

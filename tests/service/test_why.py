@@ -52,7 +52,7 @@ def because(crawl, target):
 def test_it_names_the_term_that_set_the_interval(refresh, term):
     said = because(crawl_of(**refresh), url(0))
     assert term in said, said
-    assert "changes a day (give or take" in said
+    assert "changes a day (nine times in ten" in said
 
 
 def test_a_crawl_that_does_not_refresh_says_so():
