@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from xyro.lab.crawls.xml_kinds import NEVER, delays, found, ways, web_of
 from xyro.lab.web.places import Doc
 
 
+@pytest.mark.long
 def test_a_focus_finds_documents_sooner():
     web, settings = web_of(1, 1_000), ways(1_000)
     shares = {name: found(web, way) for name, way in settings.items()}
@@ -13,6 +16,7 @@ def test_a_focus_finds_documents_sooner():
     assert found(web, settings["OPIC"]) == shares["OPIC"]
 
 
+@pytest.mark.long
 def test_documents_that_are_born_are_found():
     web = web_of(1, 600, births=0.5)
     waits = delays(web, ways(600)["xml.toml"])
