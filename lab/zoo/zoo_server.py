@@ -182,7 +182,7 @@ class Zoo:
 
 
 def _zone(cases: tuple[Case, ...]) -> dict[str, ZooName]:
-    """What the name server knows: each host of a case, and all names that end in it."""
+    """The names for the name server: each host of a case, and all that end in it."""
     zone: dict[str, ZooName] = {}
     for number, case in enumerate(cases):
         if case.host:
