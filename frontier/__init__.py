@@ -6,8 +6,9 @@ process, no network and no plug-in. One page goes through these files, from the 
     frontier.py        the turn of one partition, step by step: begin here
       batch.py           the data of a turn: messages that came in, settled orders, effects that may leave
       hooks.py           the points of a turn at which plug-ins take part
-      watch.py           pages by URL or pattern, for plug-ins
+      targets.py         pages by URL or pattern, for plug-ins
       command_handlers.py  commands of people and plug-ins
+        page_answers.py    answers to questions about pages, between turns
       terms.py           weights of cash and links, from the settings
     pages.py           URLs become pages; a page's depth is the fewest links from a seed
       scope.py           rules: which URLs belong to the crawl, and which are never contacted

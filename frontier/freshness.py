@@ -41,7 +41,7 @@ from xyro.refresh.calibration import Calibration
 from xyro.refresh.change import usable_last_modified
 from xyro.refresh.delays import Recent
 from xyro.refresh.expected import DatedPage, Expected
-from xyro.refresh.meter import BLOCK, AuditFindings, AuditWindow, Blocks, found, headline
+from xyro.refresh.meter import BLOCK, AuditWindow, Blocks, found, headline
 from xyro.refresh.rate_sums import DAY
 from xyro.refresh.sharing import BandwidthMeter
 from xyro.wire.ids import LocalPage
@@ -159,11 +159,6 @@ class Audits:
             self.window = AuditWindow.load(window)
 
 
-def together(parts: list[tuple[Audits, float]]) -> AuditFindings:
-    """Combine the audits of partitions, each with the importance of its pages."""
-    return found((audits.window, importance) for audits, importance in parts)
-
-
 _DELAYS = rows.META.key("delays")
 _READ = int(State.READ)
 _GONE = ("http-404", "http-410")
@@ -239,7 +234,7 @@ class Freshness:
         model = self.expected.freshness(self._now)
         if model is None:
             return None
-        seen = together([(self.audits, self.expected.importance)])
+        seen = found([(self.audits.window, self.expected.importance)])
         return headline(self.calibration.fresh(model), seen).freshness
 
     def close(self, answered: int, now: float) -> None:

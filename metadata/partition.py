@@ -172,9 +172,9 @@ class Partition:
         found = self.get(rows.LINK.key(page))
         return None if found is None else rows.unpack_links(found)
 
-    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Scan the rows on disk (a consistent view of it; groups on their way are not in it)."""
-        return self.store.scan(prefix)
+    def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Scan the rows on disk, from the key `start` on (one view of it; groups on their way are not in it)."""
+        return self.store.scan(prefix, start)
 
     @property
     def next_number(self) -> int:

@@ -30,9 +30,8 @@ from xyro.lab.child import environment, running
 from xyro.lab.speed.measures import memory_of, slope
 from xyro.plugins import extensions
 from xyro.service.node.run_file import Remote
-from xyro.service.node.stopped import nodes_of
+from xyro.service.node.stopped import open_stopped
 from xyro.service.views.audit import audit
-from xyro.service.views.views import Views
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import MachineError, XyroError
 
@@ -114,7 +113,7 @@ def soak(seconds: float, pages: int, hosts: int, samples: Path | None = None) ->
             seen = list(_samples(daemon, remote, seconds, samples))
             ready = remote.get("/health")["ok"]
             stopped = _stop(daemon)
-        with nodes_of(data, extensions) as frontiers, Views(frontiers) as views:
+        with open_stopped(data, extensions) as crawl, crawl.views() as views:
             checked = audit(views)
     return _judged(seen, seconds, stopped, daemon.returncode, ready, checked)
 

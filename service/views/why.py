@@ -34,7 +34,7 @@ def with_givers(explanation: dict[str, Any], givers: dict[str, Any]) -> dict[str
 
 def _unknown(views: Views, url: str) -> list[str]:
     sentences = ["No page read so far links to it, and nobody submitted it."]
-    scope = views.frontiers[0].scope
+    scope = views.scope
     if reason := scope.why_refused(url) or scope.why_out(url, 0):
         sentences.append(f"If it were met it would not be read: {_RULES.get(reason, reason)}.")
     return sentences

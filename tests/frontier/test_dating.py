@@ -101,7 +101,7 @@ def test_a_host_whose_last_modified_is_always_now_is_doubted_told_and_not_believ
     crawl = begun(crawl_of(), *targets)
     for target in targets:
         visit(crawl, target, 1, last_modified=formatdate(crawl.now + 7200.0, usegmt=True))
-    assert count_doubted_hosts(crawl.frontiers) == 1
+    assert count_doubted_hosts(crawl.frontier) == 1
     before = row_of(crawl, url(0))
     visit(crawl, url(0), 2, last_modified=formatdate(crawl.now + 1.0 * DAY, usegmt=True))
     row = row_of(crawl, url(0))
@@ -119,7 +119,7 @@ def test_honest_hosts_are_not_doubted_and_cost_no_row():
     for content in range(1, 8):
         crawl.now += 3.0 * DAY
         visit(crawl, url(0), content, last_modified=formatdate(crawl.now - 600.0, usegmt=True))
-    assert count_doubted_hosts(crawl.frontiers) == 0
+    assert count_doubted_hosts(crawl.frontier) == 0
     assert not crawl.frontier.partition.hosts.trust
 
 
