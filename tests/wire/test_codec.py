@@ -33,7 +33,6 @@ from xyro.wire.messages import (
     Verdict,
     XmlPage,
 )
-from xyro.wire.questions import DescribePages, FindPages, MatchPages
 
 # --- every message -------------------------------------------------------------------------------------------------
 
@@ -144,9 +143,6 @@ EVERY: dict[type[Message], st.SearchStrategy[Any]] = {
     CommandAnswer: ANSWERS,
     HoldHost: HOLDS,
     ReturnOrders: RETURNS,
-    FindPages: st.builds(FindPages, NUMBER, TUPLES_OF_URLS),
-    DescribePages: st.builds(DescribePages, NUMBER, st.lists(NUMBER, max_size=4).map(tuple)),
-    MatchPages: st.builds(MatchPages, NUMBER, TUPLES_OF_URLS, NUMBER, COUNT),
 }
 MESSAGES = st.one_of(*EVERY.values())
 
@@ -166,7 +162,7 @@ def test_every_message_comes_back_equal_and_of_the_same_types(kind: type[Message
 
 
 def test_the_tags_cover_the_messages() -> None:
-    commands = {HoldHost, ReturnOrders, FindPages, DescribePages, MatchPages}
+    commands = {HoldHost, ReturnOrders}
     assert set(TAGS.values()) == set(EVERY) == {*get_args(Message), *commands} - {Command}
 
 
@@ -204,9 +200,6 @@ SHAPES = {
     9: "request error value",
     10: "request host state",
     11: "request pages epochs",
-    12: "request urls",
-    13: "request pages",
-    14: "request patterns first limit",
 }
 
 
