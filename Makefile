@@ -1,5 +1,6 @@
 # make crawl SEED=URL CONTACT=you@example.org    crawl a site; without SEED: a small computed web on this machine
 # make test | test-long                          the tests, on all cores | the long simulations and crash runs
+# make fuzz SECONDS=600                          fuzzers of the readers: links, URLs, robots, bodies, headers, XML, messages
 # make lint | check                              style, format and strict types | lint and test
 #
 # Needs Python 3.11 or newer and a package registry; no root. The environment is .venv here, from the hash-pinned locks;
@@ -24,7 +25,7 @@ INSTALL_XYRO := $(PIP) install --quiet --no-deps --no-build-isolation --editable
 quoted = $(foreach word,$(1),'$(subst ','\'',$(word))')
 contact = $(if $(value CONTACT),--contact $(call quoted,$(value CONTACT)))
 
-.PHONY: help env dev crawl test test-long lint check lock clean
+.PHONY: help env dev crawl test test-long fuzz lint check lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -45,6 +46,10 @@ test: $(VENV)/.develops
 
 test-long: $(VENV)/.develops
 	$(PYTEST) -m long $(ARGS)
+
+SECONDS := 60
+fuzz: $(VENV)/.develops
+	$(VENV)/bin/python -m tests.fuzz --seconds $(SECONDS) $(ARGS)
 
 lint: $(VENV)/.develops
 	$(VENV)/bin/ruff check .

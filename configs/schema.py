@@ -200,10 +200,12 @@ class RefreshSettings(Section, frozen=True):
     hopeless: Say = 0.0
     hopeless_interval: Annotated[float, Meta(ge=1, le=1e9, description="a number of seconds, 1 or more")] = 604_800.0
     memory: Annotated[float, Meta(ge=2, le=1e9, description="a number of reads, 2 or more")] = 100.0
+    rate_cap: Annotated[float, Meta(ge=0, le=1e9, description="a number, 0 or more")] = 0.0
     regular: Switch = True
     time_unit: Annotated[int, Meta(ge=1, le=86_400, description="a whole number of seconds, 1 to 86400")] = 60
     audit: Annotated[float, Meta(ge=0, le=50, description="a percentage, 0 to 50")] = 1.0
     late_cost: Number = 1.0
+    scout_pages: Whole = 1000
     guide: Annotated[Literal["importance", "interest"], Meta(description='"importance" or "interest"')] = "importance"
 
 

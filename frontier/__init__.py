@@ -6,8 +6,9 @@ process, no network and no plug-in. One page goes through these files, from the 
     frontier.py        the turn of one partition, step by step: begin here
       batch.py           the data of a turn: messages that came in, settled orders, effects that may leave
       hooks.py           the points of a turn at which plug-ins take part
-      watch.py           pages by URL or pattern, for plug-ins
+      targets.py         pages by URL or pattern, for plug-ins
       command_handlers.py  commands of people and plug-ins
+        page_answers.py    answers to questions about pages, between turns
       terms.py           weights of cash and links, from the settings
     pages.py           URLs become pages; a page's depth is the fewest links from a seed
       scope.py           rules: which URLs belong to the crawl, and which are never contacted
@@ -25,7 +26,7 @@ process, no network and no plug-in. One page goes through these files, from the 
     scheduler.py       the choice of what is read next, most urgent first, as orders
       requests.py        pages that people, publishers and documents ask for
       revisits.py        pages to be read again: due, due next, or audited at random
-      discovery.py       unread pages by score, for hosts that run low on orders
+      discovery.py       unread pages rich in cash, for hosts that run low on orders
       host_limits.py     hosts that [[blackouts]] and [[budgets]] shut
       leases.py          orders sent and not yet answered, their limits, pages that wait for a free place or their host
 

@@ -35,6 +35,7 @@ from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.refresh.policy import Policy, Rules, Spread, weight
 from xyro.refresh.population import Outlook, Population
+from xyro.refresh.rate_belief import PageBelief
 from xyro.refresh.sharing import BandwidthMeter, Bursts, Capacity, Controller, GammaSchedule
 from xyro.wire.ids import LocalPage
 
@@ -141,7 +142,7 @@ class RecountSums:
         """A page's numbers go from those of its row to these."""
         old = row.weight if row is not None else 0.0
         self.spread.replace(old, weight)
-        self.population.replace(old, row.rate if row is not None else 0.0, weight, rate)
+        self.population.replace(old, row.pace if row is not None else 0.0, weight, rate)
 
 
 class Bandwidth:
@@ -221,7 +222,7 @@ class Bandwidth:
 
     def replace_old(self, row: RefreshRow | None, weight: float, rate: float | None = None) -> None:
         """Replace a page in the counts that serve now, only."""
-        rate = rate if rate is not None else row.rate if row is not None else 0.0
+        rate = rate if rate is not None else row.pace if row is not None else 0.0
         if self.measured:
             self.counts.replace(row, weight, rate)
         else:
@@ -268,23 +269,23 @@ class Bandwidth:
         whole = self.reads_per_second
         return max(whole - self.promised.rate(now), LEAST_FREE * whole)
 
-    def interval(self, importance: float, rate: float, shape: float = math.inf) -> Interval:
-        """Return the interval of a page of this importance (as measured) and change rate (a day, mean of a belief of
-        `shape`)."""
+    def interval(self, importance: float, rate: float, belief: PageBelief | None = None) -> Interval:
+        """Return the interval of a page of this importance (as measured) and change rate (a day, by a `belief`; None:
+        it is known)."""
         if not self.measured:  # P1's law needs S alone
             bounds = self.rules.floor * DAY, self.rules.ceiling * DAY
             return Interval(self.spread.interval(weight(importance, rate), self.reads_per_second, *bounds), "policy")
-        days, term = self.rules.one_interval(importance * self.scale, rate, self.multiplier, shape)
+        days, term = self.rules.one_interval(importance * self.scale, rate, self.multiplier, belief)
         return Interval(days * DAY, term)
 
     def of_row(self, row: RefreshRow) -> Interval:
         """Return the interval of a page by its row; importance as it was at its last read."""
-        rate = row.rate
-        return self.interval(row.weight * row.weight / rate if rate else 0.0, rate, row.rate_a)
+        rate = row.pace
+        return self.interval(row.weight * row.weight / rate if rate else 0.0, rate, row.belief)
 
     def soonest(self, row: RefreshRow) -> float:
         """Return the time (seconds since 1970) before which a page is not read again, whatever bandwidth is free."""
-        days, _ = self.rules.soonest(row.rate, row.rate_a)
+        days, _ = self.rules.soonest(row.pace, row.belief)
         return row.last_read + days * DAY
 
     def spends_at(self, multiplier: float) -> float:

@@ -67,6 +67,11 @@ class MessageBatch:
     def __bool__(self) -> bool:
         return bool(self.visits or self.loads or self.submits or self.transfers or self.acks or self.commands)
 
+    @property
+    def urgent(self) -> bool:
+        """Tell whether somebody waits for a command's answer."""
+        return any(command.request for command in self.commands)
+
     def refused(self, error: str) -> list[CommandAnswer]:
         """Answers for a group that will never be on disk."""
         asked = [submit.request for submit in self.submits] + [command.request for command in self.commands]
@@ -108,6 +113,8 @@ class Effects:
     """pages that this partition wants and others must order"""
     answers: list[CommandAnswer]
     """of the commands and submits that somebody waits for"""
+    posts: list[tuple[int, Command]] = field(default_factory=list)
+    """commands of extensions, each with the partition that it is for"""
 
 
 @dataclass(slots=True)

@@ -1,9 +1,10 @@
 """The change model of a partition: its pages' change rates, the priors behind them, habits, and trust in claims.
 
-After each report `learn` brings up to date what the page's row keeps of it (refresh/change.py, evidence.py,
-periodic.py), settles the claims that its host and others made of it (refresh/trust.py), and counts its rate among those
-that priors are learned from. What is learned of hosts lies in their rows, in the same commit group as the page's; what
-is learned of kinds of pages in the frontier's dump.
+After each report `learn` brings up to date what the page's row keeps of it (refresh/rate_sums.py, evidence.py,
+periodic.py) and settles the claims that its host and others made of it (refresh/trust.py); `rates` then tells the rates
+of all pages of a turn at once, and `count` counts them among those that priors are learned from. What is learned of
+hosts lies in their rows, in the same commit group as the page's; what is learned of kinds of pages in the frontier's
+dump.
 
     last_modified   of the report: believed if it is plausible in itself and its host is not doubted
     said            claims of a page that wait for its next read: dates and rates of sitemaps and feeds, caching
@@ -15,12 +16,14 @@ is learned of kinds of pages in the frontier's dump.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgpack
 import msgspec
+import numpy as np
 
 from xyro.configs.schema import RefreshSettings
 from xyro.metadata import rows
@@ -28,21 +31,12 @@ from xyro.metadata.partition import Partition
 from xyro.metadata.rows import PageClaim, RefreshRow
 from xyro.metadata.visits import Visit, http_date
 from xyro.refresh import periodic
-from xyro.refresh.change import (
-    DAY,
-    SETTLED,
-    YOUNGEST,
-    Prior,
-    PriorLearner,
-    RatePopulation,
-    code,
-    first_read,
-    shift,
-    update,
-    usable_last_modified,
-)
+from xyro.refresh.change import YOUNGEST, usable_last_modified
 from xyro.refresh.evidence import bounded, claimed_outcome, outcome, weigh_age, weigh_rate
 from xyro.refresh.periodic import Habit
+from xyro.refresh.rate_belief import PageBelief, RatePrior, rate, shares_of_many, unread
+from xyro.refresh.rate_prior import PriorLearner, RatePopulation, codes
+from xyro.refresh.rate_sums import DAY, RateSums
 from xyro.refresh.trust import Source, Trust, plausible
 from xyro.wire.ids import LocalPage
 from xyro.wire.messages import Kind, PageReport
@@ -55,11 +49,19 @@ _PUBLISHERS = rows.META.key("publisher ")
 class Learnt(NamedTuple):
     """The fields of a page's row that tell of its changes, after a report."""
 
-    belief: tuple[float, float]
-    """Gamma(a, b), b in days"""
+    belief: PageBelief
     habit: Habit | None
     claims: tuple[PageClaim, ...]
     diary: bytes
+
+
+class LearntRate(NamedTuple):
+    """The rate of a page as it is believed after a report."""
+
+    rate: float
+    """changes a day"""
+    code: int
+    """as it counts in the populations"""
 
 
 @dataclass(slots=True)
@@ -96,7 +98,7 @@ class ChangeModel:
         self._rates: dict[int, RatePopulation] = {}
         self._moved: set[int] = set()
         """hosts of this turn whose row has to be stored"""
-        self._priors: dict[tuple[int, Kind], Prior] = {}
+        self._priors: dict[tuple[int, Kind], RatePrior] = {}
         self._adopted: list[bytes] = []
         """rows of an older version that are to go with the next group"""
 
@@ -107,12 +109,12 @@ class ChangeModel:
         self.settings = settings
 
     def dump(self) -> dict[str, Any]:
-        return {"kinds": self.kinds.dump()}
+        return {"priors": self.kinds.dump()}
 
     def load(self, state: Mapping[str, Any] | None) -> None:
-        """None: a directory from before there was any."""
-        if state is not None:
-            self.kinds.load(state["kinds"])
+        """Go on from what `dump` gave; of an older version it holds no priors, which are learned anew."""
+        if state is not None and "priors" in state:
+            self.kinds.load(state["priors"])
         self._adopt()
 
     def _adopt(self) -> None:
@@ -160,8 +162,8 @@ class ChangeModel:
             found = self._rates[host] = RatePopulation.unpack(self.partition.hosts.rates.get(host, b""))
         return found
 
-    def prior(self, host: int, kind: Kind) -> Prior:
-        """Return the prior of the host's pages once enough of them were read often, else of pages of this kind, else
+    def prior(self, host: int, kind: Kind) -> RatePrior:
+        """Return the prior of the host's pages once enough of them were read again, else of pages of this kind, else
         of all."""
         key = host, kind
         found = self._priors.get(key)
@@ -178,8 +180,7 @@ class ChangeModel:
     def learn(self, page: LocalPage, report: PageReport, visit: Visit, row: RefreshRow | None) -> Learnt:
         """Belief, habit and pending claims of the page after this report."""
         if row is None and not report.last_modified and not report.fresh_for:  # the common first read
-            start = self.prior(self.partition.hosts_of[page], report.kind)
-            return Learnt((start.a, start.b), None, (), b"")
+            return Learnt(PageBelief(RateSums(), self.prior(self.partition.hosts_of[page], report.kind)), None, (), b"")
         seen = self._seen(page, report, visit, row or _NEVER)
         old = seen.row
         prior = self.prior(seen.host, old.kind if old.reads else report.kind)
@@ -195,7 +196,7 @@ class ChangeModel:
             diary, habit = periodic.visited(diary, old.last_read, report.ended, visit.changed is True, dated)
         elif self.settings.regular and diary:
             habit = periodic.unpack(diary).habit
-        belief = self._belief(seen, prior, age)
+        belief = PageBelief(self._sums(seen, age), prior)
         if report.fresh_for and visit.answered:
             claims = having(claims, PageClaim(Source.CACHE, seen.host, int(report.ended), DAY / report.fresh_for))
         return Learnt(belief, habit, claims, diary)
@@ -219,37 +220,48 @@ class ChangeModel:
             return None
         return usable_last_modified(seen.modified, seen.report.ended, last_read if changed else None)
 
-    def _settle(self, seen: Seen, prior: Prior) -> tuple[PageClaim, ...]:
+    def _settle(self, seen: Seen, prior: RatePrior) -> tuple[PageClaim, ...]:
         """This visit shows how the claims about the page came out; dates are done with, rates go on being tested."""
         changed = seen.visit.changed is True
-        row = seen.row
-        a, b = (row.rate_a, row.rate_b) if row.rate_b else (prior.a, prior.b)
-        for claim in row.claims:
+        for claim in seen.row.claims:
             host = self._settled(claim.host)
             if claim.rate:
-                alone = outcome(prior.a, prior.b, seen.tau, changed)
+                alone = outcome(PageBelief(RateSums(), prior), seen.tau, changed)
                 host.settle(Source(claim.source), claimed_outcome(claim.rate, seen.tau, changed), alone)
             else:
-                host.changed(Source(claim.source), changed, outcome(a, b, seen.tau, True))
-        return tuple(claim for claim in row.claims if claim.rate)
+                before = PageBelief(seen.row.belief.sums, prior)
+                host.changed(Source(claim.source), changed, outcome(before, seen.tau, True))
+        return tuple(claim for claim in seen.row.claims if claim.rate)
 
-    def _belief(self, seen: Seen, prior: Prior, age: float | None) -> tuple[float, float]:
-        """Gamma(a, b) of the change rate after this report (algorithms.md E)."""
+    def _sums(self, seen: Seen, age: float | None) -> RateSums:
+        """The sums of the page's visits after this report."""
         row = seen.row
+        sums = row.belief.sums
         if seen.shown:
-            a, b = (row.rate_a, row.rate_b) if row.rate_b else (prior.a, prior.b)
-            return update(a, b, seen.tau, seen.visit.changed is True, age, prior, self.settings.memory)
-        if row.reads and row.rate_b:
-            return row.rate_a, row.rate_b
-        a, b = first_read(prior, age)
+            return sums.after(seen.tau, seen.visit.changed is True, age, self.settings.memory)
+        if row.reads:
+            return sums
+        if age is not None:
+            sums = sums.dated(age)
         for claim in row.claims:
             weight = self.trust(claim.host).weight(Source(claim.source))
             if claim.rate:
-                a, b = weigh_rate(a, b, claim.rate, weight)
+                sums = weigh_rate(sums, claim.rate, weight)
             elif age is None:
                 modified = usable_last_modified(float(claim.time), seen.report.ended)
-                a, b = (a, b) if modified is None else weigh_age(a, b, modified, weight)
-        return a, b
+                sums = sums if modified is None else weigh_age(sums, modified, weight)
+        return sums
+
+    def rates(self, beliefs: Sequence[PageBelief]) -> list[LearntRate]:
+        """The rates of pages just read, all at once. A page of which nothing was shown yet has its prior's."""
+        found = [_unread(belief.prior) for belief in beliefs]
+        shown = [index for index, belief in enumerate(beliefs) if any(belief.sums)]
+        if shown:
+            sums = np.array([beliefs[index].sums for index in shown], np.float64)
+            shares = shares_of_many(sums, [beliefs[index].prior.code for index in shown])
+            for index, *learnt in zip(shown, rate(shares).tolist(), codes(shares), strict=True):
+                found[index] = LearntRate(*learnt)
+        return found
 
     def claim_rate(self, page: LocalPage, row: RefreshRow, rate: float, sure: bool) -> RefreshRow:
         """The page's row when its publisher says that it changes `rate` times a day, evidence of at most one change.
@@ -262,27 +274,56 @@ class ChangeModel:
         if not row.reads or not row.rate:
             return msgspec.structs.replace(row, claims=claims)
         weight = 1.0 if sure else self.trust(host).weight(Source.PUBLISHED)
-        a, b = weigh_rate(row.rate_a, row.rate_b, rate, weight)
-        heavy = row.weight * math.sqrt(a / b / row.rate)  # the importance behind the weight stays
-        new = msgspec.structs.replace(row, rate_a=a, rate_b=b, weight=heavy, claims=claims)
-        return msgspec.structs.replace(new, counted=self.count(page, row, new))
+        belief = PageBelief(weigh_rate(row.belief.sums, rate, weight), self.prior(host, row.kind))
+        (learnt,) = self.rates([belief])
+        return self.rewritten(page, msgspec.structs.replace(row, claims=claims), belief, learnt)
 
-    def count(self, page: LocalPage, old: RefreshRow | None, row: RefreshRow) -> int:
-        """The page's rate goes into the populations that priors are learned from, in place of the one it had there.
+    def rewritten(self, page: LocalPage, row: RefreshRow, belief: PageBelief, learnt: LearntRate) -> RefreshRow:
+        """The row of a page that is believed to change at another rate; the importance behind its weight stays."""
+        capped = self.capped(belief, learnt.rate)
+        new = msgspec.structs.replace(
+            row,
+            quiet_days=belief.sums.quiet_days,
+            change_days=belief.sums.change_days,
+            change_sum=belief.sums.changes,
+            rate=learnt.rate,
+            prior=belief.prior.code,
+            capped=capped,
+            weight=row.weight * math.sqrt((capped or learnt.rate) / row.pace),
+        )
+        return msgspec.structs.replace(new, counted=self.count(page, row, new, learnt.code))
 
-        -> its code, which belongs into `row`, the page's new one.
+    def capped(self, belief: PageBelief, rate: float) -> float:
+        """The rate that a page is read by where `rate_cap` makes it less, else 0."""
+        if not self.settings.rate_cap:
+            return 0.0
+        pace = belief.sums.capped(rate, self.settings.rate_cap)
+        return pace if pace < rate else 0.0
+
+    def count(self, page: LocalPage, old: RefreshRow | None, row: RefreshRow, code: int) -> int:
+        """The page's belief goes into the populations that priors are learned from, in place of the one it had there.
+
+        Each page that was read counts, those too of which nothing was shown yet: pages that are read again first are
+        the fast ones, and would teach a prior of their own. Its host counts it from then on: a row a host is enough.
+        code: of its rate (LearntRate). -> the code that belongs into `row`, the page's new one.
         """
+        code = code if row.reads else 0
         before, kind = (old.counted, old.kind) if old is not None else (0, row.kind)
-        settled = row.reads >= SETTLED and row.rate_b > 0.0
-        code_now = code(row.rate) if settled else 0
-        if code_now == before and (kind is row.kind or not before):
-            return before
-        self.kinds.recount(kind.name, before, 0)
-        self.kinds.recount(row.kind.name, 0, code_now)
-        host = self.partition.hosts_of[page]
-        shift(self._population(host), before, code_now)
-        self._moved.add(host)
-        return code_now
+        shown, shows = before if old is not None and old.shown else 0, code if row.shown else 0
+        if code != before or kind is not row.kind:
+            self.kinds.recount(kind.name, before, 0)
+            self.kinds.recount(row.kind.name, 0, code)
+        if shows != shown:
+            host = self.partition.hosts_of[page]
+            self._population(host).shift(shown, shows)
+            self._moved.add(host)
+        return code
+
+
+@lru_cache(maxsize=4096)
+def _unread(prior: RatePrior) -> LearntRate:
+    shares = unread(prior)[None, :]
+    return LearntRate(float(rate(shares)[0]), codes(shares)[0])
 
 
 def having(claims: tuple[PageClaim, ...], claim: PageClaim) -> tuple[PageClaim, ...]:

@@ -38,10 +38,11 @@ from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import LEASED, State
 from xyro.metadata.visits import Visit, http_date
 from xyro.refresh.calibration import Calibration
-from xyro.refresh.change import DAY, usable_last_modified
+from xyro.refresh.change import usable_last_modified
 from xyro.refresh.delays import Recent
 from xyro.refresh.expected import DatedPage, Expected
-from xyro.refresh.meter import BLOCK, AuditFindings, AuditWindow, Blocks, found, headline
+from xyro.refresh.meter import BLOCK, AuditWindow, Blocks, found, headline
+from xyro.refresh.rate_sums import DAY
 from xyro.refresh.sharing import BandwidthMeter
 from xyro.wire.ids import LocalPage
 from xyro.wire.messages import PageReport
@@ -158,11 +159,6 @@ class Audits:
             self.window = AuditWindow.load(window)
 
 
-def together(parts: list[tuple[Audits, float]]) -> AuditFindings:
-    """Combine the audits of partitions, each with the importance of its pages."""
-    return found((audits.window, importance) for audits, importance in parts)
-
-
 _DELAYS = rows.META.key("delays")
 _READ = int(State.READ)
 _GONE = ("http-404", "http-410")
@@ -238,7 +234,7 @@ class Freshness:
         model = self.expected.freshness(self._now)
         if model is None:
             return None
-        seen = together([(self.audits, self.expected.importance)])
+        seen = found([(self.audits.window, self.expected.importance)])
         return headline(self.calibration.fresh(model), seen).freshness
 
     def close(self, answered: int, now: float) -> None:
@@ -301,13 +297,16 @@ class Freshness:
 
     def recover(self, state: Mapping[str, Any] | None, now: float) -> None:
         """Go on from what `dump` gave; None: of a directory from before there was a meter, whose rows are read."""
-        if state is None:
+        if state is None or not Expected.reads(state["expected"]):
             found = (rows.unpack_refresh(row) for _, row in self.partition.scan(rows.REFRESH.prefix))
             expectations = (page for row in found if (page := _expectation(row)) is not None)
             self.expected = Expected.from_pages(expectations, now)
             self.since = now if self.expected.importance else 0.0
+        else:
+            self.expected = Expected.load(state["expected"])
+        if state is None:
             return
-        self.expected, self.since = Expected.load(state["expected"]), state["since"]
+        self.since = state["since"]
         self.calibration = Calibration.load(state.get("calibration"))
         self.audits.load(state["audits"])
         stored = self.partition.get(_DELAYS)
@@ -317,9 +316,9 @@ class Freshness:
 
 def _expectation(row: RefreshRow | None) -> DatedPage | None:
     """A page of the model; None: it is not refreshed."""
-    if row is None or row.weight <= 0.0 or row.rate_a <= 0.0 or row.rate_b <= 0.0:
+    if row is None or row.weight <= 0.0 or row.pace <= 0.0:
         return None
-    return DatedPage(row.weight, row.rate_a, row.rate_b, row.last_read)
+    return DatedPage(row.weight, row.pace, row.belief, row.last_read)
 
 
 def _stale(old: RefreshRow, now: float, days: float) -> float:

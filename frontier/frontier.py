@@ -36,6 +36,7 @@ from xyro.frontier.host_inflow import HostInflow
 from xyro.frontier.ledger import NO_CHILDREN, Ledger, Spending, followed
 from xyro.frontier.loads import Loads
 from xyro.frontier.outbox import Outbox
+from xyro.frontier.page_answers import answer_questions
 from xyro.frontier.pages import Pages
 from xyro.frontier.schedule import Dating
 from xyro.frontier.scheduler import Scheduler
@@ -104,6 +105,7 @@ class Frontier:
         self.commands = CommandHandlers()
         self.commands.handle(HoldHost, self._hold_host)
         self.commands.handle(ReturnOrders, self._take_back)
+        answer_questions(partition, self.commands)
         self.reads = 0
         self.read_pages = 0
         """pages that were read at least once"""
@@ -177,8 +179,9 @@ class Frontier:
         orders = self.scheduler.orders(now, room)
         self.freshness.close(sum(order.visit.answered for order in settled), now)
         submits = self.requests.take_elsewhere() if self.requests.elsewhere else []
+        posts = self.hooks.take_posts() if self.hooks.posts else []
         commit = self.partition.seal({"node": self.dump()})
-        return Effects(commit, orders, transfers, acks, submits, answers)
+        return Effects(commit, orders, transfers, acks, submits, answers, posts)
 
     def _open(self, now: float) -> int:
         """Begin a commit group; the number that the first page minted in it will have."""

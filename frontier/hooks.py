@@ -18,7 +18,9 @@ an extension returned is found by its type (`Hooks.extension`).
     deadlines    when a page is about to be ordered                   publications, subscriptions
     why          outside turns: sentences for `xyro why`              publications, subscriptions, clusters
 
-`stored` and `dumps` keep an extension's own state with the frontier's: see `Hooks.keep`.
+`stored` and `dumps` keep an extension's own state with the frontier's: see `Hooks.keep`. An extension knows its own
+partition alone: what concerns another one goes there as a command (`Hooks.post`), and `status` has what it adds to the
+partition's status (service/views/partition_status.py), where those of all partitions come together.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from xyro.wire.commands import Command
 from xyro.wire.ids import LocalPage, PageId
 from xyro.wire.messages import LoadReport
 
@@ -71,6 +74,10 @@ class Hooks:
         self.stored: dict[str, Any] = {}
         """State of extensions, by their key, as it was stored last; kept as it is while an extension is off."""
         self.dumps: dict[str, Callable[[], Any]] = {}
+        self.status: dict[str, Callable[[float], Any]] = {}
+        """Figures of an extension at a moment, by its key: plain values that MessagePack can write."""
+        self.posts: list[tuple[int, Command]] = []
+        """Commands to partitions that leave with the next commit group."""
         self._extensions: list[object] = []
 
     def add(self, extension: object) -> None:
@@ -80,6 +87,18 @@ class Hooks:
     def extension(self, kind: type[_E]) -> _E | None:
         """The object of this type that an extension made; None where there is none."""
         return next((found for found in self._extensions if isinstance(found, kind)), None)
+
+    def post(self, partition: int, command: Command) -> None:
+        """Send a command to a partition as soon as the next commit group of this one is on disk.
+
+        A crash may lose it: whoever depends on it tells it anew after a restart.
+        """
+        self.posts.append((partition, command))
+
+    def take_posts(self) -> list[tuple[int, Command]]:
+        """Take the commands that leave with this commit group."""
+        posts, self.posts = self.posts, []
+        return posts
 
     def keep(self, key: str, dump: Callable[[], Any]) -> None:
         """Store what `dump` returns, which MessagePack can write, under this key with every commit from now on."""

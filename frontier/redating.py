@@ -122,9 +122,9 @@ class Recount:
         self._weighed = stop
         for page, importance in zip(local_pages(pages), self.ledger.importance(pages).tolist(), strict=True):
             row = self.partition.row(page)
-            if row is None or not (row.rate and row.weight and 0.0 < importance < math.inf):
+            if row is None or not (row.pace and row.weight and 0.0 < importance < math.inf):
                 continue
-            heavy = weight(importance, row.rate)
+            heavy = weight(importance, row.pace)
             if abs(heavy - row.weight) > CLOSE * row.weight:
                 self.rewrite(page, row, msgspec.structs.replace(row, weight=heavy))
 
@@ -134,12 +134,12 @@ class Recount:
         if row is None or not row.rate:
             return 0.0
         if self.partition.states[page] != _READ:
-            counting.add(row.weight, row.rate)
+            counting.add(row.weight, row.pace)
             return 0.0
-        importance = row.weight * row.weight / row.rate if row.weight else self._importance(page)
-        interval = self.bandwidth.interval(importance, row.rate, row.rate_a)
-        heavy = 0.0 if interval.term == "importance" else row.weight or weight(importance, row.rate)
-        counting.add(row.weight, row.rate)
+        importance = row.weight * row.weight / row.pace if row.weight else self._importance(page)
+        interval = self.bandwidth.interval(importance, row.pace, row.belief)
+        heavy = 0.0 if interval.term == "importance" else row.weight or weight(importance, row.pace)
+        counting.add(row.weight, row.pace)
         if heavy != row.weight:  # counted as it was, so that both counts hear of it
             self.rewrite(page, row, msgspec.structs.replace(row, weight=heavy))
         if self.partition.flags[page] & HASTENED:

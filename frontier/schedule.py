@@ -35,9 +35,9 @@ from xyro.metadata.states import HASTENED, KIND_MASK, KIND_SHIFT, LEASED, State
 from xyro.metadata.visits import Visit, next_row
 from xyro.opic.importance import TICKS, never_measured
 from xyro.refresh.ahead import MEAN, Ahead
-from xyro.refresh.change import rate
 from xyro.refresh.periodic import timed
 from xyro.refresh.policy import SCATTER, weight
+from xyro.refresh.rate_belief import PageBelief
 from xyro.wire.ids import LocalPage, local_pages
 from xyro.wire.messages import PageReport
 
@@ -60,10 +60,10 @@ class Basis(NamedTuple):
     importance: float
     rate: float
     """changes a day"""
-    shape: float
-    """of the belief whose mean the rate is; infinite = it is known"""
+    belief: PageBelief
+    """which the rate is told by"""
     believed: float
-    """the rate that the page's row will tell: its own, where it is dated by a cluster's"""
+    """the rate behind the weight that the page's row will tell: its own, where it is dated by a cluster's"""
     alone: bool
     """importance and rate are the page's own, no cluster's or guide's"""
     timed: Callable[[float], float] | None
@@ -198,7 +198,7 @@ class Schedule:
     def _wait(self, page: LocalPage, row: RefreshRow | None, by: Basis) -> float:
         """Seconds to the next read of a page, or to the next look at one that the policy gives up."""
         interval, ceiling = (
-            self.bandwidth.interval(by.importance, by.rate, by.shape),
+            self.bandwidth.interval(by.importance, by.rate, by.belief),
             self.bandwidth.rules.ceiling * DAY,
         )
         if interval.term != "chance":
@@ -230,8 +230,8 @@ class Schedule:
 
     def rewrite(self, page: LocalPage, old: RefreshRow, new: RefreshRow) -> None:
         """A page's row changes without a read of it (evidence of its change rate, another policy): everyone hears."""
-        if (old.weight, old.rate) != (new.weight, new.rate):
-            self.bandwidth.replace(page, old, new.weight, new.rate)
+        if (old.weight, old.pace) != (new.weight, new.pace):
+            self.bandwidth.replace(page, old, new.weight, new.pace)
         self.partition.put(rows.REFRESH.key(page), rows.pack(new))
         self.freshness.moved(old, new if new.weight else None)
 
@@ -340,24 +340,30 @@ class Dating:
         guided = flow
         for guide in self.hooks.importance:
             guided = guide(pages, guided, now)
-        for order, importance, r, backed in zip(settled, flow, guided, self._backed(pages), strict=True):
-            learnt = self.change_model.learn(order.page, order.report, order.visit, order.row)
-            changes = rate(*learnt.belief)
+        model, backed = self.change_model, self._backed(pages)
+        reads = [model.learn(order.page, order.report, order.visit, order.row) for order in settled]
+        rates = model.rates([learnt.belief for learnt in reads])
+        for order, importance, r, ticks, learnt, (rate, code) in zip(
+            settled, flow, guided, backed, reads, rates, strict=True
+        ):
+            capped = model.capped(learnt.belief, rate)
+            changes = capped or rate
             weight, pace = r, changes
             for basis in self.hooks.basis:
                 weight, pace = basis(id_of(order.page), weight, pace)
             alone = weight == importance and pace == changes
-            dated_by = Basis(weight, pace, learnt.belief[0], changes, alone, self._timed(order, learnt))
+            dated_by = Basis(weight, pace, learnt.belief, changes, alone, self._timed(order, learnt))
             due, heavy = self.schedule.date(order.page, order.report, order.visit, order.row, dated_by, now)
-            row = next_row(order.report, order.visit, order.row, learnt.belief, heavy, order.fault)
+            row = next_row(order.report, order.visit, order.row, learnt.belief, rate, heavy, order.fault)
             marks = order.row.marks if order.row is not None else ()
             if row.reads:
-                marks = marked(marks, Mark(importance, backed, clock, int(now)), apart)
+                marks = marked(marks, Mark(importance, ticks, clock, int(now)), apart)
             row = msgspec.structs.replace(
                 row,
                 marks=marks,
                 claims=learnt.claims,
-                counted=self.change_model.count(order.page, order.row, row),
+                counted=model.count(order.page, order.row, row, code),
+                capped=capped,
                 diary=learnt.diary,
             )
             self.partition.put(rows.REFRESH.key(order.page), rows.pack(row))

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Collection
 
 from xyro.loader.needs import Supply
-from xyro.loader.parse import ParseLimits, pieces
+from xyro.loader.parse import ParseLimits, is_known, pieces
 from xyro.loader.validate import Judged, Validator
 from xyro.wire.messages import Document, Kind, Verdict, XmlPage
 
@@ -66,7 +66,7 @@ def document_of(page: XmlPage, packed: bytes | None, form: str, judged: Judged) 
         size=len(page.body),
         verdict=judged.verdict, problems=judged.problems, format=form, root=judged.root, public_id=judged.public_id,
         grammars=judged.grammars, parts=judged.parts, depth=judged.depth, elements=judged.elements, tags=judged.tags,
-        mime=page.mime, charset=page.charset,
+        mime=page.mime, charset=page.charset if is_known(page.charset) else "",
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from typing import Any, Protocol
 
@@ -261,6 +262,16 @@ def encoding_of(head: bytes, charset: str) -> str | None:
     if head[0:2] == b"<\0" and head[2:4] != b"\0\0":
         return "UTF-16LE"
     return "UTF-16BE" if head[0:2] == b"\0<" and head[2:3] == b"\0" else None
+
+
+@lru_cache(maxsize=256)
+def is_known(charset: str) -> bool:
+    """Tell whether libxml2 has this encoding (a document under an unknown one is read as if none had been named)."""
+    try:
+        etree.XMLParser(encoding=charset)
+    except (LookupError, ValueError):
+        return False
+    return True
 
 
 def unmarked(body: bytes) -> bytes:

@@ -21,20 +21,18 @@ from typing import Any
 import msgpack
 import numpy as np
 from numpy.typing import NDArray
-from xxhash import xxh3_64_intdigest
 
 from xyro.metadata import rows
 from xyro.metadata.columns import Columns
-from xyro.metadata.hosts import FOLDERS, Hosts, Standing
+from xyro.metadata.hosts import Hosts
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.snapshot import SnapshotStep, oldest_snapshot, write_snapshot
-from xyro.metadata.states import FOLDER, LEASED, State
+from xyro.metadata.states import LEASED, State
 from xyro.metadata.store import Batch, KeyValue, Store, create_directory
 from xyro.metadata.url_index import FingerprintTable, UrlIndex
 from xyro.metadata.version import VERSION
 from xyro.wire.errors import MachineError
 from xyro.wire.ids import LocalPage, PageId, first_id, join, page_range
-from xyro.wire.urls import folder_of
 
 _UNREAD = int(State.UNREAD)
 _UNLEASED = ~LEASED & 0xFFFF_FFFF
@@ -130,24 +128,9 @@ class Partition:
         for first, urls in recovery.unindexed:
             self.url_index.restore(urls, first, clashing)
         self.hosts = Hosts()
-        self.standing = Standing(self.hosts, columns)
         for key, value in store.scan(rows.HOST.prefix):
             self.hosts.load(rows.HOST.split(key), rows.unpack_host(value))
-        if FOLDER not in columns:
-            self._begin_folders()
         self._count_hosts()
-
-    def _begin_folders(self) -> None:
-        """A new directory, or one of an older Xyro: there a page's host stands for its folder."""
-        self.columns.add(FOLDER, np.uint16)
-        n = self.columns.n
-        if n:
-            self.columns[FOLDER][:n] = self.columns["host"][:n] * np.uint32(0x9E3779B1) >> np.uint32(16)
-            self.columns.touch(FOLDER, np.arange(n))
-
-    def folder_slot(self, url: str) -> int:
-        """The slot of a URL's folder, 0 .. FOLDERS - 1."""
-        return xxh3_64_intdigest(folder_of(url).encode(), self.facts["seed"]) % FOLDERS
 
     def _count_hosts(self) -> None:
         """Orders of the run before are void: their leases carry an older epoch."""
@@ -189,9 +172,9 @@ class Partition:
         found = self.get(rows.LINK.key(page))
         return None if found is None else rows.unpack_links(found)
 
-    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Scan the rows on disk (a consistent view of it; groups on their way are not in it)."""
-        return self.store.scan(prefix)
+    def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Scan the rows on disk, from the key `start` on (one view of it; groups on their way are not in it)."""
+        return self.store.scan(prefix, start)
 
     @property
     def next_number(self) -> int:
@@ -233,7 +216,7 @@ class Partition:
     ) -> LocalPage:
         """New pages for distinct unknown URLs, met at `seen` (seconds since 1970); returns the first local number.
 
-        The columns that do not follow from these are zero.
+        Their other columns are zero.
         """
         first = LocalPage(self.columns.grow(len(urls)))
         end = first + len(urls)
@@ -245,19 +228,17 @@ class Partition:
         state = np.array(states, np.uint8)
         self.columns["host"][first:end] = host
         self.columns["state"][first:end] = state
-        self.columns[FOLDER][first:end] = np.fromiter(map(self.folder_slot, urls), np.uint16, len(urls))
         self.columns["depth"][first:end] = np.minimum(np.fromiter(depths, np.int64, len(urls)), 255)
         np.add.at(self.hosts.waiting, host[state == _UNREAD], 1)
         return first
 
     def set_state(self, page: LocalPage, state: int) -> None:
-        """Move a page to another state; keeps the host's counts of unread pages."""
+        """Move a page to another state; keeps the host's count of waiting pages."""
         old = self.states[page]
         if old == state:
             return
-        if old == _UNREAD or state == _UNREAD:
-            counts = self.hosts.exploring if self.flags[page] & LEASED else self.hosts.waiting
-            counts[self.hosts_of[page]] += 1 if state == _UNREAD else -1
+        if (old == _UNREAD or state == _UNREAD) and not self.flags[page] & LEASED:
+            self.hosts.waiting[self.hosts_of[page]] += 1 if state == _UNREAD else -1
         self.states[page] = state
         self._mark("state", page)
 
@@ -282,7 +263,6 @@ class Partition:
         self.hosts.leased[host] += 1
         if self.states[page] == _UNREAD:
             self.hosts.waiting[host] -= 1
-            self.hosts.exploring[host] += 1
 
     def unlease(self, page: LocalPage) -> None:
         """The order was answered, or taken back."""
@@ -291,7 +271,6 @@ class Partition:
         self.hosts.leased[host] -= 1
         if self.states[page] == _UNREAD:
             self.hosts.waiting[host] += 1
-            self.hosts.exploring[host] -= 1
 
     def seal(self, scalars: Mapping[str, Any]) -> Commit:
         """Close the group: its batch holds every effect, with the journal record of the hot columns."""

@@ -26,10 +26,6 @@ Keys are a prefix byte, then big-endian numbers: order lives in the key.
     k SUBSCRIPTION u32 number               who is told of which pages, when    take up the subscriptions
     y KEYED    u32 number                   URLs whose key is to be checked     ask for the keys again
     t TOPIC    u32 number                   a feed that a hub tells us of       renew the leases
-    a STANDING u8 kind, u32 number          orders that a host or folder was    order discovery (hosts.py)
-                                            given
-    z BIRTHS   u32 number                   scalars of the virtual page at the  tell cash that came over links
-                                            birth of pages (opic/cash.py)
 
 Pages and hosts are local numbers of the partition (the low 32 bits of a page id). A number outside its width is a
 ValueError (ours); a stored key that is not of its layout is a MachineError (the disk's).
@@ -51,6 +47,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.metadata.version import VERSION
+from xyro.refresh.rate_belief import PageBelief, RatePrior
+from xyro.refresh.rate_sums import RateSums
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.ids import LocalPage
 from xyro.wire.messages import MAX_LINKS, Kind, Priority
@@ -182,13 +180,11 @@ PUBLISHED = NumberKey[LocalPage](b"q", 4)
 SUBSCRIPTION = NumberKey[int](b"k", 4)
 KEYED = NumberKey[int](b"y", 4)
 TOPIC = NumberKey[int](b"t", 4)
-STANDING = NumberKey[int](b"a", 5)
-BIRTHS = NumberKey[int](b"z", 4)
 
 LAYOUTS: tuple[NumberKey[Any] | PairKey | TextKey | VersionKey | DigestKey, ...] = (
     META, MAP, CLASH, LINK, REFRESH, STATUS, WAITING, HOST, WANTED, JOURNAL, OUTBOX, INBOX,
     DOCUMENT, VERSIONS, BODY, COUNT, PLAN,
-    PUBLISHED, SUBSCRIPTION, KEYED, TOPIC, STANDING, BIRTHS,
+    PUBLISHED, SUBSCRIPTION, KEYED, TOPIC,
 )  # fmt: skip
 
 # Values
@@ -279,9 +275,9 @@ class RefreshRow(Row, frozen=True):
     last_modified: str = ""
     """verbatim, to be sent back as the validator"""
     etag: str = ""
-    rate_a: float = 0.0
-    rate_b: float = 0.0
-    """the change rate's Gamma(a, b), b in days (algorithms.md E)"""
+    quiet_days: float = 0.0
+    change_days: float = 0.0
+    """of the sums of its visits V and C (refresh/rate_sums.py); n is `change_sum`"""
     weight: float = 0.0
     """sqrt(r * lambda) as it stands in S (P1 eq. 22)"""
     kind: Kind = Kind.UNKNOWN
@@ -307,18 +303,35 @@ class RefreshRow(Row, frozen=True):
     claims: tuple[PageClaim, ...] = ()
     """claims about the page that no read has settled yet, at most one of each kind"""
     counted: int = 0
-    """its change rate as it counts among those the prior is learned from (refresh.change.code); 0 = it does not"""
+    """its belief as it counts among those the prior is learned from (refresh.rate_prior.codes); 0 = it does not"""
     diary: bytes = b""
     """its last changes and its habit, at most 40 bytes, of pages with changes (refresh/periodic.py)"""
     visits: bytes = b""
-    """its last 64 visits, 4 or 8 bytes each, where [refresh] estimator asks for them (refresh/evidence.py)"""
+    """nobody writes it any more"""
     fault: str = ""
     """what is wrong with the body that was read last (cut, or what the loader said); it stands as long as that body"""
+    change_sum: float = 0.0
+    rate: float = 0.0
+    """changes a day as believed when the page was dated (refresh/rate_belief.py), 0 before the first order"""
+    prior: int = 0
+    """of that belief (RatePrior.code)"""
+    capped: float = 0.0
+    """rate by which the page is read, where `[refresh] rate_cap` makes it less; else 0"""
 
     @property
-    def rate(self) -> float:
-        """Expected changes a day, 0 before the first read."""
-        return self.rate_a / self.rate_b if self.rate_b else 0.0
+    def belief(self) -> PageBelief:
+        """The belief that `rate` was told by."""
+        return PageBelief(RateSums(self.quiet_days, self.change_sum, self.change_days), RatePrior.decode(self.prior))
+
+    @property
+    def shown(self) -> bool:
+        """Tell whether anything but the prior says how often it changes."""
+        return bool(self.quiet_days or self.change_sum)
+
+    @property
+    def pace(self) -> float:
+        """The rate behind the weight: importance is weight^2 / pace."""
+        return self.capped or self.rate
 
 
 class HostRow(Row, frozen=True):
@@ -364,10 +377,21 @@ class WaitRow(Row, frozen=True):
     """how often it was read with the parts it had by then, and found to need others"""
 
 
-unpack_refresh = reader(RefreshRow)
+_unpack_refresh = reader(RefreshRow)
 unpack_host = reader(HostRow)
 unpack_wanted = reader(WantedRow)
 unpack_wait = reader(WaitRow)
+
+
+def unpack_refresh(data: bytes) -> RefreshRow:
+    """A page's Refresh-Data. Rows from before there were three sums hold a Gamma(a, b) of the rate in their place."""
+    row = _unpack_refresh(data)
+    if row.rate or not row.change_days:
+        return row
+    a, b = row.quiet_days, row.change_days
+    quiet_days, changes, change_days = RateSums.from_gamma(a, b)
+    replaced = msgspec.structs.replace(row, quiet_days=quiet_days, change_days=change_days, change_sum=changes)
+    return msgspec.structs.replace(replaced, rate=a / b, counted=0)  # all sums over pages were given that very rate
 
 
 def pack_map(url: str, seen: int = 0) -> bytes:

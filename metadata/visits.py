@@ -26,6 +26,7 @@ import msgspec
 
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import State
+from xyro.refresh.rate_belief import PageBelief
 from xyro.wire.messages import Kind, PageReport
 
 DAY = 86_400.0
@@ -92,18 +93,19 @@ def next_row(
     report: PageReport,
     visit: Visit,
     row: RefreshRow | None,
-    rates: tuple[float, float],
+    belief: PageBelief,
+    rate: float,
     weight: float,
     fault: str | None = None,
 ) -> RefreshRow:
-    """Refresh-Data after the report. `rates`: Gamma(a, b) after it; `weight`: as it now stands in S.
+    """Refresh-Data after the report. `belief`, `rate`: after it; `weight`: as it now stands in S.
 
     fault: what the loader said against the body; None: nothing yet, or it was not asked since the stored one stands.
     """
     old = row or _NEVER
     gone = report.error in ("http-404", "http-410")
     if not visit.answered or visit.state is not State.READ:
-        return _unread_row(report, visit, old, rates, weight, gone, fault)
+        return _unread_row(report, visit, old, belief, rate, weight, gone, fault)
     if fault is None and visit.spend is Spend.STORED:
         fault = old.fault
     fault = fault or CUT.get(report.truncated, "")
@@ -118,8 +120,11 @@ def next_row(
         changes=old.changes + (visit.changed is True),
         last_modified=report.last_modified or (old.last_modified if not fresh else ""),
         etag=report.etag or (old.etag if not fresh else ""),
-        rate_a=rates[0],
-        rate_b=rates[1],
+        quiet_days=belief.sums.quiet_days,
+        change_days=belief.sums.change_days,
+        change_sum=belief.sums.changes,
+        rate=rate,
+        prior=belief.prior.code,
         weight=weight,
         kind=report.kind if fresh else old.kind,
         status=report.status,
@@ -147,7 +152,8 @@ def _unread_row(
     report: PageReport,
     visit: Visit,
     old: RefreshRow,
-    rates: tuple[float, float],
+    belief: PageBelief,
+    rate: float,
     weight: float,
     gone: bool,
     fault: str | None,
@@ -163,8 +169,11 @@ def _unread_row(
         changes=old.changes,
         last_modified=old.last_modified,
         etag=old.etag,
-        rate_a=rates[0],
-        rate_b=rates[1],
+        quiet_days=belief.sums.quiet_days,
+        change_days=belief.sums.change_days,
+        change_sum=belief.sums.changes,
+        rate=rate,
+        prior=belief.prior.code,
         weight=weight,
         kind=old.kind if old.kind is not Kind.UNKNOWN else report.kind,
         status=report.status or old.status,

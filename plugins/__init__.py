@@ -4,8 +4,9 @@
     focus/       classes of pages that get more cash        rank/       `xyro rank`, and importance by interest
     warehouse/   `xyro xml`, the stored documents           view_extensions.py   what they add to audit and status
 
-`extensions` lists those that take part in the turns of each partition (by hooks, frontier/hooks.py), `plugins` those
-that run once in each process (by Services, service/node/services.py).
+Each is made for one partition and knows that one alone: what concerns others goes by messages, what a crawl has once is
+in its home partition. `extensions` lists those that need the partition only (hooks, frontier/hooks.py; of a stopped
+crawl, too), `plugins` those that run beside it (Services, service/node/services.py).
 
 To add ...                open
 a format of `xyro export`  service/views/export.py, and its name in service/cli/view_commands.py and rank_command.py
@@ -25,6 +26,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from xyro.service.node.services import Plugin, PluginSet, Services
+from xyro.wire.ids import HOME
 
 if TYPE_CHECKING:
     from xyro.configs.schema import Settings
@@ -33,27 +35,32 @@ if TYPE_CHECKING:
 
 def extensions(settings: Settings) -> Sequence[Extension]:
     """The extensions of each partition's node that these settings ask for; the others are not even imported."""
-    found: list[Extension] = [_publications, lambda frontier: _focus(frontier, settings)]
+    found: list[Extension] = [_publications, _notice_pages, _documents, lambda frontier: _focus(frontier, settings)]
+    if settings.publish.websub:
+        found.append(_hubs)
     if settings.refresh.guide == "interest":
         found.append(_guide)
     return found
 
 
-def plugins(services: Services) -> Sequence[Plugin]:
-    """The plug-ins of a node that its settings ask for; the others are not even imported."""
-    from xyro.plugins.publish.publish_plugin import PublishPlugin
+def plugins(frontier: Frontier, services: Services) -> Sequence[Plugin]:
+    """The plug-ins of a running partition that the settings ask for; the others are not even imported.
 
-    settings = services.settings
-    publish = PublishPlugin(services)
-    found: list[Plugin] = [publish]
+    What a crawl has once is in its home partition alone.
+    """
+    settings, found = services.settings, list[Plugin]()
+    if frontier.partition.number == HOME:
+        from xyro.plugins.publish.subscribed import Subscribed
+
+        found.append(Subscribed(frontier, services))
+        if settings.publish.websub:
+            from xyro.plugins.publish.websub import WebSub
+
+            found.append(WebSub(frontier, services))
     if settings.clusters:
         from xyro.plugins.clusters.page_clusters import PageClusters
 
-        found.append(PageClusters(settings.clusters, services.frontiers, settings.crawl.fold_slashes))
-    if settings.publish.websub:
-        from xyro.plugins.publish.websub import WebSub
-
-        found.append(WebSub(services, publish.publishing))
+        found.append(PageClusters(frontier, settings.clusters, settings.crawl.fold_slashes))
     return found
 
 
@@ -64,11 +71,29 @@ PLUGINS = PluginSet(extensions, plugins)
 def _publications(frontier: Frontier) -> object:
     """`xyro publish` works in every crawl; what it makes registers with the hooks when something is published."""
     from xyro.plugins.publish.promises import Promises
-    from xyro.plugins.publish.publish_messages import register
+    from xyro.plugins.publish.stored_rows import keep_rows
 
-    promises = Promises(frontier)
-    register(frontier, promises)
-    return promises
+    keep_rows(frontier)
+    return Promises(frontier)
+
+
+def _notice_pages(frontier: Frontier) -> object:
+    """So does `xyro subscribe`, from the first subscription on."""
+    from xyro.plugins.publish.notice_pages import NoticePages
+
+    return NoticePages(frontier)
+
+
+def _hubs(frontier: Frontier) -> object:
+    from xyro.plugins.publish.websub import HubNames
+
+    return HubNames(frontier)
+
+
+def _documents(frontier: Frontier) -> object:
+    from xyro.plugins.warehouse.document_answers import DocumentAnswers
+
+    return DocumentAnswers(frontier)
 
 
 def _focus(frontier: Frontier, settings: Settings) -> object:

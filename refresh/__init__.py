@@ -22,6 +22,7 @@ the bandwidth B (reads per second), and the time now, always as an argument.
     delays.py    from change to detection, from birth to discovery
     publications.py  what sites say of their pages: orders with deadlines, who is late     lags.py  how late
     subscriptions.py when pages are refreshed for a notice, and when it goes out
+    awaited_pages.py pages that a notice promises, and those that it went out without
     hub_leases.py when a WebSub hub is asked again
     clusters.py  pages that are refreshed together: joint importance and rate, one date, rounds and their spread
     lateness.py  what late promises cost, beside missed changes

@@ -50,7 +50,8 @@ class Cluster:
     """rounds that took longer than the window, or never became whole"""
     worst: float = 0.0
     """the largest spread of a whole round, seconds"""
-    _weighed: int = 0
+    weighed: int = 0
+    """members that count in the sums"""
 
     def join(self, page: PageId) -> None:
         """A page that belongs; it is weighed when it is read."""
@@ -62,17 +63,22 @@ class Cluster:
         if member is not None and member.rate:
             self.importance -= member.importance
             self.rate -= member.rate
-            self._weighed -= 1
+            self.weighed -= 1
 
     def joint(self, page: PageId, importance: float, rate: float) -> tuple[float, float]:
         """(importance, rate) by which a member that was just read is dated: its share of the cluster's."""
         member = self.members[page]
-        self._weighed += (rate > 0.0) - (member.rate > 0.0)
+        self.weighed += (rate > 0.0) - (member.rate > 0.0)
         if rate > 0.0 or member.rate > 0.0:
             self.importance += (importance if rate > 0.0 else 0.0) - (member.importance if member.rate > 0.0 else 0.0)
             self.rate += rate - member.rate
         member.importance, member.rate = importance, rate
-        return self.importance / max(self._weighed, 1), self.rate
+        return self.importance / max(self.weighed, 1), self.rate
+
+    def share(self, page: PageId) -> tuple[float, float]:
+        """(importance, rate) of a member, its own."""
+        member = self.members[page]
+        return member.importance, member.rate
 
     def read(self, page: PageId, now: float, due: int) -> Aligned:
         """A member was read; `due`: the date that the policy gives it."""
@@ -128,5 +134,9 @@ class Cluster:
         self.first, self.last, self.worst = state[2], state[3], state[5]
         for page, (importance, rate, last_read) in read.items():
             self.join(page)
-            self.joint(page, importance, rate)
-            self.members[page].round = self.round if last_read >= int(self.first) else self.round - 1
+            self.restore(page, importance, rate, last_read)
+
+    def restore(self, page: PageId, importance: float, rate: float, last_read: float) -> None:
+        """A member was read in an earlier life, at `last_read`."""
+        self.joint(page, importance, rate)
+        self.members[page].round = self.round if last_read >= int(self.first) else self.round - 1

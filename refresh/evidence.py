@@ -9,32 +9,26 @@ A claim never commands: of the host's learned trust w (refresh.trust)
 
 from __future__ import annotations
 
-import math
-
-from xyro.refresh.change import SHORTEST
+from xyro.refresh.rate_belief import PageBelief
+from xyro.refresh.rate_sums import SHORTEST, RateSums
 
 FASTEST = 1440.0
 """Changes a day, at most, that a claim is heard to say: once a minute."""
 SLOWEST = 1 / 3650.0
-_SHAPE = 1.0
-"""A claimed rate is heard as Gamma(1, 1 / rate): right in its order of magnitude."""
 
 
-def quiet(a: float, b: float, tau_days: float) -> float:
-    """P(no change within tau) under the belief Gamma(a, b)."""
-    tau = tau_days if tau_days > SHORTEST else SHORTEST
-    return math.exp(-a * math.log1p(tau / b))
-
-
-def outcome(a: float, b: float, tau_days: float, changed: bool) -> float:
-    """Probability of what a visit showed under the belief Gamma(a, b)."""
-    still = quiet(a, b, tau_days)
+def outcome(belief: PageBelief, tau_days: float, changed: bool) -> float:
+    """Probability of what a visit showed under the belief."""
+    still = belief.quiet(max(tau_days, SHORTEST))
     return 1.0 - still if changed else still
 
 
 def claimed_outcome(rate: float, tau_days: float, changed: bool) -> float:
-    """Probability of what a visit showed if the page changes `rate` times a day, more or less."""
-    return outcome(_SHAPE, _SHAPE / bounded(rate), tau_days, changed)
+    """Probability of what a visit showed if the page changes about `rate` times a day, right in its order of magnitude:
+    an exponential distribution of that mean.
+    """
+    still = 1.0 / (1.0 + bounded(rate) * max(tau_days, SHORTEST))
+    return 1.0 - still if changed else still
 
 
 def bounded(rate: float) -> float:
@@ -42,14 +36,14 @@ def bounded(rate: float) -> float:
     return min(max(rate, SLOWEST), FASTEST)
 
 
-def weigh_rate(a: float, b: float, rate: float, trust: float) -> tuple[float, float]:
-    """Belief with a claimed rate (1/day) added: `trust` of one change seen in 1 / rate days."""
-    return a + trust, b + trust / bounded(rate)
+def weigh_rate(sums: RateSums, rate: float, trust: float) -> RateSums:
+    """The sums with a claimed rate (1/day) added: `trust` of one change seen after 1 / rate days."""
+    return sums.dated(1.0 / bounded(rate), trust) if trust > 0.0 else sums
 
 
-def weigh_age(a: float, b: float, age_days: float, trust: float) -> tuple[float, float]:
-    """Belief with a claimed date of the last change added: `trust` of one change of that age."""
-    return a + trust, b + trust * max(age_days, SHORTEST)
+def weigh_age(sums: RateSums, age_days: float, trust: float) -> RateSums:
+    """The sums with a claimed date of the last change added: `trust` of one change of that age."""
+    return sums.dated(max(age_days, SHORTEST), trust) if trust > 0.0 else sums
 
 
 def sooner(due: float, now: float, trust: float) -> float:

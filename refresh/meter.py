@@ -191,8 +191,13 @@ class AuditWindow:
 
 
 def found(windows: Iterable[tuple[AuditWindow, float]]) -> AuditFindings:
-    """Combine the windows of partitions; each with the importance of its pages, which strata weigh."""
-    parts = [(part, size) for window, size in windows if (part := window.whole).audits and size > 0.0]
+    """Combine windows; each with the importance of its pages, which strata weigh."""
+    return combined((window.whole, size) for window, size in windows)
+
+
+def combined(wholes: Iterable[tuple[AuditPart, float]]) -> AuditFindings:
+    """Combine whole windows (`AuditWindow.whole`) of partitions, each with the importance of its pages."""
+    parts = [(part, size) for part, size in wholes if part.audits and size > 0.0]
     if not parts:
         return NOTHING
     total = sum(size for _, size in parts)

@@ -38,6 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from xyro.refresh import doubt
 from xyro.refresh.inverse import lost_freshness, mixed_inverse, one_inverse
+from xyro.refresh.rate_belief import PageBelief
 
 Floats = NDArray[np.floating]
 Reals = NDArray[np.float64]
@@ -75,15 +76,12 @@ class Policy:
         """Tell whether the policy never reads pages that change too fast, for the sake of freshness alone."""
         return self.name in ("freshness", "mixed") and self.parts[0] == 0.0
 
-    def index_in_doubt(self, importance: Floats, rate: Floats, age: Floats, shape: Floats) -> Floats:
-        """phi where rates are the means of beliefs Gamma(shape, shape / rate): expected, for policies that give up."""
+    def index_in_doubt(self, importance: Floats, rate: Floats, age: Floats, shares: Floats) -> Floats:
+        """phi where rates are told by beliefs (a row of shares each): expected, for policies that give up."""
         if not self.gives_up:
             return self.index(importance, rate, age)
-        has_rate = np.asarray(rate) > 0.0
-        gain = doubt.expected_gain(
-            np.asarray(shape, np.float64), np.where(has_rate, rate, 1.0), np.asarray(age, np.float64)
-        )
-        return np.where(has_rate, self.parts[1] * importance * gain, 0.0)
+        found: Reals = self.parts[1] * importance * doubt.expected_gain(shares, np.asarray(age, np.float64))
+        return found
 
     def index(self, importance: Floats, rate: Floats, age: Floats) -> Floats:
         """phi of pages: the greatest first. Arrays of one shape (or numbers); keeps float32."""
@@ -178,33 +176,45 @@ class Rules:
         return np.where(np.asarray(importance) < self.least, math.inf, found)
 
     def one_interval(
-        self, importance: float, rate: float, multiplier: float, shape: float = math.inf
+        self, importance: float, rate: float, multiplier: float, belief: PageBelief | None = None
     ) -> tuple[float, str]:
         """(days, what set it: policy | chance | floor | ceiling | hopeless | importance) of one page.
 
-        shape: of the belief whose mean `rate` is. A page that the policy gives up for a rate in doubt is read again
-        when that has become worth it in expectation (doubt.py); the multiplier knows nothing of these few reads.
+        belief: which `rate` is told by; None: it is known. A page whose every read showed a change is hopeless only if
+        the slowest rate that explains that is. One that the policy gives up for a rate in doubt is read again when that
+        has become worth it in expectation (doubt.py); the multiplier knows nothing of these few reads.
         """
         if importance < self.least:
             return math.inf, "importance"
-        if rate >= self.hopeless_rate:
+        if rate >= self.hopeless_rate and _surely(rate, belief) >= self.hopeless_rate:
             return self.hopeless_days, "hopeless"
         wanted = self.policy.one_interval(importance, rate, multiplier)
-        soonest, term = self.soonest(rate, shape)
+        soonest, term = self.soonest(rate, belief)
         if wanted < soonest:
             return soonest, term
         given_up = wanted > self.ceiling or math.isinf(wanted)  # without a ceiling infinity is not above it
-        if given_up and shape < doubt.SURE and self.policy.gives_up and importance > 0.0 and rate > 0.0:
+        if given_up and belief is not None and self.policy.gives_up and importance > 0.0 and rate > 0.0:
             goal = multiplier / (importance * self.policy.parts[1])
-            wanted = max(doubt.wait(shape, rate, goal, min(self.ceiling, _LONGEST)), soonest)
+            wanted = max(doubt.wait(belief.shares(), goal, min(self.ceiling, _LONGEST)), soonest)
         return (self.ceiling, "ceiling") if wanted > self.ceiling else (wanted, "policy")
 
-    def soonest(self, rate: float, shape: float = math.inf) -> tuple[float, str]:
+    def soonest(self, rate: float, belief: PageBelief | None = None) -> tuple[float, str]:
         """(days after a read before which a page of this belief is not read again, what says so: chance | floor)."""
         if not self.least_chance:
             return self.floor, "floor"
-        wait = min(doubt.least_wait(shape, rate, self.least_chance), self.ceiling)
+        if belief is not None:
+            wait = belief.chance_days(self.least_chance)
+        else:
+            wait = -math.log1p(-self.least_chance) / rate if rate > 0.0 else math.inf
+        wait = min(wait, self.ceiling)
         return (wait, "chance") if wait > self.floor else (self.floor, "floor")
+
+
+def _surely(rate: float, belief: PageBelief | None) -> float:
+    """The rate that a page is given up by."""
+    if belief is None or belief.sums.quiet_days or not belief.sums.changes:
+        return rate
+    return min(rate, belief.sums.hopeless_rate)
 
 
 def spent(intervals: Floats, pages: Floats | None = None) -> float:

@@ -45,6 +45,8 @@ NARROWEST, WIDEST = 0.5, 3.0
 """bounds of sigma: pages all alike would never be unlearnt"""
 LEAST = -80.0
 """e to this power counts as nothing (a number that small takes the processor 100 times as long)"""
+NO_CHANGES = 1e-12
+"""fewer changes than this are forgotten ones"""
 _MEAN, _SIGMA = math.log(0.1), 1.8
 _SPREADS = 128
 """numbers of priors with one mean"""
@@ -109,12 +111,34 @@ def unread(prior: RatePrior) -> Reals:
     return shares
 
 
+class PageBelief(NamedTuple):
+    """The belief about one page, as it follows from its sums and the prior of pages of its kind."""
+
+    sums: RateSums
+    prior: RatePrior
+
+    def shares(self) -> Reals:
+        return shares(*self)
+
+    def rate(self) -> float:
+        """Changes a day."""
+        return float(rate(self.shares()))
+
+    def quiet(self, days: float) -> float:
+        """P(no change within `days`)."""
+        return float(quiet(self.shares(), days))
+
+    def chance_days(self, chance: float) -> float:
+        """Days after which it has changed with this probability."""
+        return float(chance_days(self.shares(), chance))
+
+
 def shares(sums: RateSums, prior: RatePrior) -> Reals:
     """The belief about one page: float64[NODES]."""
     if not sums.changes and not sums.quiet_days:
         return unread(prior)
     powers = ln_prior(prior) - sums.quiet_days * RATES
-    if sums.changes:
+    if sums.changes > NO_CHANGES:
         powers += _ln_changes(RATES * (sums.change_days / sums.changes)) * sums.changes
     return _normal(powers)
 
@@ -123,7 +147,7 @@ def shares_of_many(sums: Reals, priors: Sequence[int]) -> Reals:
     """The beliefs about many pages: float64[pages, NODES]. sums: a row of V, n, C each; priors: their codes."""
     quiet_days, changes, change_days = sums.T
     powers = quiet_days[:, None] * -RATES
-    changed = np.flatnonzero(changes > 0.0)
+    changed = np.flatnonzero(changes > NO_CHANGES)
     if len(changed):
         count = changes[changed]
         evidence = _ln_changes((change_days[changed] / count)[:, None] * RATES)
@@ -145,6 +169,12 @@ def quiet(shares: Reals, days: Reals | float) -> Reals:
     fading = np.asarray(days, np.float64)[..., None] * -RATES
     np.maximum(fading, LEAST, out=fading)
     found: Reals = (shares * np.exp(fading)).sum(axis=-1)
+    return found
+
+
+def quantile(shares: Reals, share: float) -> Reals:
+    """The rate below which so great a share (0 to 1) of one belief lies, on a line between ln of the nodes."""
+    found: Reals = np.exp(np.interp(share, np.cumsum(shares), LN))
     return found
 
 

@@ -20,6 +20,8 @@ MEMORY = 100.0
 """Reads that count. Of a page that is read regularly 100 reads say its rate within 10 %."""
 INSTANT = 1e-6
 """days: the interval of a change whose age is known, so short that it shows one change and no more"""
+QUIET = 0.2
+"""share of a changed interval that has to be quiet before a rate stands without a cap"""
 
 
 class RateSums(NamedTuple):
@@ -31,6 +33,13 @@ class RateSums(NamedTuple):
     """n"""
     change_days: float = 0.0
     """C; above 0 where n is"""
+
+    @classmethod
+    def from_gamma(cls, a: float, b: float) -> RateSums:
+        """Make sums of what an older version's Gamma(a, b), b in days, says beyond the prior that it began with."""
+        changes = max(a - 0.309, 0.0)
+        quiet_days = b - 1.168 if b > 1.168 else changes * b / a
+        return cls(quiet_days, changes, changes * INSTANT)
 
     def after(self, tau_days: float, changed: bool, age_days: float | None, memory: float = MEMORY) -> RateSums:
         """The sums after one more read, tau days after the one before.
@@ -54,6 +63,15 @@ class RateSums(NamedTuple):
         """
         quiet = self.quiet_days + weight * max(age_days, 0.0)
         return RateSums(quiet, self.changes + weight, self.change_days + weight * INSTANT)
+
+    def capped(self, rate: float, cap: float) -> float:
+        """The rate by which the page is read where `cap` bounds it: cap / its mean interval that showed a change.
+
+        Only where quiet intervals say next to nothing against faster rates (V < QUIET C/n). cap: 0 = none.
+        """
+        if not (cap and self.changes) or self.quiet_days * self.changes >= QUIET * self.change_days:
+            return rate
+        return min(rate, cap * self.changes / self.change_days)
 
     @property
     def hopeless_rate(self) -> float:

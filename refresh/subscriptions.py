@@ -5,20 +5,17 @@
     sending    until it is told        failed: again after a back-off             gone to waiting when told or given up
 
 A notice goes out when it is due, with or without every page refreshed: one whose pages were not all read since the
-plan began missed its deadline, which is counted and said in the notice itself.
+plan began missed its deadline, which is counted and said in the notice itself. The pages are those of awaited_pages.py.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
-
-from xyro.refresh.lateness import Late, late
-from xyro.wire.ids import PageId
 
 BASE_LEAD = 60.0
 """seconds before the notice that even one page of a quick host gets"""
@@ -29,8 +26,6 @@ BACK_OFF = 60.0
 MOST_BACK_OFF = 3_600.0
 ATTEMPTS = 8
 FEW = 64
-MOST_OVERDUE = 100_000
-"""pages whose lateness is measured at once"""
 
 
 class Act(Enum):
@@ -67,7 +62,7 @@ class NoticeTally:
     missed: int = 0
     """notices that were due before all their pages had been refreshed"""
     lateness: float = 0.0
-    """seconds past notices' dates that pages were refreshed, summed over the pages: what missed deadlines cost"""
+    """as awaited_pages.py counts it: of crawls of before it counted that"""
 
 
 @dataclass(slots=True)
@@ -75,10 +70,6 @@ class Subscriptions:
     """`pop` says what is due; each PLAN is answered by `planned`, each NOTIFY by `sent` or `failed`."""
 
     tally: NoticeTally = field(default_factory=NoticeTally)
-    overdue: dict[PageId, float] = field(default_factory=dict)
-    """pages (ids) not refreshed for a notice -> when it was due"""
-    awaited: dict[PageId, float] = field(default_factory=dict)
-    """pages (ids) ordered for a notice and not read -> when it is due; at most MOST_OVERDUE"""
     _ones: dict[int, _Subscription] = field(default_factory=dict)
     _heap: list[tuple[float, int, int]] = field(default_factory=list)
     """(when, stamp, number). Bounded: when one is put, those that hold no more are as many as subscriptions, and FEW"""
@@ -140,25 +131,23 @@ class Subscriptions:
         self._push(number, entry, time)
         return time
 
-    def sent(self, number: int, now: float, missed: Collection[PageId] = ()) -> float:
-        """It was told; the pages `missed` had not been refreshed. -> when the next one is due."""
+    def sent(self, number: int, now: float, *, missed: bool = False) -> float:
+        """It was told. `missed`: not all of its pages had been refreshed. -> when the next one is due."""
         entry = self._ones.get(number)
         if entry is None:
             return math.inf
         self.tally.notices += 1
-        if not entry.attempts:
-            self._miss(entry, missed)
+        self.tally.missed += missed and not entry.attempts
         return self._next(number, entry, now)
 
-    def failed(self, number: int, now: float, missed: Collection[PageId] = ()) -> float:
+    def failed(self, number: int, now: float, *, missed: bool = False) -> float:
         """It could not be told: again after a back-off, at most ATTEMPTS times and not past the next notice, which
         then says what both would have said. -> when it is tried again, or when the next one is due."""
         entry = self._ones.get(number)
         if entry is None:
             return math.inf
         self.tally.failed += 1
-        if not entry.attempts:
-            self._miss(entry, missed)
+        self.tally.missed += missed and not entry.attempts
         entry.attempts += 1
         again = now + min(BACK_OFF * 2.0 ** (entry.attempts - 1), MOST_BACK_OFF)
         if entry.attempts >= ATTEMPTS or again >= entry.due + entry.every - entry.lead:
@@ -166,34 +155,6 @@ class Subscriptions:
             return self._next(number, entry, now)
         self._push(number, entry, again)
         return again
-
-    def _miss(self, entry: _Subscription, missed: Collection[PageId]) -> None:
-        self.tally.missed += len(missed) > 0
-        for page in missed:
-            self.awaited.pop(page, None)
-            if page in self.overdue or len(self.overdue) < MOST_OVERDUE:
-                self.overdue[page] = min(entry.due, self.overdue.get(page, math.inf))
-
-    def promise(self, pages: Iterable[PageId], due: float) -> None:
-        """Pages are ordered for a notice that is due then."""
-        for page in pages:
-            if page in self.awaited or len(self.awaited) < MOST_OVERDUE:
-                self.awaited[page] = min(due, self.awaited.get(page, math.inf))
-
-    def deadline(self, page: PageId) -> float:
-        """By when a page (id) is to be read for a notice: one that was missed comes first; 0 = none needs it."""
-        return self.overdue.get(page) or self.awaited.get(page, 0.0)
-
-    def late(self, now: float) -> Late:
-        """Pages whose notice was due before they were read: the cost that runs up now."""
-        return late(self.overdue.values(), now)
-
-    def read(self, page: PageId, now: float) -> None:
-        """A page was read: was it overdue?"""
-        self.awaited.pop(page, None)
-        due = self.overdue.pop(page, None)
-        if due is not None:
-            self.tally.lateness += max(now - due, 0.0)
 
     def _next(self, number: int, entry: _Subscription, now: float) -> float:
         """The next notice is due a whole number of periods after the last: those that passed meanwhile fall out."""

@@ -288,6 +288,64 @@ def wired_later(sources: Sources) -> list[tuple[str, str]]:
     return sorted(found)
 
 
+# Partitions
+
+PARTITION_TYPES = frozenset(("Frontier", "Partition", "PartitionLoop"))
+"""classes whose objects are a partition, or lead to one"""
+WIRING = frozenset(f"service/node/{name}.py" for name in ("node", "stopped", "crawl_views", "data_dir", "backup"))
+"""the reference wiring: it makes the partitions of a process, and hands each thing the one that it is for; and the copy
+of a whole directory"""
+PARTITION_LISTS = frozenset(("frontiers", "partition_loops"))
+"""attributes of the wiring that hold all partitions of a process"""
+
+
+def partitions_reached(sources: Sources) -> list[str]:
+    """Return the places outside of the wiring where a second partition can be reached, as lines.
+
+    Partitions may live in different processes: whoever has several in his hands works in one process alone. So nothing
+    takes a collection of them or two at once, or asks the wiring for its own; `data.partitions` counts, too, where it
+    is more than a number.
+    """
+    found = []
+    for path, text in sources.items():
+        if path.partition("/")[0] in COMPOSED and path not in WIRING:
+            for node in ast.walk(ast.parse(text)):
+                found += [f"{path}: {reason}"] if (reason := _second_partition(node)) else []
+    return sorted(found)
+
+
+def _second_partition(node: ast.AST) -> str:
+    """Tell how a node reaches a second partition; empty where it does not."""
+    if isinstance(node, ast.Attribute) and node.attr in PARTITION_LISTS:
+        return ast.unparse(node)
+    every = node.iter if isinstance(node, ast.For | ast.comprehension) else None
+    indexed = node.value if isinstance(node, ast.Subscript) else every
+    if isinstance(indexed, ast.Attribute) and indexed.attr == "partitions":
+        return ast.unparse(indexed)
+    if isinstance(node, FUNCTIONS):
+        hints = [each.annotation for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+        if sum(_partition_types(hint) for hint in hints if hint is not None) > 1:
+            return f"{node.name} takes two partitions"
+        yields = any("contextmanager" in ast.unparse(each) for each in node.decorator_list)
+        hints += [] if yields else [node.returns]
+        held = [hint for hint in hints if hint is not None and _holds_partitions(hint)]
+        return f"{node.name}: {ast.unparse(held[0])}" if held else ""
+    if isinstance(node, ast.AnnAssign) and _holds_partitions(node.annotation):
+        return ast.unparse(node.annotation)
+    return ""
+
+
+def _partition_types(hint: ast.AST) -> int:
+    """Count the partitions that an annotation names, quoted or not."""
+    return sum(word in PARTITION_TYPES for word in re.findall(r"\w+", ast.unparse(hint)))
+
+
+def _holds_partitions(hint: ast.AST) -> bool:
+    """Tell whether an annotation is a collection of partitions; a function that takes one is none."""
+    text = ast.unparse(hint)
+    return "[" in text and "Callable" not in text and _partition_types(hint) > 0
+
+
 # The command
 
 
@@ -305,6 +363,7 @@ def report(sources: Sources) -> Iterator[str]:
     yield f"functions of more than 60 lines: {len(long_functions(sources, 60))}"
     yield f"exceptions to the direction of imports: {len(layers.EXCEPTIONS)}"
     yield f"collaborators assigned after construction: {len(wired_later(sources))}"
+    yield f"places that reach a second partition: {len(partitions_reached(sources))}"
     largest, share = next(iter(shares(sources).items()))
     yield f"largest top folder: {largest}, {share:.1%} of the lines"
     yield f"import depth of the command: {len(import_depth(sources, 'xyro.service.cli.main'))}"

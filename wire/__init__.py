@@ -3,8 +3,8 @@
 What comes in is the outside world in its raw forms: a URL as a person typed it or a page wrote it (`urls`), bytes from
 another node (`codec`), the time of day (`clock`), strings of strangers that must be shown (`text`), and whatever goes
 wrong (`errors` says whose fault it is). What goes out are values that need no second check: canonical URLs, ids of
-pages (`ids`), frozen messages (`messages`) and commands (`commands`) on the topics (`topics`) of a bus (`bus`), numbers
-of seconds (`durations`).
+pages (`ids`), frozen messages (`messages`), commands (`commands`) and questions (`questions`) on the topics (`topics`)
+of a bus (`bus`), numbers of seconds (`durations`).
 
 What always holds:
 

@@ -36,6 +36,7 @@ from xyro.wire.messages import (
     Submit,
     XmlPage,
 )
+from xyro.wire.questions import DescribePages, FindPages, MatchPages
 
 VERSION: Final = 2
 MAX_MESSAGE: Final = 64 * 1024 * 1024
@@ -55,6 +56,9 @@ TAGS: Final[dict[int, type[Message]]] = {
     9: CommandAnswer,
     10: HoldHost,
     11: ReturnOrders,
+    12: FindPages,
+    13: DescribePages,
+    14: MatchPages,
 }
 """Tags below PLUGIN_TAGS are the core's."""
 PLUGIN_TAGS: Final = 64

@@ -8,7 +8,7 @@ the program runs; type checkers keep them apart. Arrays of row numbers become id
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NewType, cast
+from typing import TYPE_CHECKING, Any, Final, NewType, cast
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,6 +18,8 @@ PageId = NewType("PageId", int)
 LocalPage = NewType("LocalPage", int)
 """a row number of one partition: 0..2^32-1"""
 
+HOME: Final = 0
+"""the partition of what a crawl has once: its subscriptions, say"""
 _BITS = 32
 _LOW = (1 << _BITS) - 1
 

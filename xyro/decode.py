@@ -114,11 +114,12 @@ class Decoder:
         """Pass on one layer's output to the next, up to the cap: a bomb may lie between the layers, and come to
         nothing."""
         for piece in pieces:
+            room = self.caps.size - self._between
             self._between += len(piece)
-            if self._between > self.caps.size:
+            yield piece[:room] if len(piece) > room else piece
+            if len(piece) > room:
                 self.failure = "too-large"
                 return
-            yield piece
 
     def _counted(self, data: bytes) -> bytes:
         caps = self.caps

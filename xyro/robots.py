@@ -50,8 +50,13 @@ _BOM = re.compile(rb"\A\xef(?:\xbb\xbf?)?")
 _PRINTABLE = "".join(chr(c) for c in range(0x21, 0x7F))
 _ESCAPE = re.compile("%(?:2[1-46-9A-Ea-e]|[3-6][0-9A-Fa-f]|7[0-9A-Ea-e]|[0-9A-Fa-f][a-f]|[a-f][0-9A-F])")
 """Escapes that have another form to be compared in: of printable characters but % and /, and in small letters."""
-_LETTERS = {chr(k): "abcdefgh"[k >> 4] + "ABCDEFGHIJKLMNOP"[k & 15] for k in range(128)}
-"""How an octet is spelt to protego: capitals only end one, so that no rule begins to match within."""
+_CAPITALS = "ABCDEFGHIJKLMNOP"
+_LETTERS = {chr(k): "abcdefgh"[k >> 4] + _CAPITALS[k & 15] for k in range(128)} | {
+    f"%{k:02X}": f"jAi{_CAPITALS[k >> 4]}i{_CAPITALS[k & 15]}" for k in range(256)
+}
+"""How an octet, or an escaped one, is spelt to protego: with a letter first that begins nothing else, so that no rule
+begins to match within; two letters for each character."""
+_UNITS = re.compile("%[0-9A-F]{2}|.", re.DOTALL).findall
 _ANY, _END = "**", "zZ"
 """How * is spelt (a * more changes nothing but its length), and where a path ends, which $ stands for."""
 _INDEX = "index.html"
@@ -151,7 +156,7 @@ class Robots:
 
 
 def _spelt(text: str) -> str:
-    return "".join(map(_LETTERS.__getitem__, text))
+    return "".join(map(_LETTERS.__getitem__, _UNITS(text) if "%" in text else text))
 
 
 def _spelt_pattern(pattern: str) -> str:

@@ -28,8 +28,7 @@ from xyro.service.api.endpoints import ENDPOINTS
 from xyro.service.node.life_cycle import Job, run, sentence
 from xyro.service.node.log_setup import set_up
 from xyro.service.node.node import Bounds
-from xyro.service.node.stopped import nodes_of
-from xyro.service.views.views import Views
+from xyro.service.node.stopped import open_stopped
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import InputError
 
@@ -63,7 +62,7 @@ def demo(data: Path | None, pages: int) -> int:
         ended = run(Job(directory, load((), {}, options), bounds, ENDPOINTS, (web.entry,), plugins=PLUGINS))
         true = _truth(Web(**settings).served_at(web.port))
     click.echo(sentence(ended.report))
-    with nodes_of(directory, extensions) as frontiers, Views(frontiers) as views:
+    with open_stopped(directory, extensions) as crawl, crawl.views() as views:
         estimates = {row["url"]: row["importance"] for row in views.pages()}
         best = views.top(TOP, "importance", SystemClock().time())
     click.echo("\n".join(["", *_compared(best, true), "", *_judged(estimates, true), "", *_next(directory, best)]))

@@ -95,7 +95,7 @@ class Checks:
         self._dated = lambda: _dated_by(frontier, pages) / float(self._learned().mean())
         self._recounts = lambda: _next_doubling(frontier)
         self.start, self._counted = self._dated(), self._recounts()
-        self._ask = lambda now: freshness_report(single.frontiers, now)
+        self._ask = lambda now: freshness_report(single.crawl_views.statuses(now), now)
 
     def seen(self, now: float) -> None:
         """Take note that the crawl has nothing more to do at this moment; check when a check is due."""

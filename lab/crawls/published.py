@@ -35,7 +35,7 @@ from xyro.lab.web.web import Web
 from xyro.metadata.states import State
 from xyro.plugins import PLUGINS
 from xyro.plugins.publish.listener import listen, listener_of
-from xyro.plugins.publish.publish_plugin import publish_plugin_of
+from xyro.plugins.publish.promise_report import promise_status
 from xyro.service.api.http_api import HttpApi
 from xyro.service.api.http_api import listen as listen_api
 from xyro.service.node.data_dir import DataDir
@@ -206,6 +206,7 @@ def _options(web: Web, size: PublishedSize) -> dict[str, Any]:
         "politeness.delay": size.delay,
         "refresh.bandwidth": OVERBOOKED * capacity,
         "refresh.time_unit": 1,
+        "refresh.scout_pages": 10 * size.hosts,
         "publish.deadline": DEADLINE,
         "publish.tokens": {address_of(host): f"{TOKEN}-{address_of(host)}" for host in range(web.shape.hosts)},
     }
@@ -309,11 +310,18 @@ async def _lie(single: Node, sites: Sites, pages: list[int]) -> None:
     """Send the lies, each when those before it were found out, as far as they were believed; SEEN seconds at most."""
     clock = SystemClock()
     for page in pages:
-        await sites.lie(page, lambda: int(publish_plugin_of(single).publishing.counters()["hastened"]))
+        await sites.lie(page, lambda: int(counters(single)["hastened"]))
         await asyncio.sleep(sites.size.seconds / LIES)
         end = clock.monotonic() + SEEN
-        while _believed(publish_plugin_of(single).publishing.counters(), len(sites.lies)) and clock.monotonic() < end:  # noqa: ASYNC110
+        while _believed(counters(single), len(sites.lies)) and clock.monotonic() < end:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
+
+
+def counters(single: Node) -> dict[str, Any]:
+    """Count what became of all publications so far."""
+    now = single.clock.time()
+    found: dict[str, Any] = promise_status(single.crawl_views.statuses(now), now)["published"]
+    return found
 
 
 def _believed(counts: Mapping[str, Any], lies: int) -> bool:
@@ -330,7 +338,7 @@ def _report(single: Node, sites: Sites, load: dict[str, Any]) -> dict[str, Any]:
     took = [announcement.took for announcement in sites.announcements if announcement.took is not None]
     stated = [notice.stated for notice in sites.announcements]
     late = sum(notice.took is None or notice.took > notice.stated for notice in sites.announcements)
-    counts = publish_plugin_of(single).publishing.counters()
+    counts = counters(single)
     half = len(sites.lies) // 2
     lies = {"told": len(sites.lies), "ordered": len(sites.lies) - counts["hastened"], "false": counts["false"]}
     claims = {

@@ -31,10 +31,14 @@ from xyro.lab.web.server import WebServer
 from xyro.lab.web.shape import DAY, ORIGIN
 from xyro.lab.web.web import Web
 from xyro.plugins import PLUGINS
-from xyro.plugins.publish.publish_plugin import publish_plugin_of
+from xyro.plugins.publish.notice_pages import NoticePages
+from xyro.plugins.publish.subscribed import Subscribed
+from xyro.plugins.publish.subscribing import Subscribing
+from xyro.plugins.view_extensions import VIEW_EXTENSIONS
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
 from xyro.service.node.node import Bounds, Node
+from xyro.service.node.status import running
 from xyro.wire.clock import ManualClock, SystemClock
 from xyro.wire.urls import host_of, path_of
 
@@ -119,16 +123,28 @@ class Living(Jumping):
     """A daemon on a jumping clock that stops for subscriptions, too."""
 
     def busy(self) -> bool:
-        return super().busy() or not publish_plugin_of(self.single).subscribed.quiet
+        return super().busy() or not self.subscribed.quiet
+
+    @property
+    def subscribed(self) -> Subscribed:
+        """The subscriptions."""
+        found = self.single.plugin(Subscribed)
+        assert found is not None, "the node was made with all plug-ins"
+        return found
+
+    def awaits(self) -> bool:
+        """Tell whether pages are being read for a notice."""
+        found = (frontier.hooks.extension(NoticePages) for frontier in self.single.frontiers)
+        return any(pages is not None and pages.awaited.awaited for pages in found)
 
     async def until(self, t: float) -> None:
         while self.clock.time() < t:
             await self.settle()
             now = self.clock.time()
-            subscriptions = publish_plugin_of(self.single).subscribed.subscriptions
-            grain = STEP if subscriptions.awaited else self.grain
+            grain = STEP if self.awaits() else self.grain
             jump = min(max(self._next() - now, grain), LONGEST)
-            self.clock.advance(max(STEP, min(jump, subscriptions.next_time() - now, t - now)))
+            notice = self.subscribed.subscriptions.next_time() - now
+            self.clock.advance(max(STEP, min(jump, notice, t - now)))
             self.jumps += 1
         await self.settle()
 
@@ -189,7 +205,7 @@ async def _live(directory: Path, web: Web, size: SubscribedSize, enough: bool) -
             await living.until(ORIGIN + DAY)  # all is found, and read once
             wishes = await _subscribe(living, targets(server.web, size), size, url)
             await living.until(ORIGIN + (1.0 + size.days) * DAY)
-            subscriptions = publish_plugin_of(single).subscribed.counters()
+            subscriptions = running(single, VIEW_EXTENSIONS)["subscribed"]
             return _report(
                 NoticeTruth(served, wishes, clock.time()), receiver.notices, subscriptions, enough, living.jumps
             )
@@ -209,7 +225,8 @@ async def _subscribe(living: Living, wanted: list[str], size: SubscribedSize, ur
             Wish(target, size.every[i % len(size.every)], now)
             for i, target in enumerate(wanted[first : first + some], first)
         ]
-        made = (publish_plugin_of(living.single).subscribed.subscribe(wish.target, wish.every, url) for wish in chosen)
+        subscribing = Subscribing(living.single.services)
+        made = (subscribing.subscribe(wish.target, wish.every, url) for wish in chosen)
         wishes.update(zip(await asyncio.gather(*made), chosen, strict=True))
         await living.until(now + 3_600.0)
     return wishes

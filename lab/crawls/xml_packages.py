@@ -25,8 +25,7 @@ from xyro.lab.speed.crawl_speed import crawling
 from xyro.lab.speed.measures import say
 from xyro.lab.web.xml_rig import DOCUMENTS, GRAMMAR_HOST, GRAMMARS, build, cache, fetch, truth
 from xyro.plugins import extensions
-from xyro.service.node.stopped import nodes_of
-from xyro.service.views.views import Views
+from xyro.service.node.stopped import open_stopped
 from xyro.wire.urls import canonical
 
 DELAY = 0.05
@@ -99,7 +98,7 @@ async def _crawl(directory: Path, seed: str) -> None:
 
 def compare(directory: Path, true: Mapping[str, str], log: Path) -> PackagesOutcome:
     """Hold a finished crawl against the truth and the log."""
-    with nodes_of(directory, extensions) as frontiers, Views(frontiers) as views:
+    with open_stopped(directory, extensions) as crawl, crawl.views() as views:
         stored = {row["url"]: row for row in views.documents()}
         kinds = {row["url"]: str(row["kind"]) for row in views.pages()}
     verdicts: Counter[tuple[str, str]] = Counter()

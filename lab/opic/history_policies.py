@@ -8,7 +8,7 @@ damping .85 without dangling pages. Ours counts pages only, so a crawl is 2.4 / 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -101,7 +101,7 @@ TRIED = (
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A number of the table beside ours. per cent; found: the mean of our seeds, between least and most."""
+    """A number of the table beside ours. per cent; found: the mean of our seeds, between least and limit."""
 
     policy: str
     rate: float
@@ -118,6 +118,11 @@ class Cell:
             return "within 10 %"
         near = self.least / (1 + TOLERANCE) <= self.wanted <= self.limit / (1 - TOLERANCE)
         return "within a seed" if near else "off"
+
+    def row(self) -> dict[str, Any]:
+        """As `figures.json` and the text have it."""
+        fields = asdict(self)
+        return {**fields, "most": fields.pop("limit"), "verdict": self.verdict}
 
 
 def compare(greedy: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) -> list[Cell]:

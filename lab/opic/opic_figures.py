@@ -86,7 +86,7 @@ def figures(out: Path, scale: Scale = FULL, show: bool = True) -> dict[str, Any]
     results = _gather(work_parts.compute(parts(scale), {}, out, show), scale)
     results["acceptance"] = strategies.acceptance(results["strategies"])
     tabled = compare(results["changes"]["greedy"]) if scale.change_pages == TABLED else []
-    results["table B"] = [{**asdict(cell), "verdict": cell.verdict} for cell in tabled]
+    results["table B"] = [cell.row() for cell in tabled]
     results["claims"] = [asdict(claim) for claim in claims(results)]
     work_parts.write(out / "figures.json", results)
     (out / "claims.txt").write_text(opic_text.page(results), encoding="utf-8")

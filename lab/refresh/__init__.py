@@ -3,7 +3,7 @@
     refresh_lab.py  the command
     world.py        collections whose every change is known     history.py  recorded ones, from files
     sim.py          one run: a rule (rules.py) refreshes a world, with the truth or what it learnt of rates (rates.py)
-    compared_policies.py, estimators.py   policies and estimates of change rates that only the comparison needs
+    compared_policies.py, estimators.py, gamma_belief.py   policies and estimates that only the comparison needs
     executions.py   the two ways in which due pages are found: folders by date, or a scan by index (scan_execution.py)
     copies.py       what the copies are worth, exactly
     known.py        what intervals give with known rates, without a simulation

@@ -1,8 +1,8 @@
 """Change rates from a page's whole history, as the papers estimate them: the simulator's comparison, not the crawler's.
 
-The crawler keeps a running belief of two numbers a page (refresh/change.py). These batch estimators ask the last visits
-instead, packed at 4 or 8 bytes a visit: the most likely rate of the change bits (P1 eq. 9), and the same with the dates
-of changes (P1 eq. 10). The tests hold the running belief to them.
+The crawler keeps three sums a page (refresh/rate_sums.py). These batch estimators ask the last visits instead, packed
+at 4 or 8 bytes a visit: the most likely rate of the change bits (P1 eq. 9), and the same with the dates of changes (P1
+eq. 10). The tests hold the Gamma belief to them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.refresh.change import SHORTEST, Bools, Floats, Prior
+from xyro.lab.refresh.gamma_belief import Bools, Floats, Prior
+from xyro.refresh.rate_sums import SHORTEST
 
 VISITS: Final = 64
 """Most visits kept of a page for the batch estimators: 256 bytes a page, 512 with ages."""

@@ -25,9 +25,9 @@ from xyro.lab.refresh.rates import Estimator, Learned, Rates, TrueRates
 from xyro.lab.refresh.rules import DAY, Bools, PageArrays
 from xyro.lab.refresh.sim import Score, Watch, simulate
 from xyro.lab.refresh.world import Ids, Reals, World
-from xyro.refresh.change import first_read
 from xyro.refresh.evidence import sooner
 from xyro.refresh.policy import Policy
+from xyro.refresh.rate_sums import RateSums
 from xyro.refresh.trust import Source, Trust
 
 AUDIT = 0.01
@@ -72,8 +72,8 @@ class Dated(Learned):
         super().born(pages)
         first = np.arange(pages.start, pages.stop)
         for page in first[np.isfinite(self._ages[pages])].tolist():
-            self._a[page], self._b[page] = first_read(self.prior, float(self._ages[page]))
-        self.now[pages] = self._a[pages] / self._b[pages]
+            self._sums[page] = RateSums().dated(float(self._ages[page]))
+        self._believe(first)
 
 
 class Hearing:

@@ -1,4 +1,4 @@
-"""The change rates that a crawler believes in: the true ones, or those learned from its reads (refresh/change.py)."""
+"""The change rates that a crawler believes in: the true ones, or those learned from its reads (rate_belief.py)."""
 
 from __future__ import annotations
 
@@ -10,26 +10,23 @@ from numpy.typing import NDArray
 
 from xyro.lab.refresh.copies import CopyVisit
 from xyro.lab.refresh.world import Ids, Reals, World
-from xyro.refresh import change
-from xyro.refresh.change import DEFAULT_PRIOR, MEMORY, Prior
+from xyro.refresh.rate_belief import NODES, START, RatePrior, rate, shares_of_many, unread
+from xyro.refresh.rate_prior import RatePopulation, codes
+from xyro.refresh.rate_sums import INSTANT, MEMORY, SHORTEST
 
 REFIT = 16
 """ticks from one fit of the prior to the next"""
 ENOUGH = 50
-"""pages that a prior is fitted to at least, as `change.PriorLearner` wants"""
+"""pages that a prior is fitted to at least, as `rate_prior.PriorLearner` wants"""
 
 
 class Rates(Protocol):
-    """The change rates that a crawler believes in.
-
-    `now`: float32[n], changes a day. `shape`: of the beliefs Gamma(shape, shape / now).
-    """
+    """The change rates that a crawler believes in. `now`: float32[n], changes a day."""
 
     now: NDArray[np.float32]
 
-    @property
-    def shape(self) -> Reals | None:
-        """The shape of the belief about each page; None: the rates are known."""
+    def shares(self, live: int) -> NDArray[np.float32] | None:
+        """The beliefs about the first `live` pages, a row of shares each; None: the rates are known."""
         ...
 
     def born(self, pages: slice) -> None: ...
@@ -40,10 +37,11 @@ class Rates(Protocol):
 class TrueRates:
     """The true rates."""
 
-    shape = None
-
     def __init__(self, world: World) -> None:
         self.now = world.rate.astype(np.float32)
+
+    def shares(self, live: int) -> None:
+        """They are known."""
 
     def born(self, pages: slice) -> None:
         """Nothing to learn."""
@@ -63,7 +61,7 @@ class Estimator:
 
     memory: float = MEMORY
     last_modified: bool = False
-    prior: Prior = DEFAULT_PRIOR
+    prior: RatePrior = START
     refits: bool = True
 
     def rates_for(self, world: World) -> Learned:
@@ -72,41 +70,62 @@ class Estimator:
 
 
 class Learned:
-    """Gamma(a, b) a page by moment matching, drawn towards a prior that is fitted to the pages read often enough."""
+    """Three sums a page, and a prior fitted to the pages that were read again, as the crawler learns them."""
 
     def __init__(self, n: int, estimator: Estimator) -> None:
         self.estimator = estimator
         self.prior = estimator.prior
-        self._a, self._b = np.full(n, self.prior.a), np.full(n, self.prior.b)
-        self._reads = np.zeros(n, np.int64)
+        self._sums = np.zeros((n, 3))
+        self._priors = np.zeros(n, np.int64)
+        """code of the prior by which each page is believed"""
+        self._population = RatePopulation()
+        self._codes = np.zeros(n, np.int64)
+        self._shares: NDArray[np.float32] | None = None
         self._turns = 0
-        self.now = (self._a / self._b).astype(np.float32)
+        self.now = np.zeros(n, np.float32)
 
-    @property
-    def shape(self) -> Reals:
-        """a of all pages."""
-        return self._a
+    def shares(self, live: int) -> NDArray[np.float32]:
+        """The beliefs about the first pages; kept up from the first time that they are asked for."""
+        if self._shares is None:
+            self._shares = np.zeros((len(self.now), NODES), np.float32)
+            self._believe(np.arange(live))
+        return self._shares[:live]
 
     def born(self, pages: slice) -> None:
         """New pages start from the prior of now."""
-        self._a[pages], self._b[pages] = self.prior.a, self.prior.b
-        self.now[pages] = self.prior.a / self.prior.b
+        self._priors[pages] = self.prior.code
+        self.now[pages] = rate(unread(self.prior))
+        if self._shares is not None:
+            self._shares[pages] = unread(self.prior)
 
     def learn(self, pages: Ids, visit: CopyVisit) -> None:
         """Learn from reads of these pages, each once."""
+        tau = np.maximum(visit.tau, SHORTEST)
         age = visit.age if self.estimator.last_modified else np.full(len(pages), np.nan)
-        a, b = change.update_many(
-            self._a[pages], self._b[pages], visit.tau, visit.changed, age, self.prior, self.estimator.memory
-        )
-        self._a[pages], self._b[pages], self.now[pages] = a, b, a / b
-        self._reads[pages] += 1
-        self._turns += 1
-        if self.estimator.refits and self._turns % REFIT == 0:
-            self._refit()
+        dated = visit.changed & (age >= 0.0) & (age <= tau)
+        sums = self._sums[pages] * (1.0 - 1.0 / self.estimator.memory)
+        sums[:, 0] += np.where(dated, age, np.where(visit.changed, 0.0, tau))
+        sums[:, 1] += visit.changed
+        sums[:, 2] += np.where(dated, INSTANT, np.where(visit.changed, tau, 0.0))
+        self._sums[pages] = sums
+        self._priors[pages] = self.prior.code
+        shares = self._believe(pages)
+        if self.estimator.refits:
+            self._count(pages, shares)
 
-    def _refit(self) -> None:
-        settled = self._reads >= change.SETTLED
-        if settled.sum() >= ENOUGH:
-            ln: Reals = np.log(self._a[settled] / self._b[settled])
-            sigma = min(max(float(ln.std()), change.NARROWEST), change.WIDEST)
-            self.prior = Prior.fit(float(ln.mean()), sigma)
+    def _believe(self, pages: Ids) -> Reals:
+        """Rates of pages by their sums."""
+        shares = shares_of_many(self._sums[pages], self._priors[pages].tolist())
+        self.now[pages] = rate(shares)
+        if self._shares is not None:
+            self._shares[pages] = shares
+        return shares
+
+    def _count(self, pages: Ids, shares: Reals) -> None:
+        """Count pages in the population, and fit the prior to it now and then."""
+        for page, code in zip(pages.tolist(), codes(shares), strict=True):
+            self._population.shift(int(self._codes[page]), code)
+            self._codes[page] = code
+        self._turns += 1
+        if self._turns % REFIT == 0 and self._population.pages >= ENOUGH:
+            self.prior = self._population.prior()

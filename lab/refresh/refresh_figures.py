@@ -3,7 +3,7 @@
 Writes OUT/refresh.json (all numbers), OUT/verdict.txt (what was asked and what was found) and a plot for each world.
 
     known       the crawler knows each page's true mean rate
-    estimated   it learns rates from its own reads (change bits, Gamma by moment matching, M = 50), from the prior that
+    estimated   it learns rates from its own reads (change bits, three sums, M = 50), from the prior that
                 fits the pages and stays: what the prototype measured
     dated       the same, and every change comes with its true date (Last-Modified)
     cold        as a crawler that begins: from the default prior, fitted anew to the pages that were read often, M = 100
@@ -12,6 +12,7 @@ Writes OUT/refresh.json (all numbers), OUT/verdict.txt (what was asked and what 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -31,7 +32,7 @@ from xyro.lab.refresh.rules import BLIND, NAMES, rule
 from xyro.lab.refresh.sim import simulate
 from xyro.lab.refresh.world import BURN, COMPUTED, DAYS, PageHistory, World, of_histories, zipf
 from xyro.lab.work_parts import KeyedPart, Watch
-from xyro.refresh.change import DEFAULT_PRIOR, Prior
+from xyro.refresh.rate_belief import START, RatePrior
 
 VERSION = 2
 """of what the runs mean; raised by hand when a change of the code makes results on disk wrong"""
@@ -82,10 +83,11 @@ def rates_of(knowledge: str, world: World) -> Rates:
     if knowledge == "known":
         return TrueRates(world)
     ln = np.log(world.rate)
-    right = Prior.fit(float(ln.mean()), float(ln.std()))
+    right = RatePrior.fit(float(ln.mean()), float(ln.std()))
     if knowledge in WRONG:
         times = WRONG[knowledge]
-        return Estimator(prior=Prior(right.a, right.b / times) if times else DEFAULT_PRIOR).rates_for(world)
+        wrong = RatePrior.fit(right.mean + math.log(times), right.sigma) if times else START
+        return Estimator(prior=wrong).rates_for(world)
     return Estimator(TABLED_MEMORY, knowledge == "dated", right, refits=False).rates_for(world)
 
 

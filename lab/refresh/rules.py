@@ -63,8 +63,8 @@ class PageArrays:
     """seconds"""
     now: int
     """seconds"""
-    shape: Reals | None = None
-    """of the beliefs Gamma(shape, shape / rate) whose means the rates are; None: they are known"""
+    shares: Callable[[], NDArray[np.float32] | None] = lambda: None
+    """the beliefs that the rates are told by, a row of shares each (rate_belief.py); None: they are known"""
 
 
 class Rule(Protocol):
@@ -98,11 +98,10 @@ class Doubting:
 
     def choose(self, view: PageArrays, limit: int) -> Ids:
         age = (view.now - view.read_at.astype(np.float64)) / DAY
-        if view.shape is None:
+        shares = view.shares()
+        if shares is None:
             return _least(-self._policy.index(view.importance, view.rate, age).astype(np.float64), limit)
-        return _least(
-            -self._policy.index_in_doubt(view.importance, view.rate, age, view.shape).astype(np.float64), limit
-        )
+        return _least(-self._policy.index_in_doubt(view.importance, view.rate, age, shares).astype(np.float64), limit)
 
     def learn(self, pages: Ids, now: float, changed: Bools) -> None:
         """The index is made of beliefs, which learn by themselves."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,8 +66,7 @@ def simulate(
         limit = min(int(credit), live)
         credit = min(credit - limit, 1.0)
         if limit:
-            shape = rates.shape[:live] if rates.shape is not None else None
-            view = PageArrays(importance[:live], rates.now[:live], read_at[:live], now, shape)
+            view = PageArrays(importance[:live], rates.now[:live], read_at[:live], now, partial(rates.shares, live))
             pages = rule.choose(view, limit)
             visit = copies.read(pages, days)
             read_at[pages] = now

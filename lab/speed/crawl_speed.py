@@ -38,8 +38,7 @@ from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
 from xyro.service.node.node import Bounds, Node
 from xyro.service.node.seeds import why_refused
-from xyro.service.node.stopped import nodes_of
-from xyro.service.views.views import Views
+from xyro.service.node.stopped import open_stopped
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import InputError
 from xyro.wire.urls import authority, canonical
@@ -221,7 +220,7 @@ async def _read(directory: Path, seeds: Sequence[str], settings: Settings) -> Re
             await single.finished()
             threads = {name: spent - threads.get(name, 0.0) for name, spent in thread_seconds().items()}
     seconds, used = clock.monotonic() - began, cpu_seconds() - used
-    with nodes_of(directory, extensions) as frontiers, Views(frontiers) as views:
+    with open_stopped(directory, extensions) as crawl, crawl.views() as views:
         rows = [row for row in views.pages() if row["reads"]]
     parts = _parts(sampler.count, threads, used)
     urls, links = [row["url"] for row in rows], sum(row["out_links"] or 0 for row in rows)

@@ -39,6 +39,8 @@ from xyro.refresh.expected import DatedPage, Expected
 from xyro.refresh.meter import BLOCK, Blocks
 from xyro.refresh.policy import Policy, Reals, weight
 from xyro.refresh.population import Population
+from xyro.refresh.rate_belief import START, PageBelief
+from xyro.refresh.rate_sums import RateSums
 from xyro.service.node import garbage
 from xyro.service.node.data_dir import DataDir
 from xyro.wire.ids import LocalPage, page_range
@@ -204,8 +206,10 @@ def _store_rows(partition: Partition, planned: PlannedPages, pages: Ids, days: R
             changes=3,
             etag=f'"{page:x}-5f3c"',
             last_modified="Tue, 04 Nov 2025 08:00:00 GMT",
-            rate_a=3.0,
-            rate_b=3.0 / rate,
+            quiet_days=2.5 / rate,
+            change_sum=3.0,
+            change_days=1.0 / rate,
+            rate=rate,
             weight=weight(importance, rate),
             status=200,
             mime="text/html",
@@ -256,7 +260,8 @@ def _sketches(planned: PlannedPages) -> object:
     populations = [Population.from_pages(heavy, rate) for _ in range(2)]
     read = planned.read_at[some].astype(np.float64).tolist()
     holding = (
-        DatedPage(*page) for page in zip(heavy.tolist(), [3.0] * len(rate), (3.0 / rate).tolist(), read, strict=True)
+        DatedPage(weighing, changes, PageBelief(RateSums(2.5 / changes, 3.0, 1.0 / changes), START), seconds)
+        for weighing, changes, seconds in zip(heavy.tolist(), rate.tolist(), read, strict=True)
     )
     blocks = Blocks()
     for block in range(math.ceil(planned.pages / BLOCK)):

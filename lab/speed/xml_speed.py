@@ -31,7 +31,7 @@ from xyro.metadata.documents import Documents
 from xyro.plugins import extensions
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.loader_factory import intake_of
-from xyro.service.node.page_lookup import PageLookup
+from xyro.service.node.page_lookup import PageLookup, PartitionParts
 from xyro.service.node.part_library import PartLibrary
 from xyro.service.node.stopped import nodes_of
 from xyro.wire.clock import SystemClock
@@ -144,7 +144,8 @@ class Crowd:
         self._data = DataDir.open(directory, make=True)
         scope = Scope(self._settings.crawl)
         self._node = Frontier(self._data.partitions[0], scope, self._settings, False, extensions(self._settings))
-        lookup = PageLookup([self._node], scope, SystemClock(), self._settings.loader.part_age)
+        parts = PartitionParts(self._node, SystemClock(), self._settings.loader.part_age)
+        lookup = PageLookup([parts], 1, scope)
         library = PartLibrary(lookup.part, lookup.body)
         self._intake = intake_of(self._settings, library)
         _, waits = self._node.recover(self._now)

@@ -1,7 +1,9 @@
 """The hostile zoo: misbehaviours of servers on raw sockets, a host a case (`xyro lab zoo`).
 
     zoo_server.py   the servers, the hub that links to all cases, the table of failure classes that are right
-    connection.py, framing.py, body_cases.py, link_cases.py, robots_cases.py       the cases
+    connection.py, framing.py, body_cases.py, link_cases.py, robots_cases.py, name_cases.py, tls_cases.py, xml_cases.py
+                    the cases
+    name_server.py  the names of those that have one
     acts.py         the ways to misbehave, and the sound answers that they spoil
 
 In: cases, as tables. Out: a listener for each, and the failure classes that a crawler must give for it.

@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
+from xyro.lab.zoo.name_server import NameAct, at_home
+
 PIECE = 16_384
 """bytes of one write of an endless body"""
 DRIP_SECONDS = 0.05
@@ -28,7 +30,8 @@ class ZooClient:
     nth: int
     """how many requests this case has had, this one included"""
     origin: str
-    """scheme, address and port of the case"""
+    """scheme, host and port of the case"""
+    port: int
 
     async def send(self, data: bytes) -> None:
         """Write, and wait for the client to take most of it. ConnectionError when the client is gone."""
@@ -76,6 +79,12 @@ class Case:
     """distinct links that the page shows, where the case is about links"""
     endless: bool = False
     """mints new URLs as long as one asks"""
+    host: str = ""
+    """name of the case and of any name that ends in it; empty: its address"""
+    names: NameAct = at_home
+    """how the zoo's name server answers for `host`"""
+    tls: str = ""
+    """kind of certificate (tls_cases.py); empty with https: bytes instead of a handshake"""
 
 
 def response(body: bytes | str, *headers: str, status: str = "200 OK", mime: str = HTML) -> bytes:

@@ -38,7 +38,8 @@ CASES = (
     Case(50, "plain-as-gzip", ("", "encoding"), says(response(_BODY, _GZIP))),
     Case(51, "gzip-cut", ("truncated", "encoding"), says(response(_ZIPPED[: len(_ZIPPED) // 2], _GZIP))),
     Case(52, "gzip-bad-crc", ("encoding", "truncated"), says(response(_bad_crc(), _GZIP))),
-    Case(53, "unknown-coding", ("encoding",), says(response(_BODY, "Content-Encoding: x-secret"))),
+    Case(53, "no-coding", ("",), says(response(_BODY, "Content-Encoding: utf-8")), links=1),
+    Case(53, "coding-not-asked-for", ("encoding",), says(response(_BODY, "Content-Encoding: br"))),
     Case(
         54,
         "zipped-sitemap-as-xml",

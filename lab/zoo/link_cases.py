@@ -86,7 +86,7 @@ MARKUP = (
         "base-elsewhere",
         ("",),
         says(response(page("ok.html", head='<base href="http://127.2.255.1/ok/"><base href="http://127.2.255.3/">'))),
-        leads={"http://127.2.255.1/ok/ok.html": ("",)},
+        leads={"http://127.2.255.1/ok/ok.html": ("", "connect-refused")},
         links=1,
     ),
     Case(65, "refresh-to-itself", ("",), says(response(page(head='<meta http-equiv="refresh" content="0; url=/">')))),

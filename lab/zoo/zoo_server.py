@@ -6,9 +6,9 @@
 
     xyro lab zoo --port 8081 --table zoo.json       prints the URL of the hub, which links to all cases
 
-Case k listens on 127.2.x.y of one common port (127.2.255.1 is the hub); /robots.txt is sound unless the case plays it,
-and so is /ok*, where cases lead to. What needs names, certificates or networks other than loopback is left out
-(8 to 12, 14, 17, 19, 72); XML (77 to 81) has its own corpus with the loader's tests.
+Case k listens on 127.2.x.y of one common port (127.2.255.1 is the hub, 127.2.255.53 the name server of zoo.test: give
+it to the crawler as `[fetch] name_servers`); /robots.txt is sound unless the case plays it, and so is /ok*, where cases
+lead to.
 """
 
 from __future__ import annotations
@@ -19,13 +19,17 @@ import contextlib
 import json
 import signal
 import socket
+import ssl
 import sys
+import tempfile
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from xyro.lab.zoo import body_cases, connection, framing, link_cases, robots_cases
+from xyro.lab.zoo import body_cases, connection, framing, link_cases, name_cases, robots_cases, tls_cases, xml_cases
 from xyro.lab.zoo.acts import Case, ZooClient, page, response
+from xyro.lab.zoo.name_server import NAMES, NameServer, ZooName
+from xyro.lab.zoo.tls_cases import context_of
 from xyro.wire.errors import MachineError
 
 CASES: tuple[Case, ...] = (
@@ -34,6 +38,9 @@ CASES: tuple[Case, ...] = (
     *body_cases.CASES,
     *link_cases.CASES,
     *robots_cases.CASES,
+    *name_cases.CASES,
+    *tls_cases.CASES,
+    *xml_cases.CASES,
 )
 HUB = "127.2.255.1"
 _MAX_HEAD = 65_536
@@ -57,21 +64,28 @@ class Zoo:
         self._servers: list[asyncio.Server] = []
         self._plugs: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._names = NameServer(_zone(cases))
 
     async def __aenter__(self) -> Zoo:
         hub = self._bound(HUB)
         self.port = hub.getsockname()[1]
         try:
             await self._serve(hub, None)
-            for number, case in enumerate(self.cases):
-                if case.socket == "blackhole":
-                    self._plugs += _black_hole(self._bound(address_of(number)))
-                elif case.socket == "serve":
-                    await self._serve(self._bound(address_of(number)), case)
+            await self._names.start(NAMES, self.port)
+            with tempfile.TemporaryDirectory() as folder:
+                for number, case in enumerate(self.cases):
+                    await self._open(case, address_of(number), Path(folder))
         except BaseException:
             await self._close()
             raise
         return self
+
+    async def _open(self, case: Case, address: str, folder: Path) -> None:
+        if case.socket == "blackhole":
+            self._plugs += _black_hole(self._bound(address))
+        elif case.socket == "serve":
+            tls = context_of(case.tls, address, folder) if case.tls else None
+            await self._serve(self._bound(address), case, tls)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -84,8 +98,13 @@ class Zoo:
         return f"http://{HUB}:{self.port}/"
 
     def origin(self, case: Case) -> str:
-        """Scheme, address and port of a case."""
-        return f"{case.scheme}://{address_of(self.cases.index(case))}:{self.port}"
+        """Scheme, host and port of a case."""
+        return f"{case.scheme}://{case.host or address_of(self.cases.index(case))}:{self.port}"
+
+    @property
+    def name_server(self) -> str:
+        """address:port of the name server that knows the hosts of the zoo."""
+        return f"{NAMES}:{self.port}"
 
     def url(self, case: Case) -> str:
         """Return the URL at which a crawler reads a case."""
@@ -102,8 +121,9 @@ class Zoo:
         except OSError as error:
             raise MachineError(f"lab zoo: cannot listen on {address}:{self.port}: {error}") from error
 
-    async def _serve(self, sock: socket.socket, case: Case | None) -> None:
-        self._servers.append(await asyncio.start_server(partial(self._connected, case), sock=sock, limit=_MAX_HEAD))
+    async def _serve(self, sock: socket.socket, case: Case | None, tls: ssl.SSLContext | None = None) -> None:
+        act = partial(self._connected, case)
+        self._servers.append(await asyncio.start_server(act, sock=sock, ssl=tls, limit=_MAX_HEAD))
 
     async def _connected(self, case: Case | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, one request; whatever the client does to it is no error of ours."""
@@ -111,25 +131,31 @@ class Zoo:
         if task is None:
             raise RuntimeError("a stream server runs its handler in a task")
         self._tasks.add(task)
+        closed = False
         try:
             with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
                 await self._play(case, reader, writer)
                 writer.close()
                 await writer.wait_closed()
+                closed = True
         except asyncio.CancelledError:  # only _close cancels, and it wants nothing but the end
             return
         finally:
-            writer.transport.abort()
+            if not closed:
+                writer.transport.abort()
             self._tasks.discard(task)
 
     async def _play(self, case: Case | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        tls = case is not None and case.scheme == "https"  # the client begins a handshake, not a request
+        tls = (
+            case is not None and case.scheme == "https" and not case.tls
+        )  # the client begins a handshake, not a request
         head = (await (reader.read(1) if tls else reader.readuntil(b"\r\n\r\n"))).decode("latin-1")
         method, path, headers = _parsed(head)
         name = case.name if case else "hub"
         self.requests.append((name, method, path))
         self._counts[name] = self._counts.get(name, 0) + 1
-        client = ZooClient(reader, writer, method, path, headers, self._counts[name], self.origin(case) if case else "")
+        origin = self.origin(case) if case else ""
+        client = ZooClient(reader, writer, method, path, headers, self._counts[name], origin, self.port)
         if path == "/robots.txt" and not (case and case.robots):
             await client.send(_ALLOW)
         elif case is None:
@@ -142,6 +168,7 @@ class Zoo:
             await case.act(client)
 
     async def _close(self) -> None:
+        await self._names.close()
         for server in self._servers:
             server.close()
         for task in list(self._tasks):
@@ -152,6 +179,15 @@ class Zoo:
             await server.wait_closed()
         for plug in self._plugs:
             plug.close()
+
+
+def _zone(cases: tuple[Case, ...]) -> dict[str, ZooName]:
+    """The names for the name server: each host of a case, and all that end in it."""
+    zone: dict[str, ZooName] = {}
+    for number, case in enumerate(cases):
+        if case.host:
+            zone[case.host] = zone[f"*.{case.host}"] = ZooName(address_of(number), case.names)
+    return zone
 
 
 def _parsed(head: str) -> tuple[str, str, dict[str, str]]:
@@ -192,7 +228,10 @@ def _write(path: Path, zoo: Zoo) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command. Exit code: 0 after SIGINT or SIGTERM, 2 where the port is not free."""
-    parser = argparse.ArgumentParser(prog="xyro lab zoo", description="Play the hostile zoo on loopback.")
+    parser = argparse.ArgumentParser(
+        prog="xyro lab zoo",
+        description=f"Play the hostile zoo on loopback; its names: name_servers = ['{NAMES}:PORT'].",
+    )
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--table", type=Path, help="write all cases to this JSON file")
     options = parser.parse_args(arguments)

@@ -1,23 +1,26 @@
-"""The clusters of the settings, over all partitions of the process: their members, and when they are read together.
+"""The clusters of the settings in one partition: the members that live here, and when they are read together.
 
-A page belongs to the first cluster that names it. They are found again at each start (frontier/watch.py);
-rounds, dates and what was late are stored with partition 0.
+A page belongs to the first cluster that names it. Members are found again at each start (frontier/targets.py). The
+home partition has the rounds of each cluster: the others tell it of their members and of each read, and are told dates,
+whom to call, and the cluster's importance and rate, by which they date their members until they hear more
+(cluster_messages.py). Rounds, dates and what was late are stored with the home partition.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from xyro.configs.schema import ClusterTable as Settings
 from xyro.frontier.batch import Settled
-from xyro.frontier.watch import Watch, scan
+from xyro.frontier.targets import MOST_PAGES, Targets, scan
 from xyro.metadata.states import State
-from xyro.refresh.clusters import Aligned, Cluster
+from xyro.plugins.clusters.cluster_messages import ClusterMembers, ClusterReads, ClusterRound
+from xyro.refresh.clusters import Cluster
 from xyro.wire.errors import InputError
-from xyro.wire.ids import LocalPage, PageId, local_page, owner_of
-from xyro.wire.messages import Priority, Submit
+from xyro.wire.ids import HOME, LocalPage, PageId, join, local_page, owner_of, page_range
+from xyro.wire.messages import Priority
 from xyro.wire.text import stamp
 from xyro.wire.urls import canonical
 
@@ -26,92 +29,185 @@ if TYPE_CHECKING:
 
 
 class PageClusters:
-    """Takes part in the turns of all nodes (frontier/hooks.py): `joint` where a page is dated, `read` after it was."""
+    """Takes part in the turns of a partition: `joint` where a page is dated, `_settled` after it was.
 
-    def __init__(self, tables: Sequence[Settings], frontiers: Sequence[Frontier], fold_slashes: bool = True) -> None:
+    In the home partition a cluster has all members; elsewhere those of the partition, with the sums of the whole.
+    """
+
+    def __init__(self, frontier: Frontier, tables: Sequence[Settings], fold_slashes: bool = True) -> None:
         """InputError: two of a name, or a URL that is none."""
         self.clusters = [Cluster(table.name, table.window) for table in tables]
         if len({cluster.name for cluster in self.clusters}) < len(self.clusters):
             raise InputError("settings: [[clusters]]: two of the same name: rename one")
-        self._nodes = frontiers
-        self.watch = Watch(frontiers, self.join)
-        self._of_target: dict[str, Cluster] = {}
-        self._of_page: dict[PageId, Cluster] = {}
-        for table, cluster in zip(tables, self.clusters, strict=True):
+        self.frontier = frontier
+        self.targets = Targets()
+        self._number = frontier.partition.number
+        self._home = self._number == HOME
+        self._of_target: dict[str, int] = {}
+        self._of_page: dict[PageId, int] = {}
+        self._found: Counter[str] = Counter()
+        """pages of each target"""
+        self._sizes = [0] * len(tables)
+        """members of each cluster, as the home partition told"""
+        for number, table in enumerate(tables):
             for target in (*(canonical(url, fold_slashes=fold_slashes) for url in table.urls), *table.patterns):
-                if self._of_target.setdefault(target, cluster) is cluster:
-                    self.watch.add(target)
-        for frontier in frontiers:
-            frontier.hooks.basis.append(self.joint)
-            frontier.hooks.settled.append(partial(self._settled, frontier))
-            frontier.hooks.why.append(partial(self._why, frontier))
-        frontiers[0].hooks.keep("clusters", self.dump)
-
-    def recover(self) -> None:
-        """Once all nodes have recovered: find the pages of the targets, then go on with the rounds that were stored."""
-        for frontier in self._nodes:
-            for target, page in scan(frontier.partition, self.watch.targets):
-                self.watch.take(target, page)
-        self.load(self._nodes[0].hooks.stored.get("clusters", {}))
+                if self._of_target.setdefault(target, number) == number:
+                    self.targets.add(target)
+        hooks = frontier.hooks
+        hooks.recover.append(self._recover)
+        hooks.born.append(self._born)
+        hooks.basis.append(self.joint)
+        hooks.settled.append(self._settled)
+        hooks.why.append(self._why)
+        if self._home:
+            hooks.keep("clusters", self.dump)
+            hooks.status["clusters"] = lambda now: [cluster.report() for cluster in self.clusters]
+            frontier.commands.handle(ClusterMembers, self._meet)
+            frontier.commands.handle(ClusterReads, self._hear)
+        else:
+            frontier.commands.handle(ClusterRound, self._follow)
 
     async def run(self) -> None:
         """Nothing to do beside the turns."""
 
-    def status(self) -> dict[str, Any]:
-        """The field `clusters` of `xyro status`."""
-        return {"clusters": [cluster.report() for cluster in self.clusters]}
+    # -- members -------------------------------------------------------------------------------------------------
 
-    def join(self, target: str, page: PageId) -> None:
-        """A page that a target stands for."""
-        cluster = self._of_target.get(target)
-        if cluster is not None and page not in self._of_page:
-            self._of_page[page] = cluster
-            cluster.join(page)
+    def _recover(self) -> None:
+        """Find the pages of the targets, then go on with the rounds that were stored."""
+        found = [page for target, page in scan(self.frontier.partition, self.targets) if self._join(target, page)]
+        if self._home:
+            self.load(self.frontier.hooks.stored.get("clusters", {}))
+        else:
+            self._tell_members(found)
 
-    def cluster_of(self, page: PageId) -> Cluster | None:
-        """The page's cluster."""
-        return self._of_page.get(page)
+    def _born(self, first: LocalPage, urls: Sequence[str]) -> None:
+        """New pages; those of other partitions are for these to tell of."""
+        states, found = self.frontier.partition.states, []
+        for page, url in zip(page_range(first, len(urls)), urls, strict=True):
+            if states[page] != State.FOREIGN:
+                found += [page for target in self.targets.names(url) if self._join(target, page)]
+        if found and not self._home:
+            self._tell_members(found)
 
-    def url(self, page: PageId) -> str:
-        return self._nodes[owner_of(page)].partition.url(local_page(page))
+    def _join(self, target: str, page: LocalPage) -> bool:
+        """Take a page that a target stands for into its cluster; tell whether it is new there."""
+        number, page_id = self._of_target[target], self.frontier.partition.id_of(page)
+        if page_id in self._of_page or self._found[target] >= MOST_PAGES:
+            return False
+        self._found[target] += 1
+        self._of_page[page_id] = number
+        self.clusters[number].join(page_id)
+        return True
+
+    def _tell_members(self, pages: Sequence[LocalPage]) -> None:
+        parts: dict[int, list[LocalPage]] = {}
+        for page in pages:
+            parts.setdefault(self._of_page[join(self._number, page)], []).append(page)
+        for number, part in parts.items():
+            past = [self._last_read(page) for page in part]
+            importances, rates, reads = zip(*past, strict=True)
+            members = ClusterMembers(0, self._number, number, tuple(part), importances, rates, reads)
+            self.frontier.hooks.post(HOME, members)
+
+    def _last_read(self, page: LocalPage) -> tuple[float, float, float]:
+        """(importance, rate, when) of a page's last read; zeros if there was none."""
+        row = self.frontier.partition.row(page)
+        if row is None or not row.reads or not row.rate:
+            return 0.0, 0.0, 0.0
+        return (row.marks[-1].importance if row.marks else 1.0), row.rate, float(row.last_read)
+
+    # -- reads ---------------------------------------------------------------------------------------------------
 
     def joint(self, page: PageId, importance: float, rate: float) -> tuple[float, float]:
         """(importance, rate) by which a page that was just read is dated; its own where it is in no cluster."""
-        cluster = self._of_page.get(page)
-        return (importance, rate) if cluster is None else cluster.joint(page, importance, rate)
+        number = self._of_page.get(page)
+        return (importance, rate) if number is None else self.clusters[number].joint(page, importance, rate)
 
-    def read(self, page: PageId, now: float, due: int) -> Aligned | None:
-        """A page was read and dated; when its cluster is due, and whom to call. None: it is in no cluster."""
-        cluster = self._of_page.get(page)
-        return None if cluster is None else cluster.read(page, now, due)
-
-    def _settled(self, frontier: Frontier, settled: Sequence[Settled], now: float) -> None:
+    def _settled(self, settled: Sequence[Settled], now: float) -> None:
         """Members that were read bring the others along."""
-        id_of, schedule = frontier.partition.id_of, frontier.scheduler.schedule
-        for member in settled:
-            if member.visit.state is State.READ:
-                due = int(frontier.columns["due"][member.page])
-                aligned = self.read(id_of(member.page), now, due)
-                if aligned is not None:
-                    if aligned.due and aligned.due != due:
-                        schedule.put_due(member.page, aligned.due)
-                    self._call(frontier, aligned.call)
+        reads: dict[int, list[tuple[LocalPage, float, float, int]]] = {}
+        for order in settled:
+            number = self._of_page.get(join(self._number, order.page))
+            if number is not None and order.visit.state is State.READ:
+                due = int(self.frontier.columns["due"][order.page])
+                if self._home:
+                    self._align(number, join(HOME, order.page), now, due)
+                else:
+                    importance, rate = self.clusters[number].share(join(self._number, order.page))
+                    reads.setdefault(number, []).append((order.page, importance, rate, due))
+        for number, part in reads.items():
+            pages, importances, rates, dues = zip(*part, strict=True)
+            found = ClusterReads(0, self._number, number, pages, importances, rates, dues, now)
+            self.frontier.hooks.post(HOME, found)
 
-    def _call(self, frontier: Frontier, pages: Sequence[PageId]) -> None:
-        """Order pages, wherever they live."""
-        number, states = frontier.partition.number, frontier.partition.states
-        own = [local_page(page) for page in pages if owner_of(page) == number]
-        readable = [page for page in own if states[page] in (State.READ, State.UNREAD)]
-        frontier.requests.order(readable, Priority.ORDERED)
-        if others := tuple(self.url(page) for page in pages if owner_of(page) != number):
-            frontier.requests.order_elsewhere(Submit(others, Priority.ORDERED, seed=False))
+    def _align(self, number: int, page: PageId, now: float, due: int) -> None:
+        """A member was read, wherever it lives: give it the cluster's date, and call the others if a round begins."""
+        cluster = self.clusters[number]
+        aligned = cluster.read(page, now, due)
+        owner, dated = owner_of(page), bool(aligned.due and aligned.due != due)
+        parts: dict[int, list[LocalPage]] = {owner: []}
+        for other in aligned.call:
+            parts.setdefault(owner_of(other), []).append(local_page(other))
+        for partition, call in parts.items():
+            own = (local_page(page),) if dated and owner == partition else ()
+            if partition == HOME:
+                self._date(own, aligned.due)
+                self._order(call)
+            else:
+                sums = cluster.importance, cluster.rate, cluster.weighed, len(cluster.members)
+                times = cluster.due, cluster.first, cluster.last
+                self.frontier.hooks.post(partition, ClusterRound(0, number, own, tuple(call), *sums, *times))
 
-    def _why(self, frontier: Frontier, page: LocalPage, now: float) -> list[str]:
-        cluster = self.cluster_of(frontier.partition.id_of(page))
-        if cluster is None:
+    def _date(self, pages: Sequence[LocalPage], due: int) -> None:
+        for page in pages:
+            self.frontier.scheduler.schedule.put_due(page, due)
+
+    def _order(self, pages: Sequence[LocalPage]) -> None:
+        states = self.frontier.partition.states
+        readable = [page for page in pages if states[page] in (State.READ, State.UNREAD)]
+        self.frontier.requests.order(readable, Priority.ORDERED)
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    def _meet(self, command: ClusterMembers) -> None:
+        """Members of another partition, as it found them."""
+        cluster = self.clusters[command.cluster]
+        facts = zip(command.pages, command.importances, command.rates, command.reads, strict=True)
+        for page, importance, rate, last_read in facts:
+            member = join(command.partition, page)
+            cluster.join(member)
+            if last_read:
+                cluster.restore(member, importance, rate, last_read)
+
+    def _hear(self, command: ClusterReads) -> None:
+        """Members of another partition were read."""
+        cluster = self.clusters[command.cluster]
+        facts = zip(command.pages, command.importances, command.rates, command.dues, strict=True)
+        for page, importance, rate, due in facts:
+            member = join(command.partition, page)
+            cluster.join(member)
+            cluster.joint(member, importance, rate)
+            self._align(command.cluster, member, command.read_at, due)
+
+    def _follow(self, command: ClusterRound) -> None:
+        """The home partition gives members a date, and calls others."""
+        cluster = self.clusters[command.cluster]
+        cluster.importance, cluster.rate, cluster.weighed = command.importance, command.rate, command.weighed
+        cluster.due, cluster.first, cluster.last = command.due, command.first, command.last
+        self._sizes[command.cluster] = command.size
+        self._date(command.dated, command.due)
+        self._order(command.call)
+
+    # -- looks and state -----------------------------------------------------------------------------------------
+
+    def _why(self, page: LocalPage, now: float) -> list[str]:
+        number = self._of_page.get(join(self._number, page))
+        if number is None:
             return []
+        cluster = self.clusters[number]
+        size = len(cluster.members) if self._home else self._sizes[number]
         return [
-            f"It is in cluster {cluster.name} of {len(cluster.members):,} pages (importance {cluster.importance:.3g}, "
+            f"It is in cluster {cluster.name} of {size:,} pages (importance {cluster.importance:.3g}, "
             f"{cluster.rate:.3g} changes a day), read together: the last round took {cluster.spread:.1f} s of the "
             f"window's {cluster.window:g}, the next is due {stamp(cluster.due)}."
         ]
@@ -120,17 +216,12 @@ class PageClusters:
         return {cluster.name: cluster.dump() for cluster in self.clusters}
 
     def load(self, state: Mapping[str, list[float]]) -> None:
-        """After a restart, when all members have joined."""
+        """After a restart, when the members of this partition have joined."""
         for cluster in self.clusters:
             if cluster.name in state:
-                cluster.load(state[cluster.name], self._read(cluster))
+                cluster.load(state[cluster.name], self._reads(cluster))
 
-    def _read(self, cluster: Cluster) -> dict[PageId, tuple[float, float, float]]:
+    def _reads(self, cluster: Cluster) -> dict[PageId, tuple[float, float, float]]:
         """Members that were read -> (importance, rate, when)."""
-        found = dict[PageId, tuple[float, float, float]]()
-        for page in cluster.members:
-            row = self._nodes[owner_of(page)].partition.row(local_page(page))
-            if row is not None and row.reads and row.rate:
-                importance = row.marks[-1].importance if row.marks else 1.0
-                found[page] = importance, row.rate, float(row.last_read)
-        return found
+        past = {page: self._last_read(local_page(page)) for page in cluster.members}
+        return {page: read for page, read in past.items() if read[2]}

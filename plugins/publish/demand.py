@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from xyro.frontier.watch import Watch
+from xyro.plugins.publish.target_pages import Host, TargetPages
 from xyro.refresh.subscriptions import lead
 from xyro.service.node.slicing import unhurried
 from xyro.wire.ids import PageId
@@ -26,12 +26,12 @@ GROWN = 1.25
 
 
 class Demand:
-    """`count` now and then, `lead` of a target. (partition, host number) -> distinct pages that are promised."""
+    """`count` now and then, `lead` of a target. Host -> distinct pages that are promised."""
 
-    def __init__(self, services: Services, watch: Watch) -> None:
-        self.watch = watch
+    def __init__(self, services: Services, pages: TargetPages) -> None:
+        self.pages = pages
         self.services = services
-        self._hosts: Counter[tuple[int, int]] = Counter()
+        self._hosts: Counter[Host] = Counter()
         self._counted_at = -AGAIN
 
     async def count(self, targets: Collection[str]) -> bool:
@@ -40,20 +40,17 @@ class Demand:
         if now < self._counted_at + AGAIN:
             return False
         self._counted_at = now
-        counted, hosts = set[PageId](), Counter[tuple[int, int]]()
+        counted, hosts = set[PageId](), Counter[Host]()
         async for target in unhurried(targets, 1):
-            pages = [page for page in self.watch.pages(target) if page not in counted]
-            counted.update(pages)
-            hosts.update(map(self._host, pages))
+            new = {page: host for page, host in self.pages.places(target) if page not in counted}
+            counted.update(new)
+            hosts.update(new.values())
         before, self._hosts = self._hosts, hosts
         return any(count > GROWN * before[host] for host, count in hosts.items())
 
     def lead(self, target: str) -> float:
         """Seconds before the notice that its pages are ordered: by what is promised of their hosts, and politeness."""
-        own = Counter(map(self._host, self.watch.pages(target)))
+        own = Counter(host for _, host in self.pages.places(target))
         polite = self.services.settings.politeness
         delay = polite.min_delay if polite.delay is None else polite.delay
         return lead((max(pages, self._hosts[host]), delay + TYPICAL) for host, pages in own.items())
-
-    def _host(self, page: PageId) -> tuple[int, int]:
-        return self.services.lookup.host(page)

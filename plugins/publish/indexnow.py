@@ -21,17 +21,19 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from xyro.answer import Answer
 from xyro.metadata import rows
 from xyro.plugins.publish.promises import PublisherClaim
-from xyro.plugins.publish.publish_messages import RowTable, store_row
+from xyro.plugins.publish.publish_messages import ListRows, RowTable, store_row
 from xyro.plugins.publish.publishing import MOST_URLS, Publishing
 from xyro.plugins.publish.stored_rows import KeyedRow, unpack_keyed
 from xyro.refresh.allowance import HOUR, Allowance
 from xyro.service.node.slicing import unhurried
 from xyro.wire.errors import InputError
+from xyro.wire.ids import HOME
 from xyro.wire.urls import authority, canonical, origin
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ CHECKS, ALL_CHECKS, SENDER_CHECKS = 20, 2_000, 5
 """publications with a key that is not known, an hour: of one host, of all, of one sender for one host"""
 SAMPLE = 100
 """URLs, the first ones, of which one has to be read here before an unknown key is worth a look"""
+LISTED_AT_ONCE = 16
+"""publications, of 1 MB at most each, in one ListRows"""
 AT_ONCE = 16
 """keys that are being read at once"""
 KEY = re.compile(r"[A-Za-z0-9-]{8,128}", re.ASCII)
@@ -87,13 +91,17 @@ class IndexNow:
         """one for each check, and for what is right and has to wait"""
         self._next = 1
 
-    def recover(self) -> None:
+    async def recover(self) -> None:
         """Take up what was accepted with a key that nobody has looked at yet."""
-        for key, value in self.services.frontiers[0].partition.scan(rows.KEYED.prefix):
-            number = rows.KEYED.split(key)
-            self._hold(number, unpack_keyed(value))
-            self._next = max(self._next, number + 1)
-            self._queue.append(number)
+        while True:
+            ask = partial(ListRows, table=RowTable.KEYED, first=self._next, limit=LISTED_AT_ONCE)
+            some = await self.services.commands.send(HOME, ask)
+            for number, row in some:
+                self._hold(number, unpack_keyed(row))
+                self._next = number + 1
+                self._queue.append(number)
+            if len(some) < LISTED_AT_ONCE:
+                break
         self._go_on()
 
     def _hold(self, number: int, row: KeyedRow) -> None:

@@ -27,7 +27,6 @@ from aiohttp import web
 
 from xyro.configs.schema import Settings
 from xyro.plugins.publish.indexnow import IndexNow, KeyVerdict
-from xyro.plugins.publish.publish_plugin import publish_plugin_of
 from xyro.plugins.publish.publishing import MOST_URLS, Publishing
 from xyro.plugins.publish.websub import WebSub, callback_of
 from xyro.service.node import http_json
@@ -122,7 +121,7 @@ class Listener:
                 web.post("/websub/{path}", self._content),
             ]
         )
-        self.indexnow.recover()
+        await self.indexnow.recover()
         self._runner = web.AppRunner(
             app,
             access_log=None,
@@ -265,8 +264,9 @@ def _listen(settings: Settings) -> socket.socket | None:
 
 
 def listener_of(node: Node) -> Listener:
-    """The listener of a running crawl."""
-    return Listener(node.services, publish_plugin_of(node).publishing, node.plugin(WebSub))
+    """The listener of a running crawl, in the process that has the home partition."""
+    websub = node.plugin(WebSub)
+    return Listener(node.services, Publishing(node.services) if websub is None else websub.publishing, websub)
 
 
 PUBLISH_ENDPOINT = Endpoint(_listen, lambda node, _: listener_of(node))

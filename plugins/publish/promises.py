@@ -8,7 +8,7 @@ one that settles them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,9 +16,18 @@ from xyro.metadata import rows
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HINTED, State
 from xyro.metadata.visits import Visit
+from xyro.plugins.publish.publish_messages import Publish
 from xyro.plugins.publish.stored_rows import PublishedRow, unpack_published
 from xyro.refresh.evidence import outcome
-from xyro.refresh.publications import TELLING, TRUSTED, Publication, Publications, borne_out, hastened
+from xyro.refresh.publications import (
+    TELLING,
+    TRUSTED,
+    Publication,
+    PublicationCounts,
+    Publications,
+    borne_out,
+    hastened,
+)
 from xyro.refresh.trust import Source, Trust
 from xyro.wire.errors import MachineError
 from xyro.wire.ids import LocalPage, local_pages
@@ -55,6 +64,8 @@ class Promises:
         self._registered = False
         frontier.hooks.recover.append(self._recover)
         frontier.hooks.why.append(self.why)
+        frontier.hooks.status["published"] = self.figures
+        frontier.commands.handle(Publish, self._publish)
 
     def _register(self) -> None:
         """There are publications: take part in the turns from now on."""
@@ -86,7 +97,18 @@ class Promises:
             f"to be read by {stamp(claim.deadline)}{late}."
         ]
 
+    def figures(self, now: float) -> dict[str, Any]:
+        """Counters, for `xyro status`: those of all partitions add up (promise_report.py)."""
+        counts = self.publications.counts
+        named = {name: getattr(counts, name) for name in PublicationCounts.__slots__ if name != "delays"}
+        overdue = tuple(self.publications.overdue(now))
+        return {"counts": named, "delays": counts.delays.counts, "waiting": len(self.publications), "overdue": overdue}
+
     # -- publications --------------------------------------------------------------------------------------------
+
+    def _publish(self, command: Publish) -> list[tuple[str, str]]:
+        claim = PublisherClaim(command.claim, command.made_at, command.deadline, command.rate, command.sure)
+        return self.publish(command.urls, claim)
 
     def publish(self, urls: Sequence[str], claim: PublisherClaim) -> list[tuple[str, str]]:
         """Keep a claim about canonical URLs of this partition, within a commit group. -> (url, why) of those refused.
@@ -177,8 +199,8 @@ class Promises:
         """The host's word is worth more, or less; what the page would have done anyway moves little."""
         row = order.row
         chance = 0.5
-        if row is not None and row.rate_b and row.last_read:
-            chance = outcome(row.rate_a, row.rate_b, (order.report.ended - row.last_read) / DAY, True)
+        if row is not None and row.rate and row.last_read:
+            chance = outcome(row.belief, (order.report.ended - row.last_read) / DAY, True)
         self.frontier.dating.change_model.published(self.frontier.partition.hosts_of[order.page], true, chance)
 
 

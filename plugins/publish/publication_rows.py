@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from xyro.frontier.watch import is_pattern
+from xyro.frontier.targets import is_pattern
 from xyro.metadata import rows
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow

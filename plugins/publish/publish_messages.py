@@ -1,26 +1,35 @@
-"""The commands of publications and subscriptions, and the handlers that a partition applies them with.
+"""The commands of publications and subscriptions; the handlers of each partition are where its state is.
 
-Publish        URLs of a partition that their publisher says changed       -> [[URL, why it was refused] ...]
-RefreshPages   pages to read before a notice is due                        -> None
-StoreRow       a row that lives with partition 0, stored or deleted        -> None
+to the partition of the pages                                                               handled by
+Publish         URLs that their publisher says changed    -> [[URL, why it was refused] ..]   promises.py
+WatchTargets    new pages of these targets are wanted     -> None                             notice_pages.py
+RefreshPages    pages to read before a notice is due      -> None
+MissPages       pages that a notice was due without       -> None
+
+to partition 0, where the rows are that the whole crawl has once
+StoreRow        a row, stored or deleted                  -> None                             stored_rows.py
+ListRows        some rows of a table (a question)         -> [[number, row] ...]
+Subscribe       a new subscription                        -> its number, 0: there are too many  subscribed.py
+Unsubscribe     a subscription ends                       -> whether there was one (bool)
+ListSubscriptions  some subscriptions (a question)        -> [[number, row, pages] ...]
+PagesFound      pages of a partition that targets name    -> None
+HubNamed        a page was read that names hubs           -> None                             websub.py
 """
 
 from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from xyro.metadata import rows
-from xyro.metadata.states import LEASED, WANTED
-from xyro.plugins.publish.promises import Promises, PublisherClaim
 from xyro.wire import codec
 from xyro.wire.commands import Command
-from xyro.wire.ids import LocalPage
-from xyro.wire.messages import Priority
+from xyro.wire.ids import HOME, LocalPage
+from xyro.wire.questions import Question
 
 if TYPE_CHECKING:
-    from xyro.frontier.frontier import Frontier
     from xyro.service.node.command_sender import CommandSender
 
 
@@ -34,12 +43,12 @@ class RowTable(enum.IntEnum):
     """publications that wait for their key (IndexNow)"""
 
 
-_KEYS = {RowTable.SUBSCRIPTION: rows.SUBSCRIPTION, RowTable.TOPIC: rows.TOPIC, RowTable.KEYED: rows.KEYED}
+TABLES = {RowTable.SUBSCRIPTION: rows.SUBSCRIPTION, RowTable.TOPIC: rows.TOPIC, RowTable.KEYED: rows.KEYED}
 
 
 @dataclass(frozen=True, slots=True)
 class Publish(Command):
-    """A publication of canonical URLs of one partition; see promises.Said."""
+    """A publication of canonical URLs of one partition; see promises.PublisherClaim."""
 
     urls: tuple[str, ...]
     claim: str
@@ -57,13 +66,33 @@ class Publish(Command):
 
 
 @dataclass(frozen=True, slots=True)
+class WatchTargets(Command):
+    """Targets whose new pages are to be named to the home partition; those that are not `wanted` are so no more."""
+
+    targets: tuple[str, ...]
+    wanted: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RefreshPages(Command):
-    """Pages (local numbers) to order, but for those that wait to be ordered already."""
+    """Pages (local numbers) to order for a notice, but for those that wait to be ordered already."""
 
     pages: tuple[LocalPage, ...]
+    due: float
+    """of the notice, seconds since 1970"""
 
     def url_count(self) -> int:
         return len(self.pages)
+
+
+@dataclass(frozen=True, slots=True)
+class MissPages(Command):
+    """Pages (local numbers) that were not refreshed for a notice: it went out without."""
+
+    pages: tuple[LocalPage, ...]
+    since: float
+    """a page that was read at this time or later is not missed any more"""
+    due: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,47 +105,68 @@ class StoreRow(Command):
     """packed (stored_rows.py); empty: delete it"""
 
 
+@dataclass(frozen=True, slots=True)
+class ListRows(Question):
+    """Ask for at most `limit` rows, from a number on."""
+
+    table: RowTable
+    first: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe(Command):
+    """A subscription that somebody checked (subscribing.py)."""
+
+    row: bytes
+    """packed SubscriptionRow"""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribe(Command):
+    """The end of a subscription."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListSubscriptions(Question):
+    """Ask for at most `limit` subscriptions, from a number on."""
+
+    first: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class PagesFound(Command):
+    """New pages of one partition: pages[i], of the host hosts[i] there, belongs to targets[i]."""
+
+    partition: int
+    targets: tuple[str, ...]
+    pages: tuple[LocalPage, ...]
+    hosts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HubNamed(Command):
+    """A page was read that names hubs (in a feed, in HTML, in Link headers)."""
+
+    url: str
+    hubs: tuple[str, ...]
+    topic: str
+    """its rel=self; empty where it has none"""
+
+
 async def store_row(sender: CommandSender, table: RowTable, number: int, row: bytes) -> None:
-    """Store a packed row with partition 0, or delete it (empty); returns when that is on disk."""
-    await sender.send(0, lambda request: StoreRow(request, table, number, row))
+    """Store a packed row with the home partition, or delete it (empty); returns when that is on disk."""
+    await sender.send(HOME, partial(StoreRow, table=table, number=number, row=row))
 
 
-codec.register(64, Publish)
-codec.register(65, RefreshPages)
-codec.register(66, StoreRow)
-
-
-def register(frontier: Frontier, promises: Promises) -> None:
-    """Let a partition apply the commands of this plug-in."""
-    handlers = _Handlers(frontier, promises)
-    frontier.commands.handle(Publish, handlers.publish)
-    frontier.commands.handle(RefreshPages, handlers.refresh)
-    frontier.commands.handle(StoreRow, handlers.store)
-
-
-class _Handlers:
-    """The commands, applied to one partition within its commit group."""
-
-    def __init__(self, frontier: Frontier, promises: Promises) -> None:
-        self._node = frontier
-        self._promises = promises
-
-    def publish(self, command: Publish) -> list[tuple[str, str]]:
-        claim = PublisherClaim(command.claim, command.made_at, command.deadline, command.rate, command.sure)
-        return self._promises.publish(list(command.urls), claim)
-
-    def refresh(self, command: RefreshPages) -> None:
-        frontier = self._node
-        frontier.requests.order([page for page in command.pages if not self._waits(page)], Priority.ORDERED)
-
-    def _waits(self, page: LocalPage) -> bool:
-        """Tell whether the page waits to be ordered. (Its host is paused, say.) Another order adds nothing."""
-        frontier = self._node
-        return frontier.partition.flags[page] & (WANTED | LEASED) == WANTED and page not in frontier.loads.loading
-
-    def store(self, command: StoreRow) -> None:
-        key = _KEYS[command.table].key(command.number)
-        if command.row:
-            self._node.partition.put(key, command.row)
-        else:
-            self._node.partition.delete(key)
+for _tag, _command in enumerate(
+    (
+        Publish, RefreshPages, StoreRow, WatchTargets, MissPages, ListRows, Subscribe, Unsubscribe, ListSubscriptions,
+        PagesFound, HubNamed,
+    ),
+    codec.PLUGIN_TAGS,
+):  # fmt: skip
+    codec.register(_tag, _command)

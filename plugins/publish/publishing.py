@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from xyro.plugins.publish.promises import PublisherClaim, promises_of
+from xyro.plugins.publish.promises import PublisherClaim
 from xyro.plugins.publish.publish_messages import Publish
 from xyro.refresh.allowance import Allowance
-from xyro.refresh.lags import Lags
-from xyro.refresh.publications import CLAIMS, PublicationCounts
+from xyro.refresh.publications import CLAIMS
 from xyro.service.node.seeds import sort_seeds
 from xyro.service.node.slicing import unhurried
 from xyro.wire.durations import seconds
@@ -87,27 +86,6 @@ class Publishing:
         rate = DAY / seconds(every, "publish: every") if every is not None else 0.0
         return PublisherClaim(claim, now, now + seconds(wait, "publish: deadline"), rate, sure)
 
-    def counters(self) -> dict[str, Any]:
-        """The counters of all partitions, for `xyro status`."""
-        return publications_told(
-            [promises_of(frontier).publications for frontier in self.services.frontiers], self.services.clock.time()
-        )
-
 
 def _publish(urls: tuple[str, ...], words: tuple[str, float, float, float, bool], request: int) -> Publish:
     return Publish(request, urls, *words)
-
-
-def publications_told(all_of_them: Iterable[Any], now: float) -> dict[str, Any]:
-    """Counters of some partitions' publications together."""
-    names = [name for name in PublicationCounts.__slots__ if name != "delays"]
-    totals: dict[str, Any] = dict.fromkeys(names, 0)
-    lags, waiting, overdue = Lags(), 0, 0
-    for publications in all_of_them:
-        waiting += len(publications)
-        overdue += publications.overdue(now).pages
-        for name in names:
-            totals[name] += getattr(publications.counts, name)
-        lags.counts = [a + b for a, b in zip(lags.counts, publications.counts.delays.counts, strict=True)]
-    delays = {f"{name}_delay_s": value for name, value in lags.report().items()}
-    return {**totals, "lateness": round(totals["lateness"], 1), "waiting": waiting, "overdue": overdue, **delays}

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from xyro.plugins.publish.publish_plugin import PublishPlugin
-from xyro.plugins.publish.publishing import MOST_URLS
+from xyro.plugins.publish.publishing import MOST_URLS, Publishing
+from xyro.plugins.publish.subscribing import Subscribing
 from xyro.service.node.http_json import answer, body_of, listing
 from xyro.wire.durations import seconds
 from xyro.wire.errors import InputError
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 def promise_routes(node: Node) -> list[web.RouteDef]:
     """Routes of an Api, which checks the token and turns errors into JSON."""
 
-    plugin = node.plugin(PublishPlugin)
-    if plugin is None:
-        return []
-    publishing, subscribed = plugin.publishing, plugin.subscribed
+    publishing, subscribing = Publishing(node.services), Subscribing(node.services)
 
     async def publish(request: web.Request) -> web.Response:
         body = await body_of(request)
@@ -44,7 +41,7 @@ def promise_routes(node: Node) -> list[web.RouteDef]:
         return answer({"accepted": len(urls) - len(reasons), "refused": reasons})
 
     async def subscriptions(_: web.Request) -> web.Response:
-        return await listing(subscribed.listed(), "subscriptions")
+        return await listing(await subscribing.listed(), "subscriptions")
 
     async def subscribe(request: web.Request) -> web.Response:
         body = await body_of(request)
@@ -52,13 +49,13 @@ def promise_routes(node: Node) -> list[web.RouteDef]:
         if not isinstance(target, str) or not isinstance(notify, str):
             raise InputError("subscribe: target is a URL or a pattern, notify a URL or a command")
         every = seconds(body.get("every"), "--every")
-        return answer({"id": await subscribed.subscribe(target, every, notify)})
+        return answer({"id": await subscribing.subscribe(target, every, notify)})
 
     async def unsubscribe(request: web.Request) -> web.Response:
         number = (await body_of(request)).get("id")
         if type(number) is not int:
             raise InputError("unsubscribe: id is a number of `xyro subscriptions`")
-        return answer({"known": await subscribed.unsubscribe(number)})
+        return answer({"known": await subscribing.unsubscribe(number)})
 
     return [
         web.post("/publish", publish),

@@ -1,11 +1,21 @@
-"""The rows of this plug-in in a partition's store; their keys are PUBLISHED, SUBSCRIPTION, KEYED and TOPIC."""
+"""The rows of this plug-in in a partition's store; their keys are PUBLISHED, SUBSCRIPTION, KEYED and TOPIC.
+
+All but the first are kept by the home partition, which writes and lists them for the others.
+"""
 
 from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from xyro.metadata.rows import Row, reader
+from xyro.plugins.publish.publish_messages import TABLES, ListRows, StoreRow
 from xyro.wire.ids import PageId
+
+if TYPE_CHECKING:
+    from xyro.frontier.frontier import Frontier
 
 
 class PublishedRow(Row, frozen=True):
@@ -84,3 +94,29 @@ unpack_published = reader(PublishedRow)
 unpack_subscription = reader(SubscriptionRow)
 unpack_keyed = reader(KeyedRow)
 unpack_topic = reader(TopicRow)
+
+
+def keep_rows(frontier: Frontier) -> None:
+    """Let a partition store and list rows."""
+    keeper = _RowKeeper(frontier)
+    frontier.commands.handle(StoreRow, keeper.store)
+    frontier.commands.handle(ListRows, keeper.list)
+
+
+class _RowKeeper:
+    """The rows of one partition."""
+
+    def __init__(self, frontier: Frontier) -> None:
+        self._partition = frontier.partition
+
+    def store(self, command: StoreRow) -> None:
+        key = TABLES[command.table].key(command.number)
+        if command.row:
+            self._partition.put(key, command.row)
+        else:
+            self._partition.delete(key)
+
+    def list(self, question: ListRows) -> list[tuple[int, bytes]]:
+        table = TABLES[question.table]
+        stored = self._partition.scan(table.prefix, table.key(question.first))
+        return [(table.split(key), row) for key, row in islice(stored, question.limit)]

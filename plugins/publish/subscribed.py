@@ -1,58 +1,72 @@
 """Subscriptions of a running crawl: refreshed before their notice is due, then told what changed since the last one.
 
-One heap says what is due (refresh/subscriptions.py); `run` orders pages and has notices told, WORKERS at once, one a
-host (notice_outbox.py). Rows are in partition 0: a subscription is on disk before it is acknowledged, the number of
-a notice
-before it is told, and what was told after that. What nobody knows to have arrived is told again: with the same number
-if it says the same of the pages, else with another one, so that who skips a number that he has misses nothing.
+They live in the home partition. One heap says what is due (refresh/subscriptions.py); `run` orders pages and has
+notices told, WORKERS at once, one a host (notice_outbox.py). Pages are wherever their hosts are: their partitions name
+them, read them and describe them when they are asked (notice_pages.py). A subscription is on disk before it is
+acknowledged, the number of a notice before it is told, and what was told after that. What nobody knows to have arrived
+is told again: with the same number if it says the same of the pages, else with another one, so that who skips a number
+that he has misses nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from xyro.frontier.batch import Settled
-from xyro.frontier.watch import Watch, is_pattern, scan
+from xyro.frontier.targets import is_pattern
 from xyro.metadata import rows
 from xyro.plugins.publish import notices
-from xyro.plugins.publish.compose import READABLE, compose, signatures
+from xyro.plugins.publish.compose import compose, signatures
 from xyro.plugins.publish.demand import Demand
 from xyro.plugins.publish.notice_outbox import NOBODY, NoticeOutbox
-from xyro.plugins.publish.publication_rows import described, made, stored
-from xyro.plugins.publish.publish_messages import RefreshPages, RowTable, store_row
-from xyro.plugins.publish.stored_rows import SubscriptionRow
+from xyro.plugins.publish.publication_rows import stored
+from xyro.plugins.publish.publish_messages import (
+    ListSubscriptions,
+    MissPages,
+    PagesFound,
+    RefreshPages,
+    RowTable,
+    Subscribe,
+    Unsubscribe,
+    WatchTargets,
+    store_row,
+)
+from xyro.plugins.publish.stored_rows import SubscriptionRow, unpack_subscription
+from xyro.plugins.publish.subscribing import SUBSCRIPTION_LIMIT
+from xyro.plugins.publish.target_pages import TargetPages
 from xyro.refresh.subscriptions import Act, Subscriptions
-from xyro.service.node.seeds import why_refused
 from xyro.service.node.slicing import unhurried
-from xyro.wire.errors import InputError
-from xyro.wire.ids import LocalPage, PageId, local_page, owner_of
-from xyro.wire.urls import authority
+from xyro.wire.ids import LocalPage, PageId, join, local_page, owner_of
+from xyro.wire.urls import authority, host_of, partition_of
 
 if TYPE_CHECKING:
+    from xyro.frontier.frontier import Frontier
     from xyro.service.node.services import Services
 
-SUBSCRIPTION_LIMIT = 100_000
 WORKERS = 8
 TICK = 0.5
 PAGES_AT_ONCE = 10_000
 """pages in one RefreshPages"""
-IdOf = Callable[[LocalPage], PageId]
-"""Partition.id_of of the partition that a hook is called by"""
+TARGETS_AT_ONCE = 1_000
+"""targets in one WatchTargets"""
 
 
 class Subscribed:
-    """The subscriptions of one node. `subscriptions` says what is due, and counts reads that came too late."""
+    """The subscriptions of a crawl. `subscriptions` says what is due."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, frontier: Frontier, services: Services) -> None:
+        """frontier: of the home partition."""
         self.services = services
-        self.watch = Watch(services.frontiers)
+        self.pages = TargetPages()
         self.subscriptions = Subscriptions()
         self.rows: dict[int, SubscriptionRow] = {}
+        self._partition = frontier.partition
+        self._hooks = frontier.hooks
         self._planned: dict[int, float] = {}
         """number -> since when its pages are being refreshed"""
         self._outbox = NoticeOutbox()
@@ -62,139 +76,147 @@ class Subscribed:
         self._doing = 0
         """of those that were due: neither planned nor told yet"""
         self._next = 1
-        self._demand = Demand(services, self.watch)
-        self._based: list[int] = []
-        """those whose base was found by `recover`: not on disk yet"""
+        self._demand = Demand(services, self.pages)
+        self._new: list[int] = []
+        """those whose pages are still to be looked for"""
+        self._arrived = asyncio.Event()
+        """there are new ones"""
+        self._watched: set[int] = set()
+        """those whose targets were added to `pages`"""
         self._registered = False
+        frontier.hooks.recover.append(self._recover)
+        frontier.hooks.status["subscribed"] = self.figures
+        frontier.commands.handle(Subscribe, self._subscribe)
+        frontier.commands.handle(Unsubscribe, self._unsubscribe)
+        frontier.commands.handle(ListSubscriptions, self._list)
+        frontier.commands.handle(PagesFound, self._take)
 
     def _register(self) -> None:
-        """There are subscriptions: take part in the turns of the nodes from now on."""
-        if self._registered:
-            return
-        self._registered = True
-        for frontier in self.services.frontiers:
-            id_of = frontier.partition.id_of
-            frontier.hooks.deadlines.append(partial(_promised, self.subscriptions, id_of))
-            frontier.hooks.settled.append(partial(self._settled, id_of))
-            frontier.hooks.why.append(partial(self._why, id_of))
-        self.services.frontiers[0].hooks.keep("subscriptions", self.subscriptions.dump)
+        """There are subscriptions: their counters are stored from now on."""
+        if not self._registered:
+            self._registered = True
+            self._hooks.keep("subscriptions", self.subscriptions.dump)
 
-    def _settled(self, id_of: IdOf, settled: Sequence[Settled], now: float) -> None:
-        """Pages were read: were they overdue?"""
-        if self.subscriptions.awaited or self.subscriptions.overdue:
-            for order in settled:
-                if order.visit.answered or order.report.final:
-                    self.subscriptions.read(id_of(order.page), now)
-
-    def _why(self, id_of: IdOf, page: LocalPage, now: float) -> list[str]:
-        overdue = id_of(page) in self.subscriptions.overdue
-        return ["A subscription's notice was due before it was refreshed."] if overdue else []
-
-    def recover(self) -> None:
-        """Once all nodes have recovered: take up the subscriptions, and find the pages of their targets."""
-        self.subscriptions.load(self.services.frontiers[0].hooks.stored.get("subscriptions", {}))
-        found = list(stored(self.services.frontiers[0].partition))
-        if found:
+    def _recover(self) -> None:
+        """Take up the subscriptions; `run` looks for the pages of their targets."""
+        self.subscriptions.load(self._hooks.stored.get("subscriptions", {}))
+        self.rows.update(stored(self._partition))
+        if self.rows:
             self._register()
-        for _, row in found:
-            self.watch.add(row.target)
-        for frontier in self.services.frontiers if found else ():
-            for target, page in scan(frontier.partition, self.watch.targets):
-                self.watch.take(target, page)
-        for number, row in found:
-            if not row.based and not row.sequence and not row.seen:  # made while nothing ran: told of what changes now
-                row = msgspec.structs.replace(
-                    row, seen=dict(signatures(self.services, self.watch, row.target)), based=True
-                )
-                self._based.append(number)
-            self.rows[number] = row
-            self._next = max(self._next, number + 1)
-            self.subscriptions.add(number, row.every, row.due, self._demand.lead(row.target), row.attempts)
+        self._new += self.rows
+        self._arrived.set()
+        self._next = max(self.rows, default=0) + 1
 
-    # -- people --------------------------------------------------------------------------------------------------
-
-    async def subscribe(self, target: str, every: float, notify: str | Sequence[str]) -> int:
-        """A URL or pattern, seconds, and a URL or a command. Its number, when it is on disk. InputError."""
-        row = made(target, every, notify, self.services.clock.time(), self.services.scope.fold_slashes)
-        if len(self.rows) >= SUBSCRIPTION_LIMIT:
-            raise InputError(
-                f"subscribe: there are {SUBSCRIPTION_LIMIT:,} subscriptions; end some with `xyro unsubscribe`"
-            )
-        self._check(row)
-        self._register()
-        number, self._next = self._next, self._next + 1
-        await self._follow(row.target)
-        seen = {
-            page: signature async for page, signature in unhurried(signatures(self.services, self.watch, row.target))
-        }
-        row = msgspec.structs.replace(row, seen=seen, based=True)
-        await self._store(number, row)
-        if number in self.rows:  # nobody ended it meanwhile
-            self.subscriptions.add(number, row.every, row.due, self._demand.lead(row.target))
-        return number
-
-    def _check(self, row: SubscriptionRow) -> None:
-        """Would the crawl read it, and may the notice be told?"""
-        scope = self.services.scope
-        if not is_pattern(row.target) and (reason := scope.why_refused(row.target) or scope.why_out(row.target, 0)):
-            raise InputError(f"{row.target}: {reason}: it would never be read; `xyro submit` widens the scope")
-        if row.url and (reason := why_refused(row.url, scope)):
-            raise InputError(f"--notify {row.url}: {reason}")
-
-    async def _follow(self, target: str) -> None:
-        """Watch a target, and find the pages that are known already."""
-        if not self.watch.add(target):
-            return
-        if is_pattern(target):
-            for frontier in self.services.frontiers:
-                found = await asyncio.to_thread(scan, frontier.partition, self.watch.matches(target))
-                for name, page in found:
-                    self.watch.take(name, page)
-            return
-        page_id = self.services.lookup.find(target)
-        if page_id is not None:
-            self.watch.take(target, page_id)
-        else:
-            await self.services.submit([target], seed=False)
-
-    async def unsubscribe(self, number: int) -> bool:
-        """False: there is none of that number."""
-        row = self.rows.pop(number, None)
-        if row is None:
-            return False
-        self.subscriptions.remove(number)
-        self._planned.pop(number, None)
-        self.watch.drop(row.target)
-        await store_row(self.services.commands, RowTable.SUBSCRIPTION, number, b"")
-        return True
-
-    def listed(self) -> Iterator[dict[str, Any]]:
-        """For `xyro subscriptions`: those of now."""
-        for number, row in list(self.rows.items()):
-            yield described(number, row, self.watch.count(row.target))
-
-    def counters(self) -> dict[str, Any]:
-        """Counters, for `xyro status`."""
-        return subscriptions_told(len(self.rows), self.subscriptions)
+    def figures(self, now: float) -> dict[str, Any]:
+        """Counters, for `xyro status` (promise_report.py)."""
+        return {"subscriptions": len(self.rows), "counts": self.subscriptions.dump()}
 
     @property
     def quiet(self) -> bool:
-        """Nothing is due now, no notice is on its way."""
-        return not self._doing and self.subscriptions.next_time() > self.services.clock.time()
+        """Nothing is new or due now, no notice is on its way."""
+        busy = self._new or self._doing
+        return not busy and self.subscriptions.next_time() > self.services.clock.time()
+
+    # -- commands ------------------------------------------------------------------------------------------------
+
+    def _subscribe(self, command: Subscribe) -> int:
+        """Store a new one; `run` looks for its pages. -> its number, 0 if there are too many."""
+        if len(self.rows) >= SUBSCRIPTION_LIMIT:
+            return 0
+        self._register()
+        number, self._next = self._next, self._next + 1
+        self.rows[number] = unpack_subscription(command.row)
+        self._partition.put(rows.SUBSCRIPTION.key(number), command.row)
+        self._new.append(number)
+        self._arrived.set()
+        return number
+
+    def _unsubscribe(self, command: Unsubscribe) -> bool:
+        number = command.number
+        row = self.rows.pop(number, None)
+        if row is None:
+            return False
+        self._partition.delete(rows.SUBSCRIPTION.key(number))
+        self.subscriptions.remove(number)
+        self._planned.pop(number, None)
+        if number in self._watched and self.pages.drop(row.target):
+            for partition in self._partitions_of(row.target):
+                self._hooks.post(partition, WatchTargets(0, (row.target,), wanted=False))
+        self._watched.discard(number)
+        return True
+
+    def _list(self, question: ListSubscriptions) -> list[tuple[int, bytes, int]]:
+        numbers = islice((number for number in self.rows if number >= question.first), question.limit)
+        return [(number, rows.pack(row := self.rows[number]), self.pages.count(row.target)) for number in numbers]
+
+    def _take(self, command: PagesFound) -> None:
+        """New pages of a partition."""
+        number = command.partition
+        for target, page, host in zip(command.targets, command.pages, command.hosts, strict=True):
+            self.pages.take(target, join(number, page), (number, host))
+
+    # -- targets -------------------------------------------------------------------------------------------------
+
+    async def _begin(self) -> None:
+        """Until cancelled: look for the pages of those that are new. What they are is the base of the first notice."""
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            while chosen := self._new[:TARGETS_AT_ONCE]:
+                numbers = [number for number in chosen if number in self.rows]
+                self._watched.update(numbers)
+                await self._follow([row.target for row in map(self.rows.__getitem__, numbers) if self._add(row)])
+                await asyncio.gather(*map(self._base, numbers))
+                for number in numbers:
+                    if (row := self.rows.get(number)) is not None:  # nobody ended it meanwhile
+                        lead = self._demand.lead(row.target)
+                        self.subscriptions.add(number, row.every, row.due, lead, row.attempts)
+                del self._new[: len(chosen)]
+
+    def _add(self, row: SubscriptionRow) -> bool:
+        """Tell whether its target is a new one."""
+        return self.pages.add(row.target)
+
+    def _partitions_of(self, target: str) -> Iterable[int]:
+        """The partitions that may have pages of a target."""
+        count = self.services.commands.partitions
+        return range(count) if is_pattern(target) else (partition_of(host_of(target), count),)
+
+    async def _follow(self, targets: Sequence[str]) -> None:
+        """Watch targets that are new here, and find the pages that are known already."""
+        parts: dict[int, list[str]] = {}
+        for target in targets:
+            for partition in self._partitions_of(target):
+                parts.setdefault(partition, []).append(target)
+        send = self.services.commands.send
+        await asyncio.gather(
+            *(send(q, partial(WatchTargets, targets=tuple(part), wanted=True)) for q, part in parts.items())
+        )
+        patterns = [target for target in targets if is_pattern(target)]
+        urls = [target for target in targets if not is_pattern(target)]
+        for place in await self.services.pages.find(urls):
+            self.pages.take(*place)
+        if unknown := [url for url in urls if not self.pages.count(url)]:
+            await self.services.submit(unknown, seed=False)
+        if patterns:
+            async for place in self.services.pages.match(patterns):
+                self.pages.take(*place)
+
+    async def _base(self, number: int) -> None:
+        """Find what its pages are now, unless something was told or found of them before."""
+        row = self.rows.get(number)
+        if row is None or row.based or row.sequence or row.seen:
+            return
+        seen = await signatures(self.services, self.pages.pages(row.target))
+        if number in self.rows:
+            await self._store(number, msgspec.structs.replace(self.rows[number], seen=seen, based=True))
 
     # -- the plan ------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Until cancelled."""
-        for number in self._based:
-            if number in self.rows:
-                await self._store(number, self.rows[number])
-        pages_of = self.watch.pages
-        if unknown := {
-            row.target for row in self.rows.values() if not is_pattern(row.target) and not pages_of(row.target)
-        }:
-            await self.services.submit(unknown, seed=False)
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._begin())
             while True:
                 await self._foresee()
                 now = self.services.clock.time()
@@ -212,27 +234,21 @@ class Subscribed:
 
     async def _plan(self, numbers: Sequence[int], now: float) -> None:
         """Order the pages of subscriptions whose notice comes near, all in one commit group a partition."""
-        wanted: dict[int, dict[LocalPage, None]] = {}
+        wanted: dict[tuple[int, float], dict[LocalPage, None]] = {}
         for number in numbers:
             self._planned[number] = now
-            pages = list(filter(self._is_readable, self.watch.pages(self.rows[number].target)))
-            self.subscriptions.promise(pages, self.subscriptions.due(number))
-            for page in pages:
-                wanted.setdefault(owner_of(page), {})[local_page(page)] = None
-
-        await asyncio.gather(*(self._refresh(partition, list(pages)) for partition, pages in wanted.items()))
+            for page in self.pages.pages(self.rows[number].target):
+                wanted.setdefault((owner_of(page), self.subscriptions.due(number)), {})[local_page(page)] = None
+        await asyncio.gather(*(self._refresh(*place, list(pages)) for place, pages in wanted.items()))
         for number in numbers:
             if number in self.rows:
                 self.subscriptions.planned(number, now, self._demand.lead(self.rows[number].target))
 
-    async def _refresh(self, partition: int, pages: Sequence[LocalPage]) -> None:
-        """Order local pages; returns when that is on disk."""
+    async def _refresh(self, partition: int, due: float, pages: Sequence[LocalPage]) -> None:
+        """Order local pages for a notice; returns when that is on disk."""
         parts = [tuple(pages[first : first + PAGES_AT_ONCE]) for first in range(0, len(pages), PAGES_AT_ONCE)]
-        ask = self.services.commands.send
-        await asyncio.gather(*(ask(partition, partial(_refresh_pages, part)) for part in parts))
-
-    def _is_readable(self, page: PageId) -> bool:
-        return self.services.lookup.state(page) in READABLE
+        send = self.services.commands.send
+        await asyncio.gather(*(send(partition, partial(RefreshPages, pages=part, due=due)) for part in parts))
 
     async def _foresee(self) -> None:
         """Begin notices sooner where more is promised of their hosts than it seemed."""
@@ -269,7 +285,8 @@ class Subscribed:
         """The next one of its host goes out while what came of this one is put on disk."""
         row = self.rows[number]
         since = self._planned.get(number, row.told_at)
-        notice = await compose(self.services, self.watch, number, row, self.subscriptions.due(number), since)
+        due = self.subscriptions.due(number)
+        notice = await compose(self.services, self.pages.pages(row.target), number, row, due, since)
         if notice.digest != row.tried and number in self.rows:
             row = msgspec.structs.replace(row, numbered=notice.number, tried=notice.digest)
             await self._store(number, row)
@@ -285,37 +302,27 @@ class Subscribed:
         self._send(group)
         if number not in self.rows:  # unsubscribed meanwhile
             return
+        if notice.missed and not self.subscriptions.attempts(number):
+            self._miss(notice.missed, since, due)
         if error:
-            self.subscriptions.failed(number, now, notice.missed)
+            self.subscriptions.failed(number, now, missed=bool(notice.missed))
             row = msgspec.structs.replace(row, error=error)
         else:
-            self.subscriptions.sent(number, now, notice.missed)
+            self.subscriptions.sent(number, now, missed=bool(notice.missed))
             changes = {"sequence": row.sequence + 1, "told_at": now, "seen": notice.seen}
             row = msgspec.structs.replace(row, error="", tried=b"", **changes)
         due, attempts = self.subscriptions.due(number), self.subscriptions.attempts(number)
         await self._store(number, msgspec.structs.replace(row, due=due, attempts=attempts))
 
+    def _miss(self, pages: Collection[PageId], since: float, due: float) -> None:
+        """Tell their partitions of pages that were not refreshed for a notice."""
+        parts: dict[int, list[LocalPage]] = {}
+        for page in pages:
+            parts.setdefault(owner_of(page), []).append(local_page(page))
+        for partition, part in parts.items():
+            self.services.commands.post(partition, MissPages(0, tuple(part), since, due))
+
     async def _store(self, number: int, row: SubscriptionRow) -> None:
         packed = rows.pack(row)  # whatever is wrong with it: not within a commit group
         self.rows[number] = row
         await store_row(self.services.commands, RowTable.SUBSCRIPTION, number, packed)
-
-
-def _refresh_pages(pages: tuple[LocalPage, ...], request: int) -> RefreshPages:
-    return RefreshPages(request, pages)
-
-
-def _promised(subscriptions: Subscriptions, id_of: IdOf, page: LocalPage) -> float:
-    """By when a notice promises that a page of this partition is read; 0 = none does."""
-    return subscriptions.deadline(id_of(page))
-
-
-def subscriptions_told(number: int, subscriptions: Subscriptions) -> dict[str, Any]:
-    """Counters of so many subscriptions, for people."""
-    counts = subscriptions.dump()
-    return {
-        "subscriptions": number,
-        **counts,
-        "lateness": round(counts["lateness"], 1),
-        "overdue_pages": len(subscriptions.overdue),
-    }

@@ -22,7 +22,7 @@ import logging
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import msgspec
@@ -32,20 +32,23 @@ from xyro.frontier.batch import Settled
 from xyro.loader.intake import Intake
 from xyro.metadata import rows
 from xyro.plugins.publish.promises import PublisherClaim
-from xyro.plugins.publish.publish_messages import RowTable, store_row
+from xyro.plugins.publish.publish_messages import HubNamed, RowTable, store_row
 from xyro.plugins.publish.publishing import Publishing
 from xyro.plugins.publish.stored_rows import TopicRow, unpack_topic
 from xyro.refresh.hub_leases import LEASE, lease, next_asking, takes, unheard
 from xyro.wire.errors import InputError, TheirError
-from xyro.wire.ids import PageId
+from xyro.wire.ids import HOME, PageId
 from xyro.wire.messages import LINK_HINT, LINK_KIND_MASK, Kind, LinkKind, LoadReport, XmlPage
 from xyro.wire.urls import authority, canonical, host_of
 
 if TYPE_CHECKING:
+    from xyro.frontier.frontier import Frontier
     from xyro.service.node.services import Services
 
 Post = Callable[[str, bytes, Mapping[str, str]], Awaitable[Posted]]
 MOST_TOPICS, MOST_OF_HOST = 1_000, 50
+MOST_NAMED = 10_000
+"""pages of a partition whose hubs were told, remembered at once"""
 MOST_ENTRIES = 1_000
 """entries of one delivery that are looked at"""
 MOST_BODY = 4 << 20
@@ -57,12 +60,40 @@ _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 _log = logging.getLogger("xyro")
 
 
-class WebSub:
-    """`post`: through the guarded client. Rows are in partition 0; an answer leaves after its row is on disk."""
+class HubNames:
+    """Tells the home partition of hubs that pages of one partition name (in a feed, in HTML, in Link headers)."""
 
-    def __init__(self, services: Services, publishing: Publishing) -> None:
+    def __init__(self, frontier: Frontier) -> None:
+        self._hooks = frontier.hooks
+        self._named: set[tuple[str, str]] = set()
+        """(URL, rel=self) of pages that were told of"""
+        self._hooks.visited.append(self.visited)
+
+    def visited(self, settled: Sequence[Settled], loads: Iterable[LoadReport]) -> None:
+        """Look for hubs that the pages read in a turn name."""
+        for order in settled:
+            if order.report.hubs:
+                self._tell(order.report.url, order.report.hubs, order.report.topic)
+        for load in loads:
+            if load.hubs:
+                self._tell(load.url, load.hubs, topic_of(load))
+
+    def _tell(self, url: str, hubs: Sequence[str], topic: str) -> None:
+        if (url, topic) not in self._named:
+            if len(self._named) >= MOST_NAMED:
+                self._named.clear()  # they are told again: nothing comes of that
+            self._named.add((url, topic))
+            self._hooks.post(HOME, HubNamed(0, url, tuple(hubs), topic))
+
+
+class WebSub:
+    """The feeds of a crawl that name hubs, in its home partition. An answer leaves after its row is on disk."""
+
+    def __init__(self, frontier: Frontier, services: Services) -> None:
+        """frontier: of the home partition."""
         self.services = services
-        self.publishing = publishing
+        self.publishing = Publishing(services)
+        self._partition = frontier.partition
         self.callback = services.settings.publish.callback.rstrip("/") + "/websub/"
         self.delivered = self.unsigned = 0
         """deliveries that were taken; those whose signature was missing or wrong"""
@@ -74,12 +105,13 @@ class WebSub:
         self._until: dict[str, float] = {}
         """hosts of hubs that want to be left alone until then"""
         self._next = 1
-        for frontier in services.frontiers:
-            frontier.hooks.visited.append(self.visited)
+        frontier.hooks.recover.append(self._recover)
+        frontier.hooks.status["websub"] = lambda now: self.counters()
+        frontier.commands.handle(HubNamed, self._hear)
 
-    def recover(self) -> None:
+    def _recover(self) -> None:
         """Take up the subscriptions."""
-        for key, value in self.services.frontiers[0].partition.scan(rows.TOPIC.prefix):
+        for key, value in self._partition.scan(rows.TOPIC.prefix):
             number, row = rows.TOPIC.split(key), unpack_topic(value)
             self._hold(number, row)
             self._next = max(self._next, number + 1)
@@ -97,14 +129,8 @@ class WebSub:
 
     # -- discovery -----------------------------------------------------------------------------------------------
 
-    def visited(self, settled: Sequence[Settled], loads: Iterable[LoadReport]) -> None:
-        """Look for hubs that the pages read in a turn name (in a feed, in HTML, in Link headers)."""
-        for order in settled:
-            if order.report.hubs:
-                self.discovered(order.report.url, order.report.hubs, order.report.topic)
-        for load in loads:
-            if load.hubs:
-                self.discovered(load.url, load.hubs, topic_of(load))
+    def _hear(self, command: HubNamed) -> None:
+        self.discovered(command.url, command.hubs, command.topic)
 
     def discovered(self, url: str, hubs: Sequence[str], self_link: str) -> None:
         """A page was read that names hubs; `self_link`: its rel=self. Stored and asked by the next round of `run`."""
@@ -201,32 +227,27 @@ class WebSub:
         now = self.services.clock.time()
         claim = PublisherClaim("changed", now, now + self.services.settings.publish.deadline)
         report = await asyncio.to_thread(_read, row.topic, body, mime, now)
-        urls = [row.topic, *(self._fresh(row.topic, report) if report is not None else ())]
+        urls = [row.topic, *(await self._fresh(row.topic, report) if report is not None else ())]
         readable, _ = await self.publishing.sift(urls)
         if not self.publishing.allowance.take(host_of(row.topic), len(readable), self.services.clock.monotonic()):
             await self.publishing.publish(readable, claim)
 
-    def _fresh(self, topic: str, report: LoadReport) -> list[str]:
+    async def _fresh(self, topic: str, report: LoadReport) -> list[str]:
         """Entries of the feed's own host that were never read, or say that they changed since."""
-        dates = dict(report.modified)
+        dates, own = dict(report.modified), authority(topic)
         entries = [
             url
             for url, flags in zip(report.links.urls, report.links.flags, strict=True)
             if flags & LINK_KIND_MASK == LinkKind.FEED
         ]
-        own = authority(topic)
+        entries = [url for url in entries[:MOST_ENTRIES] if authority(url) == own]
+        places = await self.services.pages.find(entries)
+        known = {facts.url: facts.row for facts in await self.services.pages.describe([place.page for place in places])}
         return [
-            url for url in entries[:MOST_ENTRIES] if authority(url) == own and self._is_news(url, dates.get(url, 0.0))
+            url
+            for url in entries
+            if (row := known.get(url)) is None or not row.reads or dates.get(url, 0.0) > row.last_read
         ]
-
-    def _is_news(self, url: str, changed: float) -> bool:
-        page = self.services.lookup.find(url)
-        row = self.services.lookup.row(page) if page is not None else None
-        return row is None or not row.reads or changed > row.last_read
-
-    def status(self) -> dict[str, Any]:
-        """The field `websub` of `xyro status`."""
-        return {"websub": self.counters()}
 
     def counters(self) -> dict[str, int]:
         """For `xyro status`."""

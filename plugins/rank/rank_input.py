@@ -32,7 +32,7 @@ Piece = list[Any]
 
 def pieces(views: Views, with_links: bool) -> Iterator[bytes]:
     """All of a crawl. InputError: links are wanted and it keeps none."""
-    settings = views.frontiers[0].settings
+    settings = views.settings
     if with_links and not settings.store.links:
         raise InputError(
             "rank: this crawl keeps no links ([store] links = false), and this method goes by them: set it to true and "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from xyro.wire.ids import LocalPage, PageId, local_page, owner_of, split
 from xyro.wire.messages import Kind
 from xyro.wire.text import stamp
 from xyro.wire.urls import canonical
-
-if TYPE_CHECKING:
-    from xyro.frontier.frontier import Frontier
 
 ORDERS = ("importance", "url", "date")
 LISTED = 10
@@ -48,7 +45,7 @@ def find(views: Views, reference: str) -> Place:
 
 
 def _page_by_url(views: Views, reference: str) -> PageId:
-    url = canonical(reference, fold_slashes=views.frontiers[0].scope.fold_slashes)
+    url = canonical(reference, fold_slashes=views.scope.fold_slashes)
     number = views.find(url)
     if number is None:
         raise InputError(f"{url}: not known to this crawl; `xyro submit {url}` has it read")
@@ -167,29 +164,30 @@ def _rank(view: View, page: LocalPage, row: VersionRow, worth: float, by: str) -
     return -row.read_at if by == "date" else -worth
 
 
-def bodies(frontiers: Sequence[Frontier], wanted: Iterable[Chosen]) -> Iterator[dict[str, Any]]:
-    """Yield the latest version of each document for a query, its packed body in base64; skip documents that are gone.
-
-    Not of one boundary: a query may take hours, and nothing should be pinned so long.
-    """
+def bodies(views: Views, wanted: Iterable[Chosen]) -> Iterator[dict[str, Any]]:
+    """Yield the latest version of each document for a query; skip documents that are gone."""
     for number, worth in wanted:
         owner, page = split(number)
-        partition = frontiers[owner].partition
-        archive = Archive(partition.get)
-        head = archive.head(page)
-        if head is None:
-            continue
-        row = archive.there(page, head.last)
-        yield {
-            "id": number,
-            "url": partition.url(page),
-            "version": head.last,
-            "read_at": stamp(row.read_at),
-            "importance": worth,
-            "charset": row.charset,
-            "size": row.size,
-            "packed": base64.b64encode(archive.packed(row)).decode(),
-        }
+        view = views.views[owner]
+        found = body_of(view.archive, view.url, page)
+        if found is not None:
+            yield {"id": number, "importance": worth, **found}
+
+
+def body_of(archive: Archive, url_of: Callable[[LocalPage], str], page: LocalPage) -> dict[str, Any] | None:
+    """Return the latest version of a document, its packed body in base64; None where there is none."""
+    head = archive.head(page)
+    if head is None:
+        return None
+    row = archive.there(page, head.last)
+    return {
+        "url": url_of(page),
+        "version": head.last,
+        "read_at": stamp(row.read_at),
+        "charset": row.charset,
+        "size": row.size,
+        "packed": base64.b64encode(archive.packed(row)).decode(),
+    }
 
 
 # DTDs

@@ -20,13 +20,14 @@ from urllib.parse import quote
 from aiohttp import web
 
 from xyro.metadata.documents import unpacked
-from xyro.plugins.warehouse.documents_view import LISTED, ORDERS, Chosen, bodies, chosen, dtds, packed_body, versions
+from xyro.plugins.warehouse.document_answers import DescribeDocument
+from xyro.plugins.warehouse.documents_view import LISTED, ORDERS, Chosen, chosen, dtds, packed_body, versions
 from xyro.plugins.warehouse.warehouse_stats import stats
 from xyro.service.node import http_json
 from xyro.service.node.long_views import LongViews
 from xyro.service.views.views import Views
 from xyro.wire.errors import InputError
-from xyro.wire.ids import PageId, owner_of
+from xyro.wire.ids import PageId, owner_of, split
 
 if TYPE_CHECKING:
     from xyro.service.node.node import Node
@@ -76,15 +77,18 @@ class _XmlRoutes:
 
     async def bodies(self, request: web.Request) -> web.Response:
         """Some of the first of these documents: as many as fit in one answer."""
-        pages = await _pages(request, len(self.node.frontiers))
+        commands = self.node.services.commands
+        pages = await _pages(request, commands.partitions)
         documents: list[dict[str, Any]] = []
         count = size = 0
-        async with self.node.boundary():
-            while count < len(pages) and size < ENOUGH:
-                found = list(bodies(self.node.frontiers, pages[count : count + 1]))
-                documents += found
-                size += sum(len(document["packed"]) for document in found)
-                count += 1
+        while count < len(pages) and size < ENOUGH:
+            number, worth = pages[count]
+            owner, page = split(PageId(number))
+            found = await commands.send(owner, partial(DescribeDocument, page=page))
+            if found is not None:
+                documents.append({"id": number, "importance": worth, **found})
+                size += len(found["packed"])
+            count += 1
         return http_json.answer({"taken": count, "documents": documents})
 
     async def dtds(self, request: web.Request) -> web.StreamResponse:

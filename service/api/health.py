@@ -58,14 +58,12 @@ class Health:
     def look(self) -> dict[str, Any]:
         """`ok`, `failing` (why not), and the numbers; seconds and bytes."""
         now = self.node.clock.monotonic()
-        loops = self.node.partition_loops
-        committed = [loop.committed_at for loop in loops if loop.committed_at is not None]
-        waiting = [now - loop.waits_since for loop in loops if loop.waits_since is not None]
+        committed, waits = self.node.committed_at, self.node.waits_since
         figures = {
             "pid": os.getpid(),
             "loop_lag": round(max(self._late), 3),
-            "last_commit": round(now - max(committed), 1) if committed else None,
-            "commit_waits": round(max(waiting, default=0.0), 1),
+            "last_commit": None if committed is None else round(now - committed, 1),
+            "commit_waits": 0.0 if waits is None else round(now - waits, 1),
             "disk_free": _disk_free(self.node.data.path),
             "tasks": len(asyncio.all_tasks()),
             "open_files": _open_files(),

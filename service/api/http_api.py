@@ -33,7 +33,7 @@ from aiohttp import web
 
 from xyro.plugins.publish.routes import promise_routes
 from xyro.plugins.rank.routes import rank_routes
-from xyro.plugins.view_extensions import VIEW_EXTENSIONS, running_status
+from xyro.plugins.view_extensions import VIEW_EXTENSIONS
 from xyro.plugins.warehouse.routes import xml_routes
 from xyro.service.api.health import Health
 from xyro.service.node import backup, http_json
@@ -45,7 +45,7 @@ from xyro.service.node.status import running
 from xyro.service.views.audit import audit
 from xyro.service.views.cash_sources import find_givers, targets_of
 from xyro.service.views.export import COLUMNS
-from xyro.service.views.forecast import Question, refreshed_pages, report
+from xyro.service.views.forecast import PlanQuestion, report
 from xyro.service.views.site_ranking import SiteRanking, top_sites
 from xyro.service.views.views import Views
 from xyro.service.views.why import why, with_givers
@@ -181,7 +181,7 @@ class HttpApi:
         return http_json.answer(report, 200 if report["ok"] else 503)
 
     async def _status(self, _: web.Request) -> web.Response:
-        return http_json.answer(running(self.node, running_status(self.node)))
+        return http_json.answer(running(self.node, VIEW_EXTENSIONS))
 
     async def _top(self, request: web.Request) -> web.Response:
         count, by = request.query.get("n", "20"), request.query.get("by", "importance")
@@ -208,9 +208,10 @@ class HttpApi:
             wanted = None if target is None else float(target)
         except ValueError:
             raise InputError("plan: target is a number above 0 and below 1") from None
-        question = Question(wanted, request.query.get("bandwidth"), tuple(filter(None, policies.split(","))))
-        pages, settings = refreshed_pages(self.node.frontiers), self.node.frontiers[0].scheduler.settings.refresh
-        return http_json.answer(await asyncio.to_thread(report, pages, settings, question))
+        question = PlanQuestion(wanted, request.query.get("bandwidth"), tuple(filter(None, policies.split(","))))
+        crawl = self.node.crawl_views
+        pages, settings, kappa = crawl.refreshed_pages(), crawl.refresh, crawl.kappa
+        return http_json.answer(await asyncio.to_thread(report, pages, settings, question, kappa))
 
     async def _audit(self, _: web.Request) -> web.Response:
         return http_json.answer(await self._long_views.audit(partial(audit, extensions=VIEW_EXTENSIONS)))

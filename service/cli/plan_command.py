@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from xyro.service.cli.options import as_json_too, directory_of, with_data
-from xyro.service.cli.stopped_crawl import stopped_nodes
+from xyro.service.cli.stopped_crawl import stopped_crawl
 
 POLICIES = ("obsolescence", "mixed", "freshness", "uniform", "all")
 
@@ -34,15 +34,15 @@ def plan(data: Path | None, as_json: bool, **asked: Any) -> None:
 
 def _answer(directory: Path, target: float | None, bandwidth: str | None, policies: tuple[str, ...]) -> Any:
     from xyro.service.node.run_file import Remote
-    from xyro.service.views.forecast import Question, answer
+    from xyro.service.views.forecast import PlanQuestion, report
 
-    question = Question(target, bandwidth, policies)
+    question = PlanQuestion(target, bandwidth, policies)
     remote = Remote.find(directory)
     if remote is not None:
         asked = {"target": target, "bandwidth": bandwidth, "policies": ",".join(policies) or None}
         return remote.get("/plan", **{name: value for name, value in asked.items() if value is not None})
-    with stopped_nodes(directory) as frontiers:
-        return answer(frontiers, question)
+    with stopped_crawl(directory) as crawl:
+        return report(crawl.refreshed_pages(), crawl.refresh, question, crawl.kappa)
 
 
 def plan_table(forecast: dict[str, Any]) -> str:

@@ -112,14 +112,12 @@ def unsubscribe(number: int, data: Path | None) -> None:
 
 @contextmanager
 def _opened(directory: Path) -> Iterator[Partition]:
-    """Partition 0."""
-    from xyro.service.node.data_dir import DataDir
+    """The partition that has the subscriptions."""
+    from xyro.service.node.stopped import stopped_partition
+    from xyro.wire.ids import HOME
 
-    data = DataDir.open(directory)
-    try:
-        yield data.partitions[0]
-    finally:
-        data.close()
+    with stopped_partition(directory, HOME) as partition:
+        yield partition
 
 
 def _write(partition: Partition, key: bytes, row: bytes | None) -> None:

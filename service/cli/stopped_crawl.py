@@ -8,24 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from xyro.frontier.frontier import Frontier
+    from xyro.service.node.crawl_views import CrawlViews
     from xyro.service.views.views import Views
 
 
 @contextlib.contextmanager
-def stopped_nodes(directory: Path) -> Iterator[list[Frontier]]:
-    """Open the partitions of a data directory. InputError where there is none, or a process works on it."""
+def stopped_crawl(directory: Path) -> Iterator[CrawlViews]:
+    """Open a data directory as of its last commit. InputError where there is none, or a process works on it."""
     from xyro.plugins import extensions
-    from xyro.service.node.stopped import nodes_of
+    from xyro.service.node.stopped import open_stopped
 
-    with nodes_of(directory, extensions) as frontiers:
-        yield frontiers
+    with open_stopped(directory, extensions) as crawl:
+        yield crawl
 
 
 @contextlib.contextmanager
 def stopped_views(directory: Path) -> Iterator[Views]:
-    """The crawl as of its last commit."""
-    from xyro.service.views.views import Views
-
-    with stopped_nodes(directory) as frontiers, Views(frontiers) as views:
+    """The pages of a crawl as of its last commit."""
+    with stopped_crawl(directory) as crawl, crawl.views() as views:
         yield views

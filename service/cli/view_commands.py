@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from xyro.service.cli.options import as_json_too, directory_of, with_data
-from xyro.service.cli.stopped_crawl import stopped_nodes, stopped_views
+from xyro.service.cli.stopped_crawl import stopped_crawl, stopped_views
 from xyro.wire.text import printable
 
 if TYPE_CHECKING:
@@ -58,15 +58,10 @@ def status(data: Path | None, as_json: bool) -> None:
         fields = remote.get("/status")
     else:
         from xyro.plugins.view_extensions import VIEW_EXTENSIONS
-        from xyro.service.views.extensions import status_parts
-        from xyro.service.views.freshness_report import freshness_report
-        from xyro.service.views.summary import summary
         from xyro.wire.clock import SystemClock
 
-        with stopped_nodes(directory) as frontiers:
-            now = SystemClock().time()
-            plugins = status_parts(VIEW_EXTENSIONS, frontiers, now)
-            fields = {**summary(frontiers), **freshness_report(frontiers, now), "running": False, **plugins}
+        with stopped_crawl(directory) as crawl:
+            fields = crawl.stopped_status(VIEW_EXTENSIONS, SystemClock().time())
     if as_json:
         click.echo(json.dumps(fields))
         return
@@ -120,7 +115,7 @@ def why(url: str, data: Path | None, as_json: bool) -> None:
         from xyro.service.views.why import why as explain
         from xyro.service.views.why import with_givers
 
-        wanted = canonical(url, fold_slashes=views.frontiers[0].scope.fold_slashes)
+        wanted = canonical(url, fold_slashes=views.scope.fold_slashes)
         explanation, targets = explain(views, wanted, SystemClock().time()), targets_of(views, wanted)
         return with_givers(explanation, find_givers(views, targets, SystemClock())) if targets else explanation
 

@@ -155,7 +155,7 @@ def _bodies(source: Remote | Views, host: str, root: str, by: str) -> Iterator[d
     from xyro.service.node.run_file import Remote
 
     if not isinstance(source, Remote):
-        yield from bodies(source.frontiers, chosen(source, host, root, by))
+        yield from bodies(source, chosen(source, host, root, by))
         return
     parts = [row["pages"] for row in source.lines("/xml/chosen", host=host, root=root, by=by)]
     for part in parts:

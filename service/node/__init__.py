@@ -7,10 +7,11 @@ The loop:
     command_sender.py    commands to partitions, and their answers by request number
     fetch_loop.py        orders into xyro's pool, one report for each back to the partition of its page
     load_loop.py         XML bodies into loader: links of feeds and sitemaps, documents that wait for their parts
-    page_lookup.py       answers about single pages, from the partition that owns each
-      partition_parts.py   stored parts and bodies of one partition
+    page_lookup.py       answers for the loader about single pages, from the partition of this process that owns each
     part_library.py      these, for the loader in its thread
-    host_calendar.py     hosts that blackouts and budgets shut, over all partitions
+    page_questions.py    questions about single pages to any partition, by messages: what plug-ins ask by
+    crawl_views.py       copies of what all partitions look like, for the commands and interfaces that show a crawl
+    host_calendar.py     hosts of a partition that blackouts and budgets shut
       blackout_switch.py   the same in the fetch pool          side_reads.py   fetches of key files and the like
     services.py          what a plug-in may use of the node, and how the plug-ins are handed to it
     reader_factory.py, loader_factory.py, guard_factory.py     from settings to reader, intake and guard
@@ -30,6 +31,6 @@ A process's life:
     open_files.py        raises the limit of open files       garbage.py         Python's collector, tuned
 
 What always holds: an effect leaves only after the commit group that caused it is on disk; what changes a partition is a
-message (wire/topics.py, wire/commands.py) or a hook that is registered with it; fetch_loop.py loads nothing of the
-store or the schedule.
+message (wire/topics.py, wire/commands.py) or a hook that is registered with it; only node.py, stopped.py and
+crawl_views.py have several partitions in their hands; fetch_loop.py loads nothing of the store or the schedule.
 """

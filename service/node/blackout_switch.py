@@ -7,6 +7,7 @@ it begins.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from xyro.pool import Pool
 from xyro.service.node.host_calendar import HostCalendar
@@ -15,8 +16,9 @@ from xyro.service.node.host_calendar import HostCalendar
 class BlackoutSwitch:
     """Holds and resumes hosts in the pool; call `follow` at `next_change` at the latest."""
 
-    def __init__(self, calendar: HostCalendar, pool: Pool) -> None:
-        self.calendar = calendar
+    def __init__(self, calendars: Sequence[HostCalendar], pool: Pool) -> None:
+        """calendars: of each partition whose hosts the pool reads."""
+        self.calendars = calendars
         self.pool = pool
         self.shut_hosts: set[str] = set()
         """hosts whose reads wait now"""
@@ -28,12 +30,17 @@ class BlackoutSwitch:
 
     def follow(self, now: float, anew: bool = False) -> None:
         """Hold and resume hosts as the calendar says. anew: the settings changed."""
-        if now < self._next and not anew and not self.calendar.has_new_hosts():
+        if now < self._next and not anew and not any(calendar.has_new_hosts() for calendar in self.calendars):
             return
-        shut, self._next = self.calendar.shut(now)
+        shut: set[str] = set()
+        self._next = math.inf
+        for calendar in self.calendars:
+            names, change = calendar.shut(now)
+            shut |= names
+            self._next = min(self._next, change)
         for name in shut - self.shut_hosts:
             self.pool.hold(name)
         for name in self.shut_hosts - shut:
-            if not self.calendar.is_held(name):
+            if not any(calendar.is_held(name) for calendar in self.calendars):
                 self.pool.resume(name)
         self.shut_hosts = shut

@@ -12,6 +12,7 @@ from xyro.metadata.partition import Partition, create, new_seed
 from xyro.metadata.recovery import open_partition
 from xyro.metadata.store import create_directory
 from xyro.wire.errors import InputError
+from xyro.wire.ids import HOME
 
 
 class DataDir:
@@ -21,6 +22,11 @@ class DataDir:
         self.path = path
         self.partitions = list(partitions)
         self.created = created
+
+    @property
+    def home(self) -> Partition:
+        """The partition of what the crawl has once."""
+        return self.partitions[HOME]
 
     @classmethod
     def open(cls, path: Path, *, partitions: int | None = None, make: bool = False, bits: int = 64) -> DataDir:

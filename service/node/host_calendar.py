@@ -1,9 +1,7 @@
-"""The calendar of hosts over all partitions of a process: which are shut, and until when. Made by the wiring alone."""
+"""The calendar of hosts of one partition: which are shut, and until when."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,30 +9,22 @@ if TYPE_CHECKING:
 
 
 class HostCalendar:
-    """Blackouts and spent budgets of all partitions (frontier/host_limits.py), by the names of hosts."""
+    """Blackouts and spent budgets of a partition (frontier/host_limits.py), by the names of hosts."""
 
-    def __init__(self, frontiers: Sequence[Frontier]) -> None:
-        self._frontiers = frontiers
+    def __init__(self, frontier: Frontier) -> None:
+        self._limits = frontier.scheduler.host_limits
+        self._hosts = frontier.partition.hosts
 
     def has_new_hosts(self) -> bool:
         """Tell whether a host that the tables name was met since `shut` was called."""
-        return any(frontier.scheduler.host_limits.met for frontier in self._frontiers)
+        return self._limits.met
 
     def shut(self, now: float) -> tuple[set[str], float]:
         """Return the hosts that are shut, and when that changes next (wall clock; infinite: never)."""
-        names: set[str] = set()
-        next_change = math.inf
-        for frontier in self._frontiers:
-            closed, change = frontier.scheduler.host_limits.closed(now)
-            names.update(frontier.partition.hosts.names[host] for host in closed)
-            next_change = min(next_change, change)
-        return names, next_change
+        closed, change = self._limits.closed(now)
+        return {self._hosts.names[host] for host in closed}, change
 
     def is_held(self, name: str) -> bool:
         """Tell whether a person paused or blocked the host."""
-        for frontier in self._frontiers:
-            hosts = frontier.partition.hosts
-            number = hosts.numbers.get(name)
-            if number is not None and not hosts.open[number]:
-                return True
-        return False
+        number = self._hosts.numbers.get(name)
+        return number is not None and not self._hosts.open[number]

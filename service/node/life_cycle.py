@@ -36,7 +36,6 @@ from xyro.service.node.progress import show
 from xyro.service.node.reload import reload
 from xyro.service.node.seeds import why_refused
 from xyro.service.node.services import NO_PLUGINS, PluginSet
-from xyro.service.views.summary import states
 from xyro.wire.errors import InputError
 from xyro.wire.text import counted
 from xyro.wire.urls import canonical
@@ -94,7 +93,7 @@ def run(job: Job) -> Ended:
         data = _open(job, make=bool(seeds) or job.bounds.forever)
         stack.callback(data.close)
         _warn_of_readers(job.data)
-        store = data.partitions[0].store
+        store = data.home.store
         crawl_file.check(job.data, store)
         crawl_file.remember(job.data, settings, store)
         garbage.tune()
@@ -278,7 +277,7 @@ def closing_report(node: Node, reason: str) -> dict[str, Any]:
     return {
         "pages_read": node.reads,
         "pages_known": node.known_pages,
-        "out_of_scope": states(node.frontiers)["out-of-scope"],
+        "out_of_scope": node.crawl_views.states()["out-of-scope"],
         "errors": dict(sorted(node.errors.items())),
         "seconds": round(node.clock.monotonic() - node.started, 3),
         "bytes": node.pool.counters.bytes,

@@ -80,7 +80,7 @@ class LongViews:
         if report["ok"]:
             return report
         async with self.node.boundary():
-            with Views(self.node.frontiers) as views:
+            with self.node.crawl_views.views() as views:
                 return audit(views)
 
     async def run(self, find: Callable[[Views], Found]) -> Found:

@@ -24,15 +24,17 @@ from xyro.metadata.states import State
 from xyro.reader import OnReport, Reader
 from xyro.service.node.blackout_switch import BlackoutSwitch
 from xyro.service.node.command_sender import CommandSender
+from xyro.service.node.crawl_views import CrawlViews
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.fetch_loop import FetchLoop
 from xyro.service.node.host_calendar import HostCalendar
 from xyro.service.node.load_loop import FULL, LoadLoop
 from xyro.service.node.loader_factory import intake_of
-from xyro.service.node.page_lookup import PageLookup
+from xyro.service.node.page_lookup import PageLookup, PartitionParts
+from xyro.service.node.page_questions import PageQuestions
 from xyro.service.node.part_library import PartLibrary
 from xyro.service.node.partition_loop import PartitionLoop
-from xyro.service.node.reader_factory import options_of
+from xyro.service.node.reader_factory import manners_of, options_of
 from xyro.service.node.services import NO_PLUGINS, PluginSet, Services
 from xyro.service.views.views import Views
 from xyro.wire import topics
@@ -99,7 +101,9 @@ class Node:
             Frontier(partition, self.scope, settings, refreshing, plugins.extensions(settings), ahead)
             for partition in data.partitions
         ]
-        self.lookup = PageLookup(self.frontiers, self.scope, self.clock, settings.loader.part_age)
+        parts = [PartitionParts(frontier, self.clock, settings.loader.part_age) for frontier in self.frontiers]
+        self.lookup = PageLookup(parts, self.frontiers[0].partitions, self.scope)
+        self.crawl_views = CrawlViews(self.frontiers)
         self.part_library = PartLibrary(self.lookup.part, self.lookup.body)
         intake = intake_of(settings, self.part_library)
         again = self.lookup.again if settings.loader.revalidate else lambda report: None
@@ -110,7 +114,7 @@ class Node:
         reader = self.fetch_loop.reader
         self.queue, self.fetcher, self.pool = reader.queue, reader.fetcher, reader.pool
         self.side = self.fetch_loop.side_reads
-        self.blackout_switch = BlackoutSwitch(HostCalendar(self.frontiers), self.pool)
+        self.blackout_switch = BlackoutSwitch([HostCalendar(frontier) for frontier in self.frontiers], self.pool)
         self.partition_loops = [
             PartitionLoop(frontier, self.bus, self.clock, settings.store, self._room, self._starving, self._synced)
             for frontier in self.frontiers
@@ -120,13 +124,12 @@ class Node:
             lambda: self.settings,
             self.clock,
             self.scope,
-            self.frontiers,
-            self.lookup,
             self.commands,
+            PageQuestions(self.commands),
             self.fetch_loop.side_reads,
             self.fetcher.post,
         )
-        self.plugins = plugins.plugins(self.services)
+        self.plugins = [each for frontier in self.frontiers for each in plugins.plugins(frontier, self.services)]
         self.unsynced = 0
         """weight of the reports posted and not yet on disk"""
         self.started = 0.0
@@ -167,8 +170,6 @@ class Node:
                     self.pool.restore(row.name, row.next_at, row.failures)
                 if row.hold:
                     self.pool.hold(frontier.partition.hosts.names[number])
-        for plugin in self.plugins:
-            plugin.recover()
         self.load_loop.resume(waits)
         self._reads_before = self.reads_total
         for work in (
@@ -206,8 +207,7 @@ class Node:
         fresh = []
         for url in seeds:
             self.scope.add_seed(url)
-            page = self.lookup.find(url)
-            if page is None or self.lookup.state(page) in (State.UNREAD, State.OUT):
+            if self.lookup.state(url) in (None, State.UNREAD, State.OUT):
                 fresh.append(url)
         await self.submit(fresh)
 
@@ -243,7 +243,7 @@ class Node:
         for loop in self.partition_loops:
             await loop.drain(max(LEAST_GRACE, end - self.clock.monotonic()))
         await self.commands.finish()
-        with Views(self.frontiers) as views:
+        with self.crawl_views.views() as views:
             self.best = views.top(10, "importance", self.clock.time())
         await self.fetcher.close()
         await self.bus.close()
@@ -354,7 +354,15 @@ class Node:
     async def views(self) -> Views:
         """The crawl as it is at one commit boundary. Close it (`with`)."""
         async with self.boundary():
-            return Views(self.frontiers)
+            return self.crawl_views.views()
+
+    def follow(self, settings: Settings) -> None:
+        """Other settings, between two turns: those that a running crawl can take (reload.py)."""
+        self.settings = settings
+        self.pool.follow(manners_of(settings))
+        for frontier in self.frontiers:
+            frontier.follow(settings)
+        self.blackout_switch.follow(self.clock.time(), anew=True)
 
     async def hold(self, host: str, hold: str) -> bool:
         """Pause ('paused'), block ('blocked') or resume ('') a host; False if no page of it is known."""
@@ -376,6 +384,16 @@ class Node:
             page = local_page(order.page)
             self.commands.post(owner_of(order.page), ReturnOrders(0, (page,), (order.epoch,)))
             self.load_loop.missing(order.url)
+
+    @property
+    def committed_at(self) -> float | None:
+        """When a commit group last reached the disk (monotonic); None: none did yet."""
+        return max((loop.committed_at for loop in self.partition_loops if loop.committed_at is not None), default=None)
+
+    @property
+    def waits_since(self) -> float | None:
+        """Since when (monotonic) the oldest group under way waits for the disk; None where none does."""
+        return min((loop.waits_since for loop in self.partition_loops if loop.waits_since is not None), default=None)
 
     @property
     def known_pages(self) -> int:

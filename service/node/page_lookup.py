@@ -1,80 +1,134 @@
-"""Answers questions about single pages from the partition that owns each; only the reference wiring makes it.
+"""Answers the loader's questions about single pages from the partitions of this process, which own what it reads.
 
-The loader, the reader and the plug-ins are handed these methods, not the partitions: elsewhere a message may answer. A
-page of a partition that this process does not have is unknown.
+`PartitionParts` knows one partition; `PageLookup` asks the one that a page or URL belongs to. The loader and the seeds
+are handed these methods, not the partitions; part_library.py says which questions there are. A page of a partition that
+this process does not have is unknown: its parts are read as any page is. Plug-ins ask by messages (page_questions.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from xyro.frontier.scope import Scope
 from xyro.loader.library import StoredPart
-from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import NAMED, State
-from xyro.metadata.url_index import ABSENT
-from xyro.service.node.partition_parts import LOST, PartitionParts
 from xyro.wire.clock import Clock
-from xyro.wire.ids import PageId, local_page, owner_of, split
-from xyro.wire.messages import PageReport, XmlPage
+from xyro.wire.ids import LocalPage, PageId, local_page, owner_of
+from xyro.wire.messages import Kind, PageReport, XmlPage
 from xyro.wire.urls import host_of, partition_of
 
 if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
 
+LOST = StoredPart()
+_NEVER = frozenset(map(int, (State.BLOCKED, State.DISALLOWED, State.DEAD)))
+
+
+class PartitionParts:
+    """The stored parts of one partition. Pages are local numbers; call on the event loop, where they change."""
+
+    def __init__(self, frontier: Frontier, clock: Clock, part_age: float) -> None:
+        self.number = frontier.partition.number
+        self._frontier = frontier
+        self._clock = clock
+        self._age = part_age
+
+    def state(self, url: str) -> State | None:
+        """Return the state of a canonical URL, None if it is unknown."""
+        page = self._frontier.partition.url_index.find_one(url)
+        return None if page < 0 else State(self._frontier.partition.states[page])
+
+    def signature(self, page: LocalPage) -> bytes:
+        """Return the signature that the page had when the order that is out was made, empty without one."""
+        lease = self._frontier.scheduler.leases.get(page)
+        return lease.row.signature if lease and lease.row else b""
+
+    def is_named(self, page: LocalPage) -> bool:
+        """Tell whether a document names the page as its part."""
+        return bool(self._frontier.columns["flags"][page] & NAMED)
+
+    def part(self, url: str, unchanged: bool) -> StoredPart | None:
+        """Return the stored part at a URL, LOST if it is never to be had, None if it has to be read.
+
+        unchanged: it was just read and is as before, so its age does not matter.
+        """
+        partition = self._frontier.partition
+        page = partition.url_index.find_one(url)
+        if page < 0:
+            return None
+        clock = partition.hosts.clocks.get(partition.hosts_of[page])
+        state = partition.states[page]
+        if state in _NEVER or (clock is not None and clock.hold == "blocked"):
+            return LOST
+        return self._read(page, unchanged) if state == State.READ else None
+
+    def _read(self, page: LocalPage, unchanged: bool) -> StoredPart | None:
+        """Return a page that was read well last time."""
+        row, loads = self._frontier.partition.row(page), self._frontier.loads
+        if row is None or row.error or not (unchanged or row.last_read > self._clock.time() - self._age):
+            return None
+        if row.location:
+            return StoredPart(moved=row.location)
+        document = loads.documents.latest(page) if page not in loads.loading else None
+        return None if document is None else StoredPart(loads.documents.body(page), document.charset)
+
+    def body(self, page: LocalPage, epoch: int) -> bytes | None:
+        """Return the body whose load waits, None if there is none of this epoch."""
+        return self._frontier.loads.body(page, epoch)
+
+    def changed(self, url: str, since: int) -> bool:
+        """Tell whether another version of this page was read at `since` (seconds since 1970) or later."""
+        page = self._frontier.partition.url_index.find_one(url)
+        stored = self._frontier.loads.documents.latest(page) if page >= 0 else None
+        return stored is not None and stored.read_at >= since
+
+    def again(self, page: LocalPage, report: PageReport, changed: Callable[[str, int], bool]) -> XmlPage | None:
+        """Return the stored body of an unchanged document for another validation, None where the last one stands.
+
+        changed: tells of a URL, in whichever partition, whether it was read in another version since.
+        """
+        loads, lease = self._frontier.loads, self._frontier.scheduler.leases.get(page)
+        if lease is None or lease.row is None or lease.row.kind not in (Kind.XML, Kind.DTD):
+            return None
+        stored = loads.documents.latest(page) if page not in loads.loading else None
+        if stored is None or not any(changed(url, lease.row.last_read) for url in (*stored.grammars, *stored.parts)):
+            return None
+        body = loads.documents.body(page) or b""
+        kind = stored.kind if stored.kind is Kind.DTD else Kind.XML
+        return XmlPage(report.page, report.url, report.epoch, report.ended, kind, stored.mime, stored.charset, body)
+
 
 class PageLookup:
     """The pages of this process's partitions, by id or URL. Call on the event loop, where they change."""
 
-    def __init__(self, frontiers: Sequence[Frontier], scope: Scope, clock: Clock, part_age: float) -> None:
-        self._frontiers = {frontier.partition.number: frontier for frontier in frontiers}
-        self._parts = {number: PartitionParts(each, clock, part_age) for number, each in self._frontiers.items()}
-        self._partitions = frontiers[0].partitions
+    def __init__(self, parts: Iterable[PartitionParts], partitions: int, scope: Scope) -> None:
+        """parts: of each partition of this process; partitions: the number of those of the whole crawl."""
+        self._parts = {each.number: each for each in parts}
+        self._partitions = partitions
         self._scope = scope
 
-    def _owner(self, url: str) -> int:
-        return partition_of(host_of(url), self._partitions)
+    def _owner(self, url: str) -> PartitionParts | None:
+        return self._parts.get(partition_of(host_of(url), self._partitions))
 
-    def find(self, url: str) -> PageId | None:
-        """Return the id of a canonical URL, None if it is unknown."""
-        frontier = self._frontiers.get(self._owner(url))
-        page = ABSENT if frontier is None else frontier.partition.url_index.find_one(url)
-        return None if frontier is None or page < 0 else frontier.partition.id_of(page)
-
-    def url(self, page: PageId) -> str:
-        """Return the URL of a known page."""
-        return self._frontiers[owner_of(page)].partition.url(local_page(page))
-
-    def row(self, page: PageId) -> RefreshRow | None:
-        """Return the Refresh-Data row of a known page, None if it was never read."""
-        return self._frontiers[owner_of(page)].partition.row(local_page(page))
-
-    def state(self, page: PageId) -> State:
-        """Return the state of a known page."""
-        return State(self._frontiers[owner_of(page)].partition.states[local_page(page)])
-
-    def host(self, page: PageId) -> tuple[int, int]:
-        """Return the host of a known page as (partition, number of the host there)."""
-        number, page_there = split(page)
-        return number, int(self._frontiers[number].partition.hosts_of[page_there])
-
-    # -- for the loader ------------------------------------------------------------------------------------------
+    def state(self, url: str) -> State | None:
+        """Return the state of a canonical URL, None if it is unknown."""
+        parts = self._owner(url)
+        return None if parts is None else parts.state(url)
 
     def signature(self, page: PageId) -> bytes:
         """Return the signature that the page had when the order that is out was made, empty without one."""
-        lease = self._frontiers[owner_of(page)].scheduler.leases.get(local_page(page))
-        return lease.row.signature if lease and lease.row else b""
+        return self._parts[owner_of(page)].signature(local_page(page))
 
     def is_named(self, page: PageId) -> bool:
         """Tell whether a document names the page as its part."""
-        return bool(self._frontiers[owner_of(page)].columns["flags"][local_page(page)] & NAMED)
+        return self._parts[owner_of(page)].is_named(local_page(page))
 
     def part(self, url: str, unchanged: bool) -> StoredPart | None:
         """Return a DTD or entity that is stored, LOST where the scope refuses it (see PartitionParts.part)."""
         if self._scope.why_refused(url):
             return LOST
-        parts = self._parts.get(self._owner(url))
+        parts = self._owner(url)
         return None if parts is None else parts.part(url, unchanged)
 
     def body(self, page: PageId, epoch: int) -> bytes | None:
@@ -87,5 +141,5 @@ class PageLookup:
         return self._parts[owner_of(report.page)].again(local_page(report.page), report, self._changed)
 
     def _changed(self, url: str, since: int) -> bool:
-        parts = self._parts.get(self._owner(url))
+        parts = self._owner(url)
         return parts is not None and parts.changed(url, since)

@@ -24,8 +24,9 @@ from xyro.wire import topics
 from xyro.wire.bus import Bus
 from xyro.wire.clock import Clock
 from xyro.wire.commands import CommandAnswer
-from xyro.wire.errors import MachineError
+from xyro.wire.errors import MachineError, XyroError
 from xyro.wire.messages import Message
+from xyro.wire.questions import Question
 
 if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
@@ -134,7 +135,7 @@ class PartitionLoop:
                 if not messages:
                     return False
                 self._take(messages)
-        if self._work and not self._later and not self._work.commands and not self._starving():
+        if self._work and not self._later and not self._work.urgent and not self._starving():
             await self._window()
         return True
 
@@ -153,8 +154,19 @@ class PartitionLoop:
         self._hurry.set()
 
     def _take(self, messages: list[Message]) -> None:
-        self._later.extend(messages)
+        for message in messages:
+            if isinstance(message, Question):
+                self._answer(message)
+            else:
+                self._later.append(message)
         self._fill()
+
+    def _answer(self, question: Question) -> None:
+        """Answer at once, from what the partition knows now."""
+        try:
+            self._reply(self.frontier.commands.apply([question]))
+        except XyroError as error:
+            self._reply([CommandAnswer(question.request, str(error))])
 
     def _fill(self) -> None:
         """Work for one group: the rest waits, for a turn stops the event loop."""
@@ -250,6 +262,8 @@ class PartitionLoop:
             self.bus.post(topics.pages(transfer.target), transfer)
         for ack in turn.acks:
             self.bus.post(topics.pages(ack.target), ack)
+        for target, command in turn.posts:
+            self.bus.post(topics.pages(target), command)
         for submit in turn.submits:
             for partition, part in parts_of(submit, self.frontier.partitions):
                 self.bus.post(topics.pages(partition), part)

@@ -14,7 +14,6 @@ import msgspec
 
 from xyro.configs.schema import RefreshSettings, Settings
 from xyro.service.node.log_setup import set_up
-from xyro.service.node.reader_factory import manners_of
 from xyro.wire.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,17 +74,8 @@ def reload(node: Node, read: Callable[[], Settings]) -> None:
         return
     settings, changed, left = merged(node.settings, wanted)
     if changed:
-        _apply(node, settings)
+        set_up(settings.log.level, settings.log.format)
+        node.follow(settings)
     _log.warning("settings read again: %s", f"{', '.join(changed)} changed" if changed else "nothing changed")
     if left:
         _log.warning("settings that need a restart, and stay as they were: %s", ", ".join(left))
-
-
-def _apply(node: Node, settings: Settings) -> None:
-    """Between two turns: nothing here waits."""
-    node.settings = settings
-    set_up(settings.log.level, settings.log.format)
-    node.pool.follow(manners_of(settings))
-    for frontier in node.frontiers:
-        frontier.follow(settings)
-    node.blackout_switch.follow(node.clock.time(), anew=True)

@@ -1,14 +1,15 @@
 """The services of a node are what it offers to plug-ins; a plug-in is what one adds to a node.
 
 A room above chooses the plug-ins and hands them to the reference wiring (node.py) as a PluginSet. The node builds its
-own parts first, then makes each plug-in from its services; it imports none.
+own parts first, then makes the plug-ins of each of its partitions; it imports none. A plug-in keeps its state with its
+partition, and has to do with others by messages: `services.commands` from its loop, `hooks.post` from a turn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from xyro.wire.messages import Priority, Submit
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:  # the child processes of plug-ins import this, and none of wh
     from xyro.frontier.frontier import Extension, Frontier
     from xyro.frontier.scope import Scope
     from xyro.service.node.command_sender import CommandSender
-    from xyro.service.node.page_lookup import PageLookup
+    from xyro.service.node.page_questions import PageQuestions
     from xyro.service.node.side_reads import SideReads
     from xyro.wire.clock import Clock
 
@@ -31,11 +32,10 @@ class Services:
     """the settings as they are now: SIGHUP replaces them"""
     clock: Clock
     scope: Scope
-    frontiers: Sequence[Frontier]
-    """the node's own partitions, to register hooks with; commands change them, `lookup` reads them"""
-    lookup: PageLookup
-    """single pages, by id or URL"""
     commands: CommandSender
+    """changes of any partition"""
+    pages: PageQuestions
+    """what any partition knows of its pages"""
     side_reads: SideReads
     post: Callable[[str, bytes, Mapping[str, str]], Awaitable[Posted]]
     """an HTTP POST (URL, body, headers) through the guarded client"""
@@ -51,26 +51,20 @@ class Services:
 
 
 class Plugin(Protocol):
-    """A feature of a node, beside its partitions."""
-
-    def recover(self) -> None:
-        """Take up what was stored; all partitions have recovered."""
+    """A feature of a running crawl in one partition. It registers with the partition's hooks when it is made."""
 
     async def run(self) -> None:
         """Work until cancelled, or return at once. What it raises ends the crawl."""
 
-    def status(self) -> dict[str, Any]:
-        """The fields that it adds to `xyro status`."""
-
 
 @dataclass(frozen=True, slots=True)
 class PluginSet:
-    """The plug-ins of a crawl."""
+    """The plug-ins of a crawl: the wiring makes those of each partition, and hands them that partition alone."""
 
     extensions: Callable[[Settings], Sequence[Extension]] = lambda settings: ()
-    """those of each partition, from the settings"""
-    plugins: Callable[[Services], Sequence[Plugin]] = lambda services: ()
-    """those of a node, from its services"""
+    """of a partition, running or stopped, from the settings"""
+    plugins: Callable[[Frontier, Services], Sequence[Plugin]] = lambda frontier, services: ()
+    """of a running partition, from its frontier and the node's services"""
 
 
 NO_PLUGINS = PluginSet()

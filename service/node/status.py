@@ -1,14 +1,14 @@
-"""`xyro status` of a running crawl: the summary, and what is happening now."""
+"""`xyro status` of a running crawl: the figures of its partitions, and what is happening now."""
 
 from __future__ import annotations
 
 import resource
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from xyro.service.views.freshness_report import freshness_report
-from xyro.service.views.summary import summary
+from xyro.service.node.crawl_views import status_fields
+from xyro.service.views.extensions import ViewExtension
+from xyro.service.views.partition_status import PartitionStatus
 from xyro.wire.messages import Priority
 
 if TYPE_CHECKING:
@@ -17,31 +17,30 @@ if TYPE_CHECKING:
 TEN_MINUTES = 600.0
 
 
-def running(node: Node, plugins: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
-    """The summary of all nodes with queue, speed and memory; `plugins`: the fields that plug-ins add."""
+def running(node: Node, extensions: Sequence[ViewExtension] = ()) -> dict[str, Any]:
+    """The summary of all partitions, the fields of plug-ins, queue, speed and memory."""
+    now = node.clock.time()
+    parts = node.crawl_views.statuses(now)
     elapsed = max(node.clock.monotonic() - node.started, 1e-9)
     counts = node.queue.counts()
-    return {
-        **summary(node.frontiers),
-        **freshness_report(node.frontiers, node.clock.time()),
-        "running": True,
-        **plugins,
+    live = {
         "seconds": round(elapsed, 1),
         "reads_this_run": node.reads,
-        "pages_per_second": round(_speed(node, elapsed), 2),
+        "pages_per_second": round(_speed(node, parts, elapsed), 2),
         "queue": {priority.name.lower(): counts[priority] for priority in Priority},
         "in_flight": node.pool.in_flight,
         "leased": node.leased,
         "robots_reads": node.pool.counters.robots_reads,
         "bytes": node.pool.counters.bytes,
         "errors": dict(node.errors),
-        "stale_reports": sum(frontier.stale for frontier in node.frontiers),
+        "stale_reports": sum(part.stale_reports for part in parts),
         "max_rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
     }
+    return status_fields(parts, extensions, now, live)
 
 
-def _speed(node: Node, elapsed: float) -> float:
+def _speed(node: Node, parts: Sequence[PartitionStatus], elapsed: float) -> float:
     """Reads a second over the last ten minutes, or since the start."""
     if elapsed < TEN_MINUTES or node.settings.refresh.bandwidth:  # then the bandwidth is what was set
         return node.reads / elapsed
-    return sum(frontier.scheduler.bandwidth.meter.rate(node.clock.time()) for frontier in node.frontiers)
+    return sum(part.read_rate for part in parts)

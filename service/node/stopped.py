@@ -10,7 +10,9 @@ from xyro.configs.load import SERVE, load
 from xyro.configs.schema import Settings
 from xyro.frontier.frontier import Extension, Frontier
 from xyro.frontier.scope import Scope
+from xyro.metadata.partition import Partition
 from xyro.service.node import crawl_file
+from xyro.service.node.crawl_views import CrawlViews
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
 from xyro.wire.clock import SystemClock
@@ -31,5 +33,22 @@ def nodes_of(directory: Path, extensions: Callable[[Settings], Sequence[Extensio
         for frontier in frontiers:
             frontier.recover(now)
         yield frontiers
+    finally:
+        data.close()
+
+
+@contextlib.contextmanager
+def open_stopped(directory: Path, extensions: Callable[[Settings], Sequence[Extension]]) -> Iterator[CrawlViews]:
+    """The views of a data directory as of its last commit. InputError: as `nodes_of`."""
+    with nodes_of(directory, extensions) as frontiers:
+        yield CrawlViews(frontiers)
+
+
+@contextlib.contextmanager
+def stopped_partition(directory: Path, number: int) -> Iterator[Partition]:
+    """One partition of a data directory, to store rows in. InputError: as `nodes_of`."""
+    data = DataDir.open(directory)
+    try:
+        yield data.partitions[number]
     finally:
         data.close()

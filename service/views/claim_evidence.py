@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from xyro.metadata.hosts import Hosts
@@ -27,9 +27,9 @@ def claim_fields(hosts: Hosts, number: int) -> dict[str, Any]:
     return {"claims": trust.claims, "last_modified": "doubted" if trust.doubted else "used", "trust": words}
 
 
-def count_doubted_hosts(frontiers: Sequence[Frontier]) -> int:
-    """Count the hosts whose Last-Modified is not used."""
-    return sum(Trust.load(data).doubted for frontier in frontiers for data in frontier.partition.hosts.trust.values())
+def count_doubted_hosts(frontier: Frontier) -> int:
+    """Count the hosts of a partition whose Last-Modified is not used."""
+    return sum(Trust.load(data).doubted for data in frontier.partition.hosts.trust.values())
 
 
 def evidence_sentences(row: RefreshRow, hosts: Hosts, host: int, stamp: Callable[[float], str | None]) -> list[str]:

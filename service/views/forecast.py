@@ -8,9 +8,9 @@ beside what these rates say of the reads made so far (refresh/calibration.py).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -19,11 +19,7 @@ from xyro.frontier.bandwidth import DAY, UNITS, rules_of
 from xyro.refresh.calibration import corrected
 from xyro.refresh.policy import NAMES
 from xyro.refresh.population import Population
-from xyro.service.views.freshness_report import calibration_of
 from xyro.wire.errors import InputError
-
-if TYPE_CHECKING:
-    from xyro.frontier.frontier import Frontier
 
 USUAL = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """bandwidths shown where none is asked for: shares of the refreshed pages, a day"""
@@ -32,7 +28,7 @@ LEAST_TARGET = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PlanQuestion:
     """InputError: what is asked makes no sense."""
 
     target: float | None = None
@@ -64,16 +60,16 @@ def per_day(bandwidth: str) -> float:
     return reads
 
 
-def refreshed_pages(frontiers: Sequence[Frontier]) -> Population:
+def refreshed_pages(populations: Iterable[Population]) -> Population:
     """Merge the sketches of the refreshed pages of all partitions; a copy."""
     pages = Population()
-    for frontier in frontiers:
-        pages.merge(frontier.scheduler.bandwidth.population)
+    for population in populations:
+        pages.merge(population)
     return pages
 
 
 def forecast(
-    pages: Population, settings: RefreshSettings, question: Question, kappa: float = 1.0
+    pages: Population, settings: RefreshSettings, question: PlanQuestion, kappa: float = 1.0
 ) -> list[dict[str, Any]]:
     """Compute the rows of `xyro plan`: 1 to 10 ms each, some 0.2 s for a target.
 
@@ -107,19 +103,13 @@ def forecast(
     return rows
 
 
-def _policies(question: Question, settings: RefreshSettings) -> Sequence[str]:
+def _policies(question: PlanQuestion, settings: RefreshSettings) -> Sequence[str]:
     if "all" in question.policies:
         return NAMES
     return question.policies or (settings.policy,)
 
 
-def answer(frontiers: Sequence[Frontier], question: Question) -> dict[str, Any]:
-    """Compute the object of `xyro plan --json`."""
-    settings, kappa = frontiers[0].scheduler.settings.refresh, calibration_of(frontiers).by_rates
-    return report(refreshed_pages(frontiers), settings, question, kappa)
-
-
-def report(pages: Population, settings: RefreshSettings, question: Question, kappa: float = 1.0) -> dict[str, Any]:
+def report(pages: Population, settings: RefreshSettings, question: PlanQuestion, kappa: float = 1.0) -> dict[str, Any]:
     """Combine the rows with the number of pages that they are over. InputError: no page was read yet."""
     if not pages.pages:
         raise InputError("plan: no page is refreshed yet: let the crawl read some first")

@@ -1,62 +1,61 @@
-"""Reports for `xyro status` how fresh a crawl is, from the meters of all partitions (frontier/freshness.py)."""
+"""Reports for `xyro status` how fresh a crawl is, from the figures of all partitions (frontier/freshness.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from xyro.frontier.freshness import together
 from xyro.refresh.calibration import Calibration
 from xyro.refresh.delays import Delays, summary
 from xyro.refresh.expected import Expected
-from xyro.refresh.meter import AuditFindings, Headline, headline
-
-if TYPE_CHECKING:
-    from xyro.frontier.frontier import Frontier
+from xyro.refresh.meter import AuditFindings, Headline, combined, headline
+from xyro.service.views.partition_status import PartitionStatus
 
 
-def freshness_report(frontiers: Sequence[Frontier], now: float) -> dict[str, Any]:
+def freshness_report(parts: Sequence[PartitionStatus], now: float) -> dict[str, Any]:
     """`xyro status`: how fresh all is now (by the model as its reads and audits correct it, and by the model alone),
     how often changes came beside how often they were expected, how fresh audits found it, delays, bandwidth."""
     whole, detection, discovery = Expected(), Delays(), Delays()
-    for meter in (frontier.freshness for frontier in frontiers):
-        whole.merge(meter.expected)
-        detection.merge(meter.detection.all)
-        discovery.merge(meter.discovery.all)
-    seen = together([(frontier.freshness.audits, frontier.freshness.expected.importance) for frontier in frontiers])
-    model, kappa = whole.freshness(now), calibration_of(frontiers)
+    for part in parts:
+        whole.merge(part.expected)
+        detection.merge(part.detection)
+        discovery.merge(part.discovery)
+    seen = combined((part.audits, part.expected.importance) for part in parts)
+    model, kappa = whole.freshness(now), calibration_of(part.calibration for part in parts)
     found = None if model is None else headline(kappa.fresh(model), seen)
     return {
         "freshness": _rounded(found.freshness if found is not None else None),
         "freshness_model": _rounded(model),
         "changes_over_believed": _rounded(kappa.kappa if kappa.believed else None),
         "missed_changes": _rounded(whole.obsolescence(now)),
-        "audit": _audited(frontiers, seen, found, now),
-        "execution": _found_by(frontiers),
+        "audit": _audited(parts, seen, found, now),
+        "execution": _found_by(parts),
         "detection_delay": summary(detection),
         "discovery_delay": summary(discovery),
         "refresh_per_second": {
-            "planned": _rounded(sum(frontier.scheduler.bandwidth.reads_per_second for frontier in frontiers)),
-            "promised": _rounded(sum(frontier.scheduler.bandwidth.promised.rate(now) for frontier in frontiers)),
-            "spent": _rounded(sum(frontier.freshness.spent.rate(now) for frontier in frontiers)),
+            "planned": _rounded(sum(part.planned for part in parts)),
+            "promised": _rounded(sum(part.promised for part in parts)),
+            "spent": _rounded(sum(part.spent for part in parts)),
         },
     }
 
 
-def _found_by(frontiers: Sequence[Frontier]) -> dict[str, Any]:
+def _found_by(parts: Sequence[PartitionStatus]) -> dict[str, Any]:
     """Return the field `execution`: due pages are found in folders by date; `dated` counts the pages in them."""
-    return {"by": "folders", "dated": sum(len(frontier.scheduler.due_queue.folders) for frontier in frontiers)}
+    return {"by": "folders", "dated": sum(part.dated for part in parts)}
 
 
-def calibration_of(frontiers: Sequence[Frontier]) -> Calibration:
+def calibration_of(parts: Iterable[Calibration]) -> Calibration:
     """Merge the calibrations of all partitions; a copy."""
     whole = Calibration()
-    for frontier in frontiers:
-        whole.merge(frontier.freshness.calibration)
+    for part in parts:
+        whole.merge(part)
     return whole
 
 
-def _audited(frontiers: Sequence[Frontier], seen: AuditFindings, now_is: Headline | None, now: float) -> dict[str, Any]:
+def _audited(
+    parts: Sequence[PartitionStatus], seen: AuditFindings, now_is: Headline | None, now: float
+) -> dict[str, Any]:
     """Return the field `audit`: mean freshness over the last `over_s` seconds, its 99 % interval (widened by what the
     model has moved since, so that it holds the freshness of now, too); what the calibrated model expected of the same
     pages; audits that count, and those ever whose read failed."""
@@ -68,7 +67,7 @@ def _audited(frontiers: Sequence[Frontier], seen: AuditFindings, now_is: Headlin
         "high": _rounded(high),
         "expected": _rounded(seen.expected),
         "audits": seen.audits,
-        "missed": sum(frontier.freshness.audits.missed for frontier in frontiers),
+        "missed": sum(part.missed_audits for part in parts),
         "over_s": round(max(0.0, now - seen.since)) if seen.audits else None,
     }
 

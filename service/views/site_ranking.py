@@ -96,7 +96,7 @@ def top_sites(views: Views, count: int, level: str) -> list[dict[str, Any]]:
     """`xyro top --by site`. InputError: no such level, or the crawl keeps no links."""
     if level not in ("host", "domain"):
         raise InputError("top: level is host or domain")
-    if not views.frontiers[0].settings.store.links:
+    if not views.settings.store.links:
         raise InputError("top --by site: this crawl keeps no links ([store] links = false)")
     return SiteRanking(views, level).top(count)
 

@@ -1,64 +1,58 @@
-"""Sums up a crawl for `xyro status`, running or stopped, in O(hosts + columns)."""
+"""Sums up a crawl for `xyro status`, running or stopped, from the figures of its partitions."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-import numpy as np
-
-from xyro.metadata.documents import Archive
-from xyro.metadata.states import NAMES, State
-from xyro.service.views.claim_evidence import count_doubted_hosts
+from xyro.metadata.states import NAMES
+from xyro.service.views.partition_status import PartitionStatus
 from xyro.service.views.wait_reasons import waiting_for
 
-if TYPE_CHECKING:
-    from xyro.frontier.frontier import Frontier
 
-
-def summary(frontiers: Sequence[Frontier]) -> dict[str, Any]:
-    """Collect what columns and counters hold; service/node/status.py adds the numbers of a running crawl."""
+def summary(parts: Sequence[PartitionStatus]) -> dict[str, Any]:
+    """Combine what columns and counters hold; service/node/status.py adds the numbers of a running crawl."""
     return {
-        "known": sum(frontier.ledger.known_pages for frontier in frontiers),
-        "reads": sum(frontier.reads for frontier in frontiers),
-        "states": states(frontiers),
-        "hosts": len({name for frontier in frontiers for name in frontier.partition.hosts.names}),
-        "doubted_hosts": count_doubted_hosts(frontiers),
-        "held_hosts": _count_holds(frontiers),
-        "partitions": len(frontiers),
-        "waiting_loads": sum(len(frontier.loads.waits) for frontier in frontiers),
-        "waiting_for": waiting_for(frontiers),
-        **_documents(frontiers),
-        "turnovers": round(frontiers[0].ledger.clock.turnovers, 3),
-        "spends": sum(frontier.ledger.spends for frontier in frontiers),
-        "scope": frontiers[0].scope.mode,
+        "known": sum(part.known for part in parts),
+        "reads": sum(part.reads for part in parts),
+        "states": states(part.states for part in parts),
+        "hosts": sum(part.hosts for part in parts),
+        "doubted_hosts": sum(part.doubted_hosts for part in parts),
+        "held_hosts": _count_holds(parts),
+        "partitions": len(parts),
+        "waiting_loads": sum(part.waiting_loads for part in parts),
+        "waiting_for": waiting_for(
+            [(part.waits, part.foreign_waits) for part in parts],
+            {url: fate for part in parts for url, fate in part.part_fates.items()},
+        ),
+        **_documents(parts),
+        "turnovers": round(parts[0].turnovers, 3),
+        "spends": sum(part.spends for part in parts),
+        "scope": parts[0].scope,
     }
 
 
-def states(frontiers: Sequence[Frontier]) -> dict[str, int]:
-    """Count pages by the name of their state."""
-    counts = np.zeros(len(State), np.int64)
-    for frontier in frontiers:
-        n = frontier.columns.n
-        counts += np.bincount(frontier.columns["state"][:n], minlength=len(State))[: len(State)]
+def states(counts: Iterable[Sequence[int]]) -> dict[str, int]:
+    """Count pages by the name of their state; counts: of each partition, by its number (count_states)."""
     named: dict[str, int] = {}
+    totals = [sum(column) for column in zip(*counts, strict=True)]
     for state, name in NAMES.items():
-        named[name] = named.get(name, 0) + int(counts[state])
+        named[name] = named.get(name, 0) + totals[state]
     return named
 
 
-def _count_holds(frontiers: Sequence[Frontier]) -> dict[str, int]:
+def _count_holds(parts: Sequence[PartitionStatus]) -> dict[str, int]:
     """Count the hosts that a person paused or blocked, by state."""
-    holds = {
-        row.name: row.hold for frontier in frontiers for row in frontier.partition.hosts.clocks.values() if row.hold
-    }
-    return dict(sorted(Counter(holds.values()).items()))
+    holds: Counter[str] = Counter()
+    for part in parts:
+        holds.update(part.held_hosts)
+    return dict(sorted(holds.items()))
 
 
-def _documents(frontiers: Sequence[Frontier]) -> dict[str, Any]:
+def _documents(parts: Sequence[PartitionStatus]) -> dict[str, Any]:
     """Counters of the repository: kept with it, so nothing is scanned. Means are over the latest versions."""
-    counts = [Archive(frontier.partition.get).counts() for frontier in frontiers]
+    counts = [part.documents for part in parts]
     kinds: Counter[str] = Counter()
     verdicts: Counter[str] = Counter()
     for count in counts:

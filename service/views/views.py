@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +46,8 @@ class View:
     def __init__(self, frontier: Frontier) -> None:
         self.frontier = frontier
         self.partition = frontier.partition
+        self.scope = frontier.scope
+        self.settings = frontier.settings
         self.store = frontier.partition.store.snapshot()
         columns, n = frontier.columns, frontier.columns.n
         self.n = n
@@ -182,9 +184,11 @@ class View:
 class Views:
     """All partitions of a crawl at one commit boundary."""
 
-    def __init__(self, frontiers: Sequence[Frontier]) -> None:
-        self.frontiers = frontiers
-        self.views = [View(frontier) for frontier in frontiers]
+    def __init__(self, views: list[View]) -> None:
+        """views: of each partition, in their order, all of one moment."""
+        self.views = views
+        self.scope = views[0].scope
+        self.settings = views[0].settings
         known_pages = sum(int(view.own.sum()) for view in self.views)
         total = sum(float(view.importance[view.own].sum()) for view in self.views)
         self.known_pages = known_pages

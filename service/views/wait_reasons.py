@@ -3,43 +3,55 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from xyro.metadata import rows
 from xyro.metadata.states import LEASED, NAMES, WANTED, State
-from xyro.service.views.views import View, Views
 from xyro.wire.ids import LocalPage, local_page, owner_of
 from xyro.wire.text import stamp
-from xyro.wire.urls import host_of, partition_of
 
 if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
+    from xyro.service.views.views import View, Views
 
 READING, ORDERED, RETRY, LOADING = "being read", "ordered", "to be tried again", "about to be loaded"
 
 
-def waiting_for(frontiers: Sequence[Frontier]) -> dict[str, int]:
-    """Count loads by the state of the parts that they wait for. O(distinct parts)."""
+def waits_for(frontier: Frontier) -> tuple[Counter[str], Counter[str]]:
+    """Count the loads of a partition by the state of the parts that they wait for, O(distinct parts); those that wait
+    for parts of other partitions by the URL."""
+    own, foreign = Counter[str](), Counter[str]()
+    partition = frontier.partition
+    for need, loads in frontier.loads.needed.items():
+        if partition.states[need] == State.FOREIGN:
+            foreign[partition.url(need)] += loads
+        else:
+            own[_fate(partition.flags[need], partition.states[need])] += loads
+    return own, foreign
+
+
+def part_fates(frontier: Frontier, urls: Iterable[str]) -> dict[str, str]:
+    """Return the states of parts of this partition, by URL; those that are unknown are left out."""
+    partition = frontier.partition
+    found = ((url, partition.url_index.find_one(url)) for url in urls)
+    return {url: _fate(partition.flags[page], partition.states[page]) for url, page in found if page >= 0}
+
+
+def waiting_for(
+    waits: Iterable[tuple[Mapping[str, int], Mapping[str, int]]], fates: Mapping[str, str]
+) -> dict[str, int]:
+    """Count loads by the state of the parts that they wait for.
+
+    waits: of each partition, as `waits_for` returned; fates: of the parts of other partitions. One that its partition
+    does not know yet was ordered.
+    """
     counts: Counter[str] = Counter()
-    for frontier in frontiers:
-        for need, loads in frontier.loads.needed.items():
-            counts[_part_fate(*_home(frontiers, frontier, need))] += loads
+    for own, foreign in waits:
+        counts.update(own)
+        for url, loads in foreign.items():
+            counts[fates.get(url, ORDERED)] += loads
     return dict(counts.most_common())
-
-
-def _home(frontiers: Sequence[Frontier], frontier: Frontier, page: LocalPage) -> tuple[Frontier, LocalPage]:
-    """The node and number where a page of another partition lives (itself while it is not known there)."""
-    if frontier.partition.states[page] != State.FOREIGN:
-        return frontier, page
-    url = frontier.partition.url(page)
-    home = frontiers[partition_of(host_of(url), len(frontiers))]
-    number = home.partition.url_index.find_one(url)
-    return (home, number) if number >= 0 else (frontier, page)
-
-
-def _part_fate(frontier: Frontier, page: LocalPage) -> str:
-    return _fate(frontier.partition.flags[page], frontier.partition.states[page])
 
 
 def _fate(flags: int, state: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, State
+from xyro.refresh.rate_belief import quantile
 from xyro.service.views.views import View
 from xyro.wire.ids import LocalPage
 from xyro.wire.text import stamp
@@ -21,12 +22,13 @@ def duration_text(seconds: float) -> str:
 
 
 def rate_sentence(row: RefreshRow) -> str:
-    """Say how often it changes, and how surely: a Gamma belief of shape a rests on about a changes."""
+    """Say how often it changes, and how surely."""
     seen = "once" if row.changes == 1 else f"{row.changes:,} times"
     reads = "once" if row.reads == 1 else f"{row.reads:,} times"
-    sure = 100.0 / math.sqrt(row.rate_a) if row.rate_a > 0.0 else math.inf
-    history = f"It was read {reads} and changed {seen}: about {row.rate:.3g} changes a day"
-    return f"{history} (give or take {sure:.0f} %)." if math.isfinite(sure) else f"{history}."
+    low, high = (float(quantile(row.belief.shares(), share)) for share in (0.05, 0.95))
+    sure = f"nine times in ten such a page changes {low:.2g} to {high:.2g} times"
+    read_by = f" It is read as if it were {row.capped:.3g} (rate_cap)." if row.capped else ""
+    return f"It was read {reads} and changed {seen}: about {row.rate:.3g} changes a day ({sure}).{read_by}"
 
 
 def interval_sentences(view: View, page: LocalPage, row: RefreshRow, now: float) -> Iterator[str]:

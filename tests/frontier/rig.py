@@ -20,7 +20,7 @@ import numpy as np
 
 from xyro.configs.schema import Settings
 from xyro.frontier.batch import Effects, MessageBatch
-from xyro.frontier.frontier import Frontier
+from xyro.frontier.frontier import Extension, Frontier
 from xyro.frontier.scope import Scope
 from xyro.loader.library import Resumed
 from xyro.metadata import rows
@@ -31,9 +31,11 @@ from xyro.metadata.store import MemoryStore
 from xyro.opic.cash import UNIT
 from xyro.plugins import extensions
 from xyro.plugins.view_extensions import VIEW_EXTENSIONS
+from xyro.service.node.crawl_views import CrawlViews
 from xyro.service.node.data_dir import DataDir
 from xyro.service.views.audit import audit
 from xyro.service.views.views import Views
+from xyro.wire.commands import Command
 from xyro.wire.messages import (
     Ack,
     CashTransfer,
@@ -97,6 +99,7 @@ class Crawl:
         scope: Scope | None = None,
         refreshing: bool = False,
         now: float = START,
+        plugins: Sequence[Extension] = (),
     ) -> None:
         self.settings = settings
         self.scope = scope or Scope(settings.crawl, settings.rules)
@@ -109,9 +112,12 @@ class Crawl:
         """by page id: those that are out"""
         self.issued: list[FetchOrder] = []
         """all orders ever given out, in their order"""
-        self.wire: list[CashTransfer | Ack | Submit] = []
+        self.wire: list[CashTransfer | Ack | Submit | tuple[int, Command]] = []
         self.pending: list[list[Message]] = [[] for _ in partitions]
         self.resumed: list[Resumed] = []
+        for extend in plugins:
+            for frontier in self.frontiers:
+                extend(frontier)
         for frontier in self.frontiers:
             transfers, waits = frontier.recover(now)
             self.wire += transfers
@@ -193,7 +199,7 @@ class Crawl:
         partition.written(turn.commit)
         self.issued += turn.orders
         self.orders.update((order.page, order) for order in turn.orders)
-        self.wire += [*turn.transfers, *turn.acks, *turn.submits]
+        self.wire += [*turn.transfers, *turn.acks, *turn.submits, *turn.posts]
 
     def turn(self, *which: int) -> list[FetchOrder]:
         """A commit group of these partitions (all, if none is named); the orders that left."""
@@ -207,7 +213,10 @@ class Crawl:
     def deliver(self, at: int = 0, *, keep: bool = False) -> None:
         """Hand over the message at this place of the wire; `keep`: it will come once more."""
         message = self.wire[at] if keep else self.wire.pop(at)
-        target = self.owner(message.urls[0]) if isinstance(message, Submit) else message.target
+        if isinstance(message, tuple):
+            target, message = message
+        else:
+            target = self.owner(message.urls[0]) if isinstance(message, Submit) else message.target
         self.pending[target].append(message)
 
     def deliver_all(self) -> None:
@@ -233,8 +242,12 @@ class Crawl:
 
     # -- looks ---------------------------------------------------------------------------------------------------
 
+    @property
+    def crawl_views(self) -> CrawlViews:
+        return CrawlViews(self.frontiers)
+
     def views(self) -> Views:
-        return Views(self.frontiers)
+        return self.crawl_views.views()
 
     def audit(self) -> dict[str, object]:
         with self.views() as views:

@@ -239,7 +239,7 @@ def test_a_row_that_changes_while_its_order_is_out_stays_counted_exactly():
     partition, scheduler = crawl.frontier.partition, crawl.frontier.scheduler
     partition.begin()
     row = partition.row(page)
-    scheduler.schedule.rewrite(page, row, msgspec.structs.replace(row, rate_a=row.rate_a * 9.0))
+    scheduler.schedule.rewrite(page, row, msgspec.structs.replace(row, rate=row.rate * 9.0))
     scheduler.bandwidth.store(partition)
     commit = partition.seal({"node": crawl.frontier.dump()})
     partition.write(commit)
@@ -360,7 +360,7 @@ def test_unread_pages_compete_by_the_same_index():
     """Few pages at a time: pages met long ago, beside a bandwidth that reads pages rarely, are worth all of it."""
     told = {}
     for bandwidth in ("1/day", "100000/day"):
-        web = Web(gamma="auto", bandwidth=bandwidth)
+        web = Web(gamma="auto", bandwidth=bandwidth, scout_pages=0)
         crawl = web.crawl
         for _ in range(12):
             crawl.room = 3
@@ -374,7 +374,7 @@ def test_unread_pages_compete_by_the_same_index():
 
 def test_a_page_that_never_changes_fast_enough_to_be_kept_is_hopeless():
     bandwidth = Bandwidth(RefreshSettings(bandwidth=1.0, min_interval=3600.0, hopeless=0.1, hopeless_interval=5 * DAY))
-    row = RefreshRow(last_read=1, reads=9, rate_a=500.0, rate_b=1.0, weight=20.0)
+    row = RefreshRow(last_read=1, reads=9, quiet_days=1.0, change_sum=99.0, change_days=0.2, rate=500.0, weight=20.0)
     bandwidth.replace(0, None, row.weight, row.rate)
     bandwidth.renew(START)
     assert bandwidth.of_row(row) == (5 * DAY, "hopeless")

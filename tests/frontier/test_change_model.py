@@ -13,8 +13,8 @@ from xyro.frontier.batch import MessageBatch
 from xyro.metadata import rows
 from xyro.plugins.publish.promises import promises_of
 from xyro.plugins.publish.publish_messages import Publish
-from xyro.refresh.change import SETTLED, PriorLearner, RatePopulation
 from xyro.refresh.publications import TRUSTED
+from xyro.refresh.rate_prior import PriorLearner, RatePopulation
 from xyro.refresh.trust import Source, Trust
 from xyro.wire.messages import Kind, Priority
 
@@ -155,7 +155,7 @@ def test_a_rate_that_is_told_of_a_page_never_read_shapes_its_first_belief():
     for target in (url(0, 1), url(0, 2)):
         visit(crawl, target, 1)
     told, plain = row_of(crawl, url(0, 1)), row_of(crawl, url(0, 2))
-    assert plain.rate < told.rate < 10.0 and told.rate_a - plain.rate_a == pytest.approx(0.5, abs=0.2)
+    assert plain.rate < told.rate < 10.0 and told.change_sum - plain.change_sum == pytest.approx(0.5, abs=0.2)
 
 
 # --- priors ---------------------------------------------------------------------------------------------------------
@@ -169,10 +169,9 @@ def by_hand(crawl):
         row = frontier.partition.row(page)
         if row is not None and row.counted:
             kinds.recount(row.kind.name, 0, row.counted)
-            code = PriorLearner()
-            code.recount("", 0, row.counted)
-            hosts.setdefault(frontier.partition.hosts_of[page], []).append(code.whole.numbers())
-    return kinds.dump(), {host: [sum(column) for column in zip(*each, strict=True)] for host, each in hosts.items()}
+            if row.quiet_days or row.change_sum:
+                hosts.setdefault(frontier.partition.hosts_of[page], RatePopulation()).shift(0, row.counted)
+    return kinds.dump(), {host: population.numbers() for host, population in hosts.items()}
 
 
 def kept(crawl):
@@ -195,7 +194,7 @@ def test_every_page_counts_in_the_priors_once_with_its_present_code(events):
     crawl = crawl_of()
     for page in PAGES:
         begun(crawl, page)
-    for _ in range(SETTLED):
+    for _ in range(5):
         visit(crawl, PAGES[0], 1)
     for what, page, *fields in events:
         if what == "read":
@@ -207,7 +206,7 @@ def test_every_page_counts_in_the_priors_once_with_its_present_code(events):
 
 def test_a_settled_page_whose_rate_is_told_counts_with_it_at_once_and_after_a_restart(tmp_path):
     crawl = begun(crawl_of(tmp_path / "a"), url(0))
-    for _ in range(SETTLED):
+    for _ in range(5):
         visit(crawl, url(0), 1)
     before = kept(crawl)
     publish(crawl, url(0), every=0.01, sure=True)

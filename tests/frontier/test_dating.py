@@ -13,8 +13,9 @@ from xyro.configs.schema import RefreshSettings, Settings
 from xyro.metadata import rows
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, HINTED
-from xyro.refresh.change import DEFAULT_PRIOR, SETTLED, PriorLearner, RatePopulation, code, update
 from xyro.refresh.periodic import unpack
+from xyro.refresh.rate_prior import PriorLearner, RatePopulation, codes
+from xyro.refresh.rate_sums import RateSums
 from xyro.refresh.trust import Source
 from xyro.service.views.claim_evidence import count_doubted_hosts
 from xyro.service.views.why import why
@@ -91,9 +92,8 @@ def test_a_trusted_last_modified_dates_the_change():
     row = row_of(crawl, url(0))
     tau = (row.last_read - first.last_read) / DAY
     age = (row.last_read - int(crawl.now - 1.0 * DAY)) / DAY
-    assert (row.rate_a, row.rate_b) == pytest.approx(
-        update(first.rate_a, first.rate_b, tau, True, age, DEFAULT_PRIOR), rel=1e-3
-    )
+    assert row.belief.sums == pytest.approx(first.belief.sums.after(tau, True, age), rel=1e-3)
+    assert row.change_days < 1e-4 and row.rate == pytest.approx(row.belief.rate())
 
 
 def test_a_host_whose_last_modified_is_always_now_is_doubted_told_and_not_believed():
@@ -101,13 +101,12 @@ def test_a_host_whose_last_modified_is_always_now_is_doubted_told_and_not_believ
     crawl = begun(crawl_of(), *targets)
     for target in targets:
         visit(crawl, target, 1, last_modified=formatdate(crawl.now + 7200.0, usegmt=True))
-    assert count_doubted_hosts(crawl.frontiers) == 1
+    assert count_doubted_hosts(crawl.frontier) == 1
     before = row_of(crawl, url(0))
     visit(crawl, url(0), 2, last_modified=formatdate(crawl.now + 1.0 * DAY, usegmt=True))
     row = row_of(crawl, url(0))
     tau = (row.last_read - before.last_read) / DAY
-    plain = update(before.rate_a, before.rate_b, tau, True, None, DEFAULT_PRIOR)
-    assert (row.rate_a, row.rate_b) == pytest.approx(plain, rel=1e-4)
+    assert row.belief.sums == pytest.approx(before.belief.sums.after(tau, True, None), rel=1e-4)
     with crawl.views() as views:
         host = next(iter(views.hosts()))
         said = why(views, url(0), crawl.now)["because"]
@@ -120,7 +119,7 @@ def test_honest_hosts_are_not_doubted_and_cost_no_row():
     for content in range(1, 8):
         crawl.now += 3.0 * DAY
         visit(crawl, url(0), content, last_modified=formatdate(crawl.now - 600.0, usegmt=True))
-    assert count_doubted_hosts(crawl.frontiers) == 0
+    assert count_doubted_hosts(crawl.frontier) == 0
     assert not crawl.frontier.partition.hosts.trust
 
 
@@ -144,8 +143,8 @@ def test_a_date_of_a_page_never_read_shapes_the_belief_that_it_begins_with():
     dated, rate = trust_of(crawl, Source.SITEMAP), trust_of(crawl, Source.RATE)
     visit(crawl, url(0, 1), 1)
     row = row_of(crawl, url(0, 1))
-    assert row.rate_a == pytest.approx(DEFAULT_PRIOR.a + dated + rate)
-    assert row.rate_b == pytest.approx(DEFAULT_PRIOR.b + dated * (row.last_read - changed_at) / DAY + rate / 4)
+    assert row.change_sum == pytest.approx(dated + rate)
+    assert row.quiet_days == pytest.approx(dated * (row.last_read - changed_at) / DAY + rate / 4)
     assert [Source(one.source) for one in row.claims] == [Source.RATE], (
         "a rate goes on being tested, the date is used up"
     )
@@ -219,16 +218,14 @@ def counted_in_rows(crawl: Crawl) -> tuple[PriorLearner, dict[int, RatePopulatio
     partition = crawl.frontier.partition
     for key, value in partition.scan(rows.REFRESH.prefix):
         row = rows.unpack_refresh(value)
-        assert bool(row.counted) is (row.reads >= SETTLED)
+        assert bool(row.counted) is (row.reads > 0)
+        assert row.shown is (row.reads > 1)
         if row.counted:
-            assert row.counted == code(row.rate)
+            assert [row.counted] == codes(row.belief.shares()[None, :])
             kinds.recount(row.kind.name, 0, row.counted)
-            one = PriorLearner()
-            one.recount("", 0, row.counted)
-            mine = hosts.setdefault(int(partition.hosts_of[rows.REFRESH.split(key)]), RatePopulation())
-            mine.pages, mine.total, mine.squares = (
-                a + b for a, b in zip(mine.numbers(), one.whole.numbers(), strict=True)
-            )
+        if row.shown:
+            host = int(partition.hosts_of[rows.REFRESH.split(key)])
+            hosts.setdefault(host, RatePopulation()).shift(0, row.counted)
     return kinds, hosts
 
 
@@ -263,7 +260,7 @@ def test_new_pages_of_a_host_begin_with_the_prior_of_its_pages():
     crawl.frontier.dating.change_model.enough = crawl.frontier.dating.change_model.kinds.enough = 4
     slow, fast = [url(0, page) for page in range(4)], [url(1, page) for page in range(4)]
     begun(crawl, *slow, *fast)
-    for turn in range(SETTLED + 1):
+    for turn in range(6):
         for target in slow:
             visit(crawl, target, 1)
         for target in fast:
@@ -278,8 +275,8 @@ def test_new_pages_of_a_host_begin_with_the_prior_of_its_pages():
     hosts = crawl.frontier.partition.hosts
     for host, row in (("h0.example", quiet), ("h1.example", busy)):
         wanted = RatePopulation.unpack(hosts.rates[hosts.numbers[host]]).prior()
-        assert (row.rate_a, row.rate_b) == pytest.approx((wanted.a, wanted.b))
-    assert beliefs.prior(hosts.numbers["h0.example"], Kind.HTML).a == pytest.approx(quiet.rate_a)
+        assert row.belief == (RateSums(), wanted)
+    assert beliefs.prior(hosts.numbers["h0.example"], Kind.HTML) == quiet.belief.prior
 
 
 # --- habits ----------------------------------------------------------------------------------------------------------

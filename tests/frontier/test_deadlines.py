@@ -10,14 +10,15 @@ from xyro.metadata import rows
 from xyro.metadata.store import MemoryStore
 from xyro.plugins import extensions
 from xyro.plugins.clusters.page_clusters import PageClusters
-from xyro.plugins.publish.promise_report import costs, stopped
+from xyro.plugins.publish.notice_pages import NoticePages
+from xyro.plugins.publish.promise_report import costs
 from xyro.plugins.publish.promises import PublisherClaim, promises_of
+from xyro.plugins.view_extensions import VIEW_EXTENSIONS
 from xyro.refresh.publications import TRUSTED
 from xyro.refresh.sharing import Bursts
-from xyro.refresh.subscriptions import Subscriptions
 from xyro.refresh.trust import Source
 from xyro.service.node.crawl_file import remember
-from xyro.service.node.stopped import nodes_of
+from xyro.service.node.stopped import open_stopped
 from xyro.wire.messages import Priority
 
 HOUR = 3_600.0
@@ -146,28 +147,29 @@ def test_a_promised_page_that_failed_is_tried_again_ahead_of_the_plan():
 def test_lateness_is_in_the_cost_and_told_of_a_stopped_crawl_too():
     crawl = crawl_of(4)
     publish(crawl, 1, deadline=HOUR)
-    readers = Subscriptions()
-    before = costs(crawl.frontiers, readers, crawl.now)["cost"]
+    before = costs(crawl.crawl_views.statuses(crawl.now), crawl.now)
     assert before["late_publications"] == before["late_subscriptions"] == 0.0
     assert before["total"] == before["missed_changes"] > 0.0
-    late = costs(crawl.frontiers, readers, crawl.now + 5 * HOUR)["cost"]
+    now = crawl.now + 5 * HOUR
+    late = costs(crawl.crawl_views.statuses(now), now)
     pages = crawl.frontier.scheduler.bandwidth.population.pages
     assert late["late_publications"] == pytest.approx(4.0 / pages, abs=1e-3)
     assert late["total"] == pytest.approx(late["missed_changes"] + late["late_publications"], abs=1e-3)
-    readers.overdue[2] = crawl.now
-    assert costs(crawl.frontiers, readers, crawl.now + 2 * HOUR)["cost"]["late_subscriptions"] == pytest.approx(
-        2.0 / pages, abs=1e-3
-    )
-    said = stopped(crawl.frontiers, crawl.now + 5 * HOUR)
+    said = crawl.crawl_views.stopped_status(VIEW_EXTENSIONS, now)
     assert said["published"]["overdue"] == 1 and said["subscribed"]["subscriptions"] == 0
     assert said["cost"] == late and "clusters" not in said and "websub" not in said
+    crawl.frontier.hooks.extension(NoticePages).awaited.overdue[2] = crawl.now
+    two = costs(crawl.crawl_views.statuses(crawl.now + 2 * HOUR), crawl.now + 2 * HOUR)
+    assert two["late_subscriptions"] == pytest.approx(2.0 / pages, abs=1e-3)
 
 
 def test_clusters_of_a_stopped_crawl_are_told(tmp_path):
     """By what is stored with it: `xyro status` is given no settings, and a crawl remembers none of its clusters."""
     settings = Settings(clusters=(ClusterTable("front", (url(0, 1), url(0, 2))),))
-    crawl = Crawl.on_disk(tmp_path / "d", refreshing=True, settings=settings)
-    clustered = PageClusters(settings.clusters, crawl.frontiers)
+    made = []
+    plugins = [lambda frontier: made.append(PageClusters(frontier, settings.clusters))]
+    crawl = Crawl.on_disk(tmp_path / "d", refreshing=True, settings=settings, plugins=plugins)
+    (clustered,) = made
     crawl.submit(url(0, 1), url(0, 2))
     for order in crawl.turn():
         crawl.answer(order)
@@ -175,8 +177,8 @@ def test_clusters_of_a_stopped_crawl_are_told(tmp_path):
         crawl.now += 5.0
     crawl.close()
     remember(tmp_path / "d", settings, MemoryStore())
-    with nodes_of(tmp_path / "d", extensions) as frontiers:
-        (front,) = stopped(frontiers, crawl.now)["clusters"]
+    with open_stopped(tmp_path / "d", extensions) as stopped:
+        (front,) = stopped.stopped_status(VIEW_EXTENSIONS, crawl.now)["clusters"]
     told = clustered.clusters[0].report()
     assert front == {name: told[name] for name in front}
     assert (front["name"], front["due"], front["spread_s"]) == ("front", clustered.clusters[0].due, 5.0)

@@ -5,7 +5,7 @@ from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import RefreshSettings, Settings, StoreSettings
 from xyro.frontier.due_queue import EARLY_AT_ONCE
 from xyro.metadata.states import HASTENED
-from xyro.refresh.change import DAY
+from xyro.refresh.rate_sums import DAY
 
 GONE = [url(1, page) for page in range(1, 3 * EARLY_AT_ONCE)]
 LIVE = [url(2, page) for page in range(1, 101)]

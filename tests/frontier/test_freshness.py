@@ -16,7 +16,8 @@ from xyro.metadata.states import LEASED, State
 from xyro.refresh.calibration import corrected
 from xyro.refresh.policy import NAMES
 from xyro.service.cli.plan_command import POLICIES, plan, plan_table
-from xyro.service.views.forecast import USUAL, Question, answer, per_day, refreshed_pages
+from xyro.service.views.forecast import USUAL, PlanQuestion, per_day
+from xyro.service.views.forecast import report as plan_report
 from xyro.service.views.freshness_report import freshness_report
 from xyro.wire.errors import InputError
 from xyro.wire.messages import Kind, LoadReport, LoadState
@@ -26,8 +27,15 @@ HOSTS, EACH = 6, 10
 PAGES = [url(host, page) for host in range(HOSTS) for page in range(EACH)]
 
 
+def forecast(crawl, question):
+    """The object of `xyro plan --json`."""
+    return plan_report(
+        crawl.crawl_views.refreshed_pages(), crawl.crawl_views.refresh, question, crawl.crawl_views.kappa
+    )
+
+
 def settings(**refresh):
-    given = {"time_unit": 600, "bandwidth": "30/day", **refresh}
+    given = {"scout_pages": 0, "time_unit": 600, "bandwidth": "30/day", **refresh}
     return Settings(refresh=RefreshSettings(**given))
 
 
@@ -94,7 +102,7 @@ def by_hand(crawl, now):
                 continue
             importance, age = row.weight**2 / row.rate, (now - row.last_read) / DAY
             total += importance
-            fresh += importance * (row.rate_b / (row.rate_b + age)) ** row.rate_a
+            fresh += importance * row.belief.quiet(age)
             missed += row.weight**2 * age
     return fresh / total, missed / total
 
@@ -102,7 +110,7 @@ def by_hand(crawl, now):
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_the_model_is_that_of_the_rows(partitions):
     crawl, _ = lived(15, Crawl.in_memory(partitions, settings=settings(), refreshing=True))
-    said = freshness_report(crawl.frontiers, crawl.now)
+    said = freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now)
     fresh, missed = by_hand(crawl, crawl.now)
     assert said["freshness_model"] == pytest.approx(fresh, abs=2e-3)
     assert said["missed_changes"] == pytest.approx(missed, rel=1e-3)
@@ -113,7 +121,7 @@ def test_audits_take_their_share_and_find_the_truth():
     crawl, world = lived(8, audit=40.0, bandwidth="120/day")
     truth = []
     world.live(16, each=lambda: truth.append((crawl.now, world.freshness())))
-    said = freshness_report(crawl.frontiers, crawl.now)["audit"]
+    said = freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now)["audit"]
     audits = crawl.frontier.freshness.audits
     assert audits.made / (crawl.frontier.reads - len(PAGES)) == pytest.approx(0.4, abs=0.05)  # some were out already
     assert len(world.bits) == audits.made + audits.missed
@@ -127,7 +135,7 @@ def test_audits_take_their_share_and_find_the_truth():
 
 def test_all_is_off_where_no_audit_is_asked_for():
     crawl, _ = lived(5, audit=0.0)
-    audits, said = crawl.frontier.freshness.audits, freshness_report(crawl.frontiers, crawl.now)
+    audits, said = crawl.frontier.freshness.audits, freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now)
     assert audits.made == 0 and said["audit"]["freshness"] is None
     meter = crawl.frontier.freshness
     assert said["freshness"] == pytest.approx(corrected(said["freshness_model"], meter.calibration.kappa), abs=2e-4)
@@ -153,12 +161,12 @@ def test_a_model_that_expects_too_little_is_put_right_by_audits():
     told, model = np.array(errors[-len(errors) // 4 :]).T - 1.0
     assert (model < -0.01).all() and np.mean(told) > 0.65 * np.mean(model)
     assert crawl.frontier.freshness.fresh() == pytest.approx(
-        freshness_report(crawl.frontiers, crawl.now)["freshness"], abs=5e-3
+        freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now)["freshness"], abs=5e-3
     )
 
 
 def told_and_model(crawl):
-    said = freshness_report(crawl.frontiers, crawl.now)
+    said = freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now)
     return said["freshness"], said["freshness_model"]
 
 
@@ -289,14 +297,14 @@ def test_delays_of_changes_and_births():
     first, second, third = url(0), url(1), url(2)
     read(crawl, first, START, last_modified=modified(START - 9 * DAY))  # born before there was a crawl
     read(crawl, second, START + DAY, last_modified=modified(START + DAY - 3600))
-    said = freshness_report(crawl.frontiers, crawl.now)
+    said = freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now)
     assert said["discovery_delay"]["count"] == 1 and said["discovery_delay"]["median_s"] == pytest.approx(3600, rel=0.1)
     read(crawl, first, START + 2 * DAY, signature=signature(99), last_modified=modified(START + 2 * DAY - 600))
-    said = freshness_report(crawl.frontiers, crawl.now)
+    said = freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now)
     assert said["detection_delay"]["count"] == 1 and said["detection_delay"]["median_s"] == pytest.approx(600, rel=0.1)
     read(crawl, third, START + 2 * DAY, last_modified="yesterday, or so")
     read(crawl, third, START + 4 * DAY, signature=signature(98), last_modified=modified(START))  # older than the read
-    said = freshness_report(crawl.frontiers, crawl.now)["detection_delay"]
+    said = freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now)["detection_delay"]
     assert said["count"] == 2 and 500 < said["median_s"] < 3600 < said["p90_s"] <= 2 * DAY
 
 
@@ -328,7 +336,7 @@ def test_a_page_is_as_old_as_a_feed_or_sitemap_says(form, dated, modified_ago, d
     fields = {} if modified_ago is None else {"last_modified": modified(crawl.now - modified_ago)}
     crawl.give(report(found, crawl.now, **fields))
     crawl.turn()
-    told = freshness_report(crawl.frontiers, crawl.now)["discovery_delay"]
+    told = freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now)["discovery_delay"]
     assert told["count"] == (delay is not None)
     assert delay is None or told["median_s"] == pytest.approx(delay, rel=0.1)
 
@@ -338,24 +346,24 @@ def test_a_page_is_as_old_as_a_feed_or_sitemap_says(form, dated, modified_ago, d
 
 def test_it_goes_on_after_a_restart_as_if_nothing_had_been(tmp_path):
     crawl, _ = lived(5, Crawl.on_disk(tmp_path / "a", settings=settings(audit=20.0), refreshing=True))
-    said, dumped = freshness_report(crawl.frontiers, crawl.now), crawl.frontier.freshness.dump()
+    said, dumped = freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now), crawl.frontier.freshness.dump()
     owed = crawl.frontier.freshness.audits.window.dump()
     snapshot(crawl.frontier)
     crawl.close()
     again = Crawl.on_disk(tmp_path / "a", settings=settings(audit=20.0), refreshing=True, now=crawl.now)
     assert again.frontier.freshness.dump() == dumped and again.frontier.freshness.audits.window.dump() == owed
     spent = {"refresh_per_second", "execution"}  # of each process
-    assert {k: v for k, v in freshness_report(again.frontiers, crawl.now).items() if k not in spent} == {
-        k: v for k, v in said.items() if k not in spent
-    }
+    assert {
+        k: v for k, v in freshness_report(again.crawl_views.statuses(crawl.now), crawl.now).items() if k not in spent
+    } == {k: v for k, v in said.items() if k not in spent}
     again.close()
 
 
 def test_a_directory_from_before_is_counted_once(tmp_path):
     crawl, _ = lived(5, Crawl.on_disk(tmp_path / "a", settings=settings(), refreshing=True))
-    wanted = freshness_report(crawl.frontiers, crawl.now)
+    wanted = freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now)
     crawl.frontier.freshness.recover(None, crawl.now)
-    said = freshness_report(crawl.frontiers, crawl.now)
+    said = freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now)
     assert said["freshness"] == pytest.approx(wanted["freshness"], abs=2e-4)
     assert said["missed_changes"] == wanted["missed_changes"]
     crawl.close()
@@ -367,17 +375,17 @@ def test_a_directory_from_before_is_counted_once(tmp_path):
 def test_what_a_target_takes_gives_the_target():
     crawl, _ = lived(15)
     for name in ("obsolescence", "freshness", "uniform"):
-        row = answer(crawl.frontiers, Question(target=0.8, policies=(name,)))["rows"][0]
+        row = forecast(crawl, PlanQuestion(target=0.8, policies=(name,)))["rows"][0]
         assert row["freshness"] == pytest.approx(0.8, abs=1e-3)
-        back = answer(crawl.frontiers, Question(bandwidth=f"{row['reads_per_day']}/day", policies=(name,)))["rows"][0]
+        back = forecast(crawl, PlanQuestion(bandwidth=f"{row['reads_per_day']}/day", policies=(name,)))["rows"][0]
         assert back["freshness"] == pytest.approx(0.8, abs=1e-3)
         assert back["used_per_day"] == pytest.approx(0.99 * row["reads_per_day"], rel=1e-3)  # the rest audits
 
 
 def test_more_bandwidth_is_fresher_and_the_freshness_policy_freshest():
     crawl, _ = lived(15)
-    said = answer(crawl.frontiers, Question(policies=("all",)))
-    assert said["pages"] == len(PAGES) == refreshed_pages(crawl.frontiers).pages
+    said = forecast(crawl, PlanQuestion(policies=("all",)))
+    assert said["pages"] == len(PAGES) == crawl.crawl_views.refreshed_pages().pages
     by_policy = {name: [row for row in said["rows"] if row["policy"] == name] for name in NAMES}
     for rows in by_policy.values():
         assert len(rows) == len(USUAL)
@@ -390,7 +398,7 @@ def test_more_bandwidth_is_fresher_and_the_freshness_policy_freshest():
 
 def test_a_target_that_no_bandwidth_reaches():
     crawl, _ = lived(10, min_interval=60 * DAY)
-    found = answer(crawl.frontiers, Question(target=0.999))
+    found = forecast(crawl, PlanQuestion(target=0.999))
     (row,) = found["rows"]
     assert row["reads_per_day"] is None and row["freshness"] < 0.999
     assert "not reached" in plan_table(found)
@@ -399,7 +407,7 @@ def test_a_target_that_no_bandwidth_reaches():
 @pytest.mark.parametrize("given", ["0", "-1", "nan", "inf", "4000/week", "a lot", "", "1/0"])
 def test_bandwidths_that_are_none(given):
     with pytest.raises(InputError, match="bandwidth"):
-        Question(bandwidth=given)
+        PlanQuestion(bandwidth=given)
 
 
 def test_bandwidths():
@@ -410,7 +418,7 @@ def test_bandwidths():
                                    {"target": 0.5, "bandwidth": "3"}])  # fmt: skip
 def test_questions_that_make_no_sense(asked):
     with pytest.raises(InputError, match="plan:"):
-        Question(**asked)
+        PlanQuestion(**asked)
 
 
 def test_plan_and_status_of_a_crawl_that_runs_and_of_one_that_does_not(tmp_path):
@@ -434,13 +442,13 @@ def test_plan_and_status_of_a_crawl_that_runs_and_of_one_that_does_not(tmp_path)
 def refreshing(path):
     """Settings of a crawl that audits every fifth of its reads."""
     file = path / "given.toml"
-    file.write_text("[refresh]\naudit = 20.0\n")
+    file.write_text("[refresh]\naudit = 20.0\nscout_pages = 0\n")
     return file
 
 
 def test_nothing_to_plan_for():
     with pytest.raises(InputError, match="no page"):
-        answer(Crawl.in_memory(settings=settings()).frontiers, Question())
+        forecast(Crawl.in_memory(settings=settings()), PlanQuestion())
 
 
 def test_the_command_offers_every_policy():

@@ -19,7 +19,6 @@ from xyro.frontier.host_limits import HostLimits, closed_until, fits, next_begin
 from xyro.metadata.hosts import Hosts
 from xyro.service.node.blackout_switch import BlackoutSwitch
 from xyro.service.node.host_calendar import HostCalendar
-from xyro.service.views.views import Views
 from xyro.service.views.why import why
 from xyro.wire.errors import InputError
 from xyro.wire.messages import Priority
@@ -293,7 +292,7 @@ def test_orders_that_are_out_when_a_blackout_begins_wait_in_the_pool():
     crawl.submit(url(0), url(1), url(2))
     crawl.turn()
     pool, begin = Pool(), (START // DAY + 1) * DAY
-    closing = BlackoutSwitch(HostCalendar(crawl.frontiers), pool)
+    closing = BlackoutSwitch([HostCalendar(frontier) for frontier in crawl.frontiers], pool)
     closing.follow(START)
     assert pool.held == set() and closing.next_change() == begin
     closing.follow(begin)
@@ -316,7 +315,7 @@ def test_why_names_the_rule_that_holds_a_page_back():
     for order in crawl.turn():
         crawl.answer(order, [url(0, 1), url(0, 2)])
     crawl.turn()
-    with Views(crawl.frontiers) as views:
+    with crawl.views() as views:
         shut, spent = (" ".join(why(views, one, crawl.now)["because"]) for one in (url(1), url(0, 2)))
     assert "in a blackout until" in shut and "whoever orders it" in shut
     assert "budget of host h0.example" in spent and "Of the 2 pages a day" in spent

@@ -90,8 +90,8 @@ def switch(crawl, **refresh):
 def evidence(crawl, page, times):
     """The page's change rate is found to be another, whatever is out."""
     row = crawl.frontier.partition.row(page)
-    if row is not None and row.rate_b:
-        new = msgspec.structs.replace(row, rate_a=row.rate_a * times)
+    if row is not None and row.rate:
+        new = msgspec.structs.replace(row, rate=row.rate * times)
         in_group(crawl, lambda partition, scheduler: scheduler.schedule.rewrite(page, row, new))
 
 
@@ -132,7 +132,7 @@ def test_whoever_writes_a_row_while_its_order_is_out_a_report_is_laid_over_what_
 
     def stored(partition, scheduler):
         row = partition.row(page)
-        new = msgspec.structs.replace(row, rate_a=row.rate_a * 9.0, weight=row.weight * 3.0)
+        new = msgspec.structs.replace(row, rate=row.rate * 9.0, weight=row.weight * 3.0)
         scheduler.bandwidth.replace(page, row, new.weight, new.rate)
         partition.put(rows.REFRESH.key(page), rows.pack(new))
 

@@ -119,6 +119,7 @@ def test_a_host_is_left_alone_for_its_delay_after_a_crash_too(crawl):
     assert shortest_gap(requests) >= 1.5 - JITTER
 
 
+@pytest.mark.long
 def test_what_is_killed_before_it_begins_has_nothing_to_lose(crawl):
     crawl = crawl("--delay", "0")
     for _ in range(2):

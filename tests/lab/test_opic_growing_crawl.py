@@ -43,6 +43,7 @@ def crawl(graph, reads, window=None, group=10):
     return state, found_by
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_importance_after_five_reads_a_page_meets_the_requirement(seed):
     """Issue 2: pages known since the first quarter: <= 6 % on all, <= 3 % on the top decile, Spearman >= .99."""
@@ -54,6 +55,7 @@ def test_importance_after_five_reads_a_page_meets_the_requirement(seed):
     assert state.read.all() and state.free_spends == pytest.approx(20_000, rel=0.1)
 
 
+@pytest.mark.long
 def test_a_window_that_restarts_with_growth_beats_both_fixed_ones():
     graph = web(2000, 3)
     truth = normalise(pagerank(graph).rank)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from xyro.lab.opic import measure as opic_measure
-from xyro.lab.opic import names, opic_lab, simulate
+from xyro.lab.opic import names, opic_lab, opic_text, simulate
+from xyro.lab.opic.history_policies import Cell
 from xyro.lab.opic.measure import load, measure, table
 from xyro.lab.reference_rank import reference
 from xyro.opic.graph import cycle, standard, tiny
@@ -209,3 +210,10 @@ def test_what_needs_more_ram_than_there_is_is_told_in_a_line(tmp_path, capsys):
 def test_a_wrong_selector_is_told_by_the_name_of_its_option(tmp_path, capsys):
     code, out = said(capsys, "--graph", saved(tmp_path / "g.npz", tiny()), "--select", "heap")
     assert code == 2 and out.err.startswith("--select 'heap': one of sweep")
+
+
+def test_the_table_of_the_changing_graph_names_what_the_mean_does_not_meet():
+    cells = [Cell("paper", 0.1, "all", 10.0, found, found - 1.0, found + 1.0) for found in (10.5, 11.5, 20.0)]
+    assert [cell.row()["verdict"] for cell in cells] == ["within 10 %", "within a seed", "off"]
+    lines = "\n".join(opic_text._table([cell.row() for cell in cells]))
+    assert "3 numbers" in lines and "19 to 21" in lines and "10.5 to 12.5" in lines and "9.5 to 11.5" not in lines

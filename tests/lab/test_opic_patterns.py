@@ -49,6 +49,7 @@ def test_a_link_farm_moves_importance_and_hardly_makes_any():
     assert farm["boss, honest jumps"] < 0.1 * farm["boss"]
 
 
+@pytest.mark.long
 def test_patterns_by_command(tmp_path, capsys):
     assert opic_lab.main(["patterns", "--pages", "60", "-o", str(tmp_path)]) == 0
     text = capsys.readouterr().out

@@ -15,6 +15,7 @@ from xyro.opic.offline import pageranks
 from xyro.opic.pagerank import pagerank
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("memory", [None, 0])
 def test_table_one_times_every_way(tmp_path, memory):
     report = opic_rank.table_one(tmp_path, [3000], memory, show=False)
@@ -28,6 +29,7 @@ def test_table_one_times_every_way(tmp_path, memory):
     assert "both in one scan" in text and "P1's machine" in text
 
 
+@pytest.mark.long
 def test_time_against_size_is_drawn(tmp_path):
     report = opic_rank.table_one(tmp_path, [1000, 2000], None, show=False)
     assert list(report["sizes"]) == ["1000", "2000"] and (tmp_path / "rank.png").stat().st_size > 1000

@@ -31,6 +31,7 @@ def history_of(world, listings=()):
     return CrawlHistory(world, np.full(world.n, np.nan), listings, world.importance)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("execution", ["folders", "scan"])
 @pytest.mark.parametrize("policy", ["obsolescence", "mixed", "uniform"])
 def test_pages_all_alike_are_read_in_turn(execution, policy):
@@ -50,6 +51,7 @@ def uneven():
     return of_events(importance / importance.mean(), rate, page, days * rng.random(len(page)), days, 30.0)
 
 
+@pytest.mark.long
 def test_both_executions_come_to_the_same(uneven):
     """Once the mean interval has passed several times; at first the dates of the beginning stand in the folders."""
     scores = [
@@ -59,6 +61,7 @@ def test_both_executions_come_to_the_same(uneven):
     assert scores[0].obsolescence == pytest.approx(scores[1].obsolescence, rel=0.05)
 
 
+@pytest.mark.long
 def test_learning_costs_and_knowing_gains(uneven):
     plan = RefreshPlan(P1, "folders", 0.5, 7200)
     learned, known = predicted(history_of(uneven), plan), predicted(history_of(uneven), plan, true_rates=True)
@@ -107,6 +110,7 @@ def test_a_grown_multiplier_puts_dates_off_and_a_smaller_one_does_not_draw_them_
     assert np.array_equal(filing._dates, before)
 
 
+@pytest.mark.long
 def test_in_folders_the_importance_of_the_first_read_stands_until_the_second(uneven):
     """A start that is all wrong costs for long; a scan asks for the importance of now, and does not mind."""
     rising = np.sort(uneven.importance)
@@ -131,6 +135,7 @@ def test_a_recount_dates_all_pages_by_the_importance_it_found_and_a_read_by_the_
     assert filing._importance.tolist() == [100.0, 1.0, 1.0, 1.0]
 
 
+@pytest.mark.long
 def test_recounts_repair_a_start_that_is_all_wrong(uneven):
     rising = np.sort(uneven.importance)
     blind = history_of(uneven)._replace(start=rising[::-1][np.argsort(np.argsort(uneven.importance))])
@@ -191,6 +196,7 @@ def test_a_list_that_did_not_change_or_tells_what_is_known_says_nothing():
         assert np.isinf(rule._due).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("execution", ["folders", "scan"])
 def test_lists_and_dates_make_a_daemon_fresher(execution):
     live = Live(Web(seed=2, pages=400, hosts=4, origin=ORIGIN))

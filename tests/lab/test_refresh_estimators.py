@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xyro.lab.refresh.estimators import VISITS, by_bits, by_dates, estimate, mle, mle_last_modified, remember
-from xyro.refresh.change import DEFAULT_PRIOR, update
+from xyro.lab.refresh.gamma_belief import DEFAULT_PRIOR, update
 
 visits = st.lists(st.tuples(st.floats(0.01, 100.0), st.booleans(), st.floats(0.0, 1.0)), min_size=2, max_size=64)
 

@@ -27,6 +27,7 @@ def numbers(said, name):
     ]
 
 
+@pytest.mark.long
 def test_ram_tells_memory_and_rates():
     said = speed("ram", "--urls", 6_000, "--per-host", 100)
     assert said.returncode == 0, said.stderr
@@ -46,6 +47,7 @@ def test_latency_tells_rates_and_lag():
     assert len(numbers(said, "event-loop lag 1")) == 5
 
 
+@pytest.mark.long
 def test_pages_tells_every_part_and_they_add_up():
     said = speed("pages", "--max-pages", 300, "--runs", 1)
     assert said.returncode == 0, said.stderr

@@ -6,8 +6,10 @@ import contextlib
 import hashlib
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
+from lxml import etree
 
 from xyro.loader.intake import Intake, LoadedMessage
 from xyro.loader.keep import FORMATS, OFF
@@ -165,6 +167,19 @@ def test_documents_come_ahead_of_their_final_reports(page: Page) -> None:
 def test_what_is_kept(page: Page, body: str, form: str | None) -> None:
     told = Intake(keep=FORMATS).take(page(body), 0.0)
     assert [one.format for one in told if isinstance(one, Document)] == ([form] if form else [])
+
+
+@pytest.mark.parametrize(
+    ("charset", "stored"),
+    [("utf-8", "utf-8"), ("ISO-8859-1", "ISO-8859-1"), ("", ""), ("klingon", ""), ("x-none", ""), ("utf-9", "")],
+)
+def test_a_charset_that_nobody_knows_is_not_stored_so_that_the_document_can_be_read_again(
+    page: Page, charset: str, stored: str
+) -> None:
+    told = Intake(keep=FORMATS).take(replace(page("<r>text</r>"), charset=charset), 0.0)
+    (document,) = (one for one in told if isinstance(one, Document))
+    assert document.charset == stored
+    etree.XMLParser(encoding=document.charset or None)  # as the warehouse does
 
 
 def test_a_wanted_entity_is_kept_as_one(page: Page) -> None:

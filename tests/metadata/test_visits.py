@@ -12,13 +12,17 @@ from xyro.failures import POLICIES
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import State
 from xyro.metadata.visits import DAY, Spend, http_date, judge, next_row, with_fault
+from xyro.refresh.rate_belief import PageBelief, RatePrior
+from xyro.refresh.rate_sums import RateSums
 from xyro.wire.messages import Kind, PageReport
 
 NOW = 1_700_000_000.0
+BELIEF = PageBelief(RateSums(3.0, 2.5, 1.0), RatePrior.fit(-1.0, 2.0))
 OLD, NEW = b"o" * 16, b"n" * 16
 READ = RefreshRow(
     first_read=1_600_000_000, last_read=1_690_000_000, last_change=1_650_000_000, signature=OLD, reads=5, changes=2,
-    last_modified="yesterday", etag='"1"', rate_a=1.5, rate_b=2.5, weight=0.5, kind=Kind.HTML, status=200,
+    last_modified="yesterday", etag='"1"', quiet_days=1.5, change_sum=2.0, change_days=0.5, rate=1.2, weight=0.5,
+    kind=Kind.HTML, status=200,
     mime="text/html", size=100, charset="utf-8",
 )  # fmt: skip
 
@@ -33,7 +37,7 @@ def bad(error, **fields):
 
 
 def after(report, row):
-    return next_row(report, judge(report, row), row, (3.0, 4.0), 0.25)
+    return next_row(report, judge(report, row), row, BELIEF, 0.75, 0.25)
 
 
 # What the loader said against a body
@@ -60,7 +64,7 @@ FAULTY = msgspec.structs.replace(READ, fault="not-well-formed", error="not-well-
     ],
 )
 def test_what_the_loader_said_stands_as_long_as_the_body(report, now, error, fault):
-    row = next_row(report, judge(report, FAULTY), FAULTY, (3.0, 4.0), 0.25, now)
+    row = next_row(report, judge(report, FAULTY), FAULTY, BELIEF, 0.75, 0.25, now)
     assert (row.error, row.fault) == (error, fault)
 
 
@@ -164,7 +168,7 @@ def test_a_good_read_replaces_what_was_known():
     assert (row.first_read, row.last_read, row.last_change) == (READ.first_read, int(NOW), int(NOW))
     assert (row.reads, row.changes, row.signature, row.epoch) == (6, 3, NEW, 3)
     assert (row.etag, row.last_modified, row.mime, row.size, row.charset) == ('"2"', "today", "text/plain", 5, "latin1")
-    assert row.noindex and (row.rate_a, row.rate_b, row.weight) == (3.0, 4.0, 0.25)
+    assert row.noindex and (row.belief, row.rate, row.weight) == (BELIEF, 0.75, 0.25)
 
 
 def test_a_body_without_validators_leaves_none():

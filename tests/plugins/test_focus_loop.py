@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from tests.service.face import LOOPBACK, process
+from tests.service.face import LOOPBACK, process, rows, said
 from xyro.lab.child import running
 
 SETTINGS = """
@@ -33,9 +31,9 @@ def test_a_focus_gains_importance_and_every_unit_is_accounted_for(tmp_path, part
     with running(pages=240, hosts=4) as web:
         done = process("crawl", web.entry, "--data", data, *LOOPBACK, *options, "--json")
     assert done.returncode == 0, done.stderr
-    audit = process("audit", "--data", data, "--json")
-    assert json.loads(audit.stdout)["ok"], audit.stdout
-    pages = [json.loads(line) for line in process("export", "pages", "--data", data).stdout.splitlines()]
+    audit = said("audit", "--data", data)
+    assert audit["ok"], audit
+    pages = rows("pages", data)
     assert len(pages) == 240
     focus, others = ([row for row in pages if (row["kind"] == "XML") == wanted] for wanted in (True, False))
     assert 5 < len(focus) < 60 and mean(focus) > 2 * mean(others)

@@ -83,7 +83,7 @@ async def test_one_post_a_host_and_others_are_told_meanwhile(tmp_path):
     second, elsewhere = await serve(other)
     try:
         async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
-            subscribe = running.subscribed.subscribe
+            subscribe = running.subscribe
             made = [await subscribe(neighbours.url("/p1.html"), EVERY, f"{base}/{i}") for i in range(12)]
             made.append(await subscribe(neighbours.url("/p2.html"), EVERY, elsewhere))
             for number in made:
@@ -101,7 +101,7 @@ async def test_retry_after_of_a_subscriber_holds_for_its_host(tmp_path):
     try:
         async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
             subscribed = running.subscribed
-            made = [await subscribed.subscribe(neighbours.url("/p1.html"), EVERY, f"{base}/{i}") for i in range(2)]
+            made = [await running.subscribe(neighbours.url("/p1.html"), EVERY, f"{base}/{i}") for i in range(2)]
             for number in made:
                 bring_forward(running, number)
             await running.until(lambda: subscribed.rows[made[0]].error == "http-429" and len(subscribed._outbox) == 1)
@@ -124,15 +124,15 @@ async def test_who_ends_a_subscription_at_any_moment_stops_nothing_else(tmp_path
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
         subscribed = running.subscribed
         target, notify = neighbours.url("/p1.html"), neighbours.url("/notice")
-        making = asyncio.create_task(subscribed.subscribe(target, EVERY, notify))
+        making = asyncio.create_task(running.subscribing.subscribe(target, EVERY, notify))
         await running.until(lambda: subscribed.rows)  # it is not on disk yet
-        assert await subscribed.unsubscribe(next(iter(subscribed.rows)))
+        assert await running.subscribing.unsubscribe(next(iter(subscribed.rows)))
         assert await making not in subscribed.rows and len(subscribed.subscriptions) == 0
-        ended = await subscribed.subscribe(target, EVERY, notify)
+        ended = await running.subscribe(target, EVERY, notify)
         subscribed._doing += 1
-        assert await subscribed.unsubscribe(ended)
+        assert await running.subscribing.unsubscribe(ended)
         subscribed._put(ended)  # it was due in this very moment
         assert subscribed.quiet and not len(subscribed._outbox)
-        number = await subscribed.subscribe(target, EVERY, notify)
+        number = await running.subscribe(target, EVERY, notify)
         bring_forward(running, number)
         await running.until(lambda: neighbours.notices)

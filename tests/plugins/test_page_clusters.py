@@ -5,7 +5,7 @@ import pytest
 from tests.frontier.rig import Crawl, url
 from xyro.configs.schema import ClusterTable, RefreshSettings, Settings
 from xyro.configs.schema import CrawlSettings as Scope
-from xyro.frontier.watch import scan
+from xyro.frontier.targets import scan
 from xyro.plugins.clusters.page_clusters import PageClusters
 from xyro.wire.errors import InputError
 from xyro.wire.messages import Priority
@@ -19,8 +19,9 @@ SETTINGS = Settings(
 
 
 def made(partitions=1):
-    crawl = Crawl.in_memory(partitions, settings=SETTINGS, refreshing=True)
-    return crawl, PageClusters(SETTINGS.clusters, crawl.frontiers)
+    found = []
+    plugins = [lambda frontier: found.append(PageClusters(frontier, SETTINGS.clusters))]
+    return Crawl.in_memory(partitions, settings=SETTINGS, refreshing=True, plugins=plugins), found[0]
 
 
 def crawl_of(partitions=1):
@@ -44,10 +45,13 @@ def test_members_share_their_date_and_a_round_calls_all(partitions):
         crawl.answer(order)
     crawl.turn()
     crawl.deliver_all()
-    for _ in range(3):  # the round has called who was not read yet: it may be read once more
+    for _ in range(4):  # the round has called who was not read yet: it may be read once more
         crawl.turn()
+        crawl.deliver_all()
         for order in list(crawl.orders.values()):
             crawl.answer(order)
+    crawl.turn()
+    crawl.deliver_all()
     crawl.turn()
     assert cluster.whole and len(cluster.members) == 2
     assert due(crawl, members[0]) == due(crawl, members[1]) == cluster.due
@@ -61,6 +65,8 @@ def test_members_share_their_date_and_a_round_calls_all(partitions):
         if order.url == members[1]:  # it came due by itself, too
             crawl.orders.pop(order.page)
     crawl.answer(first)
+    crawl.turn()
+    crawl.deliver_all()
     crawl.turn()
     assert cluster.round == before + 1
 
@@ -91,7 +97,7 @@ def test_the_first_read_of_a_round_orders_the_other_members():
 def test_two_of_a_name_are_refused():
     tables = (ClusterTable("a", (url(0),)), ClusterTable("a", (url(1),)))
     with pytest.raises(InputError, match="same name"):
-        PageClusters(tables, [])
+        PageClusters(Crawl.in_memory().frontier, tables)
 
 
 def test_what_another_partition_links_to_is_one_member():
@@ -101,13 +107,18 @@ def test_what_another_partition_links_to_is_one_member():
     members = [url(0, 1), url(1, 2)]
     start = next(url(host) for host in range(2, 99) if crawl.owner(url(host)) not in map(crawl.owner, members))
     crawl.submit(start)
-    for links in (members, (), ()):
+    for links in (members, (), (), ()):
         crawl.turn()
+        crawl.deliver_all()
         for order in list(crawl.orders.values()):
             crawl.answer(order, links if order.url == start else ())
         crawl.turn()
         crawl.deliver_all()
     assert len(cluster.members) == 2 and cluster.whole
     assert {crawl.frontiers[page >> 32].partition.url(page & 0xFFFF_FFFF) for page in cluster.members} == set(members)
-    found = [page for frontier in crawl.frontiers for _, page in scan(frontier.partition, clustered.watch.targets)]
+    found = [
+        frontier.partition.id_of(page)
+        for frontier in crawl.frontiers
+        for _, page in scan(frontier.partition, clustered.targets)
+    ]
     assert sorted(found) == sorted(cluster.members)

@@ -383,7 +383,7 @@ async def test_a_claimed_rate_is_evidence_no_command(tmp_path):
         await running.ask("POST", "/publish", json=body, headers=BEARER)
         await running.until(lambda: running.published["in_time"] == 1)
         after = frontier.partition.row(page)
-        assert after.rate_a - before.rate_a < 1.0  # at most one change's worth
+        assert after.change_sum - before.change_sum < 1.0  # at most one change's worth
         assert after.rate < 1440.0 / 2
 
 

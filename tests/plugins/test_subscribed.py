@@ -13,20 +13,35 @@ from aiohttp import web
 
 from tests.frontier.rig import Crawl, url
 from tests.service.neighbours import Neighbours, crawling
-from xyro.frontier.watch import Watch, is_pattern, scan
+from xyro.frontier.targets import Targets, is_pattern, scan
 from xyro.metadata.states import State
 from xyro.plugins.publish import notices
 from xyro.plugins.publish.compose import compose
 from xyro.plugins.publish.demand import AGAIN, TYPICAL, Demand
+from xyro.plugins.publish.notice_pages import NoticePages
 from xyro.plugins.publish.publication_rows import made
+from xyro.plugins.publish.target_pages import TargetPages
 from xyro.refresh.subscriptions import lead
 from xyro.service.cli.publish_commands import _subscribe_stopped
-from xyro.service.node.page_lookup import PageLookup
-from xyro.service.node.slicing import AT_A_TIME
+from xyro.service.node.page_questions import AT_ONCE, PageQuestions
 from xyro.wire.clock import ManualClock
+from xyro.wire.codec import decode, encode
 from xyro.wire.errors import InputError
 
 EVERY = 60.0
+
+
+class Asked:
+    """The services of a crawl without loops: its partitions answer at once."""
+
+    def __init__(self, crawl):
+        self.crawl, self.clock, self.settings = crawl, ManualClock(crawl.now), crawl.settings
+        self.partitions, self.pages = len(crawl.frontiers), PageQuestions(self)
+
+    async def send(self, partition, command):
+        await asyncio.sleep(0)
+        (found,) = self.crawl.frontiers[partition].commands.apply([decode(encode(command(1)))])
+        return found.result()
 
 
 def bring_forward(running, number, seconds=1.0):
@@ -50,7 +65,7 @@ async def test_a_page_is_refreshed_then_told_with_what_changed(tmp_path):
     neighbours = Neighbours()
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
         subscribed = running.subscribed
-        number = await subscribed.subscribe(neighbours.url("/p1.html"), EVERY, neighbours.url("/notice"))
+        number = await running.subscribe(neighbours.url("/p1.html"), EVERY, neighbours.url("/notice"))
         neighbours.pages["/p1.html"] = "changed"
         bring_forward(running, number)
         await running.until(lambda: neighbours.notices)
@@ -64,15 +79,15 @@ async def test_a_page_is_refreshed_then_told_with_what_changed(tmp_path):
         bring_forward(running, number)
         await running.until(lambda: len(neighbours.notices) == 2)
         assert neighbours.notices[1]["changed"] == 0 and neighbours.notices[1]["notice"] == 2
-        await running.until(lambda: subscribed.counters()["notices"] == 2)
-        told = subscribed.counters()
+        await running.until(lambda: running.status["subscribed"]["notices"] == 2)
+        told = running.status["subscribed"]
         assert (told["notices"], told["missed"], told["lateness"]) == (2, 0, 0.0)
 
 
 async def test_a_pattern_tells_new_and_gone_pages(tmp_path):
     neighbours = Neighbours()
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
-        number = await running.subscribed.subscribe(neighbours.url("/p*.html"), EVERY, neighbours.url("/notice"))
+        number = await running.subscribe(neighbours.url("/p*.html"), EVERY, neighbours.url("/notice"))
         neighbours.pages["/p9.html"] = "new"
         await running.single.submit([neighbours.url("/p9.html")], seed=False)
         neighbours.gone.add("/p2.html")
@@ -89,7 +104,7 @@ async def test_a_notice_that_fails_is_told_later_with_nothing_lost(tmp_path):
     neighbours.refuse = 1
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
         subscribed = running.subscribed
-        number = await subscribed.subscribe(neighbours.url("/p1.html"), EVERY * 60, neighbours.url("/notice"))
+        number = await running.subscribe(neighbours.url("/p1.html"), EVERY * 60, neighbours.url("/notice"))
         neighbours.pages["/p1.html"] = "changed"
         bring_forward(running, number)
         await running.until(lambda: subscribed.rows[number].error == "http-503")
@@ -121,7 +136,7 @@ async def test_who_skips_a_notice_that_he_has_misses_no_change(tmp_path):
     neighbours.lost = 3
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
         subscribed, page = running.subscribed, neighbours.url("/p1.html")
-        number = await subscribed.subscribe(page, EVERY * 60, neighbours.url("/notice"))
+        number = await running.subscribe(page, EVERY * 60, neighbours.url("/notice"))
         for attempt, text in enumerate(("first", "first", "second"), 1):
             neighbours.pages["/p1.html"] = text
             bring_forward(running, number)
@@ -144,7 +159,7 @@ async def test_a_notice_that_the_process_died_over_keeps_its_number_if_it_says_t
     async with neighbours.serving():
         async with crawling(tmp_path / "d", neighbours) as running:
             page = neighbours.url("/p1.html")
-            number = await running.subscribed.subscribe(page, EVERY * 60, neighbours.url("/notice"))
+            number = await running.subscribe(page, EVERY * 60, neighbours.url("/notice"))
             neighbours.pages["/p1.html"] = "changed"
             bring_forward(running, number)
             await running.until(lambda: neighbours.notices)
@@ -164,7 +179,7 @@ async def test_what_is_new_before_the_first_notice_is_told_whatever_starts_anew(
     async with neighbours.serving():
         async with crawling(tmp_path / "d", neighbours) as running:
             if not stopped:
-                await running.subscribed.subscribe(neighbours.url("/new*"), EVERY * 60, neighbours.url("/notice"))
+                await running.subscribe(neighbours.url("/new*"), EVERY * 60, neighbours.url("/notice"))
         if stopped:
             assert (
                 _subscribe_stopped(tmp_path / "d", neighbours.url("/new*"), EVERY * 60, neighbours.url("/notice")) == 1
@@ -184,29 +199,30 @@ async def test_they_survive_the_process_and_end_when_told(tmp_path):
     neighbours = Neighbours()
     async with neighbours.serving():
         async with crawling(tmp_path / "d", neighbours) as running:
-            number = await running.subscribed.subscribe(neighbours.url("/p1.html"), EVERY, neighbours.url("/notice"))
-            before = list(running.subscribed.listed())
+            number = await running.subscribe(neighbours.url("/p1.html"), EVERY, neighbours.url("/notice"))
+            before = await running.subscribing.listed()
         neighbours.pages["/p1.html"] = "changed while nobody looked"
         async with crawling(tmp_path / "d", neighbours) as running:
-            assert list(running.subscribed.listed()) == before
+            assert await running.subscribing.listed() == before
             bring_forward(running, number)
             await running.until(lambda: neighbours.notices)
             assert neighbours.notices[0]["changed"] == 1
-            assert await running.subscribed.unsubscribe(number)
-            assert not await running.subscribed.unsubscribe(number)
-            assert not running.subscribed.watch.on
+            assert await running.subscribing.unsubscribe(number)
+            assert not await running.subscribing.unsubscribe(number)
+            assert not running.subscribed.pages
+            pages = running.single.frontiers[0].hooks.extension(NoticePages)
+            await running.until(lambda: not pages.targets)
         async with crawling(tmp_path / "d", neighbours) as running:
-            assert list(running.subscribed.listed()) == []
+            assert await running.subscribing.listed() == []
 
 
 @pytest.mark.long
 async def test_a_thousand_subscriptions_take_one_heap_and_miss_nothing(tmp_path):
     neighbours = Neighbours()
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
-        subscribed = running.subscribed
         tasks = len(asyncio.all_tasks())
         made = [
-            subscribed.subscribe(neighbours.url(f"/p{i % 5}.html"), 86_400.0, neighbours.url("/notice"))
+            running.subscribe(neighbours.url(f"/p{i % 5}.html"), 86_400.0, neighbours.url("/notice"))
             for i in range(1_000)
         ]
         numbers = await asyncio.gather(*made)
@@ -215,13 +231,15 @@ async def test_a_thousand_subscriptions_take_one_heap_and_miss_nothing(tmp_path)
             bring_forward(running, number, 2.0)
         await running.until(lambda: len(neighbours.notices) == 1_000)
         assert sorted(notice["subscription"] for notice in neighbours.notices) == sorted(numbers)
-        assert subscribed.counters()["missed"] == 0 and max(neighbours.reads[f"/p{i}.html"] for i in range(5)) <= 20
+        assert (
+            running.status["subscribed"]["missed"] == 0 and max(neighbours.reads[f"/p{i}.html"] for i in range(5)) <= 20
+        )
 
 
 async def test_what_cannot_be_subscribed_to(tmp_path):
     neighbours = Neighbours()
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
-        subscribe = running.subscribed.subscribe
+        subscribe = running.subscribe
         for target, every, notify, why in (
             ("http://other.example/", 3_600.0, neighbours.url("/notice"), "only-net"),
             ("http://127.0.0.5/", 3_600.0, neighbours.url("/notice"), "out-of-scope"),
@@ -236,9 +254,9 @@ async def test_what_cannot_be_subscribed_to(tmp_path):
         ):
             with pytest.raises(InputError, match=why):
                 await subscribe(target, every, notify)
-        assert await subscribe(neighbours.url("/"), 3_600.0, "cat") and list(running.subscribed.listed())
-        assert await running.subscribed.unsubscribe(next(iter(running.subscribed.rows)))
-        assert list(running.subscribed.listed()) == []
+        assert await subscribe(neighbours.url("/"), 3_600.0, "cat") and await running.subscribing.listed()
+        assert await running.subscribing.unsubscribe(next(iter(running.subscribed.rows)))
+        assert await running.subscribing.listed() == []
 
 
 async def test_a_command_gets_json_and_nothing_of_it_is_left(tmp_path):
@@ -293,7 +311,7 @@ async def test_a_command_is_told(tmp_path):
     script = f"import sys, pathlib; pathlib.Path({str(out)!r}).write_text(sys.stdin.read())"
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
         command = shlex.join([sys.executable, "-c", script])
-        number = await running.subscribed.subscribe(neighbours.url("/p1.html"), EVERY, command)
+        number = await running.subscribe(neighbours.url("/p1.html"), EVERY, command)
         bring_forward(running, number)
         await running.until(lambda: running.subscribed.rows[number].sequence == 1)
         assert json.loads(out.read_text())["target"] == neighbours.url("/p1.html")
@@ -303,7 +321,7 @@ async def test_notices_of_a_paused_host_pile_up_nothing(tmp_path):
     neighbours = Neighbours()
     async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
         subscribed, scheduler = running.subscribed, running.single.frontiers[0].scheduler
-        number = await subscribed.subscribe(neighbours.url("/p*.html"), EVERY, neighbours.url("/notice"))
+        number = await running.subscribe(neighbours.url("/p*.html"), EVERY, neighbours.url("/notice"))
         await running.single.hold(neighbours.host, "paused")
         for told in range(1, 4):
             bring_forward(running, number)
@@ -312,22 +330,22 @@ async def test_notices_of_a_paused_host_pile_up_nothing(tmp_path):
         await running.until(lambda: subscribed.quiet)
         assert scheduler.parking.pages() == 5, "each page once"
         await running.single.hold(neighbours.host, "")
-        await running.until(lambda: not running.subscribed.subscriptions.overdue)
+        await running.until(lambda: not running.overdue())
 
 
 async def test_a_notice_of_many_pages_leaves_others_their_turn():
     crawl = Crawl.in_memory(refreshing=True)
-    pages = [url(0, page) for page in range(3 * AT_A_TIME)]
+    pages = [url(0, page) for page in range(3 * AT_ONCE)]
     crawl.submit(*pages)
     while orders := crawl.turn() or list(crawl.orders.values()):
         for order in orders:
             crawl.answer(order)
-    crawl.watch = Watch()
-    crawl.watch.add("http://h0.example/*")
-    for target, page in scan(crawl.frontier.partition, crawl.watch.targets):
-        crawl.watch.take(target, page)
-    crawl.clock = ManualClock(crawl.now)
-    crawl.lookup = PageLookup(crawl.frontiers, crawl.scope, crawl.clock, 0.0)
+    services = Asked(crawl)
+    targets, found = Targets(), TargetPages()
+    for each in (targets, found):
+        each.add("http://h0.example/*")
+    for target, page in scan(crawl.frontier.partition, targets):
+        found.take(target, page, (0, 0))
     hidden, was_there = crawl.page(pages[-1])[1], crawl.page(pages[-2])[1]
     for page in (hidden, was_there):
         crawl.frontier.partition.states[page] = State.DISALLOWED
@@ -342,7 +360,7 @@ async def test_a_notice_of_many_pages_leaves_others_their_turn():
             await asyncio.sleep(0)
 
     task = asyncio.create_task(others())
-    notice = await compose(crawl, crawl.watch, 7, row, crawl.now + 5.0, crawl.now)
+    notice = await compose(services, found.pages("http://h0.example/*"), 7, row, crawl.now + 5.0, crawl.now)
     task.cancel()
     assert len(turns) >= 3
     said = json.loads(notice.body)
@@ -355,31 +373,54 @@ async def test_a_notice_is_begun_early_enough_for_all_that_is_promised_of_its_ho
     crawl = Crawl.in_memory(refreshing=True)
     crawl.submit(*(url(0, page) for page in range(40)), url(1))
     crawl.turn()
-    crawl.watch, crawl.clock = Watch(), ManualClock(crawl.now)
-    crawl.lookup = PageLookup(crawl.frontiers, crawl.scope, crawl.clock, 0.0)
+    services, pages = Asked(crawl), TargetPages()
     targets = [url(0, page) for page in range(30)] + [url(1)]
     for target in targets:
-        crawl.watch.add(target)
-        _, page = crawl.page(target)
-        crawl.watch.take(target, page)
-    demand, delay = Demand(crawl, crawl.watch), crawl.settings.politeness.min_delay + TYPICAL
+        pages.add(target)
+    for place in await services.pages.find(targets):
+        pages.take(*place)
+    demand, delay = Demand(services, pages), crawl.settings.politeness.min_delay + TYPICAL
     assert demand.lead(targets[0]) == lead([(1, delay)]), "nobody has counted yet"
     assert await demand.count(targets) and not await demand.count(targets)
     assert demand.lead(targets[0]) == lead([(30, delay)]) and demand.lead(targets[-1]) == lead([(1, delay)])
-    crawl.clock.advance(AGAIN)
+    services.clock.advance(AGAIN)
     assert not await demand.count(targets), "no host has more than before"
 
 
-def test_the_watch_finds_the_targets_of_a_url_by_its_origin():
-    watch = Watch()
-    for target in ("http://a.example/x/*", "http://b.example/*", "*/common/*", "http://a.example/q?a=1"):
-        assert watch.add(target) and not watch.add(target)
-    assert set(watch.targets("http://a.example/x/common/1")) == {"http://a.example/x/*", "*/common/*"}
-    assert set(watch.targets("http://a.example/q?a=1")) == {"http://a.example/q?a=1"}
-    assert not list(watch.targets("http://a.example/qxa=1")) and not is_pattern("http://a.example/q?a=1")
+def test_the_targets_of_a_url_are_found_by_its_origin():
+    targets, pages = Targets(), TargetPages()
+    names = ("http://a.example/x/*", "http://b.example/*", "*/common/*", "http://a.example/q?a=1")
+    for target in names:
+        assert targets.add(target) and not targets.add(target) and pages.add(target) and not pages.add(target)
+    assert set(targets.names("http://a.example/x/common/1")) == {"http://a.example/x/*", "*/common/*"}
+    assert set(targets.names("http://a.example/q?a=1")) == {"http://a.example/q?a=1"}
+    assert not list(targets.names("http://a.example/qxa=1")) and not is_pattern("http://a.example/q?a=1")
     for page, new in enumerate(("http://b.example/1", "http://c.example/"), 5):
-        watch.born(page, new)
-    assert watch.pages("http://b.example/*") == [5] and watch.count("http://b.example/*") == 1
-    for target in ("http://a.example/x/*", "http://b.example/*", "*/common/*", "http://a.example/q?a=1") * 2:
-        watch.drop(target)
-    assert not watch.on and not watch.patterns and not list(watch.targets("http://b.example/1"))
+        for target in targets.names(new):
+            pages.take(target, page, (0, 1))
+    assert pages.pages("http://b.example/*") == [5] and pages.count("http://b.example/*") == 1
+    for target in names:
+        assert not targets.drop(target) and targets.drop(target) and not pages.drop(target) and pages.drop(target)
+    assert not targets and not pages and not list(targets.names("http://b.example/1"))
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+async def test_a_partition_answers_what_is_known_of_pages(partitions):
+    crawl = Crawl.in_memory(partitions)
+    crawl.submit(*(url(host, page) for host in range(6) for page in range(3)))
+    for order in crawl.turn():
+        crawl.answer(order)
+    crawl.turn()
+    ask = Asked(crawl).pages
+    known = [url(host, 1) for host in range(6)]
+    places = await ask.find([*known, url(9)])
+    assert sorted(place.target for place in places) == known
+    facts = await ask.describe([place.page for place in places])
+    assert [(fact.page, fact.url) for fact in facts] == [(place.page, place.target) for place in places]
+    assert {fact.state for fact in facts} <= {State.READ, State.UNREAD}
+    assert [fact.row is not None for fact in facts] == [fact.state is State.READ for fact in facts]
+    found = [match async for match in ask.match(["http://h?.example/p1.*", "*h3*"])]
+    assert sorted(match.page for match in found if match.target != "*h3*") == sorted(place.page for place in places)
+    assert {match.host for match in found if match.target == "*h3*"} == {
+        place.host for place in places if place.target == url(3, 1)
+    }

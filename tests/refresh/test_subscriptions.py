@@ -5,6 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xyro.refresh.awaited_pages import AwaitedPages
 from xyro.refresh.subscriptions import ATTEMPTS, BACK_OFF, BASE_LEAD, FEW, SLACK, Act, Due, Subscriptions, lead
 
 DAY = 86_400.0
@@ -33,7 +34,7 @@ def test_a_notice_that_fails_backs_off_and_is_given_up_before_the_next():
     waits = []
     while subscriptions.due(1) == DAY:
         assert subscriptions.pop(now) == [Due(Act.NOTIFY, 1)]
-        later = subscriptions.failed(1, now, missed=[7])
+        later = subscriptions.failed(1, now, missed=True)
         waits.append(later - now)
         now = later
     assert waits[:3] == [BACK_OFF, 2 * BACK_OFF, 4 * BACK_OFF] and len(waits) == ATTEMPTS
@@ -47,11 +48,17 @@ def test_missed_pages_cost_the_seconds_until_they_are_read():
     subscriptions.add(1, DAY, DAY)
     subscriptions.pop(DAY)
     subscriptions.planned(1, DAY, 60.0)
-    subscriptions.sent(1, DAY, missed=[5, 6])
-    subscriptions.read(5, DAY + 100.0)
-    subscriptions.read(5, DAY + 500.0)
-    assert (subscriptions.tally.missed, subscriptions.tally.lateness) == (1, 100.0)
-    assert subscriptions.overdue == {6: DAY}
+    subscriptions.sent(1, DAY, missed=True)
+    assert subscriptions.tally.missed == 1
+    pages = AwaitedPages()
+    pages.promise([5, 6, 7], DAY)
+    pages.read(7, DAY - 1.0)
+    assert pages.deadline(5) == DAY and not pages.deadline(7)
+    pages.miss([5, 6], DAY)
+    assert pages.late(DAY + 3_600.0) == (2, 2.0) and not pages.awaited
+    pages.read(5, DAY + 100.0)
+    pages.read(5, DAY + 500.0)
+    assert pages.lateness == 100.0 and pages.overdue == {6: DAY}
 
 
 def test_after_a_long_stop_there_is_one_notice_and_the_period_is_kept():

@@ -10,6 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from xyro.refresh.evidence import claimed_outcome, outcome
+from xyro.refresh.rate_belief import START, PageBelief
+from xyro.refresh.rate_sums import RateSums
 from xyro.refresh.trust import MEMORY, PRIORS, Source, Trust, plausible
 
 NOW = 1_760_000_000.0
@@ -71,7 +73,7 @@ def test_a_template_s_changefreq_loses_and_a_true_one_gains(said, true):
     for _ in range(40):
         tau = rng.exponential(4.0)
         changed = bool(rng.random() < -math.expm1(-true * tau))
-        alone = outcome(0.309, 1.168, tau, changed)
+        alone = outcome(PageBelief(RateSums(), START), tau, changed)
         false.settle(Source.RATE, claimed_outcome(said, tau, changed), alone)
         right.settle(Source.RATE, claimed_outcome(true, tau, changed), alone)
     assert false.weight(Source.RATE) < 0.12

@@ -13,11 +13,14 @@ from xyro.configs.load import load
 from xyro.plugins import PLUGINS
 from xyro.plugins.publish import listener as publish
 from xyro.plugins.publish.promises import promises_of
-from xyro.plugins.publish.publish_plugin import publish_plugin_of
+from xyro.plugins.publish.subscribed import Subscribed
+from xyro.plugins.publish.subscribing import Subscribing
 from xyro.plugins.publish.websub import WebSub
+from xyro.plugins.view_extensions import VIEW_EXTENSIONS
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
 from xyro.service.node.node import Bounds, Node
+from xyro.service.node.status import running as status
 from xyro.wire.bus import EncodingBus
 
 KEY = "0123456789abcdef"
@@ -112,19 +115,36 @@ class Running:
 
     @property
     def publishing(self):
-        return publish_plugin_of(self.single).publishing
+        return self.listener.publishing
 
     @property
     def subscribed(self):
-        return publish_plugin_of(self.single).subscribed
+        return self.single.plugin(Subscribed)
+
+    @property
+    def subscribing(self):
+        return Subscribing(self.single.services)
+
+    async def subscribe(self, *what) -> int:
+        """Subscribe, and wait until the target's pages are found."""
+        number = await self.subscribing.subscribe(*what)
+        await self.until(lambda: not self.subscribed._new)
+        return number
 
     @property
     def websub(self):
         return self.single.plugin(WebSub)
 
     @property
+    def status(self) -> dict:
+        return status(self.single, VIEW_EXTENSIONS)
+
+    @property
     def published(self) -> dict:
-        return self.publishing.counters()
+        return self.status["published"]
+
+    def overdue(self) -> int:
+        return self.status["subscribed"]["overdue_pages"]
 
     def trust(self, host: str) -> float:
         from xyro.refresh.trust import Source
@@ -151,6 +171,7 @@ async def crawling(data, neighbours: Neighbours, clock=None, **options):
             await listener.start(listening)
             running = Running(single, listener, f"http://127.0.0.1:{listening.getsockname()[1]}", http)
             await single.sow([neighbours.url("/")])
+            await running.until(lambda: not running.subscribed._new)
             await running.until(
                 lambda: single._settled() and not any(frontier.scheduler.unread for frontier in single.frontiers)
             )

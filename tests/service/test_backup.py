@@ -11,8 +11,7 @@ from xyro.lab.child import running
 from xyro.plugins import extensions
 from xyro.service.node import backup
 from xyro.service.node.run_file import Remote
-from xyro.service.node.stopped import nodes_of
-from xyro.service.views.views import Views
+from xyro.service.node.stopped import open_stopped
 from xyro.wire.errors import InputError, MachineError
 
 
@@ -111,7 +110,7 @@ def test_files_that_vanish_after_the_boundary_are_copied(crawled, tmp_path):
         backup._write(mine, tmp_path / "copy", pinned, threading.Event())
     finally:
         data.close()
-    with nodes_of(tmp_path / "copy", extensions) as frontiers, Views(frontiers) as views:
+    with open_stopped(tmp_path / "copy", extensions) as crawl, crawl.views() as views:
         assert len(list(views.pages())) == len(rows("pages", crawled))
 
 

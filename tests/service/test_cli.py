@@ -390,6 +390,7 @@ def test_a_locked_directory_without_interface_is_in_use(crawled, tmp_path):
 # The laboratory
 
 
+@pytest.mark.long
 def test_the_demo_ends_by_itself_beside_the_truth(tmp_path):
     done = process("lab", "demo", "--pages", "600", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -13,7 +13,6 @@ from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
 from xyro.service.node.node import Bounds, Node
 from xyro.service.views.audit import audit
-from xyro.service.views.views import Views
 from xyro.wire.bus import EncodingBus, LocalBus
 
 PAGES, HOSTS = 250, 6
@@ -37,7 +36,7 @@ async def crawl(path, web, bus, partitions):
         async with asyncio.timeout(100):
             assert await node.finished() == "complete"
         async with node.boundary():
-            with Views(node.frontiers) as views:
+            with node.crawl_views.views() as views:
                 pages = {row["url"]: (row["state"], row["kind"], row["signature"]) for row in views.pages()}
                 links = {(row["source_url"], row["target_url"]) for row in views.links()}
                 return pages, links, audit(views)

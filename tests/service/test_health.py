@@ -12,9 +12,12 @@ from xyro.wire.errors import MachineError
 
 
 def crawl(tmp_path, **fields):
-    loop = SimpleNamespace(committed_at=None, waits_since=None)
     node = SimpleNamespace(
-        clock=ManualClock(1e9), partition_loops=[loop], data=SimpleNamespace(path=tmp_path), check=lambda: None
+        clock=ManualClock(1e9),
+        committed_at=None,
+        waits_since=None,
+        data=SimpleNamespace(path=tmp_path),
+        check=lambda: None,
     )
     vars(node).update(fields)
     return node
@@ -36,10 +39,7 @@ def test_of_a_crawl_that_is_well(tmp_path):
 def test_the_last_commit_and_one_that_waits_are_told_in_seconds(tmp_path):
     node = crawl(tmp_path)
     node.clock.advance(100.0)
-    node.partition_loops = [
-        SimpleNamespace(committed_at=40.0, waits_since=None),
-        SimpleNamespace(committed_at=90.0, waits_since=95.0),
-    ]
+    node.committed_at, node.waits_since = 90.0, 95.0
     said = look(node)
     assert said["ok"] and said["last_commit"] == 10.0 and said["commit_waits"] == 5.0
     node.clock.advance(health.MOST_WAITING)

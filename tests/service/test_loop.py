@@ -4,37 +4,27 @@ import collections
 import itertools
 import json
 import subprocess
-import sys
-from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from tests.service.face import LOOPBACK, ROOT, XYRO, rows, said
 from xyro.lab.child import running
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES, HOSTS = 1200, 8
-
-
-def xyro(*arguments, check=True):
-    command = [sys.executable, "-m", "xyro", *map(str, arguments)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert not check or done.returncode == 0, done.stderr
-    return done
+PAGES, HOSTS = 600, 8
+MANY = 1200
 
 
 def crawl(web, data, *options):
-    fixed = ("--data", data, "--scope", "any", "--only-net", "127.0.0.0/8", "--delay", 0, "--json")
-    done = xyro("crawl", web.entry, *fixed, *options)
+    command = [*XYRO, "crawl", web.entry, "--data", data, *LOOPBACK, "--json", *options]
+    done = subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def export(table, data):
-    return [json.loads(line) for line in xyro("export", table, "--data", data).stdout.splitlines()]
-
-
 def audit(data):
-    return json.loads(xyro("audit", "--data", data, "--json").stdout)
+    return said("audit", "--data", data)
 
 
 @pytest.fixture(scope="module", params=[1, 4], ids=["one partition", "four partitions"])
@@ -43,10 +33,11 @@ def crawled(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("loop")
     with running(pages=PAGES, hosts=HOSTS, seed=5, log=folder / "log", truth=folder / "truth.npz") as web:
         closing = crawl(web, folder / "data", "--partitions", request.param)
-        port = web.port
     lines = [line.split("\t") for line in (folder / "log").read_text().splitlines()]
     truth = np.load(folder / "truth.npz")
-    return folder / "data", closing, truth, lines, port
+    return SimpleNamespace(
+        data=folder / "data", closing=closing, truth=truth, lines=lines, pages=rows("pages", folder / "data")
+    )
 
 
 def edges_of(truth):
@@ -56,29 +47,28 @@ def edges_of(truth):
 
 
 def test_every_url_of_the_web_is_known_and_nothing_else(crawled):
-    data, closing, truth, _, _ = crawled
-    pages = export("pages", data)
-    assert {page["url"] for page in pages} == {str(url) for url in truth["urls"]}
+    pages, closing = crawled.pages, crawled.closing
+    assert {page["url"] for page in pages} == {str(url) for url in crawled.truth["urls"]}
     assert len({page["id"] for page in pages}) == len(pages) == closing["pages_known"]
     assert closing["ended"] == "complete"
 
 
 def test_the_stored_links_are_the_webs(crawled):
-    data, _, truth, _, _ = crawled
-    rows = export("links", data)
-    assert {(row["source_url"], row["target_url"]) for row in rows} == edges_of(truth)
-    ids = {page["url"]: page["id"] for page in export("pages", data)}
-    assert all(ids[row["source_url"]] == row["source"] and ids[row["target_url"]] == row["target"] for row in rows)
+    links = rows("links", crawled.data)
+    assert {(link["source_url"], link["target_url"]) for link in links} == edges_of(crawled.truth)
+    ids = {page["url"]: page["id"] for page in crawled.pages}
+    assert all(
+        ids[link["source_url"]] == link["source"] and ids[link["target_url"]] == link["target"] for link in links
+    )
 
 
 def test_each_page_is_read_once_and_robots_first(crawled):
-    data, closing, _, lines, _ = crawled
+    pages, closing, lines = crawled.pages, crawled.closing, crawled.lines
     asked = collections.Counter((line[1], line[9]) for line in lines)
     assert not [key for key, times in asked.items() if times > 1]
     for _, mine in itertools.groupby(sorted(lines, key=lambda line: line[1]), key=lambda line: line[1]):
         first = min(mine, key=lambda line: float(line[0]))
         assert first[9] == "/robots.txt"
-    pages = export("pages", data)
     assert (
         sum(page["reads"] for page in pages) == closing["pages_read"] == sum(line[9] != "/robots.txt" for line in lines)
     )
@@ -89,32 +79,30 @@ def test_each_page_is_read_once_and_robots_first(crawled):
 
 
 def test_audit_holds_to_the_unit(crawled):
-    data, closing, _, _, _ = crawled
-    said = audit(data)
-    assert said["ok"] and said["violations"] == []
-    assert said["cash_total"] == said["cash_expected"] == 65_536 * said["pages"] == 65_536 * closing["pages_known"]
-    cash = sum(page["cash"] for page in export("pages", data))
-    assert cash + said["virtual"] + said["in_flight"] == said["cash_total"]
+    found = audit(crawled.data)
+    assert found["ok"] and found["violations"] == []
+    assert found["cash_total"] == found["cash_expected"] == 65_536 * found["pages"]
+    assert found["pages"] == crawled.closing["pages_known"]
+    cash = sum(page["cash"] for page in crawled.pages)
+    assert cash + found["virtual"] + found["in_flight"] == found["cash_total"]
 
 
 def test_what_waited_for_a_dtd_was_loaded(crawled):
-    data, _, _, _, _ = crawled
-    pages = export("pages", data)
-    kinds = collections.Counter(page["kind"] for page in pages)
+    kinds = collections.Counter(page["kind"] for page in crawled.pages)
     assert kinds["XML"] > 20 and kinds["DTD"] > 0
-    assert json.loads(xyro("status", "--data", data, "--json").stdout)["waiting_loads"] == 0
+    assert said("status", "--data", crawled.data)["waiting_loads"] == 0
 
 
 @pytest.mark.long
 def test_importance_follows_the_true_one_while_pages_are_refreshed(tmp_path):
     """Issue 2, small: mean error <= 6 %, top decile <= 3 %, rank correlation >= .99 (here 8 reads a page)."""
-    with running(pages=PAGES, hosts=HOSTS, seed=6, truth=tmp_path / "truth.npz") as web:
-        closing = crawl(web, tmp_path / "data", "--refresh", "--max-pages", 8 * PAGES)
-    assert closing["pages_read"] == 8 * PAGES and closing["ended"] == "max-pages"
+    with running(pages=MANY, hosts=HOSTS, seed=6, truth=tmp_path / "truth.npz") as web:
+        closing = crawl(web, tmp_path / "data", "--refresh", "--max-pages", 8 * MANY)
+    assert closing["pages_read"] == 8 * MANY and closing["ended"] == "max-pages"
     assert audit(tmp_path / "data")["ok"]
     truth = np.load(tmp_path / "truth.npz")
     true = dict(zip(map(str, truth["urls"]), truth["importance"] / truth["importance"].mean(), strict=True))
-    pages = export("pages", tmp_path / "data")
+    pages = rows("pages", tmp_path / "data")
     found = np.array([page["importance"] for page in pages])
     wanted = np.array([true[page["url"]] for page in pages])
     error = np.abs(found - wanted) / wanted

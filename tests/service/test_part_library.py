@@ -12,10 +12,9 @@ from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.frontier.scope import Scope
 from xyro.loader.library import StoredPart
-from xyro.service.node.page_lookup import PageLookup
+from xyro.service.node.page_lookup import LOST, PageLookup, PartitionParts
 from xyro.service.node.part_library import PartLibrary
-from xyro.service.node.partition_parts import LOST
-from xyro.service.views.wait_reasons import waiting_for
+from xyro.service.views.summary import summary
 from xyro.service.views.why import why
 from xyro.wire.messages import Document, Kind, LoadReport, LoadState, XmlPage
 
@@ -37,7 +36,8 @@ class At:
 
 
 def lookup_of(crawl: Crawl, now: float = START, age: float = DAY) -> PageLookup:
-    return PageLookup(crawl.frontiers, crawl.scope, At(now), age)
+    parts = [PartitionParts(frontier, At(now), age) for frontier in crawl.frontiers]
+    return PageLookup(parts, len(parts), crawl.scope)
 
 
 def library_of(crawl: Crawl, now: float = START, age: float = DAY) -> PartLibrary:
@@ -126,7 +126,7 @@ def test_the_body_of_a_waiting_load_is_visible_in_the_turn_that_stored_it():
     assert library_of(crawl).body(order.page, order.epoch - 1) is None
     assert library_of(crawl).body(order.page + 1, order.epoch) is None
 
-    assert waiting_for(crawl.frontiers) == {"being read": 1}
+    assert summary(crawl.crawl_views.statuses(crawl.now))["waiting_for"] == {"being read": 1}
     with crawl.views() as views:
         said = why(views, url(0), crawl.now)["because"]
     assert any("has waited since" in line for line in said)

@@ -16,7 +16,6 @@ from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import OpicSettings, Settings, StoreSettings
 from xyro.metadata.documents import Archive
 from xyro.plugins.publish.promise_report import costs
-from xyro.refresh.subscriptions import Subscriptions
 from xyro.wire.messages import Kind
 
 DAY = 86_400.0
@@ -49,7 +48,8 @@ def test_late_cost_weighs_lateness_and_changes_while_running():
     for late_cost in (1.0, 3.0, 0.0):
         refresh = msgspec.structs.replace(crawl.settings.refresh, late_cost=late_cost)
         crawl.frontier.follow(msgspec.structs.replace(crawl.settings, refresh=refresh))
-        found.append(costs(crawl.frontiers, Subscriptions(), crawl.now + 5 * HOUR)["cost"]["late_publications"])
+        now = crawl.now + 5 * HOUR
+        found.append(costs(crawl.crawl_views.statuses(now), now)["late_publications"])
     once, thrice, never = found
     assert once > 0.0 and thrice == pytest.approx(3.0 * once, rel=0.01) and never == 0.0
 

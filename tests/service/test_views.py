@@ -139,7 +139,7 @@ def test_hosts_are_counted():
     assert {name: first[name] for name in ("pages", "read", "unread", "errors", "held")} == {
         "pages": 3, "read": 1, "unread": 1, "errors": 1, "held": None,
     }  # fmt: skip
-    assert summary([crawl.frontier])["held_hosts"] == {"paused": 1}
+    assert summary(crawl.crawl_views.statuses(crawl.now))["held_hosts"] == {"paused": 1}
     assert hosts["h5.example"]["held"] == "paused" and hosts["h5.example"]["pages"] == 1
     assert sum(one["importance"] for one in hosts.values()) == pytest.approx(4, rel=1e-4)
 

@@ -33,6 +33,7 @@ from xyro.wire.messages import (
     Verdict,
     XmlPage,
 )
+from xyro.wire.questions import DescribePages, FindPages, MatchPages
 
 # --- every message -------------------------------------------------------------------------------------------------
 
@@ -143,6 +144,9 @@ EVERY: dict[type[Message], st.SearchStrategy[Any]] = {
     CommandAnswer: ANSWERS,
     HoldHost: HOLDS,
     ReturnOrders: RETURNS,
+    FindPages: st.builds(FindPages, NUMBER, TUPLES_OF_URLS),
+    DescribePages: st.builds(DescribePages, NUMBER, st.lists(NUMBER, max_size=4).map(tuple)),
+    MatchPages: st.builds(MatchPages, NUMBER, TUPLES_OF_URLS, NUMBER, COUNT),
 }
 MESSAGES = st.one_of(*EVERY.values())
 
@@ -162,7 +166,7 @@ def test_every_message_comes_back_equal_and_of_the_same_types(kind: type[Message
 
 
 def test_the_tags_cover_the_messages() -> None:
-    commands = {HoldHost, ReturnOrders}
+    commands = {HoldHost, ReturnOrders, FindPages, DescribePages, MatchPages}
     assert set(TAGS.values()) == set(EVERY) == {*get_args(Message), *commands} - {Command}
 
 
@@ -200,6 +204,9 @@ SHAPES = {
     9: "request error value",
     10: "request host state",
     11: "request pages epochs",
+    12: "request urls",
+    13: "request pages",
+    14: "request patterns first limit",
 }
 
 

@@ -170,6 +170,12 @@ def test_a_bomb_between_the_layers_is_met_by_the_caps_too() -> None:
     assert decoder._between <= 100_000 + STEP  # and no more than that was made
 
 
+@pytest.mark.parametrize("step", STEPS)
+def test_the_cap_between_layers_cuts_exactly(step: int) -> None:
+    """Found by fuzzing: a body called packed twice that is packed not at all, in one piece of more than the cap."""
+    assert decode(("gzip", "gzip"), NOISE, step, Caps(size=10_000)) == (NOISE[:10_000], "too-large")
+
+
 def test_empty_members_are_counted() -> None:
     decoder = Decoder(("gzip",))
     decoder.feed(gzip.compress(b"") * MEMBERS)

@@ -293,6 +293,10 @@ GOOGLE = [
     ("Disallow: *A", "/xA", 0),
     ("Disallow: *3", "/a?b", 1),
     ("Disallow: *F0", "/a?0", 1),
+    ("Disallow: /*A", "/%C3%A9", 1),  # an escaped octet is one, whatever letters it is written in
+    ("Disallow: /*9", "/%C3%A9", 1),
+    ("Disallow: /*%A9", "/%C3%A9", 0),
+    ("Allow: /*A*\nDisallow: /%C3%A9*", "/%C3%A9A", 0),
     ("Disallow: /*2\nAllow: /a", "/a,b&c", 1),
     ("Allow: /ab$\nDisallow: /abc", "/ab", 1),
     ("Allow: /a*$\nDisallow: /abc", "/abc", 1),  # four octets each

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from xyro.lab.refresh.estimators import mle, mle_last_modified
-from xyro.refresh.change import DAY, Evidence, Prior, learn, update_many
+from xyro.lab.refresh.gamma_belief import Evidence, Prior, learn, update_many
+from xyro.refresh.rate_sums import DAY
 
 NEUTRAL = Prior(0.4, 0.8)
 VISITS = (5, 10, 20, 50)

@@ -1,0 +1,82 @@
+"""Gathers the views of all partitions of a process; only the wiring of a running or a stopped crawl makes it.
+
+What it hands on are copies of one moment (views.py, partition_status.py): nobody behind it reaches a partition. In
+a cluster these would come from each node by messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from xyro.service.views.extensions import ViewExtension
+from xyro.service.views.forecast import refreshed_pages
+from xyro.service.views.freshness_report import calibration_of, freshness_report
+from xyro.service.views.partition_status import PartitionStatus, count_states, foreign_parts, partition_status
+from xyro.service.views.summary import states, summary
+from xyro.service.views.views import View, Views
+from xyro.wire.urls import host_of, partition_of
+
+if TYPE_CHECKING:
+    from xyro.configs.schema import RefreshSettings
+    from xyro.frontier.frontier import Frontier
+    from xyro.refresh.population import Population
+
+
+class CrawlViews:
+    """The views of one process. Call between two turns; of one commit boundary where that is held."""
+
+    def __init__(self, frontiers: Sequence[Frontier]) -> None:
+        self._frontiers = frontiers
+
+    def views(self) -> Views:
+        """The pages. Close it (`with`)."""
+        return Views([View(frontier) for frontier in self._frontiers])
+
+    def statuses(self, now: float) -> list[PartitionStatus]:
+        """The figures of each partition. now: seconds since 1970."""
+        asked: dict[int, set[str]] = {}
+        for frontier in self._frontiers:
+            for url in foreign_parts(frontier):
+                asked.setdefault(partition_of(host_of(url), frontier.partitions), set()).add(url)
+        return [partition_status(each, now, asked.get(each.partition.number, ())) for each in self._frontiers]
+
+    def states(self) -> dict[str, int]:
+        """Count pages by the name of their state."""
+        return states(count_states(frontier) for frontier in self._frontiers)
+
+    def refreshed_pages(self) -> Population:
+        """The sketch of the refreshed pages."""
+        return refreshed_pages(frontier.scheduler.bandwidth.population for frontier in self._frontiers)
+
+    @property
+    def kappa(self) -> float:
+        """Changes that came for each that the pages' rates would have had (refresh/calibration.py)."""
+        return calibration_of(frontier.freshness.calibration for frontier in self._frontiers).by_rates
+
+    @property
+    def refresh(self) -> RefreshSettings:
+        """The settings by which pages are refreshed."""
+        return self._frontiers[0].scheduler.settings.refresh
+
+    def stopped_status(self, extensions: Sequence[ViewExtension], now: float) -> dict[str, Any]:
+        """The fields of `xyro status` of a stopped crawl."""
+        parts = self.statuses(now)
+        for part, frontier in zip(parts, self._frontiers, strict=True):
+            for extension in extensions:
+                part.extensions.update(extension.stored(frontier) if extension.stored else {})
+        return status_fields(parts, extensions, now)
+
+
+def status_fields(
+    parts: Sequence[PartitionStatus],
+    extensions: Sequence[ViewExtension],
+    now: float,
+    running: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The fields of `xyro status`, with those of plug-ins, and of what is happening now where it runs."""
+    fields = {**summary(parts), **freshness_report(parts, now), "running": running is not None}
+    for extension in extensions:
+        if extension.status is not None:
+            fields |= extension.status(parts, now)
+    return {**fields, **(running or {})}

@@ -1,0 +1,131 @@
+"""Takes the figures of one partition for `xyro status`; summary.py and freshness_report.py bring those of all together.
+
+A PartitionStatus holds values alone, copied at one moment: nothing of it leads back to the partition.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xyro.metadata.documents import Archive, CountsRow
+from xyro.metadata.states import State
+from xyro.refresh.calibration import Calibration
+from xyro.refresh.delays import Delays
+from xyro.refresh.expected import Expected
+from xyro.refresh.meter import AuditPart
+from xyro.service.views.claim_evidence import count_doubted_hosts
+from xyro.service.views.wait_reasons import part_fates, waits_for
+from xyro.wire.urls import host_of, partition_of
+
+if TYPE_CHECKING:
+    from xyro.frontier.frontier import Frontier
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    """The figures of one partition."""
+
+    number: int
+    known: int
+    reads: int
+    read_rate: float
+    """reads a second, lately"""
+    states: tuple[int, ...]
+    """pages by the number of their state"""
+    hosts: int
+    doubted_hosts: int
+    held_hosts: Mapping[str, int]
+    """hosts that a person holds, by how"""
+    waiting_loads: int
+    waits: Mapping[str, int]
+    """loads by the state of the part that they wait for, of parts that this partition has"""
+    foreign_waits: Mapping[str, int]
+    """loads by the URL of the part that they wait for, of parts of other partitions"""
+    part_fates: Mapping[str, str]
+    """states of the parts that others wait for, by URL"""
+    documents: CountsRow
+    turnovers: float
+    spends: int
+    scope: str
+    stale_reports: int
+    expected: Expected
+    calibration: Calibration
+    detection: Delays
+    discovery: Delays
+    audits: AuditPart
+    missed_audits: int
+    dated: int
+    planned: float
+    promised: float
+    spent: float
+    refreshed_pages: int
+    late_cost: float
+    extensions: dict[str, Any]
+    """figures of plug-ins, by their key (`hooks.status`)"""
+
+
+def partition_status(frontier: Frontier, now: float, asked: Iterable[str] = ()) -> PartitionStatus:
+    """Take the figures of a partition. asked: URLs of its parts that loads of other partitions wait for."""
+    partition, scheduler, freshness = frontier.partition, frontier.scheduler, frontier.freshness
+    waits, foreign_waits = waits_for(frontier)
+    expected = Expected()
+    expected.merge(freshness.expected)
+    calibration = Calibration()
+    calibration.merge(freshness.calibration)
+    return PartitionStatus(
+        number=partition.number,
+        known=frontier.ledger.known_pages,
+        reads=frontier.reads,
+        read_rate=scheduler.bandwidth.meter.rate(now),
+        states=count_states(frontier),
+        hosts=sum(_is_own(frontier, name) for name in partition.hosts.names),
+        doubted_hosts=count_doubted_hosts(frontier),
+        held_hosts=Counter(
+            row.hold for row in partition.hosts.clocks.values() if row.hold and _is_own(frontier, row.name)
+        ),
+        waiting_loads=len(frontier.loads.waits),
+        waits=waits,
+        foreign_waits=foreign_waits,
+        part_fates=part_fates(frontier, asked),
+        documents=Archive(partition.get).counts(),
+        turnovers=frontier.ledger.clock.turnovers,
+        spends=frontier.ledger.spends,
+        scope=frontier.scope.mode,
+        stale_reports=frontier.stale,
+        expected=expected,
+        calibration=calibration,
+        detection=freshness.detection.all,
+        discovery=freshness.discovery.all,
+        audits=freshness.audits.window.whole,
+        missed_audits=freshness.audits.missed,
+        dated=len(scheduler.due_queue.folders),
+        planned=scheduler.bandwidth.reads_per_second,
+        promised=scheduler.bandwidth.promised.rate(now),
+        spent=freshness.spent.rate(now),
+        refreshed_pages=scheduler.bandwidth.population.pages,
+        late_cost=scheduler.settings.refresh.late_cost,
+        extensions={key: figures(now) for key, figures in frontier.hooks.status.items()},
+    )
+
+
+def foreign_parts(frontier: Frontier) -> Iterator[str]:
+    """URLs of the parts of other partitions that loads of this one wait for."""
+    partition = frontier.partition
+    return (partition.url(need) for need in frontier.loads.needed if partition.states[need] == State.FOREIGN)
+
+
+def count_states(frontier: Frontier) -> tuple[int, ...]:
+    """Count pages by the number of their state."""
+    states = frontier.columns["state"][: frontier.columns.n]
+    return tuple(np.bincount(states, minlength=len(State))[: len(State)].tolist())
+
+
+def _is_own(frontier: Frontier, name: str) -> bool:
+    """Tell whether a host (host[:port]) is one of this partition: it also knows hosts that its pages link to."""
+    owner = partition_of(host_of(f"http://{name}/"), frontier.partitions) if frontier.partitions > 1 else 0
+    return owner == frontier.partition.number

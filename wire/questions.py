@@ -1,0 +1,45 @@
+"""Questions are commands that change nothing: a partition answers them at once, between two of its turns.
+
+    FindPages       which of these URLs are known    -> [[page, -1 where it is unknown; host] ...]
+    DescribePages   what is known of these pages     -> [[URL, state, Refresh-Data row as stored, or empty] ...]
+    MatchPages      which pages fit these patterns   -> [first page not looked at yet, or -1,
+                                                         [[number of the pattern, page, host] ...]]
+
+Pages and hosts are numbers of the partition that is asked. Each question is small enough, and its answer soon enough
+found, to be asked while pages are read: who wants more asks again (service/node/page_questions.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xyro.wire.commands import Command
+from xyro.wire.ids import LocalPage
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Command):
+    """A command that changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindPages(Question):
+    """Ask for the numbers of canonical URLs of this partition."""
+
+    urls: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribePages(Question):
+    """Ask for URLs, states and rows of known pages."""
+
+    pages: tuple[LocalPage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchPages(Question):
+    """Ask which of `limit` pages on disk, from the page `first` on, fit patterns (frontier/targets.py)."""
+
+    patterns: tuple[str, ...]
+    first: LocalPage
+    limit: int
