@@ -74,22 +74,26 @@ _VALUE = r"""(?:"[^"]*+"|'[^']*+'|(?!["'])[^>\t\n\f\r ]*+)"""
 _PAIRS = rf"(?:[\t\n\f\r /]*+{_NAME}{_SPACE}*+(?:={_SPACE}*+{_VALUE}|(?!=)))*+"
 _END = r"[\t\n\f\r /]*+>"
 _META = r"meta(?=[\t\n\f\r /])"
-_RAW = r"(?:script|style|title|textarea|iframe|noembed|noframes|xmp)(?=[\t\n\f\r />])"
+_RAW = ("script", "style", "title", "textarea", "iframe", "noembed", "noframes", "xmp")
 
 
 def _walk(raw: bool) -> re.Pattern[bytes]:
-    """The way to the end of the next <meta>, which tells its attributes; there is none beyond what does not end.
+    """The way to the next <meta>, or to what does not end.
 
-    `raw`: markup in a script, a style ... is none, as for a parser; the prescan does not look that close.
+    `raw`: markup in a script, a style ... is none, as for a parser; the prescan does not look that close. No group of
+    it is captured: within possessive repetitions that makes Python 3.11 fail (SystemError).
     """
-    text = rf"<(?P<raw>{_RAW}){_PAIRS}{_END}(?:[^<]++|<(?!/(?P=raw)))*+</(?P=raw)[^>]*+>|" if raw else ""
+    ends = r"(?=[\t\n\f\r />])"
+    texts = [rf"<{name}{ends}{_PAIRS}{_END}(?:[^<]++|<(?!/{name}))*+</{name}[^>]*+>|" for name in (_RAW if raw else ())]
+    barred = "|".join([_META, *(name + ends for name in (_RAW if raw else ()))])
     comment = r"<!(?=--)[^>]*+(?:(?<!--)>[^>]*+)*+(?<=--)>"
     tag = rf"/?[a-z][^>\t\n\f\r ]*+{_PAIRS}{_END}"
-    other = rf"<(?!{_META}{'|' + _RAW if raw else ''})(?:{tag}|(?![a-z!/?])|!(?!--)[^>]*+>|/(?![a-z])[^>]*+>|\?[^>]*+>)"
-    return re.compile(rf"(?:[^<]++|{text}{comment}|{other})*+<{_META}(?P<pairs>{_PAIRS}){_END}".encode(), re.I)
+    other = rf"<(?!{barred})(?:{tag}|(?![a-z!/?])|!(?!--)[^>]*+>|/(?![a-z])[^>]*+>|\?[^>]*+>)"
+    return re.compile(rf"(?:[^<]++|{''.join(texts)}{comment}|{other})*+".encode(), re.I)
 
 
 _PRESCAN, _PARSE = _walk(raw=False), _walk(raw=True)
+_DECLARATION = re.compile(rf"<{_META}({_PAIRS}){_END}".encode(), re.I).match
 _ATTRIBUTE = re.compile(rf"[\t\n\f\r /]*+({_NAME}){_SPACE}*+(?:={_SPACE}*+({_VALUE}))?+".encode()).findall
 _IN_CONTENT = re.compile(
     rb"""charset[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:"([^"]*+)"|'([^']*+)'|(?!["'])([^\t\n\f\r ;]*+)|)""", re.IGNORECASE
@@ -152,12 +156,15 @@ def _declared_late(body: bytes) -> str:
 def _first_of(walk: re.Pattern[bytes], body: bytes, end: int) -> str:
     """The codec of the first <meta> that declares a known one."""
     position = 0
-    while (match := walk.match(body, position, end)) is not None:
-        codec = _of_meta(match["pairs"])
+    while True:
+        way = walk.match(body, position, end)
+        match = _DECLARATION(body, way.end() if way else position, end)
+        if match is None:
+            return ""
+        codec = _of_meta(match[1])
         if codec:
             return codec
         position = match.end()
-    return ""
 
 
 @lru_cache(maxsize=128)

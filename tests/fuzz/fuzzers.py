@@ -14,10 +14,9 @@ from tests.fuzz import material as made
 from tests.xyro.test_links import found, parsed
 from tests.xyro.test_robots import matches, octets, one_form
 from xyro.charset import codec_for
-from xyro.complaints import one_length
 from xyro.decode import Caps, Decoder, codings_of
 from xyro.failures import POLICIES
-from xyro.headers import fresh_for, media_type, retry_after, robots_words, validator
+from xyro.headers import fresh_for, media_type, one_length, retry_after, robots_words, validator
 from xyro.hrefs import refresh_target
 from xyro.hubs import websub
 from xyro.loader.intake import Intake

@@ -54,6 +54,17 @@ async def test_indexnow_first_202_then_200_and_the_pages_are_read_again(tmp_path
         assert running.trust(neighbours.host) > 0.5
 
 
+async def test_a_key_file_sent_as_html_is_believed(tmp_path):
+    """Many servers call any file text/html."""
+    neighbours, serving, crawl = await both(tmp_path)
+    neighbours.files[f"/{KEY}.txt"] = (KEY, "text/html")
+    async with serving, crawl() as running:
+        neighbours.pages["/p1.html"] = "changed"
+        assert (await running.ask("POST", "/indexnow", json=indexed(neighbours, "/p1.html")))[0] == 202
+        await running.until(lambda: running.published["in_time"] == 1)
+        assert neighbours.reads[f"/{KEY}.txt"] == 1
+
+
 async def test_a_wrong_key_is_refused_and_nothing_is_read(tmp_path):
     neighbours, serving, crawl = await both(tmp_path)
     neighbours.files["/ffffffffffff.txt"] = ("something else", "text/plain")
