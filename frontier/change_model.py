@@ -7,8 +7,8 @@ hosts lies in their rows, in the same commit group as the page's; what is learne
 dump.
 
     last_modified   of the report: believed if it is plausible in itself and its host is not doubted
-    said            claims of a page that wait for its next read: dates and rates of sitemaps and feeds, caching
-                    headers, rates that its publisher told (`told`)
+    claims          claims of a page that wait for its next read: dates and rates of sitemaps and feeds, caching
+                    headers, rates that its publisher told (`claim_rate`)
     published       what a host itself told of a page came out true or false
     counted         how the page counts in the populations: with this number it was put in, and is taken out again
 """
@@ -46,7 +46,7 @@ _PUBLISHERS = rows.META.key("publisher ")
 """rows of an older version: what publishers' claims were worth, by name"""
 
 
-class Learnt(NamedTuple):
+class ChangeRecord(NamedTuple):
     """The fields of a page's row that tell of its changes, after a report."""
 
     belief: PageBelief
@@ -55,7 +55,7 @@ class Learnt(NamedTuple):
     diary: bytes
 
 
-class LearntRate(NamedTuple):
+class RateEstimate(NamedTuple):
     """The rate of a page as it is believed after a report."""
 
     rate: float
@@ -65,7 +65,7 @@ class LearntRate(NamedTuple):
 
 
 @dataclass(slots=True)
-class Seen:
+class Observation:
     """One report, as far as changes go."""
 
     page: LocalPage
@@ -85,7 +85,7 @@ class Seen:
 
 
 class ChangeModel:
-    """`learn` for each settled order of a turn, `told` and `published` of what its sites say; `keep` after these."""
+    """`learn` for each settled order of a turn, `claim_rate` and `published` of what sites say; `keep` after these."""
 
     def __init__(self, partition: Partition, settings: RefreshSettings, enough: int = 50) -> None:
         self.partition = partition
@@ -177,68 +177,73 @@ class ChangeModel:
 
     # -- pages ---------------------------------------------------------------------------------------------------
 
-    def learn(self, page: LocalPage, report: PageReport, visit: Visit, row: RefreshRow | None) -> Learnt:
+    def learn(self, page: LocalPage, report: PageReport, visit: Visit, row: RefreshRow | None) -> ChangeRecord:
         """Belief, habit and pending claims of the page after this report."""
         if row is None and not report.last_modified and not report.fresh_for:  # the common first read
-            return Learnt(PageBelief(RateSums(), self.prior(self.partition.hosts_of[page], report.kind)), None, (), b"")
-        seen = self._seen(page, report, visit, row or _NEVER)
-        old = seen.row
-        prior = self.prior(seen.host, old.kind if old.reads else report.kind)
-        age = self._age(seen)
+            return ChangeRecord(
+                PageBelief(RateSums(), self.prior(self.partition.hosts_of[page], report.kind)), None, (), b""
+            )
+        observation = self._observation(page, report, visit, row or _NEVER)
+        old = observation.row
+        prior = self.prior(observation.host, old.kind if old.reads else report.kind)
+        age = self._age(observation)
         claims = old.claims
-        if claims and seen.shown:
-            claims = self._settle(seen, prior)
+        if claims and observation.shown:
+            claims = self._settle(observation, prior)
         elif visit.answered and not old.reads:
             claims = tuple(claim for claim in claims if claim.rate)  # dates of before: they are part of the belief now
         diary, habit = old.diary, None
-        if self.settings.regular and seen.shown:
+        if self.settings.regular and observation.shown:
             dated = report.ended - age * DAY if age is not None and visit.changed else None
             diary, habit = periodic.visited(diary, old.last_read, report.ended, visit.changed is True, dated)
         elif self.settings.regular and diary:
             habit = periodic.unpack(diary).habit
-        belief = PageBelief(self._sums(seen, age), prior)
+        belief = PageBelief(self._sums(observation, age), prior)
         if report.fresh_for and visit.answered:
-            claims = having(claims, PageClaim(Source.CACHE, seen.host, int(report.ended), DAY / report.fresh_for))
-        return Learnt(belief, habit, claims, diary)
+            claims = having(
+                claims, PageClaim(Source.CACHE, observation.host, int(report.ended), DAY / report.fresh_for)
+            )
+        return ChangeRecord(belief, habit, claims, diary)
 
-    def _seen(self, page: LocalPage, report: PageReport, visit: Visit, row: RefreshRow) -> Seen:
+    def _observation(self, page: LocalPage, report: PageReport, visit: Visit, row: RefreshRow) -> Observation:
         shown = visit.changed is not None and row.last_read > 0
         tau = max((report.ended - row.last_read) / DAY, 1e-9) if shown else 0.0
         modified = http_date(report.last_modified) if report.last_modified else None
-        return Seen(page, self.partition.hosts_of[page], report, visit, row, tau, modified)
+        return Observation(page, self.partition.hosts_of[page], report, visit, row, tau, modified)
 
-    def _age(self, seen: Seen) -> float | None:
+    def _age(self, observation: Observation) -> float | None:
         """Days since the last change as the answer's Last-Modified proves it; None where it is not to be trusted."""
-        if seen.modified is None or not seen.visit.answered:
+        if observation.modified is None or not observation.visit.answered:
             return None
-        changed = seen.visit.changed if seen.shown else None
-        last_read = float(seen.row.last_read)
-        likely = plausible(seen.modified, seen.report.ended, changed, last_read, YOUNGEST * DAY)
-        if likely is not None and (not likely or seen.host in self.partition.hosts.trust or seen.host in self._moved):
-            self._settled(seen.host).dated(likely)
-        if self.trust(seen.host).doubted:
+        changed = observation.visit.changed if observation.shown else None
+        last_read = float(observation.row.last_read)
+        likely = plausible(observation.modified, observation.report.ended, changed, last_read, YOUNGEST * DAY)
+        host = observation.host
+        if likely is not None and (not likely or host in self.partition.hosts.trust or host in self._moved):
+            self._settled(host).dated(likely)
+        if self.trust(host).doubted:
             return None
-        return usable_last_modified(seen.modified, seen.report.ended, last_read if changed else None)
+        return usable_last_modified(observation.modified, observation.report.ended, last_read if changed else None)
 
-    def _settle(self, seen: Seen, prior: RatePrior) -> tuple[PageClaim, ...]:
+    def _settle(self, observation: Observation, prior: RatePrior) -> tuple[PageClaim, ...]:
         """This visit shows how the claims about the page came out; dates are done with, rates go on being tested."""
-        changed = seen.visit.changed is True
-        for claim in seen.row.claims:
+        changed = observation.visit.changed is True
+        for claim in observation.row.claims:
             host = self._settled(claim.host)
             if claim.rate:
-                alone = outcome(PageBelief(RateSums(), prior), seen.tau, changed)
-                host.settle(Source(claim.source), claimed_outcome(claim.rate, seen.tau, changed), alone)
+                alone = outcome(PageBelief(RateSums(), prior), observation.tau, changed)
+                host.settle(Source(claim.source), claimed_outcome(claim.rate, observation.tau, changed), alone)
             else:
-                before = PageBelief(seen.row.belief.sums, prior)
-                host.changed(Source(claim.source), changed, outcome(before, seen.tau, True))
-        return tuple(claim for claim in seen.row.claims if claim.rate)
+                before = PageBelief(observation.row.belief.sums, prior)
+                host.changed(Source(claim.source), changed, outcome(before, observation.tau, True))
+        return tuple(claim for claim in observation.row.claims if claim.rate)
 
-    def _sums(self, seen: Seen, age: float | None) -> RateSums:
+    def _sums(self, observation: Observation, age: float | None) -> RateSums:
         """The sums of the page's visits after this report."""
-        row = seen.row
+        row = observation.row
         sums = row.belief.sums
-        if seen.shown:
-            return sums.after(seen.tau, seen.visit.changed is True, age, self.settings.memory)
+        if observation.shown:
+            return sums.after(observation.tau, observation.visit.changed is True, age, self.settings.memory)
         if row.reads:
             return sums
         if age is not None:
@@ -248,19 +253,19 @@ class ChangeModel:
             if claim.rate:
                 sums = weigh_rate(sums, claim.rate, weight)
             elif age is None:
-                modified = usable_last_modified(float(claim.time), seen.report.ended)
+                modified = usable_last_modified(float(claim.time), observation.report.ended)
                 sums = sums if modified is None else weigh_age(sums, modified, weight)
         return sums
 
-    def rates(self, beliefs: Sequence[PageBelief]) -> list[LearntRate]:
+    def rates(self, beliefs: Sequence[PageBelief]) -> list[RateEstimate]:
         """The rates of pages just read, all at once. A page of which nothing was shown yet has its prior's."""
         found = [_unread(belief.prior) for belief in beliefs]
         shown = [index for index, belief in enumerate(beliefs) if any(belief.sums)]
         if shown:
             sums = np.array([beliefs[index].sums for index in shown], np.float64)
             shares = shares_of_many(sums, [beliefs[index].prior.code for index in shown])
-            for index, *learnt in zip(shown, rate(shares).tolist(), codes(shares), strict=True):
-                found[index] = LearntRate(*learnt)
+            for index, *estimate in zip(shown, rate(shares).tolist(), codes(shares), strict=True):
+                found[index] = RateEstimate(*estimate)
         return found
 
     def claim_rate(self, page: LocalPage, row: RefreshRow, rate: float, sure: bool) -> RefreshRow:
@@ -275,23 +280,23 @@ class ChangeModel:
             return msgspec.structs.replace(row, claims=claims)
         weight = 1.0 if sure else self.trust(host).weight(Source.PUBLISHED)
         belief = PageBelief(weigh_rate(row.belief.sums, rate, weight), self.prior(host, row.kind))
-        (learnt,) = self.rates([belief])
-        return self.rewritten(page, msgspec.structs.replace(row, claims=claims), belief, learnt)
+        (estimate,) = self.rates([belief])
+        return self.rewritten(page, msgspec.structs.replace(row, claims=claims), belief, estimate)
 
-    def rewritten(self, page: LocalPage, row: RefreshRow, belief: PageBelief, learnt: LearntRate) -> RefreshRow:
+    def rewritten(self, page: LocalPage, row: RefreshRow, belief: PageBelief, estimate: RateEstimate) -> RefreshRow:
         """The row of a page that is believed to change at another rate; the importance behind its weight stays."""
-        capped = self.capped(belief, learnt.rate)
+        capped = self.capped(belief, estimate.rate)
         new = msgspec.structs.replace(
             row,
             quiet_days=belief.sums.quiet_days,
             change_days=belief.sums.change_days,
             change_sum=belief.sums.changes,
-            rate=learnt.rate,
+            rate=estimate.rate,
             prior=belief.prior.code,
             capped=capped,
-            weight=row.weight * math.sqrt((capped or learnt.rate) / row.pace),
+            weight=row.weight * math.sqrt((capped or estimate.rate) / row.pace),
         )
-        return msgspec.structs.replace(new, counted=self.count(page, row, new, learnt.code))
+        return msgspec.structs.replace(new, counted=self.count(page, row, new, estimate.code))
 
     def capped(self, belief: PageBelief, rate: float) -> float:
         """The rate that a page is read by where `rate_cap` makes it less, else 0."""
@@ -305,7 +310,7 @@ class ChangeModel:
 
         Each page that was read counts, those too of which nothing was shown yet: pages that are read again first are
         the fast ones, and would teach a prior of their own. Its host counts it from then on: a row a host is enough.
-        code: of its rate (LearntRate). -> the code that belongs into `row`, the page's new one.
+        code: of its rate (RateEstimate). -> the code that belongs into `row`, the page's new one.
         """
         code = code if row.reads else 0
         before, kind = (old.counted, old.kind) if old is not None else (0, row.kind)
@@ -321,9 +326,9 @@ class ChangeModel:
 
 
 @lru_cache(maxsize=4096)
-def _unread(prior: RatePrior) -> LearntRate:
+def _unread(prior: RatePrior) -> RateEstimate:
     shares = unread(prior)[None, :]
-    return LearntRate(float(rate(shares)[0]), codes(shares)[0])
+    return RateEstimate(float(rate(shares)[0]), codes(shares)[0])
 
 
 def having(claims: tuple[PageClaim, ...], claim: PageClaim) -> tuple[PageClaim, ...]:

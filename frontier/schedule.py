@@ -23,7 +23,7 @@ import numpy as np
 from xyro.configs.schema import RefreshSettings, Settings
 from xyro.frontier.bandwidth import DAY, Bandwidth, second
 from xyro.frontier.batch import Settled
-from xyro.frontier.change_model import ChangeModel, Learnt
+from xyro.frontier.change_model import ChangeModel, ChangeRecord
 from xyro.frontier.due_queue import DueQueue
 from xyro.frontier.hooks import Hooks
 from xyro.frontier.ledger import Ids, Ledger
@@ -342,29 +342,29 @@ class Dating:
             guided = guide(pages, guided, now)
         model, backed = self.change_model, self._backed(pages)
         reads = [model.learn(order.page, order.report, order.visit, order.row) for order in settled]
-        rates = model.rates([learnt.belief for learnt in reads])
-        for order, importance, r, ticks, learnt, (rate, code) in zip(
+        rates = model.rates([record.belief for record in reads])
+        for order, importance, r, ticks, record, (rate, code) in zip(
             settled, flow, guided, backed, reads, rates, strict=True
         ):
-            capped = model.capped(learnt.belief, rate)
+            capped = model.capped(record.belief, rate)
             changes = capped or rate
             weight, pace = r, changes
             for basis in self.hooks.basis:
                 weight, pace = basis(id_of(order.page), weight, pace)
             alone = weight == importance and pace == changes
-            dated_by = Basis(weight, pace, learnt.belief, changes, alone, self._timed(order, learnt))
+            dated_by = Basis(weight, pace, record.belief, changes, alone, self._timed(order, record))
             due, heavy = self.schedule.date(order.page, order.report, order.visit, order.row, dated_by, now)
-            row = next_row(order.report, order.visit, order.row, learnt.belief, rate, heavy, order.fault)
+            row = next_row(order.report, order.visit, order.row, record.belief, rate, heavy, order.fault)
             marks = order.row.marks if order.row is not None else ()
             if row.reads:
                 marks = marked(marks, Mark(importance, ticks, clock, int(now)), apart)
             row = msgspec.structs.replace(
                 row,
                 marks=marks,
-                claims=learnt.claims,
+                claims=record.claims,
                 counted=model.count(order.page, order.row, row, code),
                 capped=capped,
-                diary=learnt.diary,
+                diary=record.diary,
             )
             self.partition.put(rows.REFRESH.key(order.page), rows.pack(row))
             self.freshness.settled(order.page, order.report, order.visit, order.row, row)
@@ -393,11 +393,11 @@ class Dating:
         found: list[int] = np.minimum(age, int(self.ledger.span * TICKS)).tolist()
         return found
 
-    def _timed(self, order: Settled, learnt: Learnt) -> Callable[[float], float] | None:
+    def _timed(self, order: Settled, record: ChangeRecord) -> Callable[[float], float] | None:
         """Return the function from interval to time of read, just after the change, for a page that changes by the
         clock."""
-        if learnt.habit is None or order.visit.state is not State.READ:
+        if record.habit is None or order.visit.state is not State.READ:
             return None
-        habit, ended = learnt.habit, order.report.ended
+        habit, ended = record.habit, order.report.ended
         draw = drawn(order.page, order.row)
         return lambda wait: timed(habit, ended, wait, draw)

@@ -1,4 +1,4 @@
-"""The Gamma belief in change rates that the crawler had before (algorithms.md E): for comparison, not the crawler's.
+"""The Gamma belief in change rates that the crawler had before: for comparison, not the crawler's.
 
 A page is a Poisson process of unknown rate lambda; the belief is Gamma(a, b): mean a / b changes per day.
 
@@ -43,7 +43,7 @@ class Prior:
 
     @classmethod
     def fit(cls, mean_ln: float, sigma: float) -> Prior:
-        """From a population of ln lambda: a = 1 / sigma^2, b = a / (median exp(0.3 sigma^2)) (algorithms.md E)."""
+        """From a population of ln lambda: a = 1 / sigma^2, b = a / (median exp(0.3 sigma^2)), fitted."""
         a = 1.0 / (sigma * sigma)
         return cls(a, a * math.exp(-mean_ln - 0.3 * sigma * sigma))
 

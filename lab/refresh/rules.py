@@ -8,7 +8,7 @@ baselines are written down from their sources' rules, not their code:
 nutch         Apache Nutch's AdaptiveFetchSchedule (org.apache.nutch.crawl, read at commit 0abf975). Interval x 0.8
               after a change, x 1.4 without (db.fetch.schedule.adaptive.dec_rate / inc_rate of nutch-default.xml), 365
               days at most. It knows neither rates nor importance, and says nothing of scarce bandwidth; so, as in
-              algorithms.md F, the page that is latest relative to its interval comes first, due or not, and all of the
+              the prototype, the page that is latest relative to its interval comes first, due or not, and all of the
               bandwidth is spent; at first 7 days, a tick at least, no sync_delta. The kindest reading of it.
 nutch-shipped the same as shipped: 30 days at first, 60 s at least; only what is due is read; sync_delta is on: after a
               read without change the interval is at least the age of the last change found, and the next fetch comes
@@ -44,7 +44,7 @@ from xyro.refresh.policy import Policy, Rules, multiplier, spent, water_level
 Bools = NDArray[np.bool_]
 DAY = 86_400.0
 TICK = 21_600
-"""seconds from one choice to the next: the 6 h of algorithms.md F"""
+"""seconds from one choice to the next: the 6 h of the prototype"""
 AGAIN = 86_400
 """seconds after which a multiplier is solved anew"""
 LONGEST = 36_525.0

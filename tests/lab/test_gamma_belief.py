@@ -29,7 +29,7 @@ exposures = st.floats(1e-4, 1e6)
 
 @pytest.mark.parametrize(
     ("a", "b", "tau", "changed", "expected"),
-    [  # algorithms.md H
+    [  # computed apart
         (0.31, 1.2, 1.0, True, (1.2250015271, 1.4823684348)),
         (0.31, 1.2, 1.0, False, (0.31, 2.2)),
         (5.0, 10.0, 0.01, True, (5.9999965035, 10.0049883392)),

@@ -1,4 +1,4 @@
-"""The measured numbers of algorithms.md E from other random numbers: these are the estimators that were measured."""
+"""The prototype's numbers from other random numbers: these are the estimators that were measured."""
 
 from __future__ import annotations
 
