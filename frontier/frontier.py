@@ -33,6 +33,7 @@ from xyro.frontier.command_handlers import CommandHandlers
 from xyro.frontier.freshness import Freshness
 from xyro.frontier.hooks import Hooks
 from xyro.frontier.host_inflow import HostInflow
+from xyro.frontier.importance_error import ImportanceError
 from xyro.frontier.ledger import NO_CHILDREN, Ledger, Spending, followed
 from xyro.frontier.loads import Loads
 from xyro.frontier.outbox import Outbox
@@ -48,6 +49,7 @@ from xyro.metadata.documents import Documents
 from xyro.metadata.partition import Partition
 from xyro.metadata.states import NAMED, WANTED, State
 from xyro.metadata.visits import Spend, judge
+from xyro.opic.snapshots import SMALLEST
 from xyro.wire.commands import CommandAnswer, HoldHost, ReturnOrders, answer
 from xyro.wire.ids import LocalPage, PageId, local_page, local_pages
 from xyro.wire.messages import Ack, CashTransfer, PageReport, Priority, Submit
@@ -101,6 +103,7 @@ class Frontier:
         self.outbox = Outbox(partition, self.ledger, self.pages, self.partitions)
         self.loads = Loads(partition, self.scheduler.leases, self.pages, self.requests, documents)
         self.dating = Dating(partition, self.ledger, schedule, self.freshness, settings.refresh, self.hooks)
+        self.importance_error = ImportanceError(partition, self.ledger)
         self.claims = Claims(partition, schedule, self.dating.change_model)
         self.commands = CommandHandlers()
         self.commands.handle(HoldHost, self._hold_host)
@@ -130,6 +133,7 @@ class Frontier:
             self.reads, self.read_pages = state["reads"], state["read_pages"]
             self.pages.recover(state["scope"])
             self.freshness.recover(state.get("meter"), now)
+            self.importance_error.recover()
         self.partition.hosts.rewind(now)
         self.scheduler.recover()
         for recover in self.hooks.recover:
@@ -175,6 +179,7 @@ class Frontier:
         self._hear_claims(settled, spending, now)
         self._spend(spending, born)
         self._date(settled, now)
+        self._measure_error()
         transfers = self._collect_transfers(spending, born)
         orders = self.scheduler.orders(now, room)
         self.freshness.close(sum(order.visit.answered for order in settled), now)
@@ -182,6 +187,12 @@ class Frontier:
         posts = self.hooks.take_posts() if self.hooks.posts else []
         commit = self.partition.seal({"node": self.dump()})
         return Effects(commit, orders, transfers, acks, submits, answers, posts)
+
+    def _measure_error(self) -> None:
+        """Take a snapshot of importances when the time has come."""
+        settled, snapshots = self.ledger.settled, self.importance_error.snapshots
+        if self.columns.n >= SMALLEST and not snapshots.last <= settled < snapshots.next:
+            self.importance_error.take(settled)
 
     def _open(self, now: float) -> int:
         """Begin a commit group; the number that the first page minted in it will have."""

@@ -161,6 +161,11 @@ class Ledger:
         return self.virtual.weighted(pages) if isinstance(self.virtual, FocusedPage) else pages
 
     @property
+    def settled(self) -> float:
+        """Turnovers since the crawl last outgrew itself."""
+        return max(self.clock.ticks - self.window.since, 0) / TICKS
+
+    @property
     def span(self) -> float:
         """Turnovers of settled flow that importance rests on: what was before the crawl last outgrew itself is not."""
         now = self.clock.ticks

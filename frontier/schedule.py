@@ -390,7 +390,7 @@ class Dating:
     def _backed(self, pages: Ids) -> list[int]:
         """Ticks of evidence behind the importance of pages, at most."""
         age = np.uint32(self.ledger.clock.ticks & 0xFFFF_FFFF) - self.columns["birth"][pages]
-        found: list[int] = np.minimum(age, int(self.ledger.span * TICKS)).tolist()
+        found: list[int] = np.minimum(age, int(self.ledger.settled * TICKS)).tolist()
         return found
 
     def _timed(self, order: Settled, record: ChangeRecord) -> Callable[[float], float] | None:

@@ -13,6 +13,7 @@ histories, the importance of every page as if it were read now, and the pages wo
     contest     a window T that follows the rate at which the web changes
     sweep       which pages are rich enough to spend next: the threshold sweep
     confidence  convergence, a bound on the error, an interval for each page, trends
+    snapshots   how wrong importances still are, by how much a sample of them moved
     sites       importance of hosts or domains over the links between them
     graph       a link graph in CSR form and the graphs whose answer is known
     pagerank    offline reference: power iteration, the virtual page's and the small edges' fixpoints

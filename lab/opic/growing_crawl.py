@@ -45,11 +45,18 @@ class GrowingCrawl:
     @property
     def importance(self) -> Reals:
         """Importance of all pages as if read now, mean 1 over the known ones, 0 for the others: float64[n]."""
+        found = self.flows
+        found[self.order] = normalise(found[self.order])
+        return found
+
+    @property
+    def flows(self) -> Reals:
+        """The same in page-units a turnover."""
         t, now = self.order, self.clock.ticks
         result = np.zeros(self.graph.n)
         cash = self.keys[t] + self.virtual.scalar
         columns = self.flow[t], cash, self.last[t], self.birth[t]
-        result[t] = normalise(as_if_now(*columns, now, self.window.length_at(now), self.new_pages.prior))
+        result[t] = as_if_now(*columns, now, self.window.length_at(now), self.new_pages.prior)
         return result
 
     def unread(self, limit: int) -> Pages:

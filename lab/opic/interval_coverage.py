@@ -3,7 +3,8 @@
     xyro lab opic confidence [--fit] [--pages N] [--graph cnr-2000.npz]
 
 What comes out: for each history policy the law (fitted here with --fit, else the one in LAWS), its coverage on each
-test graph, and the worst ratios of true residual to `convergence` and of true error to the bound (both below 1).
+test graph ("crawl": that of the half widths that a crawl finds by its snapshots), the width over the median error, and
+the worst ratios of true residual to `convergence` and of true error to the bound (both below 1).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from xyro.lab.opic.measure import load, machine
 from xyro.lab.opic.simulate import SimulatedWorld
 from xyro.lab.reference_rank import reference
 from xyro.opic import confidence
-from xyro.opic.arrays import Mask, Reals
+from xyro.opic.arrays import Mask, Pages, Reals
 from xyro.opic.cash import DAMPING, UNIT
 from xyro.opic.confidence import (
     GREATEST,
@@ -31,10 +32,12 @@ from xyro.opic.confidence import (
     condition,
     convergence,
     error_bound,
+    half_widths,
 )
 from xyro.opic.graph import Graph, from_links, power_law
-from xyro.opic.importance import elapsed, never_measured, normalise
+from xyro.opic.importance import TICKS, elapsed, never_measured, normalise
 from xyro.opic.pagerank import pagerank, push
+from xyro.opic.snapshots import Snapshots
 
 POLICIES = {
     "static": ("static", np.inf),
@@ -78,10 +81,15 @@ class Sample(NamedTuple):
     """over `convergence`"""
     bound: float
     """true L1 error over the bound"""
+    width: Reals | None = None
+    """half widths as a crawl gives them (opic/snapshots.py); None: those of a law"""
 
     def part(self, chosen: Mask) -> Sample:
         return self._replace(
-            turnovers=self.turnovers[chosen], importance=self.importance[chosen], error=self.error[chosen]
+            turnovers=self.turnovers[chosen],
+            importance=self.importance[chosen],
+            error=self.error[chosen],
+            width=self.width[chosen] if self.width is not None else None,
         )
 
 
@@ -154,27 +162,42 @@ def known_graph(graph: Graph, truth: Reals | None, reads: Sequence[float] = READ
 def found_graph(graph: Graph, batch: int, after: int = 6) -> Iterator[tuple[str, Sample]]:
     """Samples of "crawl" and "never" (pages not measured yet) of a crawl that finds the graph, and goes on after."""
     crawl, rng = GrowingCrawl(graph, seed=int(graph.out_degree.argmax())), np.random.default_rng(1)
-    shares = [0.05, 0.2, 0.5, 0.8]
+    shares, snapshots = [0.05, 0.2, 0.5, 0.8], Snapshots()
     while (unread := crawl.unread(batch)).size:
-        crawl.fetch(unread)
+        _fetch(crawl, unread, snapshots)
         if shares and crawl.read.sum() >= shares[0] * graph.n:
             del shares[0]
-            yield from _look(crawl)
-    yield from _look(crawl)
+            yield from _look(crawl, snapshots)
+    yield from _look(crawl, snapshots)
     for _ in range(after):
         for _ in range(max(1, crawl.order.size // batch)):
-            crawl.fetch(rng.choice(crawl.order, min(batch, crawl.order.size), replace=False))
-        yield from _look(crawl)
+            _fetch(crawl, rng.choice(crawl.order, min(batch, crawl.order.size), replace=False), snapshots)
+        yield from _look(crawl, snapshots)
 
 
-def _look(crawl: GrowingCrawl) -> Iterator[tuple[str, Sample]]:
+def _fetch(crawl: GrowingCrawl, pages: Pages, snapshots: Snapshots) -> None:
+    """Read pages, and take a snapshot when one is due."""
+    crawl.fetch(pages)
+    settled = _settled(crawl)
+    if not snapshots.last <= settled < snapshots.next:
+        if settled < snapshots.last or not len(snapshots.pages):
+            snapshots.draw(crawl.order)
+        snapshots.take(settled, crawl.flows[snapshots.pages.astype(np.int64)])
+
+
+def _settled(crawl: GrowingCrawl) -> float:
+    return (crawl.clock.ticks - crawl.window.since) / TICKS
+
+
+def _look(crawl: GrowingCrawl, snapshots: Snapshots) -> Iterator[tuple[str, Sample]]:
     graph, order, now = _so_far(crawl), crawl.order, crawl.clock.ticks
     truth = pagerank(graph, tolerance=1e-10).rank * graph.n
-    settled = (now - crawl.window.since) / 65_536
-    span = min(settled, crawl.window.length_at(now))
-    backed = np.minimum(span, elapsed(now, crawl.birth[order]))
-    sample = _sample(graph, normalise(crawl.importance[order]), truth, backed, span)
-    never = never_measured(crawl.flow[order])
+    settled, flows = _settled(crawl), crawl.flows
+    span, age = min(settled, crawl.window.length_at(now)), elapsed(now, crawl.birth[order])
+    estimate, never = normalise(flows[order]), never_measured(crawl.flow[order])
+    moved = snapshots.half_widths(settled, flows[snapshots.pages.astype(np.int64)], float(flows[order].mean()))
+    sample = _sample(graph, estimate, truth, np.minimum(settled, age), span)
+    sample = sample._replace(width=half_widths(estimate, never, settled, age, moved))
     yield "crawl", sample.part(~never)
     if never.any():
         yield "never", sample.part(never)
@@ -220,7 +243,17 @@ def _needed(sample: Sample, fade: float, calm: float) -> float:
 
 def coverage(law: Law, sample: Sample) -> float:
     """Share of the pages whose truth lies in the interval."""
-    return float((sample.error <= law.width(sample.turnovers, sample.importance)).mean())
+    return float((sample.error <= _widths(law, sample)).mean())
+
+
+def _widths(law: Law, sample: Sample) -> Reals:
+    return law.width(sample.turnovers, sample.importance) if sample.width is None else sample.width
+
+
+def _over_error(law: Law, sample: Sample) -> float | None:
+    """Median half width over the median error, at the last moment; None: there is no error."""
+    error = float(np.median(sample.error))
+    return round(float(np.median(_widths(law, sample))) / error, 2) if error else None
 
 
 def gather(found: Iterable[tuple[str, Sample]]) -> dict[str, list[Sample]]:
@@ -256,7 +289,8 @@ def check(law: Mapping[str, Law], graph: Graph, truth: Reals | None = None, batc
         figures[name] = {
             "coverage": round(float(np.average(covered, weights=[len(item.error) for item in samples])), 4),
             "worst_moment": round(min(covered), 4),
-            "width": round(float(np.median(law[law_of(name)].width(samples[-1].turnovers, samples[-1].importance))), 4),
+            "width": round(float(np.median(_widths(law[law_of(name)], samples[-1]))), 4),
+            "width_over_error": _over_error(law[law_of(name)], samples[-1]),
             "residual_over_convergence": round(max(sample.residual for sample in samples), 4),
             "error_over_bound": round(max(sample.bound for sample in samples), 4),
         }

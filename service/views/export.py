@@ -36,6 +36,8 @@ COLUMNS: dict[str, dict[str, type]] = {
         "trend_low": float,
         "trend_high": float,
         "trend_day": float,
+        "trend_day_low": float,
+        "trend_day_high": float,
         "cash": int,
         "change_rate": float,
         "interval_s": int,

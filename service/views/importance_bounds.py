@@ -1,14 +1,15 @@
 """Bounds the importances of a View, and tells growth from chance (opic/confidence.py).
 
 convergence and error_bound hold for a whole partition: the residual's bound (not an error), and the L1 error of all its
-importances, of sum 1, at most. importance_low and importance_high hold the true importance of 95 of 100 pages on the
-laboratory's graphs. A trend compares the importance of now with that at a read about a window of the clock ago.
+importances, of sum 1, at most. importance_low and importance_high hold the true importance of 95 of 100 pages, by what
+a sample of them moved lately. A trend compares the importance of now with that at a read some window of the clock ago.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +19,17 @@ from numpy.typing import NDArray
 
 from xyro.metadata import rows
 from xyro.metadata.rows import Mark
-from xyro.opic.confidence import LAWS, LEAST, Trend, condition, convergence, error_bound, interval, trend
+from xyro.opic.confidence import (
+    LAWS,
+    LEAST,
+    Trend,
+    condition,
+    convergence,
+    error_bound,
+    half_widths,
+    interval,
+    trend,
+)
 from xyro.opic.importance import TICKS, elapsed, never_measured
 from xyro.service.views.text_tables import error_phrase
 from xyro.wire.ids import LocalPage
@@ -30,8 +41,9 @@ if TYPE_CHECKING:
 
 Reals = NDArray[np.float64]
 DAY = 86_400.0
-MOST_DAILY = 1.0
-"""log growth a day: a page that grew faster was found lately, and what a day of that would make of it says nothing"""
+TRENDS = ("trend", "trend_low", "trend_high", "trend_day", "trend_day_low", "trend_day_high")
+"""log growth a turnover with its interval, and a day: what a page grew in less than a day is what it grew that day, for
+nobody knows how it will go on"""
 ROWS_AT_ONCE = 1 << 14
 """rows whose trends are computed together"""
 
@@ -48,23 +60,23 @@ class ImportanceBounds:
     def __init__(self, frontier: Frontier, importance: Reals) -> None:
         ledger, opic, n = frontier.ledger, frontier.settings.opic, len(importance)
         self.importance = importance
-        self.clock, self.span, self.apart = ledger.clock.ticks, ledger.span, ledger.remembered
+        self.clock, self.settled, self.apart = ledger.clock.ticks, ledger.settled, ledger.remembered
+        self._snapshots = copy(frontier.importance_error.snapshots)
         self.now = frontier.now
         """wall clock of the last turn; 0 in a stopped crawl, whose OPIC clock stands since its last read"""
         self._birth: NDArray[np.uint32] = frontier.columns["birth"][:n].copy()
         self._never: NDArray[np.bool_] = never_measured(frontier.columns["flow"][:n])
         self._plain = not ledger.terms.by_class and not ledger.terms.edge
         factor = condition(opic.damping, ledger.terms.edge, MAX_LINKS if ledger.terms.edge else 0)
-        self.convergence = convergence(self.span)
+        self.convergence = convergence(ledger.span)
         self.error_bound = error_bound(self.convergence, factor)
 
     @cached_property
     def _width(self) -> Reals:
-        return self._widths(np.minimum(self.span, elapsed(self.clock, self._birth)), self.importance, self._never)
-
-    def _widths(self, backed: Reals, importance: Reals, never: NDArray[np.bool_]) -> Reals:
-        measured = LAWS["crawl"].width(backed, importance)
-        return np.where(never, LAWS["never"].width(backed, importance), measured)
+        mean = float(self.importance.sum()) / max(int((self.importance > 0.0).sum()), 1) or 1.0
+        sample = self.importance[self._snapshots.pages.astype(np.int64)]
+        moved = self._snapshots.half_widths(self.settled, sample, mean)
+        return half_widths(self.importance / mean, self._never, self.settled, elapsed(self.clock, self._birth), moved)
 
     def interval(self, page: LocalPage, mean: float) -> tuple[float, float]:
         """(low, high) of a page's importance of mean 1. A page is never below 1 - damping if all are paid alike."""
@@ -85,16 +97,11 @@ class ImportanceBounds:
 
     def _grown(self, page: LocalPage, then: Mark | None, now: float) -> dict[str, float | None]:
         if then is None:
-            return dict.fromkeys(("trend", "trend_low", "trend_high", "trend_day"))
-        found = self._trends([page], [then])
-        days, turnovers = max(now - then.time, 1.0) / DAY, (self.clock - then.clock) / TICKS
-        growth, low, high = (round(float(values[0]), 6) for values in found)
-        return {
-            "trend": growth,
-            "trend_low": low,
-            "trend_high": high,
-            "trend_day": round(float(found.growth[0]) * turnovers / days, 6),
-        }
+            return dict.fromkeys(TRENDS)
+        growth = [float(values[0]) for values in self._trends([page], [then])]
+        turnovers, days = (self.clock - then.clock) / TICKS, max((now - then.time) / DAY, 1.0)
+        values = (*growth, *(value * turnovers / days for value in growth))
+        return {name: round(value, 6) for name, value in zip(TRENDS, values, strict=True)}
 
     def _base(self, marks: Sequence[Mark]) -> Mark | None:
         """The last mark that lies a window back: what it and the importance of now rest on overlaps little."""
@@ -106,7 +113,7 @@ class ImportanceBounds:
         old = np.array([mark.importance for mark in then])
         backed = np.array([mark.backed for mark in then]) / TICKS
         turnovers = np.array([self.clock - mark.clock for mark in then]) / TICKS
-        widths = self._widths(backed, old, np.zeros(len(old), np.bool_))
+        widths = LAWS["crawl"].width(backed, old)
         return trend(self.importance[ids], self._width[ids], old, widths, turnovers)
 
     def rising(self, store: StoreReader) -> Iterator[Rise]:
@@ -129,7 +136,8 @@ def importance_sentences(fields: dict[str, Any]) -> list[str]:
     ]
     if fields["trend"] is not None:
         sure = fields["trend_low"] > 0 or fields["trend_high"] < 0
-        daily = f", {_percent(fields['trend_day'])} a day" if abs(fields["trend_day"]) < MOST_DAILY else ""
+        daily = f", {_percent(fields['trend_day'])} a day"
+        daily += f" ({_percent(fields['trend_day_low'])} to {_percent(fields['trend_day_high'])})"
         found.append(
             f"Its importance {'grew' if fields['trend'] > 0 else 'fell'}: {_percent(fields['trend'])} a turnover "
             f"({_percent(fields['trend_low'])} to {_percent(fields['trend_high'])}"

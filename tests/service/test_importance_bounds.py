@@ -96,6 +96,23 @@ def test_rising_pages_and_their_trend(settled):
     assert "not an error" in pages_table(rising, "rising")
 
 
+def test_what_a_page_grew_within_minutes_is_not_taken_for_a_day_of_it(settled):
+    """A page of a minute ago that fell to a twentieth: that is its fall of the day, not 20^1440."""
+    crawl, _ = settled
+    clock, now = crawl.frontier.ledger.clock.ticks, crawl.frontier.ledger.importance(slice(0, HOSTS * PAGES))
+    for seconds, days in ((60.0, 1.0), (4 * 86_400.0, 4.0)):
+        mark = Mark(float(now[6]) * 20.0, 16 * TICKS, clock - 20 * TICKS, int(crawl.now - seconds))
+        put_mark(crawl, 6, mark)
+        with crawl.views() as views:
+            row = why(views, views.views[0].url(6), crawl.now)
+        fall = np.log(1 / 20)
+        assert row["trend_day"] == pytest.approx(fall / days, rel=0.02)
+        assert row["trend_day_low"] < row["trend_day"] < row["trend_day_high"] < 0
+        assert row["trend_day_high"] - row["trend_day_low"] == pytest.approx(
+            (row["trend_high"] - row["trend_low"]) * 20 / days, rel=1e-3
+        )
+
+
 def test_a_page_that_gains_links_is_seen_to_rise():
     """A real one: page 7 of a still web gets a link from every page; its next reads show it, the others' do not."""
     links = a_web()

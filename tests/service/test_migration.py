@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from xyro.service.node import migration
 
 DATA = Path(__file__).parent.parent / "data" / "format1"
 CRAWLS = ("one", "four", "killed")
+BOUNDS = ("importance_", "trend")
 KILLER = """
 import os, signal, sys
 from xyro.service.node import migration
@@ -53,6 +55,14 @@ def xyro(*words: object) -> Result:
     return CliRunner().invoke(main, [*map(str, words)])
 
 
+def stored_lines(export: str) -> list[dict[str, Any]]:
+    """Rows without the bounds that are computed as they are shown: those follow the program, not the directory."""
+    return [
+        {name: value for name, value in json.loads(line).items() if not name.startswith(BOUNDS)}
+        for line in export.splitlines()
+    ]
+
+
 def require_same(directory: Path, expected: Path) -> None:
     """The audit and every export are those of the Xyro that wrote the directory."""
     audit = xyro("audit", "--json", "--data", directory)
@@ -60,7 +70,7 @@ def require_same(directory: Path, expected: Path) -> None:
     for kind in ("pages", "links", "hosts", "documents"):
         export = xyro("export", kind, "--data", directory)
         assert export.exit_code == 0, export.stderr
-        assert export.stdout_bytes == (expected / f"{kind}.jsonl").read_bytes(), kind
+        assert stored_lines(export.stdout) == stored_lines((expected / f"{kind}.jsonl").read_text("utf-8")), kind
 
 
 @pytest.mark.parametrize("name", CRAWLS)

@@ -3,11 +3,12 @@
 import pytest
 
 from xyro.opic import confidence
-from xyro.service.views.importance_bounds import MOST_DAILY, importance_sentences
+from xyro.service.views.importance_bounds import importance_sentences
 from xyro.service.views.text_tables import FARTHEST, QUIET, error_phrase, field_lines, informative_fields, pages_table
 
 SAID = {"importance": 2.0, "importance_low": 1.0, "importance_high": 4.0, "convergence": 0.5, "error_bound": 0.25,
-        "trend": 0.6931471805599453, "trend_low": 0.1, "trend_high": 1.0, "trend_day": 0.09531017980432493}  # fmt: skip
+        "trend": 0.6931471805599453, "trend_low": 0.1, "trend_high": 1.0, "trend_day": 0.09531017980432493,
+        "trend_day_low": 0.0, "trend_day_high": 0.2}  # fmt: skip
 
 
 def test_a_bound_that_holds_of_any_two_is_none():
@@ -46,13 +47,14 @@ def test_names_of_fields_end_in_one_column():
 
 
 def test_growth_is_told_in_percent():
-    assert "grew: +100 % a turnover (+10.5 % to +172 %), +10 % a day." in importance_sentences(SAID)[1]
+    assert (
+        "grew: +100 % a turnover (+10.5 % to +172 %), +10 % a day (+0 % to +22.1 %)." in importance_sentences(SAID)[1]
+    )
     fell = {**SAID, "trend": -0.6931471805599453, "trend_low": -1.0, "trend_high": 0.0}
     assert (
         "fell: -50 % a turnover" in importance_sentences(fell)[1] and "may be chance" in importance_sentences(fell)[1]
     )
 
 
-@pytest.mark.parametrize("day", [MOST_DAILY, 4.4e4, -4.4e4])
-def test_a_growth_of_minutes_is_not_told_by_the_day(day):
-    assert "a day" not in importance_sentences({**SAID, "trend_day": day})[1]
+def test_a_growth_a_day_has_its_interval():
+    assert "+10 % a day (+0 % to +22.1 %)" in importance_sentences(SAID)[1]
