@@ -34,8 +34,16 @@ from xyro.refresh import periodic
 from xyro.refresh.change import YOUNGEST, usable_last_modified
 from xyro.refresh.evidence import bounded, claimed_outcome, outcome, weigh_age, weigh_rate
 from xyro.refresh.periodic import Habit
-from xyro.refresh.rate_belief import PageBelief, RatePrior, rate, shares_of_many, unread
-from xyro.refresh.rate_prior import PriorLearner, RatePopulation, codes
+from xyro.refresh.rate_belief import (
+    PageBelief,
+    PriorLearner,
+    RatePopulation,
+    RatePrior,
+    codes,
+    rate,
+    shares_of_many,
+    unread,
+)
 from xyro.refresh.rate_sums import DAY, RateSums
 from xyro.refresh.trust import Source, Trust, plausible
 from xyro.wire.ids import LocalPage

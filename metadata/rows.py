@@ -303,7 +303,7 @@ class RefreshRow(Row, frozen=True):
     claims: tuple[PageClaim, ...] = ()
     """claims about the page that no read has settled yet, at most one of each kind"""
     counted: int = 0
-    """its belief as it counts among those the prior is learned from (refresh.rate_prior.codes); 0 = it does not"""
+    """its belief as it counts among those the prior is learned from (refresh.rate_belief.codes); 0 = it does not"""
     diary: bytes = b""
     """its last changes and its habit, at most 40 bytes, of pages with changes (refresh/periodic.py)"""
     visits: bytes = b""

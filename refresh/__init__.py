@@ -6,9 +6,11 @@ K = S / B: a page of importance r and change rate lambda is read every K / sqrt(
 In: what each read showed (time since the last read, changed or not, a trusted Last-Modified), each page's importance r,
 the bandwidth B (reads per second), and the time now, always as an argument.
 
-    change.py    lambda of a page: a Gamma(a, b) per page, one update per read; the prior all pages share
-    rate_sums.py  three sums a page of what its reads showed     rate_belief.py  from them and a prior, the belief: its
-                 rate, the chance that the page is quiet for a time, and the time at which a chance is reached
+    rate_sums.py three sums a page of what its reads showed; one update per read
+    rate_belief.py  from them and a prior, what is believed of lambda: shares of 57 rates; the rate that stands for
+                 them, the chance that the page is quiet for a time, and the time at which a chance is reached; priors
+                 that all pages of a host, a kind, or the crawl share, learned from them
+    change.py    which dates of change are believed
     evidence.py  what claims add to it; how far a claim moves the next read
     trust.py     what each host's claims are worth, as later reads bore them out
     periodic.py  pages that change by the clock: period, phase, the read just after
@@ -32,12 +34,11 @@ the bandwidth B (reads per second), and the time now, always as an argument.
                  unread pages come next
     ahead.py     pages in the order of their dates, on a clock that jumps to what is due next
 
-Out: two numbers a page (a, b), an interval in seconds, the ids that are due, how many orders each side gets.
+Out: three sums a page, a rate, an interval in seconds, the ids that are due, how many orders each side gets.
 
-What always holds: a and b are positive and finite; S equals the sum over all pages to the last bit, however many
-updates came; with neither floor nor ceiling the intervals spend exactly B (sum 1/t_i = B; where a policy gives pages
-up, to within the reads of those at the limit); in due.py a page added once is popped once; while both sides have
-pages waiting, discovery's orders are gamma % of any run of orders, to
-within one.
+What always holds: a rate lies between 2^-12 and 2^16 a day; S equals the sum over all pages to the last bit, however
+many updates came; with neither floor nor ceiling the intervals spend exactly B (sum 1/t_i = B; where a policy gives
+pages up, to within the reads of those at the limit); in due.py a page added once is popped once; while both sides have
+pages waiting, discovery's orders are gamma % of any run of orders, to within one.
 Units: rates are changes per day, ages and exposures are days, intervals and due times are seconds.
 """

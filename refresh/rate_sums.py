@@ -17,7 +17,7 @@ DAY = 86_400.0
 SHORTEST = 1.0 / DAY
 """Least exposure of a visit (days): dates are kept to the second, and a clock set back must not unlearn."""
 MEMORY = 100.0
-"""Reads that count. Of a page that is read regularly 100 reads say its rate within 10 %."""
+"""Reads that count: of a page that is read about as often as it changes, 100 say its rate within 12 %."""
 INSTANT = 1e-6
 """days: the interval of a change whose age is known, so short that it shows one change and no more"""
 QUIET = 0.2

@@ -8,6 +8,7 @@
     copies.py       what the copies are worth, exactly
     known.py        what intervals give with known rates, without a simulation
     refresh_figures.py   every policy on every world    replay.py   on recorded histories    jobs.py   in processes
+    rate_trials.py   the estimate of change rates, judged by events
     refresh_claims.py, where.py           which claims hold, and where
     refresh_plots.py, refresh_text.py     the figures as PNG and as text
     live.py         what the copies of a real crawl are worth, as the server sees it

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from xyro.lab.refresh.copies import CopyVisit
 from xyro.lab.refresh.world import Ids, Reals, World
-from xyro.refresh.rate_belief import NODES, START, RatePrior, rate, shares_of_many, unread
-from xyro.refresh.rate_prior import RatePopulation, codes
+from xyro.refresh.rate_belief import NODES, START, RatePopulation, RatePrior, codes, rate, shares_of_many, unread
 from xyro.refresh.rate_sums import INSTANT, MEMORY, SHORTEST
 
 REFIT = 16
 """ticks from one fit of the prior to the next"""
 ENOUGH = 50
-"""pages that a prior is fitted to at least, as `rate_prior.PriorLearner` wants"""
+"""pages that a prior is fitted to at least, as `rate_belief.PriorLearner` wants"""
 
 
 class Rates(Protocol):
@@ -95,6 +94,10 @@ class Learned:
         """New pages start from the prior of now."""
         self._priors[pages] = self.prior.code
         self.now[pages] = rate(unread(self.prior))
+        (code,) = codes(unread(self.prior)[None, :])
+        for page in range(*pages.indices(len(self.now))):
+            self._population.shift(int(self._codes[page]), code)
+            self._codes[page] = code
         if self._shares is not None:
             self._shares[pages] = unread(self.prior)
 

@@ -27,6 +27,9 @@ def plan(data: Path | None, as_json: bool, **asked: Any) -> None:
 
     Of all refreshed pages by importance, with the change rates and bounds of the crawl, running or stopped. Without
     --target or --bandwidth: a range of bandwidths. Reads for audits are included, those for discovery are not.
+
+    Policy obsolescence (P1) minimises changes missed; whoever wants freshness sets policy mixed or freshness: --policy
+    all shows the difference.
     """
     forecast = _answer(directory_of(data), **asked)
     click.echo(json.dumps(forecast) if as_json else plan_table(forecast))

@@ -14,7 +14,7 @@ from xyro.metadata import rows
 from xyro.plugins.publish.promises import promises_of
 from xyro.plugins.publish.publish_messages import Publish
 from xyro.refresh.publications import TRUSTED
-from xyro.refresh.rate_prior import PriorLearner, RatePopulation
+from xyro.refresh.rate_belief import PriorLearner, RatePopulation
 from xyro.refresh.trust import Source, Trust
 from xyro.wire.messages import Kind, Priority
 

@@ -14,7 +14,7 @@ from xyro.metadata import rows
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, HINTED
 from xyro.refresh.periodic import unpack
-from xyro.refresh.rate_prior import PriorLearner, RatePopulation, codes
+from xyro.refresh.rate_belief import PriorLearner, RatePopulation, codes
 from xyro.refresh.rate_sums import RateSums
 from xyro.refresh.trust import Source
 from xyro.service.views.claim_evidence import count_doubted_hosts

@@ -12,8 +12,9 @@ from xyro.lab.refresh.rules import PageArrays
 from xyro.lab.refresh.world import of_events
 from xyro.lab.web.shape import ORIGIN
 from xyro.lab.web.web import Web
-from xyro.refresh.change import DEFAULT_PRIOR, first_read
 from xyro.refresh.policy import Policy, spent
+from xyro.refresh.rate_belief import START, PageBelief
+from xyro.refresh.rate_sums import RateSums
 from xyro.refresh.trust import Source
 
 DAY = 86_400
@@ -157,8 +158,8 @@ def test_a_dated_first_read_is_one_change_seen():
     ages = np.array([0.5, np.nan, 40.0])
     rates = Dated(3, ages)
     rates.born(slice(0, 3))
-    wanted = [first_read(DEFAULT_PRIOR, age) for age in (0.5, None, 40.0)]
-    assert rates.now.tolist() == pytest.approx([a / b for a, b in wanted], rel=1e-6)
+    wanted = [RateSums().dated(0.5), RateSums(), RateSums().dated(40.0)]
+    assert rates.now.tolist() == pytest.approx([PageBelief(sums, START).rate() for sums in wanted], rel=1e-6)
 
 
 def with_list(n=6):

@@ -18,8 +18,9 @@ from xyro.lab.refresh.rates import Estimator, TrueRates
 from xyro.lab.refresh.rules import NAMES, TICK, Indexed, PageArrays, RandomRule, Scheduled, rule
 from xyro.lab.refresh.sim import simulate
 from xyro.lab.refresh.world import COMPUTED, DAYS, World, of_events
-from xyro.refresh import change
 from xyro.refresh.policy import Policy
+from xyro.refresh.rate_belief import START, PageBelief, RatePrior, rate, unread
+from xyro.refresh.rate_sums import RateSums
 
 DAY = 86_400
 
@@ -225,28 +226,29 @@ def test_there_is_no_such_rule(name):
 def test_rates_are_learned_as_the_crawler_learns_them(visits, dated):
     world = even(1, 0.1)
     learned = Estimator(20.0, dated).rates_for(world)
-    history = []
+    sums = RateSums()
     for tau, changed in visits:
         age = tau / 3.0 if changed else math.nan
         learned.learn(np.array([0]), CopyVisit(np.array([tau]), np.array([changed]), np.array([age])))
-        history.append(change.Evidence(tau, changed, age if dated and changed else None))
-    a, b = change.learn(history, memory=20.0)
-    assert learned.now[0] == pytest.approx(a / b, rel=1e-5)
+        sums = sums.after(tau, changed, age if dated and changed else None, 20.0)
+    assert learned.now[0] == pytest.approx(PageBelief(sums, START).rate(), rel=1e-5)
 
 
 def test_the_prior_comes_to_fit_the_pages():
     world = even(400, 2.0)
     learned = Estimator().rates_for(world)
     simulate(world, rule("uniform", world.born, 1), learned, 1.0)
-    assert learned.prior.a / learned.prior.b == pytest.approx(2.0, rel=0.2)
+    assert learned.prior.mean == pytest.approx(math.log(2.0), abs=0.2)
     assert np.median(learned.now) == pytest.approx(2.0, rel=0.2)
 
 
 def test_a_new_page_starts_from_the_prior_of_its_day():
     learned = Estimator().rates_for(even(3, 0.1))
-    learned.prior = change.Prior(2.0, 4.0)
+    learned.born(slice(0, 1))
+    learned.prior = RatePrior.fit(2.0, 0.5)
     learned.born(slice(1, 3))
-    assert learned.now.tolist() == pytest.approx([change.rate(0.309, 1.168), 0.5, 0.5])
+    expected = [float(rate(unread(START))), *[float(rate(unread(learned.prior)))] * 2]
+    assert learned.now.tolist() == pytest.approx(expected)
 
 
 def test_known_rates_stay():
@@ -303,7 +305,7 @@ def test_estimates_are_refitted_from_enough_pages_only():
     learned = Estimator().rates_for(even(refresh_rates.ENOUGH - 1, 3.0))
     world = even(refresh_rates.ENOUGH - 1, 3.0)
     simulate(world, Indexed(Policy("uniform")), learned, 1.0)
-    assert learned.prior == change.DEFAULT_PRIOR
+    assert learned.prior == START
 
 
 # Other executions
@@ -324,8 +326,8 @@ def test_filed_pages_are_read_at_the_intervals_of_their_policy():
 
 def test_doubt_repairs_what_a_wrong_prior_gives_up():
     world = COMPUTED["poisson"](1500, 1)
-    fitted = change.Prior.fit(float(np.log(world.rate).mean()), float(np.log(world.rate).std()))
-    wrong = change.Prior(fitted.a, fitted.b / 10.0)
+    fitted = RatePrior.fit(float(np.log(world.rate).mean()), float(np.log(world.rate).std()))
+    wrong = RatePrior.fit(fitted.mean + math.log(10.0), fitted.sigma)
     fresh = {
         (name, prior is wrong): simulate(
             world, rule(name, world.born, 1), Estimator(prior=prior).rates_for(world), 0.05

@@ -10,8 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.refresh.rate_belief import LN, START, RatePrior, rate, shares, shares_of_many
-from xyro.refresh.rate_prior import PriorLearner, RatePopulation, codes
+from xyro.refresh.rate_belief import (
+    LN,
+    START,
+    PriorLearner,
+    RatePopulation,
+    RatePrior,
+    codes,
+    rate,
+    shares,
+    shares_of_many,
+)
 from xyro.refresh.rate_sums import RateSums
 
 rates = st.floats(1e-9, 1e6)
