@@ -154,8 +154,8 @@ class Bandwidth:
         """reads made, of any kind"""
         self.capacity = Capacity()
         self.paid = 0
-        """reads of promised pages since `renew`"""
-        self.promised = Bursts()
+        """reads of pages with a deadline since `renew`"""
+        self.deadline_reads = Bursts()
         self.counts = RecountSums()
         self.counting: RecountSums | None = None
         """while all pages are counted anew"""
@@ -251,7 +251,7 @@ class Bandwidth:
         if not self.measured:
             return False
         if self.paid:
-            self.promised.count(now, self.paid)
+            self.deadline_reads.count(now, self.paid)
             self.paid = 0
         basis = (self.spread.total, self.free(now), self.population.pages)
         if self._found is not None and now < self._again and not _moved(self._found, basis):
@@ -267,7 +267,7 @@ class Bandwidth:
         """Return the bandwidth that promised pages leave: they are read ahead of the plan, and the plan pays for
         them."""
         whole = self.reads_per_second
-        return max(whole - self.promised.rate(now), LEAST_FREE * whole)
+        return max(whole - self.deadline_reads.rate(now), LEAST_FREE * whole)
 
     def interval(self, importance: float, rate: float, belief: PageBelief | None = None) -> Interval:
         """Return the interval of a page of this importance (as measured) and change rate (a day, by a `belief`; None:
@@ -306,7 +306,7 @@ class Bandwidth:
             "scale": self.scale,
             "capacity": self.capacity.rate(),
             "law": self.law if self.counting is None else "",
-            "promised": self.promised.dump(),
+            "promised": self.deadline_reads.dump(),
         }
 
     def store(self, partition: Partition) -> None:
@@ -324,7 +324,7 @@ class Bandwidth:
         self.counts.begin(self.spread, Population.load(tuple(zip(*filed, strict=True)) or ((), ())))
         self.multiplier, self.scale = state["multiplier"], state["scale"]
         self.capacity.resume(state["capacity"])
-        self.promised = Bursts(*state.get("promised", ()))
+        self.deadline_reads = Bursts(*state.get("promised", ()))
         return bool(state["law"] == self.law)
 
 

@@ -1,7 +1,7 @@
 """Unread pages: not a queue, a scan of the columns for hosts that run low on orders (refresh/sharing.py chooses).
 
-While few pages are read, breadth first; then the richest first (design.md section 6, Scouting). With gamma = "auto" the
-index of the poorest that are chosen is told: how much an unread page is worth beside one that is due (bandwidth.py).
+While few pages are read, breadth first; then the richest first (P1 s.3). With gamma = "auto" the index of the
+poorest that are chosen says how much an unread page is worth beside one that is due (bandwidth.py).
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ room.
     choose, crowd                         which unread pages the next orders read
 
 Unread pages: while scouting (few pages read yet) the shallowest first, in the order they were met; later the richest
-first (design.md section 6, Scouting). Each host takes at most its room, so one big host cannot eat what others could
-use. Pure: candidates in, choice out.
+first (P1 s.3). Each host takes at most its room, so one big host cannot eat what others could use. Pure: candidates in,
+choice out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Zoo A, certificates (reliability.md section 2, 17 and 19): handshakes that must fail, whatever they show.
+"""Zoo A, certificates (cases 17 and 19): handshakes that must fail, whatever they show.
 
 The certificates are made with openssl when the zoo opens, in a folder that goes with it. All are their own authority,
 so a crawler that verifies believes none; what else is wrong with each is what a lenient one would get past.

@@ -1,4 +1,4 @@
-"""Zoo F: XML, feeds and sitemaps (reliability.md section 2, 77 to 81). The classes are those of the loader.
+"""Zoo F: XML, feeds and sitemaps (cases 77 to 81). The classes are those of the loader.
 
 The attacks' full size is the loader's tests' business; here they are as large as it takes to be refused.
 """

@@ -256,7 +256,7 @@ def test_the_multiplier_spends_what_promises_leave():
     )
     told = bandwidth.dump()["promised"]
     assert Bursts(*told).rate(crawl.now) == pytest.approx(promised, rel=0.1), "and after a restart"
-    bandwidth.promised.count(crawl.now, 1_000_000)
+    bandwidth.deadline_reads.count(crawl.now, 1_000_000)
     assert bandwidth.free(crawl.now) == pytest.approx(0.1 * whole)
 
 
