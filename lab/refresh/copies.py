@@ -41,12 +41,19 @@ class Copies:
         self._since = world.born.copy()
         self._seen = world.indptr[:-1].copy()
         self._counted = self._seen.copy()
+        self.fading = world.fading
+        self.caught = np.zeros(world.n)
+        """interest left in the changes of each page when they were read"""
+        self._first = world.indptr[:-1].copy()
+        """place of the first change of each page since the end of the burn-in"""
 
     def read(self, pages: Ids, now: float) -> CopyVisit:
         """Make the copies of these pages anew, each page once; return the findings."""
         end = self._settle(pages, now)
         changed = end > self._seen[pages]
         last = self.world.times[np.maximum(end - 1, 0)] if len(self.world.times) else np.zeros(len(pages))
+        if self.fading is not None:
+            self.caught[pages] += self._left(pages, end, now, self.fading)
         visit = CopyVisit(now - self.read_at[pages], changed, np.where(changed, now - last, np.nan))
         self._seen[pages] = end
         self.read_at[pages] = now
@@ -56,11 +63,29 @@ class Copies:
         """End the burn-in: staleness until now does not count."""
         there = np.flatnonzero(self._since < now)
         self._settle(there, now)
-        self.stale[:], self.missed[:] = 0.0, 0.0
+        self.stale[:], self.missed[:], self.caught[:] = 0.0, 0.0, 0.0
+        self._first = self.world.past(np.arange(self.world.n), now)
 
     def end(self, now: float) -> None:
         """Add what is stale at the end."""
         self._settle(np.arange(self.world.n), now)
+
+    def published(self) -> Reals:
+        """Return the interest in all changes of each page since the burn-in, as they came."""
+        found: Reals = (self.world.indptr[1:] - self._first).astype(np.float64)
+        return found
+
+    def _left(self, pages: Ids, end: Ids, now: float, fading: float) -> Reals:
+        """Interest left, now, in the changes of these pages that were not seen, up to a place behind the last."""
+        world = self.world
+        if not len(world.times):
+            return np.zeros(len(pages))
+        seen = np.maximum(self._seen[pages], self._first[pages])
+        last, before = np.maximum(end - 1, 0), np.maximum(seen - 1, 0)
+        older = np.where(seen > world.indptr[pages], world.lingering[before], 0.0)
+        gap = np.maximum(world.times[last] - world.times[before], 0.0)
+        whole = world.lingering[last] - older * np.exp(-fading * gap)
+        return np.where(end > seen, np.exp(-fading * (now - world.times[last])) * whole, 0.0)
 
     def _settle(self, pages: Ids, now: float) -> Ids:
         """Add the time from `since` to now; returns the place behind the last change of each."""

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from xyro.lab.refresh.rules import DAY, Bools, PageArrays
+from xyro.lab.refresh.page_arrays import DAY, Bools, PageArrays
 from xyro.lab.refresh.scan_execution import Scan
 from xyro.lab.refresh.world import Ids, Reals
 from xyro.refresh.policy import Policy, spent, water_level

@@ -12,8 +12,8 @@ from xyro.refresh.policy import Rules, freshness, multiplier
 
 
 def analytic(world: World, bandwidth: float) -> dict[str, dict[str, Any]]:
-    """Return {policy: freshness, obsolescence, never (share of pages), share of the optimum} by exact intervals, for
-    which sum 1/t = B.
+    """Return {policy: freshness, obsolescence, never (share of pages), share, staleness} by exact intervals, for which
+    sum 1/t = B. share and staleness: over those of the optimum.
 
     obsolescence is None where a page that changes is never read.
     """
@@ -28,4 +28,11 @@ def analytic(world: World, bandwidth: float) -> dict[str, dict[str, Any]]:
         missed = None if never.any() else behind
         found[name] = {"freshness": weighted, "obsolescence": missed, "never": float(never.mean())}
     best = found["freshness"]["freshness"]
-    return {name: {**row, "share": row["freshness"] / best} for name, row in found.items()}
+    return {
+        name: {
+            **row,
+            "share": row["freshness"] / best,
+            "staleness": (1.0 - row["freshness"]) / (1.0 - best) if best < 1.0 else None,
+        }
+        for name, row in found.items()
+    }

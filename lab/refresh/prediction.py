@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from xyro.lab.refresh.executions import Execution, RecountMoment, execution_of
+from xyro.lab.refresh.page_arrays import DAY, Bools, PageArrays
 from xyro.lab.refresh.rates import Estimator, Learned, Rates, TrueRates
-from xyro.lab.refresh.rules import DAY, Bools, PageArrays
 from xyro.lab.refresh.sim import Score, Watch, simulate
 from xyro.lab.refresh.world import Ids, Reals, World
 from xyro.refresh.evidence import sooner

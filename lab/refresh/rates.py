@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.lab.refresh.copies import CopyVisit
+from xyro.lab.refresh.expected_gains import AGES, GainTable, ln_gains
 from xyro.lab.refresh.world import Ids, Reals, World
-from xyro.refresh.rate_belief import NODES, START, RatePopulation, RatePrior, codes, rate, shares_of_many, unread
+from xyro.refresh.rate_belief import START, RatePopulation, RatePrior, codes, rate, shares_of_many, unread
 from xyro.refresh.rate_sums import INSTANT, MEMORY, SHORTEST
 
 REFIT = 16
@@ -24,8 +25,8 @@ class Rates(Protocol):
 
     now: NDArray[np.float32]
 
-    def shares(self, live: int) -> NDArray[np.float32] | None:
-        """The beliefs about the first `live` pages, a row of shares each; None: the rates are known."""
+    def belief(self, live: int) -> GainTable | None:
+        """Return what reads of the first `live` pages gain by the beliefs about them; None: the rates are known."""
         ...
 
     def born(self, pages: slice) -> None: ...
@@ -39,8 +40,8 @@ class TrueRates:
     def __init__(self, world: World) -> None:
         self.now = world.rate.astype(np.float32)
 
-    def shares(self, live: int) -> None:
-        """They are known."""
+    def belief(self, live: int) -> None:
+        """Nothing is in doubt."""
 
     def born(self, pages: slice) -> None:
         """Nothing to learn."""
@@ -79,16 +80,16 @@ class Learned:
         """code of the prior by which each page is believed"""
         self._population = RatePopulation()
         self._codes = np.zeros(n, np.int64)
-        self._shares: NDArray[np.float32] | None = None
+        self._ln_gains: NDArray[np.float32] | None = None
         self._turns = 0
         self.now = np.zeros(n, np.float32)
 
-    def shares(self, live: int) -> NDArray[np.float32]:
-        """The beliefs about the first pages; kept up from the first time that they are asked for."""
-        if self._shares is None:
-            self._shares = np.zeros((len(self.now), NODES), np.float32)
+    def belief(self, live: int) -> GainTable:
+        """Return the gains of the first pages; kept up from the first time that they are asked for."""
+        if self._ln_gains is None:
+            self._ln_gains = np.zeros((len(self.now), AGES), np.float32)
             self._believe(np.arange(live))
-        return self._shares[:live]
+        return GainTable(self._ln_gains[:live])
 
     def born(self, pages: slice) -> None:
         """New pages start from the prior of now."""
@@ -98,8 +99,8 @@ class Learned:
         for page in range(*pages.indices(len(self.now))):
             self._population.shift(int(self._codes[page]), code)
             self._codes[page] = code
-        if self._shares is not None:
-            self._shares[pages] = unread(self.prior)
+        if self._ln_gains is not None:
+            self._ln_gains[pages] = ln_gains(unread(self.prior))
 
     def learn(self, pages: Ids, visit: CopyVisit) -> None:
         """Learn from reads of these pages, each once."""
@@ -120,8 +121,8 @@ class Learned:
         """Rates of pages by their sums."""
         shares = shares_of_many(self._sums[pages], self._priors[pages].tolist())
         self.now[pages] = rate(shares)
-        if self._shares is not None:
-            self._shares[pages] = shares
+        if self._ln_gains is not None:
+            self._ln_gains[pages] = ln_gains(shares)
         return shares
 
     def _count(self, pages: Ids, shares: Reals) -> None:

@@ -55,6 +55,8 @@ as 2,200 alike, and r lambda of another draw differs by 11 % (one standard devia
 
 @dataclass(frozen=True, slots=True)
 class RefreshClaim:
+    """A thing that is asked of our own policies and of the lab; the papers' claims are in quoted_claims.py."""
+
     says: str
     found: str
     holds: bool
@@ -147,7 +149,8 @@ def _shares(results: Results, how: str) -> list[RefreshClaim]:
         wanted = {name: least for name, least in asked.items() if least is not None}
         if wanted:
             says = ", ".join(f"{name} >= {100 * least:g} %" for name, least in wanted.items())
-            detail = ", ".join(f"{name} {100 * scores[name]['share']:.2f} %" for name in wanted)
+            shares = {name: (100 * scores[name]["share"], scores[name]["staleness"]) for name in wanted}
+            detail = ", ".join(f"{name} {share:.2f} % (stale x{ratio:.2f})" for name, (share, ratio) in shares.items())
             holds = all(scores[name]["share"] >= least for name, least in wanted.items())
             found.append(
                 RefreshClaim(f"known rates ({how}), B = {bandwidth}: share of the optimum: {says}", detail, holds)
@@ -159,7 +162,7 @@ def _doubts(results: Results) -> list[RefreshClaim]:
     """The freshness index as expected over beliefs costs nothing where the prior is right, and repairs a wrong one."""
     poisson = results["worlds"]["poisson"]
     gaps = {
-        (knowledge, bandwidth): scores["freshness:doubt"]["freshness"] / scores["freshness"]["freshness"] - 1.0
+        (knowledge, bandwidth): scores["freshness"]["freshness"] / scores["freshness:mean"]["freshness"] - 1.0
         for knowledge in ("estimated", "cold", "high", "low")
         for bandwidth, scores in poisson.get(knowledge, {}).items()
     }

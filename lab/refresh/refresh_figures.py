@@ -3,11 +3,15 @@
 Writes OUT/refresh.json (all numbers), OUT/verdict.txt (what was asked and what was found) and a plot for each world.
 
     known       the crawler knows each page's true mean rate
-    estimated   it learns rates from its own reads (change bits, three sums, M = 50), from the prior that
+    estimated   it learns rates from its own reads (change bits, three sums a page, M = 50), from the prior that
                 fits the pages and stays: what the prototype measured
     dated       the same, and every change comes with its true date (Last-Modified)
-    cold        as a crawler that begins: from the default prior, fitted anew to the pages that were read often, M = 100
+    cold        as a crawler that begins: from the default prior, fitted anew to the pages that were read, M = 100
     high, low   the same from a prior whose mean is ten times too high, or too low
+
+The harder worlds (hard_worlds.py) are run with known and with cold rates, at 4 reads a page and day by the hour. A
+score stands beside that of `freshness` with known rates in the same world at the same bandwidth: `share` of its
+freshness, and `staleness` over its staleness.
 """
 
 from __future__ import annotations
@@ -24,22 +28,35 @@ import numpy as np
 
 from xyro.lab import work_parts
 from xyro.lab.refresh import jobs as refresh_jobs
-from xyro.lab.refresh import refresh_claims, refresh_plots, refresh_text, where
+from xyro.lab.refresh import quoted_claims, refresh_claims, refresh_plots, refresh_text, where
+from xyro.lab.refresh.hard_worlds import HARD
 from xyro.lab.refresh.known import analytic
+from xyro.lab.refresh.page_arrays import TICK, Rule
 from xyro.lab.refresh.rates import Estimator, Rates, TrueRates
-from xyro.lab.refresh.replay import row_of, rows
-from xyro.lab.refresh.rules import BLIND, NAMES, rule
+from xyro.lab.refresh.replay import row_of, rows, staleness_ratio
+from xyro.lab.refresh.rules import BLIND, NAMES, SIGNALLED, rule
 from xyro.lab.refresh.sim import simulate
 from xyro.lab.refresh.world import BURN, COMPUTED, DAYS, PageHistory, World, of_histories, zipf
 from xyro.lab.work_parts import KeyedPart, Watch
-from xyro.refresh.rate_belief import START, RatePrior
+from xyro.refresh.rate_belief import RatePrior
 
-VERSION = 2
+VERSION = 3
 """of what the runs mean; raised by hand when a change of the code makes results on disk wrong"""
 REAL = ("real", "real, zipf")
 REPLAYED = (
-    "uniform", "proportional", "p1", "freshness", "freshness:doubt", "mixed:0.3", "kolobov", "nutch", "stormcrawler",
+    "uniform", "proportional", "p1", "freshness", "freshness:mean", "mixed:0.3", "kolobov", "nutch", "stormcrawler",
+    "mirror-sync", "learning-to-crawl",
 )  # fmt: skip
+TRIED = (
+    "uniform", "p1", "mixed:0.3", "freshness", "freshness:mean", "kolobov", "azar-random", "lambdacrawl", "whittle",
+    "nutch", "stormcrawler", "mirror-sync", "learning-to-crawl",
+)  # fmt: skip
+"""on the harder worlds; those with signals try SIGNALLED, too"""
+HOURLY = 4.0
+"""reads a page and day from which on the ticks are hours"""
+DAILY = 86_400
+"""seconds from one choice to the next on histories, which last for twenty years"""
+HARD_KNOWLEDGE = ("known", "cold")
 ESTIMATORS = {
     "M=100": Estimator(),
     "M=10": Estimator(10.0),
@@ -54,8 +71,10 @@ TABLED_MEMORY = 50.0
 EVERYWHERE = ("known", "estimated")
 POISSON = ("known", "estimated", "dated", "cold", "high", "low")
 """what the crawler knows: on every world, and on the Poisson one"""
-WRONG = {"cold": 0.0, "high": 10.0, "low": 0.1}
-"""the mean of the prior as a multiple of the right one; 0: the default prior"""
+WRONG = {"high": 10.0, "low": 0.1}
+"""the mean of the prior as a multiple of the right one"""
+SMALLER = ("cold", *WRONG)
+"""run on as few pages as the other worlds have"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,38 +84,45 @@ class RefreshScale:
     """
 
     pages: int = 100_000
-    others: int = 20_000
+    others: int = 10_000
     seed: int = 1
     bandwidths: tuple[float, ...] = (0.05, 0.2, 0.5, 1.0)
     replayed: tuple[float, ...] = (0.01, 0.05, 0.2)
+    hard: int = 3_000
+    """pages of the harder worlds"""
+    hard_bandwidths: tuple[float, ...] = (0.01, 0.05, 0.2, 1.0, 4.0)
 
     def size(self, world: str, knowledge: str) -> int:
-        return self.pages if world in ("poisson", "correlated") and knowledge not in WRONG else self.others
+        return self.pages if world in ("poisson", "correlated") and knowledge not in SMALLER else self.others
 
 
 FULL = RefreshScale()
-QUICK = RefreshScale(5_000, 2_000, replayed=(0.05,))
+MIDDLE = RefreshScale(5_000, 1_000, 1, (0.05, 0.2), (0.01, 0.05), 1_000, (0.01, 0.05, 0.2, 4.0))
+QUICK = RefreshScale(3_000, 1_000, 1, (0.05, 0.2), (0.05,), 500, (0.01, 0.2))
 
 
 def rates_of(knowledge: str, world: World) -> Rates:
     """Make the rates that a crawler of this knowledge, one of POISSON, has of a world."""
     if knowledge == "known":
         return TrueRates(world)
+    if knowledge == "cold":
+        return Estimator().rates_for(world)
     ln = np.log(world.rate)
-    right = RatePrior.fit(float(ln.mean()), float(ln.std()))
+    mean, sigma = float(ln.mean()), float(ln.std())
     if knowledge in WRONG:
-        times = WRONG[knowledge]
-        wrong = RatePrior.fit(right.mean + math.log(times), right.sigma) if times else START
-        return Estimator(prior=wrong).rates_for(world)
-    return Estimator(TABLED_MEMORY, knowledge == "dated", right, refits=False).rates_for(world)
+        return Estimator(prior=RatePrior.fit(mean + math.log(WRONG[knowledge]), sigma)).rates_for(world)
+    return Estimator(TABLED_MEMORY, knowledge == "dated", RatePrior.fit(mean, sigma), refits=False).rates_for(world)
 
 
-def runs(world: World, knowledge: str, bandwidth: float, seed: int, watch: Watch) -> dict[str, Any]:
+def runs(
+    world: World, knowledge: str, bandwidth: float, seed: int, watch: Watch, tried: Sequence[str] = NAMES
+) -> dict[str, Any]:
     """{policy: score} at one bandwidth. Policies that use no rates are run once, with known ones."""
-    names = [name for name in NAMES if knowledge == "known" or name not in BLIND]
-    found = {}
+    names = [name for name in tried if knowledge == "known" or name not in BLIND]
+    found, tick = {}, TICK if bandwidth < HOURLY else 3600
     for turn, name in enumerate(names):
-        score = simulate(world, rule(name, world.born, seed), rates_of(knowledge, world), bandwidth)
+        made = rule(name, world.born, seed, tick, world.days)
+        score = simulate(world, made, rates_of(knowledge, world), bandwidth, tick=tick)
         found[name] = score.as_json()
         watch((turn + 1) / len(names))
     return found
@@ -110,6 +136,10 @@ def parts(scale: RefreshScale, histories: Sequence[PageHistory]) -> dict[str, Ke
             for bandwidth in scale.bandwidths:
                 part = _computed(name, scale.size(name, knowledge), scale.seed, knowledge, bandwidth)
                 found[f"{name} {knowledge} {bandwidth:g}"] = part
+    for name in HARD:
+        for knowledge in HARD_KNOWLEDGE:
+            for bandwidth in scale.hard_bandwidths:
+                found[f"{name} {knowledge} {bandwidth:g}"] = _hard(name, scale, knowledge, bandwidth)
     for bandwidth in scale.bandwidths:
         found[f"analytic {bandwidth:g}"] = _analytic(scale, bandwidth)
     for name in REAL if histories else ():
@@ -123,6 +153,16 @@ def parts(scale: RefreshScale, histories: Sequence[PageHistory]) -> dict[str, Ke
 def _computed(name: str, n: int, seed: int, knowledge: str, bandwidth: float) -> KeyedPart:
     settings = {"world": name, "pages": n, "seed": seed, "knowledge": knowledge, "bandwidth": bandwidth, "of": VERSION}
     return KeyedPart(settings, lambda watch: runs(COMPUTED[name](n, seed), knowledge, bandwidth, seed, watch))
+
+
+def _hard(name: str, scale: RefreshScale, knowledge: str, bandwidth: float) -> KeyedPart:
+    def run(watch: Watch) -> dict[str, Any]:
+        world = HARD[name](scale.hard, scale.seed)
+        tried = TRIED if world.signals is None else (*TRIED, *SIGNALLED)
+        return runs(world, knowledge, bandwidth, scale.seed, watch, tried)
+
+    settings = {"world": name, "pages": scale.hard, "seed": scale.seed, "knowledge": knowledge}
+    return KeyedPart({**settings, "bandwidth": bandwidth, "of": VERSION}, run)
 
 
 def _analytic(scale: RefreshScale, bandwidth: float) -> KeyedPart:
@@ -149,10 +189,14 @@ def _real(name: str, histories: Sequence[PageHistory], seed: int) -> World:
 def _replayed(name: str, histories: Sequence[PageHistory], seed: int, bandwidth: float) -> KeyedPart:
     def run(watch: Watch) -> list[dict[str, Any]]:
         world = _real(name, histories, seed)
-        return [row.as_json() for row in rows(world, bandwidth, REPLAYED, seed=seed, watch=watch)]
+        return [row.as_json() for row in rows(world, bandwidth, REPLAYED, seed=seed, watch=watch, tick=DAILY)]
 
     settings = {**_key(histories), "importance": name, "bandwidth": bandwidth, "seed": seed, "of": VERSION}
     return KeyedPart(settings, run)
+
+
+def _replayed_rule(name: str, world: World) -> Rule:
+    return rule(name, world.born, 1, DAILY, world.days)
 
 
 def _estimators(histories: Sequence[PageHistory], scale: RefreshScale) -> KeyedPart:
@@ -161,9 +205,10 @@ def _estimators(histories: Sequence[PageHistory], scale: RefreshScale) -> KeyedP
 
     def run(watch: Watch) -> list[dict[str, Any]]:
         world, found = _real(REAL[0], histories, scale.seed), []
-        best = simulate(world, rule("freshness", world.born, 1), TrueRates(world), bandwidth).freshness
+        best = simulate(world, _replayed_rule("freshness", world), TrueRates(world), bandwidth, tick=DAILY).freshness
         for turn, (name, estimator) in enumerate(ESTIMATORS.items()):
-            score = simulate(world, rule("p1", world.born, 1), estimator.rates_for(world), bandwidth)
+            rates = estimator.rates_for(world)
+            score = simulate(world, _replayed_rule("p1", world), rates, bandwidth, tick=DAILY)
             found.append(row_of(name, score, best).as_json())
             watch((turn + 1) / len(ESTIMATORS))
         return found
@@ -180,6 +225,7 @@ def figures(
         refresh_jobs.ahead(out, partial(parts, scale, histories), every, jobs, show)
     results = gather(work_parts.compute(every, {}, out, show), scale, histories)
     results["claims"] = [asdict(claim) for claim in refresh_claims.claims(results)]
+    results["papers"] = [asdict(claim) for claim in quoted_claims.quoted_claims(results)]
     results["where"] = [asdict(statement) for statement in where.statements(results)]
     results["table F"] = [asdict(cell) for cell in refresh_claims.table(results)]
     work_parts.write(out / "refresh.json", results)
@@ -189,29 +235,39 @@ def figures(
 
 
 def gather(found: Mapping[str, Any], scale: RefreshScale, histories: Sequence[PageHistory]) -> dict[str, Any]:
-    """The runs put in order: worlds[world][knowledge][bandwidth][policy] = score with its share of the optimum."""
-    worlds: dict[str, Any] = {name: {} for name in COMPUTED}
-    for name in COMPUTED:
-        for bandwidth in scale.bandwidths:
-            optimum = found[f"{name} known {bandwidth:g}"]
-            best = optimum["freshness"]["freshness"]
-            blind = {policy: optimum[policy] for policy in BLIND}
-            for knowledge in POISSON:
-                scores = found.get(f"{name} {knowledge} {bandwidth:g}")
-                if scores is not None:
-                    shared = {
-                        policy: {**score, "share": score["freshness"] / best}
-                        for policy, score in {**blind, **scores}.items()
-                    }
-                    worlds[name].setdefault(knowledge, {})[f"{bandwidth:g}"] = shared
+    """The runs put in order: worlds[world][knowledge][bandwidth][policy] = score beside the optimum; so `hard`."""
     real = {name: {f"{b:g}": found[f"{name} {b:g}"] for b in scale.replayed} for name in REAL if histories}
     return {
         "scale": asdict(scale),
         "days": DAYS,
         "burn_in_days": BURN,
-        "worlds": worlds,
+        "worlds": {name: _knowledge(found, name, POISSON, scale.bandwidths) for name in COMPUTED},
+        "hard": {name: _knowledge(found, name, HARD_KNOWLEDGE, scale.hard_bandwidths) for name in HARD},
         "analytic": {f"{b:g}": found[f"analytic {b:g}"] for b in scale.bandwidths},
         "real": real,
         "estimators": found.get("estimators", []),
         **({"histories": _key(histories)} if histories else {}),
     }
+
+
+def _knowledge(
+    found: Mapping[str, Any], world: str, knowledge: Sequence[str], bandwidths: Sequence[float]
+) -> dict[str, dict[str, Any]]:
+    """The scores of one world, by what the crawler knew and the bandwidth, each beside the optimum."""
+    scores: dict[str, dict[str, Any]] = {}
+    for bandwidth in bandwidths:
+        optimum = found[f"{world} known {bandwidth:g}"]
+        best = optimum["freshness"]["freshness"]
+        blind = {policy: score for policy, score in optimum.items() if policy in BLIND}
+        for known in knowledge:
+            own = found.get(f"{world} {known} {bandwidth:g}")
+            if own is not None:
+                scores.setdefault(known, {})[f"{bandwidth:g}"] = {
+                    policy: {
+                        **score,
+                        "share": score["freshness"] / best,
+                        "staleness": staleness_ratio(score["freshness"], best),
+                    }
+                    for policy, score in {**blind, **own}.items()
+                }
+    return scores

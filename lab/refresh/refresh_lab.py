@@ -1,6 +1,6 @@
 """`xyro lab refresh`: a benchmark of continuous crawling.
 
-    xyro lab refresh [--quick] [--histories FILE...] [-o DIR] [--jobs N]
+    xyro lab refresh [--quick | --middle] [--histories FILE...] [-o DIR] [--jobs N]
                                                                    all policies on all worlds; numbers, verdict, plots
     xyro lab refresh --changes FILE... --bandwidth 0.05 [--policy NAME]... [--importance zipf] [--json]
                                                                    given change histories replayed, a row per policy
@@ -28,7 +28,7 @@ from xyro.lab.exit_codes import exit_code
 from xyro.wire.errors import InputError
 
 MOST_BANDWIDTH = 100.0
-COMPARED = ("p1", "freshness", "freshness:doubt", "mixed:0.3", "proportional", "nutch", "stormcrawler")
+COMPARED = ("p1", "freshness", "freshness:mean", "mixed:0.3", "proportional", "nutch", "stormcrawler")
 """what `--changes` replays by default"""
 
 
@@ -42,10 +42,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="xyro lab refresh",
         description="Who keeps a changing collection freshest: our policies and outside baselines.",
-        epilog="Policies: uniform, proportional, p1, freshness, mixed:ALPHA, kolobov, azar, freshness:doubt, p1:filed "
-        "(or any :filed), nutch, nutch-shipped, stormcrawler, azar-random, lambdacrawl.",
+        epilog="Policies: uniform, proportional, p1, freshness, freshness:mean, mixed:ALPHA, kolobov, azar, whittle, "
+        "p1:filed (or any :filed), nutch, nutch-shipped, stormcrawler, azar-random, lambdacrawl, mirror-sync, "
+        "learning-to-crawl.",
     )
-    parser.add_argument("--quick", action="store_true", help="small worlds: three minutes of one core")
+    parser.add_argument("--quick", action="store_true", help="small worlds: five minutes of one core")
+    parser.add_argument("--middle", action="store_true", help="5,000 pages, fewer bandwidths: half an hour of one core")
     parser.add_argument("-o", "--out", type=Path, default=Path("refresh-lab"), help="where results go [refresh-lab]")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes to compute with [1]")
     parser.add_argument("--histories", type=Path, nargs="+", default=[], metavar="FILE",
@@ -119,12 +121,12 @@ def _checked(options: argparse.Namespace) -> list[str]:
 
 def _figures(options: argparse.Namespace) -> int:
     from xyro.lab.refresh.history import read
-    from xyro.lab.refresh.refresh_figures import FULL, QUICK, figures
+    from xyro.lab.refresh.refresh_figures import FULL, MIDDLE, QUICK, figures
 
     if options.jobs < 1:
         raise InputError(f"--jobs {options.jobs}: 1 or more")
     histories = read(options.histories) if options.histories else []
-    scale, show = QUICK if options.quick else FULL, sys.stderr.isatty()
+    scale, show = QUICK if options.quick else MIDDLE if options.middle else FULL, sys.stderr.isatty()
     results = figures(options.out, scale, histories, show, options.jobs)
     if options.json:
         sys.stdout.write(json.dumps(results, indent=1) + "\n")

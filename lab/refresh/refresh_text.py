@@ -12,37 +12,77 @@ Results = Mapping[str, Any]
 
 
 def page(results: Results) -> str:
-    """Return every claim with its verdict, the winners by world, then the tables."""
+    """Return every claim with its verdict, ours and the papers' apart, the winners by world, then the tables."""
     holding = sum(claim["holds"] for claim in results["claims"])
     lines = [f"Refreshing, held against what is asked: {holding} of {len(results['claims'])} hold", ""]
     for claim in results["claims"]:
-        lines += [f"{'HOLDS' if claim['holds'] else 'NO   '}  {claim['says']}", f"       {claim['found']}"]
+        lines += [f"{_verdict(claim)}  {claim['says']}", f"       {claim['found']}"]
+    lines += _papers(results)
     scale = results["scale"]
     lines += where.page(results)
-    lines += ["", f"{scale['pages']:,} pages (poisson, correlated) or {scale['others']:,}; {results['days']:g} days, "
-              f"of which the first {results['burn_in_days']:g} are not measured; weighted by importance;",
-              "a cell: freshness / changes missed, and the share of what the freshness index reaches with known rates "
-              "in the same world"]  # fmt: skip
-    for world, knowledge in results["worlds"].items():
+    lines += ["", f"{scale['pages']:,} pages (poisson, correlated) or {scale['others']:,}, {scale['hard']:,} in the "
+              f"harder worlds; {results['days']:g} days, the first {results['burn_in_days']:g} not measured;",
+              "weighted by importance; a cell: freshness / changes missed, and x the staleness of the freshness index "
+              "with known rates in the same world"]  # fmt: skip
+    for world, knowledge in (results["worlds"] | results["hard"]).items():
         for name, bandwidths in knowledge.items():
             lines += ["", *_table(world, name, bandwidths)]
+    lines += _interest(results["hard"])
     lines += [*_real(results), *_section_f(results)]
     return "\n".join(lines) + "\n"
 
 
+def _verdict(claim: Results) -> str:
+    return "HOLDS" if claim["holds"] else "NO   "
+
+
+def _papers(results: Results) -> Iterator[str]:
+    """The papers' own claims: the sentence, what it was taken to mean, and what was found."""
+    claims = results["papers"]
+    holding = sum(claim["holds"] for claim in claims)
+    yield from (
+        "",
+        f"What the papers claim of their own policies, in their words: {holding} of {len(claims)} hold",
+    )
+    for claim in claims:
+        yield f'{_verdict(claim)}  "{claim["quote"]}"'
+        yield f"       {claim['source']}, {claim['place']}"
+        yield f"       {claim['says']}"
+        yield f"       {claim['found']}"
+
+
 def _table(world: str, knowledge: str, bandwidths: Mapping[str, Any]) -> Iterator[str]:
-    """A row a policy, freshness / obsolescence and share of the optimum a bandwidth; the freshest named below."""
+    """A row a policy, freshness / obsolescence and staleness over the optimum's a bandwidth; the freshest below."""
     yield f"{world}, {knowledge} rates"
     yield f"  {'policy':18}" + "".join(f"   B = {100 * float(b):g} % a day".ljust(29) for b in bandwidths)
     for policy in next(iter(bandwidths.values())):
         scores = (scores[policy] for scores in bandwidths.values())
         yield f"  {policy:18}" + "".join(
-            f"   {s['freshness']:.4f} /{s['obsolescence']:8.3f} {100 * s['share']:6.2f}%" for s in scores
+            f"   {s['freshness']:.4f} /{s['obsolescence']:8.3f} {_times(s['staleness'])}" for s in scores
         )
     best = (max(scores, key=lambda name: scores[name]["freshness"]) for scores in bandwidths.values())
     yield f"  {'freshest':18}" + "".join(f"   {name}".ljust(29) for name in best)
     least = (min(scores, key=lambda name: scores[name]["obsolescence"]) for scores in bandwidths.values())
     yield f"  {'least obsolete':18}" + "".join(f"   {name}".ljust(29) for name in least)
+
+
+def _times(ratio: float | None) -> str:
+    return f"{'-':>7}" if ratio is None else f"x{ratio:6.3f}"
+
+
+def _interest(hard: Results) -> Iterator[str]:
+    """The share of the interest in changes that was left when they were read, where it fades."""
+    for world, knowledge in hard.items():
+        for name, bandwidths in knowledge.items():
+            first = next(iter(bandwidths.values()))
+            if first["uniform"]["interest"] is None:
+                continue
+            yield from ("", f"{world}, {name} rates: interest left in changes when they were read")
+            yield f"  {'policy':18}" + "".join(f"{100 * float(b):8g} %" for b in bandwidths)
+            for policy in first:
+                yield f"  {policy:18}" + "".join(
+                    f"{scores[policy]['interest']:10.3f}" for scores in bandwidths.values()
+                )
 
 
 def _real(results: Results) -> Iterator[str]:
@@ -65,8 +105,8 @@ def _real(results: Results) -> Iterator[str]:
 
 
 def _row(row: Results) -> str:
-    share = "      -" if row["share"] is None else f"{100 * row['share']:6.2f}%"
-    return f"  {row['policy']:18} {row['freshness']:.4f} /{row['obsolescence']:8.4f} {share} {row['reads']:11,} reads"
+    numbers = f"{row['freshness']:.4f} /{row['obsolescence']:8.4f} {_times(row['staleness'])}"
+    return f"  {row['policy']:18} {numbers} {row['reads']:11,} reads"
 
 
 def _section_f(results: Results) -> Iterator[str]:

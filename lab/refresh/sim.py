@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from xyro.lab.refresh.change_signals import SignalInbox
 from xyro.lab.refresh.copies import Copies
+from xyro.lab.refresh.page_arrays import TICK, PageArrays, Rule
 from xyro.lab.refresh.rates import Rates
-from xyro.lab.refresh.rules import TICK, PageArrays, Rule
+from xyro.lab.refresh.selection import HostCap
 from xyro.lab.refresh.world import World
 
 Watch = Callable[[float], None]
@@ -35,6 +37,8 @@ class Score:
     reads: int
     allowed: int
     """reads that the bandwidth allowed"""
+    interest: float | None = None
+    """share of the interest in changes that was left when they were read; None: it does not fade in this world"""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -45,7 +49,8 @@ def simulate(
 ) -> Score:
     """Let a rule refresh a world, and return its score.
 
-    bandwidth: reads a day for each page that is there, > 0. tick: seconds; baselines are written for TICK.
+    bandwidth: reads a day for each page that is there, > 0. tick: seconds. What a rule chooses beyond what a host
+    allows is not read.
     """
     copies, importance = Copies(world), world.importance.astype(np.float32)
     read_at = np.floor(world.born * DAY).astype(np.uint32)
@@ -53,6 +58,7 @@ def simulate(
     burn = round(world.burn * DAY / tick)
     there = np.searchsorted(world.born, np.arange(ticks + 1) * (tick / DAY), side="right")
     credit, reads, allowed, before = 0.0, 0, 0, 0
+    inbox = SignalInbox(world.signals, world.n) if world.signals is not None else None
     for turn in range(ticks + 1):
         now, live = turn * tick, int(there[turn])
         days = now / DAY
@@ -65,20 +71,38 @@ def simulate(
         credit += bandwidth * live * (tick / DAY) if turn else 0.0
         limit = min(int(credit), live)
         credit = min(credit - limit, 1.0)
+        if inbox is not None:
+            inbox.advance(days)
         if limit:
-            view = PageArrays(importance[:live], rates.now[:live], read_at[:live], now, partial(rates.shares, live))
+            belief = partial(rates.belief, live)
+            view = PageArrays(importance[:live], rates.now[:live], read_at[:live], now, belief, tick)
+            if inbox is not None:
+                view.signals = inbox.heard(live)
+            if world.host_of is not None:
+                view.hosts = HostCap(world.host_of[:live], max(int(world.host_share * limit), 1))
             pages = rule.choose(view, limit)
+            if view.hosts is not None:
+                pages = view.hosts.admitted(pages)
             visit = copies.read(pages, days)
             read_at[pages] = now
+            if inbox is not None:
+                inbox.read(pages)
             rates.learn(pages, visit)
             rule.learn(pages, days, visit.changed)
             reads, allowed = reads + len(pages), allowed + limit
         if turn % 64 == 0:
             watch(turn / ticks)
     copies.end(world.days)
-    measured = _measured(world, burn * tick / DAY)
+    return _score(world, copies, _measured(world, burn * tick / DAY), reads, allowed)
+
+
+def _score(world: World, copies: Copies, measured: float, reads: int, allowed: int) -> Score:
     stale, missed = float((world.importance * copies.stale).sum()), float((world.importance * copies.missed).sum())
-    return Score(1.0 - stale / measured, missed / measured, reads, allowed)
+    interest = None
+    if copies.fading is not None:
+        found = float((world.importance * copies.caught).sum())
+        interest = found / max(float((world.importance * copies.published()).sum()), 1e-300)
+    return Score(1.0 - stale / measured, missed / measured, reads, allowed, interest)
 
 
 def _measured(world: World, burn: float) -> float:

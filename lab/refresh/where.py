@@ -12,9 +12,9 @@ from typing import Any
 
 Results = Mapping[str, Any]
 Scores = Mapping[str, Mapping[str, float]]
-OURS = ("uniform", "proportional", "p1", "freshness", "freshness:doubt", "mixed:0.1", "mixed:0.3", "mixed:1", "kolobov",
+OURS = ("uniform", "proportional", "p1", "freshness", "freshness:mean", "mixed:0.1", "mixed:0.3", "mixed:1", "kolobov",
         "azar")  # fmt: skip
-USUAL = ("p1", "mixed:0.3", "freshness", "freshness:doubt", "kolobov")
+USUAL = ("p1", "mixed:0.3", "freshness", "freshness:mean", "kolobov")
 """policies that the verdict weighs against each other"""
 
 
@@ -56,7 +56,7 @@ SAYS: Mapping[str, Callable[[Scores], bool]] = {
         _fresh(s, "p1:filed") >= 0.99 * _fresh(s, "p1")
     ),
     "where rates are in doubt, the mean over the belief is as fresh as the mean rate (within .5 %)": lambda s: (
-        _fresh(s, "freshness:doubt") >= 0.995 * _fresh(s, "freshness")
+        _fresh(s, "freshness") >= 0.995 * _fresh(s, "freshness:mean")
     ),
 }
 

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.lab.reference_rank import reference
+from xyro.lab.refresh.change_signals import ChangeSignals
 from xyro.opic.graph import standard
 
 Reals = NDArray[np.float64]
@@ -51,6 +52,14 @@ class World:
     times: Reals
     days: float
     burn: float
+    signals: ChangeSignals | None = None
+    """what a crawler hears of changes; None: nothing"""
+    host_of: Ids | None = None
+    """host of each page; None: no host bounds its reads"""
+    host_share: float = 1.0
+    """of the reads of a tick, at most so many go to one host"""
+    fading: float | None = None
+    """interest in a change fades as e^(-fading x days); None: it does not"""
 
     @property
     def n(self) -> int:
@@ -67,6 +76,18 @@ class World:
     def summed(self) -> Reals:
         """summed[k]: sum of times[:k]."""
         return np.concatenate(([0.0], np.cumsum(self.times)))
+
+    @cached_property
+    def lingering(self) -> Reals:
+        """lingering[k]: interest left, at times[k], in the changes of its page up to and including that one."""
+        fading, first = self.fading or 0.0, set(self.indptr[:-1].tolist())
+        found = np.zeros(len(self.times) + 1)
+        gaps = np.exp(-fading * np.maximum(np.diff(self.times, prepend=0.0), 0.0)).tolist()
+        left = 0.0
+        for place, gap in enumerate(gaps):
+            left = 1.0 if place in first else 1.0 + left * gap
+            found[place] = left
+        return found
 
     @property
     def span(self) -> float:
@@ -89,16 +110,16 @@ def of_events(importance: Reals, rate: Reals, page: Ids, times: Reals, days: flo
 
 
 @lru_cache(maxsize=2)
-def _pagerank(n: int, seed: int) -> Reals:
+def pagerank(n: int, seed: int) -> Reals:
     return reference(standard(n, np.random.default_rng(seed)))
 
 
-def _rates(n: int, rng: np.random.Generator) -> Reals:
+def log_normal_rates(n: int, rng: np.random.Generator) -> Reals:
     rates: Reals = np.exp(MEAN_LN + SIGMA * rng.standard_normal(n))
     return rates
 
 
-def _independent(rate: Reals, days: float, rng: np.random.Generator) -> tuple[Ids, Reals]:
+def poisson_changes(rate: Reals, days: float, rng: np.random.Generator) -> tuple[Ids, Reals]:
     """(page, time) of Poisson processes."""
     page = np.repeat(np.arange(len(rate)), rng.poisson(rate * days))
     return page, days * rng.random(len(page))
@@ -107,37 +128,37 @@ def _independent(rate: Reals, days: float, rng: np.random.Generator) -> tuple[Id
 def poisson(n: int, seed: int) -> World:
     """Make a world whose pages change at any time."""
     rng = np.random.default_rng((seed, 1))
-    rate = _rates(n, rng)
-    return of_events(_pagerank(n, seed), rate, *_independent(rate, DAYS, rng))
+    rate = log_normal_rates(n, rng)
+    return of_events(pagerank(n, seed), rate, *poisson_changes(rate, DAYS, rng))
 
 
 def correlated(n: int, seed: int) -> World:
     """Make a Poisson world in which ln lambda is a normal copula of r's ranks."""
     rng = np.random.default_rng((seed, 2))
-    importance = _pagerank(n, seed)
+    importance = pagerank(n, seed)
     score = np.empty(n)
     score[np.argsort(importance, kind="stable")] = np.sort(rng.standard_normal(n))
     mixed = CORRELATION * score + np.sqrt(1.0 - CORRELATION**2) * rng.standard_normal(n)
     rate = np.exp(MEAN_LN + SIGMA * mixed)
-    return of_events(importance, rate, *_independent(rate, DAYS, rng))
+    return of_events(importance, rate, *poisson_changes(rate, DAYS, rng))
 
 
 def periodic(n: int, seed: int) -> World:
     """A page changes every 1 / lambda days, from a random first day on."""
     rng = np.random.default_rng((seed, 3))
-    rate = _rates(n, rng)
+    rate = log_normal_rates(n, rng)
     counts = np.ceil(rate * DAYS).astype(np.int64) + 1
     page = np.repeat(np.arange(n), counts)
     turn = np.arange(len(page)) - np.repeat(np.cumsum(counts) - counts, counts)
     phase = rng.random(n)[page] + JITTER * (2.0 * rng.random(len(page)) - 1.0)
-    return of_events(_pagerank(n, seed), rate, page, (turn + phase) / rate[page])
+    return of_events(pagerank(n, seed), rate, page, (turn + phase) / rate[page])
 
 
 def bursty(n: int, seed: int) -> World:
     """Bursts come as a Poisson process of lambda / BURST; they began long before the world does."""
     rng = np.random.default_rng((seed, 4))
-    rate = _rates(n, rng)
-    page, begin = _independent(rate / BURST, 2.0 * DAYS, rng)
+    rate = log_normal_rates(n, rng)
+    page, begin = poisson_changes(rate / BURST, 2.0 * DAYS, rng)
     sizes = rng.geometric(1.0 / BURST, len(page))
     burst = np.repeat(np.arange(len(page)), sizes)
     gaps = rng.exponential(1.0, len(burst)) * (WITHIN * BURST / rate[page])[burst]
@@ -145,7 +166,7 @@ def bursty(n: int, seed: int) -> World:
     gaps[first] = 0.0
     run = np.cumsum(gaps)
     offset = run - np.repeat(run[first], sizes)
-    return of_events(_pagerank(n, seed), rate, page[burst], begin[burst] - DAYS + offset)
+    return of_events(pagerank(n, seed), rate, page[burst], begin[burst] - DAYS + offset)
 
 
 COMPUTED: Mapping[str, Callable[[int, int], World]] = {

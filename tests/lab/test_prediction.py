@@ -7,8 +7,8 @@ import pytest
 
 from xyro.lab.refresh.executions import LONGEST, Filing, RecountMoment, execution_of
 from xyro.lab.refresh.live import Live
+from xyro.lab.refresh.page_arrays import PageArrays
 from xyro.lab.refresh.prediction import CrawlHistory, Dated, Hearing, Listing, RefreshPlan, predicted
-from xyro.lab.refresh.rules import PageArrays
 from xyro.lab.refresh.world import of_events
 from xyro.lab.web.shape import ORIGIN
 from xyro.lab.web.web import Web

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 from xyro.lab import work_parts
-from xyro.lab.refresh import history, jobs, refresh_claims, refresh_figures, refresh_lab, where
+from xyro.lab.refresh import history, jobs, quoted_claims, refresh_claims, refresh_figures, refresh_lab, where
 from xyro.lab.refresh import replay as refresh_replay
+from xyro.lab.refresh.hard_worlds import HARD
 from xyro.lab.refresh.rates import Estimator
 from xyro.lab.refresh.world import COMPUTED, PageHistory, of_events, of_histories
 from xyro.wire.errors import InputError
@@ -217,7 +218,7 @@ def test_learning_pays_on_a_real_history(capsys):
 # Figures
 
 _parts = functools.partial(refresh_figures.parts, histories=[])
-TINY = refresh_figures.RefreshScale(300, 300, 1, (0.2,), (0.05,))
+TINY = refresh_figures.RefreshScale(300, 300, 1, (0.2,), (0.05,), 150, (0.2,))
 
 
 def short(name):
@@ -237,6 +238,8 @@ def computed(tmp_path_factory):
     histories = history.read([some(out / "a.gz")])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(refresh_figures, "COMPUTED", {"poisson": short("poisson"), "bursty": short("bursty")})
+        tried = ("hot", "ephemeral", "signals-good")
+        patch.setattr(refresh_figures, "HARD", {name: HARD[name] for name in tried})
         yield out, histories, refresh_figures.figures(out, TINY, histories, show=False)
 
 
@@ -249,8 +252,19 @@ def test_figures_have_every_world_policy_and_verdict(computed):
         for bandwidths in knowledge.values():
             assert set(bandwidths["0.2"]) == set(refresh_figures.NAMES)
             assert all(0.0 <= score["freshness"] <= 1.0 for score in bandwidths["0.2"].values())
+    for world, knowledge in results["hard"].items():
+        assert set(knowledge) == {"known", "cold"}
+        tried = set(refresh_figures.TRIED) | (set(refresh_figures.SIGNALLED) if world == "signals-good" else set())
+        for bandwidths in knowledge.values():
+            assert set(bandwidths["0.2"]) == tried
+            assert all((score["interest"] is None) == (world != "ephemeral") for score in bandwidths["0.2"].values())
+    known = results["worlds"]["poisson"]["known"]["0.2"]
+    for score in known.values():
+        ratio = (1.0 - score["freshness"]) / (1.0 - known["freshness"]["freshness"])
+        assert score["staleness"] == pytest.approx(ratio)
     text = (out / "verdict.txt").read_text()
-    assert text.count("HOLDS") + text.count("NO   ") == len(results["claims"])
+    assert text.count("HOLDS") + text.count("NO   ") == len(results["claims"]) + len(results["papers"])
+    assert all(f'"{claim["quote"]}"' in text for claim in results["papers"])
     assert "bursty, estimated rates" in text
     assert "is freshest" in text
     assert text.count("% at most (") == len(where.USUAL)
@@ -287,7 +301,7 @@ def test_the_policy_that_loses_least_comes_first(computed):
 
 
 def test_several_processes_leave_what_one_would(tmp_path):
-    scale = refresh_figures.RefreshScale(200, 200, 1, (0.2, 0.5), ())
+    scale = refresh_figures.RefreshScale(200, 200, 1, (0.2, 0.5), (), 150, (0.2,))
     names = ["analytic 0.2", "analytic 0.5"]
     jobs.ahead(tmp_path, partial(refresh_figures.parts, scale, []), names, 2, show=False)
     every = {name: part for name, part in refresh_figures.parts(scale, []).items() if name in names}
@@ -304,7 +318,7 @@ from pathlib import Path
 from xyro.lab.refresh import refresh_figures, jobs
 
 if __name__ == "__main__":
-    make = partial(refresh_figures.parts, refresh_figures.RefreshScale(200, 200, 1, (0.2, 0.5), ()), [])
+    make = partial(refresh_figures.parts, refresh_figures.RefreshScale(200, 200, 1, (0.2, 0.5), (), 150, (0.2,)), [])
     jobs.ahead(Path(sys.argv[1]), make, list(make()), 2, show=True)
 """
 
@@ -371,6 +385,18 @@ def test_a_claim_that_does_not_hold_says_so(computed):
     assert not {claim.says: claim for claim in refresh_claims.claims(results)}[
         "by scan, the bandwidth is spent exactly"
     ].holds
+
+
+def test_a_papers_claim_is_judged_by_the_numbers_and_told_apart_from_ours(computed):
+    results = json.loads(json.dumps(computed[2]))
+    cell = results["hard"]["signals-good"]["known"]["0.2"]
+    for ratio, holds in ((min(score["staleness"] for score in cell.values()), True), (9.0, False)):
+        cell["greedy-ncis"]["staleness"] = ratio
+        found = {claim.place: claim for claim in quoted_claims.quoted_claims(results)}
+        assert found["abstract, (i)"].holds is holds
+    cell["greedy-ncis"]["reads"] -= 1
+    assert not {c.place: c for c in quoted_claims.quoted_claims(results)}["abstract, (iii)"].holds
+    assert not {c.says for c in refresh_claims.claims(results)} & {c.says for c in found.values()}
 
 
 def test_the_table_of_section_f_is_for_its_world_and_counts_what_is_off(computed):
