@@ -16,7 +16,8 @@ a sink, a notice           a folder here, listed in `plugins` below (and in `ext
                            that by a command, await it, then send
 a policy of refreshing     refresh/policy.py, its name in configs/schema.py and service/cli/plan_command.py; on trial in
                            the laboratory: lab/refresh/compared_policies.py, its name in lab/refresh/rules.py
-a check of `xyro audit`, a line of `xyro status`      view_extensions.py
+a check of `xyro audit`    view_extensions.py
+a line of `xyro status`    `hooks.status` for the figures of a partition; view_extensions.py adds up those of all
 a sentence of `xyro why`   `hooks.why` (frontier/hooks.py)
 """
 

@@ -2,7 +2,8 @@
 
     HoldHost       a person pauses, blocks or resumes a host         -> whether a page of it is known (bool)
     ReturnOrders   orders that the fetch loop gave back unread       -> None
-    CommandAnswer  the result of a command, or of a Submit: posted to the sender when its commit group is on disk
+    CommandAnswer  the result of a command, or of a Submit: posted to the sender when its commit group is on disk; of a
+                   question (questions.py), which changes nothing, at once
 
 Plug-ins define commands of their own: frozen subclasses of Command, registered with the codec (`codec.register`) and
 with the partition that applies them (`handle`). A command carries the number of its request, not an object: sender

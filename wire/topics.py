@@ -4,7 +4,7 @@
     orders      partitions                                   fetch loops       leases: at most 64 orders of a host
     pages.N     fetch and load loops: reports, documents     partition N       leases; waiting documents
                 people, publishers: submits, commands                          limits of the HTTP interfaces
-                other partitions: cash, acknowledgements                       commit groups of the sender
+                other partitions: cash, acknowledgements, commands             commit groups of the sender
     answers.N   partitions: what became of commands          node N            the commands that wait for an answer
 
 The same text is a table for code: `TOPICS`. The bus refuses a message that would exceed a topic's bound, since then

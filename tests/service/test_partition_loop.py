@@ -28,6 +28,7 @@ from xyro.wire.clock import ManualClock
 from xyro.wire.commands import HoldHost
 from xyro.wire.errors import MachineError
 from xyro.wire.messages import Submit
+from xyro.wire.questions import DescribePages, FindPages
 
 HOSTS = ("h0.example", "h1.example")
 SETTINGS = Settings(crawl=CrawlSettings(scope="any"), store=StoreSettings(commit_seconds=0.0))
@@ -376,3 +377,17 @@ async def test_a_command_that_fails_ends_the_crawl_with_what_is_on_disk(rig):
     assert (again.frontier.columns.n, again.frontier.columns["depth"][0]) == (1, 0)
     again.loop.close()
     again.partition.close()
+
+
+async def test_a_question_is_answered_at_once_and_makes_no_commit_group(rig):
+    async with rig.running():
+        await rig.sender.submit(Submit((url(0),)))
+        groups = rig.loop.turns
+        disk = Blocked(rig)  # nothing can be written from here on
+        page = rig.partition.url_index.find_one(url(0))
+        found = await rig.sender.send(0, lambda request: FindPages(request, (url(0), url(7))))
+        assert found == [[page, rig.partition.hosts_of[page]], [-1, 0]] and rig.loop.turns == groups
+        with pytest.raises(MachineError, match="Map-Data has no page 99"):
+            await rig.sender.send(0, lambda request: DescribePages(request, (99,)))
+        assert not rig.loop.failed and not disk.numbers
+        disk.may.set()
