@@ -24,7 +24,7 @@ from xyro.metadata.states import LEASED, State
 from xyro.opic.sweep import Sweep
 from xyro.refresh.rate_belief import START, PageBelief
 from xyro.refresh.rate_sums import RateSums
-from xyro.refresh.sharing import Turns, choose, crowd
+from xyro.refresh.sharing import choose, crowd
 from xyro.wire.ids import LocalPage, local_pages
 from xyro.wire.messages import Priority
 
@@ -48,14 +48,12 @@ class Discovery:
         settings: Settings,
         host_limits: HostLimits,
         order_quota: OrderQuota,
-        turns: Turns,
     ) -> None:
         self.partition = partition
         self.ledger = ledger
         self.settings = settings
         self.host_limits = host_limits
         self.order_quota = order_quota
-        self.turns = turns
         self.finder = Sweep(target=0.1)
         self.reads = 0
         self.chosen: Ids = NO_PAGES
@@ -78,13 +76,13 @@ class Discovery:
         """Few pages were read yet: breadth first (P1 section 3)."""
         return self.reads < self.settings.refresh.scout_pages
 
-    def take(self, room: int, busy: bool, gamma: float = 50.0) -> Iterator[tuple[LocalPage, Priority]]:
+    def take(self, room: int, busy: bool) -> Iterator[tuple[LocalPage, Priority]]:
         """Pages for hosts that run low, each up to its room, in one choice over the pages scanned.
 
-        busy: some order is out; else the scan goes on through all pages. gamma: as of now.
+        busy: some order is out; else the scan goes on through all pages.
         """
         hosts, count = self.partition.hosts, len(self.partition.hosts)
-        spare = self._spare(gamma)
+        spare = self._spare()
         hungry = spare > 0
         if room <= 0 or not hungry.any():
             return
@@ -103,17 +101,13 @@ class Discovery:
         for page, units in zip(local_pages(self.chosen), cash[best].tolist(), strict=True):
             yield page, Priority.DISCOVER if units >= theta else Priority.SCOUT
 
-    def _spare(self, gamma: float) -> NDArray[np.int32]:
-        """Places for unread pages, by host: all that are free where half of them are, else what is kept for discovery
-        once it is a quarter of its part (a scan for every single place would be dear)."""
+    def _spare(self) -> NDArray[np.int32]:
+        """Places for unread pages, by host: all that are free where half of them are (a scan for every single place
+        would be dear). What is out for pages read before takes none of them."""
         hosts, limit = self.partition.hosts, self.order_quota.per_host
         count = len(hosts)
-        free = limit - hosts.leased[:count]
+        free = limit - hosts.exploring[:count]
         spare = np.where(2 * free >= limit, free, 0)
-        share = self.turns.reserved[:count]
-        if len(share):
-            batch = share >= max(1.0, gamma * limit / 400.0)
-            np.maximum(spare[: len(share)], np.minimum(share, free[: len(share)]), out=spare[: len(share)], where=batch)
         asked = hosts.open[:count] & (hosts.waiting[:count] > 0)
         if self.host_limits.until:
             asked &= ~self.host_limits.shut[:count]

@@ -148,7 +148,7 @@ class OrderQuota:
 
     @property
     def per_host(self) -> int:
-        """Most orders of a host that the plan may have out now: 1 to `most`."""
+        """Most orders of a host that each side of the plan, discovery and refresh, may have out now: 1 to `most`."""
         return self._share_of(self._places)
 
     @property
@@ -164,8 +164,8 @@ class OrderQuota:
         return self.free < PLENTY * ORDERS_OUT
 
     def room(self, host: int) -> int:
-        """Orders that the plan may still give out for a host; below 0 where it got more in better times."""
-        return self.per_host - int(self._hosts.leased[host])
+        """Orders that refresh may still give out for a host; below 0 where it got more in better times."""
+        return self.per_host - int(self._hosts.leased[host] - self._hosts.exploring[host])
 
     def part(self, room: int, gamma: float) -> int:
         """Return refresh's part of the free places, while unread pages wait; gamma: percent for discovery. Over many

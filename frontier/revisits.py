@@ -4,32 +4,80 @@
     lines     filled from the due ones whose host has no room, emptied as its orders are answered (leases.py)
     due       filled by every read, emptied when their time has come (schedule.py, due_queue.py)
     ahead     the page due next rather than nothing, in a bounded crawl that refreshes (refresh/ahead.py)
+    contested hosts that have unread pages, too: there the pages due next come before their time, or gamma could not be
+              kept while none is due
 
-Where due and unread pages of a host both wait they take turns by gamma (refresh/sharing.py Turns): neither side can
-hold all of a host's places for long. The other side is discovery.py.
+What is out of either kind takes no place from the other, which is discovery.py's. So a host that has both kinds always
+has orders of both out, few enough to be fresh, and the fetch queue takes them by gamma at the moment of the read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+from numpy.typing import NDArray
+
 from xyro.configs.schema import Settings
-from xyro.frontier.bandwidth import Gamma, second
+from xyro.frontier.bandwidth import second
 from xyro.frontier.freshness import Audits
+from xyro.frontier.host_limits import HostLimits
 from xyro.frontier.leases import HostQueues, Leases, OrderQuota, Parking
 from xyro.frontier.schedule import Schedule
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, LEASED, State
 from xyro.refresh.ahead import MEAN, Ahead
-from xyro.refresh.sharing import Turns
-from xyro.wire.ids import LocalPage
+from xyro.refresh.sharing import choose
+from xyro.wire.ids import LocalPage, local_pages
 
 EARLY_PER_HOST = 4
 """orders out per host that are given ahead of their time: enough to keep it busy, few enough that the order is fresh"""
-_ERROR, _OUT, _DISALLOWED = int(State.ERROR), int(State.OUT), int(State.DISALLOWED)
+SCAN = 1 << 17
+"""most pages that one turn looks at for those due next: 0.3 ms"""
+CANDIDATES, LOOKS = 4, 512
+"""pages due next that are compared for each that is read before its time, and most in one turn"""
+_READ, _ERROR, _OUT, _DISALLOWED = int(State.READ), int(State.ERROR), int(State.OUT), int(State.DISALLOWED)
 Found = Iterator[tuple[LocalPage, RefreshRow | None]]
 """pages and their Refresh-Data"""
+
+
+class Contested:
+    """Hosts that have unread pages, and how many orders for pages read before each is to have out.
+
+    A host gets EARLY_PER_HOST; where that was used up before the next turn came, twice as many the next time.
+    """
+
+    def __init__(self, partition: Partition, host_limits: HostLimits) -> None:
+        self.partition = partition
+        self.host_limits = host_limits
+        self._stock: NDArray[np.int32] = np.zeros(0, np.int32)
+        """by host; 0 = it was never stocked"""
+        self._next = 0
+
+    def short(self, most: int) -> list[tuple[int, int]]:
+        """(host, orders that it lacks) of those that have used up half of their stock; `most`: a stock at most."""
+        hosts, count = self.partition.hosts, len(self.partition.hosts)
+        if count > len(self._stock):
+            self._stock = np.concatenate([self._stock, np.zeros(2 * count - len(self._stock), np.int32)])
+        out, stock = hosts.revisiting[:count], self._stock[:count]
+        lacks = (hosts.waiting[:count] + hosts.exploring[:count] > 0) & (2 * out <= stock) & hosts.open[:count]
+        if self.host_limits.until:
+            lacks &= ~self.host_limits.shut[:count]
+        numbers = np.flatnonzero(lacks)
+        if not len(numbers):
+            return []
+        used_up = numbers[out[numbers] == 0]
+        stock[used_up] *= 2
+        stock[numbers] = np.clip(stock[numbers], min(EARLY_PER_HOST, most), most)
+        return list(zip(numbers.tolist(), (stock[numbers] - out[numbers]).tolist(), strict=True))
+
+    def chunk(self, pages: int) -> tuple[int, int]:
+        """The next pages to look through, a slice of all."""
+        start = min(self._next, max(pages - SCAN, 0))
+        stop = min(start + SCAN, pages)
+        self._next = 0 if stop == pages else stop
+        return start, stop
 
 
 class Revisits:
@@ -43,21 +91,19 @@ class Revisits:
         leases: Leases,
         order_quota: OrderQuota,
         parking: Parking,
-        gamma: Gamma,
-        turns: Turns,
         audits: Audits,
+        host_limits: HostLimits,
     ) -> None:
         self.partition = partition
         self.schedule = schedule
         self.leases = leases
         self.order_quota = order_quota
         self.parking = parking
-        self.gamma = gamma
-        self.turns = turns
         self.host_queues = HostQueues()
         self.audits = audits
         self._concurrency = settings.fetch.concurrency
         self._room = 0
+        self.contested = Contested(partition, host_limits)
 
     def dropped(self, page: LocalPage) -> None:
         """Its order was taken back unread."""
@@ -71,6 +117,8 @@ class Revisits:
         yield from self._counted(self._due(now))
         if self.schedule.ahead is not None:
             yield from self._counted(self._early(self.schedule.ahead))
+        elif not self.schedule.bandwidth.fixed:
+            yield from self._counted(self._next_of_contested(now))
 
     def _counted(self, found: Found) -> Found:
         for page in found:
@@ -96,8 +144,10 @@ class Revisits:
         def claim(host: int) -> bool:
             return self._room > 0 and self.schedule.due_queue.affords and self._claim(host)
 
-        leased = self.partition.hosts.leased
-        for page in self.host_queues.take(leased, self.order_quota.per_host, valid, claim) if self.host_queues else ():
+        if not self.host_queues:
+            return
+        out = self.partition.hosts.revisiting
+        for page in self.host_queues.take(out, self.order_quota.per_host, valid, claim):
             self._spend(page)
             yield page, self.partition.row(page)
 
@@ -118,28 +168,65 @@ class Revisits:
                 self.schedule.put_due(page, later, hastened=bool(self.partition.flags[page] & HASTENED))
 
     def _early(self, ahead: Ahead) -> Found:
-        """Keep the fetchers busy with the pages whose turn comes next."""
+        """Keep contested hosts stocked, and the fetchers busy, with the pages whose turn comes next."""
+        for host, places in self.contested.short(self.order_quota.per_host):
+            for page in ahead.pop_of(host, min(places, self._room)) if host in ahead else ():
+                if self._may_refresh(page):
+                    yield page, self.partition.row(page)
         lead = min(self._concurrency, EARLY_PER_HOST * len(self.partition.hosts))
         limit = min(lead - len(self.leases), self._room)
         for page in ahead.pop(limit) if limit > 0 else ():
             if not self._may_refresh(page):
                 continue
-            if self._claim(self.partition.hosts_of[page]):
+            host = self.partition.hosts_of[page]
+            if self._claim(host):
                 yield page, self.partition.row(page)
             else:
-                ahead.put_after(page, MEAN // 64)
+                ahead.put_after(page, MEAN // 64, host)
+
+    def _next_of_contested(self, now: float) -> Found:
+        """Keep contested hosts stocked with the pages of which the largest part of their interval is over."""
+        short = self.contested.short(self.order_quota.per_host)
+        if not short or self._room <= 0:
+            return
+        places = np.zeros(len(self.partition.hosts), np.int32)
+        for host, number in short:
+            places[host] = number
+        ranked = sorted(self._due_next(places, now), key=lambda page: page[0], reverse=True)
+        for _, page, row in ranked:
+            host = self.partition.hosts_of[page]
+            if self._room > 0 and places[host] > 0 and self._may_refresh(page):
+                places[host] -= 1
+                yield page, row
+
+    def _due_next(self, places: NDArray[np.int32], now: float) -> Iterator[tuple[float, LocalPage, RefreshRow]]:
+        """(part of its interval that is over, page, row) of the pages due next at hosts with places, in a slice of all.
+
+        By dates alone a fast page, read before its time, would at once be due before all others again.
+        """
+        columns, bandwidth = self.partition.columns, self.schedule.bandwidth
+        start, stop = self.contested.chunk(columns.n)
+        pages = np.flatnonzero(
+            (columns["state"][start:stop] == _READ)
+            & (columns["flags"][start:stop] & (LEASED | HASTENED) == 0)
+            & (columns["due"][start:stop] > now)
+        )
+        pages = pages[places[columns["host"][start:stop][pages]] > 0] + start
+        due = columns["due"][pages].astype(np.int64)
+        best = choose(-due, columns["host"][pages], CANDIDATES * places, LOOKS)
+        for page in local_pages(pages[best]):
+            row = self.partition.row(page)
+            if row is None or not row.weight or (bandwidth.bounded and now < bandwidth.soonest(row)):
+                continue
+            yield (now - row.last_read) / bandwidth.of_row(row).seconds, page, row
 
     def _spend(self, page: LocalPage) -> None:
         if self.partition.states[page] != _DISALLOWED:  # to ask robots.txt again is no read
             self.schedule.due_queue.spent()
 
     def _claim(self, host: int) -> bool:
-        """Tell whether refresh may take a place of this host. Where unread pages wait for it, too, they take turns."""
-        room = self.order_quota.room(host)
-        if self.partition.hosts.waiting[host]:
-            return self.turns.refresh(host, self.gamma.percent, room)
-        self.turns.lend(host)
-        return room > 0
+        """Tell whether refresh may take a place of this host."""
+        return self.order_quota.room(host) > 0
 
     def _may_refresh(self, page: LocalPage) -> bool:
         """Not out already, not out of scope, not to be retried at its own time, and its host is not held."""

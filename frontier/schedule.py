@@ -143,7 +143,7 @@ class Schedule:
         if self.ahead is not None:
             read = np.flatnonzero((due > 0) & (state == _GOOD))
             for turn, page in enumerate(read[np.argsort(due[read], kind="stable")].tolist()):
-                self.ahead.put_after(page, MEAN * turn // len(read))
+                self.ahead.put_after(page, MEAN * turn // len(read), self.partition.hosts_of[page])
         self._file_all()
 
     def _file_all(self) -> None:
@@ -174,7 +174,8 @@ class Schedule:
         moved = max(by.timed(wait), self.bandwidth.rules.floor * DAY) if by.timed is not None and good else wait
         due = second(now + moved) if moved else 0
         if self.ahead is not None and good:
-            self.ahead.put(page, heavy, self.bandwidth.spread.total / max(self.bandwidth.population.pages, 1))
+            mean = self.bandwidth.spread.total / max(self.bandwidth.population.pages, 1)
+            self.ahead.put(page, heavy, mean, self.partition.hosts_of[page])
         elif self.refreshing:
             self.due_queue.dated(page, due)
         self._hasten(page, moved != wait)
@@ -251,7 +252,7 @@ class Schedule:
         if state == _ERROR:
             self.retry(page, float(due))
         elif due and self.ahead is not None and state == _GOOD:
-            self.ahead.put_after(page, 0)
+            self.ahead.put_after(page, 0, self.partition.hosts_of[page])
         elif due and self.refreshing:
             self.due_queue.file(page, due)
 

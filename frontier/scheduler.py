@@ -13,7 +13,8 @@ with the commit group for the fetch queue, whose host they wait for.
                 [[budgets]] shut (host_limits.py), emptied when the host opens (leases.py)
 
 How many orders may be out, of a host and in all, OrderQuota says (leases.py): that bounds the fetch queue. How
-discovery and refresh share them Gamma says (bandwidth.py). What a queue says is a hint: the columns decide whether the
+discovery and refresh share the reads Gamma says (bandwidth.py): each keeps orders of its own out at every host, and the
+fetch queue takes them by gamma when the host is read. What a queue says is a hint: the columns decide whether the
 page is still wanted, due or to be tried again.
 
 Bottleneck: is it the machine that limits what is read, or do a few slow hosts? A host whose pages wait is read as fast
@@ -47,7 +48,6 @@ from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HINTED, LEASED, WANTED, State
 from xyro.opic.sweep import Sweep
-from xyro.refresh.sharing import Turns
 from xyro.wire.ids import LocalPage
 from xyro.wire.messages import FetchOrder, Priority
 
@@ -77,7 +77,7 @@ class Scheduler:
         self.schedule = Schedule(partition, ledger, bandwidth, freshness, settings, refreshing, ahead)
         self.due_queue = self.schedule.due_queue
         self.deadlines = Deadlines(self.due_queue, settings.publish.deadline, refreshing, hooks.deadline)
-        self.gamma, self.turns = Gamma(settings.refresh, freshness.fresh), Turns()
+        self.gamma = Gamma(settings.refresh, freshness.fresh)
         self.revisits = Revisits(
             partition,
             settings,
@@ -85,11 +85,10 @@ class Scheduler:
             self.leases,
             self.order_quota,
             self.parking,
-            self.gamma,
-            self.turns,
             freshness.audits,
+            self.host_limits,
         )
-        self.discovery = Discovery(partition, ledger, settings, self.host_limits, self.order_quota, self.turns)
+        self.discovery = Discovery(partition, ledger, settings, self.host_limits, self.order_quota)
         self.bottleneck = Bottleneck(partition, self.host_limits)
         self._now = 0.0
         self._busy = False
@@ -265,18 +264,18 @@ class Scheduler:
             found.append(self._order(page, Priority.REFRESH, row))
 
     def _take_unread(self, found: list[FetchOrder], room: int, now: float) -> None:
-        for page, priority in self.discovery.take(room - len(found), len(self.leases) > 0, self.gamma.percent):
+        for page, priority in self.discovery.take(room - len(found), len(self.leases) > 0):
             host = self.partition.hosts_of[page]
             if host in self.host_limits.until:
                 continue  # its host's budget ended with an order before it
-            self.turns.discovery(host)
             row = self.partition.row(page) if self.partition.flags[page] & HINTED else None
             found.append(self._order(page, priority, row))
         if self.gamma.seeks(now):
             self.gamma.hear(self.discovery.margin(self.bandwidth, now), now)
 
     def _has_room(self, page: LocalPage) -> bool:
-        return self.order_quota.room(self.partition.hosts_of[page]) > 0
+        """Tell whether a page that failed may be tried again: whatever kind it is, its host has few orders out."""
+        return bool(self.partition.hosts.leased[self.partition.hosts_of[page]] < self.order_quota.per_host)
 
     def _order(self, page: LocalPage, priority: Priority, row: RefreshRow | None) -> FetchOrder:
         if self.host_limits.on:

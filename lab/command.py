@@ -92,6 +92,14 @@ def _unattended(options: list[str]) -> int:
     return main(options)
 
 
+@_passing_on("gamma")
+def _gamma(options: list[str]) -> int:
+    """Is gamma kept? Shares of first reads, by the server's log."""
+    from xyro.lab.crawls.gamma_shares import main
+
+    return main(options)
+
+
 @_passing_on("promises")
 def _promises(options: list[str]) -> int:
     """Publications under full load, subscriptions over weeks."""

@@ -21,7 +21,8 @@ LONGEST = 86_400.0
 
 
 class Hosts:
-    """Always holds: waiting[h] + leased[h] = pages of h that are to be read now or are being read (never below 0)."""
+    """Always holds: waiting[h] + leased[h] = pages of h that are to be read now or are being read (never below 0);
+    exploring[h] <= leased[h]."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -30,6 +31,8 @@ class Hosts:
         """unread pages in scope that no order has taken, by host"""
         self.leased: NDArray[np.int32] = np.zeros(64, np.int32)
         """orders that are out, by host"""
+        self.exploring: NDArray[np.int32] = np.zeros(64, np.int32)
+        """those of them that are for unread pages"""
         self.open: NDArray[np.bool_] = np.ones(64, np.bool_)
         """not paused and not blocked by a person"""
         self.clocks: dict[int, HostRow] = {}
@@ -44,6 +47,11 @@ class Hosts:
     def __len__(self) -> int:
         return len(self.names)
 
+    @property
+    def revisiting(self) -> NDArray[np.int32]:
+        """Orders that are out for pages that were read before, by host; a copy."""
+        return self.leased - self.exploring
+
     def number(self, name: str) -> int:
         """The host's number; a new name gets the next one, and its row must be stored."""
         found = self.numbers.get(name)
@@ -54,6 +62,7 @@ class Hosts:
         if number >= len(self.waiting):
             self.waiting = np.concatenate([self.waiting, np.zeros_like(self.waiting)])
             self.leased = np.concatenate([self.leased, np.zeros_like(self.leased)])
+            self.exploring = np.concatenate([self.exploring, np.zeros_like(self.exploring)])
             self.open = np.concatenate([self.open, np.ones_like(self.open)])
         return number
 

@@ -233,12 +233,13 @@ class Partition:
         return first
 
     def set_state(self, page: LocalPage, state: int) -> None:
-        """Move a page to another state; keeps the host's count of waiting pages."""
+        """Move a page to another state; keeps the host's counts of unread pages."""
         old = self.states[page]
         if old == state:
             return
-        if (old == _UNREAD or state == _UNREAD) and not self.flags[page] & LEASED:
-            self.hosts.waiting[self.hosts_of[page]] += 1 if state == _UNREAD else -1
+        if old == _UNREAD or state == _UNREAD:
+            counts = self.hosts.exploring if self.flags[page] & LEASED else self.hosts.waiting
+            counts[self.hosts_of[page]] += 1 if state == _UNREAD else -1
         self.states[page] = state
         self._mark("state", page)
 
@@ -263,6 +264,7 @@ class Partition:
         self.hosts.leased[host] += 1
         if self.states[page] == _UNREAD:
             self.hosts.waiting[host] -= 1
+            self.hosts.exploring[host] += 1
 
     def unlease(self, page: LocalPage) -> None:
         """The order was answered, or taken back."""
@@ -271,6 +273,7 @@ class Partition:
         self.hosts.leased[host] -= 1
         if self.states[page] == _UNREAD:
             self.hosts.waiting[host] += 1
+            self.hosts.exploring[host] -= 1
 
     def seal(self, scalars: Mapping[str, Any]) -> Commit:
         """Close the group: its batch holds every effect, with the journal record of the hot columns."""

@@ -1,7 +1,6 @@
-"""Sharing of the orders: gamma % to discovery, the rest to refresh; how much there is to share; who gets a host's
-room.
+"""Sharing of the reads: gamma % to discovery, the rest to refresh; how much there is to share; who gets a host's room.
 
-    Turns, GammaSchedule, Controller      discovery and refresh at one host, over the life of a crawl, towards a target
+    GammaSchedule, Controller             gamma over the life of a crawl, towards a target
     BandwidthMeter, Bursts, Capacity      reads a second, as they were and as they could be
     choose, crowd                         which unread pages the next orders read
 
@@ -21,52 +20,6 @@ from numpy.typing import NDArray
 
 BUCKET = 10.0
 """Seconds counted together: some 60 counters for ten minutes."""
-
-
-class Turns:
-    """Turns at a host where both sides have pages waiting: of any run of its orders discovery gets gamma %,
-    to within one.
-
-    Refresh asks for its places one by one; those whose turn is discovery's are kept until discovery takes them. A side
-    that has too few waiting lends its places for good: no debt is kept, so neither side is shut out later. Hosts by
-    number; 12 bytes each, once one is shared.
-    """
-
-    def __init__(self) -> None:
-        self.reserved: NDArray[np.int32] = np.zeros(0, np.int32)
-        """places that wait for discovery, by host"""
-        self._owed: NDArray[np.float64] = np.zeros(0, np.float64)
-        """percent points owed to discovery, 0 <= owed < 100 between calls: at 100 it is discovery's turn"""
-
-    def refresh(self, host: int, gamma: float, room: int) -> bool:
-        """Tell whether refresh may have one of the host's `room` free places, and book it.
-
-        gamma: percent of the orders for discovery, 0..100, as of now.
-        """
-        self._grow(host)
-        while room > self.reserved[host]:
-            self._owed[host] += gamma
-            if self._owed[host] < 100.0:
-                return True
-            self._owed[host] -= 100.0
-            self.reserved[host] += 1
-        return False
-
-    def discovery(self, host: int) -> None:
-        """Discovery took a place, one that was kept if there is any."""
-        if host < len(self.reserved) and self.reserved[host]:
-            self.reserved[host] -= 1
-
-    def lend(self, host: int) -> None:
-        """Discovery has no pages waiting there: what was kept for it is refresh's."""
-        if host < len(self.reserved):
-            self.reserved[host] = 0
-
-    def _grow(self, host: int) -> None:
-        more = max(2 * len(self.reserved), host + 1) - len(self.reserved) if host >= len(self.reserved) else 0
-        if more:
-            self.reserved = np.concatenate([self.reserved, np.zeros(more, np.int32)])
-            self._owed = np.concatenate([self._owed, np.zeros(more, np.float64)])
 
 
 class BandwidthMeter:

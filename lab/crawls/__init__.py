@@ -6,6 +6,7 @@
       meter_checks.py   whether the freshness that `xyro status` shows is right there
     promises_lab.py     `xyro lab promises`: publications under full load (published.py), subscriptions over weeks
                     (subscribed_lab.py)
+    gamma_shares.py `xyro lab gamma`: the shares of new pages and of known ones, by the server's log
     unattended.py   `xyro lab unattended`: a daemon that nobody watches, on a site that never changes
     soak.py         `xyro lab soak`: the daemon at full speed, for leaks
     xml_kinds.py    `xyro lab xml`: a crawl that seeks XML against others; xml_packages.py: on real DocBook

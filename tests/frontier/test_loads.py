@@ -157,7 +157,7 @@ def test_the_body_of_a_later_read_is_not_taken_for_an_earlier_one():
     assert children(crawl) == [url(0, 7)]
     crawl.load(waiting(again, DTD))
     read(crawl, again, signature=signature(9))
-    assert [one.url for one in crawl.turn()] == [DTD]
+    assert DTD in [one.url for one in crawl.turn()]
     assert status(crawl).epoch == again.epoch
 
 

@@ -24,6 +24,7 @@ class Out:
 
     def __init__(self, *by_host):
         self.leased = np.array(by_host, np.int32)
+        self.exploring = np.zeros_like(self.leased)
 
     def __len__(self):
         return int(self.leased.sum())

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.refresh.ahead import LONGEST, MEAN, REWIND, Ahead
+from xyro.refresh.ahead import LONGEST, MEAN, Ahead
 
 
 def run(weights, reads, at_once):
@@ -56,24 +56,27 @@ def test_pops_come_in_order_of_their_turns(puts, most):
     assert sorted(popped) == sorted(due) and [due[page] for page in popped] == sorted(due.values())
 
 
-def test_a_crawl_may_go_on_for_ever():
-    """Turns are 32 bits wide: a lone page without weight used them up in 16,382 reads, one with weight in a million."""
-    ahead = Ahead()
-    ahead.put(7, 0.0, 1.0)
-    for _ in range(20_000):
-        assert ahead.pop(1) == [7]
-        ahead.put(7, 0.0, 1.0)
+def test_pages_of_a_host_that_is_read_apart_keep_their_proportions():
+    """Three in four reads are of host 1 alone; its clock runs ahead, and what is popped of all hosts is not held up."""
+    ahead, weights = Ahead(), [0.2, 0.5, 1.0, 2.0, 8.0] * 20
+    mean, counts = sum(weights) / len(weights), np.zeros(2 * len(weights), int)
+    for page, weight in enumerate(weights + weights):
+        ahead.put(page, weight, mean, page // len(weights))
+    for turn in range(40_000):
+        for page in ahead.pop_of(1, 1) if turn % 4 else ahead.pop(1):
+            counts[page] += 1
+            ahead.put(page, weights[page % len(weights)], mean, page // len(weights))
+    assert len(ahead) == len(counts) and 0 in ahead and 1 in ahead and 2 not in ahead
+    for half in (counts[: len(weights)], counts[len(weights) :]):
+        wanted = half.sum() * np.array(weights) / sum(weights)
+        assert np.abs(half / wanted - 1).max() < 0.1
+    assert counts[len(weights) :].sum() >= 30_000
+    assert ahead.pop_of(2, 5) == []
 
 
-def test_a_clock_that_starts_over_keeps_whose_turn_it_is():
+def test_a_page_dated_anew_at_a_host_has_one_turn_only():
     ahead = Ahead()
-    waits = {1: 900, 2: 100, 3: 2 * LONGEST, 4: 500, 5: 100}
-    ahead.put_after(0, REWIND)
-    assert ahead.pop(1) == [0] and ahead.clock == 0
-    ahead.put_after(0, REWIND - 1)
-    for page, wait in waits.items():
-        ahead.put_after(page, REWIND - 1 + wait)
-    assert ahead.pop(1) == [0] and ahead.clock == REWIND - 1
-    assert ahead.pop(1) == [2] and ahead.clock == 0  # 5 is due at the same moment
-    assert [ahead.pop(1) for _ in range(4)] == [[5], [4], [1], [3]]
-    assert ahead.clock == 2 * LONGEST - 100 and not len(ahead) and ahead.pop(1) == []
+    for wait in (30, 10, 20):
+        ahead.put_after(7, wait, host=3)
+    ahead.put_after(8, 15, host=3)
+    assert ahead.pop_of(3, 1) == [8] and ahead.pop(5) == [7] and len(ahead) == 0 and 3 not in ahead

@@ -1,73 +1,14 @@
-"""gamma over any run of orders, and the bandwidth of the last ten minutes."""
+"""gamma over the life of a crawl, and the bandwidth of the last ten minutes."""
 
 from __future__ import annotations
 
-from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.refresh.sharing import BandwidthMeter, Bursts, Capacity, Controller, GammaSchedule, Turns
-
-
-def orders(turns, gamma, frees, host=0):
-    """So many places come free, one time after the other, while both sides wait: who takes each, in turn."""
-    taken = []
-    for free in frees:
-        room = free + int(turns.reserved[host]) if host < len(turns.reserved) else free
-        before = len(taken)
-        while turns.refresh(host, gamma, room - (len(taken) - before)):
-            taken.append("refresh")
-        while turns.reserved[host]:
-            turns.discovery(host)
-            taken.append("discovery")
-    return taken
-
-
-@given(st.floats(0, 100), st.lists(st.integers(0, 40), min_size=1, max_size=60))
-def test_any_run_of_orders_gets_gamma_percent_to_within_one(gamma, frees):
-    turns = Turns()
-    taken = [orders(turns, gamma, [free]) for free in frees]
-    assert [len(some) for some in taken] == frees, "no place is wasted"
-    got = [0, *accumulate(some.count("discovery") for some in taken)]
-    total = [0, *accumulate(frees)]
-    part = Fraction(gamma) / 100
-    for start in range(len(got)):
-        for end in range(start, len(got)):
-            assert abs((got[end] - got[start]) - part * (total[end] - total[start])) < 1 + 1e-9
-
-
-@pytest.mark.parametrize(("gamma", "discoveries"), [(50, 10_000), (33.3, 6_660), (0.005, 1), (100, 20_000), (0, 0)])
-def test_one_by_one_over_a_long_run(gamma, discoveries):
-    assert orders(Turns(), gamma, [1] * 20_000).count("discovery") == pytest.approx(discoveries, abs=1)
-
-
-@given(st.lists(st.tuples(st.integers(0, 70), st.floats(0, 100), st.integers(-2, 9), st.booleans()), max_size=80))
-def test_no_more_is_kept_than_there_is_room_for_and_hosts_do_not_meet(calls):
-    turns, alone = Turns(), {}
-    for host, gamma, room, discovers in calls:
-        one = alone.setdefault(host, Turns())
-        kept = int(one.reserved[0]) if len(one.reserved) else 0
-        assert turns.refresh(host, gamma, room) == (granted := one.refresh(0, gamma, room))
-        assert int(one.reserved[0]) + granted <= max(room, kept)
-        if discovers:
-            turns.discovery(host)
-            one.discovery(0)
-        assert turns.reserved[host] == one.reserved[0] >= 0
-
-
-def test_a_side_that_had_nothing_waiting_keeps_no_claim():
-    turns = Turns()
-    for _ in range(1000):  # refresh asks, discovery takes nothing: one place is kept for it, and no more
-        turns.refresh(0, 50.0, 1)
-    assert turns.reserved[0] == 1
-    turns.lend(0)
-    assert orders(turns, 50.0, [10]).count("discovery") == 5
-    for _ in range(1000):  # discovery alone: refresh does not ask
-        turns.discovery(0)
-    assert orders(turns, 50.0, [10]).count("discovery") == 5
+from xyro.refresh.sharing import BandwidthMeter, Bursts, Capacity, Controller, GammaSchedule
 
 
 def test_a_steady_rate_is_measured_from_the_start_on():

@@ -1,0 +1,239 @@
+"""`xyro lab gamma`: is gamma kept, by the server's log, in `xyro crawl --refresh` and in `xyro serve`?
+
+A computed web is crawled for a minute by a process of its own; its server notes every request. From that log alone: the
+share of first reads of a URL among all reads of pages, in each window of 10 seconds and in each of 200 reads. A read
+counts where both kinds have work: at a host that was read first 10 seconds before, and of whose pages less than half
+were read. Each row of the table is one run.
+
+    asked     gamma: a percentage, "auto" (what `status` told at that time), or a schedule by pages read
+    share     percent of the reads that were first reads, all windows together
+    off       percent points between a window's share and what was asked: the median, and the worst window
+
+It holds where no window of 200 reads, and no window of 10 seconds with as many, is off by more than 5 points.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from xyro.lab.child import Running, environment, running
+from xyro.lab.web.places import address_of
+from xyro.lab.web.web import Web
+from xyro.refresh.sharing import GammaSchedule
+from xyro.service.node.run_file import Remote
+from xyro.wire.clock import SystemClock
+from xyro.wire.errors import MachineError, XyroError
+
+WINDOW, READS = 10.0, 200
+MOST_OFF = 5.0
+"""percent points"""
+WARM_UP = 10.0
+"""seconds of a run that are not judged: at first no page is known that could be read again"""
+SCHEDULE = ((0.0, 90.0), (3000.0, 10.0))
+GAMMAS = ("5", "25", "50", "75", "95", "auto", "schedule")
+CONFIG = """
+[crawl]
+scope = "any"
+[fetch]
+only_net = ["127.0.0.0/8"]
+[politeness]
+delay = {delay}
+[refresh]
+least_chance = 0.0
+min_interval = 0.0
+time_unit = {unit}
+{gamma}
+"""
+_PATIENCE = 30.0
+
+
+class PageRead(NamedTuple):
+    """A line of the log."""
+
+    time: float
+    host: str
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GammaTrial:
+    """One run: a command ("crawl", "serve"), a gamma, a web."""
+
+    command: str
+    gamma: str
+    hosts: int
+    pages: int
+    delay: float
+    seconds: float
+
+    def config(self) -> str:
+        setting = {"auto": 'gamma = "auto"', "schedule": f"gamma_schedule = {json.dumps(SCHEDULE)}"}
+        gamma = setting.get(self.gamma, f"gamma = {self.gamma}")
+        return CONFIG.format(delay=self.delay, unit=1 if self.command == "crawl" else 5, gamma=gamma)
+
+
+def measure(trial: GammaTrial) -> dict[str, Any]:
+    """Run it; return its row."""
+    with tempfile.TemporaryDirectory(prefix="xyro-gamma-") as temporary:
+        directory = Path(temporary)
+        log, config = directory / "access.log", directory / "gamma.toml"
+        config.write_text(trial.config())
+        with running(pages=trial.pages, hosts=trial.hosts, seed=1, log=log) as web:
+            told = list(_crawled(trial, web, directory / "data", config))
+        reads = _reads(log)
+    return _row(trial, reads, _asked(trial, reads, told))
+
+
+def _crawled(trial: GammaTrial, web: Running, data: Path, config: Path) -> Iterator[tuple[float, float]]:
+    """Crawl for as long as the trial says; yield (wall clock, gamma) as `status` told it."""
+    common = ["--data", str(data), "--config", str(config)]
+    bounds = [web.entry, "--refresh", "--max-seconds", str(trial.seconds)] if trial.command == "crawl" else []
+    command = [sys.executable, "-m", "xyro", trial.command, *common, *bounds]
+    clock = SystemClock()
+    with tempfile.TemporaryFile() as errors:
+        child = subprocess.Popen(command, env=environment(), stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)  # noqa: S603  # our own interpreter, our own module
+        try:
+            remote = _found(data, child)
+            if trial.command == "serve":
+                remote.post("/submit", {"urls": [web.entry], "priority": "ordered"})
+            deadline = clock.monotonic() + trial.seconds
+            while clock.monotonic() < deadline and child.poll() is None:
+                if trial.gamma == "auto":
+                    yield clock.time(), float(remote.get("/status")["gamma"])
+                try:
+                    child.wait(min(1.0, max(deadline - clock.monotonic(), 0.01)))
+                except subprocess.TimeoutExpired:
+                    continue
+        finally:
+            child.terminate()
+            try:
+                child.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+
+
+def _found(data: Path, child: subprocess.Popen[bytes]) -> Remote:
+    clock = SystemClock()
+    deadline = clock.monotonic() + _PATIENCE
+    while clock.monotonic() < deadline and child.poll() is None:
+        if remote := Remote.find(data):
+            return remote
+        try:
+            child.wait(0.1)
+        except subprocess.TimeoutExpired:
+            continue
+    raise MachineError(f"lab gamma: {' '.join(map(str, child.args))} did not answer")  # type: ignore[arg-type]
+
+
+def _reads(log: Path) -> list[PageRead]:
+    """The reads of pages, in the order of time."""
+    seen: set[tuple[str, str]] = set()
+    reads: list[PageRead] = []
+    for line in log.read_text(encoding="utf-8").splitlines():
+        time, host, method, *_, uri = line.split("\t")
+        if method == "GET" and uri != "/robots.txt":
+            reads.append(PageRead(float(time), host, (host, uri) not in seen))
+            seen.add((host, uri))
+    return reads
+
+
+def _asked(
+    trial: GammaTrial, reads: Sequence[PageRead], told: Sequence[tuple[float, float]]
+) -> Callable[[float], float]:
+    """Return the gamma that holds at a time."""
+    if trial.gamma == "schedule":
+        schedule, times = GammaSchedule(SCHEDULE), [read.time for read in reads]
+        return lambda t: schedule.gamma_at(bisect_right(times, t))
+    if trial.gamma == "auto":
+        times = [t for t, _ in told]
+        return lambda t: told[max(bisect_right(times, t) - 1, 0)][1]
+    return lambda t: float(trial.gamma)
+
+
+def _windows(reads: Sequence[PageRead], sizes: Mapping[str, int]) -> Iterator[tuple[str, list[PageRead]]]:
+    """Yield ("seconds" | "reads", the reads that count in one window)."""
+    begins: dict[str, float] = {}
+    known: Counter[str] = Counter()
+    start, counted = reads[0].time + WARM_UP, []
+    for read in reads:
+        known[read.host] += read.first
+        old = begins.setdefault(read.host, read.time) < read.time - WINDOW
+        if old and read.time >= start and known[read.host] < sizes[read.host] / 2:
+            counted.append(read)
+    for begin in range(0, len(counted) - READS + 1, READS // 4):
+        yield "reads", counted[begin : begin + READS]
+    t = start
+    while counted and t + WINDOW <= counted[-1].time:
+        yield "seconds", [read for read in counted if t <= read.time < t + WINDOW]
+        t += WINDOW / 2
+
+
+def _row(trial: GammaTrial, reads: Sequence[PageRead], asked: Callable[[float], float]) -> dict[str, Any]:
+    web = Web(seed=1, pages=trial.pages, hosts=trial.hosts)
+    sizes = Counter(address_of(host) for host in web.places.hosts.tolist())
+    off: dict[str, list[float]] = {"seconds": [], "reads": []}
+    shares: list[float] = []
+    for kind, window in _windows(reads, sizes) if reads else ():
+        if len(window) >= READS:
+            share = 100.0 * sum(read.first for read in window) / len(window)
+            wanted = statistics.fmean(asked(read.time) for read in window)
+            off[kind].append(abs(share - wanted))
+            shares.append(share)
+    worst = {kind: round(max(found), 1) if found else None for kind, found in off.items()}
+    elapsed = max(reads[-1].time - reads[0].time, 1e-9) if reads else 1.0
+    return {
+        "ok": bool(off["reads"]) and max(off["reads"] + off["seconds"]) <= MOST_OFF,
+        "command": trial.command,
+        "hosts": trial.hosts,
+        "asked": trial.gamma,
+        "share": round(statistics.fmean(shares), 1) if shares else None,
+        "median_off": round(statistics.median(off["reads"]), 1) if off["reads"] else None,
+        "worst_of_10_seconds": worst["seconds"],
+        "worst_of_200_reads": worst["reads"],
+        "windows": len(off["seconds"]) + len(off["reads"]),
+        "reads": len(reads),
+        "reads_a_second": round(len(reads) / elapsed, 1),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code: 0 all holds, 1 something does not, 3 the machine failed."""
+    parser = argparse.ArgumentParser(prog="xyro lab gamma", description="Is gamma kept? By the server's log.")
+    parser.add_argument("--commands", nargs="+", default=["crawl", "serve"], choices=["crawl", "serve"])
+    parser.add_argument("--gammas", nargs="+", default=list(GAMMAS), choices=GAMMAS)
+    parser.add_argument("--hosts", nargs="+", type=int, default=[1, 20, 2000])
+    parser.add_argument("--pages", type=int, default=0, help="of the web [20000, or 40 a host]")
+    parser.add_argument("--delay", type=float, default=-1.0, help="seconds between reads of a host [hosts / 100]")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of each run [60]")
+    options = parser.parse_args(arguments)
+    ok = True
+    try:
+        for hosts in options.hosts:
+            pages, delay = options.pages or max(20_000, 40 * hosts), options.delay
+            delay = delay if delay >= 0.0 else hosts / 100
+            for command in options.commands:
+                for gamma in options.gammas:
+                    row = measure(GammaTrial(command, gamma, hosts, pages, delay, options.seconds))
+                    ok &= row["ok"]
+                    sys.stdout.write(json.dumps(row) + "\n")
+                    sys.stdout.flush()
+    except XyroError as error:
+        sys.stderr.write(f"xyro lab gamma: {error}\n")
+        return 3
+    return 0 if ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
