@@ -87,7 +87,7 @@ def figures(out: Path, scale: Scale = FULL, show: bool = True) -> dict[str, Any]
     results["acceptance"] = strategies.acceptance(results["strategies"])
     tabled = compare(results["changes"]["greedy"]) if scale.change_pages == TABLED else []
     results["table B"] = [cell.row() for cell in tabled]
-    results["claims"] = [asdict(claim) for claim in claims(results)]
+    results["claims"] = [{**asdict(claim), "quote": claim.quote} for claim in claims(results)]
     work_parts.write(out / "figures.json", results)
     (out / "claims.txt").write_text(opic_text.page(results), encoding="utf-8")
     opic_plots.draw(results, out)

@@ -7,17 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from xyro.lab.opic.history_policies import TRIED
+from xyro.lab.opic.paper_claims import OURS, verdict
 
 Results = Mapping[str, Any]
 
 
 def page(results: Results) -> str:
-    """Every claim with its verdict and numbers, then the prototype's tables beside ours."""
-    holding = sum(claim["holds"] for claim in results["claims"])
-    lines = [f"Claims of the papers, held against the laboratory: {holding} of {len(results['claims'])} hold", ""]
-    for claim in results["claims"]:
+    """Every claim with its verdict and numbers, those of the papers first; then the prototype's tables beside ours."""
+    lines = [f"Held against the laboratory: {verdict(results['claims'])}", ""]
+    for claim in sorted(results["claims"], key=lambda claim: claim["source"] == OURS):
         lines += [
             f"{'HOLDS' if claim['holds'] else 'NO   '}  {claim['source']}: {claim['says']}",
+            *([f"       {claim['quote']}"] if claim["quote"] else []),
             f"       {claim['found']}",
         ]
     return "\n".join([*lines, *_acceptance(results), *_table(results["table B"])]) + "\n"

@@ -249,6 +249,12 @@ def test_each_claim_is_judged_in_words_and_numbers(whole):
     assert len(results["claims"]) == 26
     for claim in results["claims"]:
         assert claim["says"] in text and claim["source"] and any(digit in claim["found"] for digit in "0123456789")
+    ours = [claim for claim in results["claims"] if claim["source"] == paper_claims.OURS]
+    assert len(ours) == 5 and not any(claim["quote"] for claim in ours)
+    assert all(claim["quote"] for claim in results["claims"] if claim not in ours)
+    assert {claim["says"] for claim in results["claims"]} >= paper_claims.QUOTES.keys()
+    counts = [sum(claim["holds"] for claim in part) for part in (ours, results["claims"])]
+    assert f"{counts[1] - counts[0]} of 21 claims of the papers hold; {counts[0]} of 5 claims of ours hold" in text
     holds = {claim["says"]: claim["holds"] for claim in results["claims"]}
     assert holds["Random is clearly the worst strategy"]
     assert not holds["offline converges almost like Cycle and Greedy"]
