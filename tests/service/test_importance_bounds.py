@@ -113,20 +113,22 @@ def test_what_a_page_grew_within_minutes_is_not_taken_for_a_day_of_it(settled):
         )
 
 
-def test_a_page_that_gains_links_is_seen_to_rise():
-    """A real one: page 7 of a still web gets a link from every page; its next reads show it, the others' do not."""
+def test_pages_that_gain_links_are_seen_to_rise():
+    """Real ones: two pages of a still web get a link from every page; their children get a part of what they gain."""
     links = a_web()
     crawl = crawled(Crawl.in_memory(settings=PLAIN), links, 150)
     shown = {name(page): [name(child) for child in children] for page, children in enumerate(links)}
     read_all(crawl, shown)
+    gained = {name(7), name(31)}
     for url in shown:
-        shown[url] = [*shown[url], name(7)]
+        shown[url] = [*shown[url], *sorted(gained)]
     read_all(crawl, shown)
     spend(crawl, 250)
     with crawl.views() as views:
-        rising = views.top(5, "rising", crawl.now)
-    assert rising[0]["url"] == name(7)
-    assert rising[0]["trend_day"] > 0
+        rising = views.top(9, "rising", crawl.now)
+    assert {row["url"] for row in rising[:2]} == gained
+    for row in rising[:2]:
+        assert 0 < row["trend_day_low"] < row["trend_day"] < row["trend_day_high"] < np.log(1000)
 
 
 def read_all(crawl, shown):
