@@ -176,6 +176,14 @@ def test_labels_are_those_of_the_encoding_standard(label: str, codec: str) -> No
     assert codec_of(label) == codec
 
 
+def test_a_title_before_a_meta_that_declares_nothing() -> None:
+    """Found by fuzzing: Python 3.11's re raised SystemError."""
+    for title in (b"<title>x</title>", b"<script>x</script y='z'>", b"<style></style>"):
+        for meta in (b"<meta " + b"x" * HEAD + b">", b"<meta name=generator>" + b"x" * HEAD):
+            assert codec_for(b"charset" + title + b"<b>" + meta + b"<a href='", "") == "utf-8"
+            assert codec_for(b"charset" + title + b"<b>" + meta + b"<meta charset=koi8-r>", "") == "koi8-r"
+
+
 HOSTILE = [
     b"<meta ",
     b"<!--",
