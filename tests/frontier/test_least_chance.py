@@ -50,7 +50,7 @@ def test_rules_of_many_pages_are_those_of_one_with_the_mean_scatter():
 
 
 def test_pages_that_do_not_change_are_read_ever_more_seldom():
-    crawl = crawl_of(**FREE, min_interval=0.0, least_chance=0.1)
+    crawl = crawl_of(**FREE, min_interval=0.0, least_chance=0.1, time_unit=1800)
     first = read_for(crawl, 4.0).total()
     later = read_for(crawl, 4.0).total()
     assert 2 * len(SLOW + FAST) <= first <= 6 * len(SLOW + FAST)
@@ -58,7 +58,7 @@ def test_pages_that_do_not_change_are_read_ever_more_seldom():
 
 
 def test_no_page_is_read_before_its_min_interval_though_bandwidth_is_free():
-    crawl = crawl_of(**FREE, min_interval=DAY / 4)
+    crawl = crawl_of(**FREE, min_interval=DAY / 4, time_unit=600)
     reads = read_for(crawl, 2.0)
     assert max(reads.values()) <= 8
     assert reads.total() >= 5 * len(SLOW + FAST), "and what is due is read"
