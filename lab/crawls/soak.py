@@ -5,6 +5,7 @@ a bandwidth beyond what any machine reads, so it never rests. Each few seconds i
 noted. What must hold after the warm-up (until all pages are known and every cache is as full as it gets):
 
     anonymous memory grows by less than 1 MB in ten minutes     least squares through all samples
+    it reads all the time: more pages after the warm-up than there are samples
     as many tasks and open files at the end as after the warm-up, to within what reads under way come to
     SIGTERM ends it within 5 seconds with exit code 0, and then every invariant of the data directory holds
 
@@ -69,7 +70,8 @@ bandwidth = 20000.0
 least_chance = 0.0
 min_interval = 0.0
 time_unit = 1
-scout_pages = 100
+min_interval = 0
+least_chance = 0
 [log]
 level = "warning"
 """
@@ -201,6 +203,7 @@ def _judged(
     claims = {
         "anon_slope": growth["anon"] < MOST_GROWTH or not long_enough,
         **{name: abs(after - before) <= under_way for name, (before, after) in steady.items()},
+        "reads": warm[-1].reads - warm[0].reads > len(warm),
         "ready": ready,
         "stop": stopped < MOST_STOP and code == 0,
         "audit": checked["ok"],

@@ -1,6 +1,7 @@
 """The soak: how its samples are judged, and one of some seconds with real processes."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -46,6 +47,7 @@ def test_tables_that_are_mapped_are_shown_and_not_judged():
 @pytest.mark.parametrize(("seen", "options", "broken"), [
     (samples(growth=1.2e6), {}, "anon_slope"),
     (samples(more_tasks=0.1), {}, "tasks"),
+    ([replace(sample, reads=9) for sample in samples()], {}, "reads"),
     (samples(), {"stopped": 6.0}, "stop"),
     (samples(), {"code": 1}, "stop"),
     (samples(), {"ready": False}, "ready"),
