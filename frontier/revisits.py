@@ -33,6 +33,8 @@ from xyro.wire.ids import LocalPage, local_pages
 
 EARLY_PER_HOST = 4
 """orders out per host that are given ahead of their time: enough to keep it busy, few enough that the order is fresh"""
+STOCK = 8
+"""orders for known pages that a host with new ones has out at first"""
 SCAN = 1 << 17
 """most pages that one turn looks at for those due next: 0.3 ms"""
 CANDIDATES, LOOKS = 4, 512
@@ -45,7 +47,7 @@ Found = Iterator[tuple[LocalPage, RefreshRow | None]]
 class Contested:
     """Hosts that have unread pages, and how many orders for pages read before each is to have out.
 
-    A host gets EARLY_PER_HOST; where that was used up before the next turn came, twice as many the next time.
+    A host gets STOCK; where that was used up before the next turn came, twice as many the next time.
     """
 
     def __init__(self, partition: Partition, host_limits: HostLimits) -> None:
@@ -69,7 +71,7 @@ class Contested:
             return []
         used_up = numbers[out[numbers] == 0]
         stock[used_up] *= 2
-        stock[numbers] = np.clip(stock[numbers], min(EARLY_PER_HOST, most), most)
+        stock[numbers] = np.clip(stock[numbers], min(STOCK, most), most)
         return list(zip(numbers.tolist(), (stock[numbers] - out[numbers]).tolist(), strict=True))
 
     def chunk(self, pages: int) -> tuple[int, int]:

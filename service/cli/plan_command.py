@@ -26,7 +26,8 @@ def plan(data: Path | None, as_json: bool, **asked: Any) -> None:
     """Say what bandwidth a freshness takes, or what a bandwidth gives.
 
     Of all refreshed pages by importance, with the change rates and bounds of the crawl, running or stopped. Without
-    --target or --bandwidth: a range of bandwidths. Reads for audits are included, those for discovery are not.
+    --target or --bandwidth: a range of bandwidths. Proposes one. Reads for audits are included, those for discovery are
+    not.
 
     Policy obsolescence (P1) minimises changes missed; whoever wants freshness sets policy mixed or freshness: --policy
     all shows the difference.
@@ -63,5 +64,10 @@ def plan_table(forecast: dict[str, Any]) -> str:
     lines.append(
         f"changes came {forecast['changes_over_rates']:.3g} times as often as the estimated rates say; "
         "the freshness is put right by that"
+    )
+    proposed = forecast["proposed"]
+    lines.append(
+        f'proposed: [refresh] bandwidth = "{proposed["reads_per_day"]:.0f}/day" ({proposed["freshness"]:.1%} fresh; '
+        "twice as much would add less than a point)"
     )
     return "\n".join(lines)

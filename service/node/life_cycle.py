@@ -32,7 +32,7 @@ from xyro.service.node.data_dir import DataDir
 from xyro.service.node.endpoint import Endpoint, Interface
 from xyro.service.node.guard_factory import check_contact, guard_of
 from xyro.service.node.node import Bounds, Node
-from xyro.service.node.progress import show
+from xyro.service.node.progress import offer, show
 from xyro.service.node.reload import reload
 from xyro.service.node.seeds import why_refused
 from xyro.service.node.services import NO_PLUGINS, PluginSet
@@ -180,6 +180,7 @@ class _Life:
     async def _serve(self, node: Node) -> str:
         """Until the crawl ends or somebody stops it; the reason."""
         shown = asyncio.create_task(show(node))
+        offered = asyncio.create_task(offer(node)) if self.job.bounds.forever else None
         ended = asyncio.create_task(node.finished())
         stopped = asyncio.create_task(self.stop.wait())
         try:
@@ -190,8 +191,9 @@ class _Life:
                 await self._settle(node, stopped)
             return ended.result()
         finally:
-            for task in (shown, ended, stopped):
-                task.cancel()
+            for task in (shown, ended, stopped, offered):
+                if task is not None:
+                    task.cancel()
             await asyncio.gather(shown, ended, stopped, return_exceptions=True)
 
     async def _settle(self, node: Node, stopped: asyncio.Task[Any]) -> None:

@@ -22,6 +22,7 @@ from xyro.frontier.terms import link_words
 from xyro.guard import Guard
 from xyro.metadata.states import State
 from xyro.reader import OnReport, Reader
+from xyro.refresh.population import Population
 from xyro.service.node.blackout_switch import BlackoutSwitch
 from xyro.service.node.command_sender import CommandSender
 from xyro.service.node.crawl_views import CrawlViews
@@ -139,7 +140,7 @@ class Node:
         self._tasks: list[asyncio.Task[None]] = []
 
     def _reader_of(self, on_report: OnReport) -> Reader:
-        options = options_of(self.settings, link_words(self.settings), self._gamma())
+        options = options_of(self.settings, link_words(self.settings), self.gamma())
         return Reader(options, self.guard, self.clock, on_report, self._may_read)
 
     def _first_pause(self) -> float:
@@ -188,15 +189,23 @@ class Node:
             now = self.clock.time()
             await self.clock.sleep(min(HOUSEKEEPING, max(self.blackout_switch.next_change() - now, 0.01)))
             self.load_loop.expire()
-            self.queue.share(self._gamma())
+            self.queue.share(self.gamma())
             self.blackout_switch.follow(self.clock.time())
 
-    def _gamma(self) -> float:
+    def gamma(self) -> float:
         """Return the gamma of all partitions together, each weighed by the reads that it has made."""
         weights = [1.0 + frontier.reads for frontier in self.frontiers]
         return sum(
             w * frontier.scheduler.gamma.percent for w, frontier in zip(weights, self.frontiers, strict=True)
         ) / sum(weights)
+
+    def refreshed_and_unread(self) -> tuple[Population, int]:
+        """All refreshed pages together, and the number of unread pages that wait."""
+        pages, unread = Population(), 0
+        for frontier in self.frontiers:
+            pages.merge(frontier.scheduler.bandwidth.population)
+            unread += frontier.scheduler.unread
+        return pages, unread
 
     async def submit(self, urls: Iterable[str], priority: Priority = Priority.ORDERED, *, seed: bool = True) -> None:
         """Hand canonical URLs over; returns when they are on disk. Raises what a partition failed of."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from xyro.service.node.status import running
+from xyro.service.views.forecast import proposal
 from xyro.wire.text import counted
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 LIVE, PLAIN = 0.25, 10.0
 """seconds between two lines"""
 RECENT = 5.0
+OFFERED_AFTER = 3_600.0
+"""seconds"""
 _log = logging.getLogger("xyro")
 
 
@@ -52,6 +55,24 @@ class _Recent:
         then, before = self._seen[0] if self._seen else (self._node.started, 0)
         self._seen.append((now, reads))
         return {**running(self._node), "pages_per_second": (reads - before) / max(now - then, LIVE)}
+
+
+async def offer(node: Node) -> None:
+    """Propose a bandwidth in the log of a daemon that has none: when no new page waits, or after OFFERED_AFTER."""
+    began = node.clock.monotonic()
+    while not node.settings.refresh.bandwidth:
+        await node.clock.sleep(PLAIN)
+        pages, unread = node.refreshed_and_unread()
+        if not pages.pages or (unread and node.clock.monotonic() < began + OFFERED_AFTER):
+            continue
+        row = proposal(pages, node.settings.refresh)
+        _log.info(
+            "no [refresh] bandwidth is set; `xyro plan` proposes %.0f reads a day for the %s known now: %.1f %% fresh",
+            row["reads_per_day"],
+            counted(pages.pages, "page"),
+            100.0 * row["freshness"],
+        )
+        return
 
 
 async def show(node: Node) -> None:

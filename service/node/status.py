@@ -12,6 +12,7 @@ from xyro.service.views.partition_status import PartitionStatus
 from xyro.wire.messages import Priority
 
 if TYPE_CHECKING:
+    from xyro.configs.schema import Settings
     from xyro.service.node.node import Node
 
 TEN_MINUTES = 600.0
@@ -24,6 +25,8 @@ def running(node: Node, extensions: Sequence[ViewExtension] = ()) -> dict[str, A
     elapsed = max(node.clock.monotonic() - node.started, 1e-9)
     counts = node.queue.counts()
     live = {
+        "gamma": round(node.gamma(), 1),
+        "bounded_by": _bounds(node.settings),
         "seconds": round(elapsed, 1),
         "reads_this_run": node.reads,
         "pages_per_second": round(_speed(node, parts, elapsed), 2),
@@ -37,6 +40,17 @@ def running(node: Node, extensions: Sequence[ViewExtension] = ()) -> dict[str, A
         "max_rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
     }
     return status_fields(parts, extensions, now, live)
+
+
+def _bounds(settings: Settings) -> dict[str, str]:
+    """Say what bounds the reads of new pages and those of known ones: `bandwidth` bounds only the latter."""
+    refresh = settings.refresh
+    bounds = [f"bandwidth {refresh.bandwidth}" if refresh.bandwidth else "politeness, gamma"]
+    if refresh.least_chance:
+        bounds.append(f"least_chance {refresh.least_chance:g}")
+    if refresh.min_interval:
+        bounds.append(f"min_interval {refresh.min_interval:g} s")
+    return {"discovery": "politeness, gamma", "refresh": ", ".join(bounds)}
 
 
 def _speed(node: Node, parts: Sequence[PartitionStatus], elapsed: float) -> float:

@@ -23,6 +23,10 @@ from xyro.wire.errors import InputError
 
 USUAL = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """bandwidths shown where none is asked for: shares of the refreshed pages, a day"""
+LEAST_SHARE, MOST_SHARE = 1 / 128, 256.0
+"""bounds of the bandwidth that is proposed, in shares of the refreshed pages, a day"""
+ENOUGH = 0.01
+"""of freshness: twice the bandwidth for less gain is not worth it"""
 LEAST_TARGET = 1e-6
 """freshness by the model at which pages that change less than it believes are as fresh as asked: any bandwidth does"""
 
@@ -109,9 +113,32 @@ def _policies(question: PlanQuestion, settings: RefreshSettings) -> Sequence[str
     return question.policies or (settings.policy,)
 
 
+def proposal(pages: Population, settings: RefreshSettings, kappa: float = 1.0) -> dict[str, Any]:
+    """The row of the bandwidth that `plan` proposes: twice as much would gain less than ENOUGH of freshness."""
+    share = LEAST_SHARE
+    row = _row_of(pages, settings, kappa, share)
+    while share < MOST_SHARE:
+        share *= 2.0
+        more = _row_of(pages, settings, kappa, share)
+        if more["freshness"] - row["freshness"] < ENOUGH:
+            break
+        row = more
+    return row
+
+
+def _row_of(pages: Population, settings: RefreshSettings, kappa: float, share: float) -> dict[str, Any]:
+    return forecast(pages, settings, PlanQuestion(bandwidth=f"{share * pages.pages}/day"), kappa)[0]
+
+
 def report(pages: Population, settings: RefreshSettings, question: PlanQuestion, kappa: float = 1.0) -> dict[str, Any]:
     """Combine the rows with the number of pages that they are over. InputError: no page was read yet."""
     if not pages.pages:
         raise InputError("plan: no page is refreshed yet: let the crawl read some first")
     rows = forecast(pages, settings, question, kappa)
-    return {"pages": pages.pages, "target": question.target, "changes_over_rates": round(kappa, 4), "rows": rows}
+    return {
+        "pages": pages.pages,
+        "target": question.target,
+        "changes_over_rates": round(kappa, 4),
+        "rows": rows,
+        "proposed": proposal(pages, settings, kappa),
+    }
