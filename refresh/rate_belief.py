@@ -94,6 +94,7 @@ class RatePrior(NamedTuple):
         return self.mean_steps * _SPREADS + self.sigma_steps
 
     @classmethod
+    @lru_cache(maxsize=4096)
     def decode(cls, code: int) -> RatePrior:
         """The prior of this code."""
         mean_steps = (code + _SPREADS // 2) // _SPREADS
@@ -137,21 +138,27 @@ class PageBelief(NamedTuple):
 
     def quiet(self, days: float) -> float:
         """P(no change within `days`)."""
-        return float(quiet(self.shares(), days))
+        return float(self.shares() @ np.exp(np.maximum(RATES * -days, LEAST)))
 
     def chance_days(self, chance: float) -> float:
         """Days after which it has changed with this probability."""
         return float(chance_days(self.shares(), chance))
 
 
+@lru_cache(maxsize=1024)
 def shares(sums: RateSums, prior: RatePrior) -> Reals:
-    """The belief about one page: float64[NODES]."""
+    """The belief about one page: float64[NODES], not to be written to. A turn asks for it several times."""
     if not sums.changes and not sums.quiet_days:
         return unread(prior)
     powers = ln_prior(prior) - sums.quiet_days * RATES
     if sums.changes > NO_CHANGES:
         powers += _ln_changes(RATES * (sums.change_days / sums.changes)) * sums.changes
-    return _normal(powers)
+    powers -= powers.max()
+    np.maximum(powers, LEAST, out=powers)
+    np.exp(powers, out=powers)
+    powers /= powers.sum()
+    powers.flags.writeable = False
+    return powers
 
 
 def shares_of_many(sums: Reals, priors: Sequence[int]) -> Reals:
