@@ -218,7 +218,7 @@ class Freshness:
         if expectation is None or changed is None or not old.last_read:
             return
         days, rate = max(report.ended - old.last_read, 0.0) / DAY, old.pace
-        believed = _stale_days(expectation.fresh, old.last_read, days)
+        believed = expectation.belief.stale_days(days)
         rated = days - -math.expm1(-rate * days) / rate
         seen = _stale(report, old, days, believed / max(1.0 - fresh, 1e-9)) if changed else 0.0
         r = expectation.importance
@@ -322,22 +322,6 @@ def _expectation(row: RefreshRow | None) -> DatedPage | None:
     if row is None or row.weight <= 0.0 or row.pace <= 0.0:
         return None
     return DatedPage(row.weight, row.pace, row.belief, row.last_read)
-
-
-_POINTS = (0.046910077, 0.230765345, 0.5, 0.769234655, 0.953089923)
-_WEIGHTS = (0.118463443, 0.239314335, 0.284444444, 0.239314335, 0.118463443)
-"""Gauss and Legendre's five on 0..1"""
-
-
-def _stale_days(fresh: Callable[[float], float], read: float, days: float) -> float:
-    """Days for which a page is expected to be stale within so many after a read: int_0^days p(s) ds. fresh: 1 - p.
-
-    In u of s = days u^3, for what fades at once and what hardly fades: exact to 2 % of the days fresh.
-    """
-    up_to_date = sum(
-        3.0 * u * u * weight * fresh(read + days * DAY * u * u * u) for u, weight in zip(_POINTS, _WEIGHTS, strict=True)
-    )
-    return days * max(1.0 - up_to_date, 0.0)
 
 
 def _stale(report: PageReport, old: RefreshRow, days: float, expected: float) -> float:

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from tests.frontier.rig import report
-from xyro.frontier.freshness import _stale, _stale_days
+from xyro.frontier.freshness import _stale
 from xyro.metadata.rows import PageClaim, RefreshRow
 from xyro.refresh.change import DAY
+from xyro.refresh.rate_belief import START, PageBelief
+from xyro.refresh.rate_sums import RateSums
 from xyro.wire.ids import PageId
 from xyro.wire.messages import FetchOrder, Priority
 
@@ -43,14 +45,10 @@ def test_an_announced_change_counts_since_its_date_and_an_undated_one_as_the_mod
     assert _stale(report(ORDER, BEGIN + DAY), RefreshRow(reads=1, last_read=int(BEGIN)), 1.0, 0.4) == 0.4
 
 
-@pytest.mark.parametrize("shape", [0.4, 1.5, 60.0])
-@pytest.mark.parametrize("changes", [1e-3, 0.1, 1.0, 10.0, 300.0])
-def test_the_days_that_the_model_expects_are_its_integral(shape, changes):
-    """A belief of Gamma(shape, shape / changes): fresh (1 + changes s / shape)^-shape."""
-    grid = np.linspace(0.0, 1.0, 200_001)
-    exact = np.mean(1.0 - (1.0 + changes * grid / shape) ** -shape)
-
-    def fresh(now):
-        return (1.0 + changes * (now - BEGIN) / DAY / shape) ** -shape
-
-    assert _stale_days(fresh, BEGIN, 1.0) == pytest.approx(exact, rel=0.02, abs=1e-5)
+@pytest.mark.parametrize("sums", [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 10.0, 10 / 144), (5.0, 2.0, 3.0)])
+@pytest.mark.parametrize("days", [1e-3, 1.0, 100.0])
+def test_the_days_that_the_model_expects_are_its_integral(sums, days):
+    belief = PageBelief(RateSums(*sums), START)
+    grid = days * np.linspace(0.0, 1.0, 20_001) ** 3
+    chances = 1.0 - np.exp(-grid[:, None] * 2.0 ** (np.arange(57) / 2 - 12)) @ belief.shares()
+    assert belief.stale_days(days) == pytest.approx(np.trapezoid(chances, grid), rel=1e-3)
