@@ -17,6 +17,9 @@ GONE: Mapping[tuple[str, str, str | None], str] = {
     ("refresh", "policy", "kolobov"): 'went: write policy = "mixed" and alpha = 0.3, or another of the three',
     ("refresh", "policy", "proportional"): "went: `xyro lab refresh` compares it; write one of the three that stayed",
     ("refresh", "policy", "uniform"): "went: `xyro plan` and `xyro lab refresh` compare it; write one of the three",
+    ("refresh", "scout_pages", None): (
+        "went: unread pages are read by score from the first read on (`xyro why URL` shows it): remove this key"
+    ),
     ("opic", "history", None): (
         "went: importance is told by interpolation over `window` turnovers; `xyro lab opic` compares the other "
         "histories: remove this key"

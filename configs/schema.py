@@ -205,7 +205,6 @@ class RefreshSettings(Section, frozen=True):
     time_unit: Annotated[int, Meta(ge=1, le=86_400, description="a whole number of seconds, 1 to 86400")] = 60
     audit: Annotated[float, Meta(ge=0, le=50, description="a percentage, 0 to 50")] = 1.0
     late_cost: Number = 1.0
-    scout_pages: Whole = 1000
     guide: Annotated[Literal["importance", "interest"], Meta(description='"importance" or "interest"')] = "importance"
 
 

@@ -27,7 +27,7 @@ process, no network and no plug-in. One page goes through these files, from the 
     scheduler.py       the choice of what is read next, most urgent first, as orders
       requests.py        pages that people, publishers and documents ask for
       revisits.py        pages to be read again: due, due next, or audited at random
-      discovery.py       unread pages rich in cash, for hosts that run low on orders
+      discovery.py       unread pages by score, for hosts that run low on orders
       host_limits.py     hosts that [[blackouts]] and [[budgets]] shut
       leases.py          orders sent and not yet answered, their limits, pages that wait for a free place or their host
 

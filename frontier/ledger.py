@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from xyro.metadata.columns import Columns
 from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, DANGLING, QUERY, State
-from xyro.opic.cash import LINK, UNIT, Tolls, VirtualPage, credit, seeds_of, shares
+from xyro.opic.cash import LINK, UNIT, Births, Tolls, VirtualPage, credit, seeds_of, shares
 from xyro.opic.contest import SampledContest
 from xyro.opic.focus import FocusedPage, Terms
 from xyro.opic.importance import TICKS, WINDOW, NewPages, OpicClock, Window, as_if_now, at_birth, measure
@@ -38,6 +38,8 @@ _UNFOLLOWED = frozenset(f for f in range(256) if f & (LINK_NOFOLLOW | LINK_HINT)
 PLAIN = Terms()
 SCAN = 1 << 16
 """most pages that one commit group's sweep looks at: 0.1 ms"""
+FLOOR = UNIT // 16
+"""units that every unread page counts beside what links paid it, in the order of discovery"""
 LEAST_WINDOW = 4.0
 """turnovers that count while the crawl's graph grows; T is what it widens to once it has settled"""
 SLOTS = "slots"
@@ -127,6 +129,7 @@ class Ledger:
         self.base = base
         self.terms, self.tolls = terms, Tolls(damping, terms.edge)
         self.virtual: VirtualPage = FocusedPage(terms.weights) if terms.by_class else VirtualPage()
+        self.births = Births()
         self.host_inflow = host_inflow
         """None: [opic] sites is off"""
         self.sweep = Sweep(target=sweep_target)
@@ -187,6 +190,29 @@ class Ledger:
             cash = self.columns["cash"][pages] + self.virtual.scalar
         return cash
 
+    def linked(self, pages: Ids) -> NDArray[np.int64]:
+        """Units that came over links to sorted pages of this partition that never spent (opic.cash.Births)."""
+        classes = None
+        if isinstance(self.virtual, FocusedPage):
+            self.births.reshape(self.virtual.scalars)
+            classes = self.classes(pages)
+        units: NDArray[np.int64] = self.columns["cash"][pages] + self.births.scalars(pages, classes)
+        return np.maximum(units, 0, out=units)
+
+    def floor(self, pages: Ids) -> NDArray[np.int64]:
+        """Units that a score counts beside those, of sorted unread pages: FLOOR; a class that the virtual page pays
+        more than others counts so much more, and what its pages were paid since birth beyond ordinary ones."""
+        virtual = self.virtual
+        if not isinstance(virtual, FocusedPage) or not (weighted := self.weighted):
+            return np.full(len(pages), FLOOR)
+        classes = self.classes(pages)
+        floors = np.array([FLOOR * self.known_pages * weight // weighted for weight in virtual.weights])
+        paid, ordinary = (
+            virtual.scalars[kinds] - self.births.scalars(pages, kinds) for kinds in (classes, np.full_like(classes, 1))
+        )
+        units: NDArray[np.int64] = floors[classes] + np.maximum(paid - ordinary, 0)
+        return units
+
     def classes(self, pages: Ids | slice) -> Ids:
         """Classes of pages at the virtual page (opic/focus.py)."""
         found: Ids = (self.columns["flags"][pages] & CLASS_MASK).astype(np.int64) >> CLASS_SHIFT
@@ -198,8 +224,10 @@ class Ledger:
         columns, virtual, own = self.columns, self.virtual, ~foreign
         new = slice(first, columns.n)
         if isinstance(virtual, FocusedPage):
+            self.births.note(first, virtual.scalars)
             columns["cash"][new][own] = virtual.joined(self.classes(new)[own])
         else:
+            self.births.note(first, np.array([virtual.scalar]))
             columns["cash"][new][own] = -virtual.scalar
         count = int(foreign.sum())
         self.foreign += count
@@ -380,6 +408,13 @@ class Ledger:
         self.window.widen_to(longest, LEAST_WINDOW)
         self.spent, self.spends, self.foreign = state["spent"], state["spends"], state["foreign"]
         self.elsewhere_pages, self.elsewhere_spent = state["elsewhere"]
+
+    def recover_births(self, chunks: Sequence[bytes]) -> None:
+        """Load the stored table of births; of a directory that has none all cash so far counts as of links."""
+        self.births = Births.load(chunks)
+        if not chunks:
+            virtual = self.virtual
+            self.births.note(0, virtual.scalars if isinstance(virtual, FocusedPage) else np.array([virtual.scalar]))
 
     def _restored(self, state: Mapping[str, Any]) -> VirtualPage:
         """The virtual page of the dump under the terms of now; the columns hold the classes of its pages."""

@@ -63,6 +63,7 @@ class Pages:
     def recover(self, rules: str) -> None:
         """Go on where pages were judged by these rules."""
         self._rejudge = rules != self.rules
+        self.ledger.recover_births([births for _, births in self.partition.scan(rows.BIRTHS.prefix)])
         if self.scope.mode == "any":
             return
         if rules.startswith(self.scope.kind):
@@ -119,6 +120,8 @@ class Pages:
         for born in self.hooks.born:
             born(first, urls)
         self.ledger.mint(first, np.array(states, np.uint8) == State.FOREIGN)
+        for chunk, births in self.ledger.births.changes():
+            self.partition.put(rows.BIRTHS.key(chunk), births)
         return first
 
     # -- depth ---------------------------------------------------------------------------------------------------

@@ -47,7 +47,6 @@ from xyro.frontier.schedule import Schedule
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HINTED, LEASED, WANTED, State
-from xyro.opic.sweep import Sweep
 from xyro.wire.ids import LocalPage
 from xyro.wire.messages import FetchOrder, Priority
 
@@ -125,16 +124,15 @@ class Scheduler:
     def dump(self) -> dict[str, Any]:
         return {
             **self.schedule.dump(),
-            "finder": self.discovery.finder.dump(),
             "boot": self.leases.boot,
-            "reads": self.discovery.reads,
+            **self.discovery.dump(),
             "gamma": self.gamma.percent,
             "limits": self.host_limits.dump() if self.host_limits.orders_today else {},
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
         self.schedule.load(state)
-        self.discovery.load(Sweep.load(state["finder"]), state["reads"])
+        self.discovery.load(state)
         self.leases.begin_epoch(state["boot"] + 1)
         self.gamma.resume(state.get("gamma", self.gamma.percent))
         self.host_limits.load(state.get("limits", {}))
@@ -195,6 +193,8 @@ class Scheduler:
             self._take_unread(found, room, now)
         self._busy = self.due_queue.behind or self.bottleneck.waits(self.revisits.host_queues, now)
         self.bandwidth.store(self.partition)
+        for key, value in self.partition.standing.changes():
+            self.partition.put(key, value)
         return found
 
     def _take_wanted(self, found: list[FetchOrder], room: int) -> None:
@@ -280,6 +280,8 @@ class Scheduler:
     def _order(self, page: LocalPage, priority: Priority, row: RefreshRow | None) -> FetchOrder:
         if self.host_limits.on:
             self.host_limits.count(self.partition.hosts_of[page], self._now)
+        if self.partition.states[page] == State.UNREAD:
+            self.partition.standing.count(page)
         return self.leases.order(page, priority, row, self._deadline(page, priority))
 
     def _deadline(self, page: LocalPage, priority: Priority) -> float:

@@ -7,6 +7,7 @@
     speed/      what a crawl costs: RAM, CPU, latency, choosing what to read, XML
     walk/       the files and functions that one page enters
     opic/       the importance algorithms against the papers
+    order/      how early a crawl reads what matters, against other orders and the best one; sites with traps
     refresh/    the refresh policies on collections that change; REFRESH.md tells others how to use it
     command.py      `xyro lab ...`, found by its entry point: nothing else of the product knows the laboratory
     reference_rank.py   exact PageRank          figure_axes.py  an empty figure

@@ -7,17 +7,35 @@ https of one host share politeness. Numbers are dense; the counters are numpy co
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterable, Iterator
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from xyro.metadata import rows
+from xyro.metadata.columns import Columns
 from xyro.metadata.rows import HostRow
+from xyro.metadata.states import FOLDER, State
+from xyro.wire.ids import LocalPage
 
 FEW = 1024
 """rows of politeness that are kept without asking whether they still matter"""
 LONGEST = 86_400.0
 """seconds: no back-off and no Retry-After leaves a host alone for longer (xyro/politeness.py)"""
+
+FOLDERS = 1 << 16
+"""slots of folders: their URLs share them by a hash that is seeded, so no site can aim at another one's slot"""
+HALVING = 1 << 16
+"""least orders between two halvings"""
+_FOLDER, _HOST = 0, 1 << 32
+"""first numbers of the kinds of rows"""
+_ORDERED = [int(state) for state in (State.READ, State.ERROR, State.FAILED, State.DEAD)]
+_ROW = struct.Struct("<II")
+"""era, orders"""
+Ids = NDArray[np.int64]
+Counts = NDArray[np.uint32]
 
 
 class Hosts:
@@ -117,3 +135,96 @@ class Hosts:
     def stored(self, number: int) -> tuple[bytes, bytes]:
         """Key and value of the host's row."""
         return rows.HOST.key(number), rows.pack(self.row(number))
+
+
+class Standing:
+    """Standing of the hosts and folders of a partition: how many orders the crawl has given their unread pages so far.
+
+    Whatever is counted by host or folder over the life of a crawl belongs into this table. A folder is a slot that
+    folders share by a hash. `count` each order of an unread page; the rows that `changes` yields belong into the commit
+    group. All counts are halved once as many orders as there are known pages were given out (HALVING at least), so what
+    was long ago counts less. A stored count is of an era, the number of halvings before it; counts of earlier eras are
+    halved as they are loaded.
+    """
+
+    def __init__(self, hosts: Hosts, columns: Columns) -> None:
+        self._hosts = hosts
+        self._columns = columns
+        self.folders: Counts = np.zeros(FOLDERS, np.uint32)
+        self.hosts: Counts = np.zeros(64, np.uint32)
+        self._era = 0
+        self._orders = 0
+        """since the last halving"""
+        self._changed: set[int] = set()
+        """numbers of rows"""
+
+    def count(self, page: LocalPage) -> None:
+        """An order for an unread page goes out."""
+        host, folder = int(self._columns["host"][page]), int(self._columns[FOLDER][page])
+        self._reach(host + 1)
+        self.folders[folder] += 1
+        self.hosts[host] += 1
+        self._orders += 1
+        self._changed.update((_FOLDER + folder, _HOST + host))
+
+    def of_host(self, host: int) -> int:
+        """Orders that unread pages of the host got."""
+        return int(self.hosts[host]) if host < len(self.hosts) else 0
+
+    def of_folder(self, page: LocalPage) -> int:
+        """Orders that unread pages of the page's folder got."""
+        return int(self.folders[self._columns[FOLDER][page]])
+
+    def of_hosts(self, count: int) -> Counts:
+        """The orders of hosts 0 .. count - 1."""
+        self._reach(count)
+        return self.hosts[:count]
+
+    def orders(self, pages: Ids) -> tuple[Counts, Counts]:
+        """The orders that the folders of pages got, and those that their hosts got: uint32[n] each."""
+        self._reach(len(self._hosts))
+        return self.folders[self._columns[FOLDER][pages]], self.hosts[self._columns["host"][pages]]
+
+    def _reach(self, count: int) -> None:
+        if count > len(self.hosts):
+            more = max(count, 2 * len(self.hosts)) - len(self.hosts)
+            self.hosts = np.concatenate([self.hosts, np.zeros(more, np.uint32)])
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def changes(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield keys and values of the rows to store; then halve all counts if it is time."""
+        while self._changed:
+            number = self._changed.pop()
+            counts = self.hosts if number >= _HOST else self.folders
+            yield rows.STANDING.key(number), _ROW.pack(self._era, counts[number & (_HOST - 1)])
+        if self._orders >= max(HALVING, self._columns.n):
+            self._orders, self._era = 0, self._era + 1
+            self.folders >>= 1
+            self.hosts >>= 1
+
+    def dump(self) -> list[int]:
+        return [self._era, self._orders]
+
+    def load(self, state: list[int] | None, stored: Iterable[tuple[bytes, bytes]]) -> None:
+        """Go on from a dump and the stored rows (keys and values). None: the directory is older than this table."""
+        if state is None:
+            self._begin()
+            return
+        self._era, self._orders = state
+        for key, value in stored:
+            number = rows.STANDING.split(key)
+            era, orders = _ROW.unpack(value)
+            if number >= _HOST:
+                self._reach((number & (_HOST - 1)) + 1)
+            counts = self.hosts if number >= _HOST else self.folders
+            counts[number & (_HOST - 1)] = orders >> min(self._era - era, 31)
+
+    def _begin(self) -> None:
+        """Count the pages that were read, or tried, as an order each."""
+        columns, n = self._columns, self._columns.n
+        ordered = np.isin(columns["state"][:n], _ORDERED)
+        self._reach(len(self._hosts))
+        for counts, name, kind in ((self.folders, FOLDER, _FOLDER), (self.hosts, "host", _HOST)):
+            counts[:] = np.bincount(columns[name][:n][ordered], minlength=len(counts))
+            self._changed.update((kind + np.flatnonzero(counts)).tolist())

@@ -21,18 +21,20 @@ from typing import Any
 import msgpack
 import numpy as np
 from numpy.typing import NDArray
+from xxhash import xxh3_64_intdigest
 
 from xyro.metadata import rows
 from xyro.metadata.columns import Columns
-from xyro.metadata.hosts import Hosts
+from xyro.metadata.hosts import FOLDERS, Hosts, Standing
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.snapshot import SnapshotStep, oldest_snapshot, write_snapshot
-from xyro.metadata.states import LEASED, State
+from xyro.metadata.states import FOLDER, LEASED, State
 from xyro.metadata.store import Batch, KeyValue, Store, create_directory
 from xyro.metadata.url_index import FingerprintTable, UrlIndex
 from xyro.metadata.version import VERSION
 from xyro.wire.errors import MachineError
 from xyro.wire.ids import LocalPage, PageId, first_id, join, page_range
+from xyro.wire.urls import folder_of
 
 _UNREAD = int(State.UNREAD)
 _UNLEASED = ~LEASED & 0xFFFF_FFFF
@@ -128,9 +130,24 @@ class Partition:
         for first, urls in recovery.unindexed:
             self.url_index.restore(urls, first, clashing)
         self.hosts = Hosts()
+        self.standing = Standing(self.hosts, columns)
         for key, value in store.scan(rows.HOST.prefix):
             self.hosts.load(rows.HOST.split(key), rows.unpack_host(value))
+        if FOLDER not in columns:
+            self._begin_folders()
         self._count_hosts()
+
+    def _begin_folders(self) -> None:
+        """A new directory, or one of an older Xyro: there a page's host stands for its folder."""
+        self.columns.add(FOLDER, np.uint16)
+        n = self.columns.n
+        if n:
+            self.columns[FOLDER][:n] = self.columns["host"][:n] * np.uint32(0x9E3779B1) >> np.uint32(16)
+            self.columns.touch(FOLDER, np.arange(n))
+
+    def folder_slot(self, url: str) -> int:
+        """The slot of a URL's folder, 0 .. FOLDERS - 1."""
+        return xxh3_64_intdigest(folder_of(url).encode(), self.facts["seed"]) % FOLDERS
 
     def _count_hosts(self) -> None:
         """Orders of the run before are void: their leases carry an older epoch."""
@@ -216,7 +233,7 @@ class Partition:
     ) -> LocalPage:
         """New pages for distinct unknown URLs, met at `seen` (seconds since 1970); returns the first local number.
 
-        Their other columns are zero.
+        The columns that do not follow from these are zero.
         """
         first = LocalPage(self.columns.grow(len(urls)))
         end = first + len(urls)
@@ -228,6 +245,7 @@ class Partition:
         state = np.array(states, np.uint8)
         self.columns["host"][first:end] = host
         self.columns["state"][first:end] = state
+        self.columns[FOLDER][first:end] = np.fromiter(map(self.folder_slot, urls), np.uint16, len(urls))
         self.columns["depth"][first:end] = np.minimum(np.fromiter(depths, np.int64, len(urls)), 255)
         np.add.at(self.hosts.waiting, host[state == _UNREAD], 1)
         return first

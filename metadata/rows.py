@@ -26,6 +26,10 @@ Keys are a prefix byte, then big-endian numbers: order lives in the key.
     k SUBSCRIPTION u32 number               who is told of which pages, when    take up the subscriptions
     y KEYED    u32 number                   URLs whose key is to be checked     ask for the keys again
     t TOPIC    u32 number                   a feed that a hub tells us of       renew the leases
+    a STANDING u8 kind, u32 number          orders that a host or folder was    order discovery (hosts.py)
+                                            given
+    z BIRTHS   u32 number                   scalars of the virtual page at the  tell cash that came over links
+                                            birth of pages (opic/cash.py)
 
 Pages and hosts are local numbers of the partition (the low 32 bits of a page id). A number outside its width is a
 ValueError (ours); a stored key that is not of its layout is a MachineError (the disk's).
@@ -180,11 +184,13 @@ PUBLISHED = NumberKey[LocalPage](b"q", 4)
 SUBSCRIPTION = NumberKey[int](b"k", 4)
 KEYED = NumberKey[int](b"y", 4)
 TOPIC = NumberKey[int](b"t", 4)
+STANDING = NumberKey[int](b"a", 5)
+BIRTHS = NumberKey[int](b"z", 4)
 
 LAYOUTS: tuple[NumberKey[Any] | PairKey | TextKey | VersionKey | DigestKey, ...] = (
     META, MAP, CLASH, LINK, REFRESH, STATUS, WAITING, HOST, WANTED, JOURNAL, OUTBOX, INBOX,
     DOCUMENT, VERSIONS, BODY, COUNT, PLAN,
-    PUBLISHED, SUBSCRIPTION, KEYED, TOPIC,
+    PUBLISHED, SUBSCRIPTION, KEYED, TOPIC, STANDING, BIRTHS,
 )  # fmt: skip
 
 # Values

@@ -99,9 +99,10 @@ COLUMNS: dict[str, np.dtype[Any]] = {
 birth (ticks), host, due (seconds since 1970 of the next read, 0 = none), state, depth, flags. When a URL was first met
 is in Map-Data and the change rate in Refresh-Data: who needs them has the row at hand."""
 
-RATE, LAST_READ = "rate", "last_read"
-OPTIONAL = frozenset({"slots", "parent", RATE, LAST_READ})
-"""Hot columns that a setting turns on. parent: 1 + the page whose links first showed it, uint32
+RATE, LAST_READ, FOLDER = "rate", "last_read", "folder"
+OPTIONAL = frozenset({"slots", "parent", RATE, LAST_READ, FOLDER})
+"""Hot columns that a setting turns on, or that older directories lack. folder: slot of the page's folder, uint16, in
+every directory that this Xyro has worked on (partition.py). parent: 1 + the page whose links first showed it, uint32
 (plugins/focus/interest.py; a [[focus]] with leads_to).
 slots: the last m measures of a page, float32 (2, m), see opic/slots.py; 8 m B a
 page ([opic] history other than interpolation and static). rate, last_read: changes a day and seconds since 1970 of

@@ -7,7 +7,8 @@ What comes in: numpy columns indexed by page (cash, flow, clock of last spending
 that are spent now, a commit group at a time. What goes out: amounts for the children and the virtual page, new
 histories, the importance of every page as if it were read now, and the pages worth spending next.
 
-    cash        integer cash: how a page's cash is shared, the virtual page with its O(1) payout
+    cash        integer cash: how a page's cash is shared, the virtual page with its O(1) payout,
+                cash that came over links
     focus       the virtual page pays classes of pages unlike shares
     importance  history by interpolation, read-time correction, default history of new pages, the OPIC clock
     contest     a window T that follows the rate at which the web changes

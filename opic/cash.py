@@ -12,7 +12,7 @@ differently (`_by_weight`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,11 @@ LINK = 1000
 PAYOUT_SHARE = 1000
 """the virtual page pays out once it holds 1/1000 of all cash; with 0.1 to 5 % the error after ten reads a page is
 the same, 11.3 to 11.4 %"""
+
+GRAIN = UNIT >> 8
+"""units by which the scalar rises before `Births` gets another entry: 1/16 of the least that a score counts"""
+BIRTHS_A_ROW = 64
+"""entries of `Births` that are stored together"""
 
 _BITS = 31
 """1-c is used as a rational over 2^31: off by at most 2.4e-10, and every product below stays within int64"""
@@ -240,3 +245,77 @@ class VirtualPage:
     def load(cls, state: Mapping[str, int]) -> VirtualPage:
         """The page that `dump` described. KeyError: a number is missing."""
         return cls(pot=state["pot"], account=state["account"], scalar=state["scalar"])
+
+
+class Births:
+    """Scalars of the virtual page at the births of pages, by which cash that came over links is told apart.
+
+    A page is born without cash. So until it spends, its key + the scalar at its birth is what it received over links;
+    the rest of its cash is what the virtual page paid it for waiting, as it pays all pages. Page numbers are given in
+    the order of birth, and the scalar only rises: a short table (first page, scalar) tells the scalar of every birth,
+    to within GRAIN. `note` at each minting, `scalars` at a look. One scalar an entry, or one a class (focus.py).
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._table: Units = np.zeros((BIRTHS_A_ROW, 2), np.int64)
+        """an entry a row: first page, scalars"""
+        self._changed: set[int] = set()
+        """chunks that are to be stored"""
+
+    def __len__(self) -> int:
+        return self._count
+
+    def note(self, first: int, scalars: Units) -> None:
+        """Pages from `first` on are born while the virtual page has paid these scalars: int64[1], or one a class."""
+        if not self._count:
+            self._table = np.zeros((BIRTHS_A_ROW, 1 + len(scalars)), np.int64)
+        self.reshape(scalars)
+        if self._count and int((scalars - self._table[self._count - 1, 1:]).max()) < GRAIN:
+            return
+        if self._count == len(self._table):
+            self._table = np.concatenate([self._table, np.zeros_like(self._table)])
+        self._table[self._count, 0], self._table[self._count, 1:] = first, scalars
+        self._changed.add(self._count // BIRTHS_A_ROW)
+        self._count += 1
+
+    def reshape(self, scalars: Units) -> None:
+        """Classes may have come, or gone: what pages were paid before counts for each class as it did for all."""
+        if not self._count or 1 + len(scalars) == self._table.shape[1]:
+            return
+        old = self._table
+        self._table = np.zeros((len(old), 1 + len(scalars)), np.int64)
+        self._table[: self._count, 0] = old[: self._count, 0]
+        self._table[: self._count, 1:] = old[: self._count, 1:2] - scalars[0] + scalars
+        self._changed.update(range(-(-self._count // BIRTHS_A_ROW)))
+
+    def scalars(self, pages: Pages, classes: Pages | None = None) -> Units:
+        """The scalars at the births of pages, which are sorted: int64[n]. classes: of the pages, None: all are alike.
+
+        A page born before the first entry counts as born at it; without entries all are 0.
+        """
+        if not self._count:
+            return np.zeros(len(pages), np.int64)
+        ends = np.searchsorted(pages, self._table[1 : self._count, 0])
+        runs = np.diff(np.concatenate(([0], ends, [len(pages)])))
+        if classes is None or self._table.shape[1] == 2:
+            return np.repeat(self._table[: self._count, 1], runs)
+        found: Units = self._table[np.repeat(np.arange(self._count), runs), 1 + classes]
+        return found
+
+    def changes(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the chunks to store since the last call: their numbers and values."""
+        while self._changed:
+            chunk = self._changed.pop()
+            rows = self._table[chunk * BIRTHS_A_ROW : min((chunk + 1) * BIRTHS_A_ROW, self._count)]
+            yield chunk, np.int64(self._table.shape[1]).tobytes() + rows.astype("<i8").tobytes()
+
+    @classmethod
+    def load(cls, chunks: Iterable[bytes]) -> Births:
+        """The table of stored chunks, in the order of their numbers."""
+        births = cls()
+        parts = [np.frombuffer(chunk, "<i8") for chunk in chunks]
+        if parts:
+            births._table = np.concatenate([part[1:].reshape(-1, int(part[0])) for part in parts])
+            births._count = len(births._table)
+        return births

@@ -4,9 +4,8 @@
     BandwidthMeter, Bursts, Capacity      reads a second, as they were and as they could be
     choose, crowd                         which unread pages the next orders read
 
-Unread pages: while scouting (few pages read yet) the shallowest first, in the order they were met; later the richest
-first (P1 s.3). Each host takes at most its room, so one big host cannot eat what others could use. Pure: candidates in,
-choice out.
+Unread pages come by score, the greatest first (frontier/discovery.py), those of one score in the order they were met.
+Each host takes at most its room, so one big host cannot eat what others could use. Pure: candidates in, choice out.
 """
 
 from __future__ import annotations

@@ -58,13 +58,24 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "lab": SERVICE,
     "lab.web": (*SERVICE, "lab"),
     "lab.opic": LAB,
+    "lab.order": LAB,
     "lab.refresh": LAB,
     "lab.crash": LAB,
     "lab.speed": (*LAB, "lab.refresh"),
     "lab.walk": LAB,
     "lab.zoo": LAB,
     "lab.crawls": (*LAB, "lab.refresh", "lab.speed"),
-    "lab.command": (*LAB, "lab.opic", "lab.refresh", "lab.crash", "lab.speed", "lab.walk", "lab.zoo", "lab.crawls"),
+    "lab.command": (
+        *LAB,
+        "lab.opic",
+        "lab.refresh",
+        "lab.crash",
+        "lab.speed",
+        "lab.walk",
+        "lab.zoo",
+        "lab.crawls",
+        "lab.order",
+    ),
 }
 """room -> which other rooms its modules may import, drawn from the floor up: no row names a room below itself, and
 siblings do not name each other. The row `plugins` is for the lists of them all.

@@ -232,6 +232,12 @@ def path_of(url: str) -> str:
     return url[url.index("/", 8) :].partition("?")[0]
 
 
+def folder_of(url: str) -> str:
+    """The folder of a canonical URL: host and path up to its last slash; with a query, the whole path and '?'."""
+    begin, query = url.index("/") + 2, url.find("?")
+    return url[begin : query + 1] if query >= 0 else url[begin : url.rindex("/") + 1]
+
+
 def suffix_of(url: str) -> str:
     """The extension of the path's last segment in lower case ('html', 'gz'), without a segment's ';parameters'.
 

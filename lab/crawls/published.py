@@ -206,7 +206,6 @@ def _options(web: Web, size: PublishedSize) -> dict[str, Any]:
         "politeness.delay": size.delay,
         "refresh.bandwidth": OVERBOOKED * capacity,
         "refresh.time_unit": 1,
-        "refresh.scout_pages": 10 * size.hosts,
         "publish.deadline": DEADLINE,
         "publish.tokens": {address_of(host): f"{TOKEN}-{address_of(host)}" for host in range(web.shape.hosts)},
     }

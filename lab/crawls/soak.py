@@ -70,8 +70,6 @@ bandwidth = 20000.0
 least_chance = 0.0
 min_interval = 0.0
 time_unit = 1
-min_interval = 0
-least_chance = 0
 [log]
 level = "warning"
 """

@@ -22,15 +22,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from xyro import configs
 from xyro.configs.load import load
 from xyro.configs.schema import CrawlSettings, PolitenessSettings, Settings, StoreSettings
 from xyro.fetch_queue import FetchQueue
 from xyro.frontier.batch import MessageBatch
+from xyro.frontier.discovery import Discovery
 from xyro.frontier.frontier import Frontier
+from xyro.frontier.ledger import Ids
 from xyro.frontier.scope import Scope
 from xyro.lab.speed.measures import say, spread
 from xyro.lab.web.places import Doc, host_at
@@ -62,6 +66,20 @@ NEVER = float("inf")
 PRESET = Path(configs.__file__).with_name("xml.toml")
 
 
+class Strategy(NamedTuple):
+    """A way to choose what is read next."""
+
+    settings: Settings
+    breadth_first: bool = False
+
+
+class BreadthFirst(Discovery):
+    """Discovery that reads the shallowest unread pages first."""
+
+    def score(self, pages: Ids) -> Ids:
+        return -self.partition.columns["depth"][pages].astype(np.int64)
+
+
 @dataclass(slots=True)
 class Run:
     """The finds of a crawl, in virtual time."""
@@ -74,12 +92,19 @@ class Run:
 class KindsWalk:
     """One crawl of a computed web by one partition, without a network: reads at an even pace."""
 
-    def __init__(self, web: Web, settings: Settings, directory: Path, refreshing: bool, start: float) -> None:
+    def __init__(self, web: Web, strategy: Strategy, directory: Path, refreshing: bool, start: float) -> None:
         self.web, self.now, self.run = web, start, Run()
+        settings = strategy.settings
         self._data = DataDir.open(directory, make=True)
         self._node = Frontier(
             self._data.partitions[0], Scope(settings.crawl), settings, refreshing, extensions(settings)
         )
+        if strategy.breadth_first:
+            scheduler = self._node.scheduler
+            scheduler.discovery = BreadthFirst(
+                *(self._node.partition, self._node.ledger, settings),
+                *(scheduler.host_limits, scheduler.order_quota, scheduler.turns),
+            )
         self._node.recover(start)
         gamma = settings.refresh.gamma
         self._queue = FetchQueue(gamma if isinstance(gamma, float) else 50.0)
@@ -166,8 +191,8 @@ class KindsWalk:
         return Links(urls, bytes([LinkKind.ANCHOR]) * len(urls))
 
 
-def ways(pages: int) -> dict[str, Settings]:
-    """Return the settings of each strategy, by its name."""
+def ways() -> dict[str, Strategy]:
+    """Return the strategies by their names."""
     plain = Settings(
         crawl=CrawlSettings(scope="any"),
         politeness=PolitenessSettings(delay=0.0),
@@ -175,42 +200,40 @@ def ways(pages: int) -> dict[str, Settings]:
     )
     focused = load((PRESET,))
 
-    def scouting(settings: Settings, count: int) -> Settings:
-        refresh = msgspec.structs.replace(settings.refresh, scout_pages=count, gamma=focused.refresh.gamma)
-        return msgspec.structs.replace(settings, refresh=refresh)
-
+    refresh = msgspec.structs.replace(plain.refresh, gamma=focused.refresh.gamma)
+    plain = msgspec.structs.replace(plain, refresh=refresh)
     return {
-        "breadth-first": scouting(plain, 1 << 50),
-        "OPIC": scouting(plain, pages // 50),
-        "xml.toml": scouting(msgspec.structs.replace(plain, opic=focused.opic, focus=focused.focus), pages // 50),
+        "breadth-first": Strategy(plain, breadth_first=True),
+        "OPIC": Strategy(plain),
+        "xml.toml": Strategy(msgspec.structs.replace(plain, opic=focused.opic, focus=focused.focus)),
     }
 
 
 @contextmanager
-def walking(web: Web, settings: Settings, *, refreshing: bool = False, start: float = 0.0) -> Iterator[KindsWalk]:
+def walking(web: Web, strategy: Strategy, *, refreshing: bool = False, start: float = 0.0) -> Iterator[KindsWalk]:
     """A crawl in a directory that is deleted afterwards."""
     memory = SHARED if SHARED.is_dir() else None  # thousands of synced commits a crawl
     with tempfile.TemporaryDirectory(prefix="xyro-xml-", dir=memory) as directory:
-        walk = KindsWalk(web, settings, Path(directory) / "data", refreshing, start or web.shape.origin)
+        walk = KindsWalk(web, strategy, Path(directory) / "data", refreshing, start or web.shape.origin)
         try:
             yield walk
         finally:
             walk.close()
 
 
-def found(web: Web, settings: Settings) -> float:
+def found(web: Web, strategy: Strategy) -> float:
     """Share of all documents that were read when SHARE of the pages were."""
     limit = round(SHARE * web.shape.pages)
-    with walking(web, settings) as walk:
+    with walking(web, strategy) as walk:
         walk.until(lambda run, now: run.reads >= limit)
         return len(walk.run.found) / len(web.places.of_kind(Doc.XML))
 
 
-def delays(web: Web, settings: Settings) -> list[float]:
+def delays(web: Web, strategy: Strategy) -> list[float]:
     """Seconds from birth to the first read of each document born in the first three quarters of the time."""
     shape = web.shape
     start, end = shape.origin - SETTLING * DAY / PACE, shape.origin + DAYS * DAY
-    with walking(web, settings, refreshing=True, start=start) as walk:
+    with walking(web, strategy, refreshing=True, start=start) as walk:
         walk.until(lambda run, now: now >= end)
         found = walk.run.found
     born = web.places.born
@@ -251,11 +274,11 @@ def compare(pages: int, seeds: int) -> dict[str, dict[str, list[float]]]:
     say(f"{pages:,} pages, {seeds} webs: documents on catalogue pages, half of them without a suffix that tells")
     figures: dict[str, dict[str, list[float]]] = {}
     say(f"  {'':14}  {'found at 20 %':>26}  {'delay, hours':>26}  {'not read':>26}")
-    for name, settings in ways(pages).items():
+    for name, strategy in ways().items():
         figure = figures[name] = {"found": [], "delay_hours": [], "unseen": []}
         for seed in range(1, seeds + 1):
-            figure["found"].append(found(web_of(seed, pages), settings))
-            waits = delays(web_of(seed, pages // 3, births=BIRTHS), settings)
+            figure["found"].append(found(web_of(seed, pages), strategy))
+            waits = delays(web_of(seed, pages // 3, births=BIRTHS), strategy)
             figure["delay_hours"].append(median(waits) / HOUR)
             figure["unseen"].append(sum(wait == NEVER for wait in waits) / len(waits))
         say(

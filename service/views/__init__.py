@@ -6,8 +6,9 @@
     partition_status.py    the figures of one partition        summary.py, freshness_report.py   the fields of
                            `xyro status`, from those of all partitions
     why.py                 `xyro why`: sentences about one URL, of which
-                           why_due.py explains its next read, wait_reasons.py a load that waits, cash_sources.py
-                           the pages that give it most cash; promises are told by the hooks of plug-ins
+                           why_due.py explains its next read, why_score.py its first one, wait_reasons.py a load
+                           that waits, cash_sources.py the pages that give it most cash; promises are told by the
+                           hooks of plug-ins
     forecast.py            `xyro plan`: bandwidth against freshness  audit.py            `xyro audit`: every invariant
     extensions.py          the seam through which plug-ins add to audit and status
     text_tables.py         rows and fields as text

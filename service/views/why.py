@@ -11,6 +11,7 @@ from xyro.service.views.importance_bounds import importance_sentences
 from xyro.service.views.views import View, Views
 from xyro.service.views.wait_reasons import wait_sentences
 from xyro.service.views.why_due import duration_text, host_sentences, interval_sentences, rate_sentence, retry_sentences
+from xyro.service.views.why_score import score_fields, score_parts, score_sentences
 from xyro.wire.ids import LocalPage, split
 from xyro.wire.text import stamp
 
@@ -24,7 +25,8 @@ def why(views: Views, url: str, now: float) -> dict[str, Any]:
     view = views.views[owner]
     row = view.describe(page, views.mean)
     because = [*_because(view, page, now), *_evidence(view, page), *wait_sentences(views, view, page)]
-    return {**row, "because": [*because, *importance_sentences(row)]}
+    parts = score_parts(view, page)
+    return {**row, **score_fields(parts), "because": [*because, *score_sentences(parts), *importance_sentences(row)]}
 
 
 def with_givers(explanation: dict[str, Any], givers: dict[str, Any]) -> dict[str, Any]:
@@ -77,9 +79,7 @@ def _state(view: View, page: LocalPage) -> str:
         return "It was ordered: it is read as soon as its host may be."
     match state:
         case State.UNREAD:
-            theta = view.frontier.scheduler.discovery.finder.theta
-            rich = "rich" if view.cash[page] >= theta else "poor"
-            return f"It is in scope and waits to be read: {rich} in cash ({view.cash[page] / 65_536:.3g} pages' worth)."
+            return "It is in scope and waits to be read."
         case State.READ:
             return f"It was read last at {stamp(row.last_read)} (HTTP {row.status}).{_fault(row.fault)}"
         case State.ERROR:

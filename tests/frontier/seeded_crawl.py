@@ -24,7 +24,7 @@ DAY = 86_400.0
 FIRST_TURNS, FIRST_STEP, READS = 160, 30.0, 30
 """until all is read once: turns, seconds between them, reads answered in one"""
 TURNS, STEP = 140, 7_200.0
-OPTIONS: dict[str, Any] = {"refresh.bandwidth": 0.002, "refresh.scout_pages": 150}
+OPTIONS: dict[str, Any] = {"refresh.bandwidth": 0.002}
 MORE = """
 [opic]
 sites = true

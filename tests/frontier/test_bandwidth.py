@@ -360,7 +360,7 @@ def test_unread_pages_compete_by_the_same_index():
     """Few pages at a time: pages met long ago, beside a bandwidth that reads pages rarely, are worth all of it."""
     told = {}
     for bandwidth in ("1/day", "100000/day"):
-        web = Web(gamma="auto", bandwidth=bandwidth, scout_pages=0)
+        web = Web(gamma="auto", bandwidth=bandwidth)
         crawl = web.crawl
         for _ in range(12):
             crawl.room = 3

@@ -35,7 +35,7 @@ def forecast(crawl, question):
 
 
 def settings(**refresh):
-    given = {"scout_pages": 0, "time_unit": 600, "bandwidth": "30/day", **refresh}
+    given = {"time_unit": 600, "bandwidth": "30/day", **refresh}
     return Settings(refresh=RefreshSettings(**given))
 
 
@@ -442,7 +442,7 @@ def test_plan_and_status_of_a_crawl_that_runs_and_of_one_that_does_not(tmp_path)
 def refreshing(path):
     """Settings of a crawl that audits every fifth of its reads."""
     file = path / "given.toml"
-    file.write_text("[refresh]\naudit = 20.0\nscout_pages = 0\n")
+    file.write_text("[refresh]\naudit = 20.0\n")
     return file
 
 

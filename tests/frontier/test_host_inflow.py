@@ -19,7 +19,7 @@ from xyro.opic.sites import site_rank
 from xyro.service.views.site_ranking import SiteRanking, top_sites
 from xyro.wire.errors import InputError
 
-PLAIN = Settings(crawl=schema.CrawlSettings(scope="any"), refresh=RefreshSettings(scout_pages=0))
+PLAIN = Settings(crawl=schema.CrawlSettings(scope="any"), refresh=RefreshSettings())
 SITES = msgspec.structs.replace(PLAIN, opic=OpicSettings(sites=True))
 HOSTS, PAGES = 8, 15
 
@@ -167,6 +167,9 @@ def test_site_weight_puts_pages_of_linked_sites_first():
     assert whole[0] > whole[1] == 0
     assert half[0] < half[1] + (1 << 21)
     assert none.tolist() == cash.tolist()
-    assert crawl.frontier.scheduler.discovery._urgency(np.array([0, 1]), cash).tolist() == whole.tolist()
-    plain = Crawl.in_memory(settings=PLAIN)
-    assert plain.frontier.scheduler.discovery._urgency(np.array([0, 1]), cash) is cash
+    for crawled in (crawl, Crawl.in_memory(settings=PLAIN)):
+        crawled.submit(url(1), url(2))
+        crawled.turn()
+        crawled.frontier.columns["cash"][:2] += cash
+    weighed, plain = (crawled.frontier.scheduler.discovery.score(np.array([0, 1])) for crawled in (crawl, crawled))
+    assert weighed[0] > weighed[1] == 0 and plain[0] < plain[1]

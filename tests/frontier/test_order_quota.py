@@ -74,7 +74,7 @@ def test_refresh_gets_its_part_by_gamma_to_within_one_place(rooms, gamma):
 def backlogs(hosts, due, new, unread, monkeypatch, gamma=50.0, out=200):
     """`hosts` with `due` pages each that are due now, `new` ones with `unread` pages that were just found."""
     shown = [url(host, page) for host in range(hosts) for page in range(1, due)]
-    crawl = seeded(*shown, leases=8, scout=0, refreshing=True, gamma=gamma, audit=0.0, min_interval=DAY,
+    crawl = seeded(*shown, leases=8, refreshing=True, gamma=gamma, audit=0.0, min_interval=DAY,
                    max_interval=DAY)  # fmt: skip
     crawl.frontier.scheduler.schedule.doublings = None
     crawl.run(lambda order: report(order, crawl.now))

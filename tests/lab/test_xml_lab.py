@@ -10,7 +10,7 @@ from xyro.lab.web.places import Doc
 
 @pytest.mark.long
 def test_a_focus_finds_documents_sooner():
-    web, settings = web_of(1, 1_000), ways(1_000)
+    web, settings = web_of(1, 1_000), ways()
     shares = {name: found(web, way) for name, way in settings.items()}
     assert shares["xml.toml"] > 2 * max(shares["breadth-first"], shares["OPIC"], 0.05)
     assert found(web, settings["OPIC"]) == shares["OPIC"]
@@ -19,6 +19,6 @@ def test_a_focus_finds_documents_sooner():
 @pytest.mark.long
 def test_documents_that_are_born_are_found():
     web = web_of(1, 600, births=0.5)
-    waits = delays(web, ways(600)["xml.toml"])
+    waits = delays(web, ways()["xml.toml"])
     assert 0 < len(waits) < len(web.places.of_kind(Doc.XML))
     assert min(waits) > 0.0 and sum(wait < NEVER for wait in waits) > len(waits) / 2

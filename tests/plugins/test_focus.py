@@ -372,7 +372,7 @@ SITES, FRESH = 40, 10
 
 def contested(gamma, unread_weight):
     """A crawl with pages to discover and pages to refresh; which of 40 orders that left its queue were discovery."""
-    refresh = RefreshSettings(gamma=gamma, scout_pages=0)
+    refresh = RefreshSettings(gamma=gamma)
     crawl = Crawl.in_memory(1, settings=set_to(refresh=refresh, unread_weight=unread_weight), refreshing=True)
     crawl.submit(*(url(host) for host in range(SITES)))
     crawl.turn()
@@ -407,9 +407,7 @@ def test_gamma_shares_the_orders_whatever_unread_pages_are_paid(gamma):
 
 def test_the_virtual_page_decides_which_unread_pages_come_first():
     """Two pages of a poor link each: the one that a focus likes is ordered first, once scouting is over."""
-    crawl = Crawl.in_memory(
-        1, settings=set_to(Table(50.0, patterns=("*p77*",)), refresh=RefreshSettings(scout_pages=0))
-    )
+    crawl = Crawl.in_memory(1, settings=set_to(Table(50.0, patterns=("*p77*",)), refresh=RefreshSettings()))
     crawl.submit(url(0))
     crawl.turn()
     crawl.room = 0

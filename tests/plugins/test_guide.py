@@ -94,7 +94,7 @@ def test_a_disk_that_fails_is_told(tmp_path):
 @pytest.mark.parametrize("guided", [False, True])
 def test_a_crawl_dates_html_pages_by_it_and_s_stays_exact(tmp_path, guided):
     """Page 1 is given a hundred times page 2's interest: it is read ten times as soon. S adds up all the same."""
-    refresh = RefreshSettings(guide="interest" if guided else "importance", scout_pages=0, bandwidth=1.0)
+    refresh = RefreshSettings(guide="interest" if guided else "importance", bandwidth=1.0)
     settings = Settings(crawl=CrawlSettings(scope="any"), refresh=refresh)
     crawl = Crawl.on_disk(tmp_path / "data", settings=settings, refreshing=True)
     crawl.submit(url(0), url(1), url(2))

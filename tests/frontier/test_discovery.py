@@ -1,0 +1,99 @@
+"""Unread pages by score: real pages beside traps, from the first read on; pages at random; partitions; restarts."""
+
+import itertools
+
+import pytest
+
+from tests.frontier.rig import START, Crawl, report
+from xyro.lab.order.traps import FACETS, REAL, SHAPES, TrapSite, real_pages
+from xyro.service.views.why import why
+from xyro.wire.messages import Priority
+from xyro.wire.urls import path_of
+
+HOST = "http://trap.example"
+
+
+def crawled(shape, reads=300, restart=None, partitions=1):
+    """The paths read, in their order, one at a time as a polite crawl does."""
+    site, seen = TrapSite(shape), []
+    crawl = Crawl.in_memory(partitions) if restart is None else Crawl.on_disk(restart, partitions)
+    crawl.submit(f"{HOST}/")
+    crawl.turn()
+    while len(seen) < reads:
+        order = _next(crawl)
+        seen.append(order.url.removeprefix(HOST))
+        crawl.give(report(order, START, [HOST + link for link in site.links(seen[-1])]))
+        for _ in range(2):
+            crawl.turn()
+            crawl.deliver_all()
+        if restart is not None and len(seen) == reads // 3:
+            crawl.close()
+            crawl = Crawl.on_disk(restart)
+            crawl.turn()
+    return seen
+
+
+def _next(crawl):
+    """The queue's order: levels first, then as they came."""
+    return min(crawl.orders.values(), key=lambda order: order.priority)
+
+
+def real(shape, paths):
+    """Count the real pages among paths, each once."""
+    site = TrapSite(shape)
+    return len({site.real(path) for path in paths} - {None})
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_real_pages_beside_a_trap_are_read(shape):
+    assert real(shape, crawled(shape)) >= (210 if shape == "tree" else 235)
+
+
+def test_a_restart_forgets_nothing(tmp_path):
+    assert real("endless", crawled("endless", restart=tmp_path / "data")) >= 235
+
+
+def test_the_same_with_partitions():
+    assert real("closed", crawled("closed", partitions=4)) >= 235
+
+
+def test_the_site_has_all_its_pages():
+    site = TrapSite("closed")
+    found, unread = {"/"}, ["/"]
+    while unread:
+        unread = list({link for path in unread for link in site.links(path)} - found)
+        found.update(unread)
+    assert set(real_pages()) <= found and len(found) == REAL + FACETS
+    assert {path_of(HOST + path).count("/") for path in real_pages()} == {1, 2}
+
+
+def test_of_twenty_orders_of_a_host_one_is_at_random():
+    crawl = Crawl.in_memory()
+    crawl.submit(f"{HOST}/")
+    crawl.turn()
+    crawl.run(
+        lambda order: report(order, START, [f"{HOST}/{page}" for page in range(2000)] if order.url[-1] == "/" else ())
+    )
+    levels = [order.priority for order in crawl.issued[1:]]
+    assert len(levels) == 2000 and set(levels) == {Priority.DISCOVER, Priority.SCOUT}
+    assert levels.count(Priority.SCOUT) == pytest.approx(2000 / 21, abs=5)  # one for each twenty others
+    scouts = [int(order.url.rpartition("/")[2]) for order in crawl.issued if order.priority is Priority.SCOUT]
+    assert sum(a < b for a, b in itertools.pairwise(scouts)) < 0.7 * len(scouts), "in no order"
+
+
+def test_why_tells_the_score_and_its_parts():
+    crawl = Crawl.in_memory()
+    crawl.submit(f"{HOST}/")
+    crawl.turn()
+    crawl.give(report(next(iter(crawl.orders.values())), START, [f"{HOST}/a/{page}" for page in range(9)]))
+    crawl.turn()
+    waits = next(f"{HOST}/a/{page}" for page in range(9) if f"{HOST}/a/{page}" not in {o.url for o in crawl.issued})
+    with crawl.views() as views:
+        explained, read = why(views, waits, START), why(views, f"{HOST}/", START)
+    score = explained["score"]
+    assert (score["folder_orders"], score["host_orders"], score["floor"]) == (4, 5, 1 / 16)
+    parts = (score["linked"] + score["floor"]) / ((1 + 4 / 8) * (1 + 5)) ** 0.5
+    assert score["score"] == pytest.approx(parts, rel=1e-3)
+    (sentence,) = (line for line in explained["because"] if "by score" in line)
+    assert "sqrt((1 + 4/8) (1 + 5))" in sentence
+    assert read["score"] is None and not any("by score" in line for line in read["because"])

@@ -1,0 +1,112 @@
+"""Orders by host and folder: counted once each, durable, halved now and then."""
+
+import numpy as np
+import pytest
+
+from tests.frontier.rig import START, Crawl, report
+from xyro.metadata import hosts as module
+from xyro.metadata.hosts import FOLDERS
+from xyro.metadata.states import FOLDER
+
+SITE = [f"http://h{host}.example/{folder}/p{page}.html" for host in (0, 1) for folder in "ab" for page in range(30)]
+
+
+def standing(crawl):
+    return crawl.frontier.partition.standing
+
+
+def read(crawl, count):
+    """Let so many reads of SITE be answered; all pages link to all."""
+    while crawl.frontier.reads < count and crawl.orders:
+        order = next(iter(crawl.orders.values()))
+        crawl.give(report(order, START, SITE))
+        crawl.turn()
+
+
+def begun(path=None):
+    crawl = Crawl.in_memory() if path is None else Crawl.on_disk(path)
+    crawl.submit(SITE[0], SITE[60])
+    crawl.turn()
+    return crawl
+
+
+def counted(crawl):
+    """The orders issued, by host and by the URL's folder, as a reader of the orders counts them."""
+    hosts, folders = {}, {}
+    for order in crawl.issued:
+        host, folder = order.url.split("/")[2], order.url.rpartition("/")[0]
+        hosts[host] = hosts.get(host, 0) + 1
+        folders[folder] = folders.get(folder, 0) + 1
+    return hosts, folders
+
+
+def test_each_order_of_an_unread_page_counts_once():
+    crawl = begun()
+    read(crawl, 50)
+    hosts, folders = counted(crawl)
+    numbers = crawl.frontier.partition.hosts.numbers
+    assert {name: standing(crawl).of_host(number) for name, number in numbers.items()} == hosts
+    for name, orders in folders.items():
+        assert standing(crawl).of_folder(crawl.page(f"{name}/p0.html")[1]) == orders
+    assert int(standing(crawl).folders.sum()) == len(crawl.issued)
+
+
+def test_counts_come_back_after_a_restart(tmp_path):
+    crawl = begun(tmp_path / "data")
+    read(crawl, 40)
+    folders, hosts = standing(crawl).folders.copy(), standing(crawl).of_hosts(2).copy()
+    assert folders.any() and hosts.all()
+    crawl.close()
+    again = Crawl.on_disk(tmp_path / "data")
+    assert (
+        standing(again).folders.tolist() == folders.tolist() and standing(again).of_hosts(2).tolist() == hosts.tolist()
+    )
+    again.close()
+
+
+def test_counts_are_halved_and_stay_halved(tmp_path, monkeypatch):
+    crawl = begun(tmp_path / "data")
+    monkeypatch.setattr(module, "HALVING", 1)  # 120 pages are known: halved after the 120th order
+    standing(crawl).of_hosts(2)[:] = 64
+    standing(crawl)._changed.update(2**32 + host for host in (0, 1))
+    read(crawl, 120)
+    assert len(crawl.issued) == 120
+    assert standing(crawl).of_hosts(2).tolist() == [61, 61], "(64 + 59) / 2"
+    crawl.close()
+    again = Crawl.on_disk(tmp_path / "data")
+    assert standing(again).of_hosts(2).tolist() == [61, 61]
+    again.close()
+
+
+def test_a_directory_without_the_table_begins_with_its_reads(tmp_path):
+    crawl = begun()
+    read(crawl, 40)
+    old = crawl.frontier.partition
+    fresh = module.Standing(old.hosts, old.columns)
+    fresh.load(None, ())
+    reads = int(np.isin(old.columns["state"][: old.columns.n], module._ORDERED).sum())
+    assert fresh.of_hosts(2).sum() == reads == 40
+    slots = old.columns[FOLDER][: old.columns.n]
+    assert fresh.folders[slots].all() and fresh.folders.sum() == reads
+
+
+def test_a_folder_is_what_the_url_says():
+    partition = begun().frontier.partition
+    slot = partition.folder_slot
+    assert slot("http://h.example/a/p1.html") == slot("https://h.example/a/p2.html") < FOLDERS
+    distinct = ["http://h.example/", "http://h.example/a/p", "http://h.example/a/p?x=1", "http://g.example/a/p"]
+    assert len({slot(url) for url in distinct}) == len(distinct)
+    assert slot("http://h.example/a/p?x=1") == slot("http://h.example/a/p?x=2&y=/b/")
+
+
+@pytest.mark.parametrize("name", ["hosts", "folders"])
+def test_scores_fall_with_the_orders(name):
+    crawl = begun()
+    read(crawl, 3)
+    page = crawl.page(SITE[29])[1]
+    before = crawl.frontier.scheduler.discovery.explain(page)
+    getattr(standing(crawl), name)[:] += 100
+    after = crawl.frontier.scheduler.discovery.explain(page)
+    assert after.score < before.score and after.linked == before.linked
+    parts = (after.linked + after.floor) / ((1 + after.folder_orders / 8) * (1 + after.host_orders)) ** 0.5
+    assert after.score == pytest.approx(parts, rel=1e-3)
