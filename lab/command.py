@@ -68,6 +68,14 @@ def _walk(options: list[str]) -> int:
     return main(options)
 
 
+@_passing_on("order")
+def _order(options: list[str]) -> int:
+    """Measure how early a crawl reads what matters, beside other orders."""
+    from xyro.lab.order.order_lab import main
+
+    return main(options)
+
+
 @_passing_on("speed")
 def _speed(options: list[str]) -> int:
     """Measure what a crawl costs: RAM, CPU, latency, plan, XML."""
