@@ -8,8 +8,8 @@ L is the cash that came over links (opic.cash.Births), without what the virtual 
 waited longest is richest by that, which is breadth first. R counts the orders that unread pages of the folder and of
 the host got so far (metadata.hosts.Standing): pages of a folder come in herds, all paid by the same menu, and the first
 of them tell what the rest is like. A folder alone would invite sites that open a new one for each page, so its host
-counts, too. Measured on a real graph (lab/order/ORDER.md): a broad plateau, exponents of .3 to 1 and floors of 1/256 to 1
-page differ by .02 of the importance read.
+counts, too. Measured on a real graph (lab/order/ORDER.md): a broad plateau, floors of 1/256 and of 1 page differ by
+.02 of the importance read.
 
 One order in twenty is a page at random (SCOUT), read when its host has nothing better: a folder that looks poor is
 tried all the same. At a host of which little was read the crawl looks only a few pages ahead, for what these show may
