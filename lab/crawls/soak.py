@@ -67,8 +67,6 @@ only_net = ["127.0.0.0/8"]
 delay = 0.0
 [refresh]
 bandwidth = 20000.0
-least_chance = 0.0
-min_interval = 0.0
 time_unit = 1
 [log]
 level = "warning"
