@@ -42,3 +42,12 @@ def test_the_hopeless_rate_explains_the_changes_half_as_well_as_the_fastest(chan
     found = RateSums(0.0, changes, changes / 144).hopeless_rate
     assert (-math.expm1(-found / 144)) ** changes == pytest.approx(0.5)
     assert RateSums().hopeless_rate == 0.0
+
+
+def test_a_cap_bounds_the_rate_of_a_page_whose_reads_nearly_all_showed_a_change():
+    always, hardly, half = RateSums(0.0, 10.0, 0.5), RateSums(0.009, 10.0, 0.5), RateSums(0.011, 10.0, 0.5)
+    assert always.capped(900.0, 5.0) == hardly.capped(900.0, 5.0) == pytest.approx(100.0)
+    assert half.capped(900.0, 5.0) == 900.0, "a fifth of an interval was quiet"
+    assert always.capped(60.0, 5.0) == 60.0
+    assert always.capped(900.0, 0.0) == 900.0, "no cap"
+    assert RateSums().capped(0.3, 5.0) == 0.3
