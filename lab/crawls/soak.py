@@ -68,6 +68,8 @@ delay = 0.0
 [refresh]
 bandwidth = 20000.0
 time_unit = 1
+min_interval = 0.0
+least_chance = 0.0
 [log]
 level = "warning"
 """
