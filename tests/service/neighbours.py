@@ -7,6 +7,7 @@ import contextlib
 import json
 from collections import Counter
 
+import msgspec
 from aiohttp import ClientSession, web
 
 from xyro.configs.load import load
@@ -153,16 +154,22 @@ class Running:
 
 
 @contextlib.asynccontextmanager
-async def crawling(data, neighbours: Neighbours, clock=None, **options):
+async def crawling(data, neighbours: Neighbours, clock=None, partitions=None, clusters=(), **options):
     """Everything that `/` links to was read."""
     listening = publish.listen("127.0.0.1:0")
     base = {"publish.callback": f"http://127.0.0.1:{listening.getsockname()[1]}"}
     chosen = {name.replace("__", "."): value for name, value in options.items()}
-    settings = load(overrides={**OPTIONS, **base, **chosen})
+    settings = msgspec.structs.replace(load(overrides={**OPTIONS, **base, **chosen}), clusters=clusters)
     guard = guard_of(settings.fetch)
     guard.deny(*listening.getsockname()[:2])
     single = Node(
-        DataDir.open(data, make=True), settings, guard, Bounds(forever=True), clock, EncodingBus(), plugins=PLUGINS
+        DataDir.open(data, partitions=partitions, make=True),
+        settings,
+        guard,
+        Bounds(forever=True),
+        clock,
+        EncodingBus(),
+        plugins=PLUGINS,
     )
     listener = publish.listener_of(single)
     async with ClientSession() as http:
