@@ -57,7 +57,7 @@ class Contested:
         """by host; 0 = it was never stocked"""
         self._next = 0
 
-    def short(self, most: int) -> list[tuple[int, int]]:
+    def short(self, limit: int) -> list[tuple[int, int]]:
         """(host, orders that it lacks) of those that have used up half of their stock; `most`: a stock at most."""
         hosts, count = self.partition.hosts, len(self.partition.hosts)
         if count > len(self._stock):
@@ -71,7 +71,7 @@ class Contested:
             return []
         used_up = numbers[out[numbers] == 0]
         stock[used_up] *= 2
-        stock[numbers] = np.clip(stock[numbers], min(STOCK, most), most)
+        stock[numbers] = np.clip(stock[numbers], min(STOCK, limit), limit)
         return list(zip(numbers.tolist(), (stock[numbers] - out[numbers]).tolist(), strict=True))
 
     def chunk(self, pages: int) -> tuple[int, int]:

@@ -127,6 +127,6 @@ def half_widths(importance: Reals, never: Mask, settled: float, age: Reals, move
     """
     lawful = LAWS["crawl"].width(np.minimum(settled, age), importance)
     if moved is not None:
-        measured = moved.at(importance)
+        measured = moved.look_up(importance)
         lawful = np.where(age >= settled, measured, np.maximum(measured, lawful))
     return np.where(never, LAWS["never"].width(np.minimum(settled, age), importance), np.clip(lawful, FLOOR, FARTHEST))

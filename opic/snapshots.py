@@ -55,7 +55,7 @@ class HalfWidths(NamedTuple):
     by_class: Reals
     """float64[classes]"""
 
-    def at(self, importance: Reals) -> Reals:
+    def look_up(self, importance: Reals) -> Reals:
         """The half widths at importances of mean 1: float64[n]."""
         found: Reals = self.by_class[class_of(importance)]
         return found
@@ -108,7 +108,7 @@ class Snapshots:
     # -- state ---------------------------------------------------------------------------------------------------
 
     def dump(self) -> tuple[bytes, Sequence[float], bytes]:
-        values = b"".join(one.astype("<f4").tobytes() for one in self.values)
+        values = b"".join(snapshot.astype("<f4").tobytes() for snapshot in self.values)
         return self.pages.astype("<u4").tobytes(), self.times, values
 
     @classmethod

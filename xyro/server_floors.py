@@ -49,8 +49,8 @@ class ServerFloors:
 
     def ready(self, host: str, address: str) -> float:
         """Return the moment from which the server may be read; +inf while it is, -inf where nothing is known."""
-        known = [self._floors[key] for key, _ in self._kinds(host, address) if key in self._floors]
-        return max((math.inf if floor.read else floor.ready_at for floor in known), default=-math.inf)
+        floors = [self._floors[key] for key, _ in self._kinds(host, address) if key in self._floors]
+        return max((math.inf if floor.read else floor.ready_at for floor in floors), default=-math.inf)
 
     def claim(self, host: str, address: str, now: float) -> float:
         """Take the turn to read a server: `now` if it is the caller's (then `leave` or `unclaim` must follow), else the
@@ -58,7 +58,7 @@ class ServerFloors:
 
         Those who must wait get turns a delay apart, so N hosts on one address cost one question per turn, not N.
         """
-        floors = self._known(host, address, now)
+        floors = self._floors_of(host, address, now)
         shut = [floor for floor in floors if floor.read or floor.ready_at > now]
         if not shut:
             for floor in floors:
@@ -77,12 +77,12 @@ class ServerFloors:
     def touched(self, host: str, address: str, ended: float) -> None:
         """End a read at an address whose turn nobody had claimed (the name has several): its floors hold all the
         same."""
-        for floor in self._known(host, address, ended):
+        for floor in self._floors_of(host, address, ended):
             floor.ready_at = ended + floor.delay
 
     def leave(self, host: str, address: str, ended: float) -> None:
         """End a read, and give back its turn."""
-        for floor in self._known(host, address, ended):
+        for floor in self._floors_of(host, address, ended):
             floor.read = False
             floor.ready_at = ended + floor.delay
 
@@ -98,7 +98,7 @@ class ServerFloors:
             kinds.append((f"{site_of(_bare(host))}@{single}", self.domain_delay))
         return kinds
 
-    def _known(self, host: str, address: str, now: float) -> list[_Floor]:
+    def _floors_of(self, host: str, address: str, now: float) -> list[_Floor]:
         return [self._floor(key, delay, now) for key, delay in self._kinds(host, address)]
 
     def _floor(self, key: str, delay: float, now: float) -> _Floor:

@@ -90,9 +90,9 @@ def measure(trial: GammaTrial) -> dict[str, Any]:
         log, config = directory / "access.log", directory / "gamma.toml"
         config.write_text(trial.config())
         with running(pages=trial.pages, hosts=trial.hosts, seed=1, log=log) as web:
-            told = list(_crawled(trial, web, directory / "data", config))
+            shares = list(_crawled(trial, web, directory / "data", config))
         reads = _reads(log)
-    return _row(trial, reads, _asked(trial, reads, told))
+    return _row(trial, reads, _asked(trial, reads, shares))
 
 
 def _crawled(trial: GammaTrial, web: Running, data: Path, config: Path) -> Iterator[tuple[float, float]]:
@@ -150,27 +150,27 @@ def _reads(log: Path) -> list[PageRead]:
 
 
 def _asked(
-    trial: GammaTrial, reads: Sequence[PageRead], told: Sequence[tuple[float, float]]
+    trial: GammaTrial, reads: Sequence[PageRead], shares: Sequence[tuple[float, float]]
 ) -> Callable[[float], float]:
     """Return the gamma that holds at a time."""
     if trial.gamma == "schedule":
         schedule, times = GammaSchedule(SCHEDULE), [read.time for read in reads]
         return lambda t: schedule.gamma_at(bisect_right(times, t))
     if trial.gamma == "auto":
-        times = [t for t, _ in told]
-        return lambda t: told[max(bisect_right(times, t) - 1, 0)][1]
+        times = [t for t, _ in shares]
+        return lambda t: shares[max(bisect_right(times, t) - 1, 0)][1]
     return lambda t: float(trial.gamma)
 
 
 def _windows(reads: Sequence[PageRead], sizes: Mapping[str, int]) -> Iterator[tuple[str, list[PageRead]]]:
     """Yield ("seconds" | "reads", the reads that count in one window)."""
     begins: dict[str, float] = {}
-    known: Counter[str] = Counter()
+    first_reads: Counter[str] = Counter()
     start, counted = reads[0].time + WARM_UP, []
     for read in reads:
-        known[read.host] += read.first
+        first_reads[read.host] += read.first
         old = begins.setdefault(read.host, read.time) < read.time - WINDOW
-        if old and read.time >= start and known[read.host] < sizes[read.host] / 2:
+        if old and read.time >= start and first_reads[read.host] < sizes[read.host] / 2:
             counted.append(read)
     for begin in range(0, len(counted) - READS + 1, READS // 4):
         yield "reads", counted[begin : begin + READS]

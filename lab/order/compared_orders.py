@@ -94,21 +94,21 @@ def opic(graph: LinkGraph, seeds: Sequence[int], limit: int, failing: NDArray[np
 def cho(graph: LinkGraph, seeds: Sequence[int], limit: int, failing: NDArray[np.bool_]) -> list[int]:
     """The unread page of the greatest PageRank of the graph that is known; newly found ones wait for the next count."""
     n, step = graph.pages, max(1, graph.pages // 100)
-    known, done, read = np.zeros(n, np.bool_), np.zeros(n, np.bool_), list[int]()
-    known[list(seeds)] = True
-    while len(read) < limit and (unread := np.flatnonzero(known & ~done)).size:
-        rank = _known_rank(graph, known, done & ~failing)
+    met, done, read = np.zeros(n, np.bool_), np.zeros(n, np.bool_), list[int]()
+    met[list(seeds)] = True
+    while len(read) < limit and (unread := np.flatnonzero(met & ~done)).size:
+        rank = _known_rank(graph, met, done & ~failing)
         chosen = unread[np.argsort(-rank[unread], kind="stable")][: min(step, limit - len(read))]
         read += chosen.tolist()
         done[chosen] = True
         for page in chosen[~failing[chosen]].tolist():
-            known[graph.indices[graph.indptr[page] : graph.indptr[page + 1]]] = True
+            met[graph.indices[graph.indptr[page] : graph.indptr[page + 1]]] = True
     return read
 
 
-def _known_rank(graph: LinkGraph, known: NDArray[np.bool_], shown: NDArray[np.bool_]) -> Reals:
+def _known_rank(graph: LinkGraph, met: NDArray[np.bool_], shown: NDArray[np.bool_]) -> Reals:
     """PageRank over the known pages, of which only those `shown` have links; 0 for the others."""
-    pages = np.flatnonzero(known)
+    pages = np.flatnonzero(met)
     number: Ints = np.full(graph.pages, -1)
     number[pages] = np.arange(len(pages))
     degrees = np.where(shown, np.diff(graph.indptr), 0)

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from xyro.wire.errors import InputError
 
@@ -51,10 +50,10 @@ def loaded(path: Path) -> LinkGraph:
     try:
         with np.load(path) as data:
             indptr, indices = data["indptr"].astype(np.int64), data["indices"].astype(np.int64)
-            known = data["pagerank085"] if "pagerank085" in data else page_rank(indptr, indices)
+            rank = data["pagerank085"] if "pagerank085" in data else page_rank(indptr, indices)
     except (OSError, KeyError, ValueError) as error:
         raise InputError(f"lab order: {path}: no graph ({error}): arrays indptr and indices are wanted") from None
-    return LinkGraph(indptr, indices, known / known.sum())
+    return LinkGraph(indptr, indices, rank / rank.sum())
 
 
 def computed(pages: int, seed: int, folder: int = 32) -> LinkGraph:
@@ -73,20 +72,20 @@ def computed(pages: int, seed: int, folder: int = 32) -> LinkGraph:
         sources.append(np.repeat(members, links))
         targets.append(popular[(pages * rng.random(links.sum()) ** 4).astype(np.int64)])
     source, target = np.concatenate(sources), np.concatenate(targets)
-    kept = np.unique((source * pages + target)[source != target])
-    indptr = np.searchsorted(kept // pages, np.arange(pages + 1))
-    return LinkGraph(indptr, kept % pages, page_rank(indptr, kept % pages))
+    chosen = np.unique((source * pages + target)[source != target])
+    indptr = np.searchsorted(chosen // pages, np.arange(pages + 1))
+    return LinkGraph(indptr, chosen % pages, page_rank(indptr, chosen % pages))
 
 
 def page_rank(indptr: Ints, indices: Ints) -> Reals:
     """PageRank by power iteration, uniform teleport, mass of pages without links spread evenly; of sum 1."""
     n, degrees = len(indptr) - 1, np.diff(indptr)
-    backward = csr_matrix((np.ones(len(indices)), indices, indptr), shape=(n, n)).T.tocsr()
+    sources = np.repeat(np.arange(n), degrees)
     share = np.divide(1.0, degrees, where=degrees > 0, out=np.zeros(n))
     rank = np.full(n, 1.0 / n)
     for _ in range(_ITERATIONS):
         lost = rank[degrees == 0].sum()
-        new = DAMPING * (backward @ (rank * share) + lost / n) + (1.0 - DAMPING) / n
+        new = DAMPING * (np.bincount(indices, (rank * share)[sources], n) + lost / n) + (1.0 - DAMPING) / n
         moved, rank = np.abs(new - rank).sum(), new
         if moved < 1e-7:
             break

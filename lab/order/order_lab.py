@@ -119,7 +119,7 @@ def _reached(graph: LinkGraph, page: int) -> int:
     found[page] = True
     unread = np.array([page])
     while len(unread):
-        parts = [graph.indices[graph.indptr[one] : graph.indptr[one + 1]] for one in unread.tolist()]
+        parts = [graph.indices[graph.indptr[page] : graph.indptr[page + 1]] for page in unread.tolist()]
         below = np.unique(np.concatenate(parts))
         unread = below[~found[below]]
         found[unread] = True

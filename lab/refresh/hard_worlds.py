@@ -64,8 +64,8 @@ def ephemeral(n: int, seed: int) -> World:
     start = np.exp(rng.normal(0.0, 1.0, n))
     page = np.repeat(np.arange(n), rng.poisson(start * life))
     age = life[page] * rng.random(len(page))
-    kept = rng.random(len(page)) < 0.5 ** (age / HALVED)
-    page, age = page[kept], age[kept]
+    lasting = rng.random(len(page)) < 0.5 ** (age / HALVED)
+    page, age = page[lasting], age[lasting]
     ends = np.flatnonzero((life > 0.0) & (born + life < DAYS))  # it is gone: a change, too
     page, times = np.concatenate((page, ends)), np.concatenate((born[page] + age, (born + life)[ends]))
     order = np.lexsort((times, page))

@@ -143,20 +143,20 @@ class Heeding(Indexed):
             return super().choose(view, limit)
         counts, n, age = view.signals.counts, len(view.rate), view.age
         self._chance = -np.expm1(-view.rate * age)
-        heard, lead = self._heard[:n], self._lead[:n]
-        fresh = np.flatnonzero(counts > heard)
+        signalled, lead = self._heard[:n], self._lead[:n]
+        fresh = np.flatnonzero(counts > signalled)
         if len(fresh) and self._least > 0.0:
             whole = self._policy.interval(view.importance[fresh], view.rate[fresh], self._least)
             rest = np.clip(whole - age[fresh] - lead[fresh], 0.0, LONGEST)
-            lead[fresh] += rest * (1.0 - (1.0 - self._trust.weight(Source.SITEMAP)) ** (counts - heard)[fresh])
-            heard[fresh] = counts[fresh]
+            lead[fresh] += rest * (1.0 - (1.0 - self._trust.weight(Source.SITEMAP)) ** (counts - signalled)[fresh])
+            signalled[fresh] = counts[fresh]
         index = self._policy.index(view.importance, view.rate, (age + lead).astype(np.float32))
         chosen = least(-index.astype(np.float64), limit, view.hosts)
         self._least = float(index[chosen].min()) if len(chosen) else 0.0
         return chosen
 
     def learn(self, pages: Ids, now: float, changed: Bools) -> None:
-        said = self._heard[pages] > 0
-        for has_changed, likely in zip(changed[said].tolist(), self._chance[pages[said]].tolist(), strict=True):
+        signal = self._heard[pages] > 0
+        for has_changed, likely in zip(changed[signal].tolist(), self._chance[pages[signal]].tolist(), strict=True):
             self._trust.changed(Source.SITEMAP, has_changed, likely)
         self._heard[pages], self._lead[pages] = 0, 0.0

@@ -51,8 +51,8 @@ def _each(ratios: Mapping[str, float]) -> str:
 
 
 def _old(results: Results) -> Iterator[QuotedClaim]:
-    known = results["worlds"]["poisson"]["known"]
-    shares = {bandwidth: float(scores["azar"]["share"]) for bandwidth, scores in known.items()}
+    optimum = results["worlds"]["poisson"]["known"]
+    shares = {bandwidth: float(scores["azar"]["share"]) for bandwidth, scores in optimum.items()}
     yield QuotedClaim(
         AZAR, "abstract",
         "using the optimal probabilities to define in linear time a deterministic schedule yields a tractable policy "
@@ -61,7 +61,7 @@ def _old(results: Results) -> Iterator[QuotedClaim]:
         ", ".join(f"{value:.4f} at {100 * float(b):g} %" for b, value in shares.items()),
         min(shares.values()) >= 0.99,
     )  # fmt: skip
-    ratios = {b: 1.0 / max(_stale(scores, "uniform"), 1e-9) for b, scores in known.items()}
+    ratios = {b: 1.0 / max(_stale(scores, "uniform"), 1e-9) for b, scores in optimum.items()}
     yield QuotedClaim(
         CHO, "abstract",
         'we show that our new policy improves the "freshness" very significantly compared to current policies in use',
@@ -81,9 +81,10 @@ def _old(results: Results) -> Iterator[QuotedClaim]:
 
 
 def _new(results: Results) -> Iterator[QuotedClaim]:
-    known = results["worlds"]["poisson"]["known"]
+    optimum = results["worlds"]["poisson"]["known"]
     ratios = {
-        b: _stale(scores, "learning-to-crawl") / max(_stale(scores, "azar-random"), 1e-9) for b, scores in known.items()
+        bandwidth: _stale(scores, "learning-to-crawl") / max(_stale(scores, "azar-random"), 1e-9)
+        for bandwidth, scores in optimum.items()
     }
     yield QuotedClaim(
         UPADHYAY, "abstract",
@@ -91,7 +92,7 @@ def _new(results: Results) -> Iterator[QuotedClaim]:
         f"poisson: staleness over that of the same Poisson reads from the true rates is {CLOSE:g} at most",
         _each(ratios), max(ratios.values()) <= CLOSE,
     )  # fmt: skip
-    ratios = {b: _stale(scores, "mirror-sync") / _stale(scores, "uniform") for b, scores in known.items()}
+    ratios = {b: _stale(scores, "mirror-sync") / _stale(scores, "uniform") for b, scores in optimum.items()}
     yield QuotedClaim(
         KOLOBOV, "abstract",
         "We present MirrorSync, an online learning algorithm for synchronization bandits, establish an adversarial "

@@ -72,7 +72,7 @@ class Believer(Protocol):
     def fresh(self, age: Reals) -> Reals: ...
 
 
-class Known:
+class WorldRates:
     """The true rates."""
 
     def __init__(self, world: EventWorld) -> None:
@@ -121,7 +121,7 @@ def drawn(kind: str, seed: int, pages: int = 2500, days: float = 90.0) -> EventW
         rates[news] = np.exp(rng.uniform(math.log(4.0), math.log(720.0), int(news.sum())))
         importance[news] *= 10.0 if kind == "news10" else 1.0
     rates = np.clip(rates, 1 / 1095, 720.0)
-    events = [np.sort(rng.random(rng.poisson(one * days)) * days) for one in rates]
+    events = [np.sort(rng.random(rng.poisson(rate * days)) * days) for rate in rates]
     return EventWorld(importance / importance.mean(), rates, np.zeros(pages), events, days, days / 3)
 
 
@@ -193,10 +193,10 @@ def _table() -> None:
 
 
 def _line(name: str, world: EventWorld, reads_per_day: float) -> None:
-    for who, believer in (("known", Known(world)), ("estimated", Estimated(len(world.rate)))):
+    for label, believer in (("known", WorldRates(world)), ("estimated", Estimated(len(world.rate)))):
         found = serve(world, believer, reads_per_day)
         click.echo(
-            f"{name} B {reads_per_day:g} {who:9}: O {found.missed:.4f}  F {found.fresh:.4f}  m-t {found.bias:+.4f}"
+            f"{name} B {reads_per_day:g} {label:9}: O {found.missed:.4f}  F {found.fresh:.4f}  m-t {found.bias:+.4f}"
         )
 
 

@@ -259,10 +259,10 @@ def _knowledge(
         optimum = found[f"{world} known {bandwidth:g}"]
         best = optimum["freshness"]["freshness"]
         blind = {policy: score for policy, score in optimum.items() if policy in BLIND}
-        for known in knowledge:
-            own = found.get(f"{world} {known} {bandwidth:g}")
+        for rates in knowledge:
+            own = found.get(f"{world} {rates} {bandwidth:g}")
             if own is not None:
-                scores.setdefault(known, {})[f"{bandwidth:g}"] = {
+                scores.setdefault(rates, {})[f"{bandwidth:g}"] = {
                     policy: {
                         **score,
                         "share": score["freshness"] / best,

@@ -49,8 +49,8 @@ class Subscribing:
 
     async def unsubscribe(self, number: int) -> bool:
         """False: there is none of that number."""
-        known: bool = await self.services.commands.send(HOME, partial(Unsubscribe, number=number))
-        return known
+        existing: bool = await self.services.commands.send(HOME, partial(Unsubscribe, number=number))
+        return existing
 
     async def listed(self) -> list[dict[str, Any]]:
         """For `xyro subscriptions`: those of now."""

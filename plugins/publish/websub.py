@@ -242,11 +242,12 @@ class WebSub:
         ]
         entries = [url for url in entries[:MOST_ENTRIES] if authority(url) == own]
         places = await self.services.pages.find(entries)
-        known = {facts.url: facts.row for facts in await self.services.pages.describe([place.page for place in places])}
+        described = await self.services.pages.describe([place.page for place in places])
+        existing = {facts.url: facts.row for facts in described}
         return [
             url
             for url in entries
-            if (row := known.get(url)) is None or not row.reads or dates.get(url, 0.0) > row.last_read
+            if (row := existing.get(url)) is None or not row.reads or dates.get(url, 0.0) > row.last_read
         ]
 
     def counters(self) -> dict[str, int]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from xyro.lab.refresh.gamma_belief import DEFAULT_PRIOR, update_many
-from xyro.lab.refresh.rate_trials import BEYOND, ROWS, Estimated, Known, drawn, error, fixed, replayed, serve
+from xyro.lab.refresh.rate_trials import BEYOND, ROWS, Estimated, WorldRates, drawn, error, fixed, replayed, serve
 
 FEW = 250
 
@@ -46,7 +46,7 @@ def test_the_gamma_before_was_bounded():
 
 def test_the_law_served_by_estimates_misses_little_more_than_by_the_truth():
     world = drawn("news", 1, pages=500, days=45.0)
-    known = serve(world, Known(world), 0.2)
+    known = serve(world, WorldRates(world), 0.2)
     estimated = serve(world, Estimated(500), 0.2)
     assert 0.0 < known.missed < estimated.missed < 2.5 * known.missed
     assert abs(known.bias) < 0.02
@@ -61,6 +61,6 @@ def test_histories_begin_at_their_births_and_may_run_faster(tmp_path):
     slow, fast = replayed([file]), replayed([file], 1000.0)
     assert slow.born.tolist() == list(range(20))
     assert [events.tolist() for events in slow.events] == [[20.0 + k] for k in range(20)]
-    ours, theirs = serve(slow, Estimated(20), 1.0), serve(fast, Known(fast), 1000.0)
+    ours, theirs = serve(slow, Estimated(20), 1.0), serve(fast, WorldRates(fast), 1000.0)
     assert 0.5 < ours.fresh <= 1.0
     assert 0.5 < theirs.fresh <= 1.0

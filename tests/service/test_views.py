@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
 from tests.frontier.rig import START, Crawl, pages, report, url
 from xyro.configs.schema import CrawlSettings as CrawlSettings
-from xyro.configs.schema import Settings
+from xyro.configs.schema import RefreshSettings, Settings
 from xyro.service.views.summary import summary
 from xyro.service.views.views import View
 from xyro.service.views.why import why
@@ -25,6 +26,12 @@ def crawl_of(partitions=1, settings=ANY, **options):
     return crawl
 
 
+def order_all(crawl):
+    """Order the eight pages of a host that was hardly read: a few of them only would have orders by themselves."""
+    crawl.submit(*(url(0, page) for page in range(1, 9)))
+    crawl.turn()
+
+
 def row(crawl, target):
     return next(page for page in pages(crawl) if page["url"] == target)
 
@@ -34,7 +41,7 @@ def test_stamps():
 
 
 def test_a_page_read_once():
-    crawl = crawl_of(refreshing=True)
+    crawl = crawl_of(settings=msgspec.structs.replace(ANY, refresh=RefreshSettings(min_interval=60.0)), refreshing=True)
     crawl.answer(crawl.order(url(0)), [url(0, 1), url(1, 1)], mime="text/html")
     crawl.turn()
     said = row(crawl, url(0))
@@ -75,6 +82,10 @@ def test_what_failed_for_good_says_when_it_is_tried_once_more(error, again):
 def test_every_state_has_its_word():
     crawl = crawl_of(settings=Settings(crawl=CrawlSettings(scope="host", max_depth=1)))
     crawl.answer(crawl.order(url(0)), [url(0, page) for page in range(1, 9)] + [url(9, 9)])
+    crawl.turn()
+    crawl.submit(
+        *(url(0, page) for page in range(1, 9))
+    )  # of a host that was hardly read, few have orders by themselves
     crawl.turn()
     for page, error in ((1, "timeout"), (2, "http-404"), (3, "robots-disallowed"), (4, "blocked-address")):
         crawl.fail(crawl.order(url(0, page)), error, retry_in=9.0 if error == "timeout" else None)
@@ -245,6 +256,7 @@ def test_why(target, because):
     crawl = crawl_of(settings=Settings(crawl=CrawlSettings(scope="host")))
     crawl.answer(crawl.order(url(0)), [url(0, page) for page in range(1, 9)] + [url(9, 9)], kind=Kind.HTML)
     crawl.turn()
+    order_all(crawl)
     crawl.fail(crawl.order(url(0, 2)), "timeout", retry_in=9.0)
     crawl.fail(crawl.order(url(0, 3)), "http-404", status=404)
     crawl.fail(crawl.order(url(0, 4)), "robots-disallowed")
