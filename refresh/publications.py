@@ -158,7 +158,7 @@ class Publications:
             name = self._turns.popleft()
             publisher = self._publishers[name]
             page = self._next(publisher)
-            idle = 0 if page is not None else idle + 1
+            idle = 0 if page is not None else idle + bool(publisher.waiting)  # who leaves takes no turn of another
             if page is not None:
                 found.append(page)
             if publisher.waiting:

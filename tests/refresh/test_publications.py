@@ -128,6 +128,7 @@ def test_counters_survive_a_restart():
     st.lists(st.tuples(st.integers(0, 30), st.sampled_from("abc"), st.floats(0, 1e6), st.booleans()), max_size=60),
     st.integers(1, 5),
 )
+@example([(0, "b", 1.0, True), (0, "a", 0.0, True), (0, "b", 0.0, True), (1, "a", 0.0, True)], 1)
 def test_every_ordered_claim_is_released_once_and_shares_hold(said, share):
     publications = Publications(share=share)
     wanted = set()
