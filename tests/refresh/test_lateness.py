@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xyro.refresh.awaited_pages import AwaitedPages
 from xyro.refresh.lateness import HOUR, ON_TIME, Late, cost, late
 from xyro.refresh.publications import Publication, Publications
-from xyro.refresh.subscriptions import Subscriptions
 
 TIMES = st.lists(st.floats(0, 1e6), max_size=20)
 
@@ -36,19 +36,18 @@ def test_an_hour_late_costs_gamma_missed_changes_of_a_page():
     assert cost(0.0, 0, 1.0, Late(1, 1.0), ON_TIME).total == 1.0
 
 
-def test_publications_and_subscriptions_tell_the_lateness_of_now():
+def test_publications_and_awaited_pages_tell_the_lateness_of_now():
     publications = Publications()
     publications.accept(Publication(1, "h", "changed", 0.0, HOUR))
     publications.accept(Publication(2, "h", "changed", 0.0, HOUR, ordered=False))
     assert publications.overdue(3 * HOUR) == (1, 2.0), "a claim that nobody trusts is no promise"
     assert publications.deadline(1) == HOUR and publications.deadline(2) == publications.deadline(3) == 0.0
-    readers = Subscriptions()
-    readers.add(1, 10 * HOUR, HOUR)
-    readers.promise([5, 6], HOUR)
-    assert readers.deadline(5) == HOUR and readers.late(3 * HOUR) == ON_TIME, "the notice will say which were missed"
-    readers.sent(1, HOUR, missed=[5])
-    assert readers.late(3 * HOUR) == (1, 2.0) and readers.deadline(5) == HOUR
-    readers.read(5, 4 * HOUR)
-    readers.read(6, 4 * HOUR)
-    assert readers.late(5 * HOUR) == ON_TIME and not readers.deadline(5) and not readers.deadline(6)
-    assert readers.tally.lateness == 3 * HOUR
+    awaited = AwaitedPages()
+    awaited.promise([5, 6], HOUR)
+    assert awaited.deadline(5) == HOUR and awaited.late(3 * HOUR) == ON_TIME, "the notice will say which were missed"
+    awaited.miss([5], HOUR)
+    assert awaited.late(3 * HOUR) == (1, 2.0) and awaited.deadline(5) == HOUR
+    awaited.read(5, 4 * HOUR)
+    awaited.read(6, 4 * HOUR)
+    assert awaited.late(5 * HOUR) == ON_TIME and not awaited.deadline(5) and not awaited.deadline(6)
+    assert awaited.lateness == 3 * HOUR
