@@ -44,6 +44,9 @@ async def test_what_is_missed_is_counted_where_the_page_is_and_is_late_until_it_
         async with crawling(tmp_path / "d", neighbours, partitions=FIVE) as running:
             number = await running.subscribe(neighbours.url("/p1.html"), EVERY, neighbours.url("/notice"))
             await running.single.hold(neighbours.host, "paused")
+            there = running.single.frontiers[THERE].partition
+            read = there.row(there.url_index.find_one(neighbours.url("/p1.html"))).last_read
+            await running.until(lambda: running.single.clock.time() >= read + 1)  # reads are told apart by the second
             bring_forward(running, number)
             await running.until(lambda: neighbours.notices and running.overdue() == 1)
             pages = [frontier.hooks.extension(NoticePages) for frontier in running.single.frontiers]
