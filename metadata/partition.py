@@ -327,14 +327,14 @@ class Partition:
         Begin and resume it between groups. Later records repair what changes while it is copied, so it may become valid
         only when all groups sealed so far are on disk.
         """
-        since = self._next - 1
+        since, length = self._next - 1, self.journal_bytes
         for step in write_snapshot(self.directory, since, self.columns, self.table):
             yield step
             if step is SnapshotStep.COPIED:
                 last = self._next - 1
                 while any(commit.number <= last for commit in self._flying):
                     yield step
-        self.journal_bytes = 0
+        self.journal_bytes -= length  # records sealed meanwhile are yet to be replayed
         self._trim(oldest_snapshot(self.directory) or 0)
 
     def _trim(self, oldest: int) -> None:
