@@ -9,6 +9,7 @@ import stat
 import threading
 from collections import Counter
 
+import numpy as np
 import pytest
 from aiohttp import ClientError, ClientSession
 
@@ -16,6 +17,7 @@ from tests.service.face import LOOPBACK, rows, said, started, until
 from tests.service.neighbours import Neighbours, crawling
 from xyro.configs.load import load
 from xyro.lab.child import running
+from xyro.metadata.states import State
 from xyro.metadata.store import Store
 from xyro.plugins import PLUGINS
 from xyro.service.api import http_api
@@ -45,9 +47,15 @@ def web():
         yield web
 
 
+def pages_read(single):
+    """How many pages were read; half of all reads are of pages that were read before."""
+    columns = [frontier.columns for frontier in single.frontiers]
+    return sum(np.count_nonzero(each["state"][: each.n] == State.READ) for each in columns)
+
+
 @contextlib.asynccontextmanager
-async def serving(web, data, *, reads=200, small_buffers=False):
-    """A crawl in this process that has read some pages, and its interface."""
+async def serving(web, data, *, pages=200, small_buffers=False):
+    """A crawl in this process that has read some pages, each once or more, and its interface."""
     guard = guard_of(SETTINGS.fetch)
     single = Node(DataDir.open(data, make=True), SETTINGS, guard, Bounds(forever=True), plugins=PLUGINS)
     http_api = HttpApi(single, TOKEN)
@@ -58,7 +66,7 @@ async def serving(web, data, *, reads=200, small_buffers=False):
         single.start()
         await http_api.start(listening)
         await single.sow([web.entry])
-        while single.reads < reads:
+        while pages_read(single) < pages:
             await asyncio.sleep(0.01)
             single.check()
         yield single, http_api, listening.getsockname()[1]
@@ -264,7 +272,7 @@ async def test_submit_says_of_each_url_what_became_of_it(served, web):
 
 
 async def test_a_blocked_host_is_left_alone_until_it_is_resumed(web, tmp_path):
-    async with serving(web, tmp_path / "data", reads=20) as (single, _, port):
+    async with serving(web, tmp_path / "data", pages=20) as (single, _, port):
         host = web.entry.removeprefix("http://").rstrip("/")
         base = f"http://127.0.0.1:{port}"
         for action, held in (("block", "blocked"), ("resume", ""), ("pause", "paused")):
@@ -279,7 +287,7 @@ async def test_a_blocked_host_is_left_alone_until_it_is_resumed(web, tmp_path):
 
 
 async def test_audits_of_a_running_crawl_hold_again_and_again(web, tmp_path, pins):
-    async with serving(web, tmp_path / "data", reads=1) as (single, _, port):
+    async with serving(web, tmp_path / "data", pages=1) as (single, _, port):
         before, audits = single.reads, 0
         while audits < 8 or single.reads < before + 200:
             status, answer, _ = await ask(f"http://127.0.0.1:{port}/audit")
@@ -290,7 +298,7 @@ async def test_audits_of_a_running_crawl_hold_again_and_again(web, tmp_path, pin
 
 
 async def test_exports_of_a_running_crawl_are_of_one_moment(web, tmp_path, pins):
-    async with serving(web, tmp_path / "data", reads=30) as (_, _, port):
+    async with serving(web, tmp_path / "data", pages=30) as (_, _, port):
         for _ in range(4):
             text = (await ask(f"http://127.0.0.1:{port}/export/pages"))[1]
             pages = [json.loads(line) for line in text.splitlines()]
@@ -465,7 +473,7 @@ async def test_ten_thousand_urls_are_submitted_some_at_a_time(tmp_path, monkeypa
 async def test_connections_that_show_no_token_leave_room_for_those_that_do(web, tmp_path, monkeypatch):
     """A local user opens more connections than there are places, silent ones and half a head; the owner is answered."""
     monkeypatch.setattr(http_api, "CONNECTIONS", 8)
-    async with serving(web, tmp_path / "d", reads=20) as (_, served_api, port):
+    async with serving(web, tmp_path / "d", pages=20) as (_, served_api, port):
         url, mine = f"http://127.0.0.1:{port}", {"Authorization": f"Bearer {TOKEN}"}
         async with ClientSession() as owner:
             async with owner.get(f"{url}/status", headers=mine) as answer:
