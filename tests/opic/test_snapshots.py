@@ -76,7 +76,7 @@ def test_half_widths_of_young_pages_and_unmeasured_ones_are_those_of_the_law():
     moved = snapshots.half_widths(settled, np.exp(shrinking(settled, snapshots.pages)), 1.0)
     importance, never = np.full(3, 1.01), np.array([False, False, True])
     found = half_widths(importance, never, settled, np.array([99.0, 4.0, 4.0]), moved)
-    assert found[0] == moved.at(importance)[0] < found[1] == LAWS["crawl"].width(4.0, importance)[0]
+    assert found[0] == moved.look_up(importance)[0] < found[1] == LAWS["crawl"].width(4.0, importance)[0]
     assert found[2] == LAWS["never"].width(4.0, importance)[0]
     assert (half_widths(importance, never, 1e6, np.full(3, 1e6)) >= FLOOR).all()
 
