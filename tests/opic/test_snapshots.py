@@ -37,7 +37,7 @@ def test_movement_tells_the_error_that_is_left():
         snapshots, settled = crawl(shrinking, until)
         now = np.exp(shrinking(settled, snapshots.pages))
         found = snapshots.half_widths(settled, now, 1.0)
-        wide = found.at(np.ones(1))[0]
+        wide = found.look_up(np.ones(1))[0]
         assert wide == pytest.approx(1.96 / settled**1.5, rel=0.3)  # 95 of 100 normal errors
 
 
@@ -47,7 +47,7 @@ def test_a_class_has_its_own_width_where_it_has_pages_enough():
 
     snapshots, settled = crawl(error, 20.0)
     found = snapshots.half_widths(settled, np.exp(error(settled, snapshots.pages)), 1.0)
-    assert found.at(np.array([3.0]))[0] == pytest.approx(10.0 * found.at(np.array([1.01]))[0], rel=0.25)
+    assert found.look_up(np.array([3.0]))[0] == pytest.approx(10.0 * found.look_up(np.array([1.01]))[0], rel=0.25)
     assert len(found.by_class) == len(CLASSES) + 1
 
 
