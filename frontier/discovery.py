@@ -101,6 +101,8 @@ class Discovery:
         """orders at random that each host is owed"""
         self._next = 0
         """page at which the next scan begins"""
+        self._stretch: Places = np.zeros(0, np.int32)
+        """by host: how many times as far is looked ahead; 0 = it never had an order"""
 
     def follow(self, settings: Settings) -> None:
         """Go on with other settings."""
@@ -143,11 +145,19 @@ class Discovery:
 
     def _spare(self) -> Places:
         """Places for unread pages, by host: all that are free where half of them are (a scan for every single place
-        would be dear). What is out for pages read before takes none of them."""
+        would be dear). What is out for pages read before takes none of them. A host that had used up all of its orders
+        before the next turn came gets twice as many: it would idle, or read known pages in place of new ones."""
         hosts, limit = self.partition.hosts, self.order_quota.per_host
         count = len(hosts)
         exploring = hosts.exploring[:count]
-        ahead = np.minimum(limit, np.maximum(LEAST_AHEAD, self.standing.of_hosts(count) // AHEAD_PER_ORDER))
+        if count > len(self._stretch):
+            self._stretch = np.concatenate([self._stretch, np.zeros(2 * count - len(self._stretch), np.int32)])
+        stretch = self._stretch[:count]
+        short = (exploring == 0) & (hosts.waiting[:count] > 0)
+        np.multiply(stretch, 2, out=stretch, where=short)
+        np.clip(stretch, 1, limit, out=stretch, where=short)
+        ahead = np.maximum(LEAST_AHEAD, self.standing.of_hosts(count) // AHEAD_PER_ORDER)
+        ahead = np.minimum(limit, ahead * np.maximum(stretch, 1))
         spare = np.where(2 * exploring <= ahead, ahead - exploring, 0)
         asked = hosts.open[:count] & (hosts.waiting[:count] > 0)
         if self.host_limits.until:

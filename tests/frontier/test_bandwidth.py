@@ -122,7 +122,7 @@ def test_floors_leave_their_bandwidth_to_others_and_too_much_of_it_is_left_unspe
 def test_ceilings_that_take_more_than_there_is_are_kept_late_but_the_bandwidth_holds():
     web = Web(bandwidth="50/day", max_interval=2 * DAY)
     days = web.run(6)
-    assert days[1] <= 1 and all(49 <= reads <= 51 for reads in days[3:]), days
+    assert days[1] <= 10 and all(49 <= reads <= 51 for reads in days[3:]), days
 
 
 @pytest.mark.long
