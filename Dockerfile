@@ -1,4 +1,4 @@
-# One node of Xyro, from the hash-pinned lock. docker-compose.yml runs it; by hand:
+# Xyro, from the hash-pinned lock: a node, a broker (`xyro hub`) or a command. docker-compose.yml runs a cluster; by hand:
 #
 #     docker build -t xyro .
 #     docker run -v xyro:/data -e XYRO_FETCH__CONTACT=you@example.org xyro crawl https://example.org/
@@ -20,11 +20,12 @@ COPY loader loader
 COPY frontier frontier
 COPY service service
 COPY plugins plugins
+COPY library library
 COPY lab lab
 RUN /opt/xyro/bin/pip install --no-deps --no-build-isolation .
 
 FROM python:3.11.14-slim-bookworm
-RUN install -d -o 10001 -g 10001 -m 0700 /data
+RUN install -d -o 10001 -g 10001 -m 0700 /data /join
 COPY --from=build /opt/xyro /opt/xyro
 ENV PATH=/opt/xyro/bin:$PATH
 # Commands take ./xyro-data unless told otherwise, and /data itself could not be renamed into place, being a mount.
@@ -32,6 +33,6 @@ WORKDIR /data
 VOLUME /data
 USER 10001:10001
 # Asks the running process; if it does not answer, its lock on the data makes this fail.
-HEALTHCHECK --interval=30s --timeout=15s --start-period=60s --retries=3 CMD ["xyro", "status"]
+HEALTHCHECK --interval=30s --timeout=15s --start-period=60s --retries=3 CMD ["xyro", "status", "--check"]
 ENTRYPOINT ["xyro"]
 CMD ["serve"]

@@ -1,6 +1,7 @@
 # make crawl SEED=URL CONTACT=you@example.org    crawl a site; without SEED: a small computed web on this machine
 # make test | test-long                          the tests, on all cores | the long simulations and crash runs
-# make fuzz SECONDS=600                          fuzzers of the readers: links, URLs, robots, bodies, headers, XML, messages
+# make simulate                                  500 whole crawls on a seeded machine, with crashes, lying peers and lost power
+# make fuzz SECONDS=600                          fuzzers: links, URLs, robots, bodies, headers, XML, messages, the HTTP interface
 # make lint | check                              style, format and strict types | lint and test
 #
 # Needs Python 3.11 or newer and a package registry; no root. The environment is .venv here, from the hash-pinned locks;
@@ -25,7 +26,7 @@ INSTALL_XYRO := $(PIP) install --quiet --no-deps --no-build-isolation --editable
 quoted = $(foreach word,$(1),'$(subst ','\'',$(word))')
 contact = $(if $(value CONTACT),--contact $(call quoted,$(value CONTACT)))
 
-.PHONY: help env dev crawl test test-long fuzz lint check lock clean
+.PHONY: help env dev crawl test test-long simulate fuzz lint check lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -46,6 +47,9 @@ test: $(VENV)/.develops
 
 test-long: $(VENV)/.develops
 	$(PYTEST) -m long $(ARGS)
+
+simulate: $(VENV)/.develops
+	$(VENV)/bin/xyro lab simulate $(ARGS)
 
 SECONDS := 60
 fuzz: $(VENV)/.develops
@@ -86,7 +90,7 @@ lock: | $(VENV)/bin/python
 	@set -e; tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
 	$(VENV)/bin/python -m venv "$$tools"; "$$tools/bin/pip" install --quiet $(UV); PATH="$$tools/bin:$$PATH"; \
 	build_requires() { $(VENV)/bin/python -c '$(BUILD_REQUIRES)'; }; \
-	build_requires | $(LOCK) --output-file requirements.lock pyproject.toml -; \
+	build_requires | $(LOCK) --output-file requirements.lock --extra cluster pyproject.toml -; \
 	build_requires | $(LOCK) --output-file requirements-dev.lock --extra dev --constraints requirements.lock pyproject.toml -
 
 clean:

@@ -17,8 +17,20 @@ from typing import Any, get_args, get_origin
 import msgspec
 
 from xyro.configs.gone import stand_in
-from xyro.configs.schema import DAYS, BlackoutTable, BudgetTable, ClusterTable, FocusTable, RuleTable, Section, Settings
+from xyro.configs.schema import (
+    DAYS,
+    BlackoutTable,
+    BudgetTable,
+    ClusterTable,
+    FocusTable,
+    RuleTable,
+    Section,
+    Settings,
+    SinkTable,
+)
+from xyro.wire.durations import seconds
 from xyro.wire.errors import InputError
+from xyro.wire.sizes import size
 
 PREFIX = "XYRO_"
 SERVE = Path(__file__).with_name("serve.toml")
@@ -29,8 +41,9 @@ TABLES: dict[str, type[Section]] = {
     "budgets": BudgetTable,
     "blackouts": BlackoutTable,
     "clusters": ClusterTable,
+    "sinks": SinkTable,
 }
-"""settings that are lists of tables: [[rules]], [[focus]], [[budgets]], [[blackouts]], [[clusters]]"""
+"""settings that are lists of tables: [[rules]], [[focus]], [[budgets]], [[blackouts]], [[clusters]], [[sinks]]"""
 MOST_FOCUS = 7
 """tables of [[focus]]: the virtual page tells so many groups of pages apart (opic/focus.py)"""
 Layer = dict[str, dict[str, Any]]
@@ -93,6 +106,8 @@ def _tables(source: str, name: str, tables: object) -> list[dict[str, Any]]:
             raise InputError(f"{place} host: expected a host, or *.example.org for all below it, got nothing")
         if kind is ClusterTable and not (table.get("name") and (table.get("urls") or table.get("patterns"))):
             raise InputError(f"{place} expected a name, and urls or patterns that say which pages belong to it")
+        if kind is SinkTable:
+            _check_sink(place, values, {table["name"] for table in checked})
         checked.append(values)
     _check_number(source, checked if TABLES[name] is FocusTable else [])
     return checked
@@ -105,6 +120,15 @@ def _check_focus(place: str, table: Mapping[str, Any]) -> None:
         raise InputError(
             f"{place} expected patterns, hosts, kinds, words or leads_to that say which pages it is for, got none"
         )
+
+
+def _check_sink(place: str, table: Mapping[str, Any], names: Collection[str]) -> None:
+    if not table.get("name") or sum(bool(table.get(key)) for key in ("path", "url", "command", "plugin")) != 1:
+        raise InputError(
+            f"{place} expected a name, and one of path, url, command and plugin that says where changes go"
+        )
+    if table["name"] in names:
+        raise InputError(f"{place} name: {table['name']} stands there twice: its position is kept by its name")
 
 
 def _check_number(source: str, tables: Sequence[Mapping[str, Any]]) -> None:
@@ -211,7 +235,9 @@ class _Mend(ValueError):
 def _convert(place: str, value: object, field: Any, strict: bool = True) -> Any:
     meta, many = _meta(field), get_origin(field) is tuple
     try:
-        converted = msgspec.convert(value, field, strict=strict)
+        plain = _spanned(value) if (meta.extra or {}).get("span") else value
+        plain = _sized(plain) if (meta.extra or {}).get("size") else plain
+        converted = msgspec.convert(plain, field, strict=strict)
         check = CHECKS.get((meta.extra or {}).get("check", ""))
         if check is not None:
             for item in converted if many else (converted,):
@@ -219,10 +245,28 @@ def _convert(place: str, value: object, field: Any, strict: bool = True) -> Any:
     except ValueError as error:  # msgspec.ValidationError is one, too
         wanted = f"a list of {meta.description}" if many else meta.description
         shown = list(value) if isinstance(value, tuple) else value
-        got = "something else" if "token" in place else f"{shown!a:.100}"  # a secret has no place in a log
+        got = (
+            "something else" if "token" in place or "secret" in place else f"{shown!a:.100}"
+        )  # a secret has no place in a log
         mend = f"; {error}" if isinstance(error, _Mend) else ""
         raise InputError(f"{place}: expected {wanted}, got {got}{mend}") from error
     return converted
+
+
+def _spanned(value: object) -> object:
+    """The seconds of a text with its unit ("10m"); anything else as it is."""
+    with contextlib.suppress(InputError):
+        if isinstance(value, str) and value[-1:].isalpha():
+            return seconds(value, "")
+    return value
+
+
+def _sized(value: object) -> object:
+    """The bytes of a text with its unit ("200 GB"); anything else as it is."""
+    with contextlib.suppress(InputError):
+        if isinstance(value, str) and value[-1:].isalpha():
+            return size(value, "")
+    return value
 
 
 def _meta(field: Any) -> msgspec.Meta:

@@ -10,8 +10,19 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-Seconds = Annotated[float, Meta(ge=0, le=1e9, description="a number of seconds, 0 or more")]
-Timeout = Annotated[float, Meta(gt=0, le=1e6, description="a number of seconds above 0")]
+SPAN = {"span": True}
+"""also as a text with its unit, "10m": load.py makes seconds of it"""
+SIZE = {"size": True}
+"""also as a text with its unit, "200 GB": load.py makes bytes of it"""
+Seconds = Annotated[
+    float, Meta(ge=0, le=1e9, description='a number of seconds, 0 or more, or a text such as "10m"', extra=SPAN)
+]
+Timeout = Annotated[
+    float, Meta(gt=0, le=1e6, description='a number of seconds above 0, or a text such as "10m"', extra=SPAN)
+]
+SpanFromOne = Annotated[
+    float, Meta(ge=1, le=1e9, description='a number of seconds, 1 or more, or a text such as "30d"', extra=SPAN)
+]
 Number = Annotated[float, Meta(ge=0, le=1e9, description="a number, 0 or more")]
 Whole = Annotated[int, Meta(ge=0, le=2**53, description="a whole number, 0 or more")]
 Counting = Annotated[int, Meta(ge=1, le=2**53, description="a whole number, 1 or more")]
@@ -122,10 +133,21 @@ class PolitenessSettings(Section, frozen=True):
     delay: Seconds | None = None
 
 
+class StandingSettings(Section, frozen=True):
+    """[standing]: what hosts may take of the crawl before their pages have shown what they are worth."""
+
+    new_hosts: Annotated[int, Meta(ge=0, le=2**32, description="a whole number, 0 to 4294967296")] = 131_072
+    host_pages: Counting = 8192
+
+
 class FetchSettings(Section, frozen=True):
     """[fetch]: reading the web, and what a server may cost us."""
 
     concurrency: Annotated[int, Meta(ge=1, le=65_536, description="a whole number, 1 to 65536")] = 256
+    newcomer_share: Annotated[float, Meta(gt=0, le=1, description="a share above 0, up to 1")] = 0.125
+    readers: (
+        Annotated[int, Meta(ge=0, le=1024, description='a number of processes, 0 to 1024, or "auto"')] | Literal["auto"]
+    ) = 0
     user_agent: Annotated[
         str, Meta(pattern=r"^[A-Za-z_-]+$", max_length=64, description="a product token of letters, - and _ (RFC 9309)")
     ] = "Xyro"
@@ -149,6 +171,7 @@ class FetchSettings(Section, frozen=True):
     only_net: tuple[Network, ...] = ()
     allow_private: tuple[Network, ...] = ()
     signature: Annotated[Literal["bytes", "text", "links"], Meta(description='"bytes", "text" or "links"')] = "bytes"
+    client: Annotated[Literal["fast", "aiohttp"], Meta(description='"fast" or "aiohttp"')] = "fast"
 
 
 class OpicSettings(Section, frozen=True):
@@ -166,6 +189,7 @@ class OpicSettings(Section, frozen=True):
     site_weight: Annotated[float, Meta(ge=0, le=1, description="a share, 0 to 1")] = 0.0
     internal_weight: Say = 1.0
     query_weight: Say = 1.0
+    values: Annotated[str, Meta(pattern=r"^[\w.-]*$", max_length=64, description="the name of a plug-in")] = ""
 
 
 class FocusTable(Section, frozen=True):
@@ -188,6 +212,7 @@ class RefreshSettings(Section, frozen=True):
     gamma_schedule: tuple[GammaPoint, ...] = ()
     target_freshness: Annotated[float, Meta(ge=0, lt=1, description="a number, 0 or more and below 1")] = 0.0
     bandwidth: Annotated[float, Meta(ge=0, le=1e9, description=BANDWIDTH)] | Pace = 0.0
+    bandwidth_covers: Annotated[Literal["refresh", "all"], Meta(description='"refresh" or "all"')] = "refresh"
     policy: Annotated[
         Literal["obsolescence", "mixed", "freshness"], Meta(description='"obsolescence", "mixed" or "freshness"')
     ] = "obsolescence"
@@ -195,10 +220,10 @@ class RefreshSettings(Section, frozen=True):
     beta: Share = 1.0
     least_chance: Annotated[float, Meta(ge=0, lt=1, description="a share, 0 or more and below 1")] = 0.0
     min_interval: Seconds = 0.0
-    max_interval: Annotated[float, Meta(ge=1, le=1e9, description="a number of seconds, 1 or more")] = 31_536_000.0
+    max_interval: SpanFromOne = 31_536_000.0
     min_importance: Number = 0.0
     hopeless: Say = 0.0
-    hopeless_interval: Annotated[float, Meta(ge=1, le=1e9, description="a number of seconds, 1 or more")] = 604_800.0
+    hopeless_interval: SpanFromOne = 604_800.0
     memory: Annotated[float, Meta(ge=2, le=1e9, description="a number of reads, 2 or more")] = 100.0
     rate_cap: Annotated[float, Meta(ge=0, le=1e9, description="a number, 0 or more")] = 0.0
     regular: Switch = True
@@ -256,7 +281,7 @@ class StoreSettings(Section, frozen=True):
     """[store]: the data directory."""
 
     data: Annotated[str, Meta(pattern=r"^[^\x00]+$", max_length=4096, description="a directory name")] = "xyro-data"
-    commit_seconds: Annotated[float, Meta(ge=0, le=60, description="a number of seconds, 0 to 60")] = 0.05
+    commit_seconds: Annotated[float, Meta(ge=0, le=60, description="a number of seconds, 0 to 60", extra=SPAN)] = 0.05
     commit_reports: Annotated[int, Meta(ge=1, le=65_536, description="a whole number, 1 to 65536")] = 256
     snapshot_bytes: Annotated[int, Meta(ge=2**16, le=2**53, description="a whole number of bytes, 65536 or more")] = (
         64 * 2**20
@@ -265,6 +290,24 @@ class StoreSettings(Section, frozen=True):
     leases_per_host: Annotated[int, Meta(ge=1, le=65_536, description="a whole number, 1 to 65536")] = 64
     versions: Annotated[int, Meta(ge=0, le=2**31, description="a whole number, 0 or more")] = 0
     version_days: Number = 0.0
+
+
+class KeepSettings(Section, frozen=True):
+    """[keep]: what pages show, for people and programs that read it."""
+
+    warc: Switch = False
+    text: Switch = False
+    extractor: Annotated[
+        Literal["xyro", "resiliparse", "trafilatura"], Meta(description='"xyro", "resiliparse" or "trafilatura"')
+    ] = "xyro"
+    directory: Annotated[str, Meta(pattern=r"^[^\x00]*$", max_length=4096, description="a directory name, or none")] = (
+        ""
+    )
+    file_bytes: Annotated[
+        int, Meta(ge=2**16, le=2**40, description='a size of 64 KiB or more, such as "1 GB"', extra=SIZE)
+    ] = 10**9
+    bytes: Annotated[int, Meta(ge=0, le=2**60, description='a size, such as "200 GB"; 0 = no bound', extra=SIZE)] = 0
+    full: Annotated[Literal["skip", "wait"], Meta(description='"skip" or "wait"')] = "skip"
 
 
 class LoaderSettings(Section, frozen=True):
@@ -307,6 +350,10 @@ class PublishSettings(Section, frozen=True):
             description='host:port, such as "0.0.0.0:8090", or "" for none',
         ),
     ] = ""
+    proxies: tuple[Network, ...] = ()
+    sender_header: Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]{1,64}$", description="the name of a header")] = (
+        "X-Forwarded-For"
+    )
     tokens: Annotated[
         dict[
             Annotated[str, Meta(pattern=r"^[^\s/@*A-Z]+$", max_length=260)],
@@ -314,10 +361,12 @@ class PublishSettings(Section, frozen=True):
         ],
         Meta(description='a host -> token table, such as { "example.org" = "..." }, tokens of 16 characters or more'),
     ] = {}
-    deadline: Annotated[float, Meta(ge=1, le=1e8, description="a number of seconds, 1 or more")] = 3_600.0
+    deadline: SpanFromOne = 3_600.0
     host_urls: Counting = 10_000
     urls: Counting = 100_000
-    key_age: Annotated[float, Meta(ge=60, le=1e8, description="a number of seconds, 60 or more")] = 86_400.0
+    key_age: Annotated[
+        float, Meta(ge=60, le=1e8, description='a number of seconds, 60 or more, or a text such as "1d"', extra=SPAN)
+    ] = 86_400.0
     websub: Switch = False
     callback: Annotated[
         str,
@@ -336,6 +385,58 @@ class ClusterTable(Section, frozen=True):
     window: Timeout = 600.0
 
 
+class ChangeSettings(Section, frozen=True):
+    """[changes]: the stream of what changed."""
+
+    record: Switch = False
+    bytes: Annotated[int, Meta(ge=2**16, le=2**53, description="a whole number of bytes, 65536 or more")] = 256 * 2**20
+
+
+class MetricSettings(Section, frozen=True):
+    """[metrics]: what Prometheus may ask."""
+
+    serve: Switch = False
+    listen: Annotated[
+        str,
+        Meta(
+            pattern=r"^$|^(\[[0-9A-Fa-f:.]+\]|[^\s/:\[\]]+):\d{1,5}$",
+            max_length=260,
+            description='host:port, such as "0.0.0.0:9469", or "" for none',
+        ),
+    ] = ""
+
+
+class SinkTable(Section, frozen=True):
+    """[[sinks]]: where changes are delivered as they come."""
+
+    name: Annotated[str, Meta(pattern=r"^[\w-]+$", max_length=64, description="a word of letters, digits, _ and -")] = (
+        ""
+    )
+    path: Annotated[str, Meta(pattern=r"^[^\x00]*$", max_length=4096, description="a directory name")] = ""
+    url: Annotated[
+        str, Meta(pattern=r"^$|^https?://[!-~]+$", max_length=4096, description="a URL of http or https")
+    ] = ""
+    command: tuple[
+        Annotated[str, Meta(pattern=r"^[^\x00]*$", max_length=4096, description="words of a command")], ...
+    ] = ()
+    plugin: Annotated[str, Meta(pattern=r"^[\w.-]*$", max_length=64, description="the name of a plug-in")] = ""
+    where: Annotated[str, Meta(max_length=4096, description='a condition, such as "importance > 2"')] = ""
+    secret: Annotated[str, Meta(max_length=256, description="a secret of 256 characters at most")] = ""
+    batch: Annotated[int, Meta(ge=1, le=10_000, description="a whole number of changes, 1 to 10000")] = 500
+    wait: Annotated[float, Meta(ge=0, le=3600, description="a number of seconds, 0 to 3600", extra=SPAN)] = 1.0
+    attempts: Counting = 8
+    roll: Annotated[int, Meta(ge=2**12, le=2**53, description="a whole number of bytes, 4096 or more")] = 64 * 2**20
+
+
+class ClusterSettings(Section, frozen=True):
+    """[cluster]: the nodes that are one crawl."""
+
+    join: Annotated[
+        str, Meta(pattern=r"^[^\x00-\x20]*$", max_length=4096, description="a broker's URL, or a folder of `xyro hub`")
+    ] = ""
+    ca: Annotated[str, Meta(pattern=r"^[^\x00]*$", max_length=4096, description="a file name")] = ""
+
+
 class LogSettings(Section, frozen=True):
     """[log]: what is told while it runs."""
 
@@ -350,16 +451,22 @@ class Settings(Section, frozen=True):
 
     crawl: CrawlSettings = CrawlSettings()
     politeness: PolitenessSettings = PolitenessSettings()
+    standing: StandingSettings = StandingSettings()
     fetch: FetchSettings = FetchSettings()
     opic: OpicSettings = OpicSettings()
     refresh: RefreshSettings = RefreshSettings()
     store: StoreSettings = StoreSettings()
+    keep: KeepSettings = KeepSettings()
     loader: LoaderSettings = LoaderSettings()
     api: Api = Api()
     publish: PublishSettings = PublishSettings()
+    changes: ChangeSettings = ChangeSettings()
+    metrics: MetricSettings = MetricSettings()
+    cluster: ClusterSettings = ClusterSettings()
     log: LogSettings = LogSettings()
     rules: tuple[RuleTable, ...] = ()
     focus: tuple[FocusTable, ...] = ()
     budgets: tuple[BudgetTable, ...] = ()
     blackouts: tuple[BlackoutTable, ...] = ()
     clusters: tuple[ClusterTable, ...] = ()
+    sinks: tuple[SinkTable, ...] = ()

@@ -12,13 +12,15 @@ process, no network and no plug-in. One page goes through these files, from the 
       terms.py           weights of cash and links, from the settings
     pages.py           URLs become pages; a page's depth is the fewest links from a seed
       scope.py           rules: which URLs belong to the crawl, and which are never contacted
+      scope_change.py    known pages that a change of these rules has not reached yet
+    impostors.py       answers that are not the page: challenges, suspicious changes, soft 404s
     loads.py           reports of the XML loader; documents that wait for a DTD or an entity
     claims.py          dates of change that sitemaps and feeds claim for other pages
     ledger.py          cash: pages spend it over their links, a virtual page collects a part and pays all pages alike
       host_inflow.py     cash that reaches each host from other hosts
       importance_error.py  snapshots of importances, whose movement tells how wrong they still are
     outbox.py          cash for pages of other partitions: sent until acknowledged, applied once
-    schedule.py        dates: when each page is to be read again, and the queues of dated pages
+    revisit_dates.py   dates: when each page is to be read again, and the queues of dated pages
       change_model.py    how often each page changes, as its reads tell
       freshness.py       how fresh all pages are, by the model and by audits (reads at random)
       bandwidth.py       how many reads a second may be spent, and gamma, the percentage of them for new pages
@@ -28,7 +30,7 @@ process, no network and no plug-in. One page goes through these files, from the 
       requests.py        pages that people, publishers and documents ask for
       revisits.py        pages to be read again: due, due next, or audited at random
       discovery.py       unread pages by score, for hosts that run low on orders
-      host_limits.py     hosts that [[blackouts]] and [[budgets]] shut
+      host_limits.py     hosts that [[blackouts]], [[budgets]] and challenges shut
       leases.py          orders sent and not yet answered, their limits, pages that wait for a free place or their host
 
 The walk: one page of a default crawl enters 30 files in its turn, and 57 on the whole way from the link in HTML to the

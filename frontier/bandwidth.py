@@ -1,7 +1,7 @@
 """Bandwidth: how many reads there are, how long a page's interval is, and gamma, which divides reads between discovery
 and refresh.
 
-Before: the reports of a turn are counted (`answered`). After: schedule.py dates pages by `interval`, due_queue.py
+Before: the reports of a turn are counted (`answered`). After: revisit_dates.py dates pages by `interval`, due_queue.py
 spends the credit, discovery.py and revisits.py take their parts of the orders.
 
     Bandwidth    reads a second B, set or measured (refresh/sharing.py Capacity: refresh's part while unread pages
@@ -33,8 +33,8 @@ from xyro.configs.schema import RefreshSettings
 from xyro.metadata import rows
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
-from xyro.refresh.policy import Policy, Rules, Spread, weight
-from xyro.refresh.population import Outlook, Population
+from xyro.refresh.policy import SCATTER, Policy, Rules, Spread, weight
+from xyro.refresh.population import ChanceWaits, Outlook, Population
 from xyro.refresh.rate_belief import PageBelief
 from xyro.refresh.sharing import BandwidthMeter, Bursts, Capacity, Controller, GammaSchedule
 from xyro.wire.ids import LocalPage
@@ -51,6 +51,8 @@ LEAST_BURST = 16.0
 """seconds of bandwidth, or reads, that may be made up for at most"""
 LATEST = 0xFFFF_FFFF
 """the last time that the column `due` can tell"""
+GOLDEN = 0.618_033_988_749_895
+"""Multiples of it, modulo 1, are spread more evenly than chance: intervals of a page keep their mean."""
 UNITS = {"s": 1.0, "min": 60.0, "h": 3_600.0, "day": DAY}
 
 
@@ -117,6 +119,11 @@ class Governor:
         return now + (1.0 - self.credit) / reads_per_second if reads_per_second > 0.0 else math.inf
 
 
+def drawn(page: LocalPage, reads: int) -> float:
+    """Draw a number, 0 <= x < 1, evenly over the pages and over the reads of each."""
+    return ((page + reads) * GOLDEN) % 1.0
+
+
 def second(when: float) -> int:
     """The first full second from `when` on, as the column `due` holds it."""
     return min(max(math.ceil(min(when, LATEST)), 0), LATEST)
@@ -176,6 +183,8 @@ class Bandwidth:
         self.rules = rules_of(settings)
         self.fixed = parse_bandwidth(settings.bandwidth) / self.partitions
         self.planned = 1.0 - settings.audit / 100.0
+        self.covers_all = settings.bandwidth_covers == "all" and self.fixed > 0.0
+        """new pages are read out of the bandwidth that was set, too"""
         self.bounded = settings.least_chance > 0.0 or settings.min_interval > 0.0
         """pages are not read before a time of theirs, whatever bandwidth is free"""
         self._found = None
@@ -240,6 +249,11 @@ class Bandwidth:
         """Leave refresh so large a part of the bandwidth."""
         self.share = share
 
+    @property
+    def own(self) -> bool:
+        """Tell whether a bandwidth was set that is refresh's alone."""
+        return self.fixed > 0.0 and not self.covers_all
+
     def counted(self) -> None:
         """All pages are counted anew: these counts serve from now on."""
         assert self.counting is not None
@@ -278,6 +292,21 @@ class Bandwidth:
         days, term = self.rules.one_interval(importance * self.scale, rate, self.multiplier, belief)
         return Interval(days * DAY, term)
 
+    def dated(self, interval: Interval, rate: float) -> None:
+        """A page of this rate was given this interval: note how much sooner beliefs reach the least chance."""
+        if interval.term == "chance":
+            self.population.chance_waits.count(interval.seconds / DAY / self.rules.soonest(rate)[0])
+
+    def wait(self, interval: Interval, page: LocalPage, reads: int) -> float:
+        """Seconds from a page's read to the next. reads: those before that read.
+
+        A page that waits for its least chance draws how much longer it waits, the same number whenever it is dated
+        after that read: half of it for good, or pages that were met together would stay together, for draws that are
+        spread evenly over a page's reads add up to the same for all.
+        """
+        longer = 0.5 * SCATTER * (drawn(page, 0) + drawn(page, reads)) if interval.term == "chance" else 0.0
+        return min(interval.seconds * (1.0 + longer), self.rules.ceiling * DAY)
+
     def of_row(self, row: RefreshRow) -> Interval:
         """Return the interval of a page by its row; importance as it was at its last read."""
         rate = row.pace
@@ -307,6 +336,7 @@ class Bandwidth:
             "capacity": self.capacity.rate(),
             "law": self.law if self.counting is None else "",
             "promised": self.deadline_reads.dump(),
+            **({"chance_waits": waits.dump()} if (waits := self.population.chance_waits).datings else {}),
         }
 
     def store(self, partition: Partition) -> None:
@@ -321,7 +351,8 @@ class Bandwidth:
         if not self.measured:
             return False
         filed = [(rows.PLAN.split(key), int.from_bytes(pages)) for key, pages in partition.scan(rows.PLAN.prefix)]
-        self.counts.begin(self.spread, Population.load(tuple(zip(*filed, strict=True)) or ((), ())))
+        waits = ChanceWaits(**state.get("chance_waits", {}))
+        self.counts.begin(self.spread, Population.load(tuple(zip(*filed, strict=True)) or ((), ()), waits))
         self.multiplier, self.scale = state["multiplier"], state["scale"]
         self.capacity.resume(state["capacity"])
         self.deadline_reads = Bursts(*state.get("promised", ()))
@@ -333,7 +364,7 @@ def _moved(before: tuple[float, float, int], after: tuple[float, float, int]) ->
 
 
 EVERY = 5.0
-"""seconds between two looks, fixed, scheduled and auto"""
+"""seconds between two looks of auto"""
 CONTROL = 300.0
 """seconds between two steps towards a target"""
 LEAST_GAMMA, MOST_GAMMA = 1.0, 99.0
@@ -377,13 +408,16 @@ class Gamma:
         """The index of the unread pages that are ordered last; 0 = none wait."""
         self.margin, self._margin_at = margin, now
 
-    def refresh_share(self, contested: bool, fixed: bool) -> float:
+    def refresh_share(self, contested: bool, own: bool) -> float:
         """Refresh's part of the bandwidth. One that was set is refresh's own, unless gamma is there to divide it."""
-        divided = not fixed or self.auto or self.controller is not None
+        divided = not own or self.auto or self.controller is not None
         return 1.0 - self.percent / 100.0 if contested and divided else 1.0
 
     def renew(self, now: float, reads: int, bandwidth: Bandwidth) -> None:
         """gamma as of now; `reads`: of the crawl so far."""
+        if self.schedule is not None and self.controller is None:
+            self.percent = self.schedule.gamma_at(reads)
+            return
         if not _is_over(self._looked, CONTROL if self.controller is not None else EVERY, now):
             return
         self._looked = now
@@ -391,8 +425,6 @@ class Gamma:
             if bandwidth.population.pages and bandwidth.reads_per_second > 0.0:
                 measured = self.measured()
                 self.percent = self.controller.hear(bandwidth.outlook().freshness if measured is None else measured)
-        elif self.schedule is not None:
-            self.percent = self.schedule.gamma_at(reads)
         elif self.auto and self.margin > 0.0:
             self.percent = self._competing(bandwidth)
 

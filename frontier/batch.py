@@ -16,6 +16,7 @@ from xyro.wire.messages import (
     CashTransfer,
     Document,
     FetchOrder,
+    HostChallenged,
     LoadReport,
     Message,
     PageReport,
@@ -72,6 +73,12 @@ class MessageBatch:
         """Tell whether somebody waits for a command's answer."""
         return any(command.request for command in self.commands)
 
+    @property
+    def cash_only(self) -> bool:
+        """Tell whether nothing but cash of other partitions, and its acknowledgements, came in."""
+        rest = self.visits or self.submits or self.commands or self.loads or self.bodies or self.documents
+        return not rest
+
     def refused(self, error: str) -> list[CommandAnswer]:
         """Answers for a group that will never be on disk."""
         asked = [submit.request for submit in self.submits] + [command.request for command in self.commands]
@@ -115,6 +122,8 @@ class Effects:
     """of the commands and submits that somebody waits for"""
     posts: list[tuple[int, Command]] = field(default_factory=list)
     """commands of extensions, each with the partition that it is for"""
+    challenged: list[HostChallenged] = field(default_factory=list)
+    """hosts that the fetch pool is to leave alone"""
 
 
 @dataclass(slots=True)

@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 
 import msgpack
 import msgspec
-import numpy as np
 
 from xyro.configs.schema import RefreshSettings
 from xyro.metadata import rows
@@ -41,7 +40,8 @@ from xyro.refresh.rate_belief import (
     RatePrior,
     codes,
     rate,
-    shares_of_many,
+    rates_of_pages,
+    shares_of_pages,
     unread,
 )
 from xyro.refresh.rate_sums import DAY, RateSums
@@ -206,7 +206,7 @@ class ChangeModel:
             diary, habit = periodic.visited(diary, old.last_read, report.ended, visit.changed is True, dated)
         elif self.settings.regular and diary:
             habit = periodic.unpack(diary).habit
-        belief = PageBelief(self._sums(observation, age), prior)
+        belief = self._belief(observation, prior, age)
         if report.fresh_for and visit.answered:
             claims = having(
                 claims, PageClaim(Source.CACHE, observation.host, int(report.ended), DAY / report.fresh_for)
@@ -242,20 +242,19 @@ class ChangeModel:
                 alone = outcome(PageBelief(RateSums(), prior), observation.tau, changed)
                 host.settle(Source(claim.source), claimed_outcome(claim.rate, observation.tau, changed), alone)
             else:
-                before = PageBelief(observation.row.belief.sums, prior)
+                before = observation.row.belief._replace(prior=prior)
                 host.changed(Source(claim.source), changed, outcome(before, observation.tau, True))
         return tuple(claim for claim in observation.row.claims if claim.rate)
 
-    def _sums(self, observation: Observation, age: float | None) -> RateSums:
-        """The sums of the page's visits after this report."""
+    def _belief(self, observation: Observation, prior: RatePrior, age: float | None) -> PageBelief:
+        """The belief after this report."""
         row = observation.row
-        sums = row.belief.sums
+        belief = row.belief._replace(prior=prior)
         if observation.shown:
-            return sums.after(observation.tau, observation.visit.changed is True, age, self.settings.memory)
+            return belief.after(observation.tau, observation.visit.changed is True, age, self.settings.memory)
         if row.reads:
-            return sums
-        if age is not None:
-            sums = sums.dated(age)
+            return belief
+        sums = belief.sums if age is None else belief.sums.dated(age)
         for claim in row.claims:
             weight = self.trust(claim.host).weight(Source(claim.source))
             if claim.rate:
@@ -263,17 +262,17 @@ class ChangeModel:
             elif age is None:
                 modified = usable_last_modified(float(claim.time), observation.report.ended)
                 sums = sums if modified is None else weigh_age(sums, modified, weight)
-        return sums
+        return PageBelief(sums, prior)
 
     def rates(self, beliefs: Sequence[PageBelief]) -> list[RateEstimate]:
         """The rates of pages just read, all at once. A page of which nothing was shown yet has its prior's."""
         found = [_unread(belief.prior) for belief in beliefs]
         shown = [index for index, belief in enumerate(beliefs) if any(belief.sums)]
         if shown:
-            sums = np.array([beliefs[index].sums for index in shown], np.float64)
-            shares = shares_of_many(sums, [beliefs[index].prior.code for index in shown])
-            for index, *estimate in zip(shown, rate(shares).tolist(), codes(shares), strict=True):
-                found[index] = RateEstimate(*estimate)
+            believed = [beliefs[index] for index in shown]
+            shares = shares_of_pages(believed)
+            for index, pace, code in zip(shown, rates_of_pages(believed, shares), codes(shares), strict=True):
+                found[index] = RateEstimate(pace, code)
         return found
 
     def claim_rate(self, page: LocalPage, row: RefreshRow, rate: float, sure: bool) -> RefreshRow:
@@ -287,7 +286,8 @@ class ChangeModel:
         if not row.reads or not row.rate:
             return msgspec.structs.replace(row, claims=claims)
         weight = 1.0 if sure else self.trust(host).weight(Source.PUBLISHED)
-        belief = PageBelief(weigh_rate(row.belief.sums, rate, weight), self.prior(host, row.kind))
+        sums = weigh_rate(row.belief.sums, rate, weight)
+        belief = row.belief._replace(sums=sums, prior=self.prior(host, row.kind))
         (estimate,) = self.rates([belief])
         return self.rewritten(page, msgspec.structs.replace(row, claims=claims), belief, estimate)
 

@@ -15,7 +15,7 @@ import msgspec
 
 from xyro.frontier.bandwidth import DAY
 from xyro.frontier.change_model import ChangeModel, having
-from xyro.frontier.schedule import Schedule
+from xyro.frontier.revisit_dates import Schedule
 from xyro.metadata import rows
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import PageClaim, RefreshRow

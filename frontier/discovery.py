@@ -7,9 +7,15 @@ The page of the best score comes first:
 L is the cash that came over links (opic.cash.Births), without what the virtual page pays for waiting: whoever has
 waited longest is richest by that, which is breadth first. R counts the orders that unread pages of the folder and of
 the host got so far (metadata.hosts.Standing): pages of a folder come in herds, all paid by the same menu, and the first
-of them tell what the rest is like. A folder alone would invite sites that open a new one for each page, so its host
-counts, too. Measured on a real graph (lab/order/ORDER.md): a broad plateau, floors of 1/256 and of 1 page differ by
-.02 of the importance read.
+of them tell what the rest is like. The pages of one path with a query are such a herd, too, of which one order tells
+more: it counts eightfold. A folder's own page ("/a/b/", "/a/b/index.html") belongs to the first folder above it
+(wire.urls.folder_of). A folder alone would still invite sites that open a new one for each page, so its host counts,
+too. Measured on a real graph (lab/order/ORDER.md): a broad plateau, floors of 1/256 and of 1 page differ by .02 of the
+importance read.
+
+A pattern (path with a query) that breeds, whose pages are met on its own pages or by redirects and hardly elsewhere, is
+of poor standing: calendars, lists in every order, endless redirects. Its pages get POOR of the orders; in a crawl that
+is not refreshed the rest of them, once there is nothing else to read.
 
 One order in twenty is a page at random (SCOUT), read when its host has nothing better: a folder that looks poor is
 tried all the same. At a host of which little was read the crawl looks only a few pages ahead, for what these show may
@@ -49,6 +55,8 @@ SAMPLE = 16
 """pages by which the margin is told"""
 SCOUTS = 0.05
 """share of the orders that are pages at random"""
+POOR = 0.02
+"""share of the reads that goes to patterns of poor standing"""
 FOLDER_PATIENCE = 8.0
 """orders of a folder that weigh as much as one of a host"""
 SCALE = 1 << 16
@@ -74,6 +82,7 @@ class ScoreParts(NamedTuple):
     floor: float
     """what every page counts beside it"""
     folder_orders: int
+    """eight for each of a path with a query"""
     host_orders: int
 
 
@@ -87,7 +96,13 @@ class Discovery:
         settings: Settings,
         host_limits: HostLimits,
         order_quota: OrderQuota,
+        refreshing: bool = False,
     ) -> None:
+        self.refreshing = refreshing
+        self.poor_only = False
+        """the last scan found nothing but pages of poor standing"""
+        self._poor_places = 0.0
+        """orders that such pages are owed"""
         self.partition = partition
         self.ledger = ledger
         self.settings = settings
@@ -99,10 +114,14 @@ class Discovery:
         """unread pages of the last choice, the best first"""
         self._scouts: NDArray[np.float64] = np.zeros(0)
         """orders at random that each host is owed"""
+        self._poor_mixed = False
+        self._some_barren = False
         self._next = 0
         """page at which the next scan begins"""
         self._stretch: Places = np.zeros(0, np.int32)
-        """by host: how many times as far is looked ahead; 0 = it never had an order"""
+        """by host: how many times as far is looked ahead"""
+        self._waited: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        """by host: were there pages to choose from at the turn before?"""
 
     def follow(self, settings: Settings) -> None:
         """Go on with other settings."""
@@ -119,6 +138,7 @@ class Discovery:
     def count(self, reads: int) -> None:
         """Count so many more reads."""
         self.reads += reads
+        self._poor_places = min(self._poor_places + POOR * reads, SCAN)
 
     def take(self, room: int, busy: bool) -> Iterator[tuple[LocalPage, Priority]]:
         """Pages for hosts that run low, each up to its room, in one choice over the pages scanned.
@@ -130,7 +150,7 @@ class Discovery:
         hungry = spare > 0
         if room <= 0 or not hungry.any():
             return
-        pages = self._scan(hungry, busy)
+        pages = self._of_good_standing(self._scan(hungry, busy), busy)
         if not len(pages):
             return
         wanted = min(room, int(np.minimum(spare, hosts.waiting[:count]).sum()))
@@ -140,26 +160,56 @@ class Discovery:
             pages = pages[~np.isin(pages, scouts)]
         self.chosen = self._best(pages, spare, wanted - len(scouts))
         self._scouts += SCOUTS * self._by_host(self.chosen, len(self._scouts))
+        if self._poor_mixed:
+            ordered = np.concatenate([self.chosen, scouts])
+            self._poor_places = max(0.0, self._poor_places - int(self.standing.poor(ordered).sum()))
         yield from ((page, Priority.DISCOVER) for page in local_pages(self.chosen))
         yield from ((page, Priority.SCOUT) for page in local_pages(scouts))
 
+    def _of_good_standing(self, pages: Ids, busy: bool) -> Ids:
+        """Pages without those of poor standing, but for as many as these are owed; all, where nothing else is left."""
+        poor = self.standing.poor(pages)
+        self._poor_mixed = bool(poor.any())
+        self._note_barren(pages, poor)
+        if not self._poor_mixed:
+            self.poor_only = False
+            return pages
+        good = pages[~poor]
+        self.poor_only = not len(good)
+        if self.poor_only and not busy and not self.refreshing:
+            return pages
+        return np.sort(np.concatenate([good, pages[poor][: int(self._poor_places)]]))
+
+    def _note_barren(self, pages: Ids, poor: NDArray[np.bool_]) -> None:
+        """Note which hosts have nothing but poor pages: for these none of their known pages come before their time."""
+        if self._poor_mixed or self._some_barren:
+            barren, host = self.partition.hosts.barren, self.partition.columns["host"][pages]
+            barren[host] = True
+            barren[host[~poor]] = False
+            self._some_barren = bool(barren.any())
+
     def _spare(self) -> Places:
         """Places for unread pages, by host: all that are free where half of them are (a scan for every single place
-        would be dear). What is out for pages read before takes none of them. A host that had used up all of its orders
-        before the next turn came gets twice as many: it would idle, or read known pages in place of new ones."""
+        would be dear). What is out for pages read before takes none of them. Where such pages are out, too, a host that
+        had used up all of its orders before the next turn came gets twice as many: they would be read in its turns. Any
+        other may rather wait for the turn, whose scores know what it read last: a trap gains 20 to 40 of 300 reads by
+        orders that are older."""
         hosts, limit = self.partition.hosts, self.order_quota.per_host
         count = len(hosts)
         exploring = hosts.exploring[:count]
         if count > len(self._stretch):
-            self._stretch = np.concatenate([self._stretch, np.zeros(2 * count - len(self._stretch), np.int32)])
+            self._stretch = np.concatenate([self._stretch, np.ones(2 * count - len(self._stretch), np.int32)])
         stretch = self._stretch[:count]
-        short = (exploring == 0) & (hosts.waiting[:count] > 0)
-        np.multiply(stretch, 2, out=stretch, where=short)
-        np.clip(stretch, 1, limit, out=stretch, where=short)
+        waiting = hosts.waiting[:count] > 0
+        short = (exploring == 0) & waiting & (hosts.leased[:count] > 0)
+        short[len(self._waited) :] = False
+        short[: len(self._waited)] &= self._waited  # one whose first page was read has had none to use up
+        self._waited = waiting
+        stretch[short] = np.minimum(2 * stretch[short], limit)
         ahead = np.maximum(LEAST_AHEAD, self.standing.of_hosts(count) // AHEAD_PER_ORDER)
-        ahead = np.minimum(limit, ahead * np.maximum(stretch, 1))
+        ahead = np.minimum(limit, ahead * stretch)
         spare = np.where(2 * exploring <= ahead, ahead - exploring, 0)
-        asked = hosts.open[:count] & (hosts.waiting[:count] > 0)
+        asked = hosts.open[:count] & waiting
         if self.host_limits.until:
             asked &= ~self.host_limits.shut[:count]
         return np.where(asked, spare, 0).astype(np.int32)

@@ -1,13 +1,14 @@
 """Pages whose time has come, by folders of a time unit (P1 6.6), and pages with a deadline: all paid from one credit.
 
-Before: schedule.py files a page when it is dated; people, publishers and subscribers want one (requests.py). After:
-revisits.py and scheduler.py make orders of what is due here.
+Before: revisit_dates.py files a page when it is dated; people, publishers and subscribers want one (requests.py).
+After: revisits.py and scheduler.py make orders of what is due here.
 
 A page is filed once, when it is read, under the interval of that moment. When its folder begins it is asked again: if
 the multiplier has grown since, its time has not come, and it is filed anew. So dates follow the collection without ever
-being gone through. Where a bandwidth is set, the governor makes the reads exactly that many: what is due beyond it
-waits, in its order; what falls short of it (all pages were read at once, and the first are due in days) is filled with
-the pages that would be next, so that reads spread evenly from the beginning.
+being gone through. Where a bandwidth is set, the governor makes the reads exactly that many: of what is due beyond it
+the page of whose interval most is over comes first (OverduePages); what falls short of it (all pages were read at once,
+and the first are due in days) is filled with the pages that would be next, so that reads spread evenly from the
+beginning.
 
 Pages with a deadline are read at once, ahead of the plan, and the plan pays: its credit goes below zero, and it waits
 until it has earned that back; its multiplier spends what deadlines leave (bandwidth.py). So the reads of all weeks are
@@ -29,7 +30,7 @@ from xyro.frontier.ledger import Ledger
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, State
-from xyro.refresh.due import DueFolders
+from xyro.refresh.due import DueFolders, OverduePages
 from xyro.wire.ids import LocalPage, local_pages
 
 DUE_AT_ONCE = 512
@@ -53,6 +54,8 @@ class DueQueue:
         self.bandwidth = bandwidth
         self.ledger = ledger
         self.folders = DueFolders(unit)
+        self.overdue = OverduePages()
+        """filled from folders that have begun, where a bandwidth is set; emptied as it allows"""
         self.governor = Governor()
         self.behind = False
         """more was due in the last turn than was read"""
@@ -97,7 +100,7 @@ class DueQueue:
     # -- what is to be read --------------------------------------------------------------------------------------
 
     def ready(self, now: float, room: int) -> Iterator[tuple[LocalPage, RefreshRow]]:
-        """At most `room` pages to read now and their rows, the longest due first; each yielded page is the caller's to
+        """At most `room` pages to read now and their rows, the most overdue first; each yielded page is the caller's to
         file again."""
         room -= yield from self._begun(now, room)
         self._rest = min(self._rest, now + self.folders.unit_seconds)  # the clock may have been set back
@@ -110,14 +113,39 @@ class DueQueue:
         self.earn(now)
         if self.bandwidth.fixed:
             limit = min(limit, int(self.governor.credit))
-        for page in self._still_due(self.folders.pop(int(now), limit), now) if limit > 0 else ():
-            row = self.partition.row(page) or NOTHING
-            if not self._deferred(page, row, now):
-                found += 1
-                yield page, row
+        if limit > 0 and (self.bandwidth.fixed or self.overdue):
+            self._pass_on(now)
+            while found < limit and (page := self.overdue.take(now)) is not None:
+                if not self._still_due(np.array([page], np.uint32), now):
+                    continue
+                row = self.partition.row(page) or NOTHING
+                if not self._deferred(page, row, now):
+                    found += 1
+                    yield page, row
+        elif limit > 0:
+            for page in self._still_due(self.folders.pop(int(now), limit), now):
+                row = self.partition.row(page) or NOTHING
+                if not self._deferred(page, row, now):
+                    found += 1
+                    yield page, row
         begun = self.folders.next_due()
-        self.behind = begun is not None and begun <= now
+        self.behind = bool(self.overdue) or (begun is not None and begun <= now)
         return found
+
+    def _pass_on(self, now: float) -> None:
+        """Take pages of folders that have begun to those that wait for bandwidth."""
+        if self.overdue.full:
+            return
+        for page in self._still_due(self.folders.pop(int(now), DUE_AT_ONCE), now):
+            row = self.partition.row(page) or NOTHING
+            if self._deferred(page, row, now):
+                continue
+            if self.partition.flags[page] & HASTENED:
+                self.overdue.put(page, 0, 1.0)  # its change is known: at once
+            elif row.weight:
+                self.overdue.put(page, row.last_read, self.bandwidth.of_row(row).seconds)
+            else:  # a page that failed, or is looked at again: as if it were read once a day
+                self.overdue.put(page, int(self.partition.columns["due"][page]) - int(DAY), DAY)
 
     def _still_due(self, pages: Pages, now: float) -> list[LocalPage]:
         """Without those that were read since, and lie in a later folder, or failed: a retry keeps its own time."""
@@ -211,7 +239,7 @@ class DueQueue:
 
     def next_time(self, now: float) -> float:
         """Return when a page that is not yet out may be read (wall clock); infinite where nothing is filed."""
-        head = self.folders.next_due()
+        head = 0 if self.overdue else self.folders.next_due()
         if head is None:
             return math.inf
         if not self.bandwidth.fixed:

@@ -1,6 +1,6 @@
 """Freshness of the collection: the model's expectation, the findings of audit reads, delays of changes and births.
 
-Before: schedule.py has dated the pages of a turn (`settled`, `moved`). After: `close` stores what changed with the
+Before: revisit_dates.py has dated the pages of a turn (`settled`, `moved`). After: `close` stores what changed with the
 turn's commit group; service/views tells it.
 
     expected    all refreshed pages by the model (refresh/expected.py); kept up as their rows change
@@ -36,13 +36,13 @@ from xyro.metadata import rows
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import LEASED, State
-from xyro.metadata.visits import Visit, http_date
+from xyro.metadata.visits import GONE, Visit, http_date
 from xyro.refresh import periodic
 from xyro.refresh.calibration import Calibration
 from xyro.refresh.change import usable_last_modified
 from xyro.refresh.delays import Recent
 from xyro.refresh.expected import DatedPage, Expected
-from xyro.refresh.meter import BLOCK, AuditWindow, Blocks, found, headline
+from xyro.refresh.meter import BLOCK, AuditWindow, Blocks, found, shifted
 from xyro.refresh.rate_sums import DAY
 from xyro.refresh.sharing import BandwidthMeter
 from xyro.wire.ids import LocalPage
@@ -162,7 +162,6 @@ class Audits:
 
 _DELAYS = rows.META.key("delays")
 _READ = int(State.READ)
-_GONE = ("http-404", "http-410")
 
 
 class Freshness:
@@ -222,7 +221,7 @@ class Freshness:
         rated = days - -math.expm1(-rate * days) / rate
         seen = _stale(report, old, days, believed / max(1.0 - fresh, 1e-9)) if changed else 0.0
         r = expectation.importance
-        self.calibration.read(r * days, r * believed, r * rated, r * seen)
+        self.calibration.read(r * days, r * believed, r * rated, r * seen, r)
 
     def moved(self, old: RefreshRow | None, new: RefreshRow | None) -> None:
         """A page's row is another now; None: it has none."""
@@ -238,7 +237,7 @@ class Freshness:
         if model is None:
             return None
         seen = found([(self.audits.window, self.expected.importance)])
-        return headline(self.calibration.fresh(model), seen).freshness
+        return shifted(self.calibration.headline(model, self.expected.importance), seen).freshness
 
     def close(self, answered: int, now: float) -> None:
         """The turn ends, within its commit group; so many orders were answered."""
@@ -247,6 +246,8 @@ class Freshness:
             self.expected.replace(self._old, self._new, now)
             self._old, self._new = [], []
         if answered:
+            if self._refreshed:
+                self.calibration.remember(self.expected.stale(now))
             self.audits.answered(self._refreshed)
             self.spent.count(now, self._refreshed)
             self._refreshed = 0
@@ -265,7 +266,7 @@ class Freshness:
         if age is not None and age * DAY <= tau:
             self.detection.certain(age * DAY)
         else:
-            self.detection.between(tau, old.rate / DAY)
+            self.detection.between(tau, old.belief)
         self._reported = False
 
     def _discovered(self, report: PageReport, old: RefreshRow | None) -> None:
@@ -344,4 +345,4 @@ def _stale(report: PageReport, old: RefreshRow, days: float, expected: float) ->
 
 def _verdict(report: PageReport, visit: Visit) -> bool | None:
     """Had the page changed? One that is gone had. None: this read does not tell."""
-    return True if report.error in _GONE else visit.changed
+    return True if report.error in GONE else visit.changed

@@ -9,7 +9,7 @@ The steps of `Frontier.turn`, in their order:
     resolve_links      URLs become pages, links become rows                             pages.py, scope.py
     hear_claims        what sitemaps and feeds say of other pages                       claims.py
     spend              pages spend their cash over what they showed                     ledger.py
-    date               change rate, interval, next read                                 schedule.py
+    date               change rate, interval, next read                                 revisit_dates.py
     collect_transfers  cash for pages of other partitions leaves                        outbox.py
     orders             what is wanted, due, or rich becomes orders                      scheduler.py
     close, seal        freshness is metered, all of it becomes one write batch          freshness.py
@@ -21,6 +21,7 @@ service/node/partition_loop.py awaits, writes and posts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,17 +35,18 @@ from xyro.frontier.freshness import Freshness
 from xyro.frontier.hooks import Hooks
 from xyro.frontier.host_inflow import HostInflow
 from xyro.frontier.importance_error import ImportanceError
+from xyro.frontier.impostors import Impostors
 from xyro.frontier.ledger import NO_CHILDREN, Ledger, Spending, followed
 from xyro.frontier.loads import Loads
 from xyro.frontier.outbox import Outbox
 from xyro.frontier.page_answers import answer_questions
 from xyro.frontier.pages import Pages
-from xyro.frontier.schedule import Dating
+from xyro.frontier.revisit_dates import Dating
 from xyro.frontier.scheduler import Scheduler
 from xyro.frontier.scope import Scope
+from xyro.frontier.scope_change import ScopeChange
 from xyro.frontier.terms import terms_of
 from xyro.loader.library import Resumed
-from xyro.metadata import rows
 from xyro.metadata.documents import Documents
 from xyro.metadata.partition import Partition
 from xyro.metadata.states import NAMED, WANTED, State
@@ -53,6 +55,7 @@ from xyro.opic.snapshots import SMALLEST
 from xyro.wire.commands import CommandAnswer, HoldHost, ReturnOrders, answer
 from xyro.wire.ids import LocalPage, PageId, local_page, local_pages
 from xyro.wire.messages import Ack, CashTransfer, PageReport, Priority, Submit
+from xyro.wire.urls import form_of, host_of, site_of
 
 _FOREIGN = int(State.FOREIGN)
 Extension = Callable[["Frontier"], object]
@@ -95,14 +98,18 @@ class Frontier:
         documents = Documents(partition, settings.store.versions, settings.store.version_days)
         bandwidth = Bandwidth(settings.refresh, self.partitions)
         self.freshness = Freshness(partition, self.ledger, bandwidth, settings.refresh, self.hooks)
+        scope_change = ScopeChange(partition, scope, lambda page: self.pages.judge(page))
         self.scheduler = Scheduler(
-            partition, self.ledger, bandwidth, self.freshness, settings, refreshing, self.hooks, ahead
+            partition, self.ledger, bandwidth, self.freshness, settings, refreshing, self.hooks, scope_change, ahead
         )
         schedule, self.requests = self.scheduler.schedule, self.scheduler.requests
-        self.pages = Pages(partition, scope, settings.fetch, self.ledger, self.hooks, schedule)
+        self.pages = Pages(
+            partition, scope, scope_change, settings.fetch, self.ledger, self.hooks, schedule, settings.standing
+        )
         self.outbox = Outbox(partition, self.ledger, self.pages, self.partitions)
         self.loads = Loads(partition, self.scheduler.leases, self.pages, self.requests, documents)
         self.dating = Dating(partition, self.ledger, schedule, self.freshness, settings.refresh, self.hooks)
+        self.impostors = Impostors(partition, self.scheduler, settings.crawl)
         self.importance_error = ImportanceError(partition, self.ledger)
         self.claims = Claims(partition, schedule, self.dating.change_model)
         self.commands = CommandHandlers()
@@ -136,6 +143,7 @@ class Frontier:
             self.importance_error.recover()
         self.partition.hosts.rewind(now)
         self.scheduler.recover()
+        self.impostors.recover(now)
         for recover in self.hooks.recover:
             recover()
         return self.outbox.recover(), self.loads.recover()
@@ -156,6 +164,7 @@ class Frontier:
     def follow(self, settings: Settings) -> None:
         """Other settings (SIGHUP), between two turns."""
         self.settings = settings
+        self.impostors.follow(settings.crawl)
         self.dating.follow(settings.refresh)
         self.scheduler.reconfigure(settings)
 
@@ -163,6 +172,14 @@ class Frontier:
     def now(self) -> float:
         """Wall clock of the last turn; 0 before the first one."""
         return self._now
+
+    def relieve(self, now: float) -> bool:
+        """The whole crawl has nothing to read: let a waiting link in, though nobody earned it. False: it is not time,
+        or there is something to read here."""
+        waiting = self.pages.waiting_links
+        if not waiting or self.scheduler.leases or self.scheduler.unread:
+            return False
+        return waiting.relieve(now)
 
     # -- the turn ------------------------------------------------------------------------------------------------
 
@@ -179,20 +196,18 @@ class Frontier:
         self._hear_claims(settled, spending, now)
         self._spend(spending, born)
         self._date(settled, now)
-        self._measure_error()
+        if self.columns.n >= SMALLEST:
+            self.importance_error.follow()
         transfers = self._collect_transfers(spending, born)
         orders = self.scheduler.orders(now, room)
+        if self.impostors.probes:
+            orders += self.impostors.take_orders()
         self.freshness.close(sum(order.visit.answered for order in settled), now)
         submits = self.requests.take_elsewhere() if self.requests.elsewhere else []
         posts = self.hooks.take_posts() if self.hooks.posts else []
+        challenged = self.impostors.take_challenged() if self.impostors.challenged else []
         commit = self.partition.seal({"node": self.dump()})
-        return Effects(commit, orders, transfers, acks, submits, answers, posts)
-
-    def _measure_error(self) -> None:
-        """Take a snapshot of importances when the time has come."""
-        settled, snapshots = self.ledger.settled, self.importance_error.snapshots
-        if self.columns.n >= SMALLEST and not snapshots.last <= settled < snapshots.next:
-            self.importance_error.take(settled)
+        return Effects(commit, orders, transfers, acks, submits, answers, posts, challenged)
 
     def _open(self, now: float) -> int:
         """Begin a commit group; the number that the first page minted in it will have."""
@@ -210,15 +225,14 @@ class Frontier:
     def _exchange(self, work: MessageBatch) -> list[Ack]:
         """Take the messages of other partitions: trim the outbox, receive their cash."""
         for ack in work.acks:
-            self.outbox.acknowledge(ack)
-        acks = [self.outbox.apply(transfer) for transfer in work.transfers]
-        return [ack for ack in acks if ack is not None]
+            self.outbox.acknowledge(ack, self._now)
+        acks = {transfer.source: self.outbox.apply(transfer) for transfer in work.transfers}
+        return list(acks.values())  # the last one of a source says what the earlier ones do
 
     def _obey(self, work: MessageBatch) -> list[CommandAnswer]:
         """Apply what people, publishers and loads of other partitions want; the answers leave with the group."""
-        for submit in work.submits:
-            self._submit(submit)
-        answers = [answer(submit.request, None) for submit in work.submits if submit.request]
+        done = [self.commands.once(submit.request, partial(self._submit, submit)) for submit in work.submits]
+        answers = [each for each in done if each is not None]
         return answers + self.commands.apply(work.commands) if work.commands else answers
 
     def _visit_all(self, work: MessageBatch, free: int) -> tuple[list[Settled], Spending]:
@@ -227,7 +241,7 @@ class Frontier:
         spending = self._free_spends([local_page(report.page) for report in reports], free)
         if work.loads or work.bodies or work.documents:
             self.loads.gather(work.loads.values(), work.bodies, work.documents)
-        settled = [self._visit(report, spending) for report in reports]
+        settled = [order for report in reports if (order := self._visit(report, spending)) is not None]
         for visited in self.hooks.visited:
             visited(settled, work.loads.values())
         if self.loads.early:
@@ -252,7 +266,7 @@ class Frontier:
         if self.partitions == 1:
             self.ledger.pay()
             return []
-        return self.outbox.collect([*self.pages.touched, *spending.children], self.pages.nearer, born)
+        return self.outbox.collect([*self.pages.touched, *spending.children], self.pages.nearer, born, self._now)
 
     def _live(self, reports: Sequence[PageReport]) -> list[PageReport]:
         """The reports whose order is out; those of an older lease, and repeated ones, change nothing."""
@@ -261,21 +275,27 @@ class Frontier:
         for report in reports:
             if leases.is_out(local_page(report.page), report.epoch):
                 live.setdefault(report.page, report)
+            elif self.impostors.probes and self.impostors.answered(report):
+                self.stale -= 1
         self.stale += len(reports) - len(live)
         return list(live.values())
 
     # -- people --------------------------------------------------------------------------------------------------
 
-    def _submit(self, submit: Submit) -> None:
+    def _submit(self, submit: Submit) -> CommandAnswer | None:
         if submit.seed:
             for url in submit.urls:
                 self.scope.add_seed(url)
+                self.partition.introductions.found(site_of(host_of(url)))
             self.pages.follow_scope()
         blocking = submit.priority is Priority.BLOCKING
         pages = self.pages.resolve(list(submit.urls), [0] * len(submit.urls), exempt=blocking)
+        if self.pages.scope_change.pending:
+            self.pages.scope_change.settle(local_pages(pages))
         if not blocking:
             self.pages.shorten(pages, np.zeros(len(pages), np.int64))
         self.requests.order(local_pages(pages), submit.priority)
+        return answer(submit.request, None) if submit.request else None
 
     def hold(self, host: int, state: str) -> None:
         """A person pauses, blocks or resumes a host; stored with the next group."""
@@ -319,18 +339,32 @@ class Frontier:
             spending.over(page, NO_CHILDREN)
         return spending
 
-    def _visit(self, report: PageReport, spending: Spending) -> Settled:
-        """Apply one report whose order is out."""
-        page = local_page(report.page)
+    def _visit(self, report: PageReport, spending: Spending) -> Settled | None:
+        """Apply one report whose order is out. None: it is none of the page's, which stays as it was."""
+        page, impostors = local_page(report.page), self.impostors
         row = self.scheduler.leases.settle(page)
         visit = judge(report, row, self.settings.crawl.confirm_dead)
         self._remember_host(page, report)
+        host = self.partition.hosts_of[page]
+        before = impostors.sightings.strange(host, page, report, visit, row)
+        if before is not None or report.error == "challenge" or host in impostors.groups or host in impostors.masks:
+            judged = impostors.settle(page, report, visit, row, before)
+            if judged is None:
+                self.reads += report.status > 0
+                if report.status and report.error:
+                    self.errors[report.error] = self.errors.get(report.error, 0) + 1
+                return None
+            report, visit = judged
         if self.partition.flags[page] & WANTED:
             self.requests.release(page)
         self.partition.set_state(page, visit.state)
         if visit.answered:
             self.reads += 1
-            self.read_pages += row is None or not row.reads
+            if row is None or not row.reads:
+                self.read_pages += 1
+                spending.first_reads.add(page)
+                if visit.spend is Spend.LINKS and not report.location:
+                    self.partition.introductions.count_read(self.pages.waiting_links.domain_of(page))
         if report.error:
             self.errors[report.error] = self.errors.get(report.error, 0) + 1
         if report.sitemaps:
@@ -363,6 +397,7 @@ class Frontier:
 
     def _spend_report(self, page: LocalPage, report: PageReport, spending: Spending) -> None:
         if report.location:
+            spending.redirects.add(page)
             spending.over_urls(page, (report.location,))
         elif report.nofollow:
             spending.over_urls(page, ())
@@ -373,21 +408,25 @@ class Frontier:
         """Turn the URL runs of this turn's pages into children, store them, lower depths where a way got shorter."""
         before = self.columns.n
         if spending.open:
-            self._resolve(spending)
+            self.pages.resolve_links(spending, self.settings.store.links)
+            self._note_births(spending, before)
+        if self.pages.waiting_links:
+            self.pages.admit(self.settings.store.links)
         for linked in self.hooks.linked:
             linked(spending, before)
 
-    def _resolve(self, spending: Spending) -> None:
-        parents = self.columns["depth"][[spending.pages[index] for index, _, _ in spending.open]].astype(np.int64)
-        depths = np.repeat(parents + 1, [stop - start for _, start, stop in spending.open])
-        found = self.pages.resolve(spending.urls, depths)
-        numbers = found.astype(np.uint32)
-        for index, start, stop in spending.open:
-            children = spending.children[index] = numbers[start:stop]
-            if self.settings.store.links:
-                self.partition.put(rows.LINK.key(spending.pages[index]), rows.pack_links(children))
-        if self.scope.by_depth:
-            self.pages.shorten(found, depths)
+    def _note_births(self, spending: Spending, before: int) -> None:
+        """Count the new pages of patterns by where they were met."""
+        if self.columns.n > before:
+            for index, _, _ in spending.open:
+                children, page = spending.children[index], spending.pages[index]
+                new = children[children >= before].astype(np.int64)
+                if len(new):
+                    again = page not in spending.first_reads
+                    self.partition.standing.note_births(new, page, page in spending.redirects, again, self._form)
+
+    def _form(self, page: LocalPage) -> str:
+        return form_of(self.partition.url(page))
 
     def _hear_claims(self, settled: Sequence[Settled], spending: Spending, now: float) -> None:
         """Keep what sitemaps and feeds that were loaded in this turn say of other pages."""

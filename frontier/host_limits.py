@@ -1,4 +1,4 @@
-"""Hosts that are left alone for a while by the settings: blackout hours, and budgets of pages a day.
+"""Hosts that are left alone for a while: blackout hours, budgets of pages a day, and those that show a challenge.
 
 The scheduler asks `shut[host]` as it asks whether a person holds the host: pages of a host that is shut are parked,
 whoever ordered them, and come back when it opens. A promise to a host does not depend on who wants the page; who must
@@ -110,7 +110,9 @@ class HostLimits:
         self.shut: NDArray[np.bool_] = np.zeros(len(hosts.waiting), np.bool_)
         """by host number, as long as `hosts.open`"""
         self.until: dict[int, tuple[float, str]] = {}
-        """hosts that are shut: (when they open, 'blackout' | 'budget')"""
+        """hosts that are shut: (when they open, 'blackout' | 'budget' | 'challenge')"""
+        self.challenged: dict[int, float] = {}
+        """hosts that show a challenge, and until when they are left alone for it (impostors.py)"""
         self._day = 0
         self.orders_today: dict[int, int] = {}
         """orders of this day, of hosts with a budget"""
@@ -142,7 +144,11 @@ class HostLimits:
         if now // DAY != self._day:
             self._day, self.orders_today = int(now // DAY), self._out()
         before = set(self.until)
+        self.challenged = {host: min(until, now + DAY) for host, until in self.challenged.items() if until > now}
         self.until = self._shut_at(now, self._budget_of, self._calendar_of)
+        for host, until in self.challenged.items():
+            if until > self.until.get(host, (0.0, ""))[0]:
+                self.until[host] = until, "challenge"
         opened = sorted(before.difference(self.until))
         self.shut[opened] = False
         self.shut[list(self.until)] = True
@@ -160,6 +166,25 @@ class HostLimits:
     def _out(self) -> dict[int, int]:
         """Orders that are out as a day begins: they are read in it."""
         return {host: out for host in self._budget_of if (out := int(self.hosts.leased[host]))}
+
+    def challenge(self, host: int, until: float) -> None:
+        """Leave a host alone until then, whoever wants its pages."""
+        self._meet()
+        self.challenged[host] = until
+        if until > self.until.get(host, (0.0, ""))[0]:
+            self.until[host] = until, "challenge"
+        self.shut[host] = self.on = True
+        self._next = min(self._next, until)
+
+    def end_challenge(self, host: int) -> bool:
+        """The host answers in earnest again; True: it is open now."""
+        self.challenged.pop(host, None)
+        if self.until.get(host, (0.0, ""))[1] != "challenge":
+            return False
+        del self.until[host]
+        self.shut[host] = False
+        self._next = -math.inf  # a blackout may have begun meanwhile
+        return True
 
     def count(self, host: int, now: float) -> None:
         """An order for a page of this host goes out."""

@@ -5,7 +5,7 @@ report.
 
     Leases       a lease is (page, epoch). The epoch carries the number of the process's start, so reports of orders of
                  an earlier run are recognised as stale. Nothing of a lease is stored: after a restart the queues are
-                 found again from the columns (schedule.py, discovery.py) and from the rows of what is wanted
+                 found again from the columns (revisit_dates.py, discovery.py) and from the rows of what is wanted
                  (requests.py)
     OrderQuota   how many orders may be out: in all, of one host, and of either kind while places are scarce
     HostQueues   pages before hosts that have no room, first come, first served, 4 to 8 bytes a page: filled by
@@ -88,10 +88,14 @@ class Leases:
 
     def order(self, page: LocalPage, priority: Priority, row: RefreshRow | None, deadline: float) -> FetchOrder:
         """Give out an order. deadline: by which it is sorted among those of its host, 0 = none."""
-        self._count += 1
-        lease = self._out[page] = Lease(self.boot << 32 | self._count, row)
+        lease = self._out[page] = Lease(self.next_epoch(), row)
         self.partition.lease(page)
         return self._message(page, priority, lease, deadline)
+
+    def next_epoch(self) -> int:
+        """Number an order that no other has, in this process or an earlier one."""
+        self._count += 1
+        return self.boot << 32 | self._count
 
     def raised(self, page: LocalPage, priority: Priority, deadline: float) -> FetchOrder:
         """The order that is out for the page, again, to take another level in the fetch queue."""
@@ -261,4 +265,12 @@ class Parking:
     @property
     def shut_out(self) -> bool:
         """Do pages wait for the end of a blackout, or for a new day's budget?"""
-        return any(self._pages.get(host) for host in self.host_limits.until if self.partition.hosts.open[host])
+        return any(
+            self._pages.get(host)
+            for host, (_, reason) in self.host_limits.until.items()
+            if reason != "challenge" and self.partition.hosts.open[host]
+        )
+
+    def has(self, host: int) -> bool:
+        """Tell whether pages of a host were put aside."""
+        return bool(self._pages.get(host))

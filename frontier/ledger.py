@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.metadata.columns import Columns
-from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, DANGLING, QUERY, State
+from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, DANGLING, QUERY, VOICE, State
 from xyro.opic.cash import LINK, UNIT, Births, Tolls, VirtualPage, credit, seeds_of, shares
 from xyro.opic.contest import SampledContest
 from xyro.opic.focus import FocusedPage, Terms
 from xyro.opic.importance import TICKS, WINDOW, NewPages, OpicClock, Window, as_if_now, at_birth, measure
 from xyro.opic.sweep import Costs, Sweep
-from xyro.wire.ids import LocalPage
+from xyro.wire.ids import LocalPage, local_pages
 from xyro.wire.messages import LINK_HINT, LINK_NOFOLLOW, LoadReport
 
 Ids = NDArray[np.int64]
@@ -63,6 +63,10 @@ class Spending:
         """(index into pages, start, stop) of URL runs that wait to be resolved"""
         self.loaded: list[tuple[LocalPage, LoadReport]] = []
         """pages whose load ended, and what was found there: sitemaps and feeds tell of other pages' changes"""
+        self.redirects: set[LocalPage] = set()
+        """pages of which the only link is a redirect"""
+        self.first_reads: set[LocalPage] = set()
+        """pages that the web answered for the first time in this turn"""
         self.loads = False
         """from here on loads are applied: their pages may have spent already"""
 
@@ -142,6 +146,8 @@ class Ledger:
         self.spends = 0
         self.foreign = 0
         """FOREIGN entries among the columns: they are not known pages of this partition"""
+        self.withheld: dict[LocalPage, int] = {}
+        """pages with links that wait (pages.py): what would go along these goes to the virtual page"""
         self.elsewhere_pages = 0
         self.elsewhere_spent = 0
         """of all other partitions, as last reported"""
@@ -311,7 +317,7 @@ class Ledger:
         """Returns the time after the pages spent, in ticks."""
         columns = self.columns
         cash = self.effective(ids)
-        weights, voices = self._weights(ids, indptr, links), self._voices(ids)
+        weights, voices = self._weights(ids, indptr, links), self._voices(ids, indptr)
         virtual, amounts = shares(cash, indptr, seeds_of(ids + self.base, turn), self.tolls, weights, voices)
         self._measure(ids, cash, self.clock.ticks)  # before the clock advances: pay comes after
         columns["cash"][ids] -= cash
@@ -331,11 +337,20 @@ class Ledger:
         host = self.columns["host"]
         return np.where(np.repeat(host[ids], np.diff(indptr)) == host[links], self.terms.internal, LINK)
 
-    def _voices(self, ids: Ids) -> Ids | None:
+    def _voices(self, ids: Ids, indptr: Ids) -> Ids | None:
         """Return the weight of each page's links; None: all alike."""
-        if self.terms.query == LINK:
-            return None
-        return np.where(self.columns["flags"][ids] & QUERY != 0, self.terms.query, LINK)
+        voices: Ids | None = None
+        if self.terms.query != LINK:
+            voices = np.where(self.columns["flags"][ids] & QUERY != 0, self.terms.query, LINK)
+        if VOICE in self.columns:
+            own: Ids = self.columns[VOICE][ids].astype(np.int64)
+            own = np.where(own > 0, own - 1, LINK)
+            voices = own if voices is None else voices * own // LINK
+        if self.withheld:
+            waiting = np.array([self.withheld.get(page, 0) for page in local_pages(ids)], np.int64)
+            links = np.diff(indptr)
+            voices = (LINK if voices is None else voices) * links // np.maximum(links + waiting, 1)
+        return voices
 
     def count_elsewhere(self, spent: int, pages: int) -> None:
         """Take note of the rest of the crawl: units that all other partitions spent so far, and pages they know."""

@@ -4,7 +4,9 @@ A child of another partition is a FOREIGN entry here: it has an id and holds cas
 runs. After ledger.py has spent, `collect` moves that cash into CashTransfers that the same write batch puts into the
 outbox; after the batch is on disk the transfers leave, and each stays in the outbox until the receiver's Ack (its own
 batch is on disk then). Transfers between two partitions carry numbers without gaps; the receiver stores the last one it
-applied, so sending again changes nothing.
+applied, so sending again changes nothing. Whatever carries them may lose, repeat and reorder: what is not acknowledged
+in time is sent again, the oldest first, more of them while that helps, and a receiver that finds a number missing keeps
+what came early and says at once which one it has.
 
 Partition 0 gathers the income of the virtual page and shares it out by known pages. A crawl of one partition
 does not use any of this.
@@ -12,6 +14,8 @@ does not use any of this.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import defaultdict, deque
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
@@ -21,16 +25,36 @@ from numpy.typing import NDArray
 
 from xyro.frontier.ledger import Ledger
 from xyro.metadata import rows
+from xyro.metadata.hosts import PRICE
 from xyro.metadata.partition import Partition
 from xyro.metadata.states import State
 from xyro.wire.codec import decode, encode
 from xyro.wire.errors import MachineError
 from xyro.wire.messages import Ack, CashTransfer, Passing
-from xyro.wire.urls import host_of, partition_of
+from xyro.wire.urls import authority, host_of, partition_of, site_of
 
 MOST_ITEMS = 2_000
 """items in one transfer: about 200 kB"""
+SOONEST, LATEST = 2.0, 30.0
+"""seconds until a target without an answer is sent the oldest transfers again; doubles each time"""
+MOST_AGAIN = 64
+"""transfers sent again at once"""
+EARLY = 64
+"""most transfers of one source that wait for a missing one: 13 MB"""
 Ids = NDArray[np.int64]
+
+
+class Resend(NamedTuple):
+    """When a target is sent again what it has not acknowledged."""
+
+    at: float
+    """wall clock, seconds"""
+    wait: float
+    """seconds from this time to the next"""
+    burst: int = 1
+    """transfers to send then"""
+    asked: int = 0
+    """number of the last one that the target missed: it is sent again at once, but not at once again"""
 
 
 class PartitionCounts(NamedTuple):
@@ -46,6 +70,9 @@ class PartitionCounts(NamedTuple):
 
 class PageReceiver(Protocol):
     """Finds or makes the pages that another partition sent cash or news for (pages.py)."""
+
+    heritage: dict[str, int]
+    """host of another partition that was introduced in this turn -> credit that goes with its first page"""
 
     def receive(self, urls: list[str], depths: list[int]) -> Ids: ...
 
@@ -70,14 +97,20 @@ class Outbox:
         """pages here that transfers of other partitions marked, since `take_marked`"""
         self.unacknowledged: dict[int, deque[tuple[int, int]]] = {}
         """target -> (number, units) of the transfers on their way, in order; no target has an empty one"""
+        self._early: dict[int, dict[int, CashTransfer]] = defaultdict(dict)
+        """source -> transfers by number that wait for an earlier one"""
+        self._resends: dict[int, Resend] = {}
+        """for each target of `unacknowledged`"""
         self.in_flight = 0
         """units in the outbox; the receiver may have applied some of them already"""
         self._reported = (0, 0)
 
     def recover(self) -> list[CashTransfer]:
         """Read outbox and inbox; returns everything not acknowledged, to be sent again."""
-        self.unacknowledged, self.in_flight = {}, 0
-        again = []
+        self.unacknowledged, self.in_flight, self._resends = {}, 0, {}
+        again: list[CashTransfer] = []
+        if self.partition.facts["partitions"] == 1:
+            return again  # a scan of the inbox would pass all that is left of deleted journal records
         for _, value in self.partition.scan(rows.OUTBOX.prefix):
             transfer = decode(value)
             if not isinstance(transfer, CashTransfer):
@@ -114,23 +147,28 @@ class Outbox:
 
     # -- in ------------------------------------------------------------------------------------------------------
 
-    def apply(self, transfer: CashTransfer) -> Ack | None:
+    def apply(self, transfer: CashTransfer) -> Ack:
         """Apply a transfer to this partition, once; the Ack may leave when the group is on disk.
 
-        None: an earlier one has not come yet (it will: the sender repeats what is not acknowledged).
+        If an earlier one has not come yet, this one waits for it: the Ack says so, and the sender repeats the earlier.
         """
-        last = self.applied[transfer.source]
-        if transfer.seq > last + 1:
-            return None
+        source, last = transfer.source, self.applied[transfer.source]
+        early = self._early[source]
+        if last < transfer.seq and len(early) < EARLY:
+            early[transfer.seq] = transfer
         if transfer.seq == last + 1:
-            self._apply(transfer)
-            self.applied[transfer.source] = transfer.seq
-            self.partition.put(rows.INBOX.key(transfer.source), transfer.seq.to_bytes(8, "big"))
+            early[transfer.seq] = transfer
+            while (following := early.pop(self.applied[source] + 1, None)) is not None:
+                self._apply(following)
+                self.applied[source] = following.seq
+            self.partition.put(rows.INBOX.key(source), self.applied[source].to_bytes(8, "big"))
         return Ack(source=self.partition.number, target=transfer.source, seq=self.applied[transfer.source])
 
     def _apply(self, transfer: CashTransfer) -> None:
         ledger = self.ledger
         if transfer.items:
+            for item in transfer.items:
+                self._inherit(item)
             pages = self.pages.receive([item.url for item in transfer.items], [item.depth for item in transfer.items])
             ledger.credit(pages, np.array([item.cash for item in transfer.items], np.int64))
             if transfer.focused:
@@ -145,33 +183,73 @@ class Outbox:
             ledger.virtual.deposit(transfer.virtual)
             ledger.count_elsewhere(transfer.spent, transfer.pages)
 
-    def acknowledge(self, ack: Ack) -> None:
-        """Trim the outbox: the receiver has everything up to ack.seq on disk."""
+    def _inherit(self, item: Passing) -> None:
+        """Hand the credit that came with a link over to the domain of its host. The price of an introduction is among
+        it, for the sender cannot know whether the host is new: it is due only if it is."""
+        is_new = authority(item.url) not in self.partition.hosts.numbers
+        if is_new or item.credit:
+            inherited = max(item.credit - PRICE, 0) if is_new else item.credit
+            self.partition.introductions.hand_over(site_of(host_of(item.url)), inherited)
+
+    def acknowledge(self, ack: Ack, now: float) -> None:
+        """Trim the outbox: the receiver has everything up to ack.seq on disk. One that trims nothing asks for what
+        comes next."""
         waiting = self.unacknowledged.get(ack.source)
+        if not waiting:
+            return
+        resend = self._resends.get(ack.source, Resend(now + SOONEST, SOONEST))
+        if waiting[0][0] <= ack.seq:
+            self._resends[ack.source] = Resend(now + SOONEST, SOONEST, resend.burst)
+        elif (missing := ack.seq + 1) == waiting[0][0] and resend.asked < missing:
+            self._resends[ack.source] = resend._replace(at=now, burst=1, asked=missing)
         while waiting and waiting[0][0] <= ack.seq:
             seq, units = waiting.popleft()
             self.in_flight -= units
             self.partition.delete(rows.OUTBOX.key(ack.source, seq))
         if not waiting:
-            self.unacknowledged.pop(ack.source, None)
+            del self.unacknowledged[ack.source]
+            self._resends.pop(ack.source, None)
 
     # -- out -----------------------------------------------------------------------------------------------------
 
-    def collect(self, touched: Iterable[Ids], nearer: Iterable[Ids], born: int) -> list[CashTransfer]:
-        """Drain the FOREIGN entries that this group touched or made into transfers; add the virtual page's share.
+    def next_time(self) -> float:
+        """Return when something is to be sent again (wall clock, seconds); infinite if nothing is on its way."""
+        return min((resend.at for resend in self._resends.values()), default=math.inf)
+
+    def collect(self, touched: Iterable[Ids], nearer: Iterable[Ids], born: int, now: float) -> list[CashTransfer]:
+        """Drain the FOREIGN entries that this group touched or made into transfers; add the virtual page's share, and
+        what is to be sent again.
 
         nearer: FOREIGN entries whose depth fell, which is news even without cash. born: the group's first new page.
         """
         news = np.concatenate([np.arange(born, self.partition.columns.n), *nearer]).astype(np.int64)
         parcels = self._parcels(touched, news)
         virtual = self._virtual()
-        transfers = []
+        transfers = self._overdue(now)
         for target in sorted({*parcels, *virtual}):
             items = parcels.get(target, [])
             for start in range(0, max(1, len(items)), MOST_ITEMS):
                 units = virtual.pop(target, 0)
                 transfers.append(self._send(target, tuple(items[start : start + MOST_ITEMS]), units))
+        for target in self.unacknowledged.keys() - self._resends.keys():
+            self._resends[target] = Resend(now + SOONEST, SOONEST)
         return transfers
+
+    def _overdue(self, now: float) -> list[CashTransfer]:
+        """The oldest transfers of each target that did not answer in time: one, then twice as many each time that it
+        helped. They leave after this group, so after the one that made them."""
+        again = []
+        for target, (at, wait, burst, asked) in self._resends.items():
+            if now < at <= now + LATEST:  # else the clock was set back
+                continue
+            more = min(2 * burst, MOST_AGAIN) if wait == SOONEST else 1
+            self._resends[target] = Resend(now + wait, min(2.0 * wait, LATEST), more, asked)
+            for seq, _units in itertools.islice(self.unacknowledged[target], burst):
+                value = self.partition.get(rows.OUTBOX.key(target, seq))
+                transfer = decode(value) if value is not None else None
+                if isinstance(transfer, CashTransfer):
+                    again.append(transfer)
+        return again
 
     def _parcels(self, touched: Iterable[Ids], news: Ids) -> dict[int, list[Passing]]:
         """Items for each other partition; the FOREIGN entries among the pages are left without cash."""
@@ -181,12 +259,13 @@ class Outbox:
         cash = columns["cash"][pages]
         chosen = (cash > 0) | np.isin(pages, news)
         parcels: dict[int, list[Passing]] = defaultdict(list)
-        depths = columns["depth"][pages]
+        depths, heritage = columns["depth"][pages], self.pages.heritage
         for page, units, depth in zip(
             pages[chosen].tolist(), cash[chosen].tolist(), depths[chosen].tolist(), strict=True
         ):
             url = self.partition.url(page)
-            parcels[partition_of(host_of(url), self.partitions)].append(Passing(url, units, depth))
+            credit = heritage.pop(authority(url), 0) if heritage else 0
+            parcels[partition_of(host_of(url), self.partitions)].append(Passing(url, units, depth, credit))
         columns["cash"][pages] = 0
         columns.touch("cash", pages)
         return parcels

@@ -3,39 +3,240 @@
 A page's state is UNREAD, OUT, BLOCKED or FOREIGN by what the scope says of its URL at its depth. Both change: a shorter
 way is found (and so on down the stored links), a place is added, a resumed crawl has other rules. Then the pages that
 this concerns are judged again: those that come into scope are read, those that leave it are read no more.
+
+A link in scope becomes a page when the standing of its host allows (WaitingLinks); until then it is stored with the
+page that shows it, has no id and mints nothing, and its share of that page's cash goes to the virtual page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import zlib
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import msgpack
 import numpy as np
-from numpy.typing import NDArray
 
-from xyro.configs.schema import FetchSettings
+from xyro.configs.schema import FetchSettings, StandingSettings
 from xyro.frontier.hooks import Hooks
-from xyro.frontier.ledger import NO_PAGES, Ids, Ledger
-from xyro.frontier.schedule import Schedule
+from xyro.frontier.ledger import NO_PAGES, Ids, Ledger, Spending
+from xyro.frontier.revisit_dates import Schedule
 from xyro.frontier.scope import Scope
+from xyro.frontier.scope_change import ScopeChange
 from xyro.metadata import rows
+from xyro.metadata.hosts import PRICE
 from xyro.metadata.partition import Partition
-from xyro.metadata.states import NAMED, State
+from xyro.metadata.states import State
 from xyro.wire.ids import LocalPage, local_pages, page_range
-from xyro.wire.urls import authority, host_of, partition_of
+from xyro.wire.urls import authority, host_of, partition_of, site_of
 
 _PLACES = rows.META.key("places")
 _OUT, _BLOCKED, _FOREIGN = int(State.OUT), int(State.BLOCKED), int(State.FOREIGN)
+PER_ORDER = 64
+"""unread pages that a host may have for each order that it got"""
+LOOKED = 64
+"""most pages with waiting links that one turn looks at"""
+AT_ONCE = 4096
+"""most links that are unpacked in a turn, or those of one page"""
+RELIEF = 1.0
+"""seconds between two hosts that a process lets in though nobody earned it, while the crawl has nothing to read"""
+
+
+class WaitingRow(rows.Row, frozen=True):
+    """Links of a page that wait."""
+
+    count: int
+    packed: bytes
+    """their URLs, a line each, in the order of the page (zlib)"""
+
+    def urls(self) -> list[str]:
+        return zlib.decompress(self.packed).decode("utf-8", "surrogatepass").split("\n")
+
+
+_unpack = rows.reader(WaitingRow)
+
+
+class ReliefClock:
+    """When a host was last let in that nobody had earned."""
+
+    def __init__(self) -> None:
+        self._last = -math.inf
+
+    def take(self, now: float) -> bool:
+        """Take the turn of this second, if nobody did."""
+        if self._last <= now < self._last + RELIEF:
+            return False
+        self._last = now
+        return True
+
+
+@dataclass(slots=True)
+class _Wait:
+    """Waiting links of a page, and the hosts that have no room for them."""
+
+    count: int
+    full: set[int] = field(default_factory=set)
+    introduces: bool = True
+    """some lead to hosts that nobody knows"""
+
+
+class WaitingLinks:
+    """Decides which links become pages now, and keeps the others until the standing of their host allows.
+
+    A link waits when its host has as many unread pages as it may, or when nobody knows its host and the domain of the
+    page has introduced as many hosts as it may (metadata.hosts.Introductions). Who fills it: links that pages show. Who
+    empties it: `Pages.admit`, in each turn. It is stored with each page, and found again at a start.
+    """
+
+    def __init__(self, partition: Partition, scope: Scope, ledger: Ledger, settings: StandingSettings) -> None:
+        self.partition = partition
+        self.scope = scope
+        self.introductions = partition.introductions
+        self.introductions.set_grant(settings.new_hosts)
+        self.counts = ledger.withheld
+        """page -> links that wait"""
+        self._host_pages = settings.host_pages
+        self._waits: dict[LocalPage, _Wait] = {}
+        self._line: deque[LocalPage] = deque()
+        self._new: set[str] = set()
+        self._partitions: int = partition.facts["partitions"]
+        self.heritage: dict[str, int] = {}
+        """host of another partition -> credit for its domain there, until a transfer takes it"""
+        self._places: dict[str, int] = {}
+        """host -> unread pages that it may still get"""
+        self._relief = ReliefClock()
+        self._look = ReliefClock()
+
+    def __len__(self) -> int:
+        return len(self._waits)
+
+    def links(self) -> int:
+        """Links that wait, one that two pages show counted twice."""
+        return sum(self.counts.values())
+
+    def recover(self) -> None:
+        """Find the waiting links of a stored crawl again."""
+        for key, value in self.partition.scan(rows.WAIT.prefix):
+            self._put(rows.WAIT.split(key), _Wait(_unpack(value).count))
+
+    def stored(self, page: LocalPage) -> list[str]:
+        """The waiting links of a page."""
+        found = self.partition.get(rows.WAIT.key(page))
+        return [] if found is None else _unpack(found).urls()
+
+    def most_unread(self, host: int) -> int:
+        """Unread pages that a host may have."""
+        return max(self._host_pages, PER_ORDER * self.partition.standing.of_host(host))
+
+    # -- links that were shown -----------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        self._new.clear()
+        self._places.clear()
+
+    def admits(self, url: str, depth: int, parent: LocalPage) -> bool:
+        """Tell whether an unknown URL becomes a page now, and count it as one."""
+        name = authority(url)
+        places = self._places.get(name)
+        if places is None and (host := self.partition.hosts.numbers.get(name)) is not None:
+            places = self.most_unread(host) - int(self.partition.hosts.waiting[host])
+        if places is not None:
+            self._places[name] = places - 1
+            return places > 0  # a host whose pages are out of scope has no unread ones: it is never full
+        if name in self._new or self.scope.judge(url, depth) is not State.UNREAD:
+            return True
+        return self._introduce(name, url, parent)
+
+    def _introduce(self, name: str, url: str, parent: LocalPage) -> bool:
+        heritage = self.introductions.introduce(self.domain_of(parent))
+        if heritage < 0:
+            return False
+        self._new.add(name)
+        host = host_of(url)
+        if self._partitions > 1 and partition_of(host, self._partitions) != self.partition.number:
+            self.heritage[name] = PRICE + heritage
+        else:
+            self.introductions.hand_over(site_of(host), heritage)
+        return True
+
+    def domain_of(self, page: LocalPage) -> str:
+        return self.partition.hosts.domain(self.partition.hosts_of[page])
+
+    def put(self, page: LocalPage, urls: Sequence[str]) -> None:
+        """Store the links of a page that wait, in place of those that did."""
+        if not urls:
+            if self._waits.pop(page, None) is not None:
+                self._line.remove(page)
+                del self.counts[page]
+                self.partition.delete(rows.WAIT.key(page))
+            return
+        names = {authority(url) for url in urls}
+        numbers = [self.partition.hosts.numbers.get(name) for name in names]
+        full = {number for number in numbers if number is not None}
+        self._put(page, _Wait(len(urls), full, None in numbers))
+        packed = zlib.compress("\n".join(urls).encode("utf-8", "surrogatepass"), 1)
+        self.partition.put(rows.WAIT.key(page), rows.pack(WaitingRow(len(urls), packed)))
+
+    def _put(self, page: LocalPage, wait: _Wait) -> None:
+        if page not in self._waits:
+            self._line.append(page)
+        self._waits[page] = wait
+        self.counts[page] = wait.count
+
+    # -- links that have waited ----------------------------------------------------------------------------------
+
+    def ready(self) -> Iterable[LocalPage]:
+        """Pages of whose waiting links some may be admitted, those that waited longest first."""
+        links = 0
+        for _ in range(min(LOOKED, len(self._line))):
+            page = self._line[0]
+            self._line.rotate(-1)
+            if self._may_go(page):
+                links += self._waits[page].count
+                yield page
+                if links >= AT_ONCE:
+                    return
+
+    def _may_go(self, page: LocalPage) -> bool:
+        """Half of a host's places have to be free: a page's links are not unpacked for each of them."""
+        wait, waiting = self._waits[page], self.partition.hosts.waiting
+        if any(2 * waiting[host] <= self.most_unread(host) for host in wait.full):
+            return True
+        return wait.introduces and self.introductions.may_introduce(self.domain_of(page))
+
+    def share(self, other: WaitingLinks) -> None:
+        """Let in hosts that nobody earned in turn with another partition of the process."""
+        self._relief = other._relief
+
+    def relieve(self, now: float) -> bool:
+        """Look whether links may go, once a second; let one more host be introduced, if it is time."""
+        if not self._look.take(now):
+            return False
+        page = next((page for page in self._line if self._waits[page].introduces), None)
+        if page is not None and self._relief.take(now):
+            self.introductions.hand_over(self.domain_of(page), PRICE)
+        return True
 
 
 class Pages:
     """The pages of one partition; `begin` is called in each turn.
 
-    Invariant, between turns: a page is OUT or BLOCKED as the scope judges it at its depth, unless it was exempt.
+    Invariant, between turns: a page is OUT or BLOCKED as the scope judges it at its depth, unless it was exempt, or a
+    change of scope has not reached it yet (scope_change.py).
     """
 
     def __init__(
-        self, partition: Partition, scope: Scope, fetch: FetchSettings, ledger: Ledger, hooks: Hooks, schedule: Schedule
+        self,
+        partition: Partition,
+        scope: Scope,
+        scope_change: ScopeChange,
+        fetch: FetchSettings,
+        ledger: Ledger,
+        hooks: Hooks,
+        schedule: Schedule,
+        standing: StandingSettings,
     ) -> None:
         self.partition = partition
         self.columns = partition.columns
@@ -43,6 +244,8 @@ class Pages:
         self.ledger = ledger
         self.hooks = hooks
         self.schedule = schedule
+        self.waiting_links = WaitingLinks(partition, scope, ledger, standing)
+        self.heritage = self.waiting_links.heritage
         self.touched: list[Ids] = []
         """pages that URLs were resolved to in this turn"""
         self.nearer: list[Ids] = []
@@ -51,7 +254,7 @@ class Pages:
         self._bounds = repr((fetch.only_net, fetch.allow_private, fetch.ports))
         self._places: set[str] = set()
         """places of the scope by which the pages here were judged; stored"""
-        self._rejudge = False
+        self.scope_change = scope_change
         self._now = 0
 
     @property
@@ -62,7 +265,10 @@ class Pages:
 
     def recover(self, rules: str) -> None:
         """Go on where pages were judged by these rules."""
-        self._rejudge = rules != self.rules
+        self.scope_change.recover()
+        if rules != self.rules:
+            self.scope_change.begin(None)
+        self.waiting_links.recover()
         self.ledger.recover_births([births for _, births in self.partition.scan(rows.BIRTHS.prefix)])
         if self.scope.mode == "any":
             return
@@ -82,20 +288,89 @@ class Pages:
 
     # -- URLs ----------------------------------------------------------------------------------------------------
 
-    def resolve(self, urls: Sequence[str], depths: Sequence[int] | Ids, exempt: bool = False) -> Ids:
-        """Pages of URLs; unknown ones are minted at the least depth given. exempt: scope does not hold for them."""
+    def resolve(
+        self,
+        urls: Sequence[str],
+        depths: Sequence[int] | Ids,
+        exempt: bool = False,
+        parents: Ids | None = None,
+    ) -> Ids:
+        """Pages of URLs; unknown ones are minted at the least depth given. exempt: scope does not hold for them.
+        parents: the pages that show them; then those that have to wait are -1."""
         pages = np.array(self.partition.url_index.find(urls), np.int64)
         unknown = np.flatnonzero(pages < 0)
         if len(unknown):
-            wanted = [urls[i] for i in unknown.tolist()]
+            deep = np.asarray(depths, np.int64)[unknown].tolist()
             new: dict[str, int] = {}
-            for url, depth in zip(wanted, np.asarray(depths, np.int64)[unknown].tolist(), strict=True):
-                new[url] = min(depth, new.get(url, depth))
-            first = self._mint(list(new), list(new.values()), exempt)
-            numbers = dict(zip(new, page_range(first, len(new)), strict=True))
-            pages[unknown] = [numbers[url] for url in wanted]
-        self.touched.append(pages)
+            if parents is not None:
+                self._admit(urls, unknown.tolist(), deep, parents, new)
+            else:
+                for i, depth in zip(unknown.tolist(), deep, strict=True):
+                    url = urls[i]
+                    new[url] = min(depth, new.get(url, depth))
+                    if exempt and authority(url) not in self.partition.hosts.numbers:
+                        self.partition.introductions.hand_over(site_of(host_of(url)), 0)
+            if new:
+                first = self._mint(list(new), list(new.values()), exempt)
+                numbers = dict(zip(new, page_range(first, len(new)), strict=True))
+                pages[unknown] = [numbers.get(urls[i], -1) for i in unknown.tolist()]
+        self.touched.append(pages[pages >= 0])
         return pages
+
+    def _admit(
+        self, urls: Sequence[str], unknown: list[int], depths: list[int], parents: Ids, new: dict[str, int]
+    ) -> None:
+        """Add the unknown URLs that become pages now to `new`, with their depths."""
+        admits = self.waiting_links.admits
+        self.waiting_links.begin()
+        waiting: set[str] = set()
+        for i, depth in zip(unknown, depths, strict=True):
+            url = urls[i]
+            if url in new:
+                new[url] = min(depth, new[url])
+            elif url not in waiting:
+                if admits(url, depth, LocalPage(int(parents[i]))):
+                    new[url] = depth
+                else:
+                    waiting.add(url)
+
+    def resolve_links(self, spending: Spending, store: bool) -> None:
+        """Turn the URL runs of the pages that spend into children, and store these; the links that wait, too."""
+        runs = spending.open
+        owners = [spending.pages[index] for index, _, _ in runs]
+        lengths = [stop - start for _, start, stop in runs]
+        depths = np.repeat(self.columns["depth"][owners].astype(np.int64) + 1, lengths)
+        found = self.resolve(spending.urls, depths, parents=np.repeat(np.array(owners, np.int64), lengths))
+        whole = bool((found >= 0).all())
+        numbers = found.astype(np.uint32)
+        for index, start, stop in runs:
+            page, children = spending.pages[index], numbers[start:stop]
+            if not whole:
+                known = found[start:stop] >= 0
+                children = children[known]
+            if not whole or page in self.waiting_links.counts:
+                late = [spending.urls[start + i] for i in np.flatnonzero(found[start:stop] < 0).tolist()]
+                self.waiting_links.put(page, late)
+            spending.children[index] = children
+            if store:
+                self.partition.put(rows.LINK.key(page), rows.pack_links(children))
+        if self.scope.by_depth:
+            self.shorten(found[found >= 0], depths[found >= 0])
+
+    def admit(self, store: bool) -> None:
+        """Let links that have waited become pages, as far as the standing of their hosts allows."""
+        for page in list(self.waiting_links.ready()):
+            urls = self.waiting_links.stored(page)
+            depth = int(self.columns["depth"][page]) + 1
+            found = self.resolve(urls, [depth] * len(urls), parents=np.full(len(urls), page))
+            admitted = found[found >= 0].astype(np.uint32)
+            self.waiting_links.put(page, [url for url, number in zip(urls, found.tolist(), strict=True) if number < 0])
+            if len(admitted) and store:
+                children = self.partition.children(page)
+                whole = admitted if children is None else np.concatenate([children, admitted])
+                self.partition.put(rows.LINK.key(page), rows.pack_links(whole))
+            if self.scope.by_depth:
+                self.shorten(admitted.astype(np.int64), np.full(len(admitted), depth))
 
     def receive(self, urls: list[str], depths: list[int]) -> Ids:
         """Pages that another partition has news or cash of."""
@@ -138,7 +413,7 @@ class Pages:
             states = self.columns["state"][pages]
             self.nearer.append(pages[states == _FOREIGN])
             for page in local_pages(pages[states == _OUT]):
-                self._judge(page)
+                self.judge(page)
             pages, depths = self._below(pages) if self.scope.by_depth else (NO_PAGES, NO_PAGES)
 
     def _below(self, pages: Ids) -> tuple[Ids, Ids]:
@@ -156,27 +431,15 @@ class Pages:
 
     def follow_scope(self) -> None:
         """Judge again what a change of scope concerns: all pages after other rules, else those of the places added."""
-        names = self.partition.hosts.names
         if len(self._places) != len(self.scope.places):
             added = self.scope.places - self._places
             self._places |= added
             self.partition.put(_PLACES, msgpack.packb(sorted(self._places)))
-            if not self._rejudge:
-                self._judge_again(np.array([self.scope.place_of_host(name) in added for name in names], np.bool_))
-        if self._rejudge:
-            self._judge_again(np.ones(len(names), np.bool_))
-            self._rejudge = False
+            self.scope_change.begin(added)
+        if self.scope_change.pending:
+            self.scope_change.step()
 
-    def _judge_again(self, concerned: NDArray[np.bool_]) -> None:
-        """Pages of the hosts concerned come into scope or leave it; sitemaps that robots.txt names stay exempt."""
-        n = self.columns.n
-        if n:
-            pages = concerned[self.columns["host"][:n]] & (self.columns["state"][:n] != _FOREIGN)
-            pages &= (self.columns["flags"][:n] & NAMED) == 0
-            for page in local_pages(np.flatnonzero(pages)):
-                self._judge(page)
-
-    def _judge(self, page: LocalPage) -> None:
+    def judge(self, page: LocalPage) -> None:
         """Bring one page's state in line with the scope. What was read before and is in scope again is due at once."""
         old = self.partition.states[page]
         outside = old in (_OUT, _BLOCKED)

@@ -120,7 +120,8 @@ class Recount:
         stop = min(self._weighed + ROWS, self._pages)
         pages = self._in(self._weighed, stop, (_READ,))
         self._weighed = stop
-        for page, importance in zip(local_pages(pages), self.ledger.importance(pages).tolist(), strict=True):
+        worth = self.ledger.importance(pages) * self.partition.standing.worth(pages)
+        for page, importance in zip(local_pages(pages), worth.tolist(), strict=True):
             row = self.partition.row(page)
             if row is None or not (row.pace and row.weight and 0.0 < importance < math.inf):
                 continue
@@ -144,7 +145,7 @@ class Recount:
             self.rewrite(page, row, msgspec.structs.replace(row, weight=heavy))
         if self.partition.flags[page] & HASTENED:
             return 0.0
-        wait = min(interval.seconds, self.bandwidth.rules.ceiling * 86_400.0)
+        wait = self.bandwidth.wait(interval, page, row.reads - 1)
         due = row.last_read + wait
         unmoved = self._follows and abs(due - self.partition.columns["due"][page]) <= CLOSE * wait
         return 0.0 if unmoved else due

@@ -2,7 +2,7 @@
 
     audits    pages drawn at random, that measure (freshness.py)
     lines     filled from the due ones whose host has no room, emptied as its orders are answered (leases.py)
-    due       filled by every read, emptied when their time has come (schedule.py, due_queue.py)
+    due       filled by every read, emptied when their time has come (revisit_dates.py, due_queue.py)
     ahead     the page due next rather than nothing, in a bounded crawl that refreshes (refresh/ahead.py)
     contested hosts that have unread pages, too: there the pages due next come before their time, or gamma could not be
               kept while none is due
@@ -23,7 +23,7 @@ from xyro.frontier.bandwidth import second
 from xyro.frontier.freshness import Audits
 from xyro.frontier.host_limits import HostLimits
 from xyro.frontier.leases import HostQueues, Leases, OrderQuota, Parking
-from xyro.frontier.schedule import Schedule
+from xyro.frontier.revisit_dates import Schedule
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, LEASED, State
@@ -47,7 +47,8 @@ Found = Iterator[tuple[LocalPage, RefreshRow | None]]
 class Contested:
     """Hosts that have unread pages, and how many orders for pages read before each is to have out.
 
-    A host gets STOCK; where that was used up before the next turn came, twice as many the next time.
+    A host gets STOCK; where that was used up before the next turn came, twice as many the next time. One whose unread
+    pages are all of poor standing (discovery.py) is not contested: gamma shares reads with pages that are worth them.
     """
 
     def __init__(self, partition: Partition, host_limits: HostLimits) -> None:
@@ -64,6 +65,7 @@ class Contested:
             self._stock = np.concatenate([self._stock, np.zeros(2 * count - len(self._stock), np.int32)])
         out, stock = hosts.revisiting[:count], self._stock[:count]
         lacks = (hosts.waiting[:count] + hosts.exploring[:count] > 0) & (2 * out <= stock) & hosts.open[:count]
+        lacks &= ~hosts.barren[:count]
         if self.host_limits.until:
             lacks &= ~self.host_limits.shut[:count]
         numbers = np.flatnonzero(lacks)

@@ -1,12 +1,12 @@
 """The scheduler chooses what a partition reads next, as orders: requests, retries, revisits, unread pages rich in cash.
 
-Before: frontier.py has applied the reports of the turn and schedule.py has dated their pages. After: the orders leave
-with the commit group for the fetch queue, whose host they wait for.
+Before: frontier.py has applied the reports of the turn and revisit_dates.py has dated their pages. After: the orders
+leave with the commit group for the fetch queue, whose host they wait for.
 
     wanted      filled by people, publishers and loads, emptied by every turn (requests.py)
     overflow    filled from `wanted` with pages of hosts that have very many orders out, emptied as these are answered
     deadlines   filled from `wanted` with what has a deadline and the bandwidth does not allow for (due_queue.py)
-    retries     filled by temporary failures, emptied when their time has come (schedule.py)
+    retries     filled by temporary failures, emptied when their time has come (revisit_dates.py)
     revisits    pages that are due, and those whose host had no room for them (revisits.py, due_queue.py)
     discovery   not a queue: a scan of the columns for hosts that run low on orders (discovery.py)
     parking     filled from all but the last with pages of hosts that a person holds, or that [[blackouts]] and
@@ -33,17 +33,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.configs.schema import Settings
-from xyro.frontier.bandwidth import Bandwidth, Gamma
+from xyro.frontier.bandwidth import LEAST_BURST, Bandwidth, Gamma, Governor, second
 from xyro.frontier.discovery import Discovery
 from xyro.frontier.due_queue import Deadlines
 from xyro.frontier.freshness import Freshness
 from xyro.frontier.hooks import Hooks
 from xyro.frontier.host_limits import HostLimits
-from xyro.frontier.leases import HostQueues, Leases, OrderQuota, Parking
+from xyro.frontier.leases import ORDERS_OUT, HostQueues, Leases, OrderQuota, Parking
 from xyro.frontier.ledger import Ledger
 from xyro.frontier.requests import Requests
+from xyro.frontier.revisit_dates import Schedule
 from xyro.frontier.revisits import Revisits
-from xyro.frontier.schedule import Schedule
+from xyro.frontier.scope_change import ScopeChange
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HINTED, LEASED, WANTED, State
@@ -63,6 +64,7 @@ class Scheduler:
         settings: Settings,
         refreshing: bool,
         hooks: Hooks,
+        scope_change: ScopeChange,
         ahead: bool = False,
     ) -> None:
         self.partition = partition
@@ -87,8 +89,12 @@ class Scheduler:
             freshness.audits,
             self.host_limits,
         )
-        self.discovery = Discovery(partition, ledger, settings, self.host_limits, self.order_quota)
+        self.discovery = Discovery(partition, ledger, settings, self.host_limits, self.order_quota, refreshing)
+        self.new_pages = Governor()
+        """reads of new pages, where the bandwidth that is set covers them"""
         self.bottleneck = Bottleneck(partition, self.host_limits)
+        self.scope_change = scope_change
+        """what a change of scope has not reached yet"""
         self._now = 0.0
         self._busy = False
         """at the last turn there was more to read than went out"""
@@ -108,6 +114,18 @@ class Scheduler:
         """Unread pages in scope that wait for an order, of hosts that nobody holds."""
         return self.discovery.waiting
 
+    def unread_before(self, soon: float) -> int:
+        """Count the unread pages that wait, but for hosts that are left alone beyond `soon` for a challenge."""
+        hosts, challenged = self.partition.hosts, self.host_limits.challenged
+        late = sum(int(hosts.waiting[host]) for host, until in challenged.items() if until > soon and hosts.open[host])
+        return self.discovery.waiting - late
+
+    @property
+    def challenged(self) -> bool:
+        """Do pages wait for hosts that are left alone for a challenge?"""
+        hosts = self.partition.hosts
+        return any(hosts.waiting[host] or self.parking.has(host) for host in self.host_limits.challenged)
+
     @property
     def shut_out(self) -> bool:
         """Do pages wait for the end of a blackout, or for a new day's budget?"""
@@ -115,9 +133,23 @@ class Scheduler:
 
     def next_time(self) -> float:
         """Return when a page that is not yet out becomes due (wall clock); infinite if none will."""
+        if self.scope_change.pending:
+            return 0.0
         credit = self.due_queue.next_credit(self._now) if self.revisits.host_queues else math.inf
         opens = min((until for until, _ in self.host_limits.until.values()), default=math.inf)
-        return min(self.schedule.next_time(self._now), credit, opens, self.deadlines.next_time(self._now))
+        new = self._next_new() if self.bandwidth.covers_all and self.discovery.ready else math.inf
+        return min(self.schedule.next_time(self._now), credit, opens, self.deadlines.next_time(self._now), new)
+
+    @property
+    def may_discover(self) -> bool:
+        """Do unread pages wait that the bandwidth allows to be read now?"""
+        return self.discovery.waiting > 0 and (not self.bandwidth.covers_all or self._next_new() <= self._now)
+
+    def _next_new(self) -> float:
+        """Return when a new page may be read out of the bandwidth that covers them."""
+        if self._unused_by_refresh >= 1:
+            return self._now
+        return self.new_pages.when(self._now, self._for_new_pages)
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -149,8 +181,8 @@ class Scheduler:
         self.bandwidth.answered(reads, now, self._busy)
         self.discovery.count(reads)
         self.gamma.renew(now, self.discovery.reads, self.bandwidth)
-        contested = self.schedule.refreshing and self.discovery.waiting > 0
-        self.bandwidth.share_out(self.gamma.refresh_share(contested, self.bandwidth.fixed > 0.0))
+        contested = self.schedule.refreshing and self.discovery.waiting > 0 and not self.discovery.poor_only
+        self.bandwidth.share_out(self.gamma.refresh_share(contested, self.bandwidth.own))
 
     def drop(self, page: LocalPage, epoch: int) -> None:
         """The order was taken back unread (a person blocked its host): it is to be given out again, later."""
@@ -159,6 +191,16 @@ class Scheduler:
             self.revisits.dropped(page)
             if not self.parking.park(page):
                 self._put_back(page)
+
+    def put_aside(self, page: LocalPage, due: float = 0.0) -> None:
+        """The answer of a page counts for nothing: it is asked again at `due`, or as if it had never been asked."""
+        self.revisits.dropped(page)
+        if self.parking.park(page):
+            return
+        if due and self.partition.states[page] == State.READ:
+            self.schedule.put_due(page, second(due))
+        else:
+            self._put_back(page)
 
     def resume(self, host: int) -> None:
         """The host is open again."""
@@ -193,7 +235,7 @@ class Scheduler:
             self._take_unread(found, room, now)
         self._busy = self.due_queue.behind or self.bottleneck.waits(self.revisits.host_queues, now)
         self.bandwidth.store(self.partition)
-        for key, value in self.partition.standing.changes():
+        for key, value in (*self.partition.standing.changes(), *self.partition.introductions.changes()):
             self.partition.put(key, value)
         return found
 
@@ -233,7 +275,7 @@ class Scheduler:
             return
         if flags & LEASED:
             found.append(self.leases.raised(page, priority, self._deadline(page, priority)))
-        elif not self.requests.may_read(page, priority):
+        elif not self._may_read(page, priority):
             self.requests.release(page)  # it was wanted before a restart, by another scope
         elif not self.parking.park(page):
             row = self.partition.row(page)
@@ -245,11 +287,13 @@ class Scheduler:
         if len(found) >= room:
             return
         for page in self.schedule.to_retry(now):
-            if self.parking.park(page):
+            if self._is_outside(page) or self.parking.park(page):
                 continue
             if (deadline := self.deadlines.deadline_of(page)) or self._has_room(page):
                 row = self.partition.row(page)
                 level = Priority.REFRESH if row is not None and row.reads > 0 else Priority.DISCOVER
+                if level is Priority.DISCOVER and self.bandwidth.covers_all:
+                    self.new_pages.spend()
                 found.append(self._order(page, Priority.ORDERED if deadline else level, row))
                 if len(found) >= room:
                     return
@@ -261,17 +305,58 @@ class Scheduler:
         if self.order_quota.scarce and self.discovery.ready:
             room = self.order_quota.part(room, self.gamma.percent)
         for page, row in self.revisits.take(now, room):
+            if self._is_outside(page):
+                self.revisits.dropped(page)
+                continue
             found.append(self._order(page, Priority.REFRESH, row))
 
     def _take_unread(self, found: list[FetchOrder], room: int, now: float) -> None:
-        for page, priority in self.discovery.take(room - len(found), len(self.leases) > 0):
+        room = min(room - len(found), self._allowed_new(now))
+        for page, priority in self.discovery.take(room, len(self.leases) > 0):
             host = self.partition.hosts_of[page]
-            if host in self.host_limits.until:
-                continue  # its host's budget ended with an order before it
+            if host in self.host_limits.until or self._is_outside(page):
+                continue  # its host's budget ended with an order before it, or it left the scope
+            self._pay_new()
             row = self.partition.row(page) if self.partition.flags[page] & HINTED else None
             found.append(self._order(page, priority, row))
         if self.gamma.seeks(now):
             self.gamma.hear(self.discovery.margin(self.bandwidth, now), now)
+
+    def _may_read(self, page: LocalPage, priority: Priority) -> bool:
+        """Tell whether a wanted page may be read, by the scope of now."""
+        self._is_outside(page)
+        return self.requests.may_read(page, priority)
+
+    def _is_outside(self, page: LocalPage) -> bool:
+        """Tell whether the page is one that a change of scope takes out of it, and has not reached before now."""
+        if not self.scope_change.pending:
+            return False
+        self.scope_change.settle((page,))
+        return self.partition.states[page] in _NEVER
+
+    def _allowed_new(self, now: float) -> int:
+        """Return how many new pages the bandwidth allows now: discovery's part by gamma, and what refresh leaves."""
+        if not self.bandwidth.covers_all:
+            return ORDERS_OUT
+        self.new_pages.advance(now, self._for_new_pages)
+        return max(int(self.new_pages.credit), 0) + self._unused_by_refresh
+
+    @property
+    def _for_new_pages(self) -> float:
+        """Reads a second of a bandwidth that covers new pages which are theirs."""
+        return self.bandwidth.whole * (1.0 - self.bandwidth.share if self.schedule.refreshing else 1.0)
+
+    @property
+    def _unused_by_refresh(self) -> int:
+        """Reads that refresh has earned, and had no page for: it looks for some once in a unit of time."""
+        if self.due_queue.behind or self.revisits.host_queues:
+            return 0
+        kept = max(LEAST_BURST, 2.0 * self.due_queue.folders.unit_seconds * self.bandwidth.reads_per_second)
+        return max(int(self.due_queue.governor.credit - kept), 0)
+
+    def _pay_new(self) -> None:
+        if self.bandwidth.covers_all:
+            (self.new_pages if self.new_pages.credit >= 1.0 else self.due_queue.governor).spend()
 
     def _has_room(self, page: LocalPage) -> bool:
         """Tell whether a page that failed may be tried again: whatever kind it is, its host has few orders out."""
@@ -292,6 +377,7 @@ LOOK = 600.0
 """seconds between two looks at which hosts have pages that are refreshed (60 ms for 10 M pages)"""
 SHARE = 0.5
 _READ = int(State.READ)
+_NEVER = (int(State.OUT), int(State.BLOCKED))
 
 
 class Bottleneck:

@@ -52,6 +52,22 @@ def _zoo(options: list[str]) -> int:
     return main(options)
 
 
+@_passing_on("hostile")
+def _hostile(options: list[str]) -> int:
+    """Does an honest host starve beside hostile ones? By the servers' logs."""
+    from xyro.lab.hostile.hostile_lab import main
+
+    return main(options)
+
+
+@_passing_on("politeness")
+def _politeness(options: list[str]) -> int:
+    """Hundreds of names on few addresses and a crawl that is killed: does a request come too early? By the log."""
+    from xyro.lab.polite.polite_lab import main
+
+    return main(options)
+
+
 @_passing_on("crash")
 def _crash(options: list[str]) -> int:
     """Kill a crawl again and again, and compare it with one in peace."""
@@ -60,10 +76,26 @@ def _crash(options: list[str]) -> int:
     return main(options)
 
 
+@_passing_on("simulate")
+def _simulate(options: list[str]) -> int:
+    """Whole crawls on a seeded machine, with a crash at any step."""
+    from xyro.lab.simulate.simulate_lab import main
+
+    return main(options)
+
+
 @_passing_on("walk")
 def _walk(options: list[str]) -> int:
     """Follow one page: the files and functions that it enters."""
     from xyro.lab.walk.page_walk import main
+
+    return main(options)
+
+
+@_passing_on("intervals")
+def _intervals(options: list[str]) -> int:
+    """Measure whether the importance intervals of a running crawl hold, on real graphs."""
+    from xyro.lab.order.served_intervals import main
 
     return main(options)
 
@@ -96,6 +128,14 @@ def _daemon(options: list[str]) -> int:
 def _unattended(options: list[str]) -> int:
     """How often a daemon with default settings reads a still site."""
     from xyro.lab.crawls.unattended import main
+
+    return main(options)
+
+
+@_passing_on("news")
+def _news(options: list[str]) -> int:
+    """Two weeks of the daemon on a news site, beside the truth."""
+    from xyro.lab.crawls.news import main
 
     return main(options)
 

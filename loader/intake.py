@@ -25,7 +25,7 @@ from xyro.loader.bodies import Bodies
 from xyro.loader.feeds import ATOMS, RDF, Atom, Rss
 from xyro.loader.json_feed import reader_of
 from xyro.loader.keep import Keeper, document_of, pack
-from xyro.loader.library import NOTHING, Library, Resumed
+from xyro.loader.library import NOTHING, Library, Resumed, StoredPart
 from xyro.loader.mend import may_be_list, mended
 from xyro.loader.modules import is_named_like_a_part, may_be_content, not_alone
 from xyro.loader.needs import AS_DTD, AS_ENTITY, STAND_INS, Shelf, Supply
@@ -172,6 +172,16 @@ class Intake:
         """The part `url` is as it was when it was read before: the library has it, or nobody."""
         if self.wants(url):
             self._tell(url, now, on_shelf=self._parts.fill((url,), now, unchanged=True))
+        return self._settle(now)
+
+    def wanted(self) -> list[str]:
+        """Return the parts that documents wait for."""
+        return [url for url, _ in self._table.wanted()]
+
+    def supply(self, url: str, part: StoredPart, now: float) -> list[LoadedMessage]:
+        """The part `url` is stored elsewhere, or known there never to be had."""
+        if self.wants(url):
+            self._tell(url, now, on_shelf=self._parts.put(url, part, now))
         return self._settle(now)
 
     def expire(self, now: float) -> list[LoadedMessage]:

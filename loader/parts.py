@@ -2,6 +2,7 @@
 
     keep(page)    a DTD or a wanted entity was read                 lose(url)   it cannot be had
     point(...)    it moved                                          fill(urls)  what the library knows of missing ones
+    put(url, part)  what somebody else knows of it
 
 A part that was lost is not asked for again for a while: a thousand documents that name the same dead DTD cost one read.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from xyro.loader.library import Library
+from xyro.loader.library import Library, StoredPart
 from xyro.loader.needs import Shelf
 from xyro.loader.parse import ParseLimits, XmlFault, pieces
 from xyro.wire.messages import XmlPage
@@ -37,7 +38,7 @@ class Parts:
 
     def keep(self, page: XmlPage) -> bool:
         """Put a part on the shelf; False: it cannot be kept."""
-        return self._put(page.url, page.body, page.charset)
+        return self._shelve(page.url, page.body, page.charset)
 
     def point(self, url: str, target: str) -> bool:
         """Reading `url` led to `target`."""
@@ -61,16 +62,18 @@ class Parts:
         if self.is_lost(url, now):
             return False
         part = self._library.part(url, unchanged=unchanged)
-        if part is None:
-            return False
+        return part is not None and self.put(url, part, now)
+
+    def put(self, url: str, part: StoredPart, now: float) -> bool:
+        """Put on the shelf what a stored part has; False: it is lost."""
         if part.moved and self.shelf.point(url, part.moved):
             return True
-        if part.body is not None and self._put(url, part.body, part.charset):
+        if part.body is not None and self._shelve(url, part.body, part.charset):
             return True
         self.lose(url, now)
         return False
 
-    def _put(self, url: str, body: bytes, charset: str) -> bool:
+    def _shelve(self, url: str, body: bytes, charset: str) -> bool:
         try:
             part = self.shelf.put(url, self._plain(body, charset))
         except XmlFault:

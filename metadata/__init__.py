@@ -13,6 +13,8 @@ URLs for page ids, rows, links, and a Commit that is written before anything lea
     room                disk space, reserved for mapped files
     partition           Partition: begins and seals a commit group, writes its journal record
     recovery            after a restart: the newest snapshot, then the journal (columns.py encodes it) replayed over it
+    salvage, level_log  of a damaged partition: a new one of what is left of it
+    directories         locks, directories that are made whole or not at all, shadows of those that are only looked at
     version, format1    the format's number; a partition of the format before, carried over
     documents           the repository: every version of XML and DTDs, each body once
 
@@ -21,6 +23,7 @@ journal records and in snapshots; a directory of another number is refused. A pa
 
     store/              LevelDB; each family of rows has a prefix byte (the table in rows.py). Map-Data is a u32 time
                         and the URL; Link-Data 4 bytes a child, without a head; a WANTED row is a priority alone
+    .witness            number of the last commit group, so that a store which lost its end is not taken for whole
     snapshot-N.bin      columns and fingerprints as of journal record N; the newest two stay
 
 and costs a known page 34 bytes of columns (32 in format 1, whose page flags had 16 bits) and about 17 of the URL index:

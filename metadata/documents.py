@@ -13,6 +13,7 @@ of versions that have it; a body without a version does not exist.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ import msgspec
 from xyro.metadata import rows
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import Row
-from xyro.wire.errors import MachineError
+from xyro.wire.errors import InputError, MachineError
 from xyro.wire.ids import LocalPage
 from xyro.wire.messages import Document, Kind, Verdict
 
@@ -184,6 +185,28 @@ class Documents(Archive):
             self._partition.put(rows.DOCUMENT.key(page), rows.pack(msgspec.structs.replace(head, epoch=document.epoch)))
         return False
 
+    def copy(self, source: Archive, page: LocalPage) -> bool:
+        """Take over all versions of a page that has none here. False, and nothing is: one of them, or its body, is
+        damaged in the source."""
+        try:
+            head = source.head(page)
+            versions = list(source.versions(page))
+            bodies = [source.packed(row) for _, row in versions]
+            names = [digest_of(unpacked(body, row.size)) for body, (_, row) in zip(bodies, versions, strict=True)]
+        except (MachineError, InputError):
+            return False
+        if head is None or not versions or names != [row.digest for _, row in versions]:
+            return False
+        if any(name == following for name, following in itertools.pairwise(names)):
+            return False
+        for (number, row), body in zip(versions, bodies, strict=True):
+            self._refer(row.digest, body)
+            self._partition.put(rows.VERSIONS.key(page, number), rows.pack(row))
+            self._tally(versions=1)
+        self._partition.put(rows.DOCUMENT.key(page), rows.pack(head))
+        self._count(None, versions[-1][1])
+        return True
+
     def forget(self, page: LocalPage) -> None:
         """Drop all versions of the page."""
         head = self.head(page)
@@ -197,7 +220,7 @@ class Documents(Archive):
 
     def _append(self, page: LocalPage, head: DocumentRow | None, latest: VersionRow | None, document: Document) -> bool:
         changed = 0 if latest is None else self._changed(latest, document)
-        packed = self._refer(document)
+        packed = self._refer(document.digest, document.packed)
         row = _row(document, document.read_at, changed, packed)
         number = head.last + 1 if head else 1
         self._partition.put(rows.VERSIONS.key(page, number), rows.pack(row))
@@ -233,16 +256,16 @@ class Documents(Archive):
         self._partition.delete(rows.BODY.key(row.digest))
         self._tally(versions=-1, bodies=-1, packed=-row.packed)
 
-    def _refer(self, document: Document) -> int:
+    def _refer(self, digest: bytes, packed: bytes) -> int:
         """One more version has this body; stored if it is the first one. -> bytes as it is stored"""
-        there = self._references(document.digest)
-        self._partition.put(rows.COUNT.key(document.digest), (there + 1).to_bytes(4, "big"))
+        there = self._references(digest)
+        self._partition.put(rows.COUNT.key(digest), (there + 1).to_bytes(4, "big"))
         if there:
-            stored = self._get(rows.BODY.key(document.digest))
+            stored = self._get(rows.BODY.key(digest))
             return len(stored or b"")
-        self._partition.put(rows.BODY.key(document.digest), document.packed)
-        self._tally(bodies=1, packed=len(document.packed))
-        return len(document.packed)
+        self._partition.put(rows.BODY.key(digest), packed)
+        self._tally(bodies=1, packed=len(packed))
+        return len(packed)
 
     def _references(self, digest: bytes) -> int:
         found = self._get(rows.COUNT.key(digest))

@@ -8,7 +8,8 @@ https of one host share politeness. Numbers are dense; the counters are numpy co
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 import numpy as np
@@ -16,9 +17,10 @@ from numpy.typing import NDArray
 
 from xyro.metadata import rows
 from xyro.metadata.columns import Columns
-from xyro.metadata.rows import HostRow
+from xyro.metadata.rows import HostMask, HostRow
 from xyro.metadata.states import FOLDER, State
-from xyro.wire.ids import LocalPage
+from xyro.wire.ids import LocalPage, local_pages
+from xyro.wire.urls import host_of, site_of
 
 FEW = 1024
 """rows of politeness that are kept without asking whether they still matter"""
@@ -27,13 +29,31 @@ LONGEST = 86_400.0
 
 FOLDERS = 1 << 16
 """slots of folders: their URLs share them by a hash that is seeded, so no site can aim at another one's slot"""
+QUERIES = FOLDERS // 2
+"""the first slot of paths with a query; those before it are of folders"""
+QUERY_ORDERS = 8
+"""orders of a folder that one of a path with a query counts as: what one program shows is more alike than files are"""
 HALVING = 1 << 16
 """least orders between two halvings"""
-_FOLDER, _HOST = 0, 1 << 32
+_FOLDER, _HOST, _PATTERN = 0, 1 << 32, 2 << 32
 """first numbers of the kinds of rows"""
 _ORDERED = [int(state) for state in (State.READ, State.ERROR, State.FAILED, State.DEAD)]
 _ROW = struct.Struct("<II")
 """era, orders"""
+TRIAL = 16
+"""pages that a pattern may breed before it is of poor standing, and for each page that others led to"""
+HOP = TRIAL + 1
+"""pages that the target of a redirect counts as, where both have a query: a chain of them is as poor as it gets"""
+POOR_WORTH = 1 / 1024
+"""times their importance that pages of poor patterns count when they are dated: intervals 32 times as long by P1"""
+_DOMAIN = struct.Struct("<QII")
+"""credit, pages read, hosts introduced"""
+GRANT = 131_072
+"""new hosts that the domain of a seed may bring in, with all that these bring in"""
+PRICE = 8
+"""pages of a domain that have to be read for one new host"""
+HERITAGE = 64 * PRICE
+"""credit that a domain hands to each host that it introduces, at most a fourth of what it has"""
 Ids = NDArray[np.int64]
 Counts = NDArray[np.uint32]
 
@@ -53,6 +73,8 @@ class Hosts:
         """those of them that are for unread pages"""
         self.open: NDArray[np.bool_] = np.ones(64, np.bool_)
         """not paused and not blocked by a person"""
+        self.barren: NDArray[np.bool_] = np.zeros(64, np.bool_)
+        """all unread pages that were looked at last are of poor standing, by host; not stored"""
         self.clocks: dict[int, HostRow] = {}
         """hosts with politeness to remember (a later next_at, failures) or a hold; those it is over for are dropped
         whenever their number has doubled"""
@@ -61,6 +83,8 @@ class Hosts:
         """what claims of the host were worth, packed by refresh/trust.py: of hosts with settled claims only"""
         self.rates: dict[int, bytes] = {}
         """change rates of its pages, packed by refresh/change.py: of hosts with pages that were read often only"""
+        self.masks: dict[int, HostMask] = {}
+        """hosts that showed answers that are not their pages"""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -82,13 +106,20 @@ class Hosts:
             self.leased = np.concatenate([self.leased, np.zeros_like(self.leased)])
             self.exploring = np.concatenate([self.exploring, np.zeros_like(self.exploring)])
             self.open = np.concatenate([self.open, np.ones_like(self.open)])
+            self.barren = np.concatenate([self.barren, np.zeros_like(self.barren)])
         return number
+
+    def domain(self, number: int) -> str:
+        """The registrable domain of a host."""
+        return site_of(host_of(f"http://{self.names[number]}/"))
 
     def row(self, number: int) -> HostRow:
         """Return the row to store of the host."""
         row = self.clocks.get(number) or HostRow(name=self.names[number])
-        trust, rates = self.trust.get(number, b""), self.rates.get(number, b"")
-        return msgspec.structs.replace(row, trust=trust, rates=rates) if trust or rates else row
+        trust, rates, mask = self.trust.get(number, b""), self.rates.get(number, b""), self.masks.get(number)
+        if not trust and not rates and mask is None:
+            return row
+        return msgspec.structs.replace(row, trust=trust, rates=rates, masks=() if mask is None else (mask,))
 
     def remember(self, number: int, next_at: float, failures: int, now: float) -> bool:
         """Note a host's politeness (next_at 0: it may be read at once); True where its row must be stored."""
@@ -128,6 +159,8 @@ class Hosts:
             self.trust[number] = row.trust
         if row.rates:
             self.rates[number] = row.rates
+        if row.masks:
+            self.masks[number] = row.masks[0]
         if row.next_at or row.failures or row.hold:
             self.clocks[number] = row
             self.open[number] = not row.hold
@@ -141,10 +174,10 @@ class Standing:
     """Standing of the hosts and folders of a partition: how many orders the crawl has given their unread pages so far.
 
     Whatever is counted by host or folder over the life of a crawl belongs into this table. A folder is a slot that
-    folders share by a hash. `count` each order of an unread page; the rows that `changes` yields belong into the commit
-    group. All counts are halved once as many orders as there are known pages were given out (HALVING at least), so what
-    was long ago counts less. A stored count is of an era, the number of halvings before it; counts of earlier eras are
-    halved as they are loaded.
+    folders share by a hash; a path with a query is one, too, whose orders count QUERY_ORDERS times. `count` each order
+    of an unread page; the rows that `changes` yields belong into the commit group. All counts are halved once as many
+    orders as there are known pages were given out (HALVING at least), so what was long ago counts less. A stored count
+    is of an era, the number of halvings before it; counts of earlier eras are halved as they are loaded.
     """
 
     def __init__(self, hosts: Hosts, columns: Columns) -> None:
@@ -157,12 +190,49 @@ class Standing:
         """since the last halving"""
         self._changed: set[int] = set()
         """numbers of rows"""
+        self.bred: Counts = np.zeros(FOLDERS, np.uint32)
+        """pages of a pattern that its own pages, or redirects, led to first"""
+        self.fed: Counts = np.zeros(FOLDERS, np.uint32)
+        """pages of a pattern that others led to first"""
+
+    def note_births(
+        self, pages: Ids, parent: LocalPage, redirects: bool, again: bool, form: Callable[[LocalPage], str]
+    ) -> None:
+        """New pages were met on the page `parent`, which redirects to them or shows them. again: it was read before:
+        then they speak for their pattern no more, for a page may show others each time. form: of a page's URL."""
+        folders, above = self._columns[FOLDER][pages], self._columns[FOLDER][parent]
+        patterns = folders >= QUERIES
+        if not patterns.any():
+            return
+        folders, pages = folders[patterns], pages[patterns]
+        if redirects:
+            np.add.at(self.bred, folders, HOP if above >= QUERIES else 0)
+        else:
+            near = self._columns["host"][pages] == self._columns["host"][parent]
+            own = (folders == above) & near
+            if above >= QUERIES and len(others := np.flatnonzero(near & ~own)):
+                shape = form(parent)  # sessions: each path with the same key is met on all of them
+                own[others] = [form(page) == shape for page in local_pages(pages[others])]
+            np.add.at(self.bred, folders[own], 1)
+            if not again:
+                np.add.at(self.fed, folders[~own], 1)
+        self._changed.update((_PATTERN + np.unique(folders).astype(np.int64)).tolist())
+
+    def poor(self, pages: Ids) -> NDArray[np.bool_]:
+        """Tell which pages belong to a pattern that breeds: its pages are met on its own pages, hardly on others."""
+        folders = self._columns[FOLDER][pages]
+        poor: NDArray[np.bool_] = self.bred[folders] > TRIAL * (1 + self.fed[folders])
+        return poor
+
+    def worth(self, pages: Ids) -> NDArray[np.float64]:
+        """How many times its importance each page counts when it is dated."""
+        return np.where(self.poor(pages), POOR_WORTH, 1.0)
 
     def count(self, page: LocalPage) -> None:
         """An order for an unread page goes out."""
         host, folder = int(self._columns["host"][page]), int(self._columns[FOLDER][page])
         self._reach(host + 1)
-        self.folders[folder] += 1
+        self.folders[folder] += QUERY_ORDERS if folder >= QUERIES else 1
         self.hosts[host] += 1
         self._orders += 1
         self._changed.update((_FOLDER + folder, _HOST + host))
@@ -172,7 +242,7 @@ class Standing:
         return int(self.hosts[host]) if host < len(self.hosts) else 0
 
     def of_folder(self, page: LocalPage) -> int:
-        """Orders that unread pages of the page's folder got."""
+        """Orders that unread pages of the page's folder got; of a path with a query each counts as QUERY_ORDERS."""
         return int(self.folders[self._columns[FOLDER][page]])
 
     def of_hosts(self, count: int) -> Counts:
@@ -196,6 +266,10 @@ class Standing:
         """Yield keys and values of the rows to store; then halve all counts if it is time."""
         while self._changed:
             number = self._changed.pop()
+            if number >= _PATTERN:
+                folder = number - _PATTERN
+                yield rows.STANDING.key(number), _ROW.pack(self.bred[folder], self.fed[folder])
+                continue
             counts = self.hosts if number >= _HOST else self.folders
             yield rows.STANDING.key(number), _ROW.pack(self._era, counts[number & (_HOST - 1)])
         if self._orders >= max(HALVING, self._columns.n):
@@ -214,6 +288,9 @@ class Standing:
         self._era, self._orders = state
         for key, value in stored:
             number = rows.STANDING.split(key)
+            if number >= _PATTERN:
+                self.bred[number - _PATTERN], self.fed[number - _PATTERN] = _ROW.unpack(value)
+                continue
             era, orders = _ROW.unpack(value)
             if number >= _HOST:
                 self._reach((number & (_HOST - 1)) + 1)
@@ -227,4 +304,88 @@ class Standing:
         self._reach(len(self._hosts))
         for counts, name, kind in ((self.folders, FOLDER, _FOLDER), (self.hosts, "host", _HOST)):
             counts[:] = np.bincount(columns[name][:n][ordered], minlength=len(counts))
+            counts[QUERIES:] *= QUERY_ORDERS if kind == _FOLDER else 1
             self._changed.update((kind + np.flatnonzero(counts)).tolist())
+
+
+class Introductions:
+    """Credit of registrable domains for hosts that nobody knew: what it costs that a link leads to one.
+
+    A domain that a person names is granted credit, and pages of any domain earn some when they are read first. It pays
+    PRICE for each new host that its links bring in, and hands a part of the rest to it. So credit is never made by
+    introducing: all hosts that a farm brings in, however deep, cost what was handed to the domain that led to it, and
+    it runs dry by itself, unless there are PRICE pages to be read for each of its hosts.
+    """
+
+    def __init__(self) -> None:
+        self.grant = GRANT * PRICE
+        self.numbers: dict[str, int] = {}
+        """of domains"""
+        self._credit, self._reads, self._introduced = array("Q"), array("I"), array("I")
+        self._changed: dict[str, None] = {}
+
+    def set_grant(self, hosts: int) -> None:
+        """Grant the domains of seeds credit for so many new hosts, from now on."""
+        self.grant = PRICE * hosts
+
+    def _number(self, domain: str, credit: int) -> int:
+        """The number of a domain, which begins with this credit."""
+        number = self.numbers.get(domain)
+        if number is None:
+            number = self.numbers[domain] = len(self.numbers)
+            for column, value in ((self._credit, credit), (self._reads, 0), (self._introduced, 0)):
+                column.append(value)
+        self._changed[domain] = None
+        return number
+
+    def found(self, domain: str) -> None:
+        """A person names a page of the domain."""
+        number = self._number(domain, self.grant)
+        self._credit[number] = max(self._credit[number], self.grant)
+
+    def hand_over(self, domain: str, credit: int) -> None:
+        """The domain inherits credit of a domain that introduced a host of it."""
+        self._credit[self._number(domain, 0)] += credit
+
+    def count_read(self, domain: str) -> None:
+        """A page of the domain was read for the first time."""
+        number = self._number(domain, self.grant)
+        self._credit[number] += 1
+        self._reads[number] += 1
+
+    def introduce(self, domain: str) -> int:
+        """A link of the domain brings in a new host: the credit to hand over to that, -1 where there is too little."""
+        number = self._number(domain, self.grant)
+        credit = self._credit[number] - PRICE
+        if credit < 0:
+            return -1
+        heritage = min(HERITAGE, credit >> 2)
+        self._credit[number] = credit - heritage
+        self._introduced[number] += 1
+        return heritage
+
+    def may_introduce(self, domain: str) -> bool:
+        """Tell whether the domain has credit for one more host."""
+        return self.state(domain)[0] >= PRICE
+
+    def state(self, domain: str) -> tuple[int, int, int]:
+        """Credit of a domain, its pages that were read, and the hosts that it introduced."""
+        number = self.numbers.get(domain)
+        if number is None:
+            return self.grant, 0, 0
+        return self._credit[number], self._reads[number], self._introduced[number]
+
+    def changes(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield keys and values of the rows to store."""
+        while self._changed:
+            domain, _ = self._changed.popitem()
+            yield rows.DOMAIN.key(domain), _DOMAIN.pack(*self.state(domain))
+
+    def load(self, stored: Iterable[tuple[bytes, bytes]]) -> None:
+        """Go on from the stored rows."""
+        for number, (key, value) in enumerate(stored):
+            self.numbers[rows.DOMAIN.split(key)] = number
+            for column, figure in zip(
+                (self._credit, self._reads, self._introduced), _DOMAIN.unpack(value), strict=True
+            ):
+                column.append(figure)

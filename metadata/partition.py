@@ -12,7 +12,9 @@ a crash is as it was after the last synced batch: newest snapshot, then the jour
 
 from __future__ import annotations
 
+import os
 import secrets
+import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,20 +27,70 @@ from xxhash import xxh3_64_intdigest
 
 from xyro.metadata import rows
 from xyro.metadata.columns import Columns
-from xyro.metadata.hosts import FOLDERS, Hosts, Standing
+from xyro.metadata.directories import create_directory
+from xyro.metadata.hosts import QUERIES, Hosts, Introductions, Standing
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.snapshot import SnapshotStep, oldest_snapshot, write_snapshot
 from xyro.metadata.states import FOLDER, LEASED, State
-from xyro.metadata.store import Batch, KeyValue, Store, create_directory
+from xyro.metadata.store import Batch, KeyValue, Store
 from xyro.metadata.url_index import FingerprintTable, UrlIndex
 from xyro.metadata.version import VERSION
 from xyro.wire.errors import MachineError
 from xyro.wire.ids import LocalPage, PageId, first_id, join, page_range
 from xyro.wire.urls import folder_of
 
+WITNESS = ".witness"
+"""file of a partition's directory; hidden, so no backup takes it for one that never changes"""
+_SLOT = struct.Struct(">QQ")
+JOURNAL_FROM = rows.META.key("journal from")
+"""number of the oldest journal record that is stored, since records were last deleted"""
 _UNREAD = int(State.UNREAD)
 _UNLEASED = ~LEASED & 0xFFFF_FFFF
 Ids = NDArray[np.int64]
+
+
+class Witness:
+    """The number of the last commit group, beside the store: tells when the store has lost its end.
+
+    Written after the group is synced, and not synced itself: it costs no time, is there after any death of the process,
+    and never says more than what is on disk. A power cut may take its last seconds; then it says less. Two slots in
+    turn, each with its checksum, so that a torn write leaves the other one.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / WITNESS
+        self._file = -1
+
+    def last(self) -> int:
+        """The number of a commit group that was synced, 0 where nothing says so."""
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            raise MachineError(f"{self.path}: {error.strerror}: mend the disk or its rights") from error
+        slots = (data[start : start + _SLOT.size] for start in range(0, len(data), _SLOT.size))
+        found = [_SLOT.unpack(slot) for slot in slots if len(slot) == _SLOT.size]
+        return max((number for number, digest in found if digest == _digest(number)), default=0)
+
+    def note(self, number: int) -> None:
+        """Commit group `number` is on disk."""
+        try:
+            if self._file < 0:
+                self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.pwrite(self._file, _SLOT.pack(number, _digest(number)), number % 2 * _SLOT.size)
+        except OSError as error:
+            raise MachineError(f"{self.path}: {error.strerror}: free or mend the disk, then start again") from error
+
+    def close(self) -> None:
+        """Closing twice is fine."""
+        handle, self._file = self._file, -1
+        if handle >= 0:
+            os.close(handle)
+
+
+def _digest(number: int) -> int:
+    return xxh3_64_intdigest(number.to_bytes(8, "big"))
 
 
 @dataclass(slots=True)
@@ -104,10 +156,19 @@ def new_seed() -> int:
 class Partition:
     """One LevelDB directory, one set of hot columns, one writer."""
 
-    def __init__(self, directory: Path, store: KeyValue, facts: Mapping[str, Any], recovery: Recovery) -> None:
-        """`facts`: as `create` stored them. `recovery`: the hot state of `directory` and `store` (recovery.py)."""
+    def __init__(
+        self,
+        directory: Path,
+        store: KeyValue,
+        facts: Mapping[str, Any],
+        recovery: Recovery,
+        witness: Witness | None = None,
+    ) -> None:
+        """`facts`: as `create` stored them. `recovery`: the hot state of `directory` and `store` (recovery.py).
+        `witness`: None where nothing is written, or no disk is."""
         self.directory = directory
         self.store = store
+        self._witness = witness
         self.facts = dict(facts)
         self.number: int = facts["number"]
         self.base = first_id(self.number)
@@ -119,6 +180,8 @@ class Partition:
         self.journal_bytes = recovery.journal_bytes
         self.journal_from = recovery.journal_from
         """the oldest journal record still stored"""
+        self._trimmed = False
+        """journal records were deleted"""
         self._next = recovery.commit + 1
         self.columns = columns = recovery.columns
         self.states: memoryview[int] = columns["state"].data
@@ -131,6 +194,8 @@ class Partition:
             self.url_index.restore(urls, first, clashing)
         self.hosts = Hosts()
         self.standing = Standing(self.hosts, columns)
+        self.introductions = Introductions()
+        self.introductions.load(store.scan(rows.DOMAIN.prefix))
         for key, value in store.scan(rows.HOST.prefix):
             self.hosts.load(rows.HOST.split(key), rows.unpack_host(value))
         if FOLDER not in columns:
@@ -146,8 +211,10 @@ class Partition:
             self.columns.touch(FOLDER, np.arange(n))
 
     def folder_slot(self, url: str) -> int:
-        """The slot of a URL's folder, 0 .. FOLDERS - 1."""
-        return xxh3_64_intdigest(folder_of(url).encode(), self.facts["seed"]) % FOLDERS
+        """The slot of a URL's folder, 0 .. FOLDERS - 1; from QUERIES on those of paths with a query."""
+        folder = folder_of(url)
+        slot = xxh3_64_intdigest(folder.encode(), self.facts["seed"]) % QUERIES
+        return slot + QUERIES if folder.endswith("?") else slot
 
     def _count_hosts(self) -> None:
         """Orders of the run before are void: their leases carry an older epoch."""
@@ -312,6 +379,8 @@ class Partition:
     def write(self, commit: Commit) -> None:
         """Make the group durable (synced). The only part that may run in another thread, one commit at a time."""
         self.store.write(commit.batch)
+        if self._witness is not None:
+            self._witness.note(commit.number)
 
     def written(self, commit: Commit) -> None:
         """The group is on disk: what it put can be read from there."""
@@ -342,9 +411,16 @@ class Partition:
             batch = self.store.batch()
             for number in range(self.journal_from, oldest + 1):
                 batch.delete(rows.JOURNAL.key(number))
+            batch.put(JOURNAL_FROM, msgpack.packb(oldest + 1))
             self.store.write(batch)
             self.journal_from = oldest + 1
+            self._trimmed = True
 
     def close(self) -> None:
-        """Every group must have been written."""
+        """Every group must have been written. What is left of deleted journal records goes: scans would pass it."""
+        if self._trimmed:
+            self._trimmed = False
+            self.store.compact(rows.JOURNAL.key(0), rows.JOURNAL.key(self.journal_from))
         self.store.close()
+        if self._witness is not None:
+            self._witness.close()

@@ -14,10 +14,10 @@ import msgpack
 
 from xyro.metadata import rows
 from xyro.metadata.columns import Columns
-from xyro.metadata.partition import Partition, Recovery
+from xyro.metadata.partition import JOURNAL_FROM, Partition, Recovery, Witness
 from xyro.metadata.snapshot import load_snapshot
 from xyro.metadata.states import COLUMNS, OPTIONAL
-from xyro.metadata.store import Store, StoreReader
+from xyro.metadata.store import KeyValue, LookedAt, Store, StoreReader
 from xyro.metadata.url_index import FingerprintTable
 from xyro.metadata.version import VERSION
 from xyro.wire.errors import InputError, MachineError
@@ -27,22 +27,34 @@ _CHUNK = 10_000
 """URLs that are added to the index at once"""
 
 
-def open_partition(directory: Path, *, bits: int = 64) -> Partition:
+def open_partition(directory: Path, *, bits: int = 64, look: bool = False) -> Partition:
     """Open and recover a partition. InputError: no such crawl, another version, in use; MachineError: damaged.
 
-    `bits`: width of the fingerprints where there is no snapshot yet.
+    `bits`: width of the fingerprints where there is no snapshot yet. `look`: nothing is written.
     """
-    store = Store.open(directory / "store")
+    store: KeyValue = LookedAt(directory / "store") if look else Store.open(directory / "store")
     try:
-        return Partition(directory, store, _facts(directory, store), recover(directory, store, bits))
+        facts, witness = _facts(directory, store), Witness(directory)
+        recovery = recover(directory, store, bits, look)
+        _compare(directory, recovery.commit, witness.last())
+        return Partition(directory, store, facts, recovery, None if look else witness)
     except BaseException:
         store.close()
         raise
 
 
-def recover(directory: Path, store: StoreReader, bits: int = 64) -> Recovery:
+def _compare(directory: Path, commit: int, witnessed: int) -> None:
+    """MachineError: the store has lost its end."""
+    if commit < witnessed:
+        raise MachineError(
+            f"{directory}: the store ends with commit {commit:,}, but {witnessed:,} were made: the last "
+            f"{witnessed - commit:,} are lost: {_mend(directory)}"
+        )
+
+
+def recover(directory: Path, store: StoreReader, bits: int = 64, look: bool = False) -> Recovery:
     """Return the hot state of a directory and its open store. MachineError: damaged."""
-    loaded = load_snapshot(directory, COLUMNS, optional=OPTIONAL)
+    loaded = load_snapshot(directory, COLUMNS, optional=OPTIONAL, look=look)
     columns = loaded.columns if loaded else Columns(COLUMNS, optional=OPTIONAL)
     table = loaded.table if loaded else FingerprintTable(bits)
     since, indexed = loaded.seq if loaded else 0, LocalPage(columns.n)
@@ -61,7 +73,8 @@ def _replay(directory: Path, store: StoreReader, columns: Columns, since: int, c
     """
     first = expected = since + 1
     size = 0
-    for key, record in store.scan(rows.JOURNAL.prefix):
+    oldest = msgpack.unpackb(store.get(JOURNAL_FROM) or b"\0")  # before it lie only marks of what was deleted
+    for key, record in store.scan(rows.JOURNAL.prefix, rows.JOURNAL.key(min(oldest, since + 1))):
         number = rows.JOURNAL.split(key)
         first = min(first, number)
         if number <= since:
@@ -79,7 +92,7 @@ def _replay(directory: Path, store: StoreReader, columns: Columns, since: int, c
 def _torn(directory: Path, record: int, since: int, commit: int) -> MachineError:
     return MachineError(
         f"{directory}: the journal is not whole at record {record:,} (snapshot {since:,}, last commit {commit:,}): "
-        "restore a copy"
+        + _mend(directory)
     )
 
 
@@ -88,7 +101,7 @@ def _unindexed(directory: Path, store: StoreReader, first: LocalPage, n: int) ->
     page, chunk = first, list[str]()
     for key, value in store.scan(rows.MAP.prefix, rows.MAP.key(first)):
         if rows.MAP.split(key) != page + len(chunk):
-            raise MachineError(f"{directory}: Map-Data has a hole at page {page + len(chunk)}: restore a copy")
+            raise MachineError(f"{directory}: Map-Data has a hole at page {page + len(chunk)}: {_mend(directory)}")
         chunk.append(rows.unpack_map(value))
         if len(chunk) == _CHUNK:
             yield page, chunk
@@ -96,17 +109,21 @@ def _unindexed(directory: Path, store: StoreReader, first: LocalPage, n: int) ->
     yield page, chunk
     if page + len(chunk) != n:
         raise MachineError(
-            f"{directory}: Map-Data knows {page + len(chunk):,} pages, the journal {n:,}: restore a copy"
+            f"{directory}: Map-Data knows {page + len(chunk):,} pages, the journal {n:,}: {_mend(directory)}"
         )
 
 
 def _facts(directory: Path, store: StoreReader) -> Mapping[str, Any]:
     packed = store.get(rows.META.key("facts"))
     if packed is None:
-        raise MachineError(f"{directory}: no facts of a crawl in its store: restore a copy")
+        raise MachineError(f"{directory}: no facts of a crawl in its store: {_mend(directory)}")
     facts: dict[str, Any] = msgpack.unpackb(packed)
     found = facts.get("format")
     if found != VERSION:
         mend = f"run `xyro migrate --data {directory.parent}`" if found == 1 else "open it with the Xyro that wrote it"
         raise InputError(f"{directory.parent}: data of format {found}, this Xyro works on format {VERSION}: {mend}")
     return facts
+
+
+def _mend(directory: Path) -> str:
+    return f"restore a copy, or `xyro repair --data {directory.parent}`"

@@ -28,8 +28,12 @@ Keys are a prefix byte, then big-endian numbers: order lives in the key.
     t TOPIC    u32 number                   a feed that a hub tells us of       renew the leases
     a STANDING u8 kind, u32 number          orders that a host or folder was    order discovery (hosts.py)
                                             given
+    f DOMAIN   registrable domain           what its standing lets it introduce admit links (hosts.py)
+    g WAIT     u32 page                     links that wait for standing        admit them (frontier/pages.py)
     z BIRTHS   u32 number                   scalars of the virtual page at the  tell cash that came over links
                                             birth of pages (opic/cash.py)
+    n CHANGE   u64 number                   a change of a page                  follow the changes
+    N SINK     name                         how far a sink of changes has come  take up the sinks
 
 Pages and hosts are local numbers of the partition (the low 32 bits of a page id). A number outside its width is a
 ValueError (ours); a stored key that is not of its layout is a MachineError (the disk's).
@@ -51,7 +55,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.metadata.version import VERSION
-from xyro.refresh.rate_belief import PageBelief, RatePrior
+from xyro.refresh.rate_belief import Onset, PageBelief, RatePrior
 from xyro.refresh.rate_sums import RateSums
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.ids import LocalPage
@@ -185,12 +189,17 @@ SUBSCRIPTION = NumberKey[int](b"k", 4)
 KEYED = NumberKey[int](b"y", 4)
 TOPIC = NumberKey[int](b"t", 4)
 STANDING = NumberKey[int](b"a", 5)
+DOMAIN = TextKey(b"f")
+WAIT = NumberKey[LocalPage](b"g", 4)
 BIRTHS = NumberKey[int](b"z", 4)
+CHANGE = NumberKey[int](b"n", 8)
+SINK = TextKey(b"N")
 
 LAYOUTS: tuple[NumberKey[Any] | PairKey | TextKey | VersionKey | DigestKey, ...] = (
     META, MAP, CLASH, LINK, REFRESH, STATUS, WAITING, HOST, WANTED, JOURNAL, OUTBOX, INBOX,
     DOCUMENT, VERSIONS, BODY, COUNT, PLAN,
-    PUBLISHED, SUBSCRIPTION, KEYED, TOPIC, STANDING, BIRTHS,
+    PUBLISHED, SUBSCRIPTION, KEYED, TOPIC, STANDING, DOMAIN, WAIT, BIRTHS,
+    CHANGE, SINK,
 )  # fmt: skip
 
 # Values
@@ -323,11 +332,16 @@ class RefreshRow(Row, frozen=True):
     """of that belief (RatePrior.code)"""
     capped: float = 0.0
     """rate by which the page is read, where `[refresh] rate_cap` makes it less; else 0"""
+    onset: tuple[float, ...] = ()
+    """chance that its rate is another one since a change that was hardly expected, and the sums V, n, C since; empty
+    where nothing speaks for it (rate_belief.Onset)"""
 
     @property
     def belief(self) -> PageBelief:
         """The belief that `rate` was told by."""
-        return PageBelief(RateSums(self.quiet_days, self.change_sum, self.change_days), RatePrior.decode(self.prior))
+        sums = RateSums(self.quiet_days, self.change_sum, self.change_days)
+        onset = Onset(self.onset[0], RateSums(*self.onset[1:])) if self.onset else None
+        return PageBelief(sums, RatePrior.decode(self.prior), onset)
 
     @property
     def shown(self) -> bool:
@@ -338,6 +352,24 @@ class RefreshRow(Row, frozen=True):
     def pace(self) -> float:
         """The rate behind the weight: importance is weight^2 / pace."""
         return self.capped or self.rate
+
+
+class HostMask(msgspec.Struct, frozen=True, array_like=True):
+    """The answers of a host that are not its pages (frontier/impostors.py); times in seconds since 1970."""
+
+    vendor: str = ""
+    """of the challenge that it shows now; empty: none"""
+    times: int = 0
+    """in a row"""
+    since: float = 0.0
+    until: float = 0.0
+    """it is left alone till then"""
+    signature: bytes = b""
+    """of the challenge, where evidence told it by that"""
+    not_found: tuple[bytes, ...] = ()
+    """signatures and skeletons of its soft 404"""
+    probed: tuple[int, ...] = ()
+    """slots of folders that were asked for a URL that cannot exist"""
 
 
 class HostRow(Row, frozen=True):
@@ -355,6 +387,8 @@ class HostRow(Row, frozen=True):
     """what its claims of changes were worth (refresh/trust.py), empty where none was settled"""
     rates: bytes = b""
     """change rates of its pages, for the prior (refresh/change.py Population), empty where none counts"""
+    masks: tuple[HostMask, ...] = ()
+    """what it shows in place of pages: one, or none where nothing of the kind was ever seen"""
 
 
 class WantedRow(Row, frozen=True):

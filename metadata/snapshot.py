@@ -17,6 +17,7 @@ under its final name it is whole. The newest two are kept, so that one damaged b
 
 from __future__ import annotations
 
+import bisect
 import enum
 import logging
 import os
@@ -27,11 +28,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from xxhash import xxh3_64
 
 from xyro.metadata.columns import CAPACITY, Columns, text_of
-from xyro.metadata.url_index import FingerprintTable
+from xyro.metadata.url_index import MISSING, FingerprintTable
 from xyro.metadata.version import VERSION
 from xyro.wire.errors import InputError, MachineError
 
@@ -82,6 +83,14 @@ class _Frame(NamedTuple):
     payload: bytes
 
 
+class _Place(NamedTuple):
+    """Fingerprints in a snapshot file: where their payload lies, and the header before it."""
+
+    offset: int
+    length: int
+    header: bytes
+
+
 class _Damaged(Exception):
     """The file is no valid snapshot, for this reason."""
 
@@ -119,10 +128,11 @@ def load_snapshot(
     optional: Iterable[str] = (),
     version: int = VERSION,
     report: Callable[[str], None] = _log.warning,
+    look: bool = False,
 ) -> Snapshot | None:
     """The newest valid snapshot, or None if none was ever finished. A damaged one is reported and skipped.
 
-    `optional` columns are there if they are in the file.
+    `optional` columns are there if they are in the file. `look`: fingerprints stay in the file until wanted.
 
     Raises MachineError if there are snapshots and all are damaged (an older journal is gone, so the state is not to be
     had from here), InputError if one was written by another version or with other columns.
@@ -131,12 +141,12 @@ def load_snapshot(
     reasons = []
     for path in files:
         try:
-            return _load(path, Columns(spec, capacity, optional, version))
+            return _load(path, Columns(spec, capacity, optional, version), look)
         except (_Damaged, OSError) as error:
             reasons.append(f"snapshot {path} is damaged: {error}")
             report(f"{reasons[-1]}: taking an older one")
     if files:
-        raise MachineError(f"no valid snapshot: {'; '.join(reasons)}: restore the directory from a copy")
+        raise MachineError(f"no valid snapshot: {'; '.join(reasons)}: restore a copy, or `xyro repair`")
     return None
 
 
@@ -239,15 +249,15 @@ def _layout(spec: Mapping[str, np.dtype[Any]]) -> tuple[tuple[str, str], ...]:
 # Reading
 
 
-def _load(path: Path, columns: Columns) -> Snapshot:
+def _load(path: Path, columns: Columns, look: bool) -> Snapshot:
     """Fill `columns`, which are new."""
-    capacity = columns.capacity
+    capacity, passed = columns.capacity, list[_Place]()
     with path.open("rb") as file:
-        frames = _read(file, path.stat().st_size)
+        frames = _read(file, path.stat().st_size, passed if look else None)
         head = _head(next(frames, None), path, columns)
         if head.n > capacity:
             raise InputError(f"{path}: {head.n:,} pages, room for {capacity:,}: raise the partition's capacity")
-        table = FingerprintTable(head.bits, capacity)
+        table = StoredFingerprints(path, passed, head.bits) if look else FingerprintTable(head.bits, capacity)
         columns.follow(head.columns)
         columns.grow(head.n)
         filled = dict.fromkeys(range(len(columns.spec)), 0)
@@ -265,8 +275,9 @@ def _load(path: Path, columns: Columns) -> Snapshot:
     return Snapshot(head.seq, columns, table, extra)
 
 
-def _read(file: BinaryIO, size: int) -> Iterator[_Frame]:
-    """All sound frames before END; raises _Damaged at the first that is not."""
+def _read(file: BinaryIO, size: int, passed: list[_Place] | None = None) -> Iterator[_Frame]:
+    """All sound frames before END; raises _Damaged at the first that is not. passed: fingerprints are passed over, and
+    where they lie is noted here."""
     count = 0
     while True:
         header = file.read(_FRAME.size)
@@ -275,6 +286,11 @@ def _read(file: BinaryIO, size: int) -> Iterator[_Frame]:
         tag, column, start, length, checksum = _FRAME.unpack(header)
         if length > size:
             raise _Damaged(f"frame {count} is longer than the file")
+        if tag == b"FPID" and passed is not None:
+            passed.append(_Place(file.tell(), length, header))
+            file.seek(length, os.SEEK_CUR)
+            count += 1
+            continue
         payload = file.read(length)
         if len(payload) < length or _checksum(header[: _CHECKED.size], payload) != checksum:
             raise _Damaged(f"frame {count} fails its checksum")
@@ -317,3 +333,77 @@ def _fill(columns: Columns, frame: _Frame, filled: Mapping[int, int]) -> int:
 def _insert(table: FingerprintTable, payload: bytes) -> None:
     count = len(payload) // _PAIR
     table.insert(np.frombuffer(payload, "<u8", count), np.frombuffer(payload, "<u4", count, count * 8))
+
+
+class StoredFingerprints(FingerprintTable):
+    """The table of a directory that is looked at: those of its snapshot are read when they are asked for, a frame at a
+    time, all of them once PATIENCE were asked for.
+
+    A frame holds whole segments, in their order: so the first fingerprint of each tells which frame has which.
+    """
+
+    PATIENCE = 2_000
+
+    def __init__(self, path: Path, places: list[_Place], bits: int) -> None:
+        super().__init__(bits)
+        self._path = path
+        self._frames: list[tuple[int, _Place]] | None = None
+        """first segment of each frame that holds any, and where it lies; None: nobody asked yet"""
+        self._places = places
+        self._read_frames: dict[int, tuple[NDArray[np.uint64], NDArray[np.uint32]]] = {}
+        self._asked = 0
+
+    def find(self, fps: ArrayLike) -> NDArray[np.uint32]:
+        """As that of a table that holds all of them. MachineError: the file is damaged."""
+        wanted = np.asarray(fps, np.uint64)
+        found = super().find(wanted)
+        absent = np.flatnonzero(found == MISSING)
+        if not self._places or not len(absent):
+            return found
+        self._asked += len(wanted)
+        if self._asked > self.PATIENCE:
+            self._read_all()
+            return super().find(wanted)
+        for k in absent.tolist():
+            found[k] = self._find_stored(wanted[k] & np.uint64(self.mask))
+        return found
+
+    def segments(self) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint32]]]:
+        """As those of a table that holds all of them."""
+        self._read_all()
+        return super().segments()
+
+    def _find_stored(self, fingerprint: np.uint64) -> int:
+        if self._frames is None:
+            self._frames = [(first, place) for place in self._places if (first := self._first(place)) is not None]
+        segment = int(fingerprint) << self._shift >> 56
+        number = bisect.bisect_right([first for first, _ in self._frames], segment) - 1
+        if number < 0:
+            return MISSING
+        if number not in self._read_frames:
+            self._read_frames[number] = self._pairs(self._frames[number][1])
+        fps, ids = self._read_frames[number]
+        (hits,) = np.nonzero(fps == fingerprint)
+        return int(ids[hits[0]]) if len(hits) else MISSING
+
+    def _first(self, place: _Place) -> int | None:
+        """The segment of the first fingerprint of a frame; None where there is none."""
+        if not place.length:
+            return None
+        with self._path.open("rb") as file:
+            file.seek(place.offset)
+            return int.from_bytes(file.read(8), "little") << self._shift >> 56
+
+    def _pairs(self, place: _Place) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+        with self._path.open("rb") as file:
+            file.seek(place.offset)
+            payload = file.read(place.length)
+        if _checksum(place.header[: _CHECKED.size], payload) != _FRAME.unpack(place.header)[4]:
+            raise MachineError(f"snapshot {self._path} is damaged: restore a copy, or `xyro repair`")
+        count = len(payload) // _PAIR
+        return np.frombuffer(payload, "<u8", count), np.frombuffer(payload, "<u4", count, count * 8)
+
+    def _read_all(self) -> None:
+        places, self._places, self._read_frames = self._places, [], {}
+        for place in places:
+            self.insert(*self._pairs(place))

@@ -58,7 +58,7 @@ NAMES = {
 
 FLAG_BITS = 0xFFFF_FFFF
 """all bits of the column `flags`: those of the core are the low 16 (0x0100 ... 0x8000 are free), those of optional
-features the high 16 (0x0100_0000 and above are free)"""
+features the high 16 (0x0200_0000 and above are free)"""
 LEASED = 0x0001
 """flag: an order for the page is out"""
 WANTED = 0x0002
@@ -83,6 +83,8 @@ SOUGHT = 0x0040_0000
 """flag: it is a document of a format that `leads_to` of a [[focus]] table names"""
 LEADS = 0x0080_0000
 """flag: a page that it links to is SOUGHT; of a page that was never read: one that LEADS shows it"""
+ABSENT = 0x0100_0000
+"""flag: the stream of changes ([changes] record) has it as gone"""
 
 COLUMNS: dict[str, np.dtype[Any]] = {
     "cash": np.dtype(np.int64),
@@ -99,11 +101,12 @@ COLUMNS: dict[str, np.dtype[Any]] = {
 birth (ticks), host, due (seconds since 1970 of the next read, 0 = none), state, depth, flags. When a URL was first met
 is in Map-Data and the change rate in Refresh-Data: who needs them has the row at hand."""
 
-RATE, LAST_READ, FOLDER = "rate", "last_read", "folder"
-OPTIONAL = frozenset({"slots", "parent", RATE, LAST_READ, FOLDER})
+RATE, LAST_READ, FOLDER, VOICE = "rate", "last_read", "folder", "voice"
+OPTIONAL = frozenset({"slots", "parent", RATE, LAST_READ, FOLDER, VOICE})
 """Hot columns that a setting turns on, or that older directories lack. folder: slot of the page's folder, uint16, in
 every directory that this Xyro has worked on (partition.py). parent: 1 + the page whose links first showed it, uint32
-(plugins/focus/interest.py; a [[focus]] with leads_to).
+(plugins/focus/interest.py; a [[focus]] with leads_to). voice: 1 + thousandths of its importance that a page passes on,
+uint16, 0 = all (plugins/focus/value_column.py; [opic] values).
 slots: the last m measures of a page, float32 (2, m), see opic/slots.py; 8 m B a
 page ([opic] history other than interpolation and static). rate, last_read: changes a day and seconds since 1970 of
 pages that are read by a scan, float32 and uint32 ([refresh] execution; turn/scanned.py)."""

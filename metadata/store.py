@@ -4,10 +4,11 @@ One batch is the unit of truth: it is written whole or not at all, and `write` r
 no unsynced write, as LevelDB with unsynced writes loses batches from the middle over a power cut.
 Reading verifies LevelDB's checksums: a flipped bit is a MachineError, never a wrong answer (costs 0.6 us a get).
 
-Options, measured with 2 M URLs and 400,000 page records in commits of 50 pages (50-59 us of CPU a page, compaction
-included, under all of them): LevelDB maps its files, so what counts is how much it may keep mapped. With 64 files of
-1 MB RSS ends at 66 MB (peak 103), with the defaults at 141 (peak 162). A random get over everything costs 38 us instead
-of 21, one that follows the crawl 7.5 us with both. The bloom filter nearly halves a get that finds nothing.
+Options, measured with `xyro lab speed scale`. LevelDB maps its tables, so many open ones cost no anonymous memory but
+their indexes and filters, and no file handles up to 1,000 tables: 4 MB each, so that these are 4 GB. Blocks are small
+because most gets are for one URL anywhere: of 1 M URLs one takes 8.1 us with blocks of 1 kB, 10.4 with 2, 14.9 with 4,
+for 27 % more disk than with 4. With 40 tables open a get among 10 M URLs opened one anew each time (114 us instead of
+58). The bloom filter nearly halves a get that finds nothing.
 
 Every call may come from any thread; errors of the library are translated: a directory in use or without a store is an
 InputError, all else a MachineError.
@@ -16,24 +17,25 @@ InputError, all else a MachineError.
 from __future__ import annotations
 
 import bisect
-import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import plyvel
 
+from xyro.metadata import level_log
+from xyro.metadata.directories import Lock, shadow_of
 from xyro.wire.errors import InputError, MachineError
 
 OPTIONS: Mapping[str, Any] = {
     "bloom_filter_bits": 10,
     "write_buffer_size": 4 << 20,
     "lru_cache_size": 8 << 20,
-    "max_open_files": 40,
-    "max_file_size": 1 << 20,
+    "max_open_files": 1000,
+    "max_file_size": 4 << 20,
+    "block_size": 1 << 10,
     "compression": "snappy",
 }
 
@@ -76,6 +78,9 @@ class KeyValue(StoreReader, Protocol):
 
     def snapshot(self) -> StoreReader:
         """A view that later writes do not change. Close it."""
+
+    def compact(self, first: bytes, last: bytes) -> None:
+        """Let go of what was deleted between these keys: it takes room, and time of scans. Some seconds a gigabyte."""
 
 
 class _Bounds:
@@ -157,6 +162,61 @@ def _seek_last(cursor: Any, bounds: _Bounds) -> None:
         cursor.prev()
 
 
+class LookedAt(_LevelReader):
+    """The store of a directory that is not written to: LevelDB, which always writes when it opens, works on a shadow of
+    it in memory or among temporary files, with links to the tables (which never change) and copies of the rest.
+
+    So a look needs neither the right to write nor room on the disk, and leaves no trace; several may go on at once.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises as `Store.open`."""
+        _check_directory(path, create=False)
+        self._lock = _shared(path)
+        self._shadow = ""
+        try:
+            self._shadow = shadow_of(path)
+            super().__init__(plyvel.DB(self._shadow, **OPTIONS), path)
+        except plyvel.Error as error:
+            self._leave()
+            raise _failed(path, error) from error
+        except OSError as error:
+            self._leave()
+            raise MachineError(f"{path}: cannot be looked at ({error}): mend its rights, or set TMPDIR") from error
+
+    def close(self) -> None:
+        super().close()
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+        shutil.rmtree(self._shadow or "/nonexistent", ignore_errors=True)
+
+    def batch(self) -> Batch:
+        raise MachineError(f"{self.path}: opened to be looked at (a bug: nothing is written here)")
+
+    def write(self, batch: Batch) -> None:
+        self.batch()
+
+    def snapshot(self) -> StoreReader:
+        return _LevelReader(self._source.snapshot(), self.path)
+
+    def compact(self, first: bytes, last: bytes) -> None:
+        self.batch()
+
+
+def _shared(path: Path) -> Lock | None:
+    """A lock that others who look may share; None where nobody ever locked it, or it must not even be opened."""
+    try:
+        lock = Lock(os.open(path / "OWNER", os.O_RDONLY | os.O_CLOEXEC))
+    except OSError:
+        return None
+    if not lock.take(wait=False, shared=True):
+        raise InputError(f"{path}: in use by another process: stop that one, or name another directory")
+    return lock
+
+
 class Store(_LevelReader):
     """A LevelDB directory, open once at a time on this machine: a second opening is refused.
 
@@ -164,7 +224,7 @@ class Store(_LevelReader):
     process opens and closes its file, be it a copy of the directory or a second opening that was refused.
     """
 
-    def __init__(self, source: Any, path: Path, lock: _Lock) -> None:
+    def __init__(self, source: Any, path: Path, lock: Lock) -> None:
         super().__init__(source, path)
         self._lock = lock
 
@@ -207,6 +267,25 @@ class Store(_LevelReader):
         except RuntimeError as error:
             raise _failed(self.path, error) from error
 
+    def compact(self, first: bytes, last: bytes) -> None:
+        try:
+            self._source.compact_range(start=first, stop=last)
+        except (plyvel.Error, RuntimeError) as error:
+            raise _failed(self.path, error) from error
+
+
+def mend(path: Path) -> int:
+    """Let LevelDB make what it can of a damaged store: every row whose block is whole. Work on a copy: it writes.
+
+    Returns in how many places its log is damaged. What was written there is lost, and older rows stand for it again.
+    """
+    gaps = sum(level_log.clean(log) for log in path.glob("*.log"))
+    try:
+        plyvel.repair_db(str(path), paranoid_checks=True, bloom_filter_bits=OPTIONS["bloom_filter_bits"])
+    except plyvel.Error as error:
+        raise _failed(path, error) from error
+    return gaps
+
 
 class _LevelBatch:
     __slots__ = ("changes", "owner")
@@ -234,15 +313,15 @@ def _check_directory(path: Path, create: bool) -> None:
     if "CURRENT" in names:
         return
     if any(name.startswith("MANIFEST-") or name.endswith((".ldb", ".sst")) for name in names):
-        raise MachineError(f"{path}: damaged store: its file CURRENT is missing: restore the directory from a copy")
+        raise MachineError(f"{path}: damaged store: its file CURRENT is missing: restore a copy, or `xyro repair`")
     if not create:
         raise InputError(f"{path}: there is no store: name the directory of a crawl")
 
 
-def _owned(path: Path, create: bool) -> _Lock:
+def _owned(path: Path, create: bool) -> Lock:
     try:
         path.mkdir(parents=create, exist_ok=True)
-        lock = _Lock(os.open(path / "OWNER", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        lock = Lock(os.open(path / "OWNER", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
     except OSError as error:
         raise MachineError(f"{path}: cannot be locked: {error}: mend its rights, or name another directory") from error
     if not lock.take(wait=False):
@@ -250,34 +329,12 @@ def _owned(path: Path, create: bool) -> _Lock:
     return lock
 
 
-class _Lock:
-    """An advisory lock on an open file or directory; it ends with the process."""
-
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
-
-    def take(self, *, wait: bool) -> bool:
-        """Whether it is ours now; if not, the handle is closed."""
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except OSError:
-            self.release()
-            return False
-        return True
-
-    def release(self) -> None:
-        """Releasing twice is fine."""
-        handle, self._handle = self._handle, -1
-        if handle >= 0:
-            os.close(handle)
-
-
 def _failed(path: Path, error: Exception) -> InputError | MachineError:
     text = error.args[0].decode(errors="replace") if error.args and isinstance(error.args[0], bytes) else str(error)
     if isinstance(error, RuntimeError):
         return MachineError(f"{path}: the store is closed")
     if isinstance(error, plyvel.CorruptionError):
-        return MachineError(f"{path}: damaged store ({text}): restore the directory from a copy")
+        return MachineError(f"{path}: damaged store ({text}): restore the directory from a copy, or `xyro repair`")
     return MachineError(f"{path}: the store failed ({text}): free or mend the disk, then start again")
 
 
@@ -337,6 +394,9 @@ class MemoryStore(_MemoryReader):
                     bisect.insort(self._keys, key)
                 values[key] = value
 
+    def compact(self, first: bytes, last: bytes) -> None:
+        _ = self._open
+
     def snapshot(self) -> StoreReader:
         return _MemoryReader(dict(self._open), list(self._keys))
 
@@ -356,59 +416,3 @@ class _MemoryBatch:
     def delete(self, key: bytes) -> None:
         self.changes.append((bytes(key), None))
         self.size += len(key) + 2
-
-
-# A directory that is whole where it exists
-
-
-def create_directory(path: Path, fill: Callable[[Path], None]) -> None:
-    """Make a directory with what `fill` puts into it: under a temporary name, synced, then renamed.
-
-    Nobody but its owner may enter it, and it never exists in part. If `fill` raises, nothing is left and its error goes
-    on. Raises InputError if `path` exists and is not an empty directory; MachineError if the disk fails.
-    """
-    path = path.absolute()
-    temporary = path.with_name(f".{path.name}.new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with _alone_in(path.parent):
-            if path.exists() and (not path.is_dir() or any(path.iterdir())):
-                raise InputError(f"{path}: exists and is not empty: name another directory")
-            shutil.rmtree(temporary, ignore_errors=True)  # of a process that died here
-            temporary.mkdir(0o700)  # a crawl holds its owner's secrets: cookies, tokens, what was submitted
-            try:
-                fill(temporary)
-                _sync_tree(temporary)
-                temporary.rename(path)
-            finally:
-                shutil.rmtree(temporary, ignore_errors=True)
-            sync(path.parent)
-    except OSError as error:
-        raise MachineError(f"cannot create {path}: {error}: mend the disk, or name another directory") from error
-
-
-@contextmanager
-def _alone_in(directory: Path) -> Iterator[None]:
-    """Wait for others that create a directory in the same place."""
-    lock = _Lock(os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-    lock.take(wait=True)
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _sync_tree(top: Path) -> None:
-    for folder, _, files in os.walk(top, topdown=False):
-        for name in files:
-            sync(Path(folder, name))
-        sync(Path(folder))
-
-
-def sync(path: Path) -> None:
-    """Sync a file or a directory to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -105,9 +105,11 @@ class UrlIndex:
         unsure = [i for i, page in enumerate(pages) if page == ABSENT]
         if unsure:
             prints = np.array([self.fingerprint(urls[i]) for i in unsure], np.uint64)
-            for i, page in zip(unsure, self.table.find(prints).tolist(), strict=True):
-                if page != MISSING:
-                    pages[i] = self._confirm(urls[i], page)
+            found = self.table.find(prints)
+            for k in np.argsort(found, kind="stable").tolist():  # neighbours in Map-Data lie in one block
+                if (page := int(found[k])) == MISSING:
+                    break
+                pages[unsure[k]] = self._confirm(urls[unsure[k]], LocalPage(page))
         self._remember(zip(urls, pages, strict=True))
         return pages
 

@@ -4,8 +4,9 @@ the report says                         state        cash                       
 temporary failure                       ERROR        stays                      nothing
 robots.txt forbids                      DISALLOWED   dangling                   nothing
 address or port is never contacted      BLOCKED      dangling                   nothing
-404 or 410                              FAILED       dangling                   nothing
-404 or 410, confirm_dead s after one    DEAD         dangling                   nothing
+404, 410 or the host's soft 404         FAILED       dangling                   nothing
+the same, confirm_dead s after one      DEAD         dangling                   nothing
+a challenge                             (as it was: it says nothing of the page, frontier/impostors.py)
 any other final failure                 FAILED       dangling                   nothing
 redirect                                READ         spent over its target      whether the target changed
 304, or the signature of the last read  READ         spent over stored links    no change
@@ -18,20 +19,33 @@ from __future__ import annotations
 
 import enum
 import hashlib
+from array import array
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 
 import msgspec
 
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import State
 from xyro.refresh.rate_belief import PageBelief
+from xyro.wire.ids import LocalPage
 from xyro.wire.messages import Kind, PageReport
 
 DAY = 86_400.0
 CUT = {"length": "too-large", "disconnect": "truncated", "time": "truncated"}
 """failure class of a body that was kept though it is not whole, by WARC's word for it (PageReport.truncated)"""
+GONE = ("http-404", "http-410", "soft-404")
+"""failure classes of a page that is not there"""
+REFUSED = ("http-401", "http-403", "http-4xx")
+"""failure classes by which a host may block us, and not the page"""
+PLACES = 1 << 16
+"""signatures that are remembered"""
+BARE = 8
+"""links of a page that may have lost most of them"""
+_PRIME = 2**61 - 1
+_ELSEWHERE = (302, 303, 307)
 _NEVER = RefreshRow()
 
 
@@ -84,7 +98,7 @@ def _failed(report: PageReport, old: RefreshRow, confirm_dead: float) -> State:
         return State.DISALLOWED
     if report.error in ("blocked-address", "blocked-port", "only-net"):
         return State.BLOCKED
-    if report.error in ("http-404", "http-410") and old.gone_since and report.ended - old.gone_since >= confirm_dead:
+    if report.error in GONE and old.gone_since and report.ended - old.gone_since >= confirm_dead:
         return State.DEAD
     return State.FAILED
 
@@ -103,7 +117,7 @@ def next_row(
     fault: what the loader said against the body; None: nothing yet, or it was not asked since the stored one stands.
     """
     old = row or _NEVER
-    gone = report.error in ("http-404", "http-410")
+    gone = report.error in GONE
     if not visit.answered or visit.state is not State.READ:
         return _unread_row(report, visit, old, belief, rate, weight, gone, fault)
     if fault is None and visit.spend is Spend.STORED:
@@ -125,6 +139,7 @@ def next_row(
         change_sum=belief.sums.changes,
         rate=rate,
         prior=belief.prior.code,
+        onset=() if belief.onset is None else (belief.onset.chance, *belief.onset.sums),
         weight=weight,
         kind=report.kind if fresh else old.kind,
         status=report.status,
@@ -174,6 +189,7 @@ def _unread_row(
         change_sum=belief.sums.changes,
         rate=rate,
         prior=belief.prior.code,
+        onset=() if belief.onset is None else (belief.onset.chance, *belief.onset.sums),
         weight=weight,
         kind=old.kind if old.kind is not Kind.UNKNOWN else report.kind,
         status=report.status or old.status,
@@ -190,8 +206,12 @@ def _unread_row(
     )
 
 
+@lru_cache(maxsize=256)
 def http_date(text: str) -> float | None:
-    """An HTTP date in seconds since 1970, None where it is not one. Without a zone it is UTC, wherever we are."""
+    """An HTTP date in seconds since 1970, None where it is not one. Without a zone it is UTC, wherever we are.
+
+    A turn asks twice for each page, and the files of a release are of one second.
+    """
     if not text:
         return None
     try:
@@ -199,3 +219,55 @@ def http_date(text: str) -> float | None:
         return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
+
+
+class Sightings:
+    """Signatures and skeletons that hosts showed lately, each with the page that did. A place holds the last one that
+    fell there: memory is bounded, and what was overwritten costs nothing but evidence."""
+
+    def __init__(self) -> None:
+        self._keys = array("Q", bytes(8 * PLACES))
+        self._pages = array("I", bytes(4 * PLACES))
+
+    def strange(
+        self, host: int, page: LocalPage, report: PageReport, visit: Visit, row: RefreshRow | None
+    ) -> LocalPage | None:
+        """The page of the host that showed the same before, if this one shows it for the first time; the page itself,
+        if it was read before and now shows hardly a link, is refused or sends elsewhere; None for ordinary pages."""
+        read = row is not None and bool(row.signature)
+        if report.error:
+            return page if read and report.error in REFUSED else None
+        if visit.changed is False or (report.kind is not Kind.HTML and not report.location):
+            return None
+        if report.location:
+            elsewhere = read and report.status in _ELSEWHERE and row is not None and not row.location
+            if not elsewhere:
+                return None
+        before = None
+        for key in showings(report, row):
+            other = self._note(host, key, page)
+            before = before if other is None else other
+        if before is not None:
+            return before
+        return page if visit.changed and (report.location or len(report.links.urls) <= BARE) else None
+
+    def _note(self, host: int, key: bytes, page: LocalPage) -> LocalPage | None:
+        """Return another page that showed this last; from now on this one did."""
+        number = (int.from_bytes(key, "little") + host * 0x9E3779B97F4A7C15) % _PRIME
+        place = number % PLACES
+        other = LocalPage(self._pages[place]) if self._keys[place] == number else page
+        self._keys[place], self._pages[place] = number, page
+        return None if other == page else other
+
+
+def showings(report: PageReport, row: RefreshRow | None) -> set[bytes]:
+    """Return the keys by which an answer is known again at another URL: signature and skeleton; of a refusal its class,
+    of a redirect its target without the query."""
+    if report.error:
+        return {f"{report.error} {report.vendor}".encode()}
+    if report.location:
+        target = report.location.partition("?")[0].encode("utf-8", "replace")
+        return {hashlib.md5(target, usedforsecurity=False).digest()}
+    if report.status == 304:
+        return {row.signature} if row is not None and row.signature else set()
+    return {key for key in (report.signature, report.skeleton) if key}

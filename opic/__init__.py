@@ -22,6 +22,7 @@ histories, the importance of every page as if it were read now, and the pages wo
     offline     the offline reference at scale: PageRank, personalised and interest, in place, on two threads
     rank_both   PageRank and interest in one scan of the links
     slices      its distributed form: workers that tell each other values, synchronously or chaotically
+    page_parts  numbers of millions of pages, a part of them at a time; sums that are never taken at once
     arrays      names for the column types
     jit, rank_kernels, rank_numpy     inner loops in machine code (numba, an extra), and their twin
 

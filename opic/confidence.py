@@ -19,8 +19,8 @@ shortens these by 1 - f. With s = sum x and the fixpoint x* of sum s (x - x* sum
 sum 1 the residual is that of the whole over s; a measure of flow counts pages only, its sum is 1 as it is.
 
 The interval. |log(estimate / truth)| of the share SURE of pages is less than a half width (`half_widths`): by what a
-sample of the importances moved (snapshots.py); of young pages, and until there is movement to judge by, `Law.width`, a
-power law in the turnovers that back the estimate. Fitted and checked by lab/opic/interval_coverage.py.
+sample of the importances moved (snapshots.py); of pages that were not measured yet, and until there is movement to
+judge by, `Law.width`, a power law in the turnovers that back the estimate. Checked by lab/opic/interval_coverage.py.
 """
 
 from __future__ import annotations
@@ -114,10 +114,9 @@ LAWS: dict[str, Law] = {
     "crawl": Law(2.25, 1.0, 0.0, 0.75, floor=0.05),
     "never": Law(0.547, 0.857, 0.539, 1.029),
 }
-"""Of pages that were measured, while nothing better is known (turnovers: since the crawl last outgrew itself, or the
-page's birth), and of those not measured yet. The first is what a third of cnr-2000 and the link graph of fourteen
-Debian packages of documentation need, and a little more than the laboratory's; the second is printed by `xyro lab opic
-confidence --fit` (5 shapes x 2 seeds of 6,000 pages, worst moment of the worst graph, and MARGIN)."""
+"""Of pages that were measured, while no movement tells of them (turnovers: since the crawl last outgrew itself, or the
+page's birth), and of those not measured yet. The first is wider than most graphs need; the second is printed by `xyro
+lab opic confidence --fit` (5 shapes x 2 seeds of 6,000 pages, worst moment of the worst graph, and MARGIN)."""
 
 
 def half_widths(importance: Reals, never: Mask, settled: float, age: Reals, moved: HalfWidths | None = None) -> Reals:
@@ -125,8 +124,6 @@ def half_widths(importance: Reals, never: Mask, settled: float, age: Reals, move
 
     never: pages not measured yet; settled, age: turnovers since the crawl last outgrew itself, and since births.
     """
-    lawful = LAWS["crawl"].width(np.minimum(settled, age), importance)
-    if moved is not None:
-        measured = moved.look_up(importance)
-        lawful = np.where(age >= settled, measured, np.maximum(measured, lawful))
-    return np.where(never, LAWS["never"].width(np.minimum(settled, age), importance), np.clip(lawful, FLOOR, FARTHEST))
+    backed = np.minimum(settled, age)
+    measured = LAWS["crawl"].width(backed, importance) if moved is None else moved.look_up(importance)
+    return np.where(never, LAWS["never"].width(backed, importance), np.clip(measured, FLOOR, FARTHEST))

@@ -22,7 +22,7 @@ is >= +0.0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -60,7 +60,7 @@ class OpicClock:
         return self.ticks / TICKS
 
     def dump(self) -> dict[str, int]:
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def load(cls, state: Mapping[str, int]) -> OpicClock:
@@ -225,7 +225,7 @@ class NewPages:
         return min(1.0, self.received / self.waited) if self.seen >= self.TRUSTED and self.waited > 0 else 1.0
 
     def dump(self) -> dict[str, float]:
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def load(cls, state: Mapping[str, float]) -> NewPages:

@@ -1,139 +1,205 @@
 """Snapshots of a sample's importances: by how much they moved since shows how wrong they still are.
 
-An estimate's error is not seen, its movement is. While a crawl settles, what an importance moved between half of the
-time and now is a fixed multiple of what it still has to move: both shrink by the same law. Once it has settled, both
-are the noise of a window. `half_widths` compares the sample of now with that of half of the settled time ago, class by
-class of importance, and that one with a quarter: q9 = the movement that 9 of 10 pages stay below,
+An estimate's error is not seen, its movement is. In log importance a page's error at the time t of the OPIC clock is
 
-    half width of 95 of 100 = FACTOR (q9 now / q9 before)^AGAIN settled^LATE q9 of the class.
+    E(t) = fade(t) B + N(t) / T(t)
 
-Three numbers, fitted to six graphs (a part of cnr-2000, the links of fourteen Debian packages of documentation, four of
-lab/opic/interval_coverage.py); what differs from graph to graph, which is nearly all, the crawl measures itself. Over
-these, at 2, 5 and 10 reads a page, 88 to 99 of 100 pages are covered, 96 on average; the tests' graphs were left out of
-the fit.
+B: what it still remembers of an earlier graph and of cash that had not spread yet. That fades as the window forgets,
+by 1/T a turnover, and no faster than cash spreads, by MIXING. N: the chance of which cash has come so far; over a
+window of T turnovers it is of 1/T, for a window's flow differs from the true one by what it begins and ends with; and
+it is another a few turnovers later. So of two snapshots i and j, with q the movement that SURE of the pages stay below,
 
-The sample is drawn anew whenever the crawl's graph has outgrown itself (importance.py `Window`): the clock counts from
-there. A snapshot is taken each time that has grown by STEP, and the last KEEP count: 90 kB.
+    q_ij^2 = (fade_i - fade_j)^2 B^2 + (1/T_i^2 + 1/T_j^2) N^2,    half width now = sqrt(fade^2 B^2 + N^2 / T^2).
+
+All pairs of the snapshots that are kept are so many equations for B^2 and N^2, both at least 0; they are solved by
+least squares for each class of importance. No number in this was fitted to a graph: MIXING is that of the slowest graph
+there can be, links hand on DAMPING of what is spent in a turnover. What the intervals hold on graphs whose truth is
+known stands in docs/figures.md.
+
+The sample is every `stride`-th page, so it grows with the crawl and is thinned by half when it has twice SAMPLE pages.
+A snapshot is taken each STEP of a window, at least a turnover apart; the KEEP last ones, at most 160 kB, reach back
+over two windows.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xyro.opic.arrays import Reals
+from xyro.opic.cash import DAMPING
 
 SAMPLE = 2048
-"""pages, evenly over all; fewer: those there are"""
-SMALLEST = 100
-"""pages of a crawl in which there is anything to compare"""
-FIRST = 1.2
-"""turnovers of settled flow at the first snapshot"""
-STEP = 2.0**0.25
+"""pages at least, where there are as many; fewer than twice that"""
+SMALLEST = 24
+"""pages of a sample, or of a class in it, of which there is a movement that SURE of them stay below"""
+SURE = 0.95
+MIXING = -math.log(DAMPING)
+"""a turnover: the slowest that cash which lies in the wrong part of a graph spreads, as a power of 1/e"""
+STEP, SOONEST = 0.25, 1.0
 KEEP = 10
-"""snapshots: they reach back to a fifth of the settled time"""
-SETTLED = 7.0
-"""turnovers from which movement tells of error: before, estimates have hardly begun to move"""
-FACTOR, AGAIN, LATE = 0.74, 0.3, 0.1
-SHRINK = 1.5
-CLASSES = np.log((0.2, 0.3, 0.45, 0.7, 1.0, 2.0, 5.0))
-"""ln of the importances (mean 1) between classes"""
-FEW = 40
-"""pages of the sample below which a class is judged as the whole"""
-MOVED = 0.9
-"""share of the pages whose movement is looked at"""
+APART = 3.0
+"""turnovers, but at most half a window, after which the chance of what cash has come is another: a page spends every
+second turnover or so"""
+LOWEST = 0.02
+"""share of the pages whose importance counts as what every page has, which is nearly certain"""
+CLASSES = np.exp((0.02, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0, 3.0))
+"""importances between classes, over that: the more a page has from links, the less certain it is"""
+ROUNDS = 4
+"""of least squares, each weighed by the one before"""
 LEAST = 1e-9
+FLOOR = 0.01
+"""importance below which pages are alike"""
 
 
 class HalfWidths(NamedTuple):
     """Half widths of the intervals in log importance, by class of importance."""
 
+    ends: Reals
+    """importances (mean 1) between the classes, ascending: float64[classes - 1]"""
     by_class: Reals
     """float64[classes]"""
 
     def look_up(self, importance: Reals) -> Reals:
         """The half widths at importances of mean 1: float64[n]."""
-        found: Reals = self.by_class[class_of(importance)]
+        found: Reals = self.by_class[np.searchsorted(self.ends, importance)]
         return found
+
+
+class SampleImportance(NamedTuple):
+    """The log importances of the sample at a time of the OPIC clock."""
+
+    time: float
+    """turnovers"""
+    window: float
+    """T, turnovers"""
+    faded: float
+    """by how much memory has faded since the first snapshot, as a power of 1/e"""
+    values: NDArray[np.float32]
+    """ln of importances; NaN of pages that were not measured yet"""
 
 
 class Snapshots:
-    """The snapshots of one crawl since it last outgrew itself. `settled`: turnovers since then."""
+    """The snapshots of one crawl. Holds: the values of a snapshot are of the pages 0, stride, 2 stride ..."""
 
     def __init__(self) -> None:
-        self.pages: NDArray[np.uint32] = np.zeros(0, np.uint32)
-        self.times: list[float] = []
-        """settled turnovers of each, ascending"""
-        self.values: list[NDArray[np.float32]] = []
-        """importances of the pages, page-units a turnover"""
-        self.last, self.next = 0.0, FIRST
-        """settled turnovers of the last snapshot, and of the next: while `settled` lies between, nothing is due"""
+        self.stride = 1
+        self.kept: list[SampleImportance] = []
+        """ascending by time"""
+        self.next = SOONEST
+        """turnovers: no snapshot is due before"""
 
-    def draw(self, pages: NDArray[np.integer]) -> None:
-        """Begin anew with a sample of these pages."""
-        places = np.linspace(0, max(len(pages) - 1, 0), min(SAMPLE, len(pages))).astype(np.int64)
-        self.pages, self.times, self.values = pages[places].astype(np.uint32), [], []
+    def pages(self, known: int) -> NDArray[np.int64]:
+        """The sample of so many known pages; it is thinned where it has become too large."""
+        while known > 2 * SAMPLE * self.stride:
+            self.stride *= 2
+            self.kept = [snapshot._replace(values=snapshot.values[::2]) for snapshot in self.kept]
+        return np.arange(0, known, self.stride)
 
-    def take(self, settled: float, importance: Reals) -> None:
-        """Take note of the importances of the sample."""
-        if settled >= FIRST:
-            self.times = [*self.times[1 - KEEP :], settled]
-            self.values = [*self.values[1 - KEEP :], importance.astype(np.float32)]
-        self.last, self.next = (settled, settled * STEP) if settled >= FIRST else (0.0, FIRST)
+    def take(self, time: float, window: float, importance: Reals) -> None:
+        """Take note of the importances of the sample, of mean 1 over all pages; NaN where one was not measured yet."""
+        self.kept = [*self.kept[1 - KEEP :], self._at(time, window, importance)]
+        self.next = time + max(SOONEST, STEP * window)
 
-    def half_widths(self, settled: float, importance: Reals, mean: float) -> HalfWidths | None:
-        """Half widths of now. importance: of the sample's pages, now; mean: of all pages. None: too early to tell."""
-        half, quarter = self._near(settled / 2), self._near(settled / 4)
-        if settled < SETTLED or half is None or quarter is None or half == quarter:
+    def half_widths(self, time: float, window: float, importance: Reals) -> HalfWidths | None:
+        """Half widths at this time; importance: as of `take`. None: too early, or too few pages, to tell."""
+        if not self.kept or time - self.kept[0].time < 2.0 * APART or np.isnan(importance).all():
             return None
-        moved = _moved(importance, self.values[half]) * _as_of_half(settled / self.times[half])
-        before = _moved(self.values[half], self.values[quarter]) * _as_of_half(self.times[half] / self.times[quarter])
-        whole = float(np.quantile(moved, MOVED))
-        again = whole / max(float(np.quantile(before, MOVED)), LEAST)
-        classes = class_of(importance / mean)
-        parts = (moved[classes == number] for number in range(len(CLASSES) + 1))
-        q9 = np.array([np.quantile(part, MOVED) if part.size >= FEW else whole for part in parts])
-        return HalfWidths(FACTOR * min(max(again, 0.1), 3.0) ** AGAIN * settled**LATE * q9)
+        now = self._at(time, window, importance)
+        looks = [*self.kept[1 - KEEP :], now]
+        pairs = [pair for pair in combinations(looks, 2) if pair[1].time - pair[0].time >= min(APART, window / 2)]
+        moves = [_move(early.values, late.values, len(importance)) for early, late in pairs]
+        whole = _half_width(now, pairs, moves)
+        if whole is None:
+            return None
+        ends = float(np.nanquantile(importance, LOWEST)) * CLASSES
+        classes, found = np.searchsorted(ends, importance), np.full(len(ends) + 1, whole)
+        for number in range(len(found)):
+            inside = classes == number
+            own = _half_width(now, pairs, [move[inside[: len(move)]] for move in moves])
+            found[number] = whole if own is None else own
+        return HalfWidths(ends, found)
 
-    def _near(self, settled: float) -> int | None:
-        """The snapshot nearest to that time, if one is within a step and a half."""
-        apart = [abs(math.log(time / settled)) for time in self.times]
-        best = min(range(len(apart)), key=apart.__getitem__, default=None)
-        return best if best is not None and apart[best] < 1.5 * math.log(STEP) else None
+    def _at(self, time: float, window: float, importance: Reals) -> SampleImportance:
+        values = np.log(np.maximum(importance, FLOOR)).astype(np.float32)
+        if not self.kept:
+            return SampleImportance(time, window, 0.0, values)
+        last = self.kept[-1]
+        memory = 0.5 * (window + last.window)
+        return SampleImportance(time, window, last.faded + (time - last.time) * min(1.0 / memory, MIXING), values)
 
     # -- state ---------------------------------------------------------------------------------------------------
 
-    def dump(self) -> tuple[bytes, Sequence[float], bytes]:
-        values = b"".join(snapshot.astype("<f4").tobytes() for snapshot in self.values)
-        return self.pages.astype("<u4").tobytes(), self.times, values
+    def dump(self) -> tuple[int, float, Sequence[tuple[float, float, float, bytes]]]:
+        kept = [(*snapshot[:3], snapshot.values.astype("<f4").tobytes()) for snapshot in self.kept]
+        return self.stride, self.next, kept
 
     @classmethod
-    def load(cls, state: tuple[bytes, Sequence[float], bytes]) -> Snapshots:
-        """Take over what `dump` gave."""
-        found, (pages, times, values) = cls(), state
-        found.pages = np.frombuffer(pages, "<u4").astype(np.uint32)
-        found.times = list(times)
-        if times:
-            found.values = list(np.frombuffer(values, "<f4").astype(np.float32).reshape(len(times), -1))
-            found.last, found.next = times[-1], times[-1] * STEP
+    def load(cls, state: Sequence[Any]) -> Snapshots:
+        """Take over what `dump` gave; of an older version's nothing."""
+        found = cls()
+        if not isinstance(state[0], int):
+            return found
+        found.stride, found.next, kept = state
+        found.kept = [
+            SampleImportance(time, window, faded, np.frombuffer(values, "<f4").astype(np.float32))
+            for time, window, faded, values in kept
+        ]
         return found
 
 
-def class_of(importance: Reals) -> NDArray[np.int64]:
-    """Class of importances of mean 1: int64[n]."""
-    found: NDArray[np.int64] = np.searchsorted(CLASSES, np.log(np.maximum(importance, LEAST)), side="left")
-    return found
+def _move(early: NDArray[np.float32], late: NDArray[np.float32], pages: int) -> NDArray[np.float32]:
+    """The movements of the pages of both snapshots that are still known: a repaired directory may have lost some."""
+    both = min(len(early), len(late), pages)
+    moves: NDArray[np.float32] = np.abs(late[:both] - early[:both])
+    return moves
 
 
-def _as_of_half(ratio: float) -> float:
-    """Movement since a time that is not quite half as long ago, as if it were: errors shrink as t^-1.5, or so."""
-    return float((2.0**SHRINK - 1.0) / (ratio**SHRINK - 1.0))
+def _half_width(
+    now: SampleImportance,
+    pairs: Sequence[tuple[SampleImportance, SampleImportance]],
+    moves: Sequence[NDArray[np.float32]],
+) -> float | None:
+    """The half width of the pages whose movements between pairs of snapshots these are; None: too few of them."""
+    found = np.array(list(_equations(now, pairs, moves)))
+    if len(found) < 2:
+        return None
+    parts, squares = found[:, :2], found[:, 2]
+    both, weights = np.zeros(2), 1.0 / squares
+    for _ in range(ROUNDS):  # a square is as uncertain as it is expected to be large
+        both = _solved(parts * weights[:, None], squares * weights)
+        weights = 1.0 / np.maximum(parts @ both, LEAST)
+    return float(np.sqrt(both.sum()))
 
 
-def _moved(now: NDArray[np.floating], then: NDArray[np.floating]) -> Reals:
-    moved: Reals = np.abs(np.log(np.maximum(now, LEAST) / np.maximum(then, LEAST)))
-    return moved
+def _solved(parts: Reals, squares: Reals) -> Reals:
+    """Two numbers of at least 0 whose multiples in `parts` add up to the squares, in the sense of least squares."""
+    both: Reals = np.linalg.lstsq(parts, squares, rcond=None)[0].astype(np.float64)
+    if both.min() >= 0.0:
+        return both
+    alone = np.maximum(squares @ parts, 0.0) / np.maximum(np.square(parts).sum(axis=0), LEAST)
+    misfit = np.square(parts * alone - squares[:, None]).sum(axis=0)
+    only: Reals = np.where(misfit == misfit.min(), alone, 0.0)
+    return only
+
+
+def _equations(
+    now: SampleImportance,
+    pairs: Sequence[tuple[SampleImportance, SampleImportance]],
+    moves: Sequence[NDArray[np.float32]],
+) -> Iterator[tuple[float, float, float]]:
+    """Yield by what (fade B)^2 and (N / T)^2 of now are multiplied in each pair's squared movement, and that."""
+    for (early, late), move in zip(pairs, moves, strict=True):
+        seen = move[np.isfinite(move)]
+        if len(seen) < SMALLEST:
+            continue
+        level = min(SURE * (len(seen) + 1) / len(seen), 1.0)  # conformal prediction's, of a page that is not among them
+        square = max(float(np.quantile(seen, level)) ** 2, LEAST)
+        fades = np.exp(now.faded - early.faded) - np.exp(now.faded - late.faded)
+        chances = (now.window / early.window) ** 2 + (now.window / late.window) ** 2
+        yield float(fades * fades), float(chances), square

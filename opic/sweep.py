@@ -9,7 +9,7 @@ each page that holds cash is picked in the end. The papers' other selectors are 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +82,7 @@ class Sweep:
         self.scanned = self.hits = 0
 
     def dump(self) -> dict[str, float]:
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def load(cls, state: Mapping[str, float]) -> Sweep:

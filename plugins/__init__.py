@@ -2,7 +2,10 @@
 
     publish/     publications, WebSub, subscriptions        clusters/   pages that are read together
     focus/       classes of pages that get more cash        rank/       `xyro rank`, and importance by interest
-    warehouse/   `xyro xml`, the stored documents           view_extensions.py   what they add to audit and status
+    warehouse/   `xyro xml`, the stored documents           changes/    `xyro changes`, [[sinks]]
+    dashboard/   `xyro dashboard`, a page for the browser
+    metrics/     `GET /metrics`                             contents/   `xyro page`, WARC files, texts
+    view_extensions.py   what they add to audit and status
 
 Each is made for one partition and knows that one alone: what concerns others goes by messages, what a crawl has once is
 in its home partition. `extensions` lists those that need the partition only (hooks, frontier/hooks.py; of a stopped
@@ -10,7 +13,8 @@ crawl, too), `plugins` those that run beside it (Services, service/node/services
 
 To add ...                open
 a format of `xyro export`  service/views/export.py, and its name in service/cli/view_commands.py and rank_command.py
-a sink, a notice           a folder here, listed in `plugins` below (and in `extensions`, if it listens to turns);
+a kind of sink             plugins/changes/sink_targets.py
+a notice                   a folder here, listed in `plugins` below (and in `extensions`, if it listens to turns);
                            settings of its own are a section in configs/schema.py; publish/subscribed.py is an
                            example. A hook runs before its commit group is on disk: it only notes what to do; store
                            that by a command, await it, then send
@@ -37,8 +41,12 @@ if TYPE_CHECKING:
 def extensions(settings: Settings) -> Sequence[Extension]:
     """The extensions of each partition's node that these settings ask for; the others are not even imported."""
     found: list[Extension] = [_publications, _notice_pages, _documents, lambda frontier: _focus(frontier, settings)]
+    found.append(lambda frontier: _changes(frontier, settings))
     if settings.publish.websub:
         found.append(_hubs)
+    found.append(lambda frontier: _values(frontier, settings))
+    if settings.metrics.serve or settings.metrics.listen:
+        found.append(_read_counts)
     if settings.refresh.guide == "interest":
         found.append(_guide)
     return found
@@ -58,10 +66,22 @@ def plugins(frontier: Frontier, services: Services) -> Sequence[Plugin]:
             from xyro.plugins.publish.websub import WebSub
 
             found.append(WebSub(frontier, services))
+        if settings.sinks:
+            from xyro.plugins.changes.sinks import Sinks
+
+            found.append(Sinks(frontier, services, settings.sinks))
     if settings.clusters:
         from xyro.plugins.clusters.page_clusters import PageClusters
 
         found.append(PageClusters(frontier, settings.clusters, settings.crawl.fold_slashes))
+    if settings.opic.values:
+        from xyro.plugins.focus.value_column import ValueAnswers
+
+        found.append(ValueAnswers(frontier, services))
+    if settings.keep.warc or settings.keep.text:
+        from xyro.plugins.contents.contents_writer import ContentsWriter
+
+        found.append(ContentsWriter(frontier, services))
     return found
 
 
@@ -105,6 +125,31 @@ def _focus(frontier: Frontier, settings: Settings) -> object:
     from xyro.plugins.focus.page_classes import Focus, PageClasses
 
     return PageClasses(frontier, Focus(settings))
+
+
+def _values(frontier: Frontier, settings: Settings) -> object:
+    """The values that a plug-in gave to pages: where the settings name one, or did when the state was stored."""
+    if not settings.opic.values and "voice" not in frontier.columns:
+        return None
+    from xyro.plugins.focus.value_column import ValueColumn
+
+    return ValueColumn(frontier, settings.opic.values)
+
+
+def _changes(frontier: Frontier, settings: Settings) -> object:
+    """The stream of changes: recorded where the settings ask for it, read where there is one."""
+    recording = settings.changes.record or bool(settings.sinks)
+    if not recording and "changes" not in frontier.hooks.stored:
+        return None
+    from xyro.plugins.changes.change_log import ChangeLog
+
+    return ChangeLog(frontier, settings.changes, recording)
+
+
+def _read_counts(frontier: Frontier) -> object:
+    from xyro.plugins.metrics.read_counts import ReadCounts
+
+    return ReadCounts(frontier)
 
 
 def _guide(frontier: Frontier) -> object:

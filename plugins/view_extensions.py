@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from xyro.plugins.changes.change_report import change_status, stored_changes
+from xyro.plugins.contents.contents_report import contents_status, stored_contents
 from xyro.plugins.publish.promise_report import promise_status, stored_figures
 from xyro.plugins.warehouse.warehouse_audit import check_repository
 from xyro.service.views.extensions import ViewExtension
@@ -9,5 +11,9 @@ from xyro.service.views.extensions import ViewExtension
 VIEW_EXTENSIONS = (
     ViewExtension(audit=check_repository),
     ViewExtension(status=promise_status, stored=stored_figures),
+    ViewExtension(status=change_status, stored=stored_changes),
+    ViewExtension(status=contents_status, stored=stored_contents),
 )
-"""xyro.plugins.warehouse; xyro.plugins.publish and clusters. Their fields appear in `xyro status` in this order."""
+"""xyro.plugins.warehouse; xyro.plugins.publish and clusters; xyro.plugins.changes; xyro.plugins.contents.
+
+Their fields appear in `xyro status` in this order."""

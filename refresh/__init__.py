@@ -7,7 +7,7 @@ In: what each read showed (time since the last read, changed or not, a trusted L
 the bandwidth B (reads per second), and the time now, always as an argument.
 
     rate_sums.py three sums a page of what its reads showed; one update per read
-    rate_belief.py  from them and a prior, what is believed of lambda: shares of 57 rates; the rate that stands for
+    rate_belief.py  from them and a prior, what is believed of lambda: shares of 51 rates; the rate that stands for
                  them, the chance that the page is quiet for a time, and the time at which a chance is reached; priors
                  that all pages of a host, a kind, or the crawl share, learned from them
     change.py    which dates of change are believed
@@ -19,6 +19,7 @@ the bandwidth B (reads per second), and the time now, always as an argument.
     inverse.py   the age at which a policy's index reaches a value
     doubt.py     what a read is worth where a rate is in doubt: no page is given up on little evidence
     population.py  all pages as one sketch: the multiplier that spends the bandwidth, what freshness to expect
+    plan_part.py   the same of some partitions, to be sent
     expected.py  how fresh all pages are now, by the model     meter.py  the same by reads at random, with its interval
     calibration.py how often changes came beside how often the model expected them
     delays.py    from change to detection, from birth to discovery
@@ -36,7 +37,7 @@ the bandwidth B (reads per second), and the time now, always as an argument.
 
 Out: three sums a page, a rate, an interval in seconds, the ids that are due, how many orders each side gets.
 
-What always holds: a rate lies between 2^-12 and 2^16 a day; S equals the sum over all pages to the last bit, however
+What always holds: a rate lies between 2^-12 and 2^13 a day; S equals the sum over all pages to the last bit, however
 many updates came; with neither floor nor ceiling the intervals spend exactly B (sum 1/t_i = B; where a policy gives
 pages up, to within the reads of those at the limit); in due.py a page added once is popped once; while both sides have
 pages waiting, discovery's orders are gamma % of any run of orders, to within one.

@@ -6,7 +6,8 @@ interval is MEAN virtual seconds, t_i = MEAN S / (n w_i), and popping moves the 
 its share of the reads, in proportion to its weight w = sqrt(r lambda), whatever the speed (P1 eq. 22).
 
 Where a host has unread pages as well, its own part of the reads is kept for pages that it shows already (`pop_of`): the
-host then has a clock of its own that runs ahead of the common one, so that its pages keep their proportions.
+host's clock then gains a lead over the common one, so that its pages keep their proportions. The lead is not paid back:
+a host that stood still until all others had caught up would leave its pages unread for a large part of the crawl.
 """
 
 from __future__ import annotations
@@ -26,19 +27,21 @@ _LOW = (1 << _BITS) - 1
 class Ahead:
     """Invariant: at most one valid entry a page; `put` again replaces it, and what was replaced is skipped.
 
-    Entries are integers, turn << 32 | page in the heap of a host, turn << 32 | host in the heap of all hosts.
+    Entries are integers, turn << 32 | page in the heap of a host, by its own clock; turn << 32 | host in the heap of
+    all hosts, by the common one.
     """
 
     def __init__(self) -> None:
         self.clock = 0
+        """the common one"""
         self._due: dict[LocalPage, int] = {}
         self._lines: dict[int, list[int]] = {}
         """by host; none is empty"""
         self._heads: list[int] = []
         self._first: dict[int, int] = {}
         """the valid entry of each host in `_heads`: the turn of its first page, or an earlier one"""
-        self._clocks: dict[int, int] = {}
-        """by host, where it runs ahead of `clock`"""
+        self._leads: dict[int, int] = {}
+        """by host: how far its clock is ahead of the common one"""
 
     def __len__(self) -> int:
         return len(self._due)
@@ -53,10 +56,10 @@ class Ahead:
 
     def put_after(self, page: LocalPage, wait: int, host: int = 0) -> None:
         """The page's turn comes `wait` virtual seconds from now."""
-        due = self._due[page] = max(self.clock, self._clocks.get(host, 0)) + wait
+        due = self._due[page] = self._now(host) + wait
         line = self._lines.setdefault(host, [])
         heapq.heappush(line, due << _BITS | page)
-        self._lead(host, line)
+        self._file(host, line)
 
     def pop(self, limit: int) -> list[LocalPage]:
         """The next pages, at most `limit`; the clock moves on to the last one's turn."""
@@ -69,8 +72,8 @@ class Ahead:
                 continue
             entry = heapq.heappop(self._lines[host])
             if self._take(entry, found):
-                self.clock = max(self.clock, entry >> _BITS)
-            self._lead(host, self._lines[host])
+                self.clock = max(self.clock, (entry >> _BITS) - self._leads.get(host, 0))
+            self._file(host, self._lines[host])
         return found
 
     def pop_of(self, host: int, limit: int) -> list[LocalPage]:
@@ -82,9 +85,13 @@ class Ahead:
         while line and len(found) < limit:
             entry = heapq.heappop(line)
             if self._take(entry, found):
-                self._clocks[host] = max(entry >> _BITS, self._clocks.get(host, 0))
-        self._lead(host, line)
+                self._leads[host] = max(entry >> _BITS, self._now(host)) - self.clock
+        self._file(host, line)
         return found
+
+    def _now(self, host: int) -> int:
+        """The host's clock."""
+        return self.clock + self._leads.get(host, 0)
 
     def _take(self, entry: int, found: list[LocalPage]) -> bool:
         """Take the page of an entry that is valid."""
@@ -95,13 +102,13 @@ class Ahead:
         found.append(page)
         return True
 
-    def _lead(self, host: int, line: list[int]) -> None:
+    def _file(self, host: int, line: list[int]) -> None:
         """The host's place among all hosts follows the first page of its line."""
         if not line:
             del self._lines[host]
             self._first.pop(host, None)
             return
-        head = line[0] >> _BITS << _BITS | host
+        head = (line[0] >> _BITS) - self._leads.get(host, 0) << _BITS | host
         if self._first.get(host) != head:
             self._first[host] = head
             heapq.heappush(self._heads, head)

@@ -10,9 +10,23 @@ probability p(s), adds
     kappa = Q / P               changes came kappa times as often as believed; freshness = 1 - kappa (1 - the model's)
 
 So a page's reads weigh by the time that they stand for, and pages read often do not drown the others. The sums fade:
-what MEMORY typical changes ago was expected counts 1/e. A crawl's cold beginning, when intervals are short and beliefs
-are the prior, weighs little and is forgotten first. Until changes enough were expected, kappa is drawn to 1 by DOUBT of
-them (the mean of a Gamma belief about it).
+what MEMORY typical changes ago was expected counts 1/e, or as many as there are stale pages, where these are more
+(`remember`: kappa is then about as exact as a moment's freshness can be); in a young crawl what SHARE of all changes
+ago was, so a cold beginning, when intervals are short and beliefs are the prior, is soon forgotten. Until changes
+enough were expected, kappa is drawn to 1 by DOUBT of them (the mean of a Gamma belief about it).
+
+How far the freshness of a moment lies from that is told by the same reads. The staleness of now, of mean S, is the sum
+of pages that are stale, and varies about S by
+
+    g S (1 - S)     pages each by itself: g = sum r Q / (sum Q x all importance), one stale page's part of all
+    V S^2           pages together: changes come in waves over a site. What a read finds beside what the few reads just
+                    before it found: V = sum of products of (Q - kappa P) / sum of products of kappa P
+    (1 + V) S^2 / 2n    kappa itself, which rests on n changes (of an average that fades so much)
+
+and is taken for a Gamma variable, whose quantiles are Wilson and Hilferty's (1931), of CONFIDENCE. It may be one page
+less. On change histories replayed in the frontier at 1 and 5 % a day it held the true freshness of 95 to 97 of 100
+moments on three of them, of 83 (1 %) and 96 (5 %) on datasette, whose pace changes over years; of all moments in
+computed webs, where waves are taken for more than the none there are.
 
 `xyro plan` reckons with rates that are known exactly, not with beliefs, and is off by another share: `by_rates`.
 """
@@ -21,17 +35,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import NamedTuple
 
-MEMORY = 200.0
-"""expected changes of typical weight that count: kappa is exact to 7 %, and a prior that was wrong is soon forgotten"""
+MEMORY = 50.0
+"""expected changes of typical weight that count at least: on histories replayed at 1 and 5 % a day the mean error is
+below .004, with 200 up to .005, and twice that in computed webs, for beliefs change as they learn"""
+SHARE, SHORTEST = 0.15, 4.0
+"""of all changes expected so far that a young crawl remembers, and the changes that it remembers at least"""
 DOUBT = 4.0
 """changes of typical weight that kappa = 1 is worth before any read: kappa is 1 to within a half"""
+JUST_BEFORE = 8.0
+"""reads that are compared with the next one"""
+WAVES = 10.0
+"""how many times as long what was learned of waves counts"""
+CONFIDENCE = 0.95
+Z = 1.959964
+LEAST = 1e-9
+LUMPIEST = 0.1
+"""shape of a Gamma variable below which its quantiles are not Wilson and Hilferty's any more"""
+
+
+class Headline(NamedTuple):
+    """Freshness of now, and the interval of CONFIDENCE that is to hold the true one."""
+
+    freshness: float
+    low: float
+    high: float
 
 
 @dataclass(slots=True)
 class Calibration:
-    """The sums over the reads of one partition, or of several (`merge`). 4 numbers, 2 us a read."""
+    """The sums over the reads of one partition, or of several (`merge`). 11 numbers, 3 us a read."""
 
     believed: float = 0.0
     """P: importance x days stale, by belief"""
@@ -41,9 +76,23 @@ class Calibration:
     """Q: importance x days stale, by what reads found"""
     weights: float = 0.0
     """sum of importance x days between reads, each times its part of P: over P, the weight of a typical change"""
+    changes: float = 0.0
+    """changes of typical weight expected so far; this one does not fade"""
+    grains: float = 0.0
+    """sum of importance x its part of Q"""
+    excess: float = 0.0
+    """Q - kappa P of the reads just before, a mean"""
+    share: float = 0.0
+    """kappa P of the reads just before, a mean"""
+    waves: float = 0.0
+    """sum of products of Q - kappa P"""
+    squares: float = 0.0
+    """sum of products of kappa P"""
+    memory: float = MEMORY
+    """changes of typical weight that count"""
 
-    def read(self, stake: float, believed: float, rated: float, seen: float) -> None:
-        """Take a read in, before its page's belief learns from it. All in importance x days.
+    def read(self, stake: float, believed: float, rated: float, seen: float, importance: float) -> None:
+        """Take a read in, before its page's belief learns from it. All but the last in importance x days.
 
         stake: since the read before; the others are those of it that the copy was stale, by belief, by the believed
         rate as if it were known, and by what the read found.
@@ -51,11 +100,26 @@ class Calibration:
         if not (stake > 0.0 and believed > 0.0):
             return
         weights = self.weights + stake * believed
-        fade = math.exp(-believed * (self.believed + believed) / (MEMORY * weights))
+        count = believed * (self.believed + believed) / weights
+        self.changes += count
+        self._compare(seen, self.kappa * believed, math.exp(-count / (WAVES * self.memory)))
+        fade = math.exp(-count / max(min(self.memory, SHARE * self.changes), SHORTEST))
         self.believed = fade * self.believed + believed
         self.rated = fade * self.rated + rated
         self.seen = fade * self.seen + seen
         self.weights = fade * self.weights + stake * believed
+        self.grains = fade * self.grains + importance * seen
+
+    def remember(self, stale: float) -> None:
+        """So much importance is stale by the model: kappa is to rest on as many changes as there are stale pages."""
+        self.memory = max(MEMORY, stale * self.seen / self.grains) if self.grains > 0.0 else MEMORY
+
+    def _compare(self, seen: float, expected: float, fade: float) -> None:
+        """Compare a read with those just before it."""
+        self.waves = fade * (self.waves + (seen - expected) * self.excess)
+        self.squares = fade * (self.squares + expected * self.share)
+        self.excess += (seen - expected - self.excess) / JUST_BEFORE
+        self.share += (expected - self.share) / JUST_BEFORE
 
     def merge(self, other: Calibration) -> None:
         """Take the reads of another partition in."""
@@ -63,6 +127,11 @@ class Calibration:
         self.rated += other.rated
         self.seen += other.seen
         self.weights += other.weights
+        self.changes += other.changes
+        self.grains += other.grains
+        self.waves += other.waves
+        self.squares += other.squares
+        self.memory += other.memory
 
     @property
     def kappa(self) -> float:
@@ -82,12 +151,28 @@ class Calibration:
         """The model's freshness, or a page's probability of being fresh, put right."""
         return corrected(model, self.kappa)
 
+    def headline(self, model: float, importance: float) -> Headline:
+        """The model's freshness of now put right, with its interval (0 to 1 without reads). importance: of all."""
+        fresh = self.fresh(model)
+        stale = 1.0 - fresh
+        if self.believed <= 0.0 or importance <= 0.0:
+            return Headline(fresh, 0.0, 1.0)
+        grain = min(self.grains / self.seen / importance, 1.0) if self.seen > 0.0 else 0.0
+        together = max(self.waves / self.squares, 0.0) if self.squares > 0.0 else 0.0
+        rests_on = DOUBT + self.believed * self.believed / self.weights
+        relative = together + (1.0 + together) / (2.0 * rests_on) + grain * fresh / max(stale, grain, LEAST)
+        shape = max(1.0 / relative, LUMPIEST)
+        low, high = (max(1.0 - 1.0 / (9.0 * shape) + z / (3.0 * math.sqrt(shape)), 0.0) ** 3 for z in (-Z, Z))
+        return Headline(fresh, max(1.0 - stale * max(high, 1.0), 0.0), min(1.0 - stale * min(low, 1.0) + grain, 1.0))
+
     def dump(self) -> dict[str, float]:
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def load(cls, state: Mapping[str, float] | None) -> Calibration:
         """Take over what `dump` gave; None: a directory from before there was any."""
+        if state and "changes" not in state:  # of a version that remembered the same length from the first read on
+            return cls(**state, changes=MEMORY / SHARE)
         return cls(**state) if state else cls()
 
 

@@ -15,6 +15,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from xyro.refresh.rate_belief import RATES, PageBelief
+from xyro.refresh.rate_sums import DAY
+
 WHOLE = 4
 """counts that one change is worth"""
 STEPS = 4
@@ -24,6 +29,9 @@ BINS = 30 * STEPS
 ENOUGH = 8192
 """changes of a generation"""
 _PARTS = tuple((i + 0.5) / WHOLE for i in range(WHOLE))
+_SPAN = np.linspace(0.0, 1.0, 9)
+"""parts of the time between two reads at which the belief is asked; a line between them is within a bin"""
+_FADING = np.multiply.outer(_SPAN, -RATES)
 
 
 class Delays:
@@ -64,9 +72,9 @@ class Recent:
         """A delay that is known."""
         self._count([seconds], WHOLE)
 
-    def between(self, tau: float, rate: float) -> None:
-        """A page was found changed `tau` seconds after its last read; rate: changes a second, by the model."""
-        self._count(missed_for(tau, rate), 1)
+    def between(self, tau: float, belief: PageBelief) -> None:
+        """A page was found changed `tau` seconds after its last read; belief: in its change rate, before that read."""
+        self._count(missed_for(tau, belief), 1)
 
     def _count(self, delays: Iterable[float], count: int) -> None:
         if self._younger.total >= ENOUGH * WHOLE:
@@ -92,17 +100,17 @@ class Recent:
         return cls(older, younger)
 
 
-def missed_for(tau: float, rate: float) -> list[float]:
-    """Return how long a page that changed within tau had been out of date: quantiles, one for each count.
+def missed_for(tau: float, belief: PageBelief) -> list[float]:
+    """Return how long a page that changed within tau had been out of date: quantiles in seconds, one for each count.
 
-    The first change after a read comes after t with 1 - exp(-rate t), given that it came within tau; the copy is stale
-    for tau - t. For a page that changes seldom that is anything up to tau (tau / 2 on average).
+    By the belief the first change after a read comes within t with probability 1 - quiet(t), and here it came within
+    tau; the copy is stale for tau - t. For a page that changes seldom that is anything up to tau (tau / 2 on average).
     """
-    x = rate * tau
-    if not 1e-9 < x < math.inf:
+    reached = -np.expm1(_FADING * (tau / DAY)) @ belief.shares()
+    if not reached[-1] > 1e-12:
         return [tau * (1.0 - part) for part in _PARTS]
-    happened = -math.expm1(-x)
-    return [tau + math.log1p(-part * happened) / rate for part in _PARTS]
+    found: list[float] = (tau * (1.0 - np.interp(reached[-1] * np.array(_PARTS), reached, _SPAN))).tolist()
+    return found
 
 
 def summary(delays: Delays) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.wire.ids import LocalPage
+from xyro.wire.ids import LocalPage, local_pages
 
 Ids = NDArray[np.uint32]
 
@@ -119,3 +119,69 @@ class DueFolders:
             folder = self._folders[unit] = DueFolder()
             heapq.heappush(self._units, unit)
         return folder
+
+
+CHOSEN = 512
+"""pages that are chosen at once"""
+CHOICE_LASTS = 60.0
+"""seconds after which those that are not read yet are chosen anew"""
+
+
+class OverduePages:
+    """Pages whose time has come, and for which there is no bandwidth yet: first the one of whose interval most is over.
+
+    So where more is due than can be read all intervals grow alike, as the policy has it of less bandwidth. By dates
+    alone a page that is due every ten minutes would wait behind thousands that are due once a day, as long as they.
+    Emptied by `take`. 16 bytes a page; `full` says that no more should be put in.
+    """
+
+    LIMIT = 1 << 20
+
+    def __init__(self) -> None:
+        self._pages, self._reads, self._intervals = array("I"), array("I"), array("f")
+        self._chosen: list[tuple[LocalPage, int, float]] = []
+        """taken out of the columns; the last is to be read first"""
+        self._chosen_at = 0.0
+
+    def __len__(self) -> int:
+        return len(self._pages) + len(self._chosen)
+
+    @property
+    def full(self) -> bool:
+        return len(self) >= self.LIMIT
+
+    def put(self, page: LocalPage, last_read: int, interval: float) -> None:
+        """Add a page that was read then (seconds since 1970), and is to be read once in so many seconds."""
+        self._pages.append(page)
+        self._reads.append(last_read)
+        self._intervals.append(max(interval, 1.0))
+
+    def take(self, now: float) -> LocalPage | None:
+        """Take out the page of whose interval most is over, as of a minute ago at most; None where there is none."""
+        if not self._chosen or not self._chosen_at <= now < self._chosen_at + CHOICE_LASTS:
+            self._choose(now)
+        return self._chosen.pop()[0] if self._chosen else None
+
+    def _choose(self, now: float) -> None:
+        for entry in reversed(self._chosen):
+            self.put(*entry)
+        self._chosen, self._chosen_at = [], now
+        pages, reads = np.array(self._pages, np.uint32), np.array(self._reads, np.uint32)
+        intervals = np.array(self._intervals, np.float32)
+        over = (now - reads) / intervals
+        near = np.arange(len(pages))
+        if len(pages) > CHOSEN:  # a million sorted would take a third of a second
+            near = np.flatnonzero(over >= np.partition(over, -CHOSEN)[-CHOSEN])
+        first = near[np.lexsort((near, -over[near]))[:CHOSEN]]
+        self._chosen = list(
+            zip(
+                local_pages(pages[first[::-1]]),
+                reads[first[::-1]].tolist(),
+                intervals[first[::-1]].tolist(),
+                strict=True,
+            )
+        )
+        rest = np.ones(len(pages), np.bool_)
+        rest[first] = False
+        self._pages, self._reads = array("I", pages[rest].tobytes()), array("I", reads[rest].tobytes())
+        self._intervals = array("f", intervals[rest].tobytes())

@@ -8,9 +8,9 @@ Each audit is a coin of its own, fresh with the freshness of its moment; so Wils
 mean, and is wide where coins are few or stand for unequal times.
 
 What the model expected of the very pages audited says by how much it is wrong (the difference estimator of survey
-sampling: Sarndal et al., Model Assisted Survey Sampling, 1992, ch. 6). `headline` moves the model's freshness of now by
-that, as far as it is more than chance, and never leaves the interval. The model is the calibrated one (calibration.py):
-that rests on all reads, but on those that the plan chose.
+sampling: Sarndal et al., Model Assisted Survey Sampling, 1992, ch. 6). The model is the calibrated one
+(calibration.py), which learns from these reads, too, as from all; `shifted` moves it as far as it is off by more than
+chance. Audits are of the mean over the time of their window, the headline is of now: two intervals, of two numbers.
 
 Choosing in proportion from millions of pages has to be cheap: `Blocks` keeps the importance of each run of BLOCK pages
 as it last saw it, chooses a block by that and a page in it by the importances of now. That a block's sum has moved
@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from xyro.refresh.calibration import Headline
 from xyro.wire.ids import LocalPage
 
 Reals = NDArray[np.float64]
@@ -45,10 +46,6 @@ CONFIDENCE = 0.99
 bunches: it holds in 45 of the 50 for 97 of 100 crawls (one of 95 %: for 83; measured, tests/refresh/test_meter.py)."""
 Z = 2.575829
 """of 99 %"""
-DOUBT = 0.01
-"""how far the calibrated model is thought to be off before any audit (standard deviation). On four replayed histories
-at 1 to 20 % a day it is off by .001 to .006 where the plan reads all pages, and .02 made that worse: changes come
-in bunches, so audits tell less than so many coins. Where it gives pages up it is off by .01 to .04"""
 BLOCK = 4096
 """pages a block: 50 us to look at"""
 
@@ -234,28 +231,20 @@ def wilson(share: float, coins: float, z: float = Z) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-class Headline(NamedTuple):
-    """Freshness of now, and an interval that holds it as well as the mean over the time of the audits."""
+def shifted(model: Headline, seen: AuditFindings) -> Headline:
+    """The calibrated model's freshness of now, moved by what audits found it to be off beyond chance, of CONFIDENCE.
 
-    freshness: float
-    low: float
-    high: float
-
-
-def headline(model: float, seen: AuditFindings, doubt: float = DOUBT) -> Headline:
-    """The model's freshness of now, moved by what audits found it to be off; itself, of 0..1, where there were none.
-
-    Of the difference that the audits show counts doubt^2 / (doubt^2 + its variance), the best guess (in squares) at a
-    bias of standard deviation `doubt`; and as much as brings the model's mean over the window into their interval. What
-    was of the window is of now by the model's own movement since, all of it in log odds. Rises with the model's number.
+    What was of the window is of now in log odds. Rises with the model's number.
     """
     if seen.freshness is None or seen.expected is None:
-        return Headline(model, 0.0, 1.0)
-    off = (seen.freshness - seen.expected) * doubt * doubt / (doubt * doubt + seen.noise)
-    mean = min(max(seen.expected + off, seen.low), seen.high)
-    moved = _odds(model) - _odds(seen.expected)
-    now, low, high = (_share(_odds(share) + moved) for share in (mean, seen.low, seen.high))
-    return Headline(now, min(low, seen.low, now), max(high, seen.high, now))
+        return model
+    chance = Z * math.sqrt(seen.noise)
+    off = min(max(seen.freshness, seen.expected - chance), seen.expected + chance)
+    if seen.freshness == off:
+        return model
+    moved = _odds(seen.expected + seen.freshness - off) - _odds(seen.expected)
+    fresh, low, high = (_share(_odds(share) + moved) for share in model)
+    return Headline(fresh, min(low, model.low), max(high, model.high))
 
 
 def _odds(share: float) -> float:

@@ -136,7 +136,9 @@ class Rules:
     floor, ceiling: no interval is shorter or longer. least_chance: nor so short that a page has changed within it with
     less than this chance (0 = any; the ceiling holds before it). least: pages of less importance are not read again.
     hopeless: a page that is fresh less than this share of the time even when read every `floor` days is read every
-    `hopeless_days` instead (P1 section 1, observation 3: stock quotations; 0 = nothing is hopeless).
+    `hopeless_days` instead (P1 section 1, observation 3: stock quotations; 0 = nothing is hopeless). haste: times as
+    long as by the rate alone that a page waits for its least chance, where only the rate is known: a belief in doubt
+    gets there sooner (population.py ChanceWaits).
     """
 
     policy: Policy = Policy()
@@ -146,6 +148,7 @@ class Rules:
     hopeless: float = 0.0
     hopeless_days: float = 30.0
     least_chance: float = 0.0
+    haste: float = 1.0
 
     def __post_init__(self) -> None:
         if not (0.0 <= self.floor <= self.ceiling and self.ceiling > 0.0 and self.hopeless_days > 0.0):
@@ -169,7 +172,7 @@ class Rules:
         found = np.maximum(self.policy.interval(importance, rate, multiplier), self.floor)
         if self.least_chance:
             with np.errstate(divide="ignore"):
-                soonest = -math.log1p(-self.least_chance) / np.asarray(rate, np.float64)
+                soonest = self.haste * -math.log1p(-self.least_chance) / np.asarray(rate, np.float64)
             found = np.maximum(found, soonest * (1.0 + SCATTER / 2))
         found = np.minimum(found, self.ceiling)
         found = np.where(np.asarray(rate) >= self.hopeless_rate, self.hopeless_days, found)

@@ -28,6 +28,8 @@ STEPS = 8
 """bins an octave"""
 LEAST_WEIGHT, WEIGHTS = -20.0, 40 * STEPS
 """weights from 2^-20 on, 40 octaves; what lies outside counts in the bins at the ends"""
+CHANCE_WAITS = 2_000.0
+"""datings that the mean of `ChanceWaits` remembers: at most two days of a thousand reads"""
 LEAST_RATE, RATES = -15.0, 27 * STEPS
 """rates from 2^-15 (once in 90 years) to 2^12 (every 20 seconds)"""
 
@@ -60,14 +62,47 @@ class Outlook:
     """share of the pages that are not read again"""
 
 
+@dataclass(slots=True)
+class ChanceWaits:
+    """How long pages wait for the least chance of a change ([refresh] least_chance) beside what their rates alone say.
+
+    A belief is a mixture of rates, whose faster ones reach a small chance sooner than the mean does: a page that was
+    never seen to change by a fifth to a quarter. Each dating counts alike, so that rates with the mean ratio tell as
+    many reads as are made: sum 1/t_rate over sum 1/t_belief is the mean over all reads of t_belief / t_rate.
+    """
+
+    datings: float = 0.0
+    total: float = 0.0
+
+    def count(self, ratio: float) -> None:
+        """A page is dated at so many times the wait by its rate."""
+        fade = 1.0 - 1.0 / CHANCE_WAITS
+        self.datings = fade * self.datings + 1.0
+        self.total = fade * self.total + ratio
+
+    @property
+    def mean(self) -> float:
+        """1 before any dating."""
+        return self.total / self.datings if self.datings else 1.0
+
+    def merge(self, other: ChanceWaits) -> None:
+        """Take the datings of another partition in."""
+        self.datings += other.datings
+        self.total += other.total
+
+    def dump(self) -> dict[str, float]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
 class Population:
     """`add` and `remove` as pages are dated; everything else is computed from the counts of now."""
 
-    def __init__(self) -> None:
+    def __init__(self, chance_waits: ChanceWaits | None = None) -> None:
         self._counts: NDArray[np.int64] = np.zeros((WEIGHTS, RATES), np.int64)
         self._bins: Bins | None = None
         self._changed: set[int] = set()
         self.pages = 0
+        self.chance_waits = chance_waits or ChanceWaits()
 
     @classmethod
     def from_pages(cls, weights: Reals, rates: Reals) -> Population:
@@ -100,11 +135,17 @@ class Population:
         self._counts += other._counts
         self._changed.update(np.flatnonzero(other._counts).tolist())
         self.pages += other.pages
+        self.chance_waits.merge(other.chance_waits)
         self._bins = None
 
     def supersede(self, other: Population) -> None:
         """This sketch takes the place of another that is stored: all that differs is to be written."""
         self._changed = set(np.flatnonzero(self._counts != other._counts).tolist()) | other._changed
+        self.chance_waits = other.chance_waits
+
+    def _rules(self, rules: Rules) -> Rules:
+        """The rules for pages of which only the rates are known."""
+        return replace(rules, least=0.0, haste=self.chance_waits.mean)
 
     @property
     def bins(self) -> Bins:
@@ -132,14 +173,14 @@ class Population:
         bins = self.bins
         if not bins.pages.size:
             return math.inf
-        importance, rules = bins.importance * self.scale(), replace(rules, least=0.0)
+        importance, rules = bins.importance * self.scale(), self._rules(rules)
         return water_level(
             reads_per_day, lambda mu: spent(rules.intervals(importance, bins.rate, mu), bins.pages), start, 1e-9
         )
 
     def spends(self, multiplier: float, rules: Rules) -> float:
         """Reads a day that the pages take at this multiplier."""
-        bins, rules = self.bins, replace(rules, least=0.0)
+        bins, rules = self.bins, self._rules(rules)
         return spent(rules.intervals(bins.importance * self.scale(), bins.rate, multiplier), bins.pages)
 
     def outlook(self, reads_per_day: float, rules: Rules) -> Outlook:
@@ -147,7 +188,7 @@ class Population:
         bins = self.bins
         if not bins.pages.size:
             return Outlook(reads_per_day, math.inf, 1.0, 0.0, 0.0)
-        mu, rules = self.multiplier(reads_per_day, rules), replace(rules, least=0.0)
+        mu, rules = self.multiplier(reads_per_day, rules), self._rules(rules)
         importance = bins.importance * self.scale()
         intervals = rules.intervals(importance, bins.rate, mu)
         importance_sums = bins.pages * importance
@@ -189,9 +230,9 @@ class Population:
         return [filled.tolist(), flat[filled].tolist()]
 
     @classmethod
-    def load(cls, state: Sequence[Sequence[int]]) -> Population:
+    def load(cls, state: Sequence[Sequence[int]], chance_waits: ChanceWaits | None = None) -> Population:
         """Take over what `dump` gave."""
-        sketch = cls()
+        sketch = cls(chance_waits)
         places, counts = state
         sketch._counts.ravel()[np.asarray(places, np.int64)] = counts
         sketch.pages = sum(counts)

@@ -1,8 +1,8 @@
-"""Belief in a page's change rate: shares of 57 rates, from the sums of its visits and the prior of its kind of page.
+"""Belief in a page's change rate: shares of 51 rates, from the sums of its visits and the prior of its kind of page.
 
 With the sums V, n, C of rate_sums.py the share of the rate l is
 
-    p(l) ~ prior(l) e^(-l V) (1 - e^(-l C/n))^n          57 nodes, 2 an octave, 2^-12 to 2^16 changes a day
+    p(l) ~ prior(l) e^(-l V) (1 - e^(-l C/n))^n          51 nodes, 2 an octave, 2^-12 to 2^13 changes a day
 
 The likelihood of change bits (P1 6.1.2) with all changed intervals taken as long as their mean. The prior is Student's
 t with NU degrees of freedom in (ln l - mean) / sigma: about normal, with tails for pages unlike the others.
@@ -10,6 +10,18 @@ t with NU degrees of freedom in (ln l - mean) / sigma: about normal, with tails 
     rate(shares)          (sum p sqrt l)^2, changes a day: what P1's weight sqrt(r l) is in expectation
     quiet(shares, days)   P(no change within so many days) = sum p e^(-l days), at most 1
     chance_days(shares, chance)    the time at which 1 - quiet reaches `chance`, its inverse
+
+A rate may change, and a page that was quiet for a month begin to change every hour. Where a change comes that was
+hardly expected, the belief forks (Onset): with some chance w the rate is a new one since, of which no earlier visit
+tells anything. Both are kept side by side, each read moves w by Bayes' rule, and the fork ends where w is settled, or
+the page was quiet for longer since than before (either then says the same):
+
+    odds of w before the change       HAZARD (1 - e^(-tau / SETTLED)) / (1 - that), tau its interval
+    at each read from then on         times P(what it showed | new) / P(what it showed | old)
+    shares                            (1 - w) those of all visits + w those of the visits since
+
+So one change of a slow page is followed by a few reads more, and a second soon after it ends the doubt (Adams, MacKay,
+"Bayesian online changepoint detection", 2007, with the two run lengths that matter).
 
 Shares of one page are an array of NODES numbers, those of many a row each; sums to 1.
 
@@ -31,20 +43,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.refresh.rate_sums import RateSums
+from xyro.refresh.rate_sums import MEMORY, NO_CHANGES, SHORTEST, RateSums
 
 Reals = NDArray[np.float64]
 
 STEPS = 2
 """nodes an octave"""
-SLOWEST, FASTEST = -12, 16
-"""rates from 2^-12 (once in 11 years) to 2^16 a day (every 1.3 s)"""
+SLOWEST, FASTEST = -12, 13
+"""rates from 2^-12 (once in 11 years) to 2^13 a day (every 10 s): nobody could tell faster ones apart, or follow them,
+and a page that showed a change at each read would be believed to be one of them"""
 NODES = (FASTEST - SLOWEST) * STEPS + 1
 LN = math.log(2.0) * np.linspace(SLOWEST, FASTEST, NODES)
 """ln of the nodes' rates"""
 RATES: Reals = np.exp(LN)
 ROOTS: Reals = np.sqrt(RATES)
-NU = 12.0
+NU = 9.0
 """degrees of freedom of the prior. 6 learns faster and over-reads, a normal distribution is too slow."""
 GRID = 32
 """priors lie on a grid of 1/32 in either parameter: a row keeps the number of its own, and few differ"""
@@ -52,8 +65,12 @@ NARROWEST, WIDEST = 0.5, 3.0
 """bounds of sigma: pages all alike would never be unlearnt"""
 LEAST = -80.0
 """e to this power counts as nothing (a number that small takes the processor 100 times as long)"""
-NO_CHANGES = 1e-12
-"""fewer changes than this are forgotten ones"""
+HAZARD, SETTLED = 0.08, 8.0
+"""chance that a page changes at another rate after a long interval than before it, and the days that are long"""
+ONSET_CAP = 5.0
+"""changes in the typical interval that showed one, which a new rate is put at most at, while it is in doubt"""
+FORKED, REFUTED, PROVEN = 0.05, 0.01, 0.9
+"""chances of a new rate from which on a belief forks, at which it is dropped again, and at which the past is"""
 MOMENT_STEPS = 512
 """moments are summed in integer steps: no drift, equal replays, and 10^9 pages stay within 64 bits"""
 _SHIFT, _ZERO = 16, 1 << 13
@@ -93,6 +110,11 @@ class RatePrior(NamedTuple):
         """A small number for a row; 0: the prior with which a crawl begins."""
         return self.mean_steps * _SPREADS + self.sigma_steps
 
+    @property
+    def renewed(self) -> RatePrior:
+        """The belief about a page whose rate changed: it may be any."""
+        return RatePrior(self.mean_steps, round((WIDEST - _SIGMA) * GRID))
+
     @classmethod
     @lru_cache(maxsize=4096)
     def decode(cls, code: int) -> RatePrior:
@@ -123,30 +145,84 @@ def unread(prior: RatePrior) -> Reals:
     return shares
 
 
+class Onset(NamedTuple):
+    """The chance that a page changes at a new rate since a change that was hardly expected, and the visits since."""
+
+    chance: float
+    sums: RateSums
+
+
 class PageBelief(NamedTuple):
     """The belief about one page, as it follows from its sums and the prior of pages of its kind."""
 
     sums: RateSums
     prior: RatePrior
+    onset: Onset | None = None
 
     def shares(self) -> Reals:
-        return shares(*self)
+        """Float64[NODES], not to be written to."""
+        return shares(self.sums, self.prior) if self.onset is None else _forked(*self)
+
+    def after(self, tau_days: float, changed: bool, age_days: float | None, memory: float = MEMORY) -> PageBelief:
+        """The belief after one more read; parameters as of `RateSums.after`."""
+        sums = self.sums.after(tau_days, changed, age_days, memory)
+        if self.onset is None and (not changed or not self.sums.quiet_days):
+            return PageBelief(sums, self.prior)
+        tau = max(tau_days, SHORTEST)
+        if self.onset is None:
+            before, since = HAZARD * -math.expm1(-tau / SETTLED), RateSums()
+        else:
+            before, since = self.onset
+        fading = _fading(tau)
+        new, old = float(shares(since, self.prior.renewed) @ fading), float(shares(self.sums, self.prior) @ fading)
+        if changed:
+            new, old = 1.0 - new, max(1.0 - old, 0.0)
+        new, old = before * new, (1.0 - before) * old
+        chance = new / (new + old) if new > 0.0 else 0.0
+        if chance < (FORKED if self.onset is None else REFUTED):
+            return PageBelief(sums, self.prior)
+        since = since.after(tau_days, changed, age_days, memory)
+        if chance > PROVEN:
+            return PageBelief(since, self.prior)
+        if since.quiet_days >= 0.5 * sums.quiet_days:
+            return PageBelief(sums, self.prior)
+        return PageBelief(sums, self.prior, Onset(chance, since))
 
     def rate(self) -> float:
-        """Changes a day."""
-        return float(rate(self.shares()))
+        """Changes a day. Of a fork, the geometric mean of both by their chances: a new rate in doubt is no rate of
+        hundreds a day (ONSET_CAP)."""
+        if self.onset is None:
+            return float(rate(self.shares()))
+        chance, since = self.onset
+        old = float(rate(shares(self.sums, self.prior)))
+        new = since.capped(float(rate(shares(since, self.prior.renewed))), ONSET_CAP)
+        return old * math.exp(chance * math.log(new / old))
 
     def quiet(self, days: float) -> float:
         """P(no change within `days`)."""
-        return float(self.shares() @ np.exp(np.maximum(RATES * -days, LEAST)))
+        return float(self.shares() @ _fading(days))
 
     def stale_days(self, days: float) -> float:
         """Days for which a copy is expected to be stale, of so many after a read: the integral of 1 - quiet."""
         return max(days + float(self.shares() @ (np.expm1(RATES * -days) / RATES)), 0.0)
 
     def chance_days(self, chance: float) -> float:
-        """Days after which it has changed with this probability."""
-        return float(chance_days(self.shares(), chance))
+        """Days after which it has changed with this probability: as `chance_days`, of one page."""
+        if not 0.0 < chance < 1.0:
+            return 0.0 if chance <= 0.0 else math.inf
+        shares = self.shares()
+        reached = shares @ _CHANCES
+        place = min(max(int(np.searchsorted(reached, chance)), 1), len(_TIMES) - 1)
+        wanted = math.log(-math.log1p(-chance))
+        low, high = (math.log(-math.log1p(-min(float(reached[k]), 1.0 - 1e-15))) for k in (place - 1, place))
+        part = min(max((wanted - low) / (high - low), 0.0), 1.0) if high > low else 0.0
+        days: float = float(_TIMES[place - 1]) * math.exp2(0.5 * part)
+        for _ in range(2):
+            gone = shares * np.expm1(np.maximum(RATES * -days, LEAST))
+            changed, leaving = float(gone.sum()), float((shares + gone) @ RATES)
+            hazard = -math.log1p(max(changed, 1e-15 - 1.0))
+            days *= math.exp((wanted - math.log(hazard)) * hazard * (1.0 + changed) / (leaving * days))
+        return days
 
 
 @lru_cache(maxsize=1024)
@@ -163,6 +239,45 @@ def shares(sums: RateSums, prior: RatePrior) -> Reals:
     powers /= powers.sum()
     powers.flags.writeable = False
     return powers
+
+
+@lru_cache(maxsize=1024)
+def _forked(sums: RateSums, prior: RatePrior, onset: Onset) -> Reals:
+    found = shares(sums, prior) * (1.0 - onset.chance) + shares(onset.sums, prior.renewed) * onset.chance
+    found.flags.writeable = False
+    return found
+
+
+def _fading(days: float) -> Reals:
+    """e^(-l days) of the nodes; less than e^LEAST counts as that."""
+    powers = RATES * -days
+    np.maximum(powers, LEAST, out=powers)
+    return np.exp(powers, out=powers)
+
+
+def shares_of_pages(beliefs: Sequence[PageBelief]) -> Reals:
+    """The beliefs about many pages: float64[pages, NODES]."""
+    found = shares_of_many(np.array([page.sums for page in beliefs]), [page.prior.code for page in beliefs])
+    forks = [(turn, page.prior.renewed.code, page.onset) for turn, page in enumerate(beliefs) if page.onset is not None]
+    if forks:
+        turns, codes_of, onsets = zip(*forks, strict=True)
+        mix_in(found, np.array(turns), np.array([onset.chance for onset in onsets]),
+               shares_of_many(np.array([onset.sums for onset in onsets]), codes_of))  # fmt: skip
+    return found
+
+
+def rates_of_pages(beliefs: Sequence[PageBelief], shares: Reals) -> list[float]:
+    """The rates of pages, changes a day; shares: as `shares_of_pages` makes them."""
+    found: list[float] = rate(shares).tolist()
+    for turn, page in enumerate(beliefs):
+        if page.onset is not None:
+            found[turn] = page.rate()
+    return found
+
+
+def mix_in(shares: Reals, pages: NDArray[np.int64], chances: Reals, new: Reals) -> None:
+    """Let `pages` of the shares be those of another rate (`new`) with these chances, in place."""
+    shares[pages] += chances[:, None] * (new - shares[pages])
 
 
 def shares_of_many(sums: Reals, priors: Sequence[int]) -> Reals:

@@ -2,7 +2,10 @@
 
 V    days of the intervals in which it did not change
 n    changes seen
-C    days of the intervals that showed one
+C    n times the typical interval that showed one, in days: their geometric mean
+
+A short interval that shows a change says the most: for l t << 1 its likelihood is l t, and that of several is as of
+their geometric mean. An arithmetic one is that of the longest, and a page that turned fast is thought slow for long.
 
 Before each read all three fade by 1 - 1 / memory. The prior is in none of them, so nothing draws a page towards it, and
 a better prior acts on every page at once (rate_belief.py).
@@ -22,6 +25,10 @@ INSTANT = 1e-6
 """days: the interval of a change whose age is known, so short that it shows one change and no more"""
 QUIET = 0.2
 """share of a changed interval that has to be quiet before a rate stands without a cap"""
+
+
+NO_CHANGES = 1e-12
+"""fewer changes than this are forgotten ones"""
 
 
 class RateSums(NamedTuple):
@@ -54,7 +61,15 @@ class RateSums(NamedTuple):
             return RateSums(faded.quiet_days + tau, faded.changes, faded.change_days)
         if age_days is not None and 0.0 <= age_days <= tau:
             return faded.dated(age_days)
-        return RateSums(faded.quiet_days, faded.changes + 1.0, faded.change_days + tau)
+        return faded.with_change(tau)
+
+    def with_change(self, tau_days: float) -> RateSums:
+        """The sums with one more interval that showed a change."""
+        changes, typical = self.changes + 1.0, tau_days
+        if self.changes > NO_CHANGES:
+            before = math.log(self.change_days / self.changes)
+            typical = math.exp((self.changes * before + math.log(tau_days)) / changes)
+        return RateSums(self.quiet_days, changes, changes * typical)
 
     def dated(self, age_days: float, weight: float = 1.0) -> RateSums:
         """The sums with `weight` of one change, quiet for `age_days` since.

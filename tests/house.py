@@ -292,9 +292,11 @@ def wired_later(sources: Sources) -> list[tuple[str, str]]:
 
 PARTITION_TYPES = frozenset(("Frontier", "Partition", "PartitionLoop"))
 """classes whose objects are a partition, or lead to one"""
-WIRING = frozenset(f"service/node/{name}.py" for name in ("node", "stopped", "crawl_views", "data_dir", "backup"))
+WIRING = frozenset(
+    f"service/node/{name}.py" for name in ("node", "stopped", "crawl_views", "data_dir", "backup", "repair")
+)
 """the reference wiring: it makes the partitions of a process, and hands each thing the one that it is for; and the copy
-of a whole directory"""
+and the repair of a whole directory"""
 PARTITION_LISTS = frozenset(("frontiers", "partition_loops"))
 """attributes of the wiring that hold all partitions of a process"""
 

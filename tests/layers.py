@@ -23,7 +23,7 @@ Nodes = tuple[ast.AST, ...]
 
 FOLDERS = (
     *("wire", "configs", "opic", "refresh", "xyro", "loader", "metadata"),
-    *("frontier", "service", "plugins", "lab"),
+    *("frontier", "service", "plugins", "library", "lab"),
 )
 """the folders that are installed, each checked once: through its own path, not through the link in xyro/"""
 
@@ -33,13 +33,23 @@ MATERIAL = (*ALGORITHMS, "xyro", "loader", "metadata")
 CORE = (*MATERIAL, "frontier")
 VIEWS = (*CORE, "configs", "service.views")
 NODE = (*VIEWS, "service.node")
-PLUGINS = ("plugins.publish", "plugins.clusters", "plugins.focus", "plugins.warehouse", "plugins.rank", "plugins.sinks")
+PLUGINS = (
+    "plugins.publish",
+    "plugins.clusters",
+    "plugins.contents",
+    "plugins.focus",
+    "plugins.warehouse",
+    "plugins.rank",
+    "plugins.changes",
+    "plugins.metrics",
+    "plugins.dashboard",
+)
 FACE = (*NODE, *PLUGINS, "plugins", "service.cluster")
-SERVICE = (*FACE, "service.api", "service.cli")
+SERVICE = (*FACE, "service.api", "library", "service.cli")
 LAB = (*SERVICE, "lab", "lab.web")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "wire": (),
-    "configs": ("wire.errors",),
+    "configs": ("wire.errors", "wire.durations", "wire.sizes"),
     "opic": FLOOR,
     "refresh": FLOOR,
     "xyro": FLOOR,
@@ -53,17 +63,21 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "plugins": (*NODE, *PLUGINS),
     "service.cluster": (*NODE, *PLUGINS, "plugins"),
     "service.api": FACE,
+    "library": FACE,
     "service.cli": (*FACE, "service.api"),
     "xyro.__main__": ("service.cli",),
     "lab": SERVICE,
     "lab.web": (*SERVICE, "lab"),
     "lab.opic": LAB,
     "lab.order": LAB,
+    "lab.hostile": (*LAB, "lab.speed"),
     "lab.refresh": LAB,
     "lab.crash": LAB,
+    "lab.simulate": LAB,
     "lab.speed": (*LAB, "lab.refresh"),
     "lab.walk": LAB,
     "lab.zoo": LAB,
+    "lab.polite": (*LAB, "lab.hostile", "lab.zoo"),
     "lab.crawls": (*LAB, "lab.refresh", "lab.speed"),
     "lab.command": (
         *LAB,
@@ -75,6 +89,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "lab.zoo",
         "lab.crawls",
         "lab.order",
+        "lab.hostile",
+        "lab.polite",
+        "lab.simulate",
     ),
 }
 """room -> which other rooms its modules may import, drawn from the floor up: no row names a room below itself, and
@@ -107,7 +124,10 @@ CLOCKS |= {f"datetime.{name}" for name in ("datetime.now", "datetime.utcnow", "d
 MAY_READ_CLOCK = {
     ("wire/clock.py", "time.time"): "the clock itself",
     ("wire/clock.py", "time.monotonic"): "the clock itself",
-    ("xyro/client.py", "loop.time"): "a connection's times are compared inside one call of the loop's own timer",
+    **{
+        (f"xyro/{file}.py", "loop.time"): "a connection's times are compared inside one call of the loop's own timer"
+        for file in ("client", "fast_client", "exchange")
+    },
 }
 
 

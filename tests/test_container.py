@@ -12,11 +12,14 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
 
 from tests import layers
 from xyro.configs.load import load
+from xyro.service.cli.main import main
+from xyro.service.node.numbered_dirs import is_numbered
 from xyro.wire.errors import InputError
 
 ROOT = Path(__file__).parents[1]
@@ -84,7 +87,8 @@ def test_state_is_in_the_volume_and_belongs_to_the_user() -> None:
     assert of("VOLUME", LAST_STAGE) == of("WORKDIR", LAST_STAGE) == ["/data"]
     assert not Path(load().store.data).is_absolute(), "the default data directory lies in the working directory"
     uid, gid = of("USER", LAST_STAGE)[0].split(":")
-    assert any(shlex.split(rest)[:6] == ["install", "-d", "-o", uid, "-g", gid] for rest in of("RUN", LAST_STAGE))
+    owned = ["install", "-d", "-o", uid, "-g", gid, "-m", "0700", "/data", "/join"]
+    assert owned in [shlex.split(rest) for rest in of("RUN", LAST_STAGE)], "volumes begin with the rights of the image"
 
 
 # docker-compose.yml
@@ -92,11 +96,41 @@ def test_state_is_in_the_volume_and_belongs_to_the_user() -> None:
 
 def test_the_node_serves_with_state_on_a_volume_and_a_health_check() -> None:
     assert NODE["command"] == ["serve"]
-    assert COMPOSE["volumes"].keys() == {"data"}
+    assert COMPOSE["volumes"].keys() == {"hub", "join", "data"}
     (check,) = of("HEALTHCHECK", LAST_STAGE)
-    assert ["CMD", *json.loads(check.partition("CMD ")[2])] == NODE["healthcheck"]["test"]
+    own = ["--data", NODE["environment"]["XYRO_STORE__DATA"]]
+    assert ["CMD", *json.loads(check.partition("CMD ")[2]), *own] == NODE["healthcheck"]["test"], "of this node alone"
     for key, value in NODE["healthcheck"].items():
         assert key == "test" or f"--{key.replace('_', '-')}={value} " in check
+
+
+def typed(words: list[str]) -> None:
+    """The words after `xyro` are a command with options that exist."""
+    command = main.get_command(click.Context(main), words[0])
+    assert command is not None
+    command.make_context(words[0], words[1:])
+
+
+def test_what_the_services_run_can_be_typed() -> None:
+    for service in SERVICES.values():
+        typed([*service.get("entrypoint", ["xyro"])[1:], *service.get("command", [])])
+        if "healthcheck" in service:
+            kind, program, *words = service["healthcheck"]["test"]
+            assert (kind, program) == ("CMD", "xyro")
+            typed(words)
+
+
+def test_nodes_share_no_directory_and_learn_the_secrets_read_only() -> None:
+    """The broker alone writes what the others join by, and its own directory is its own."""
+    hub, join = SERVICES["hub"], NODE["environment"]["XYRO_CLUSTER__JOIN"]
+    assert is_numbered(Path(NODE["environment"]["XYRO_STORE__DATA"]))
+    assert hub["volumes"] == ["hub:/data", f"join:{join}"]
+    assert NODE["volumes"] == ["data:/data", f"join:{join}:ro"]
+    assert SERVICES["submit"]["volumes"] == [f"join:{join}:ro"]
+    words = hub["command"]
+    assert words[words.index("--share") + 1] == join and Path(words[words.index("--data") + 1]).parent == Path("/data")
+    assert words[words.index("--name") + 1] == "hub", "the service's name is what the others call it"
+    assert NODE["depends_on"] == {"hub": {"condition": "service_healthy"}}
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -106,19 +140,18 @@ def test_a_service_can_do_no_more_than_it_needs(name: str) -> None:
     assert service["cap_drop"] == ["ALL"] and "cap_add" not in service
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert [mount.split(":")[0] for mount in service["tmpfs"]] == ["/tmp"]
-    assert service["volumes"] == ["data:/data"]
     assert re.fullmatch(r"\d+[mg]", service["mem_limit"]) and 0 < service["pids_limit"] <= 256
     assert not service.keys() & {"privileged", "devices", "ports", "user", "env_file", "userns_mode", "cgroup_parent"}
     assert not [key for key in ("network_mode", "pid", "ipc") if service.get(key) == "host"]
 
 
-def test_submit_is_run_by_hand_beside_the_node() -> None:
+def test_submit_is_run_by_hand_and_asks_the_cluster() -> None:
     submit = SERVICES["submit"]
     assert submit["entrypoint"] == ["xyro", "submit"]
     assert submit["profiles"]
-    assert submit["network_mode"] == submit["pid"] == "service:node"
-    assert submit["depends_on"] == {"node": {"condition": "service_healthy"}}
-    assert submit["image"] == NODE["image"] == f"xyro:{PROJECT['project']['version']}"
+    assert submit["environment"] == {"XYRO_CLUSTER__JOIN": NODE["environment"]["XYRO_CLUSTER__JOIN"]}
+    assert "node" not in submit["depends_on"], "`compose run` scales what it depends on down to one"
+    assert {service["image"] for service in SERVICES.values()} == {f"xyro:{PROJECT['project']['version']}"}
 
 
 def environment(given: dict[str, str]) -> dict[str, str]:
@@ -144,6 +177,7 @@ def test_the_node_does_not_start_without_a_contact() -> None:
 def test_the_environment_is_settings_that_exist() -> None:
     settings = load(environ=environment({"XYRO_CONTACT": "me@example.org", "XYRO_SCOPE": "domain"}))
     assert (settings.fetch.contact, settings.crawl.scope, settings.log.format) == ("me@example.org", "domain", "json")
+    assert (settings.cluster.join, settings.store.data) == ("/join", "/data/node-*")
     assert load(environ=environment({"XYRO_CONTACT": "me@example.org"})).crawl.scope == "host"
     with pytest.raises(InputError):
         load(environ=environment({"XYRO_CONTACT": "me@example.org", "XYRO_SCOPE": "everything"}))

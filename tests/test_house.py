@@ -46,6 +46,7 @@ NEVER_LOADS = {
         "xyro.frontier",
         "xyro.client",
     ),
+    "xyro.service.api.endpoints": ("aiohttp", "numpy", "prometheus_client", "xyro.service.views", "xyro.plugins"),
     "xyro.service.cli.main": ("plyvel", "aiohttp", "lxml", "numpy", "xyro.metadata", "xyro.lab"),
 }
 """what a process or a library imports first -> what it must not load by that"""

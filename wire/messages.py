@@ -135,12 +135,31 @@ class FetchOrder:
     """ORDERED: the page was promised to be read by then; 0 = nobody named a time"""
     raised: bool = False
     """an order of this page and epoch is out already: it takes this one's level and deadline, if it still waits"""
+    probe: bool = False
+    """it asks what the host of `page` says of a URL that cannot exist: `url` is no page"""
 
     def __post_init__(self) -> None:
         _require(0 <= self.page <= MAX_NUMBER, "FetchOrder.page: a page id is 0..2**63-1")
         _require(0 < len(self.url) <= MAX_URL, "FetchOrder.url:", _LENGTH)
         _require(self.epoch >= 0 and self.attempt >= 0, "FetchOrder: epoch, attempt >= 0")
         _require(isfinite(self.not_before) and isfinite(self.deadline), "FetchOrder.not_before, deadline: finite times")
+
+
+@dataclass(frozen=True, slots=True)
+class HostChallenged:
+    """Evidence says that a host answers with challenges: its orders are to be reported as such, without a request."""
+
+    host: str
+    """authority: host, and the port where it is not the scheme's own"""
+    until: float
+    """not to be read before"""
+    failures: int
+    """in a row"""
+    vendor: str
+
+    def __post_init__(self) -> None:
+        _require(bool(self.host) and isfinite(self.until), "HostChallenged: a host, a finite time")
+        _require(self.failures >= 0, "HostChallenged.failures: >= 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +210,11 @@ class PageReport:
     """WebSub hubs that its Link headers or its <link> elements name"""
     topic: str = ""
     """with hubs: its rel=self, empty where there is none"""
+    vendor: str = ""
+    """of a challenge: who challenges, or what kind of wall it is"""
+    skeleton: bytes = b""
+    """16 bytes of what stays equal while a page tells its own URL (xyro/skeletons.py), of pages that another URL of the
+    host resembles; else empty"""
 
     def __post_init__(self) -> None:
         _require(0 <= self.page <= MAX_NUMBER, "PageReport.page: a page id is 0..2**63-1")
@@ -198,6 +222,7 @@ class PageReport:
         _require(0 <= self.status <= 999, "PageReport.status: 0..999")
         _require(self.status > 0 or bool(self.error), "PageReport: no status and no error")
         _require(len(self.signature) in (0, 16), "PageReport.signature: 16 bytes")
+        _require(len(self.skeleton) in (0, 16), "PageReport.skeleton: 16 bytes")
         _require(self.started <= self.ended, "PageReport: it ended before it started")
         _require(isfinite(self.ended - self.started), "PageReport.started, ended: finite times")
         _require(isfinite(self.retry_at) and isfinite(self.host_next), "PageReport.retry_at, host_next: finite times")
@@ -332,15 +357,18 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """One item of a CashTransfer: cash for the page `url`; depth and flags matter if it is new there."""
+    """One item of a CashTransfer: cash for the page `url`; depth and credit matter if it is new there."""
 
     url: str
     cash: int
     depth: int = 0
+    credit: int = 0
+    """credit that its domain inherits from the domain that introduced its host (metadata/hosts.py)"""
 
     def __post_init__(self) -> None:
         _require(0 < len(self.url) <= MAX_URL, "Passing.url:", _LENGTH)
         _require(0 <= self.cash <= MAX_NUMBER and self.depth >= 0, "Passing: cash 0..2**63-1, depth >= 0")
+        _require(0 <= self.credit <= MAX_NUMBER, "Passing.credit: 0..2**63-1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,5 +429,15 @@ class Ack:
 
 
 Message = (
-    FetchOrder | PageReport | XmlPage | LoadReport | Document | CashTransfer | Submit | Ack | Command | CommandAnswer
+    FetchOrder
+    | HostChallenged
+    | PageReport
+    | XmlPage
+    | LoadReport
+    | Document
+    | CashTransfer
+    | Submit
+    | Ack
+    | Command
+    | CommandAnswer
 )

@@ -4,6 +4,8 @@
     DescribePages   what is known of these pages     -> [[URL, state, Refresh-Data row as stored, or empty] ...]
     MatchPages      which pages fit these patterns   -> [first page not looked at yet, or -1,
                                                          [[number of the pattern, page, host] ...]]
+    FindPart        what a DTD or entity holds       -> [body, charset, where it moved] (no body, moved nowhere: it is
+                                                        never to be had); None: it has to be read
 
 Pages and hosts are numbers of the partition that is asked. Each question is small enough, and its answer soon enough
 found, to be asked while pages are read: who wants more asks again (service/node/page_questions.py).
@@ -43,3 +45,10 @@ class MatchPages(Question):
     patterns: tuple[str, ...]
     first: LocalPage
     limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class FindPart(Question):
+    """Ask for the stored part at a canonical URL of this partition."""
+
+    url: str

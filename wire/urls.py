@@ -49,6 +49,7 @@ _LOWER_ESCAPE = re.compile(r"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f])")
 _SLASHES = re.compile(r"/{2,}")
 _QUERY_OCTET = re.compile(rb"[\0-\x20\"#<>'\x7f-\xff]").sub
 """The octets of a query that the standard escapes (special-query percent-encode set)."""
+_C0_AND_SPACE = bytes(range(0x21)).decode()
 _NO_BREAKS = {ord(char): None for char in "\t\n\r"}
 _USERINFO = re.compile(r"\A((?:[^/\\?#@:]*:(?=[/\\\s]))?[/\\\s]*+)[^/\\?#]*@")
 _HOST_AND_PORT = re.compile(r"[\w.-]+:\d{1,5}(?:[/?#]|$)")
@@ -139,10 +140,12 @@ def _scalar(text: str) -> str:
 
 
 def _with_encoded_query(href: str, codec: str) -> str:
-    """`href` without its fragment, its query in the octets of `codec`; what that cannot write is a reference."""
-    stem, mark, query = href.partition("#")[0].partition("?")
+    """`href` with an empty fragment if it has one, its query in the octets of `codec`; what that cannot write is a
+    reference."""
+    whole, fragment, _ = href.strip(_C0_AND_SPACE).partition("#")  # only what ends the href is stripped, not the query
+    stem, mark, query = whole.partition("?")
     octets = _scalar(query.translate(_NO_BREAKS)).encode(codec, "xyro.references")
-    return stem + mark + _QUERY_OCTET(lambda octet: b"%%%02X" % octet[0][0], octets).decode("ascii")
+    return stem + mark + _QUERY_OCTET(lambda octet: b"%%%02X" % octet[0][0], octets).decode("ascii") + fragment
 
 
 def _as_references(error: UnicodeError) -> tuple[str, int]:
@@ -233,9 +236,27 @@ def path_of(url: str) -> str:
 
 
 def folder_of(url: str) -> str:
-    """The folder of a canonical URL: host and path up to its last slash; with a query, the whole path and '?'."""
+    """The folder of a canonical URL: host and path up to its last slash; with a query, the whole path and '?'.
+
+    A folder's own page ("/a/b/c/", "/a/b/c/index.html") counts as one of the first folder above it ("/a/"): a site that
+    opens a folder for each page, one within another, has all of them in one.
+    """
     begin, query = url.index("/") + 2, url.find("?")
-    return url[begin : query + 1] if query >= 0 else url[begin : url.rindex("/") + 1]
+    if query >= 0:
+        return url[begin : query + 1]
+    end = url.rindex("/")
+    if end + 1 == len(url) or url.startswith("index.", end + 1):
+        top = url.index("/", begin)
+        first = url.find("/", top + 1, end)
+        end = top if first < 0 else first
+    return url[begin : end + 1]
+
+
+def form_of(url: str) -> str:
+    """The host and folder of a canonical URL, and the keys of its query in alphabetical order."""
+    place, _, query = url.partition("?")
+    keys = sorted(part.partition("=")[0] for part in query.split("&"))
+    return f"{place[: place.rindex('/') + 1]}?{'&'.join(keys)}"
 
 
 def suffix_of(url: str) -> str:

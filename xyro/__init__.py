@@ -14,18 +14,32 @@ An order's life:
     pool.py        leaves it when a slot is free and its host may be read; is reported, or goes back to wait
     robots.py      is refused where the origin's robots.txt says so, or cannot be had; a robots.txt that redirects to
                    another host is read when that host may be read (hops.py)
+    posts.py       requests to hubs and subscribers stand in the same lines
+    clock_log.py   delays that outlive the process are kept in a file
     politeness.py  waits for the turn of its host and of its server (server_floors.py), from the end of their last read
     resolver.py    its host becomes addresses; no more than half of the slots wait for that (lookups.py)
     guard.py       is checked against the networks that may be contacted, on the address really connected to
-    client.py      one connection to each host at a time; limits on time, bytes, headers and decompression
+    page_client.py one connection to each host at a time; limits on time, bytes, headers and decompression: by
+                   fast_client.py or, over aiohttp, client.py; exchange.py is one request and its answer
     fetcher.py     one request, no redirect followed: a redirect is a link, and the next hop an order of its own
     body.py        its body piece by piece; of sitemaps more than of others, a few at a time
     decode.py, doctype.py, charset.py, scan.py, links.py, hrefs.py, nearby.py, maintext.py
                    its body is read while it arrives: content coding, kind, encoding, links, words near links, signature
+    challenges.py, skeletons.py
+                   is it a page at all, or what stands in its way; what pages of one make have in common
     failures.py    what went wrong has a name (aiohttp's by complaints.py), and the name a policy: wait, retries, whole
                    host or not, final or not
     hubs.py        WebSub hubs that its headers, or its <link> elements, name
+    page_archive.py, page_copy.py, tape.py, warc_files.py, warc_mending.py, contents_index.py, archive_options.py
+                   where [keep] asks for it: the answer as it came, in a WARC file; mended after a kill; found again
+    page_text.py, page_blocks.py, text_libraries.py
+                   and its main text, as Markdown
+    page_values.py where [opic] values names a plug-in: the share of its importance that it passes on
     reports.py     the answer and the policy become the report
+
+With --readers N the steps from resolver.py to hubs.py are taken by processes beside the pool's own: readers.py starts
+them and asks them as the pool would ask a fetcher (page_fetcher.py), reader_child.py is such a process, and
+reader_frames.py is what they say to each other.
 
 What always holds: no page is read before its origin's robots.txt, nor while that forbids it; at most one read per host
 at a time, and the next one no earlier than politeness says; nothing that a site does raises out of here or outlives its
@@ -41,6 +55,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from xyro.answer import Answer as Answer
     from xyro.guard import Guard as Guard
+    from xyro.page_values import ReadPage as ReadPage
     from xyro.pool import Pool as Pool
     from xyro.reader import Reader as Reader
     from xyro.reader import ReaderOptions as ReaderOptions
@@ -51,6 +66,8 @@ if TYPE_CHECKING:
 
 NAMES = {
     "Answer": "xyro.answer.Answer",
+    "Crawl": "xyro.library.crawl_directory.CrawlDirectory",
+    "CrawledPage": "xyro.library.page_crawl.CrawledPage",
     "FetchOrder": "xyro.wire.messages.FetchOrder",
     "Guard": "xyro.guard.Guard",
     "InputError": "xyro.wire.errors.InputError",
@@ -58,7 +75,10 @@ NAMES = {
     "PageReport": "xyro.wire.messages.PageReport",
     "Pool": "xyro.pool.Pool",
     "Reader": "xyro.reader.Reader",
+    "ReadPage": "xyro.page_values.ReadPage",
     "ReaderOptions": "xyro.reader.ReaderOptions",
+    "crawl": "xyro.library.page_crawl.crawl",
+    "open": "xyro.library.crawl_directory.CrawlDirectory",
 }
 """name of the library -> where it is defined; a module is loaded when the first of its names is asked for"""
 

@@ -22,6 +22,8 @@ class Answer:
     """failure kind (xyro/failures.py), empty for a good read, a 304 and a redirect"""
     detail: str = ""
     """one line for the log: never stored, never shown unescaped"""
+    vendor: str = ""
+    """of a challenge (xyro/challenges.py): who challenges, or what kind of wall it is"""
     retry_after: float = 0.0
     """seconds asked for by Retry-After, already clamped to [0, 1 day]"""
     kind: Kind = Kind.UNKNOWN
@@ -30,6 +32,8 @@ class Answer:
     size: int = 0
     truncated: str = ""
     signature: bytes = b""
+    skeleton: bytes = b""
+    """16 bytes (xyro/skeletons.py), where another URL of the host has just shown the same links"""
     etag: str = ""
     last_modified: str = ""
     location: str = ""
@@ -42,5 +46,9 @@ class Answer:
     address: str = ""
     body: bytes | None = None
     """the whole body, kept only for XML and DTD (it goes on to a loader)"""
+    value: float = 1.0
+    """share of its importance that the page passes on, by a plug-in (xyro/page_values.py)"""
+    contents: bytes = b""
+    """what was kept of it (xyro/page_archive.py: PageContents), where something is"""
     bytes: int = 0
     """received, before decoding"""

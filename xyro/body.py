@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from xyro.client import Reply
-from xyro.decode import Caps, Decoder, codings_of
+from xyro.decode import GZIP_MAGIC, Caps, Decoder, codings_of
 from xyro.doctype import SNIFF
+from xyro.page_client import Reply
 from xyro.wire.errors import TheirError
 
 READABLE: Final = {"truncated": "disconnect", "too-large": "length"}
@@ -37,7 +37,9 @@ class Body:
         self._coded = bool(coding)
         self._reply = reply
         self._caps = caps
-        self._decoders = [Decoder(codings_of(coding) if coding else (), caps)]
+        self._decoders = [Decoder(codings_of(coding), caps)] if coding else []
+        self._size = 0
+        """bytes of a body without coding"""
         self._pending: bytes | None = None
         """what was received with the first bytes; None: nothing was received yet"""
         self._ahead = b""
@@ -92,8 +94,10 @@ class Body:
             return b""
 
     def _some(self, data: bytes) -> bytes:
-        """Take a piece to decode at once: of a coded body little, for each byte may become hundreds."""
-        size = FIRST if self._coded or self._pending is None else len(data)
+        """Take a piece to decode at once: of a coded body little, for each byte may become hundreds; of a
+        sitemap no more than the cap, which is raised later."""
+        few = self._coded or data.startswith(GZIP_MAGIC[:1]) or len(data) > self._caps.size
+        size = FIRST if few else len(data)
         self._pending = data[size:]
         return data[:size]
 
@@ -111,6 +115,10 @@ class Body:
     def _decoded(self, data: bytes) -> bytes:
         """`data` through the decoders; an empty one is the body's end."""
         last = not data
+        if not self._coded:
+            self._size += len(data)
+            if self._size > self._caps.size:
+                data, self.failure, self._over = data[: self._caps.size - self._size], "too-large", True
         for decoder in self._decoders:
             data = decoder.feed(data) if data else b""
             if last and not self.failure:

@@ -1,9 +1,8 @@
-"""One HTTP/1.1 GET: aiohttp with everything that trusts a server taken out, and its errors as failure classes.
+"""One HTTP/1.1 GET by aiohttp with everything that trusts a server taken out, and its errors as failure classes.
 
-No redirects, cookies, proxies, credentials or automatic decompression; TLS always verified; every connection begins at
-the guard. aiohttp knows no deadline for the first byte, the headers or a body that drips, and its timers cost two
-calls per packet. So `Connection`, the protocol of one TCP connection, notes in an Exchange (one request and its answer)
-what arrived when, and one timer per client, the Watch, looks at all exchanges: who is late ends with a failure.
+The client of `[fetch] client = "aiohttp"`. aiohttp knows no deadline for the first byte, the headers or a body that
+drips, and its timers cost two calls per packet. So `Connection`, the protocol of one TCP connection, notes in an
+Exchange (one request and its answer) what arrived when, and the ConnectionWatch looks at all of them.
 """
 
 from __future__ import annotations
@@ -11,123 +10,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import socket
 import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import Connection as Lease
 from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
-from xyro.complaints import first_answer, framing, kind, short
-from xyro.decode import Caps
-from xyro.guard import Guard
+from xyro.complaints import first_answer, framing, kind
+from xyro.exchange import BUFFER, DEFAULT_LIMITS, ClientLimits, ConnectionWatch, Exchange
+from xyro.guard import Guard, family_of
 from xyro.headers import one_length
+from xyro.page_client import check_tls, request_headers, short
 from xyro.resolver import Resolver
+from xyro.tape import Tape
 from xyro.wire.errors import TheirError
-
-ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.5"
-BUFFER = 128 * 1024
-"""Bytes of a body that wait for us before its connection is paused."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClientLimits:
-    """Seconds and bytes that one request may take. Times run from when it was sent, but for `connect`."""
-
-    connect: float = 10.0
-    """for one address, TLS included"""
-    first_byte: float = 15.0
-    headers: float = 30.0
-    """until the last byte of the headers"""
-    total: float = 120.0
-    slow_bytes: int = 1024
-    """a body has to bring so many bytes per second ..."""
-    slow_window: float = 20.0
-    """... in each window of so many seconds"""
-    body: Caps = field(default_factory=Caps)
-    wire: int = 16 * 1024 * 1024
-    """bytes received for one answer, framing and coding included"""
-    head: int = 256 * 1024
-    """bytes of headers, interim answers (1xx) included"""
-    line: int = 16_384
-    header: int = 32_768
-    max_headers: int = 256
-    idle: float = 15.0
-    """a connection is kept for the next page of its host ..."""
-    most_idle: int = 256
-    """... and so many are: one a host, those used last"""
-
-
-DEFAULT_LIMITS = ClientLimits()
-
-
-@dataclass(slots=True, eq=False)
-class Exchange:
-    """One request and its answer on a connection. Times are the loop's; 0.0 where it did not come to that."""
-
-    connection: Connection
-    began: float
-    wire: int
-    """bytes that it may bring"""
-    first: float = 0.0
-    headed: bool = False
-    received: int = 0
-    marked: int = 0
-    marked_at: float = 0.0
-    spoke_http: bool = False
-    failure: str = ""
-
-    def late(self, now: float, limits: ClientLimits) -> str:
-        """The failure class of an exchange that takes too long, or an empty string."""
-        age = now - self.began
-        if age > limits.total:
-            return "timeout"
-        if not self.headed:
-            if age > limits.headers:
-                return "header-timeout" if self.first else "first-byte-timeout"
-            return "first-byte-timeout" if not self.first and age > limits.first_byte else ""
-        if now - self.marked_at < limits.slow_window:
-            return ""
-        slow = self.received - self.marked < limits.slow_bytes * (now - self.marked_at)
-        self.marked_at, self.marked = now, self.received
-        return "slow-body" if slow else ""
-
-
-class ConnectionWatch:
-    """The one timer; it runs only while there are exchanges."""
-
-    def __init__(self, limits: ClientLimits) -> None:
-        self.limits = limits
-        shortest = min(limits.first_byte, limits.headers, limits.total, limits.slow_window)
-        self._tick = min(max(shortest / 8, 0.005), 1.0)
-        self._exchanges: set[Exchange] = set()
-        self._timer: asyncio.TimerHandle | None = None
-
-    def add(self, exchange: Exchange) -> None:
-        self._exchanges.add(exchange)
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._tick, self._look)
-
-    def remove(self, exchange: Exchange) -> None:
-        self._exchanges.discard(exchange)
-
-    def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _look(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._tick, self._look) if self._exchanges else None
-        now = loop.time()
-        for exchange in list(self._exchanges):
-            kind = exchange.late(now, self.limits)
-            if kind:
-                exchange.connection.fail(exchange, kind)
 
 
 class Connection(ResponseHandler):
@@ -140,6 +43,7 @@ class Connection(ResponseHandler):
         self.address = ""
         self.exchange: Exchange | None = None
         self._params: dict[str, Any] = {}
+        self._requests = 0
         self._surplus = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -150,8 +54,11 @@ class Connection(ResponseHandler):
     def set_response_params(self, **params: Any) -> None:
         """aiohttp's call just before a request is written."""
         self.exchange = Exchange(self, self._loop.time(), self._watch.limits.wire)
+        if self._watch.tape_of is not None:
+            self.exchange.tape = self._watch.tape_of()
         self._watch.add(self.exchange)
         self._params = params
+        self._requests += 1
         super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
@@ -160,6 +67,8 @@ class Connection(ResponseHandler):
             if data:  # none: aiohttp's way to go on after a pause
                 self.abort()
             return
+        if exchange.tape is not None:
+            exchange.tape.take(data)
         if not exchange.received:
             exchange.first = self._loop.time()
             exchange.spoke_http = data.startswith(b"HTTP/")
@@ -217,6 +126,8 @@ class Connection(ResponseHandler):
             if exc is not None and exchange.headed and not exchange.failure:
                 exchange.failure = "disconnect"
             self.end(exchange)
+            if not exchange.received and not exchange.failure and self._requests > 1:
+                self.set_exception(TheirError("closed-idle"))  # it was closing as our request left: no fault of either
         super().connection_lost(exc)
 
     def end(self, exchange: Exchange) -> None:
@@ -243,12 +154,14 @@ class _Response(aiohttp.ClientResponse):
     """Remembers its exchange: a connection may be serving the next request before the body of this one is looked at."""
 
     exchange: Exchange
+    tcp: Connection
 
     async def start(self, connection: Lease) -> aiohttp.ClientResponse:
         protocol = connection.protocol
         assert isinstance(protocol, Connection)
         assert protocol.exchange is not None
-        self.exchange = protocol.exchange
+        self.exchange, self.tcp = protocol.exchange, protocol
+        self.exchange.host = self.url.raw_authority
         return await super().start(connection)
 
 
@@ -272,7 +185,26 @@ class _Connector(aiohttp.TCPConnector):
             idle[key].popleft()[0].close()
 
 
-class Reply:
+class _AllowedAddresses(AbstractResolver):
+    """Our resolver as aiohttp asks it."""
+
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        return [
+            {"hostname": host, "host": address, "port": port, "family": family_of(address),
+             "proto": socket.IPPROTO_TCP, "flags": socket.AI_NUMERICHOST | socket.AI_NUMERICSERV}
+            for address in await self._resolver.allowed(host, port)
+        ]  # fmt: skip
+
+    async def close(self) -> None:
+        """It is its owner's."""
+
+
+class AiohttpReply:
     """An answer whose headers are here. Its body is read piece by piece; `drop` or `close` ends it in any case."""
 
     __slots__ = ("_exchange", "_response", "address", "headers", "status")
@@ -280,9 +212,30 @@ class Reply:
     def __init__(self, response: _Response) -> None:
         self._response = response
         self._exchange = response.exchange
-        self.address = response.exchange.connection.address
+        self.address = response.tcp.address
         self.headers = response.headers
         self.status = response.status
+
+    def values(self, name: str) -> list[str]:
+        """All values of a header, in their order."""
+        return self.headers.getall(name, [])
+
+    @property
+    def tape(self) -> Tape | None:
+        """The answer as it came, where it is kept."""
+        return self._exchange.tape
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether the answer came to its end."""
+        return self._response.content.is_eof() and not self._exchange.failure
+
+    @property
+    def request(self) -> bytes:
+        """The head of the request as it was sent."""
+        info = self._response.request_info
+        lines = [f"{info.method} {info.url.raw_path_qs} HTTP/1.1", *(f"{k}: {v}" for k, v in info.headers.items())]
+        return "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape")
 
     @property
     def received(self) -> int:
@@ -317,11 +270,11 @@ class Reply:
         if self._response.content.is_eof() and not self._exchange.failure and self.status >= 200:
             self._response.release()
         else:
-            self._exchange.connection.end(self._exchange)
+            self._response.tcp.end(self._exchange)
             self._response.close()
 
 
-class Client:
+class AiohttpClient:
     """`user_agent`: the whole header (it has to contain robots.txt's product token); `contact`: a mail address for
     From, or empty; `tls`: a context that knows further authorities. To be made inside a running loop, and closed."""
 
@@ -334,20 +287,20 @@ class Client:
         contact: str = "",
         limits: ClientLimits = DEFAULT_LIMITS,
         tls: ssl.SSLContext | None = None,
+        patience: Callable[[str], float] = lambda host: 1.0,
+        tape_of: Callable[[], Tape] | None = None,
     ) -> None:
-        if tls is not None and (tls.verify_mode is not ssl.CERT_REQUIRED or not tls.check_hostname):
-            raise ValueError("tls: the context has to verify certificates and host names")
+        """patience: share of the deadlines that a host (host[:port]) is allowed now. tape_of: what records an answer,
+        None where it is not kept."""
+        check_tls(tls)
         self.guard = guard
         self.resolver = resolver
         self.limits = limits
-        self._watch = ConnectionWatch(limits)
-        headers = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": "gzip, deflate"}
-        if contact:
-            headers["From"] = contact
+        self.watch = ConnectionWatch(limits, patience, tape_of)
         self._session = aiohttp.ClientSession(
             connector=_Connector(
-                self._watch,
-                resolver=resolver,
+                self.watch,
+                resolver=_AllowedAddresses(resolver),
                 socket_factory=guard.socket_factory,
                 use_dns_cache=False,
                 limit=0,
@@ -356,7 +309,7 @@ class Client:
             ),
             timeout=aiohttp.ClientTimeout(total=None, connect=2 * limits.connect, sock_connect=limits.connect),
             response_class=_Response,
-            headers=headers,
+            headers=request_headers(user_agent, contact),
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
             auto_decompress=False,
@@ -365,18 +318,21 @@ class Client:
             max_field_size=limits.header,
             max_headers=limits.max_headers,
         )
+        self._session._retry_connection = False  # else it sends a GET again, at once, after a disconnect
 
-    async def get(self, url: str, headers: Mapping[str, str] | None = None) -> Reply:
+    async def get(self, url: str, headers: Mapping[str, str] | None = None) -> AiohttpReply:
         """Send GET `url` (canonical, without userinfo) and wait for the headers. TheirError with the failure class."""
         return await self._send("GET", url, headers)
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Reply:
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> AiohttpReply:
         """Send POST `url` with a body, as `get`: notices to subscribers, requests to WebSub hubs."""
         if kind := self.guard.host_allowed(url):
             raise TheirError(kind, "refused before any contact")
         return await self._send("POST", url, headers, body)
 
-    async def _send(self, method: str, url: str, headers: Mapping[str, str] | None, body: bytes | None = None) -> Reply:
+    async def _send(
+        self, method: str, url: str, headers: Mapping[str, str] | None, body: bytes | None = None
+    ) -> AiohttpReply:
         try:
             response = await self._session.request(
                 method, URL(url, encoded=True), headers=headers, data=body, allow_redirects=False
@@ -386,7 +342,7 @@ class Client:
         except Exception as error:
             raise TheirError(kind(error, secure=url.startswith("https:")), short(error)) from error
         assert isinstance(response, _Response)
-        reply = Reply(response)
+        reply = AiohttpReply(response)
         if reply.status == 101:
             reply.close()
             raise TheirError("upgrade", "101 without having been asked")
@@ -394,5 +350,5 @@ class Client:
 
     async def close(self) -> None:
         """Close every connection; what is still being read ends as `disconnect`. The resolver is its owner's."""
-        self._watch.close()
+        self.watch.close()
         await self._session.close()

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import re
 import ssl
 
 import aiohttp
 from aiohttp.http_exceptions import BadStatusLine, LineTooLong
 
+from xyro.page_client import connect_failure
 from xyro.wire.errors import TheirError
 
 _LENGTH = re.compile(rb"\r\n[Cc]ontent-[Ll]ength:[ \t]*(\d{1,12})[ \t]*(?:\r\n|$)")
-_HUNG_UP = (None, errno.ECONNRESET, errno.EPIPE)
-"""A server that shares no protocol version or cipher with us often just closes in the handshake."""
-_KINDS_OF_ERRNO = {errno.ECONNREFUSED: "connect-refused", errno.ETIMEDOUT: "connect-timeout"}
 
 
 def first_answer(data: bytes) -> bytes:
@@ -28,10 +25,6 @@ def first_answer(data: bytes) -> bytes:
     return head + end + body[: int(length[1])] if length and len(body) >= int(length[1]) else b""
 
 
-def short(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:300]
-
-
 def kind(error: BaseException, *, secure: bool = False) -> str:
     """aiohttp's exceptions, and those that come through it, as failure classes. `secure`: over TLS."""
     if isinstance(error, TheirError):
@@ -39,9 +32,7 @@ def kind(error: BaseException, *, secure: bool = False) -> str:
     if isinstance(error, (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch, ssl.SSLError)):
         return "tls"
     if isinstance(error, aiohttp.ClientConnectorError):
-        if secure and error.errno in _HUNG_UP:
-            return "tls"
-        return _KINDS_OF_ERRNO.get(error.errno or 0, "connect-failed")
+        return connect_failure(error, secure=secure)
     if isinstance(error, (aiohttp.ConnectionTimeoutError, TimeoutError)):
         return "connect-timeout"
     if isinstance(error, aiohttp.ClientPayloadError):

@@ -11,6 +11,9 @@ Rules above the table:
   (`too-large`) is kept, its links count, and its report has an empty `error`, a `truncated` word and no signature, so
   that half a page never looks like a changed one. Trying again would bring the same half. (A connection that breaks
   is `disconnect`.)
+- `closed-idle` is a connection kept from an earlier read that its server gave up just as we used it again. Nothing is
+  sent twice on its own: the next try is an order like any other, on a new connection.
+- `reader-lost`: the reader process ended while it read the page; `poison`: three of them ended while they worked on it.
 - `unsent` classes without a status were refused on this machine: nobody was contacted, so no host has to be spared.
 
 Waits below 30 s are for failures that often pass at once: `xyro crawl` ends when no retry is due within 30 s, so those
@@ -59,6 +62,7 @@ POLICIES: dict[str, FailurePolicy] = {
     "timeout": _retry(60, 3, host_wide=True),
     "slow-body": _retry(60, 3, host_wide=True),
     "disconnect": _retry(5, 4, host_wide=True),
+    "closed-idle": _retry(1, 4),
     "truncated": _READABLE,
     "too-large": _READABLE,
     "headers-too-large": _FINAL,
@@ -68,6 +72,8 @@ POLICIES: dict[str, FailurePolicy] = {
     "encoding": _retry(300, 1),
     "unasked-206": _retry(300, 1),
     "unasked-304": _retry(300, 1),
+    "challenge": _retry(3_600, 3, host_wide=True),
+    "soft-404": _FINAL,
     "blocked-address": _UNSENT,
     "blocked-port": _UNSENT,
     "only-net": _UNSENT,
@@ -85,6 +91,8 @@ POLICIES: dict[str, FailurePolicy] = {
     "http-5xx": _retry(10, 5, host_wide=True),
     "url-too-long": _UNSENT,
     "internal": _retry(60, 1),
+    "reader-lost": _retry(5, 5),
+    "poison": _FINAL,
 }
 """Failure class -> policy. The fetcher and the pool use exactly these names."""
 
@@ -105,3 +113,8 @@ def settle(kind: str, attempt: int, now: float, retry_after: float = 0.0) -> tup
         return True, 0.0
     wait = min(rule.wait * GROWTH ** min(attempt, 16), DAY)
     return False, now + max(wait, min(retry_after, DAY))
+
+
+def challenge_wait(failures: int) -> float:
+    """Seconds for which a host is left alone that shows a challenge, after so many failures in a row: doubles."""
+    return min(POLICIES["challenge"].wait * 2.0 ** min(failures, 16), DAY)

@@ -11,6 +11,8 @@ A host is in exactly one of these states:
     busy      one of its orders is being read                            release -> waiting or idle
     held      paused by a person, whatever else it is                    resume
 
+A ready host is a newcomer or proven (fetch_queue.py): while newcomers may have no slot, `pop` passes over them.
+
 Entries of heaps and rings are not searched for when a host changes state: they are recognised as stale when they come
 up (a heap entry by its stamp, a ring entry by the host's state) and dropped then, so every step is O(log hosts) at
 most.
@@ -26,8 +28,22 @@ from collections.abc import Iterator
 from dataclasses import replace
 from operator import attrgetter
 
+from xyro.politeness import Politeness
 from xyro.wire.messages import FetchOrder, Priority
 
+LEAST_SHARE = 1 / 8
+"""of the slots, for newcomers that all fail"""
+FEWEST = 2
+"""slots for newcomers, however few there are in all: else a single silent host would hold up all new ones"""
+MOST = 7 / 8
+"""of the slots, for newcomers that all answer"""
+WEIGHT = 1 / 32
+"""of one newcomer in their mean success"""
+LEAST_PATIENCE = 2 / 15
+"""of every deadline, at the first try: 2 s for a first byte. Half a second more than the slowest of a hundred answers
+of the public web takes"""
+REMEMBERED = 1 << 17
+"""proven hosts, 100 bytes each: the one that was proven first is forgotten, and is a newcomer again"""
 _LEVELS = len(Priority)
 _ORDERED = Priority.ORDERED.value
 _DEADLINE = attrgetter("deadline")
@@ -40,7 +56,7 @@ class _Host:
     A line is a list: a deque is 624 bytes if it holds one order, and there are thousands of hosts with few.
     """
 
-    __slots__ = ("busy", "in_rings", "lines", "name", "orders", "paused", "ready", "ready_at", "stamp")
+    __slots__ = ("busy", "in_rings", "lines", "name", "newcomer", "orders", "paused", "ready", "ready_at", "stamp")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -50,13 +66,16 @@ class _Host:
         self.ready = False
         self.busy = False
         self.paused = False
+        self.newcomer = False
+        """as it was when it became ready"""
         self.in_rings = 0
-        """bit L: an entry of this host is in the ring of level L (perhaps a stale one)"""
+        """bit R: an entry of this host is in the ring of number R (perhaps a stale one)"""
         self.stamp = 0
         """the heap entry with this stamp is the valid one"""
 
 
 _Heap = list[tuple[float, int, _Host]]
+_Ring = deque[tuple[int, _Host]]
 
 
 class FetchQueue:
@@ -75,7 +94,11 @@ class FetchQueue:
         self._owed = 0.0
         """percent points owed to discovery: at 100 it is discovery's turn"""
         self._hosts: dict[str, _Host] = {}
-        self._rings: tuple[deque[_Host], ...] = tuple(deque() for _ in range(_LEVELS))
+        self.proven: dict[str, None] = {}
+        """hosts that are no newcomers"""
+        self._rings: tuple[_Ring, ...] = tuple(deque() for _ in range(2 * _LEVELS))
+        """of proven hosts by level, then of newcomers: (when it came in, host)"""
+        self._entries = 0
         self._waiting: _Heap = []
         self._cooling: _Heap = []
         self._stamps = 0
@@ -102,9 +125,18 @@ class FetchQueue:
         """Hosts remembered: with orders, out, held, or with a floor that has not passed."""
         return len(self._hosts)
 
+    def lined(self, newcomers: bool) -> int:
+        """About how many hosts of one kind are ready: at least those, at most five times as many."""
+        first = _LEVELS * newcomers
+        return sum(map(len, self._rings[first : first + _LEVELS]))
+
     def put(self, order: FetchOrder, host: str) -> None:
         """Queue `order` behind its host's other orders of its level."""
         self._add(order, self._host(host), front=False)
+
+    def put_first(self, order: FetchOrder, host: str) -> None:
+        """Queue `order` before its host's other orders of its level."""
+        self._add(order, self._host(host), front=True)
 
     def give_back(self, order: FetchOrder, host: str, ready_at: float) -> None:
         """An order that was popped could not be read yet: it becomes the first of its level again, and its host
@@ -130,17 +162,19 @@ class FetchQueue:
         self._add(replace(order, raised=False), entry, front=False)
         return True
 
-    def pop(self, now: float) -> tuple[str, FetchOrder] | None:
-        """The next order to read and its host, which is busy from here on; None if no host may be read at `now`."""
+    def pop(self, now: float, newcomers: bool = True) -> tuple[str, FetchOrder] | None:
+        """The next order to read and its host, which is busy from here on; None if no host may be read at `now`.
+        newcomers: these may be read, too."""
         if self._waiting and self._waiting[0][0] <= now:
             self._wake(now)
         if self._cooling and self._cooling[0][0] <= now:
             self._forget(now)
-        host, level = self._choose()
+        host, level = self._choose(newcomers)
         if host is None:
             return None
-        self._rings[level].popleft()
-        host.in_rings &= ~(1 << level)
+        ring = level + _LEVELS * host.newcomer
+        self._rings[ring].popleft()
+        host.in_rings &= ~(1 << ring)
         host.ready = False
         host.busy = True
         line = host.lines[level]
@@ -175,6 +209,11 @@ class FetchQueue:
         entry.ready = False
         entry.stamp = 0
 
+    def is_held(self, host: str) -> bool:
+        """Tell whether `host` is paused."""
+        entry = self._hosts.get(host)
+        return entry is not None and entry.paused
+
     def resume(self, host: str) -> None:
         """End a pause."""
         entry = self._hosts.get(host)
@@ -197,10 +236,10 @@ class FetchQueue:
             self._park(entry)
         return dropped
 
-    def wake_at(self) -> float | None:
+    def wake_at(self, newcomers: bool = True) -> float | None:
         """The earliest moment at which `pop` may succeed, in the past if it may now; None if only `put`, `release` or
         `resume` can change anything."""
-        host, _ = self._choose(peek=True)
+        host, _ = self._choose(newcomers, peek=True)
         if host is not None:
             return host.ready_at
         heap = self._waiting
@@ -252,15 +291,18 @@ class FetchQueue:
         """The host's floor has passed: it takes its place in the ring of every level it has orders for."""
         host.ready = True
         host.stamp = 0
+        host.newcomer = host.name not in self.proven
         for level, line in enumerate(host.lines):
             if line:
                 self._enter(host, level)
 
     def _enter(self, host: _Host, level: int) -> None:
-        bit = 1 << level
+        ring = level + _LEVELS * host.newcomer
+        bit = 1 << ring
         if not host.in_rings & bit:
             host.in_rings |= bit
-            self._rings[level].append(host)
+            self._entries += 1
+            self._rings[ring].append((self._entries, host))
 
     def _wake(self, now: float) -> None:
         for host in _ripe(self._waiting, now):
@@ -270,28 +312,42 @@ class FetchQueue:
         for host in _ripe(self._cooling, now):
             del self._hosts[host.name]
 
-    def _head(self, level: int) -> _Host | None:
-        """The host whose turn it is in the ring of `level`; stale entries before it are dropped."""
-        ring = self._rings[level]
+    def _first(self, number: int) -> tuple[int, _Host] | None:
+        """The first entry of a ring; stale ones before it are dropped."""
+        ring = self._rings[number]
+        newcomer = number >= _LEVELS
+        level = number - _LEVELS if newcomer else number
         while ring:
-            host = ring[0]
-            if host.ready and host.lines[level]:
-                return host
+            entry = ring[0]
+            host = entry[1]
+            if host.ready and host.lines[level] and host.newcomer is newcomer:
+                return entry
             ring.popleft()
-            host.in_rings &= ~(1 << level)
+            host.in_rings &= ~(1 << number)
         return None
 
-    def _choose(self, peek: bool = False) -> tuple[_Host | None, int]:
+    def _head(self, level: int, newcomers: bool) -> _Host | None:
+        """The host whose turn it is at `level`: of both kinds, if newcomers may be read, whoever came first."""
+        first = self._first(level) if self._rings[level] else None
+        if newcomers and self._rings[level + _LEVELS]:
+            other = self._first(level + _LEVELS)
+            if other is not None and (first is None or other[0] < first[0]):
+                first = other
+        return None if first is None else first[1]
+
+    def _choose(self, newcomers: bool, peek: bool = False) -> tuple[_Host | None, int]:
         """The next host and the level of its order; unless `peek`, a choice between the two sides is booked."""
+        rings = self._rings
         for level in (0, 1):
-            if self._rings[level] and (host := self._head(level)) is not None:
+            if (rings[level] or rings[level + _LEVELS]) and (host := self._head(level, newcomers)) is not None:
                 return host, level
-        refresh = self._head(_REFRESH)
+        revisits = rings[_REFRESH] or rings[_REFRESH + _LEVELS]
+        refresh = self._head(_REFRESH, newcomers) if revisits else None
         level = _DISCOVER
-        found = self._head(_DISCOVER)
+        found = self._head(_DISCOVER, newcomers)
         if found is None:
             level = _SCOUT
-            found = self._head(_SCOUT)
+            found = self._head(_SCOUT, newcomers)
         if refresh is None:
             return found, level
         if found is None or peek or not self._discovery_is_next():
@@ -327,3 +383,73 @@ def _ripe(heap: _Heap, now: float) -> Iterator[_Host]:
         _, stamp, host = heapq.heappop(heap)
         if host.stamp == stamp:
             yield host
+
+
+class SlotShares:
+    """The slots of one pool. `in_flight`: those taken, which the pool counts.
+
+    A host that accepts a connection and stays silent, or drips, costs a slot for as long as we are patient, and there
+    may be more such hosts than slots. So hosts are of two kinds:
+
+        proven      its last page was answered in time (whatever the status): such hosts share all slots
+        newcomer    it never answered a page, or failed the last time: these share `limit` slots, robots.txt included
+
+    `limit` falls to the least share while newcomers fail, and rises to MOST of all slots while they answer. While
+    newcomers wait for a slot, or all are taken, patience shrinks: deadlines become shorter and the least throughput
+    of a body higher, by as many times as hosts wait for each slot. The first try is the shortest, and each failure in a
+    row doubles it: an honest host that is slow is read when there is room, or later.
+    """
+
+    def __init__(self, queue: FetchQueue, politeness: Politeness, concurrency: int, least: float = LEAST_SHARE) -> None:
+        if concurrency < 1:
+            raise ValueError(f"concurrency: at least 1, not {concurrency}")
+        self.concurrency = concurrency
+        self.in_flight = 0
+        self.newcomers = 0
+        """slots that newcomers hold"""
+        self.success = 0.5
+        """mean of the newcomers' last contacts: 1 = answered, 0 = not"""
+        self.open = True
+        """one more newcomer may have a slot"""
+        self._least = least
+        self._queue = queue
+        self._politeness = politeness
+
+    @property
+    def limit(self) -> int:
+        """Most slots for newcomers, now."""
+        return max(FEWEST, int(self.concurrency * (self._least + max(0.0, MOST - self._least) * self.success)))
+
+    def enter(self) -> None:
+        """A newcomer takes a slot."""
+        self.newcomers += 1
+        self.open = self.newcomers < self.limit
+
+    def leave(self) -> None:
+        """A newcomer gives its slot back."""
+        self.newcomers -= 1
+        self.open = self.newcomers < self.limit
+
+    def prove(self, host: str) -> None:
+        """A page of a newcomer was answered in time; its robots.txt alone says nothing."""
+        self.success += WEIGHT * (1.0 - self.success)
+        proven = self._queue.proven
+        proven[host] = None
+        if len(proven) > REMEMBERED:
+            del proven[next(iter(proven))]
+
+    def failed(self, host: str) -> None:
+        """A read of `host` was not answered, or not in time: it is a newcomer from now on."""
+        if host in self._queue.proven:
+            del self._queue.proven[host]
+        else:
+            self.success -= WEIGHT * self.success
+
+    def patience(self, host: str) -> float:
+        """Share of every deadline that `host` is allowed now."""
+        newcomer = host not in self._queue.proven
+        places = self.limit if newcomer else self.concurrency
+        if (self.newcomers if newcomer else self.in_flight) < places:
+            return 1.0
+        least = LEAST_PATIENCE * 2.0 ** min(self._politeness.failures(host), 8)
+        return min(1.0, max(least, places / (places + self._queue.lined(newcomer))))

@@ -3,12 +3,13 @@
 The steps of `fetch`, each of which may end it with a failure class (xyro/failures.py):
 
 1. the URL alone: suffixes not worth reading, the guard's verdict;
-2. the headers: status, validators, redirect, media type (what is no document is dropped here);
+2. the headers: a challenge that says so, status, validators, redirect, media type (what is no document is dropped
+   here; the text of a refusal is looked at, for it may be a challenge);
 3. the first bytes: HTML, XML, DTD or nothing for us; a packed sitemap is unpacked;
 4. the body, decoded: the links of HTML are found while it arrives and it is forgotten; XML and DTD are kept whole.
 
 A body that ends early (`truncated`) or is cut at our cap (`too-large`) keeps its links but has no signature. Where a
-header stands twice, the first one counts. Nothing here waits, retries or follows (but for robots.txt): that is the
+header stands twice, the first one counts. Nothing here waits, retries or follows: that is the
 pool's and the page node's business.
 """
 
@@ -17,23 +18,38 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Collection, Mapping
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal
 
-from xyro import maintext
+from xyro import challenges, maintext
 from xyro.answer import Answer
 from xyro.body import READABLE, Body, Sitemaps
-from xyro.client import Client, Reply
+from xyro.challenges import FEW, REFUSALS, SMALL, SOME, TELLING, TINY, TITLE, TITLE_WITHIN
 from xyro.decode import Caps
 from xyro.doctype import is_gzip, is_sitemap, kind_of, readable
-from xyro.headers import conditions, failure_of, fresh_for, media_type, retry_after, robots_words, validator
+from xyro.headers import (
+    conditions,
+    failure_of,
+    fresh_for,
+    media_type,
+    mitigated,
+    retry_after,
+    robots_words,
+    validator,
+)
 from xyro.hubs import websub
-from xyro.links import HrefCache, LinkExtractor
+from xyro.links import HrefCache, LinkExtractor, Shapes
+from xyro.page_client import PageClient, Reply
+from xyro.page_copy import PageCopy
+from xyro.skeletons import skeleton
 from xyro.wire.clock import Clock
 from xyro.wire.errors import TheirError
-from xyro.wire.messages import FetchOrder, Kind, Priority
-from xyro.wire.urls import authority, host_of, resolve, suffix_of
+from xyro.wire.messages import NO_LINKS, FetchOrder, Kind, Priority
+from xyro.wire.urls import host_of, resolve, suffix_of
 
-ROBOTS_REDIRECTS = 5
+if TYPE_CHECKING:
+    from xyro.page_archive import PageArchive
+    from xyro.page_values import PageValues
+
 ROBOTS_CAPS = Caps(size=500 * 1024)
 """RFC 9309 2.5: at least 500 KiB of a robots.txt are read."""
 SLICE = 64 * 1024
@@ -43,14 +59,6 @@ _EMPTY: Final = frozenset({204, 205})
 _CUT: Final = {"disconnect": "disconnect", "timeout": "time", "slow-body": "time", **READABLE}
 
 
-class Posted(NamedTuple):
-    """The answer to a POST."""
-
-    status: int
-    again: float = 0.0
-    """Retry-After: seconds for which the host wants to be left alone, 0 = it does not say"""
-
-
 class Fetcher:
     """`signature`: MD5 of the bytes (P1), or of HTML's main text, or of its links; `skip_suffixes`: not even asked for
     (lower case, without dot); `cache`: of resolved links, may be shared by all fetchers on one thread; `words`: links
@@ -58,7 +66,7 @@ class Fetcher:
 
     def __init__(
         self,
-        client: Client,
+        client: PageClient,
         clock: Clock,
         *,
         signature: Literal["bytes", "text", "links"] = "bytes",
@@ -66,14 +74,19 @@ class Fetcher:
         fold_slashes: bool = True,
         cache: HrefCache | None = None,
         words: frozenset[str] = frozenset(),
+        archive: PageArchive | None = None,
+        values: PageValues | None = None,
     ) -> None:
         self._client = client
+        self._archive = archive
+        self._values = values
         self._clock = clock
         self._text, self._linked = signature == "text", signature == "links"
         self._skip = frozenset(skip_suffixes)
         self._fold = fold_slashes
         self._cache = HrefCache() if cache is None else cache
         self._words = words
+        self._shapes = Shapes()
         self._sitemaps = Sitemaps(client.limits.body.size)
         self._unpacking = asyncio.Lock()
         """HTML of which more than a slice is here at once"""
@@ -81,20 +94,34 @@ class Fetcher:
     async def fetch(self, order: FetchOrder) -> Answer:
         """One GET of the order's URL. Raises nothing for what the web does; cancellation closes the connection."""
         answer = Answer(self._clock.time())
-        await self._timed(answer, self._fetch(order, answer))
+        if self._archive is None and self._values is None:
+            await self._timed(answer, self._fetch(order, answer))
+            return answer
+        copy = PageCopy()
+        await self._timed(answer, self._fetch(order, answer, copy))
+        if self._values is not None and copy.html and not answer.error and not order.probe:
+            answer.value = self._values.value(order.url, copy)
+        if self._archive is not None:
+            await self._archive.keep(None if order.probe else order.page, order.url, copy, answer)
         return answer
 
     async def fetch_robots(self, url: str) -> Answer:
-        """GET a robots.txt; at most 5 redirects within its host are followed, each past the guard (RFC 9309 2.3.1.2).
-        The first 500 KiB are in Answer.body. `redirect-loop`: there were more. One to another host is told, not
-        followed: that host has its turn."""
+        """GET a robots.txt; the first 500 KiB are in Answer.body. A redirect is in Answer.location: the next hop is an
+        order of its own (hops.py)."""
         answer = Answer(self._clock.time())
-        await self._timed(answer, self._fetch_robots(url, answer))
+        copy = PageCopy() if self._archive is not None else None
+        await self._timed(answer, self._fetch_robots(url, answer, copy))
+        if self._archive is not None and copy is not None:
+            await self._archive.keep(None, url, copy, answer)
         return answer
 
     def knows(self, url: str) -> bool:
         """Tell whether `address` has its answer without asking a name server."""
         return self._client.resolver.knows(host_of(url))
+
+    def known_for(self, url: str) -> float:
+        """Seconds for which `address` has its answer without asking a name server."""
+        return self._client.resolver.known_for(host_of(url))
 
     async def address(self, url: str) -> str:
         """The address that the URL's host resolves to (cached), empty where it has none."""
@@ -103,15 +130,16 @@ class Fetcher:
         except TheirError:
             return ""
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Posted:
-        """POST to `url` past the guard; the answer's body is dropped. TheirError as `Client.post`."""
-        reply = await self._client.post(url, body, headers)
-        again = retry_after(reply.headers.get("Retry-After", ""), self._clock.time())
-        await reply.drop()
-        return Posted(reply.status, again)
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        """POST to `url` past the guard; the answer's body is dropped. Any status is a good answer."""
+        answer = Answer(self._clock.time())
+        await self._timed(answer, self._post(url, body, headers, answer))
+        return answer
 
     async def close(self) -> None:
         await self._client.close()
+        if self._archive is not None:
+            await self._archive.close()
 
     async def _timed(self, answer: Answer, reading: Awaitable[None]) -> None:
         began = self._clock.monotonic()
@@ -123,7 +151,7 @@ class Fetcher:
         answer.ended = self._clock.time()
         answer.duration = self._clock.monotonic() - began
 
-    async def _fetch(self, order: FetchOrder, answer: Answer) -> None:
+    async def _fetch(self, order: FetchOrder, answer: Answer, copy: PageCopy | None = None) -> None:
         url = order.url
         if self._skip and suffix_of(url) in self._skip:
             raise TheirError("not-readable", "a suffix that is not worth reading")
@@ -131,10 +159,17 @@ class Fetcher:
         asked = conditions(order)
         part = order.priority is Priority.BLOCKING  # a loader wants it whatever it is called: .mod, .ent, text/plain
         reply = await self._client.get(url, asked)
+        if copy is not None:
+            copy.reply = reply
         try:
             _note(reply, answer)
+            if vendor := mitigated(reply.headers):
+                answer.retry_after = self._retry_after(reply.headers)
+                raise _challenge(answer, vendor)
+            if reply.status in REFUSALS:
+                await self._look_behind(reply, answer)
             if self._has_body(reply, answer, url, bool(asked), part):
-                await self._read(reply, answer, url, part)
+                await self._read(reply, answer, order, copy)
         except TheirError:
             await reply.drop()
             raise
@@ -146,27 +181,33 @@ class Fetcher:
         finally:
             answer.bytes = reply.received
 
-    async def _fetch_robots(self, url: str, answer: Answer) -> None:
-        host = authority(url)
-        for _ in range(ROBOTS_REDIRECTS + 1):
-            self._check(url)
-            reply = await self._client.get(url)
-            try:
-                _note(reply, answer)
-                if reply.status in _REDIRECTS:
-                    url = answer.location = self._target(reply, url)
-                    if authority(url) != host:
-                        return
-                    continue
-                if failure := failure_of(reply.status):
-                    answer.retry_after = self._retry_after(reply.headers)
-                    raise TheirError(failure)
+    async def _post(self, url: str, body: bytes, headers: Mapping[str, str], answer: Answer) -> None:
+        reply = await self._client.post(url, body, headers)
+        _note(reply, answer)
+        answer.retry_after = self._retry_after(reply.headers)
+        await reply.drop()
+        answer.bytes = reply.received
+
+    async def _fetch_robots(self, url: str, answer: Answer, copy: PageCopy | None) -> None:
+        self._check(url)
+        reply = await self._client.get(url)
+        if copy is not None:
+            copy.reply = reply
+        try:
+            _note(reply, answer)
+            if reply.status in _REDIRECTS:
+                answer.retry_after = self._retry_after(reply.headers)
+                answer.location = self._target(reply, url)
+                if answer.location == url:
+                    raise TheirError("redirect-loop", "a redirect to itself")
+            elif failure := failure_of(reply.status):
+                answer.retry_after = self._retry_after(reply.headers)
+                raise TheirError(failure)
+            else:
                 await _read_robots(reply, answer)
-                return
-            finally:
-                answer.bytes += reply.received
-                await reply.drop()
-        raise TheirError("redirect-loop", "more redirects of robots.txt than we follow")
+        finally:
+            answer.bytes = reply.received
+            await reply.drop()
 
     def _check(self, url: str) -> None:
         kind = self._client.guard.host_allowed(url)
@@ -181,7 +222,7 @@ class Fetcher:
             answer.last_modified = validator(headers, "Last-Modified")
             answer.fresh_for = fresh_for(headers)
             if "Link" in headers:
-                answer.hubs, answer.topic = websub(headers.getall("Link"), url, self._fold)
+                answer.hubs, answer.topic = websub(reply.values("Link"), url, self._fold)
             answer.mime, answer.charset = media_type(headers.get("Content-Type", ""))
             if not part and readable(answer.mime, url) is False:
                 answer.kind = Kind.OTHER
@@ -209,7 +250,23 @@ class Fetcher:
             raise TheirError("redirect-bad", f"Location: {location[:200]}")
         return target
 
-    async def _read(self, reply: Reply, answer: Answer, url: str, part: bool) -> None:
+    async def _look_behind(self, reply: Reply, answer: Answer) -> None:
+        """Raise a challenge if the text of a refusal is one. What cannot be read of it is none."""
+        mime, _ = media_type(reply.headers.get("Content-Type", ""))
+        if mime not in ("text/html", "application/xhtml+xml", "application/json", ""):
+            return
+        body, text = Body(reply, self._client.limits.body), b""
+        try:
+            while len(text) < SMALL and (piece := await body.piece()):
+                text += piece
+        except TheirError:
+            return
+        if vendor := challenges.by_body(reply.status, text[:SMALL]):
+            answer.retry_after = self._retry_after(reply.headers)
+            raise _challenge(answer, vendor)
+
+    async def _read(self, reply: Reply, answer: Answer, order: FetchOrder, copy: PageCopy | None) -> None:
+        url, part = order.url, order.priority is Priority.BLOCKING
         body = Body(reply, self._client.limits.body)
         head = await body.head()
         if is_gzip(answer.mime, url, head):
@@ -219,7 +276,9 @@ class Fetcher:
         if part and answer.kind is Kind.OTHER:
             answer.kind = Kind.XML
         if answer.kind is Kind.HTML:
-            await self._read_html(body, head, answer, url, part)
+            await self._read_html(body, head, answer, order, copy)
+        elif order.probe:
+            raise TheirError("not-readable", "a URL that cannot exist shows a document")
         elif answer.kind is Kind.OTHER:
             raise TheirError("not-readable", "first bytes of nothing we read")
         elif is_sitemap(url, head):
@@ -230,21 +289,25 @@ class Fetcher:
             answer.signature = b""
             raise TheirError(body.failure)
 
-    async def _read_html(self, body: Body, piece: bytes, answer: Answer, url: str, part: bool) -> None:
+    async def _read_html(
+        self, body: Body, piece: bytes, answer: Answer, order: FetchOrder, copy: PageCopy | None
+    ) -> None:
+        url, part = order.url, order.priority is Priority.BLOCKING
         extractor = LinkExtractor(
             url, fold_slashes=self._fold, resolver=self._cache, charset=answer.charset, words=self._words
         )
         digest = hashlib.md5(usedforsecurity=False)
-        pieces: list[bytes] | None = [] if self._text or part else None
+        pieces: list[bytes] | None = []
+        limit = maintext.MAX_SIZE if self._text or part or copy is not None else SMALL
         while piece:
             if len(piece) > SLICE:
                 async with self._unpacking:  # one page after the other: each takes RAM, and all together no less time
                     while piece:
-                        pieces = _note_piece(piece, answer, digest, pieces)
+                        pieces = _note_piece(piece, answer, digest, pieces, limit)
                         await _feed(extractor, piece)
                         piece = body.at_hand()
             else:
-                pieces = _note_piece(piece, answer, digest, pieces)
+                pieces = _note_piece(piece, answer, digest, pieces, limit)
                 extractor.feed(piece)
             piece = await body.piece()
         found = extractor.close()
@@ -255,22 +318,49 @@ class Fetcher:
             answer.hubs, answer.topic = found.hubs, found.topic
         if pieces is not None and part:  # a key, an entity: text/html is what many servers call any file
             answer.body = b"".join(pieces)
+        if copy is not None and pieces is not None and not body.failure:
+            copy.html, copy.charset = b"".join(pieces), found.charset
+        if not part and not body.failure:
+            self._doubt(answer, order, pieces)
         if self._linked:
             answer.signature = _of_links(found.links.urls)
             return
         text = maintext.signature(b"".join(pieces), found.charset) if pieces is not None and self._text else None
         answer.signature = text or digest.digest()
 
+    def _doubt(self, answer: Answer, order: FetchOrder, pieces: list[bytes] | None) -> None:
+        """Look at the text of what may be no page. Raises a challenge. Ordinary pages cost a hash of their links."""
+        urls, url = answer.links.urls, order.url
+        recurs = self._shapes.recurs(url[: url.find("/", 8)], url, urls)
+        if pieces is None or answer.size > SMALL or (len(urls) > SOME and not recurs and not order.probe):
+            return
+        body = b"".join(pieces)
+        bare = len(urls) <= FEW and answer.size <= TINY
+        telling = TELLING().search(body) if bare else len(urls) <= SOME and TITLE().search(body, 0, TITLE_WITHIN)
+        if telling and (vendor := challenges.by_body(answer.status, body)):
+            raise _challenge(answer, vendor)
+        if recurs or order.probe:
+            answer.skeleton = skeleton(url, body)
+
     def _retry_after(self, headers: Mapping[str, str]) -> float:
         text = headers.get("Retry-After", "")
         return retry_after(text, self._clock.time()) if text else 0.0
 
 
-def _note_piece(piece: bytes, answer: Answer, digest: hashlib._Hash, pieces: list[bytes] | None) -> list[bytes] | None:
-    """For the signature; returns `held`, None once there is too much for a main text."""
+def _challenge(answer: Answer, vendor: str) -> TheirError:
+    """The failure of an answer that is no page; nothing that it shows is the page's."""
+    answer.vendor, answer.links, answer.hubs, answer.topic = vendor, NO_LINKS, (), ""
+    answer.etag = answer.last_modified = ""
+    return TheirError("challenge", vendor)
+
+
+def _note_piece(
+    piece: bytes, answer: Answer, digest: hashlib._Hash, pieces: list[bytes] | None, limit: int
+) -> list[bytes] | None:
+    """For the signature; returns `pieces`, None once there are more than `limit` bytes."""
     answer.size += len(piece)
     digest.update(piece)
-    if pieces is None or answer.size > maintext.MAX_SIZE:
+    if pieces is None or answer.size > limit:
         return None
     pieces.append(piece)
     return pieces
@@ -315,4 +405,4 @@ async def _read_robots(reply: Reply, answer: Answer) -> None:
 def _note(reply: Reply, answer: Answer) -> None:
     answer.status, answer.address = reply.status, reply.address
     if "X-Robots-Tag" in reply.headers:
-        answer.noindex, answer.nofollow = robots_words(reply.headers.getall("X-Robots-Tag"))
+        answer.noindex, answer.nofollow = robots_words(reply.values("X-Robots-Tag"))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
@@ -71,6 +72,21 @@ def _plain(text: str) -> Address:
     return IPv4Address(int(address) & 0xFFFF_FFFF) if address in _MAPPED else address
 
 
+@dataclass(frozen=True, slots=True)
+class GuardRules:
+    """All that a guard was told, for the guard of another process."""
+
+    only_net: tuple[str, ...]
+    allow_private: tuple[str, ...]
+    ports: tuple[int, ...]
+    denied_endpoints: tuple[tuple[str, int], ...]
+    name_servers: tuple[str, ...]
+
+    def guard(self) -> Guard:
+        """A guard of these rules."""
+        return Guard(self.only_net, self.allow_private, self.ports, self.denied_endpoints, self.name_servers)
+
+
 class Guard:
     """`name_servers`: the configured ones (address or address:port); with `only_net` a name may be looked up only
     through one inside. `denied_endpoints`: our own API's (address, port); an empty or unspecified address means every
@@ -92,6 +108,7 @@ class Guard:
             raise InputError(f"ports {sorted(ports)}: a port is a number from 1 to 65535")
         self._loopback_only = bool(self._only) and all(network.is_loopback for network in self._only)
         self._denied: set[tuple[Address | None, int]] = set()
+        self._rules = GuardRules(tuple(only_net), tuple(allow_private), tuple(ports), (), tuple(name_servers))
         self.name_servers = tuple(server for server in name_servers if not self._only or self._inside(server))
         self._authority = lru_cache(maxsize=65_536)(self._judge)
         for address, port in denied_endpoints:
@@ -112,8 +129,14 @@ class Guard:
         """Tell whether a name may be looked up at all: not with only_net and no name server inside."""
         return not self._only or bool(self.name_servers)
 
+    @property
+    def rules(self) -> GuardRules:
+        """The rules as they are now; another object after each `deny`."""
+        return self._rules
+
     def deny(self, address: str, port: int) -> None:
         """From now on never connect to this endpoint of our own."""
+        self._rules = replace(self._rules, denied_endpoints=(*self._rules.denied_endpoints, (address, port)))
         plain = _plain(address) if address else None
         self._denied.add((None if plain is None or plain.is_unspecified else plain, port))
         self._authority.cache_clear()
@@ -149,7 +172,7 @@ class Guard:
         return self._authority(url[: url.index("/", 8)])
 
     def socket_factory(self, info: AddressInfo) -> socket.socket:
-        """A socket for this address, for aiohttp.TCPConnector: all connections begin here. Raises as `check`."""
+        """A socket for this address, for either client: all connections begin here. Raises as `check`."""
         family, kind, protocol, _, where = info
         address, port = where[:2]
         self.check(str(address), int(str(port)))
@@ -159,7 +182,7 @@ class Guard:
 
     def _judge(self, origin: str) -> str:
         scheme, _, authority = origin.partition("://")
-        host, port = _split(authority, 443 if scheme == "https" else 80)
+        host, port = split_authority(authority, 443 if scheme == "https" else 80)
         address = "127.0.0.1" if is_local_name(host) else address_of(host)
         if address is not None:
             return self.verdict(str(address), port)
@@ -173,9 +196,14 @@ class Guard:
         return any(plain in network for network in self._private if network.version == plain.version)
 
     def _inside(self, server: str) -> bool:
-        host, _ = _split(server, 53)
+        host, _ = split_authority(server, 53)
         address = address_of(host)
         return address is not None and any(address in net for net in self._only if net.version == address.version)
+
+
+def family_of(address: str) -> socket.AddressFamily:
+    """The family of an address in text form."""
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
 def is_local_name(host: str) -> bool:
@@ -184,7 +212,7 @@ def is_local_name(host: str) -> bool:
     return name == "localhost" or name.endswith(".localhost")
 
 
-def _split(authority: str, default: int) -> tuple[str, int]:
+def split_authority(authority: str, default: int) -> tuple[str, int]:
     """(host, port) of 'host', 'host:port', '[v6]:port' or a bare IPv6 address."""
     host, colon, port = authority.rpartition(":")
     if colon and port.isdigit() and (":" not in host or host[-1] == "]"):

@@ -13,6 +13,12 @@ from typing import Final
 
 from xyro.wire.messages import FetchOrder
 
+READ_HEADERS: Final = (
+    *("Age", "Cache-Control", "Content-Encoding", "Content-Length", "Content-Type", "Date", "ETag", "Expires", "Link"),
+    *("Last-Modified", "Location", "Retry-After", "Transfer-Encoding", "X-Robots-Tag"),
+    *("cf-mitigated", "x-amzn-waf-action", "x-vercel-mitigated"),
+)
+"""All headers that anything here asks for: fast_client.py keeps no others."""
 DAY = 86_400.0
 YEAR = 365 * DAY
 MAX_VALIDATOR = 1024
@@ -58,6 +64,15 @@ def failure_of(status: int) -> str:
     if 500 <= status < 600:
         return "http-5xx"
     return "bad-status" if status < 400 else "http-4xx"  # 999 is a block of theirs
+
+
+def mitigated(headers: Mapping[str, str]) -> str:
+    """The vendor whose challenge this is instead of the page, as it says itself, whatever the status; else empty."""
+    if headers.get("cf-mitigated") == "challenge":
+        return "cloudflare"
+    if "x-amzn-waf-action" in headers:
+        return "aws-waf"
+    return "vercel" if "x-vercel-mitigated" in headers else ""
 
 
 def robots_words(values: Iterable[str]) -> tuple[bool, bool]:

@@ -1,7 +1,8 @@
-"""A robots.txt that redirects to another host: the next hop is an order of its own, in the line of that host. Pure.
+"""A robots.txt that redirects: the next hop is an order of its own, in the line of the host that it leads to. Pure.
 
 Else a thousand hosts whose robots.txt redirects to one victim would make us read that a thousand times at once: no host
-is read but in its turn. The orders of the redirecting host wait meanwhile, and ask now and then.
+is read but in its turn. The orders of the redirecting host wait meanwhile, and ask now and then; a hop within that host
+is the next that is read of it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from xyro.wire.messages import MAX_NUMBER, FetchOrder, Priority
 from xyro.wire.urls import authority
 
 HOP_LIMIT = 5
-"""hops from host to host that are followed (RFC 9309 2.3.1.2)"""
+"""hops that are followed (RFC 9309 2.3.1.2)"""
 PAGE = PageId(MAX_NUMBER)
 """page id of an order for a hop: it belongs to no page"""
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
@@ -47,18 +48,19 @@ class Hops:
         chain.wait = min(2.0 * chain.wait, LONGEST_WAIT)
         return chain.wait
 
-    def follow(self, answer: Answer, url: str, origin: str) -> FetchOrder | None:
-        """The order for the next hop, if `answer` to `url` redirects the robots.txt of `origin` to another host."""
-        if answer.error or not answer.location or authority(answer.location) == authority(url):
+    def follow(self, answer: Answer, origin: str) -> FetchOrder | None:
+        """The order for the next hop, if `answer` redirects the robots.txt of `origin`."""
+        if answer.error or not answer.location:
             return None
         chain = self._chains.setdefault(origin, Chain(origin))
         chain.hops += 1
         if chain.hops > HOP_LIMIT:
-            answer.error, answer.detail = "redirect-loop", "robots.txt goes from host to host"
+            answer.error, answer.detail = "redirect-loop", "more redirects of robots.txt than we follow"
             return None
         self._epochs += 1
         self._out[self._epochs] = chain
-        return FetchOrder(PAGE, answer.location, Priority.REFRESH, self._epochs)
+        own = authority(answer.location) == authority(origin + "/")
+        return FetchOrder(PAGE, answer.location, Priority.BLOCKING if own else Priority.REFRESH, self._epochs)
 
     def origin_of(self, order: FetchOrder) -> str:
         """Return the origin whose robots.txt an order for a hop reads, and forget the order."""

@@ -27,7 +27,7 @@ from xyro.wire.urls import authority, resolve
 LONGEST_KEPT = 512
 """Longest tag (bytes) or href (characters) worth remembering."""
 FOLDER_KEPT = 20_000
-"""Most hrefs, and most tags, remembered of one folder: one hostile page must not fill the cache."""
+"""Most tags remembered of one folder: one hostile page must not fill the cache."""
 CARRIED = 1_000
 """Entries of a folder that outlive a generation; a larger one is learnt anew, which one of its pages does."""
 ENTRY = 256
@@ -127,15 +127,14 @@ class HrefCache:
 
 
 class Folder:
-    """The cache of one folder: `tags` by a tag's bytes (and encoding), `urls` by the text of an href."""
+    """The cache of one folder: `marks` by the bytes of a tag, of an <a>'s href (scan.py), or by a reference."""
 
-    __slots__ = ("entries", "fold_slashes", "tags", "urls")
+    __slots__ = ("entries", "fold_slashes", "marks")
 
     def __init__(self, fold_slashes: bool) -> None:
         self.fold_slashes = fold_slashes
         self.entries = 0
-        self.tags: dict[str, dict[bytes, Mark]] = {}
-        self.urls: dict[str, str | None] = {}
+        self.marks: dict[bytes | Reference, Mark] = {}
 
 
 class PageLinks:
@@ -198,44 +197,42 @@ class PageLinks:
         self.noindex |= bool(words & {"noindex", "none"})
         self.nofollow |= bool(words & {"nofollow", "none"})
 
-    def mark(self, reference: Reference) -> Mark:
-        """Resolve a reference: return its URL with all flags, or the href that names none, or nothing."""
+    def mark(self, reference: Reference, tag: bytes = b"") -> Mark:
+        """Resolve a reference: its URL with all flags, or the href that names none, or nothing.
+
+        What comes to the same on every page of the folder is remembered: of the tag if there is one, or else of the
+        reference.
+        """
+        if not tag and reference in self.folder.marks:
+            return self.folder.marks[reference]
         href, flags = reference
         href = href.strip(BLANK)
-        if not href or href[0] == "#":
-            return None
-        if (len(self.links) >= MAX_LINKS or self.room <= 0) and not flags & LINK_KIND_MASK:
-            return self._known_mark(href, flags)
-        url = self._resolved(href)
-        if url is None:
-            return href
-        if authority(url) != self.authority:
-            flags |= LINK_EXTERNAL
-        return url, flags
+        mark: Mark = None
+        if href and href[0] != "#":
+            if (len(self.links) >= MAX_LINKS or self.room <= 0) and not flags & LINK_KIND_MASK:
+                return self._counted(reference)
+            url = resolve(self.base, href, fold_slashes=self.fold_slashes, codec=self.codec)
+            if url is None:
+                mark = href
+            else:
+                url = self.cache.intern(url)
+                mark = url, flags | LINK_EXTERNAL if authority(url) != self.authority else flags
+        if href[:1] != "?" and len(reference[0]) <= LONGEST_KEPT:  # a bare query hangs on the page, not on its folder
+            self.remember(tag or reference, mark)
+        return mark
 
-    def _known_mark(self, href: str, flags: int) -> Mark:
+    def remember(self, key: bytes | Reference, mark: Mark) -> None:
+        marks = self.folder.marks
+        if len(marks) < FOLDER_KEPT:
+            marks[key] = mark
+            self.cache.count_entry(self.folder, mark)
+
+    def _counted(self, reference: Reference) -> Mark:
         """A page that has all the links it may: a new href is counted as it is written, resolving it would cost more
         than all else."""
-        url = self.folder.urls.get(href)
-        if url is not None:
-            return url, flags | (LINK_EXTERNAL if authority(url) != self.authority else 0)
         if len(self.more) < MOST_MORE:
-            self.more.add(hash(href))
+            self.more.add(hash(reference[0]))
         return None
-
-    def _resolved(self, href: str) -> str | None:
-        urls = self.folder.urls
-        if href in urls:
-            return urls[href]
-        url = resolve(self.base, href, fold_slashes=self.fold_slashes, codec=self.codec)
-        if url is not None:
-            url = self.cache.intern(url)
-        if (
-            href[0] != "?" and len(href) <= LONGEST_KEPT and len(urls) < FOLDER_KEPT
-        ):  # a bare query hangs on the page, not on its folder
-            urls[href] = url
-            self.cache.count_entry(self.folder, url)
-        return url
 
     def add(self, mark: Mark) -> None:
         """Note what a tag came to."""

@@ -1,9 +1,8 @@
 """A page's links, found while its body arrives.
 
-Small pages (up to 256 KiB, nearly all) are held until they are whole and read by `scan`, which costs a third of the
-parser; larger ones, and those that scan will not answer for, go through lxml's streaming target parser: no tree,
-linear on hostile markup, a fresh parser per page. Both see the same tags, and the same rules
-make links of them.
+A page is read by `scan`, which costs a quarter of the parser: whole up to 256 KiB, a larger one in pieces as it comes.
+From the first markup on that scan will not answer for, lxml's streaming target parser reads on: no tree, linear on
+hostile markup, a fresh parser per page. Both see the same tags, and the same rules make links of them.
 
 Elements: a, area (href), frame, iframe (src), link rel=alternate, next, canonical, base (the first valid one), meta
 refresh, meta name=robots or xyro; link rel=hub names a WebSub hub. A link to the page itself is a link; a fragment of
@@ -16,15 +15,13 @@ Given words to look for, a page that shows one goes through the parser, which th
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from lxml import etree
 
 from xyro import scan
 from xyro.charset import bom_of, codec_for, is_ascii_based
 from xyro.hrefs import (
-    BLANK,
-    FOLDER_KEPT,
     LONGEST_KEPT,
     ExtractedLinks,
     HrefCache,
@@ -37,20 +34,44 @@ from xyro.hrefs import (
 from xyro.nearby import Nearby, mentions
 from xyro.wire.messages import LINK_FOCUSED, LINK_KIND_MASK
 
-__all__ = ["ExtractedLinks", "HrefCache", "LinkExtractor"]
+__all__ = ["ExtractedLinks", "HrefCache", "LinkExtractor", "Shapes"]
 
 WHOLE = 256 * 1024
-"""Bytes of a body that are held, to be scanned in one go; a longer one is parsed as it comes."""
+"""Bytes of a body that are held, to be scanned in one go; a longer one is read as it comes. Of a tag or a script, too:
+one that ends later is the parser's."""
 PIECE = 16 * 1024
-"""Bytes collected before the parser is fed: what arrives in drips costs no call each."""
+"""Bytes of a long page collected before they are read: what arrives in drips costs no call each."""
 MOUTHFUL = 32 * 1024
 """Most bytes the parser is fed at a time."""
 PENDING = 16_384
-"""References held until they are resolved: a <base> after so many is ignored."""
+"""References (or tags) held until they are resolved: a <base> after so many is ignored."""
+SHAPES = 4096
+"""Sets of links that are remembered, each by two numbers."""
+MOST_LINKS = 512
+"""Links of a page whose set is remembered."""
 
 _TAGS = frozenset({"a", "area", "base", "frame", "iframe", "link", "meta"})
 _BASE = frozenset({b"ba", b"BA", b"Ba", b"bA"})
 """Of the tags that scan tells, base alone begins like this."""
+
+
+class Shapes:
+    """Sets of links that pages have shown lately. A place holds the last one that fell there: memory is bounded, and
+    a set that was overwritten costs nothing but evidence."""
+
+    def __init__(self) -> None:
+        self._shown: list[tuple[int, int]] = [(0, 0)] * SHAPES
+        """(set of links, page that showed it)"""
+
+    def recurs(self, host: str, url: str, links: tuple[str, ...]) -> bool:
+        """Tell whether another URL of the host showed these very links lately; from now on this one did."""
+        if len(links) > MOST_LINKS:
+            return False
+        shape, page = hash((host, links)), hash(url)
+        place = shape % SHAPES
+        before = self._shown[place]
+        self._shown[place] = shape, page
+        return before[0] == shape and before[1] != page
 
 
 class LinkExtractor:
@@ -76,65 +97,84 @@ class LinkExtractor:
         self._words = words
         self._pending: list[bytes] = []
         self._size = 0
-        self._stream: _Stream | None = None
+        self._reader: _Scan | _Stream | None = None
 
     def feed(self, data: bytes) -> None:
         self._pending.append(data)
         self._size += len(data)
-        if self._size > (WHOLE if self._stream is None else PIECE):
-            self._flush(whole=False)
+        if self._size > (WHOLE if self._reader is None else PIECE):
+            self._flush(last=False)
 
     def close(self) -> ExtractedLinks:
-        if self._stream is None:
-            body = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
-            codec = codec_for(body, self._charset)
-            plain = not self._words or not mentions(body, codec, self._words)
-            if plain and _scan(self._page, body, codec):
-                return self._page.found(codec)
-            self._pending = [body]
-        self._flush(whole=True)
-        assert self._stream is not None
-        self._stream.finish()
-        return self._page.found(self._stream.codec)
+        self._flush(last=True)
+        assert self._reader is not None
+        self._reader.finish()
+        return self._page.found(self._reader.codec)
 
-    def _flush(self, whole: bool) -> None:
-        body = b"".join(self._pending)
+    def _flush(self, last: bool) -> None:
+        body = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
         self._pending, self._size = [], 0
-        if self._stream is None:
-            codec = codec_for(body, self._charset, whole=whole)
-            reader = _WordStream(self._page, codec, body, self._words) if self._words else None
-            self._stream = reader or _Stream(self._page, codec, body)
-        self._stream.feed(body, whole)
+        if self._reader is None:
+            self._reader = self._begun(body, last)
+        if isinstance(self._reader, _Scan):
+            body = self._reader.feed(body, last)
+            if not body:
+                return
+            self._reader = _Stream(self._page, self._reader.codec, self._reader.tags)
+        self._reader.feed(body, last)
+
+    def _begun(self, body: bytes, whole: bool) -> _Scan | _Stream:
+        """The reader of a page that begins with `body`, or is it."""
+        codec = codec_for(body, self._charset, whole=whole)
+        self._page.read_in(codec)
+        if self._words and (not whole or mentions(body, codec, self._words)):
+            return _WordStream(self._page, codec, self._words)
+        return _Scan(self._page, codec) if is_ascii_based(codec) else _Stream(self._page, codec)
 
 
-def _scan(page: PageLinks, body: bytes, codec: str) -> bool:
-    """Read a whole body the fast way; False (and nothing noted) if that is not possible."""
-    if not is_ascii_based(codec):
-        return False
-    tags = scan.tags(body)
-    if tags is None:
-        return False
-    page.read_in(codec)
-    distinct = dict.fromkeys(tags)
-    for tag in distinct:  # first of all: a base counts for what stands before it, too
-        if tag[:2] in _BASE:
-            page.settle(scan.attributes(tag, codec)[1])
-    marks = page.folder.tags.setdefault(codec, {})
-    links = page.links
-    brief = len(page.base) <= LONGEST_KEPT  # then no need to count: WHOLE bytes cannot show MAX_LINKS
-    for tag in distinct:
-        mark = marks[tag] if tag in marks else _learnt(page, marks, tag, codec)
-        if isinstance(mark, tuple):
-            url, flags = mark
-            if not brief or flags & LINK_KIND_MASK or links.setdefault(url, flags) != flags:
+class _Scan:
+    """The fast way: tags by one expression over the bytes."""
+
+    def __init__(self, page: PageLinks, codec: str) -> None:
+        self.codec = codec
+        self.tags: dict[bytes, None] = {}
+        """not resolved yet"""
+        self._page = page
+        self._rest = b""
+        self._size = 0
+
+    def feed(self, body: bytes, last: bool) -> bytes:
+        """Read on. Returns what only the parser can read: the page from here on, empty if there is no such thing."""
+        self._size += len(body)
+        tags, self._rest = scan.tags(self._rest + body if self._rest else body)
+        self.tags.update(dict.fromkeys(tags))
+        if self._rest and (last or len(self._rest) > WHOLE):
+            return self._rest
+        if len(self.tags) >= PENDING:
+            self.finish()
+        return b""
+
+    def finish(self) -> None:
+        page, codec = self._page, self.codec
+        for tag in self.tags:  # first of all: a base counts for what stands before it, too
+            if tag[:2] in _BASE:
+                page.settle(scan.attributes(tag, codec)[1])
+        marks = page.folder.marks
+        links = page.links
+        brief = len(page.base) <= LONGEST_KEPT and self._size <= WHOLE  # then no need to count: it has no MAX_LINKS
+        for tag in self.tags:
+            mark = marks[tag] if tag in marks else _learnt(page, tag, codec)
+            if isinstance(mark, tuple):
+                url, flags = mark
+                if not brief or flags & LINK_KIND_MASK or links.setdefault(url, flags) != flags:
+                    page.add(mark)
+            elif mark is not None:
                 page.add(mark)
-        elif mark is not None:
-            page.add(mark)
-    return True
+        self.tags = {}
 
 
-def _learnt(page: PageLinks, marks: dict[bytes, Mark], tag: bytes, codec: str) -> Mark:
-    """Resolve a tag not met in this folder; cache it if it means the same on every page of the folder."""
+def _learnt(page: PageLinks, tag: bytes, codec: str) -> Mark:
+    """Resolve a tag not met in this folder; it is remembered if it means the same on every page of the folder."""
     if not tag:
         return None
     name, attrs = scan.attributes(tag, codec)
@@ -142,34 +182,33 @@ def _learnt(page: PageLinks, marks: dict[bytes, Mark], tag: bytes, codec: str) -
         reference = page.meta(attrs)
         return page.mark(reference) if reference else None
     reference = reference_of(name, attrs)
-    mark = page.mark(reference) if reference else None
     relates = name == "link" and page.relate(attrs)
-    if (
-        not relates
-        and len(tag) <= LONGEST_KEPT
-        and len(marks) < FOLDER_KEPT
-        and not (reference and reference[0].strip(BLANK)[:1] == "?")
-    ):
-        marks[tag] = mark
-        page.cache.count_entry(page.folder, mark)
-    return mark
+    lasts = not relates and len(tag) <= LONGEST_KEPT
+    if reference is not None:
+        return page.mark(reference, tag if lasts else b"")
+    if lasts:
+        page.remember(tag, None)
+    return None
 
 
 class _Stream:
     """The linear way: the body, as UTF-8, into a parser that tells start tags only, to this object."""
 
-    def __init__(self, page: PageLinks, codec: str, head: bytes) -> None:
+    def __init__(self, page: PageLinks, codec: str, tags: Iterable[bytes] = ()) -> None:
+        """`tags`: those that the scan has read of the page."""
         self.codec = codec
         self._page = page
-        page.read_in(codec)
         self._pending: dict[Reference, None] = {}
-        self._skip = bom_of(head)[1]
-        self._decoder = codecs.getincrementaldecoder(codec)("replace")
+        self._decoder: codecs.IncrementalDecoder | None = None
         self._parser: etree.HTMLParser | None = etree.HTMLParser(target=self, huge_tree=True, encoding="utf-8")
+        for tag in filter(None, tags):
+            self.start(*scan.attributes(tag, codec))
 
     def feed(self, body: bytes, last: bool) -> None:
-        text = self._decoder.decode(body[self._skip :], last).encode("utf-8", "replace")
-        self._skip = 0
+        if self._decoder is None:
+            self._decoder = codecs.getincrementaldecoder(self.codec)("replace")
+            body = body[bom_of(body)[1] :]
+        text = self._decoder.decode(body, last).encode("utf-8", "replace")
         for start in range(0, len(text), MOUTHFUL):
             if self._parser is None:
                 return
@@ -215,13 +254,13 @@ class _Stream:
 class _WordStream(_Stream):
     """A stream that reads text, too: links next to one of the words are marked."""
 
-    def __init__(self, page: PageLinks, codec: str, head: bytes, words: frozenset[str]) -> None:
+    def __init__(self, page: PageLinks, codec: str, words: frozenset[str]) -> None:
         self._text = Nearby(words)
         self.data = self._text.data
         """the parser's call for text, in pieces"""
         self.end = self._text.end
         """its call for each end tag"""
-        super().__init__(page, codec, head)
+        super().__init__(page, codec)
 
     def start(self, tag: str, attrs: dict[str, str]) -> None:
         self._text.start(tag, attrs)

@@ -13,9 +13,14 @@ failure in a row).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from xyro.server_floors import ServerFloors
+
+if TYPE_CHECKING:
+    from xyro.clock_log import ClockLog
 
 DAY = 86_400.0
 _SWEEP_FROM = 1_024
@@ -65,13 +70,16 @@ class Politeness:
     Invariant: forgetting never makes a read earlier. A host is forgotten when its floor has passed and it has no
     failures (or failed last a day ago), a server when its floor and its line have passed and nobody reads it. So the
     tables are bounded by the hosts and servers read within the last delay, and the hosts that failed within a day.
+
+    `log`: where delays that outlive a restart are written as they begin; None: nowhere.
     """
 
-    def __init__(self, manners: Manners = Manners()) -> None:
+    def __init__(self, manners: Manners = Manners(), log: ClockLog | None = None) -> None:
         self.manners = manners
+        self._log = log
         self._hosts: dict[str, _Host] = {}
         self._hosts_limit = _SWEEP_FROM
-        self.servers = ServerFloors(manners.ip_delay, manners.net_delay, manners.domain_delay)
+        self.servers = ServerFloors(manners.ip_delay, manners.net_delay, manners.domain_delay, log)
 
     def __len__(self) -> int:
         """Hosts, and floors of servers, remembered now."""
@@ -86,6 +94,22 @@ class Politeness:
         """Temporary failures of `host` in a row."""
         entry = self._hosts.get(host)
         return entry.failures if entry is not None else 0
+
+    def remembered_gap(self, host: str) -> float | None:
+        """The Crawl-delay that a host had before its robots.txt has been read again, perhaps in another process."""
+        entry = self._log.entries.get(("host", host)) if self._log is not None else None
+        return entry.gap if entry is not None else None
+
+    def begin(self, host: str, crawl_delay: float | None = None) -> None:
+        """A request to `host` leaves."""
+        log = self._log
+        if log is None:
+            return
+        gap = self._gap(crawl_delay)
+        if (entry := log.entries.get(("host", host))) is not None:
+            gap = max(gap, entry.gap)
+        if max(gap, self.manners.factor_cap if self.manners.factor else 0.0) > log.pause:
+            log.begin("host", host, gap)
 
     def finished(
         self,
@@ -104,10 +128,42 @@ class Politeness:
         """
         self.servers.leave(host, address, ended)
         failures = self.failures(host) + 1 if failed else 0
-        delay = max(self._delay(duration, crawl_delay), self._backoff(failures), _sane(retry_after, DAY))
+        gap = self._gap(crawl_delay)
+        own = _sane(self.manners.factor * duration, self.manners.factor_cap)
+        delay = max(gap, own, self._backoff(failures), _sane(retry_after, DAY))
         ready_at = ended + delay
         self._remember(host, ready_at, failures, ended)
+        log = self._log
+        if log is not None and (max(delay, gap) > log.pause or ("host", host) in log.entries):
+            log.end("host", host, delay, gap)
         return ready_at
+
+    def unsent(self, host: str, address: str, now: float) -> float:
+        """A request of `begin` did not leave: nobody was contacted; the moment of the host's next read."""
+        self.servers.unclaim(host, address)
+        if self._log is not None and (entry := self._log.entries.get(("host", host))) is not None:
+            self._log.end("host", host, 0.0, entry.gap)
+        return max(self.host_ready(host), now)
+
+    def slow_down(self, host: str, now: float, crawl_delay: float) -> float:
+        """A Crawl-delay of `host` was found elsewhere; the moment of its next read."""
+        gap = self._gap(crawl_delay)
+        ready_at = max(self.host_ready(host), now + gap)
+        self._remember(host, ready_at, self.failures(host), now)
+        if self._log is not None:
+            self._log.end("host", host, ready_at - now, gap)
+        return ready_at
+
+    def restore_log(self, now: float) -> Iterator[tuple[str, float]]:
+        """After a restart: take up what the log says; yield each host that is to be left alone, and until when."""
+        if self._log is None:
+            return
+        for kind, name, wait in self._log.restore(self.manners.factor, self.manners.factor_cap):
+            if kind == "host":
+                self.restore(name, now + wait)
+                yield name, now + wait
+            else:
+                self.servers.restore(name, now + wait)
 
     def restore(self, host: str, ready_at: float, failures: int = 0) -> None:
         """After a restart: what `finished` had said, its wall-clock time turned into this process's monotonic one."""
@@ -116,10 +172,10 @@ class Politeness:
             ready_at, failures = max(ready_at, entry.ready_at), max(failures, entry.failures)
         self._remember(host, ready_at, failures, -math.inf)
 
-    def _delay(self, duration: float, crawl_delay: float | None) -> float:
-        m = self.manners
-        delay = max(m.min_delay, _sane(m.factor * duration, m.factor_cap))
-        return delay if crawl_delay is None else max(delay, _sane(crawl_delay, m.crawl_delay_cap))
+    def _gap(self, crawl_delay: float | None) -> float:
+        """Seconds between two requests to a host, however fast it answers."""
+        least = self.manners.min_delay
+        return least if crawl_delay is None else max(least, _sane(crawl_delay, self.manners.crawl_delay_cap))
 
     def _backoff(self, failures: int) -> float:
         if not failures:

@@ -9,77 +9,49 @@ An order's way through it:
         else                                      -> read the page, report
     -> the host is free again at the moment politeness says
 
-A robots.txt that redirects to another host is read when that host may be read (hops.py).
+A robots.txt that redirects is read on when the host of its next hop may be read (hops.py). Requests to hubs and
+subscribers stand in the same lines (posts.py): nothing is sent to the web but from here, so a host has one clock.
 
-A slot is one read under way. A host has at most one slot, so a slow host holds no other up; at most half of the slots
-wait for name servers (lookups.py). Workers are tasks that live as long as something is ready to be read; one alarm
-sleeps until the earliest moment at which something may be read. Nothing polls. robots.txt is consulted when an order is
-about to be read, not when it was queued, so a robots.txt that changes binds the orders already there.
+A host that shows a challenge (challenges.py) is left alone for an hour, doubling; its orders are reported at once.
+
+A slot is one read under way. A host has at most one slot, so a slow host holds no other up; hosts that never answered
+share a part of the slots (fetch_queue.py), and at most half of the slots wait for name servers (lookups.py). Workers
+are tasks that live as long as something is ready to be read; one alarm sleeps until the earliest moment at which
+something may be read. Nothing polls. robots.txt is consulted when an order is about to be read, not when it was queued,
+so a robots.txt that changes binds the orders already there.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from xyro.answer import Answer
-from xyro.failures import POLICIES
-from xyro.fetch_queue import FetchQueue, urgency
+from xyro.challenges import EMPTY
+from xyro.failures import POLICIES, challenge_wait
+from xyro.fetch_queue import FetchQueue, SlotShares, urgency
 from xyro.hops import PAGE as HOP
 from xyro.hops import Hops
 from xyro.lookups import Lookups
+from xyro.page_fetcher import PageFetcher
 from xyro.politeness import Manners, Politeness
-from xyro.reports import report_of
-from xyro.robots import EVERYTHING, RobotsState, RobotsTable
+from xyro.posts import PAGE as POST
+from xyro.posts import Parcel, Posted, Posts
+from xyro.reports import Counters, answer_of, report_of
+from xyro.robots import NO_RULES, RobotsState, RobotsTable
 from xyro.wire.clock import Clock
-from xyro.wire.messages import FetchOrder, PageReport
+from xyro.wire.errors import TheirError
+from xyro.wire.messages import FetchOrder, HostChallenged, PageReport
 from xyro.wire.urls import authority
 from xyro.wire.urls import origin as origin_of
 
 
-class PageFetcher(Protocol):
-    """The fetcher as the pool uses it. No method raises for what the web does; cancellation passes
-    through."""
-
-    async def fetch(self, order: FetchOrder) -> Answer:
-        """One GET of the order's URL, no redirects followed."""
-        ...
-
-    async def fetch_robots(self, url: str) -> Answer:
-        """GET `url`, at most 5 redirects within its host followed, the body (<= 500 KiB) in Answer.body. A redirect to
-        another host is not: it is in Answer.location."""
-        ...
-
-    def knows(self, url: str) -> bool:
-        """Tell whether `address` has its answer without asking a name server."""
-        ...
-
-    async def address(self, url: str) -> str:
-        """The IP that the URL's host resolves to (cached), empty where it cannot be resolved."""
-        ...
-
-
-@dataclass(slots=True)
-class Counters:
-    """Counters since the pool was made. `reads`: orders that the web answered (robots.txt not counted)."""
-
-    reads: int = 0
-    robots_reads: int = 0
-    refused: int = 0
-    """orders that robots.txt (or its absence) forbade: reported without a request"""
-    bytes: int = 0
-    errors: Counter[str] = field(default_factory=Counter)
-    """per failure class; bodies kept although truncated are counted here too"""
-
-
 class Pool:
     """Invariants: every order submitted is reported once, dropped, still queued, or was being read when `close` cut it
-    off; at most `concurrency` reads go on, at most one per host (host[:port]); no page is read before its origin's
-    robots.txt, nor while that forbids it.
+    off; at most as many reads go on as there are slots, and at most one per host (host[:port]); no page is read before
+    its origin's robots.txt, nor while that forbids it.
 
     Who fills the queue: `submit`. Who empties it: the workers. What bounds it: the caller, by the orders it submits.
     """
@@ -93,25 +65,23 @@ class Pool:
         *,
         robots_token: str,
         on_report: Callable[[PageReport, Answer], None],
-        concurrency: int = 256,
+        slots: SlotShares,
         may_read: Callable[[], bool] = lambda: True,
     ) -> None:
         """`may_read`: asked before each read; False while too much that was read is not yet on disk or not yet parsed
         (`wake` follows)."""
-        if concurrency < 1:
-            raise ValueError(f"concurrency: at least 1, not {concurrency}")
         self.counters = Counters()
         self._queue = queue
         self._politeness = politeness
         self._fetcher = fetcher
         self._clock = clock
         self._robots = RobotsTable(robots_token)
-        self._lookups = Lookups(concurrency // 2)
+        self._lookups = Lookups(slots.concurrency // 2)
         self._hops = Hops()
+        self._posts = Posts()
         self._on_report = on_report
-        self._concurrency = concurrency
+        self.slots = slots
         self._may_read = may_read
-        self._in_flight = 0
         self._unread: dict[str, FetchOrder] = {}
         """host -> its order that is out, while it still waits for DNS or robots.txt: `drop` can take it back"""
         self._workers: set[asyncio.Task[None]] = set()
@@ -124,15 +94,19 @@ class Pool:
     @property
     def in_flight(self) -> int:
         """Orders that are out: popped and neither reported nor given back."""
-        return self._in_flight
+        return self.slots.in_flight
+
+    @property
+    def posts(self) -> int:
+        """Requests that are no reads and wait for their turn."""
+        return len(self._posts)
 
     def quiet(self) -> bool:
         """Nothing queued, nothing being read."""
-        return not self._in_flight and not len(self._queue)
+        return not self.slots.in_flight and not len(self._queue)
 
     def next_ready_in(self) -> float | None:
-        """Seconds until something queued may be read (0: now); None while nothing but reads that go on, `submit` or
-        `resume` can change that."""
+        """Seconds until something queued may be read (0: now); None: only reads under way, or a call, change that."""
         moment = self._queue.wake_at()
         return None if moment is None else max(moment - self._clock.monotonic(), 0.0)
 
@@ -150,18 +124,32 @@ class Pool:
                 self._queue.put(order, host)
         self._fill()
 
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Posted:
+        """POST to a canonical URL in its turn, unless nobody waits for it by then. TheirError: it failed."""
+        host = authority(url)
+        if self._queue.is_held(host):
+            raise TheirError("paused", "a person, or a blackout, wants its host to be left alone")
+        parcel = Parcel(url, body, headers, asyncio.get_running_loop().create_future())
+        self._queue.put(self._posts.order(parcel), host)
+        self._fill()
+        return await parcel.posted
+
     def _raise(self, order: FetchOrder, host: str) -> None:
         """The order that it repeats goes up, in the queue or while it waits for DNS or robots.txt."""
-        pending = self._unread.get(host)
-        if pending is None or (pending.page, pending.epoch) != (order.page, order.epoch):
+        if (pending := self._unread.get(host)) is None or (pending.page, pending.epoch) != (order.page, order.epoch):
             self._queue.lift(order, host)
         elif urgency(order) < urgency(pending):
             self._unread[host] = replace(order, raised=False)
 
+    def restore_clocks(self) -> None:
+        """After a restart: take up the moments before which hosts and servers are not to be contacted."""
+        now = self._clock.monotonic()
+        for host, ready_at in self._politeness.restore_log(now):
+            self._queue.postpone(host, ready_at)
+
     def restore(self, host: str, host_next: float, failures: int) -> None:
         """After a restart: what the last report of `host` (host[:port]) said about it. `host_next` is wall clock."""
-        wait = host_next - self._clock.time()
-        if wait <= 0.0 and not failures:
+        if (wait := host_next - self._clock.time()) <= 0.0 and not failures:
             return  # nearly all hosts of an old crawl: nothing to remember
         ready_at = self._clock.monotonic() + max(wait, 0.0)
         self._politeness.restore(host, ready_at, failures)
@@ -179,6 +167,11 @@ class Pool:
         """Pause: start no further read of `host`; one that goes on is reported as usual."""
         self._queue.hold(host)
 
+    def challenged(self, message: HostChallenged) -> None:
+        """Leave a host alone by evidence."""
+        self.restore(message.host, message.until, message.failures)
+        self._report_challenged(message.host, message.vendor, max(message.until - self._clock.time(), 0.0))
+
     def resume(self, host: str) -> None:
         """End a pause."""
         self._queue.resume(host)
@@ -188,13 +181,15 @@ class Pool:
         """Block: take back all orders of `host` whose read has not begun; they are not reported."""
         pending = self._unread.pop(host, None)
         dropped = ([pending] if pending is not None else []) + self._queue.drop(host)
-        for hop in (order for order in dropped if order.page == HOP):
-            self._hops.end(self._hops.origin_of(hop))
-        return [order for order in dropped if order.page != HOP]
+        for order in dropped:
+            if order.page == HOP:
+                self._hops.end(self._hops.origin_of(order))
+            elif order.page == POST:
+                self._posts.refuse(order)
+        return [order for order in dropped if order.page < POST]
 
     async def run(self) -> None:
-        """Read until `stop`. Raises what `on_report` raised: a report that cannot be taken must not be lost
-        silently."""
+        """Read until `stop`. Raises what `on_report` raised: no report may be lost silently."""
         self._running = True
         self._fill()
         await self._ended.wait()
@@ -216,47 +211,60 @@ class Pool:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
-    # Slots: who works, and when somebody wakes up.
+    # SlotShares: who works, and when somebody wakes up.
 
     def _fill(self) -> None:
-        """Give every free slot an order that may be read now; if slots stay free, set the alarm for the next one."""
-        now = self._clock.monotonic()
+        """Give every free slot an order that may be read now; if some stay free, set the alarm."""
         while self._has_slot():
-            job = self._queue.pop(now)
+            job = self._pop()
             if job is None:
                 self._set_alarm()
                 return
-            self._in_flight += 1
+            self.slots.in_flight += 1
             task = asyncio.create_task(self._work(*job))
             self._workers.add(task)
             task.add_done_callback(self._workers.discard)
 
+    def _pop(self) -> tuple[str, FetchOrder, bool] | None:
+        """The next order, its host, and whether that is a newcomer, which has one of their slots from here on."""
+        job = self._queue.pop(self._clock.monotonic(), self.slots.open)
+        if job is None:
+            return None
+        newcomer = job[0] not in self._queue.proven
+        if newcomer:
+            self.slots.enter()
+        return (*job, newcomer)
+
     def _has_slot(self) -> bool:
-        return self._running and self._in_flight < self._concurrency and self._may_read()
+        return self._running and self.slots.in_flight < self.slots.concurrency and self._may_read()
 
     def _set_alarm(self) -> None:
         """For the next host that may be read."""
-        moment = self._queue.wake_at()
+        moment = self._queue.wake_at(self.slots.open)
         if moment is not None and moment < self._alarm_at:
             self._silence()
             self._alarm, self._alarm_at = asyncio.create_task(self._ring(moment)), moment
 
-    async def _work(self, host: str, order: FetchOrder) -> None:
+    async def _work(self, host: str, order: FetchOrder, newcomer: bool) -> None:
         """One slot: goes from order to order while there are some that may be read now."""
         try:
             while True:
-                if not await self._handle(host, order):
-                    await asyncio.sleep(0)  # thousands of refused orders in a row must not stop the loop
-                job = self._queue.pop(self._clock.monotonic()) if self._running and self._may_read() else None
+                try:
+                    if not await self._handle(host, order):
+                        await asyncio.sleep(0)  # thousands of refused orders in a row must not stop the loop
+                finally:
+                    if newcomer:
+                        self.slots.leave()
+                job = self._pop() if self._running and self._may_read() else None
                 if job is None:
                     break
-                host, order = job
+                host, order, newcomer = job
                 self._fill()  # the host that was just freed may be due before anything the alarm knows of
         except Exception as error:
             self._error = self._error or error
             self.stop()
         finally:
-            self._in_flight -= 1
+            self.slots.in_flight -= 1
             self._fill()
 
     async def _ring(self, moment: float) -> None:
@@ -275,10 +283,14 @@ class Pool:
         """Take one order one step further; False if no request was made for it."""
         now = self._clock.monotonic()
         origin = origin_of(order.url)
-        state = self._robots.get(origin, now) if order.page != HOP else _NO_RULES
+        state = self._robots.get(origin, now) if order.page < POST else NO_RULES
         ready_at = self._politeness.host_ready(host)
-        if state is not None and (refusal := _refusal(state, order.url)):
+        if state is not None and (refusal := state.refusal(order.url)):
             self._refuse(host, order, state, refusal, ready_at)
+            return False
+        if order.page == POST and not self._posts.waits(order):
+            self._posts.take(order)
+            self._queue.release(host, ready_at)
             return False
         if ready_at > now:
             self._queue.give_back(order, host, ready_at)
@@ -315,69 +327,92 @@ class Pool:
         return False
 
     async def _read_robots(self, host: str, origin: str, address: str) -> None:
-        url = f"{origin}/robots.txt"
-        answer = await self._answer(self._fetcher.fetch_robots(url))
+        self._politeness.begin(host)
+        answer = await answer_of(self._clock, self._fetcher.fetch_robots(f"{origin}/robots.txt"))
         now = self._clock.monotonic()
-        hop = self._hops.follow(answer, url, origin)
-        state = self._robots.learn(origin, answer, now) if hop is None else _NO_RULES
+        hop = self._hops.follow(answer, origin)
+        state = self._robots.learn(origin, answer, now) if hop is None else NO_RULES
         self.counters.robots_reads += 1
         self.counters.bytes += answer.bytes
         ready_at = self._leave(host, address, answer, state, now, failed=state.failures > 0)
         order = self._unread.pop(host, None)
-        if hop is not None:
-            self._queue.put(hop, authority(hop.url))
-            ready_at = max(ready_at, now + self._hops.waits(origin))
         if order is None:  # dropped meanwhile
             self._queue.release(host, ready_at)
-        elif refusal := _refusal(state, order.url):
+        elif refusal := state.refusal(order.url):
             self._refuse(host, order, state, refusal, ready_at)
         else:
+            if hop is not None and authority(hop.url) != host:
+                ready_at = max(ready_at, now + self._hops.waits(origin))
             self._queue.give_back(order, host, ready_at)
+        if hop is not None:
+            self._queue.put_first(hop, authority(hop.url))
 
     async def _read_hop(self, host: str, order: FetchOrder, address: str) -> None:
-        """The robots.txt of another host, which redirected it here."""
-        answer = await self._answer(self._fetcher.fetch_robots(order.url))
+        """A robots.txt that was redirected here, from this host or another one. This host's own delay goes on."""
+        own = self._robots.get(origin_of(order.url), self._clock.monotonic()) or NO_RULES
+        self._politeness.begin(host, own.rules.crawl_delay)
+        answer = await answer_of(self._clock, self._fetcher.fetch_robots(order.url))
         now = self._clock.monotonic()
         failed = bool(answer.error) and POLICIES[answer.error].host_wide
-        self._queue.release(host, self._leave(host, address, answer, _NO_RULES, now, failed))
+        origin = self._hops.origin_of(order)
+        home = authority(origin + "/")
+        hop = self._hops.follow(answer, origin)
+        state = NO_RULES
+        if hop is None:
+            status, answer.status = answer.status, answer.status or 302  # the site did answer: it sent us here
+            state = self._robots.learn(origin, answer, now)
+            answer.status = status
+            self._hops.end(origin)
+        ready_at = self._leave(host, address, answer, state if host == home else own, now, failed)
+        self._queue.release(host, ready_at)
+        if hop is None and host != home and (delay := state.rules.crawl_delay):
+            self._queue.postpone(home, self._politeness.slow_down(home, now, delay))
         self.counters.robots_reads += 1
         self.counters.bytes += answer.bytes
-        origin = self._hops.origin_of(order)
-        hop = self._hops.follow(answer, order.url, origin)
         if hop is not None:
-            self._queue.put(hop, authority(hop.url))
-            return
-        answer.status = answer.status or 302  # the site did answer: it sent us to such a place
-        self._robots.learn(origin, answer, now)
-        self._hops.end(origin)
+            self._queue.put_first(hop, authority(hop.url))
 
-    async def _read_page(self, host: str, order: FetchOrder, address: str, state: RobotsState) -> None:
-        if order.page == HOP:
-            await self._read_hop(host, order, address)
-            return
-        answer = await self._answer(self._fetcher.fetch(order))
+    async def _send(self, host: str, order: FetchOrder, address: str) -> None:
+        """A request that is no read: to a hub, or to a subscriber."""
+        parcel = self._posts.take(order)
+        state = self._robots.get(origin_of(order.url), self._clock.monotonic()) or NO_RULES
+        self._politeness.begin(host, state.rules.crawl_delay)
+        answer = await answer_of(self._clock, self._fetcher.post(parcel.url, parcel.body, parcel.headers))
         now = self._clock.monotonic()
         failed = bool(answer.error) and POLICIES[answer.error].host_wide
         ready_at = self._leave(host, address, answer, state, now, failed)
         self._queue.release(host, ready_at)
-        self.counters.bytes += answer.bytes
-        self.counters.reads += answer.status > 0
-        self._tell(host, order, answer, ready_at - now)
+        parcel.settle(answer, max(ready_at - now, 0.0))
 
-    async def _answer(self, reading: Awaitable[Answer]) -> Answer:
-        """Fetch an order; if the fetcher breaks its contract, answer `internal`: our mistake must not lose a page."""
-        try:
-            answer = await reading
-        except Exception as error:
-            wall = self._clock.time()
-            return Answer(wall, wall, error="internal", detail=repr(error))
-        if answer.error and answer.error not in POLICIES:
-            answer.error, answer.detail = "internal", f"a failure class without policy: {answer.error}"
-        return answer
+    async def _read_page(self, host: str, order: FetchOrder, address: str, state: RobotsState) -> None:
+        if order.page >= POST:
+            await (self._read_hop if order.page == HOP else self._send)(host, order, address)
+            return
+        self._politeness.begin(host, state.rules.crawl_delay)
+        answer = await answer_of(self._clock, self._fetcher.fetch(order))
+        now = self._clock.monotonic()
+        failed = bool(answer.error) and POLICIES[answer.error].host_wide
+        if challenged := answer.error == "challenge" and answer.vendor != EMPTY:
+            answer.retry_after = max(answer.retry_after, challenge_wait(self._politeness.failures(host)))
+        failed &= challenged or answer.error != "challenge"  # an empty one is its page's alone
+        ready_at = self._leave(host, address, answer, state, now, failed)
+        if answer.status and not failed and host not in self._queue.proven:
+            self.slots.prove(host)
+        self._queue.release(host, ready_at)
+        self.counters.bytes += answer.bytes
+        self.counters.reads += answer.status > 0 and not order.probe
+        self._tell(host, order, answer, ready_at - now)
+        if challenged:
+            self._report_challenged(host, answer.vendor, ready_at - now)
+
+    def _report_challenged(self, host: str, vendor: str, wait: float) -> None:
+        """Report all orders of a host whose reads have not begun: it is left alone for `wait` seconds."""
+        answer = Answer(self._clock.time(), error="challenge", vendor=vendor)
+        for order in self.drop(host):
+            self._tell(host, order, answer, wait)
 
     async def _address(self, url: str, asks: bool) -> str:
-        """The address whose turn has to be waited for; empty where there is none, or no floor for addresses. `asks`: a
-        name server, as `_lookups` allowed."""
+        """The address whose turn is waited for; empty: none, or no floor. asks: a name server, as is allowed."""
         floor = self._politeness.servers.active
         if not floor and not asks:
             return ""
@@ -402,27 +437,20 @@ class Pool:
     def _leave(self, host: str, address: str, answer: Answer, state: RobotsState, now: float, failed: bool) -> float:
         """A read ended: the moment of the host's next one. Where nobody was contacted, nobody has to be spared."""
         if answer.error and not answer.status and POLICIES[answer.error].unsent:
-            self._politeness.servers.unclaim(host, address)
-            return max(self._politeness.host_ready(host), now)
+            return self._politeness.unsent(host, address, now)
         if answer.address != address:
             self._politeness.servers.touched(host, answer.address, now)
-        delay = state.rules.crawl_delay
+        if failed and not answer.error.startswith(("http-", "dns-")):
+            self.slots.failed(host)
+        unknown = state is NO_RULES or state.failures > 0
+        delay = self._politeness.remembered_gap(host) if unknown else state.rules.crawl_delay
         return self._politeness.finished(host, address, now, answer.duration, failed, answer.retry_after, delay)
 
     def _tell(self, host: str, order: FetchOrder, answer: Answer, host_wait: float) -> None:
         """The order's one report; its host may be read again `host_wait` seconds after the end of the read."""
-        if answer.error:
+        if answer.error and (answer.status or answer.error != "challenge"):
             self.counters.errors[answer.error] += 1
         failures = self._politeness.failures(host)
         sitemaps = self._robots.untold(origin_of(order.url))
         report = report_of(order, answer, host_wait=max(host_wait, 0.0), host_failures=failures, sitemaps=sitemaps)
         self._on_report(report, answer)
-
-
-_NO_RULES = RobotsState(EVERYTHING, math.inf)
-"""what holds for a hop: rules are for pages"""
-
-
-def _refusal(state: RobotsState, url: str) -> str:
-    """The failure class with which `url` is refused, empty if it may be read."""
-    return state.kind or ("" if state.rules.allows(url) else "robots-disallowed")

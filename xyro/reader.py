@@ -7,19 +7,29 @@ can run it: orders go in with `pool.submit`, and each comes back once through `o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 from xyro.answer import Answer
-from xyro.client import Client, ClientLimits
-from xyro.fetch_queue import FetchQueue
+from xyro.archive_options import ArchiveOptions
+from xyro.clock_log import ClockLog
+from xyro.exchange import ClientLimits
+from xyro.fetch_queue import LEAST_SHARE, FetchQueue, SlotShares
 from xyro.fetcher import Fetcher
 from xyro.guard import Guard
 from xyro.politeness import Manners, Politeness
 from xyro.pool import Pool
+from xyro.readers import Readers
 from xyro.resolver import Resolver
 from xyro.wire.clock import Clock
 from xyro.wire.messages import PageReport
+
+if TYPE_CHECKING:
+    from xyro.client import AiohttpClient
+    from xyro.fast_client import FastClient
 
 OnReport = Callable[[PageReport, Answer], None]
 
@@ -38,6 +48,8 @@ class ReaderOptions:
     manners: Manners
     concurrency: int
     """most reads at once"""
+    newcomers: float = LEAST_SHARE
+    """share of them that hosts which never answered have in any case"""
     signature: Literal["bytes", "text", "links"] = "bytes"
     """what a page's signature is taken of"""
     skip_suffixes: tuple[str, ...] = ()
@@ -48,6 +60,62 @@ class ReaderOptions:
     """words, case-folded, that a link is marked for when they stand in it or near it"""
     gamma: float = 50.0
     """share of reads, 0 to 100, that goes to pages never read before"""
+    clock_log: Path | None = None
+    """file in which delays that outlive a restart are kept; None: they are forgotten"""
+    pause: float = 0.0
+    """seconds that pass after any restart before the first request"""
+    processes: int = 0
+    """reader processes that connect and parse; 0 = this process does it itself"""
+    values: str = ""
+    """the plug-in that values pages (page_values.py); empty: none"""
+    archive: ArchiveOptions | None = None
+    """what is kept of each answer; None: nothing"""
+    client: Literal["fast", "aiohttp"] = "fast"
+    """what sends requests"""
+
+
+def client_class(name: Literal["fast", "aiohttp"]) -> type[FastClient] | type[AiohttpClient]:
+    """The class of a client; none is loaded that is not asked for."""
+    if name == "fast":
+        from xyro.fast_client import FastClient
+
+        return FastClient
+    from xyro.client import AiohttpClient
+
+    return AiohttpClient
+
+
+def fetcher_of(options: ReaderOptions, guard: Guard, clock: Clock, patience: Callable[[str], float]) -> Fetcher:
+    """The fetcher of a process that reads the web itself. patience: see `AiohttpClient`."""
+    archive = None
+    if options.archive is not None:
+        from xyro.page_archive import PageArchive
+
+        archive = PageArchive(options.archive, clock)
+    values = None
+    if options.values:
+        from xyro.page_values import PageValues
+
+        values = PageValues(options.values)
+    client = client_class(options.client)(
+        guard,
+        Resolver(guard, clock),
+        user_agent=options.user_agent,
+        contact=options.contact,
+        limits=options.limits,
+        patience=patience,
+        tape_of=archive.tape_of if archive is not None else None,
+    )
+    return Fetcher(
+        client,
+        clock,
+        signature=options.signature,
+        skip_suffixes=options.skip_suffixes,
+        fold_slashes=options.fold_slashes,
+        words=options.words,
+        archive=archive,
+        values=values,
+    )
 
 
 class Reader:
@@ -65,29 +133,35 @@ class Reader:
         on_report: OnReport,
         may_read: Callable[[], bool] = lambda: True,
     ) -> None:
-        client = Client(
-            guard,
-            Resolver(guard, clock),
-            user_agent=options.user_agent,
-            contact=options.contact,
-            limits=options.limits,
-        )
-        self.fetcher = Fetcher(
-            client,
-            clock,
-            signature=options.signature,
-            skip_suffixes=options.skip_suffixes,
-            fold_slashes=options.fold_slashes,
-            words=options.words,
-        )
         self.queue = FetchQueue(options.gamma)
+        self.clock_log = ClockLog(options.clock_log, clock, options.pause) if options.clock_log is not None else None
+        politeness = Politeness(options.manners, self.clock_log)
+        slots = SlotShares(self.queue, politeness, options.concurrency, options.newcomers)
+        self.fetcher: Fetcher | Readers = (
+            Readers(
+                options.processes,
+                msgspec.msgpack.encode(replace(options, clock_log=None)),  # of the pool, which stays here
+                guard,
+                clock,
+                slots.patience,
+            )
+            if options.processes
+            else fetcher_of(options, guard, clock, slots.patience)
+        )
         self.pool = Pool(
             self.queue,
-            Politeness(options.manners),
+            politeness,
             self.fetcher,
             clock,
             robots_token=options.robots_token,
             on_report=on_report,
-            concurrency=options.concurrency,
+            slots=slots,
             may_read=may_read,
         )
+        self.pool.restore_clocks()
+
+    async def close(self) -> None:
+        """Close every connection, and the log."""
+        await self.fetcher.close()
+        if self.clock_log is not None:
+            self.clock_log.close()

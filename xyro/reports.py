@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+
 from xyro.answer import Answer
-from xyro.failures import policy, settle
+from xyro.failures import POLICIES, policy, settle
+from xyro.wire.clock import Clock
 from xyro.wire.messages import FetchOrder, Kind, PageReport
+
+
+@dataclass(slots=True)
+class Counters:
+    """Counters since the pool was made. `reads`: orders that the web answered (robots.txt not counted)."""
+
+    reads: int = 0
+    robots_reads: int = 0
+    refused: int = 0
+    """orders that robots.txt (or its absence) forbade: reported without a request"""
+    bytes: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    """per failure class; bodies kept although truncated are counted here too"""
 
 
 def report_of(
@@ -49,4 +67,18 @@ def report_of(
         fresh_for=answer.fresh_for,
         hubs=answer.hubs,
         topic=answer.topic,
+        vendor=answer.vendor,
+        skeleton=answer.skeleton,
     )
+
+
+async def answer_of(clock: Clock, reading: Awaitable[Answer]) -> Answer:
+    """The answer of a fetcher; if it breaks its contract, `internal`: our mistake must not lose a page."""
+    try:
+        answer = await reading
+    except Exception as error:
+        wall = clock.time()
+        return Answer(wall, wall, error="internal", detail=repr(error))
+    if answer.error and answer.error not in POLICIES:
+        answer.error, answer.detail = "internal", f"a failure class without policy: {answer.error}"
+    return answer

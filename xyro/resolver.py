@@ -11,14 +11,13 @@ name count, IPv4 first. `localhost` and literals need no query; under only_net n
 from __future__ import annotations
 
 import asyncio
-import socket
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import aiodns
 import pycares
-from aiohttp.abc import AbstractResolver, ResolveResult
 
 from xyro.guard import Guard, is_local_name
 from xyro.wire.clock import Clock
@@ -48,7 +47,7 @@ class _Entry:
     fresh_until: float
 
 
-class Resolver(AbstractResolver):
+class Resolver:
     """`timeout`: seconds for the first try of a query; `tries` in all, each waiting longer (c-ares). Servers are the
     guard's configured ones, else the system's. To be made inside a running loop, and closed."""
 
@@ -66,11 +65,17 @@ class Resolver(AbstractResolver):
 
     def knows(self, host: str) -> bool:
         """Tell whether `addresses` can answer, or refuse, without a query."""
+        return self.known_for(host) > 0.0
+
+    def known_for(self, host: str) -> float:
+        """Seconds for which `addresses` can answer, or refuse, without a query; 0 if it cannot now."""
         if address_of(host) is not None or not self._guard.looks_up_names:
-            return True
+            return math.inf
         name = host.rstrip(".").lower()
         entry = self._entries.get(name)
-        return is_local_name(name) or (entry is not None and self._clock.monotonic() < entry.fresh_until)
+        if is_local_name(name):
+            return math.inf
+        return 0.0 if entry is None else max(entry.fresh_until - self._clock.monotonic(), 0.0)
 
     async def addresses(self, host: str) -> tuple[str, ...]:
         """All addresses that count (1..ADDRESSES), IPv4 first. Raises as `address`."""
@@ -87,15 +92,13 @@ class Resolver(AbstractResolver):
             raise TheirError(entry.kind, host)
         return entry.addresses
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        """For aiohttp: the addresses that the guard lets us connect to; TheirError if there is none."""
+    async def allowed(self, host: str, port: int) -> list[str]:
+        """The addresses that the guard lets us connect to, IPv4 first; TheirError if there is none."""
         found = await self.addresses(host)
         allowed = [address for address in found if not self._guard.verdict(address, port)]
         if not allowed:
             self._guard.check(found[0], port)
-        return [_result(host, address, port) for address in allowed]
+        return allowed
 
     async def close(self) -> None:
         for task in self._asking.values():
@@ -152,15 +155,3 @@ def _addresses(records: Iterable[Any], kind: str) -> Iterable[tuple[str, float]]
     for record in records:
         if record.type == wanted and address_of(record.data.addr) is not None:
             yield record.data.addr, float(record.ttl)
-
-
-def _result(host: str, address: str, port: int) -> ResolveResult:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    return {
-        "hostname": host,
-        "host": address,
-        "port": port,
-        "family": family,
-        "proto": socket.IPPROTO_TCP,
-        "flags": socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-    }

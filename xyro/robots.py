@@ -16,6 +16,7 @@ and cheap: a Disallow by its literal beginning, an Allow by nothing.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -255,6 +256,14 @@ class RobotsState:
     """unreachable so many times in a row"""
     since: float = 0.0
     """unreachable since (monotonic seconds)"""
+
+    def refusal(self, url: str) -> str:
+        """Return the failure class with which `url` is refused, empty if it may be read."""
+        return self.kind or ("" if self.rules.allows(url) else "robots-disallowed")
+
+
+NO_RULES = RobotsState(EVERYTHING, math.inf)
+"""what holds for a hop and for what is sent: rules are for pages"""
 
 
 _NO_CONNECTION = ("dns-", "connect-", "tls", "blocked-", "only-net")

@@ -13,8 +13,12 @@ from __future__ import annotations
 import ipaddress
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from xyro.wire.urls import site_of
+
+if TYPE_CHECKING:
+    from xyro.clock_log import ClockLog
 
 _SWEEP_FROM = 1_024
 """A table shorter than this is never searched for what can be forgotten."""
@@ -34,7 +38,12 @@ class _Floor:
 class ServerFloors:
     """Give each server to one reader at a time. A floor that has passed, with nobody in its line, is forgotten."""
 
-    def __init__(self, ip_delay: float, net_delay: float = 0.0, domain_delay: float = 0.0) -> None:
+    def __init__(
+        self, ip_delay: float, net_delay: float = 0.0, domain_delay: float = 0.0, log: ClockLog | None = None
+    ) -> None:
+        """`log`: where floors that outlive a restart are written; None: nowhere."""
+        longest = max(ip_delay, net_delay, domain_delay)
+        self._log = log if log is not None and longest > log.pause else None
         self.ip_delay = ip_delay
         self.net_delay = net_delay
         self.domain_delay = domain_delay
@@ -63,6 +72,9 @@ class ServerFloors:
         if not shut:
             for floor in floors:
                 floor.read = True
+            if self._log is not None:
+                for key, delay in self._kinds(host, address):
+                    self._log.begin("floor", key, delay)
             return now
         for floor in shut:
             floor.line = max(floor.ready_at, floor.line + floor.delay, now + floor.delay)
@@ -73,18 +85,34 @@ class ServerFloors:
         for key, _ in self._kinds(host, address):
             if key in self._floors:
                 self._floors[key].read = False
+        self._write(host, address, waits=False)
 
     def touched(self, host: str, address: str, ended: float) -> None:
         """End a read at an address whose turn nobody had claimed (the name has several): its floors hold all the
         same."""
         for floor in self._floors_of(host, address, ended):
             floor.ready_at = ended + floor.delay
+        self._write(host, address)
 
     def leave(self, host: str, address: str, ended: float) -> None:
         """End a read, and give back its turn."""
         for floor in self._floors_of(host, address, ended):
             floor.read = False
             floor.ready_at = ended + floor.delay
+        self._write(host, address)
+
+    def restore(self, key: str, ready_at: float) -> None:
+        """After a restart: what the log says of a floor."""
+        single = "@" not in key and not key.endswith(("/24", "/48"))
+        delay = self.domain_delay if "@" in key else self.ip_delay if single else self.net_delay
+        if delay:
+            self._floor(key, delay, -math.inf).ready_at = ready_at
+
+    def _write(self, host: str, address: str, waits: bool = True) -> None:
+        """Log the end of a request."""
+        if self._log is not None:
+            for key, delay in self._kinds(host, address):
+                self._log.end("floor", key, delay if waits else 0.0, delay)
 
     def _kinds(self, host: str, address: str) -> list[tuple[str, float]]:
         """The floors of a server that are on, each with its delay."""

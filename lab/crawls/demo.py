@@ -1,8 +1,8 @@
 """`xyro lab demo`: the whole loop in half a minute, on a web whose true importance is known.
 
 lab's computed web is served on loopback by a child process; it is crawled to its end and then refreshed for a while, as
-`xyro crawl --refresh --only-net 127.0.0.0/8` would; then the importance that the crawl computed while it read stands
-beside the true one, which the lab gets from the whole graph at once.
+`xyro crawl --refresh --only-net 127.0.0.0/8` with gamma = 95 would; then the importance that the crawl computed while
+it read stands beside the true one, which the lab gets from the whole graph at once.
 """
 
 from __future__ import annotations
@@ -38,6 +38,10 @@ PAGES_A_HOST, HOSTS = 150, 8
 SPEED = 3_000.0
 """how much faster than a real web's its pages change, so that some do while one watches"""
 READS_A_PAGE = 5
+GAMMA = 95.0
+"""percent of the reads that go to new pages while there are some: whoever asks how important the pages of a web are
+wants all of them first. By the default, 50, 3,000 of 15,000 reads would be repeats in a graph that is half known: the
+mean error is 2.1 to 2.6 % in place of 1.9 to 2.0 % (3,000 pages, two seeds)"""
 SECONDS = 60.0
 TOP = 10
 
@@ -51,10 +55,12 @@ def demo(data: Path | None, pages: int) -> int:
     signal.signal(signal.SIGTERM, _leave)
     with running(**settings) as web:
         click.echo(f"A web of {pages:,} pages on {settings['hosts']} hosts, computed, served at {web.entry}", err=True)
-        click.echo(f"Crawling it into {directory}; Ctrl-C ends it early, in order.", err=True)
+        rule = f"new pages first (gamma {GAMMA:.0f})"
+        click.echo(f"Crawling it into {directory}, {rule}; Ctrl-C ends it early, in order.", err=True)
         options = {
             "crawl.scope": "any",
             "crawl.refresh": True,
+            "refresh.gamma": GAMMA,
             "politeness.delay": 0.0,
             "fetch.only_net": ("127.0.0.0/8",),
         }

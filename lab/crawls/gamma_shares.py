@@ -2,10 +2,13 @@
 
 A computed web is crawled for a minute by a process of its own; its server notes every request. From that log alone: the
 share of first reads of a URL among all reads of pages, in each window of 10 seconds and in each of 200 reads. A read
-counts where both kinds have work: at a host that was read first 10 seconds before, and of whose pages less than half
-were read. Each row of the table is one run.
+counts where both kinds have work. Where hosts bound the speed (each is read as often as its delay allows) that is at a
+host that was read first 10 seconds before, and to an unread page of which a link was shown LAG seconds before. Where
+the machine does (half of the times between two reads of a host are above twice its delay) all hosts wait for one queue,
+and every read counts after WARM_UP, until half of its host's pages were read. Each row of the table is one run.
 
-    asked     gamma: a percentage, "auto" (what `status` told at that time), or a schedule by pages read
+    asked     gamma: a percentage, "auto" (what `status` told just before or just after: it is not known when in
+              between it moved), or a schedule by pages read
     share     percent of the reads that were first reads, all windows together
     off       percent points between a window's share and what was asked: the median, and the worst window
 
@@ -17,27 +20,28 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from xyro.lab.child import Running, environment, running
-from xyro.lab.web.places import address_of
-from xyro.lab.web.web import Web
+from xyro.lab.child import Running, running
+from xyro.lab.crawls.crawler_process import crawling
+from xyro.lab.web.places import address_of, disallows, host_at
+from xyro.lab.web.web import Link, Web
 from xyro.refresh.sharing import GammaSchedule
-from xyro.service.node.run_file import Remote
 from xyro.wire.clock import SystemClock
-from xyro.wire.errors import MachineError, XyroError
+from xyro.wire.errors import XyroError
 
 WINDOW, READS = 10.0, 200
 MOST_OFF = 5.0
 """percent points"""
+LAG = 2.0
+"""seconds from a link that is shown to an order for its page that can be read"""
 WARM_UP = 10.0
 """seconds of a run that are not judged: at first no page is known that could be read again"""
 SCHEDULE = ((0.0, 90.0), (3000.0, 10.0))
@@ -55,7 +59,8 @@ min_interval = 0.0
 time_unit = {unit}
 {gamma}
 """
-_PATIENCE = 30.0
+ASKED_EVERY = 0.5
+"""seconds between two looks at what gamma is, where it is `auto`"""
 
 
 class PageRead(NamedTuple):
@@ -64,6 +69,7 @@ class PageRead(NamedTuple):
     time: float
     host: str
     first: bool
+    uri: str = "/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,44 +103,16 @@ def measure(trial: GammaTrial) -> dict[str, Any]:
 
 def _crawled(trial: GammaTrial, web: Running, data: Path, config: Path) -> Iterator[tuple[float, float]]:
     """Crawl for as long as the trial says; yield (wall clock, gamma) as `status` told it."""
-    common = ["--data", str(data), "--config", str(config)]
     bounds = [web.entry, "--refresh", "--max-seconds", str(trial.seconds)] if trial.command == "crawl" else []
-    command = [sys.executable, "-m", "xyro", trial.command, *common, *bounds]
     clock = SystemClock()
-    with tempfile.TemporaryFile() as errors:
-        child = subprocess.Popen(command, env=environment(), stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)  # noqa: S603  # our own interpreter, our own module
-        try:
-            remote = _found(data, child)
-            if trial.command == "serve":
-                remote.post("/submit", {"urls": [web.entry], "priority": "ordered"})
-            deadline = clock.monotonic() + trial.seconds
-            while clock.monotonic() < deadline and child.poll() is None:
-                if trial.gamma == "auto":
-                    yield clock.time(), float(remote.get("/status")["gamma"])
-                try:
-                    child.wait(min(1.0, max(deadline - clock.monotonic(), 0.01)))
-                except subprocess.TimeoutExpired:
-                    continue
-        finally:
-            child.terminate()
-            try:
-                child.wait(_PATIENCE)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
-
-
-def _found(data: Path, child: subprocess.Popen[bytes]) -> Remote:
-    clock = SystemClock()
-    deadline = clock.monotonic() + _PATIENCE
-    while clock.monotonic() < deadline and child.poll() is None:
-        if remote := Remote.find(data):
-            return remote
-        try:
-            child.wait(0.1)
-        except subprocess.TimeoutExpired:
-            continue
-    raise MachineError(f"lab gamma: {' '.join(map(str, child.args))} did not answer")  # type: ignore[arg-type]
+    with tempfile.TemporaryFile() as output, crawling(trial.command, data, config, *bounds, output=output) as crawler:
+        if trial.command == "serve":
+            crawler.remote.post("/submit", {"urls": [web.entry], "priority": "ordered"})
+        deadline = clock.monotonic() + trial.seconds
+        while clock.monotonic() < deadline and not crawler.ended:
+            if trial.gamma == "auto":
+                yield clock.time(), float(crawler.remote.get("/status")["gamma"])
+            crawler.rest(min(ASKED_EVERY, max(deadline - clock.monotonic(), 0.01)))
 
 
 def _reads(log: Path) -> list[PageRead]:
@@ -144,34 +122,77 @@ def _reads(log: Path) -> list[PageRead]:
     for line in log.read_text(encoding="utf-8").splitlines():
         time, host, method, *_, uri = line.split("\t")
         if method == "GET" and uri != "/robots.txt":
-            reads.append(PageRead(float(time), host, (host, uri) not in seen))
+            reads.append(PageRead(float(time), host, (host, uri) not in seen, uri))
             seen.add((host, uri))
     return reads
 
 
 def _asked(
     trial: GammaTrial, reads: Sequence[PageRead], shares: Sequence[tuple[float, float]]
-) -> Callable[[float], float]:
-    """Return the gamma that holds at a time."""
+) -> Callable[[float], tuple[float, float]]:
+    """Return the least and the greatest gamma that may hold at a time."""
     if trial.gamma == "schedule":
         schedule, times = GammaSchedule(SCHEDULE), [read.time for read in reads]
-        return lambda t: schedule.gamma_at(bisect_right(times, t))
+
+        def scheduled(t: float) -> tuple[float, float]:
+            gamma = schedule.gamma_at(bisect_right(times, t))
+            return gamma, gamma
+
+        return scheduled
     if trial.gamma == "auto":
         times = [t for t, _ in shares]
-        return lambda t: shares[max(bisect_right(times, t) - 1, 0)][1]
-    return lambda t: float(trial.gamma)
+
+        def shown(t: float) -> tuple[float, float]:
+            place = bisect_right(times, t)
+            near = [gamma for _, gamma in shares[max(place - 1, 0) : place + 1]]
+            return min(near), max(near)
+
+        return shown
+    return lambda t: (float(trial.gamma), float(trial.gamma))
 
 
-def _windows(reads: Sequence[PageRead], sizes: Mapping[str, int]) -> Iterator[tuple[str, list[PageRead]]]:
-    """Yield ("seconds" | "reads", the reads that count in one window)."""
+def _contested(web: Web, reads: Sequence[PageRead]) -> Iterator[PageRead]:
+    """The reads at hosts that have both kinds of work, by the links that the server has shown so far."""
     begins: dict[str, float] = {}
+    unread: dict[int, set[int]] = {}
+    done: set[int] = set()
+    shown: deque[tuple[float, list[int]]] = deque()
+    for read in reads:
+        while shown and shown[0][0] < read.time - LAG:
+            for page in shown.popleft()[1]:
+                if page not in done:
+                    unread.setdefault(web.host(page), set()).add(page)
+        host = host_at(read.host)
+        old = begins.setdefault(read.host, read.time) < read.time - WINDOW
+        if old and unread.get(host):
+            yield read
+        page = web.places.find(host, read.uri)
+        if page >= 0 and page not in done:
+            done.add(page)
+            unread.get(host, set()).discard(page)
+            shown.append((read.time, [link.target for link in web.shown(page, read.time) if _leads_on(web, link)]))
+
+
+def _leads_on(web: Web, link: Link) -> bool:
+    """Tell whether a crawl follows a link to a page of the web that may be read."""
+    if link.nofollow or link.target >= web.shape.pages:
+        return False
+    return not (disallows(web.host(link.target)) and web.places.path(link.target).startswith("/private/"))
+
+
+def _behind(web: Web, reads: Sequence[PageRead]) -> Iterator[PageRead]:
+    """The reads of hosts that wait for a machine, while less than half of a host's pages were read."""
+    sizes = Counter(address_of(host) for host in web.places.hosts.tolist())
     first_reads: Counter[str] = Counter()
-    start, counted = reads[0].time + WARM_UP, []
     for read in reads:
         first_reads[read.host] += read.first
-        old = begins.setdefault(read.host, read.time) < read.time - WINDOW
-        if old and read.time >= start and first_reads[read.host] < sizes[read.host] / 2:
-            counted.append(read)
+        if first_reads[read.host] < sizes[read.host] / 2:
+            yield read
+
+
+def _windows(counted: Sequence[PageRead], start: float) -> Iterator[tuple[str, Sequence[PageRead]]]:
+    """Yield ("seconds" | "reads", the reads of one window)."""
+    counted = [read for read in counted if read.time >= start]
     for begin in range(0, len(counted) - READS + 1, READS // 4):
         yield "reads", counted[begin : begin + READS]
     t = start
@@ -180,24 +201,38 @@ def _windows(reads: Sequence[PageRead], sizes: Mapping[str, int]) -> Iterator[tu
         t += WINDOW / 2
 
 
-def _row(trial: GammaTrial, reads: Sequence[PageRead], asked: Callable[[float], float]) -> dict[str, Any]:
+def _gap(reads: Sequence[PageRead]) -> float:
+    """Median seconds between two reads of a host; 0 where none was read twice."""
+    last: dict[str, float] = {}
+    gaps = []
+    for read in reads:
+        if read.host in last:
+            gaps.append(read.time - last[read.host])
+        last[read.host] = read.time
+    return statistics.median(gaps) if gaps else 0.0
+
+
+def _row(trial: GammaTrial, reads: Sequence[PageRead], asked: Callable[[float], tuple[float, float]]) -> dict[str, Any]:
     web = Web(seed=1, pages=trial.pages, hosts=trial.hosts)
-    sizes = Counter(address_of(host) for host in web.places.hosts.tolist())
     off: dict[str, list[float]] = {"seconds": [], "reads": []}
     shares: list[float] = []
-    for kind, window in _windows(reads, sizes) if reads else ():
+    elapsed = max(reads[-1].time - reads[0].time, 1e-9) if reads else 1.0
+    all_wait = trial.delay > 0.0 and _gap(reads) > 2.0 * trial.delay
+    counted = list((_behind if all_wait else _contested)(web, reads))
+    for kind, window in _windows(counted, reads[0].time + WARM_UP) if reads else ():
         if len(window) >= READS:
             share = 100.0 * sum(read.first for read in window) / len(window)
-            wanted = statistics.fmean(asked(read.time) for read in window)
-            off[kind].append(abs(share - wanted))
+            gammas = [asked(read.time) for read in window]
+            least, greatest = (statistics.fmean(bounds) for bounds in zip(*gammas, strict=True))
+            off[kind].append(max(least - share, share - greatest, 0.0))
             shares.append(share)
     worst = {kind: round(max(found), 1) if found else None for kind, found in off.items()}
-    elapsed = max(reads[-1].time - reads[0].time, 1e-9) if reads else 1.0
     return {
         "ok": bool(off["reads"]) and max(off["reads"] + off["seconds"]) <= MOST_OFF,
         "command": trial.command,
         "hosts": trial.hosts,
         "asked": trial.gamma,
+        "bound_by": "machine" if all_wait else "hosts",
         "share": round(statistics.fmean(shares), 1) if shares else None,
         "median_off": round(statistics.median(off["reads"]), 1) if off["reads"] else None,
         "worst_of_10_seconds": worst["seconds"],

@@ -61,7 +61,7 @@ class Checks:
 
     def __init__(self, live: Live, begin: float, end: float) -> None:
         self.live, self.begin, self.every = live, begin, (end - begin) / CHECKS
-        self.made = self.covered = self.covered_own = 0
+        self.made = self.covered = self.covered_own = self.covered_now = 0
         self.error: list[float] = []
         """of the shown freshness of a moment, at each check"""
         self.inside = 0
@@ -118,7 +118,8 @@ class Checks:
         self.model_error.append(status["freshness_model"] - true)
         self.kappa.append(status["changes_over_believed"] or 1.0)
         if audit["audits"]:
-            self.inside += audit["low"] <= status["freshness"] <= audit["high"]
+            self.inside += status["freshness_low"] <= status["freshness"] <= status["freshness_high"]
+            self.covered_now += status["freshness_low"] <= true <= status["freshness_high"]
             then, low, high = now - audit["over_s"], audit["low"], audit["high"]
             self.width.append(high - low)
             self.covered += low <= self._true.since(then) <= high
@@ -133,6 +134,7 @@ class Checks:
             "checks": self.made,
             "covered": self.covered,
             "covered_by_own_importance": self.covered_own,
+            "covered_now": self.covered_now,
             "mean_width": round(fmean(self.width), 4) if self.width else None,
             "inside": self.inside,
             "error": _mean(self.error),

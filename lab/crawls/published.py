@@ -36,8 +36,8 @@ from xyro.metadata.states import State
 from xyro.plugins import PLUGINS
 from xyro.plugins.publish.listener import listen, listener_of
 from xyro.plugins.publish.promise_report import promise_status
+from xyro.service.api.endpoints import listen as listen_api
 from xyro.service.api.http_api import HttpApi
-from xyro.service.api.http_api import listen as listen_api
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
 from xyro.service.node.node import Bounds, Node

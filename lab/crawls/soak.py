@@ -23,9 +23,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -33,10 +31,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from xyro.lab.child import environment, running
+from xyro.lab.child import running
+from xyro.lab.crawls.crawler_process import CrawlerProcess, crawling
 from xyro.lab.speed.measures import memory_of, slope
 from xyro.plugins import extensions
-from xyro.service.node.run_file import Remote
 from xyro.service.node.stopped import open_stopped
 from xyro.service.views.audit import audit
 from xyro.wire.clock import SystemClock
@@ -51,7 +49,6 @@ WARM_LEAST = 60.0
 MOST_GROWTH = 1e6
 """bytes of anonymous memory in ten minutes"""
 MOST_STOP = 5.0
-PATIENCE = 60.0
 TEN_MINUTES = 600.0
 STEADY = 0.5
 """how far medians of tasks and open files may lie apart between the first and the last third, in reads under way"""
@@ -115,76 +112,31 @@ def soak(seconds: float, pages: int, hosts: int, samples: Path | None = None) ->
     with tempfile.TemporaryDirectory(prefix="xyro-soak-") as temporary, running(**web_of) as web:
         data, config = Path(temporary, "data"), Path(temporary, "soak.toml")
         config.write_text(CONFIG)
-        with _daemon(data, config) as daemon:
-            remote = _answering(data, daemon)
-            remote.post("/submit", {"urls": [web.entry], "priority": "ordered"})
-            seen = list(_samples(daemon, remote, seconds, samples))
-            ready = remote.get("/health")["ok"]
-            stopped = _stop(daemon)
+        with crawling("serve", data, config) as daemon:
+            daemon.remote.post("/submit", {"urls": [web.entry], "priority": "ordered"})
+            seen = list(_samples(daemon, seconds, samples))
+            ready = daemon.remote.get("/health")["ok"]
+            stopped = daemon.stop()
         with open_stopped(data, extensions) as crawl, crawl.views() as views:
             checked = audit(views)
-    return _judged(seen, seconds, stopped, daemon.returncode, ready, checked)
+    return _judged(seen, seconds, stopped, daemon.process.returncode, ready, checked)
 
 
-@contextlib.contextmanager
-def _daemon(data: Path, config: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """`xyro serve`, from the code of this process; killed at the end if it still runs."""
-    daemon = subprocess.Popen(  # noqa: S603  # our own interpreter, our own module
-        [sys.executable, "-m", "xyro", "serve", "--data", str(data), "--config", str(config)],
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-    )
-    try:
-        yield daemon
-    finally:
-        if daemon.poll() is None:
-            daemon.kill()
-        daemon.wait()
-
-
-def _answering(data: Path, daemon: subprocess.Popen[bytes]) -> Remote:
-    clock = SystemClock()
-    deadline = clock.monotonic() + PATIENCE
-    while clock.monotonic() < deadline and daemon.poll() is None:
-        if remote := Remote.find(data):
-            return remote
-        _rest(daemon, 0.1)
-    raise MachineError(f"the daemon did not answer within {PATIENCE:g} s")
-
-
-def _samples(
-    daemon: subprocess.Popen[bytes], remote: Remote, seconds: float, file: Path | None
-) -> Iterator[SoakSample]:
-    clock = SystemClock()
+def _samples(daemon: CrawlerProcess, seconds: float, file: Path | None) -> Iterator[SoakSample]:
+    clock, remote = SystemClock(), daemon.remote
     began = clock.monotonic()
     with file.open("w") if file else contextlib.nullcontext() as out:
         while (moment := clock.monotonic() - began) < seconds:
-            if daemon.poll() is not None:
-                raise MachineError(f"the daemon ended by itself with exit code {daemon.returncode}")
-            health, memory = remote.get("/health"), memory_of(daemon.pid)
+            if daemon.ended:
+                raise MachineError(f"the daemon ended by itself with exit code {daemon.process.returncode}")
+            health, memory = remote.get("/health"), memory_of(daemon.process.pid)
             reads = remote.get("/status")["reads_this_run"]
             sample = SoakSample(round(moment, 1), memory.rss, memory.anon, health["tasks"], health["open_files"], reads)
             if out is not None:
                 out.write(json.dumps([getattr(sample, name) for name in SoakSample.__slots__]) + "\n")
                 out.flush()
             yield sample
-            _rest(daemon, EVERY)
-
-
-def _rest(daemon: subprocess.Popen[bytes], seconds: float) -> None:
-    """Wait for these seconds, but not longer than the daemon lives."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        daemon.wait(seconds)
-
-
-def _stop(daemon: subprocess.Popen[bytes]) -> float:
-    """Stop the daemon; return the seconds until it had ended."""
-    clock = SystemClock()
-    began = clock.monotonic()
-    daemon.send_signal(signal.SIGTERM)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        daemon.wait(PATIENCE)
-    return clock.monotonic() - began
+            daemon.rest(EVERY)
 
 
 def _judged(

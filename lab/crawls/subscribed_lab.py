@@ -123,7 +123,7 @@ class Living(Jumping):
     """A daemon on a jumping clock that stops for subscriptions, too."""
 
     def busy(self) -> bool:
-        return super().busy() or not self.subscribed.quiet
+        return super().busy() or self.subscribed.unhandled() > self.single.pool.posts
 
     @property
     def subscribed(self) -> Subscribed:
@@ -141,7 +141,7 @@ class Living(Jumping):
         while self.clock.time() < t:
             await self.settle()
             now = self.clock.time()
-            grain = STEP if self.awaits() else self.grain
+            grain = STEP if self.awaits() or self.subscribed.in_line else self.grain
             jump = min(max(self._next() - now, grain), LONGEST)
             notice = self.subscribed.subscriptions.next_time() - now
             self.clock.advance(max(STEP, min(jump, notice, t - now)))
@@ -205,10 +205,11 @@ async def _live(directory: Path, web: Web, size: SubscribedSize, enough: bool) -
             await living.until(ORIGIN + DAY)  # all is found, and read once
             wishes = await _subscribe(living, targets(server.web, size), size, url)
             await living.until(ORIGIN + (1.0 + size.days) * DAY)
+            end = clock.time()
+            while living.subscribed.in_line:
+                await living.until(clock.time() + STEP)
             subscriptions = running(single, VIEW_EXTENSIONS)["subscribed"]
-            return _report(
-                NoticeTruth(served, wishes, clock.time()), receiver.notices, subscriptions, enough, living.jumps
-            )
+            return _report(NoticeTruth(served, wishes, end), receiver.notices, subscriptions, enough, living.jumps)
         finally:
             await single.stop()
             await runner.cleanup()

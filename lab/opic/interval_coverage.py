@@ -178,11 +178,15 @@ def found_graph(graph: Graph, batch: int, after: int = 6) -> Iterator[tuple[str,
 def _fetch(crawl: GrowingCrawl, pages: Pages, snapshots: Snapshots) -> None:
     """Read pages, and take a snapshot when one is due."""
     crawl.fetch(pages)
-    settled = _settled(crawl)
-    if not snapshots.last <= settled < snapshots.next:
-        if settled < snapshots.last or not len(snapshots.pages):
-            snapshots.draw(crawl.order)
-        snapshots.take(settled, crawl.flows[snapshots.pages.astype(np.int64)])
+    if crawl.clock.turnovers >= snapshots.next:
+        snapshots.take(*_sample_of(crawl, snapshots))
+
+
+def _sample_of(crawl: GrowingCrawl, snapshots: Snapshots) -> tuple[float, float, Reals]:
+    """The time, the window and the importances of the sample, as `Snapshots.take` wants them."""
+    pages, time = crawl.order[snapshots.pages(crawl.order.size)], crawl.clock.turnovers
+    importance = np.where(never_measured(crawl.flow[pages]), np.nan, crawl.importance[pages])
+    return time, crawl.window.length_at(crawl.clock.ticks), importance
 
 
 def _settled(crawl: GrowingCrawl) -> float:
@@ -195,7 +199,7 @@ def _look(crawl: GrowingCrawl, snapshots: Snapshots) -> Iterator[tuple[str, Samp
     settled, flows = _settled(crawl), crawl.flows
     span, age = min(settled, crawl.window.length_at(now)), elapsed(now, crawl.birth[order])
     estimate, never = normalise(flows[order]), never_measured(crawl.flow[order])
-    moved = snapshots.half_widths(settled, flows[snapshots.pages.astype(np.int64)], float(flows[order].mean()))
+    moved = snapshots.half_widths(*_sample_of(crawl, snapshots))
     sample = _sample(graph, estimate, truth, np.minimum(settled, age), span)
     sample = sample._replace(width=half_widths(estimate, never, settled, age, moved))
     yield "crawl", sample.part(~never)

@@ -1,6 +1,7 @@
 """Serves a graph with folders and hosts, or a site with a trap, on loopback, and logs what is read.
 
-One port, an address a host (127.1.x.y); a page's URL is /f<folder>/p<page>.html on its host. The log is the server's:
+One port, an address a host (127.1.x.y); a page's URL is /f<folder>/p<page>.html on its host, or
+as its layout has it. The log is the server's:
 each request for a page in its order, and whether it was answered with the page. Pages that fail answer 404.
 """
 
@@ -45,11 +46,11 @@ class ServedGraph:
 
     def url(self, page: int, port: int) -> str:
         """The URL of a page."""
-        folder = "" if self.layout.flat else f"f{self._folder[page]}/"
-        return f"http://{address_of(self._host[page])}:{port}/{folder}p{page}.html"
+        path = self.layout.form.format(self._folder[page], page)
+        return f"http://{address_of(self._host[page])}:{port}/{path}"
 
     def page(self, path: str, port: int) -> list[str] | None:
-        name = path.rpartition("/p")[2].removesuffix(".html")
+        name = path.rpartition("?p=")[2] if "?" in path else path.rpartition("/p")[2].removesuffix(".html")
         if not name.isdigit():
             return None
         page = int(name)
@@ -68,12 +69,17 @@ class ServedTrap:
     def __init__(self, site: TrapSite) -> None:
         self.site = site
         self.reads: list[str] = []
+        self._shown = {"/"}
 
     def page(self, path: str, port: int) -> list[str] | None:
         if path == "/robots.txt":
             return None
         self.reads.append(path)
-        return self.site.links(path)
+        if path not in self._shown:  # a crawler asks for what cannot exist, to know how the site says so
+            return None
+        links = self.site.links(path)
+        self._shown.update(links)
+        return links
 
 
 class GraphServer:

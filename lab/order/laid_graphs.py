@@ -4,22 +4,29 @@ A graph's pages are numbers 0 .. n-1; a layout says in which folder and on which
 
     blocks   folders of so many consecutive pages, hosts of so many folders: pages that were found together lie together
     random   the same with borders drawn at random
+    queries  as blocks, but what is a folder there is one path with a query
     flat     one host, no folders
 """
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xyro.wire.errors import InputError
 
-LAYOUTS = ("blocks", "random", "flat")
+LAYOUTS = ("blocks", "random", "queries", "flat")
 DAMPING = 0.85
+_FILES = "f{0}/p{1}.html"
 _ITERATIONS = 100
+_HREF = re.compile(r"""<a\s[^>]*?href\s*=\s*["']?([^"'\s>]+)""", re.IGNORECASE)
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
@@ -38,11 +45,12 @@ class LinkGraph(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Folder and host of each page; `flat`: URLs show no folder."""
+    """Folder and host of each page."""
 
     folder: Ints
     host: Ints
-    flat: bool
+    form: str
+    """of the path of a page's URL, from the numbers of its folder and of itself"""
 
 
 def loaded(path: Path) -> LinkGraph:
@@ -77,6 +85,52 @@ def computed(pages: int, seed: int, folder: int = 32) -> LinkGraph:
     return LinkGraph(indptr, chosen % pages, page_rank(indptr, chosen % pages))
 
 
+def breadth_first_part(graph: LinkGraph, start: int, limit: int) -> LinkGraph:
+    """The first `limit` pages that one meets from `start`, breadth first, in that order, and the links among them."""
+    order, number = [start], {start: 0}
+    for page in order:
+        for child in graph.indices[graph.indptr[page] : graph.indptr[page + 1]].tolist():
+            if child not in number and len(order) < limit:
+                number[child] = len(order)
+                order.append(child)
+    return _linked([graph.indices[graph.indptr[page] : graph.indptr[page + 1]].tolist() for page in order], number)
+
+
+def linked_files(entry: Path, limit: int) -> LinkGraph:
+    """Files of HTML as a graph: the entry, and what its links lead to in its folder and below, breadth first, at most
+    `limit` (0: all). InputError: it is no file, or has no links."""
+    if not entry.is_file():
+        raise InputError(f"lab order: {entry}: no file; name the HTML file to begin with")
+    folder, order, shown = entry.resolve().parent, [entry.resolve()], []
+    number = {order[0]: 0}
+    for path in order:
+        links = [link for link in _file_links(path) if link in number or (folder in link.parents and link.is_file())]
+        shown.append(links)
+        for link in links:
+            if link not in number and not (limit and len(order) >= limit):
+                number[link] = len(order)
+                order.append(link)
+    if len(order) < 2:
+        raise InputError(f"lab order: {entry}: no link leads to another file of its folder")
+    return _linked(shown, number)
+
+
+def _file_links(path: Path) -> Iterator[Path]:
+    """The files of HTML that a file links to."""
+    for reference in dict.fromkeys(_HREF.findall(path.read_text(encoding="utf-8", errors="replace"))):
+        name = unquote(reference.partition("#")[0].partition("?")[0])
+        if name.endswith((".html", ".htm")) and ":" not in name and not name.startswith("/"):
+            yield Path(os.path.normpath(path.parent / name))
+
+
+def _linked(links: Sequence[Sequence[Hashable]], number: Mapping[Any, int]) -> LinkGraph:
+    """The graph of pages with these links, of which those without a number are left out, and repeated ones."""
+    targets = [list(dict.fromkeys(number[link] for link in page if link in number)) for page in links]
+    indptr = np.cumsum([0, *map(len, targets)])
+    indices = np.fromiter((child for page in targets for child in page), np.int64, int(indptr[-1]))
+    return LinkGraph(indptr, indices, page_rank(indptr, indices))
+
+
 def page_rank(indptr: Ints, indices: Ints) -> Reals:
     """PageRank by power iteration, uniform teleport, mass of pages without links spread evenly; of sum 1."""
     n, degrees = len(indptr) - 1, np.diff(indptr)
@@ -96,11 +150,11 @@ def laid_out(pages: int, layout: str, folder: int, host: int, seed: int) -> Layo
     """Lay pages out in folders of `folder` pages and hosts of `host` pages."""
     numbers = np.arange(pages)
     if layout == "flat":
-        return Layout(np.zeros(pages, np.int64), np.zeros(pages, np.int64), flat=True)
-    if layout == "blocks":
-        return Layout(numbers // folder, numbers // host, flat=False)
+        return Layout(np.zeros(pages, np.int64), np.zeros(pages, np.int64), "p{1}.html")
+    if layout in ("blocks", "queries"):
+        return Layout(numbers // folder, numbers // host, "f{0}/list?p={1}" if layout == "queries" else _FILES)
     rng = np.random.default_rng((seed, 12))
     borders = np.sort(rng.choice(pages, max(1, pages // folder), replace=False))
     folders = np.searchsorted(borders, numbers, "right")
     borders = np.sort(rng.choice(folders.max() + 1, max(1, pages // host), replace=False))
-    return Layout(folders, np.searchsorted(borders, folders, "right"), flat=False)
+    return Layout(folders, np.searchsorted(borders, folders, "right"), _FILES)

@@ -10,7 +10,8 @@ sees, whether a page changed since its last read, and is judged by the events. T
 
 Worlds: 2,500 pages, 90 days, the first 30 not measured; importance Pareto (density exponent 2.2, at most pages / 20);
 plain: ln lambda ~ N(ln 1/30, 2); news: 3 % of the pages log-uniform 4 to 720 a day; news10: these ten times as
-important. `known` is the same law with the true rates. Histories: all pages alike, the first 30 % not measured.
+important. `known` is the same law with the true rates, `rate_cap` with the capped estimates. Histories: all pages
+alike, the first 30 % not measured.
 """
 
 from __future__ import annotations
@@ -27,16 +28,19 @@ from numpy.typing import NDArray
 
 from xyro.lab.refresh.history import read
 from xyro.lab.refresh.world import of_histories
-from xyro.refresh.rate_belief import START, PageBelief, PriorLearner, codes, quiet, rate, shares, shares_of_many, unread
+from xyro.refresh.rate_belief import START, PageBelief, PriorLearner, codes, quiet, rate, shares_of_pages, unread
 from xyro.refresh.rate_sums import RateSums
 
 Reals = NDArray[np.float64]
+UNREAD = PageBelief(RateSums(), START)
 ROWS = ((720.0, 1 / 720), (144.0, 1 / 144), (24.0, 1 / 24), (4.0, 0.25), (1.0, 1.0), (1 / 30, 7.0))
 """(changes a day, days between two reads) of the table"""
 BEYOND = ((720.0, 1 / 144), (144.0, 1 / 24))
 """pages that change several times between any two reads"""
 SAMPLE = 8
 """of the histories one in so many is replayed: each costs 1,500 reads at .2 a day"""
+CAP = 5.0
+"""the `rate_cap` that worlds and histories are tried with, beside none"""
 EVERY = 200
 """reads between two looks at the freshness that the model expects"""
 
@@ -87,10 +91,12 @@ class WorldRates:
 
 
 class Estimated:
-    """The crawler's estimate: three sums a page and the prior that all pages teach."""
+    """The crawler's estimate: its belief about each page, and the prior that all pages teach."""
 
-    def __init__(self, pages: int) -> None:
-        self._sums, self._codes, self._priors = [RateSums()] * pages, codes(unread(START)[None, :]) * pages, [0] * pages
+    def __init__(self, pages: int, cap: float = 0.0) -> None:
+        """cap: `[refresh] rate_cap`."""
+        self._cap = cap
+        self._beliefs, self._codes = [UNREAD] * pages, codes(unread(START)[None, :]) * pages
         self._learner = PriorLearner()
         for code in self._codes:
             self._learner.recount("page", 0, code)
@@ -98,16 +104,15 @@ class Estimated:
 
     def read(self, page: int, tau: float, changed: bool) -> None:
         """Learn from one read."""
-        prior = self._learner.prior("page")
-        self._sums[page] = self._sums[page].after(tau, changed, None)
-        belief = shares(self._sums[page], prior)
-        self.rates[page], (code,) = float(rate(belief)), codes(belief[None, :])
+        belief = self._beliefs[page]._replace(prior=self._learner.prior("page")).after(tau, changed, None)
+        shares = belief.shares()
+        self.rates[page], (code,) = belief.sums.capped(belief.rate(), self._cap), codes(shares[None, :])
         self._learner.recount("page", self._codes[page], code)
-        self._codes[page], self._priors[page] = code, prior.code
+        self._beliefs[page], self._codes[page] = belief, code
 
     def fresh(self, age: Reals) -> Reals:
         """Probability that each page is as it was read."""
-        return quiet(shares_of_many(np.array(self._sums), self._priors), age)
+        return quiet(shares_of_pages(self._beliefs), age)
 
 
 def drawn(kind: str, seed: int, pages: int = 2500, days: float = 90.0) -> EventWorld:
@@ -171,10 +176,10 @@ def fixed(true: float, tau: float, reads: int, pages: int = 400, seed: int = 1) 
     rng = np.random.default_rng((seed, reads))
     found = np.empty(pages)
     for page in range(pages):
-        sums = RateSums()
+        belief = UNREAD
         for changed in (rng.poisson(true * tau, reads) > 0).tolist():
-            sums = sums.after(tau, changed, None)
-        found[page] = PageBelief(sums, START).rate()
+            belief = belief.after(tau, changed, None)
+        found[page] = belief.rate()
     return found
 
 
@@ -193,10 +198,15 @@ def _table() -> None:
 
 
 def _line(name: str, world: EventWorld, reads_per_day: float) -> None:
-    for label, believer in (("known", WorldRates(world)), ("estimated", Estimated(len(world.rate)))):
+    believers: dict[str, Believer] = {
+        "known": WorldRates(world),
+        "estimated": Estimated(len(world.rate)),
+        f"rate_cap {CAP:g}": Estimated(len(world.rate), CAP),
+    }
+    for label, believer in believers.items():
         found = serve(world, believer, reads_per_day)
         click.echo(
-            f"{name} B {reads_per_day:g} {label:9}: O {found.missed:.4f}  F {found.fresh:.4f}  m-t {found.bias:+.4f}"
+            f"{name} B {reads_per_day:g} {label:10}: O {found.missed:.4f}  F {found.fresh:.4f}  m-t {found.bias:+.4f}"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,8 +12,24 @@ from numpy.typing import NDArray
 from xyro.lab.refresh.copies import CopyVisit
 from xyro.lab.refresh.expected_gains import AGES, GainTable, ln_gains
 from xyro.lab.refresh.world import Ids, Reals, World
-from xyro.refresh.rate_belief import START, RatePopulation, RatePrior, codes, rate, shares_of_many, unread
-from xyro.refresh.rate_sums import INSTANT, MEMORY, SHORTEST
+from xyro.refresh.rate_belief import (
+    FORKED,
+    HAZARD,
+    ONSET_CAP,
+    PROVEN,
+    REFUTED,
+    SETTLED,
+    START,
+    RatePopulation,
+    RatePrior,
+    codes,
+    mix_in,
+    quiet,
+    rate,
+    shares_of_many,
+    unread,
+)
+from xyro.refresh.rate_sums import INSTANT, MEMORY, NO_CHANGES, QUIET, SHORTEST
 
 REFIT = 16
 """ticks from one fit of the prior to the next"""
@@ -76,6 +93,8 @@ class Learned:
         self.estimator = estimator
         self.prior = estimator.prior
         self._sums = np.zeros((n, 3))
+        self._onsets = np.zeros((n, 4))
+        """rate_belief.Onset of each page: chance (0: none), V, n, C"""
         self._priors = np.zeros(n, np.int64)
         """code of the prior by which each page is believed"""
         self._population = RatePopulation()
@@ -106,21 +125,49 @@ class Learned:
         """Learn from reads of these pages, each once."""
         tau = np.maximum(visit.tau, SHORTEST)
         age = visit.age if self.estimator.last_modified else np.full(len(pages), np.nan)
-        dated = visit.changed & (age >= 0.0) & (age <= tau)
-        sums = self._sums[pages] * (1.0 - 1.0 / self.estimator.memory)
-        sums[:, 0] += np.where(dated, age, np.where(visit.changed, 0.0, tau))
-        sums[:, 1] += visit.changed
-        sums[:, 2] += np.where(dated, INSTANT, np.where(visit.changed, tau, 0.0))
-        self._sums[pages] = sums
         self._priors[pages] = self.prior.code
+        sums, memory = self._sums[pages], self.estimator.memory
+        forked = (self._onsets[pages, 0] > 0.0) | visit.changed
+        if forked.any():
+            self._onsets[pages[forked]] = self._fork(pages[forked], tau[forked], visit.changed[forked], age[forked])
+        self._sums[pages] = added(sums, tau, visit.changed, age, memory)
+        proven = pages[self._onsets[pages, 0] > PROVEN]
+        self._sums[proven], self._onsets[proven] = self._onsets[proven, 1:], 0.0
+        self._onsets[pages[self._onsets[pages, 1] >= 0.5 * self._sums[pages, 0]]] = 0.0
         shares = self._believe(pages)
         if self.estimator.refits:
             self._count(pages, shares)
 
+    def _fork(self, pages: Ids, tau: Reals, changed: NDArray[np.bool_], age: Reals) -> Reals:
+        """Onsets of pages by what a read showed of each: the chance that its rate is a new one, and the sums since."""
+        before, since = self._onsets[pages, 0], self._onsets[pages, 1:]
+        fresh = before <= 0.0
+        before = np.where(fresh, -HAZARD * np.expm1(-tau / SETTLED), before)
+        priors = self._priors[pages].tolist()
+        quiet_old = quiet(shares_of_many(self._sums[pages], priors), tau)
+        quiet_new = quiet(shares_of_many(since, _renewed(priors)), tau)
+        new = before * np.where(changed, 1.0 - quiet_new, quiet_new)
+        old = (1.0 - before) * np.where(changed, np.maximum(1.0 - quiet_old, 0.0), quiet_old)
+        chance = new / np.maximum(new + old, 1e-300)
+        found = np.column_stack((chance, added(since, tau, changed, age, self.estimator.memory)))
+        found[chance < np.where(fresh, FORKED, REFUTED)] = 0.0
+        return found
+
     def _believe(self, pages: Ids) -> Reals:
         """Rates of pages by their sums."""
         shares = shares_of_many(self._sums[pages], self._priors[pages].tolist())
-        self.now[pages] = rate(shares)
+        forked = np.flatnonzero(self._onsets[pages, 0] > 0.0)
+        if len(forked):
+            onsets, priors = self._onsets[pages[forked]], self._priors[pages[forked]].tolist()
+            new, old = shares_of_many(onsets[:, 1:], _renewed(priors)), rate(shares[forked])
+            most = np.where(
+                onsets[:, 1] * onsets[:, 2] < QUIET * onsets[:, 3], ONSET_CAP * onsets[:, 2] / onsets[:, 3], np.inf
+            )
+            mix_in(shares, forked, onsets[:, 0], new)
+            self.now[pages] = rate(shares)
+            self.now[pages[forked]] = old * (np.minimum(rate(new), most) / old) ** onsets[:, 0]
+        else:
+            self.now[pages] = rate(shares)
         if self._ln_gains is not None:
             self._ln_gains[pages] = ln_gains(shares)
         return shares
@@ -133,3 +180,23 @@ class Learned:
         self._turns += 1
         if self._turns % REFIT == 0 and self._population.pages >= ENOUGH:
             self.prior = self._population.prior()
+
+
+def added(sums: Reals, tau: Reals, changed: NDArray[np.bool_], age: Reals, memory: float) -> Reals:
+    """The sums of many pages, a row each, after one more read of each (RateSums.after). age: days, NaN: not known."""
+    found = sums * (1.0 - 1.0 / memory)
+    dated = changed & (age >= 0.0) & (age <= tau)
+    bits = changed & ~dated
+    count, length = found[bits, 1], tau[bits]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ln_mean = np.where(count > NO_CHANGES, np.log(found[bits, 2] / count), 0.0)
+    mean = np.exp((np.where(count > NO_CHANGES, count, 0.0) * ln_mean + np.log(length)) / (count + 1.0))
+    found[:, 0] += np.where(dated, age, np.where(changed, 0.0, tau))
+    found[:, 1] += changed
+    found[dated, 2] += INSTANT
+    found[bits, 2] = (count + 1.0) * mean
+    return found
+
+
+def _renewed(priors: Sequence[int]) -> list[int]:
+    return [RatePrior.decode(code).renewed.code for code in priors]

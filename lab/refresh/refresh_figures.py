@@ -40,7 +40,7 @@ from xyro.lab.refresh.world import BURN, COMPUTED, DAYS, PageHistory, World, of_
 from xyro.lab.work_parts import KeyedPart, Watch
 from xyro.refresh.rate_belief import RatePrior
 
-VERSION = 3
+VERSION = 4
 """of what the runs mean; raised by hand when a change of the code makes results on disk wrong"""
 REAL = ("real", "real, zipf")
 REPLAYED = (
@@ -79,25 +79,27 @@ SMALLER = ("cold", *WRONG)
 
 @dataclass(frozen=True, slots=True)
 class RefreshScale:
-    """The sizes of the runs. pages: of the Poisson and the correlated world, which the prototype measured; others: of
-    the rest.
+    """The sizes of the runs. pages: of the Poisson and the correlated world; others: of the rest.
+
+    tabled: pages of the runs that the prototype measured (refresh_claims.TABLE), which are made once more at its size;
+    0: they are not. They take as long as all others together.
     """
 
-    pages: int = 100_000
-    others: int = 10_000
+    pages: int = 5_000
+    others: int = 1_000
     seed: int = 1
-    bandwidths: tuple[float, ...] = (0.05, 0.2, 0.5, 1.0)
+    bandwidths: tuple[float, ...] = (0.05, 0.2, 1.0)
     replayed: tuple[float, ...] = (0.01, 0.05, 0.2)
-    hard: int = 3_000
+    hard: int = 1_000
     """pages of the harder worlds"""
-    hard_bandwidths: tuple[float, ...] = (0.01, 0.05, 0.2, 1.0, 4.0)
+    hard_bandwidths: tuple[float, ...] = (0.01, 0.05, 0.2, 4.0)
+    tabled: int = 0
 
     def size(self, world: str, knowledge: str) -> int:
         return self.pages if world in ("poisson", "correlated") and knowledge not in SMALLER else self.others
 
 
-FULL = RefreshScale()
-MIDDLE = RefreshScale(5_000, 1_000, 1, (0.05, 0.2), (0.01, 0.05), 1_000, (0.01, 0.05, 0.2, 4.0))
+FULL = RefreshScale(tabled=refresh_claims.TABLED_PAGES)
 QUICK = RefreshScale(3_000, 1_000, 1, (0.05, 0.2), (0.05,), 500, (0.01, 0.2))
 
 
@@ -142,6 +144,8 @@ def parts(scale: RefreshScale, histories: Sequence[PageHistory]) -> dict[str, Ke
                 found[f"{name} {knowledge} {bandwidth:g}"] = _hard(name, scale, knowledge, bandwidth)
     for bandwidth in scale.bandwidths:
         found[f"analytic {bandwidth:g}"] = _analytic(scale, bandwidth)
+    for run, policies in refresh_claims.tabled_runs().items() if scale.tabled else ():
+        found[_tabled_name(run)] = _tabled(run, policies, scale)
     for name in REAL if histories else ():
         for bandwidth in scale.replayed:
             found[f"{name} {bandwidth:g}"] = _replayed(name, histories, scale.seed, bandwidth)
@@ -155,6 +159,20 @@ def _computed(name: str, n: int, seed: int, knowledge: str, bandwidth: float) ->
     return KeyedPart(settings, lambda watch: runs(COMPUTED[name](n, seed), knowledge, bandwidth, seed, watch))
 
 
+def _tabled_name(run: refresh_claims.TabledRun) -> str:
+    return f"tabled {run.world} {run.knowledge} {run.bandwidth}"
+
+
+def _tabled(run: refresh_claims.TabledRun, policies: Sequence[str], scale: RefreshScale) -> KeyedPart:
+    def compute(watch: Watch) -> dict[str, Any]:
+        world, bandwidth = COMPUTED[run.world](scale.tabled, scale.seed), float(run.bandwidth)
+        blind = runs(world, "known", bandwidth, scale.seed, watch, [name for name in policies if name in BLIND])
+        return blind | runs(world, run.knowledge, bandwidth, scale.seed, watch, policies)
+
+    settings = {"run": run, "policies": list(policies), "pages": scale.tabled, "seed": scale.seed, "of": VERSION}
+    return KeyedPart(settings, compute)
+
+
 def _hard(name: str, scale: RefreshScale, knowledge: str, bandwidth: float) -> KeyedPart:
     def run(watch: Watch) -> dict[str, Any]:
         world = HARD[name](scale.hard, scale.seed)
@@ -166,8 +184,9 @@ def _hard(name: str, scale: RefreshScale, knowledge: str, bandwidth: float) -> K
 
 
 def _analytic(scale: RefreshScale, bandwidth: float) -> KeyedPart:
-    settings = {"pages": scale.pages, "seed": scale.seed, "bandwidth": bandwidth, "of": VERSION}
-    return KeyedPart(settings, lambda watch: analytic(COMPUTED["poisson"](scale.pages, scale.seed), bandwidth))
+    pages = scale.tabled or scale.pages
+    settings = {"pages": pages, "seed": scale.seed, "bandwidth": bandwidth, "of": VERSION}
+    return KeyedPart(settings, lambda watch: analytic(COMPUTED["poisson"](pages, scale.seed), bandwidth))
 
 
 def _key(histories: Sequence[PageHistory]) -> dict[str, Any]:
@@ -243,6 +262,11 @@ def gather(found: Mapping[str, Any], scale: RefreshScale, histories: Sequence[Pa
         "burn_in_days": BURN,
         "worlds": {name: _knowledge(found, name, POISSON, scale.bandwidths) for name in COMPUTED},
         "hard": {name: _knowledge(found, name, HARD_KNOWLEDGE, scale.hard_bandwidths) for name in HARD},
+        "tabled": [
+            {"world": run.world, "knowledge": run.knowledge, "bandwidth": run.bandwidth, "scores": found[name]}
+            for run in refresh_claims.tabled_runs()
+            if (name := _tabled_name(run)) in found
+        ],
         "analytic": {f"{b:g}": found[f"analytic {b:g}"] for b in scale.bandwidths},
         "real": real,
         "estimators": found.get("estimators", []),

@@ -1,6 +1,6 @@
 """`xyro lab refresh`: a benchmark of continuous crawling.
 
-    xyro lab refresh [--quick | --middle] [--histories FILE...] [-o DIR] [--jobs N]
+    xyro lab refresh [--quick] [--histories FILE...] [-o DIR] [--jobs N]
                                                                    all policies on all worlds; numbers, verdict, plots
     xyro lab refresh --changes FILE... --bandwidth 0.05 [--policy NAME]... [--importance zipf] [--json]
                                                                    given change histories replayed, a row per policy
@@ -47,7 +47,6 @@ def _parser() -> argparse.ArgumentParser:
         "learning-to-crawl.",
     )
     parser.add_argument("--quick", action="store_true", help="small worlds: five minutes of one core")
-    parser.add_argument("--middle", action="store_true", help="5,000 pages, fewer bandwidths: half an hour of one core")
     parser.add_argument("-o", "--out", type=Path, default=Path("refresh-lab"), help="where results go [refresh-lab]")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes to compute with [1]")
     parser.add_argument("--histories", type=Path, nargs="+", default=[], metavar="FILE",
@@ -121,12 +120,12 @@ def _checked(options: argparse.Namespace) -> list[str]:
 
 def _figures(options: argparse.Namespace) -> int:
     from xyro.lab.refresh.history import read
-    from xyro.lab.refresh.refresh_figures import FULL, MIDDLE, QUICK, figures
+    from xyro.lab.refresh.refresh_figures import FULL, QUICK, figures
 
     if options.jobs < 1:
         raise InputError(f"--jobs {options.jobs}: 1 or more")
     histories = read(options.histories) if options.histories else []
-    scale, show = QUICK if options.quick else MIDDLE if options.middle else FULL, sys.stderr.isatty()
+    scale, show = QUICK if options.quick else FULL, sys.stderr.isatty()
     results = figures(options.out, scale, histories, show, options.jobs)
     if options.json:
         sys.stdout.write(json.dumps(results, indent=1) + "\n")

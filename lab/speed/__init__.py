@@ -3,6 +3,8 @@
     speed_lab.py    the command
     crawl_speed.py  `latency` and `pages`: whole crawls
     ram_speed.py    `ram`: a known URL in RAM, links a second into the frontier
+    scale_speed.py  `scale`: a directory that grows to millions of known URLs; scale_web.py, its computed web;
+                    scale_looks.py, looks at it, stopped and running
     plan_speed.py   `plan`: choosing what is read next out of millions of pages
     xml_speed.py    `xml`: documents a second, and RAM of those that wait
     measures.py     memory, CPU by thread and by part, lag of an event loop

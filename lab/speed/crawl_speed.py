@@ -66,7 +66,7 @@ PARTS = {
     "xyro.frontier.leases": "plan",
     "xyro.frontier.revisits": "plan",
     "xyro.frontier.requests": "plan",
-    "xyro.frontier.schedule": "plan",
+    "xyro.frontier.revisit_dates": "plan",
     **dict.fromkeys(("xyro.service", "xyro.frontier", "xyro.plugins"), "crawl's glue"),
     **dict.fromkeys(("xyro.wire", "xyro.configs", "xyro.lab"), ""),
     **dict.fromkeys(

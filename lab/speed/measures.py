@@ -64,6 +64,17 @@ def cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def thread_cpu() -> float:
+    """User + system seconds of this thread alone."""
+    used = resource.getrusage(resource.RUSAGE_THREAD)
+    return used.ru_utime + used.ru_stime
+
+
+def main_thread_cpu(pid: int) -> float:
+    """CPU seconds of the first thread of a process: the one of its event loop."""
+    return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
 def thread_seconds() -> dict[str, float]:
     """CPU seconds of each living Python thread by its name, and of all foreign threads under ''."""
     names = {thread.native_id: thread.name for thread in threading.enumerate()}

@@ -25,7 +25,7 @@ from xyro.fetch_queue import FetchQueue
 from xyro.frontier.batch import MessageBatch
 from xyro.frontier.frontier import Frontier
 from xyro.frontier.scope import Scope
-from xyro.lab.speed.measures import MIB, Memory, cpu_seconds, memory, say, slope, spread
+from xyro.lab.speed.measures import MIB, Memory, cpu_seconds, memory, say, slope, spread, thread_cpu
 from xyro.plugins import extensions
 from xyro.service.node import garbage
 from xyro.service.node.data_dir import DataDir
@@ -40,6 +40,7 @@ MIX = (20, 36, 4)
 GOAL_BYTES, GOAL_LINKS = 64, 300_000
 SAMPLES = 100
 """measurements of memory in the second half"""
+ANY_SCOPE = Settings(crawl=CrawlSettings(scope="any"))
 TURNS = 40
 """commit groups of each kind of links whose rate is measured"""
 
@@ -81,14 +82,17 @@ class GroupCost:
 class GrowingFrontier:
     """One partition and its fetch queue, driven turn by turn."""
 
-    def __init__(self, directory: Path, web: MadeUpWeb, group: int) -> None:
-        settings = Settings(crawl=CrawlSettings(scope="any"))
+    def __init__(self, directory: Path, web: MadeUpWeb, group: int, settings: Settings = ANY_SCOPE) -> None:
         self.web = web
         self.group = group
         self.data = DataDir.open(directory, make=True)
         self.frontier = Frontier(self.data.partitions[0], Scope(settings.crawl), settings, True, extensions(settings))
         self.queue = FetchQueue(self.frontier.scheduler.gamma.percent)
         self.now = 1.7e9
+        self.turn_seconds: list[float] = []
+        """CPU of each turn, of the thread that takes it: so long the event loop would stand still"""
+        self.commit_seconds: list[float] = []
+        """wall, until each group was on disk"""
         self._clock = SystemClock()
         self._signatures = count(1)
         self.frontier.recover(self.now)
@@ -100,9 +104,13 @@ class GrowingFrontier:
 
     def turn(self, work: MessageBatch) -> None:
         self.now += 0.05
+        began = thread_cpu()
         turn = self.frontier.turn(work, self.now, 1 << 30)
+        self.turn_seconds.append(thread_cpu() - began)
+        committed = self._clock.monotonic()
         self.frontier.partition.write(turn.commit)
         self.frontier.partition.written(turn.commit)
+        self.commit_seconds.append(self._clock.monotonic() - committed)
         for order in turn.orders:
             self.queue.put(order, authority(order.url))
         partition = self.frontier.partition

@@ -1,9 +1,11 @@
-"""The benchmarks: `xyro lab speed ram | latency | pages | plan | xml`. Everything stays on loopback; data is deleted.
+"""The benchmarks: `xyro lab speed ram | latency | pages | plan | scale | xml`. Everything stays on loopback; data is
+deleted, but for what `scale` is told to keep.
 
 ram        bytes of RAM per known URL, links/s into the frontier, us per page
 latency    many slow hosts at once: pages/s, RSS, event-loop lag
 pages      CPU per page and where it goes
 plan       what it costs to choose the pages to refresh out of millions, and to remember when
+scale      what it costs to know ten million URLs: links, turns, memory, opening, looks, the event loop meanwhile
 xml        XML documents a second, validated and stored; RAM of documents that wait for parts
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from xyro.wire.errors import XyroError
@@ -20,7 +23,7 @@ from xyro.wire.errors import XyroError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0, 1 where a limit does not hold, 2 for bad input."""
     parser = argparse.ArgumentParser(prog="xyro lab speed", description="What a crawl costs, measured on loopback.")
-    names = parser.add_subparsers(dest="name", required=True, metavar="ram|latency|pages|plan|xml")
+    names = parser.add_subparsers(dest="name", required=True, metavar="ram|latency|pages|plan|scale|xml")
     ram = names.add_parser("ram", help="RAM per known URL, links/s into the frontier, us per page")
     ram.add_argument("--urls", type=_counting, default=2_000_000, help="known URLs at the end [2000000]")
     ram.add_argument("--group", type=_counting, default=50, help="reports a commit group [50]")
@@ -39,6 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     plan.add_argument("--pages", type=_counting, default=10_000_000, help="known pages [10000000: what limits are for]")
     plan.add_argument("--orders", type=_counting, default=10_000, help="pages chosen [10000]")
     plan.add_argument("--runs", type=_counting, default=5, help="[5]")
+    scale = names.add_parser("scale", help="0.1, 1, 10 million known URLs: links, turns, RAM, opening, each look")
+    scale.add_argument("--urls", type=_counting, nargs="+", default=[100_000, 1_000_000, 10_000_000], metavar="N",
+                       help="sizes [100000 1000000 10000000: an hour]")  # fmt: skip
+    scale.add_argument("--data", type=Path, help="directory that is grown and kept [a temporary one]")
+    scale.add_argument("--no-looks", action="store_true", help="growth, memory and opening alone")
     xml = names.add_parser("xml", help="XML documents/s, validated and stored; RAM of documents that wait")
     xml.add_argument("--documents", type=_counting, default=3000, help="[3000]")
     xml.add_argument("--size", type=_counting, default=20_000, help="bytes of each [20000]")
@@ -62,6 +70,10 @@ def _run(name: str, options: dict[str, Any]) -> int:
         from xyro.lab.speed.xml_speed import xml
 
         xml(**options)
+    elif name == "scale":
+        from xyro.lab.speed.scale_speed import scale
+
+        scale(options["urls"], options["data"], not options["no_looks"])
     elif name == "plan":
         from xyro.lab.speed.plan_speed import plan
 

@@ -13,15 +13,23 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("frontier",),
     ("service/views",),
     ("service/node",),
-    ("plugins/publish", "plugins/clusters", "plugins/focus", "plugins/warehouse", "plugins/rank", "plugins/sinks"),
+    (
+        "plugins/publish",
+        "plugins/clusters",
+        "plugins/focus",
+        "plugins/warehouse",
+        "plugins/rank",
+        "plugins/changes",
+        "plugins/metrics",
+    ),
     ("service/cluster",),
-    ("service/api", "service/cli"),
+    ("service/api", "library", "service/cli"),
     ("lab",),
 )
 """rooms of one level are siblings: they know nothing of each other"""
 ROOMS = tuple(room for level in LEVELS for room in level)
 FOLDERS = frozenset(room.partition("/")[0] for room in ROOMS)
-OUTSIDE = frozenset({"service/api", "service/cli", "lab"})
+OUTSIDE = frozenset({"service/api", "library", "service/cli", "lab"})
 """rooms that start a crawl and look at it: a walk does not count them"""
 _LEVEL = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
 

@@ -9,7 +9,7 @@
     document_parts.py   what documents need beyond their DTDs: external entities, sound, slow, missing, looping
     truth.py        what a perfect crawler would know: URLs, links, importance, change rates
     answers.py      HTTP over it, without sockets   server.py       on loopback addresses, `xyro lab web`
-    scripted.py     a site apart from all this: pages that change at listed times
+    scripted.py     a site apart from all this: pages that change at listed times; news_site.py: one of news
     access_log.py   one line a request
     docbook.py      larger documents like DocBook's and a server of them
     xml_rig.py      real DocBook of Debian packages, DTDs on another host

@@ -2,4 +2,5 @@
 
 page_classes.py   the class of each page at the virtual page
 interest.py       the pages that lead to documents
+value_column.py   what a plug-in says that pages are worth
 """

@@ -57,7 +57,7 @@ async def compose(
             if state not in READABLE and page not in row.seen:
                 continue
             stored = stored or _NOTHING
-            fresh = stored.last_read >= int(since)
+            fresh = stored.last_read >= int(since)  # rows tell seconds: in the one in which it began counts as after it
             if not fresh and state in READABLE:
                 missed.append(page)
             seen[page] = present(stored)

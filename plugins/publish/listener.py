@@ -19,7 +19,7 @@ import logging
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -71,8 +71,8 @@ class SiteNotice(msgspec.Struct):
     deadline: str | float | msgspec.UnsetType = msgspec.UNSET
 
 
-def listen(where: str) -> socket.socket | None:
-    """A socket for [publish] listen, None where it is empty. InputError: no address of this machine, or taken."""
+def listen(where: str, setting: str = "[publish] listen") -> socket.socket | None:
+    """A socket for a setting, None where it is empty. InputError: no address of this machine, or taken."""
     if not where:
         return None
     host, _, port = where.rpartition(":")
@@ -85,9 +85,7 @@ def listen(where: str) -> socket.socket | None:
         return socket.create_server(address[:2], family=family)
     except (OSError, OverflowError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"[publish] listen: {where}: {reason}; name an address of this machine and a free port") from (
-            error
-        )
+        raise InputError(f"{setting}: {where}: {reason}; name an address of this machine and a free port") from error
 
 
 class Listener:
@@ -108,6 +106,9 @@ class Listener:
         self.patience = PATIENCE
         self._local = False
         """it listens on loopback only"""
+        settings = services.settings.publish
+        self._proxies = [ip_network(network, strict=False) for network in settings.proxies]
+        self._sender_header = settings.sender_header
 
     async def start(self, listening: socket.socket) -> None:
         """Answer on a socket of `listen`, which is closed in the end."""
@@ -193,8 +194,16 @@ class Listener:
         return _answer(await verdict)
 
     def _sender(self, request: web.Request) -> str:
-        """Return the sender of a request; empty behind a proxy on this machine, whose address all requests have."""
-        return sender_of(request.remote) if request.remote and not self._local else ""
+        """Return the sender of a request, as a proxy that the settings name tells it; empty behind another one on this
+        machine, whose address all requests have, and where a proxy tells none."""
+        remote = ip_address(request.remote) if request.remote else None
+        if remote is not None and any(remote in network for network in self._proxies):
+            sender = request.headers.getall(self._sender_header, [""])[-1].rpartition(",")[2].strip()
+            try:
+                return sender_of(sender)
+            except ValueError:
+                return ""
+        return sender_of(str(remote)) if remote is not None and not self._local else ""
 
     # -- sites with a token --------------------------------------------------------------------------------------
 

@@ -28,6 +28,10 @@ class NoticeOutbox:
         """Numbers in line."""
         return sum(map(len, self._lines.values()))
 
+    def waiting(self, now: float) -> int:
+        """Numbers in line that may not be sent now."""
+        return sum(len(line) for host, line in self._lines.items() if not self.is_free(host, now))
+
     def put(self, number: int, host: str) -> None:
         line = self._lines.get(host)
         if line is None:

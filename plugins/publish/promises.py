@@ -15,7 +15,7 @@ import msgspec
 from xyro.metadata import rows
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HINTED, State
-from xyro.metadata.visits import Visit
+from xyro.metadata.visits import GONE, Visit
 from xyro.plugins.publish.publish_messages import Publish
 from xyro.plugins.publish.stored_rows import PublishedRow, unpack_published
 from xyro.refresh.evidence import outcome
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 DAY = 86_400.0
 AT_ONCE = 4_096
 """published pages that one turn orders"""
-_GONE = ("http-404", "http-410")
 
 
 class PublisherClaim(msgspec.Struct, frozen=True):
@@ -176,7 +175,7 @@ class Promises:
 
     def _settle(self, order: Settled, now: float) -> None:
         visit = order.visit
-        read = visit.answered and (visit.state is State.READ or order.report.error in _GONE)
+        read = visit.answered and (visit.state is State.READ or order.report.error in GONE)
         true = self._truth(order, read)
         outcome = self.publications.settled(order.page, now, read, true, order.report.final, order.report.started)
         if outcome is None:

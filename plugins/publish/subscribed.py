@@ -40,6 +40,7 @@ from xyro.plugins.publish.stored_rows import SubscriptionRow, unpack_subscriptio
 from xyro.plugins.publish.subscribing import SUBSCRIPTION_LIMIT
 from xyro.plugins.publish.target_pages import TargetPages
 from xyro.refresh.subscriptions import Act, Subscriptions
+from xyro.service.node.command_feed import feed
 from xyro.service.node.slicing import unhurried
 from xyro.wire.ids import LocalPage, PageId, join, local_page, owner_of
 from xyro.wire.urls import authority, host_of, partition_of
@@ -112,10 +113,15 @@ class Subscribed:
         return {"subscriptions": len(self.rows), "counts": self.subscriptions.dump()}
 
     @property
-    def quiet(self) -> bool:
-        """Nothing is new or due now, no notice is on its way."""
-        busy = self._new or self._doing
-        return not busy and self.subscriptions.next_time() > self.services.clock.time()
+    def in_line(self) -> int:
+        """Notices that were due and are not told yet."""
+        return self._doing
+
+    def unhandled(self) -> int:
+        """Count what is new, and what is due now and waits for no host to be left alone."""
+        now = self.services.clock.time()
+        due = self.subscriptions.next_time() <= now
+        return len(self._new) + self._doing + due - self._outbox.waiting(now)
 
     # -- commands ------------------------------------------------------------------------------------------------
 
@@ -296,7 +302,7 @@ class Subscribed:
         if row.url:
             error, again = await notices.post(self.services.post, row.url, notice.body)
         else:
-            error, again = await notices.run(row.command, notice.body), 0.0
+            error, again = await feed(row.command, notice.body), 0.0
         now = self.services.clock.time()
         self._outbox.done(host, now + again if again else 0.0)
         self._send(group)

@@ -6,9 +6,10 @@
                 the feed and those of its entries that are new or newer than their last read are ordered
     run         asks again, and renews each lease before it ends
 
-A hub is asked one thing at a time, and left alone as long as it asks for (Retry-After). One that takes what it is asked
-and never verifies is asked ever more seldom. What it sends says something of the feed's own host alone: entries on
-other hosts are found when the feed is read. A host has MOST_OF_HOST feeds at most, or one site could take all places.
+A hub is asked one thing at a time, in its turn: the delays of its host, and Retry-After, hold as for pages. One that
+takes what it is asked and never verifies is asked ever more seldom. What it sends says something of the feed's own host
+alone: entries on other hosts are found when the feed is read. A host has MOST_OF_HOST feeds at most, or one site could
+take all places.
 
 The callback's path and the secret are random, 128 bits or more, one pair a feed; a signature is required.
 """
@@ -27,7 +28,6 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from xyro.fetcher import Posted
 from xyro.frontier.batch import Settled
 from xyro.loader.intake import Intake
 from xyro.metadata import rows
@@ -35,6 +35,7 @@ from xyro.plugins.publish.promises import PublisherClaim
 from xyro.plugins.publish.publish_messages import HubNamed, RowTable, store_row
 from xyro.plugins.publish.publishing import Publishing
 from xyro.plugins.publish.stored_rows import TopicRow, unpack_topic
+from xyro.posts import Posted
 from xyro.refresh.hub_leases import LEASE, lease, next_asking, takes, unheard
 from xyro.wire.errors import InputError, TheirError
 from xyro.wire.ids import HOME, PageId
@@ -103,7 +104,7 @@ class WebSub:
         self._of_host: Counter[str] = Counter()
         """feeds of each host"""
         self._until: dict[str, float] = {}
-        """hosts of hubs that want to be left alone until then"""
+        """hosts of hubs that are left alone until then"""
         self._next = 1
         frontier.hooks.recover.append(self._recover)
         frontier.hooks.status["websub"] = lambda now: self.counters()
@@ -188,7 +189,7 @@ class WebSub:
             status, again = 0, 0.0
             _log.info("WebSub: %s: %s", row.hub, error)
         row, accepted = self._rows[number], 200 <= status < 300
-        if again and not accepted:
+        if again:
             self._until[authority(row.hub)] = self.services.clock.time() + again
         if row.asked:  # it has not verified yet
             await self._store(number, msgspec.structs.replace(row, failures=unheard(row.failures, accepted)))

@@ -75,7 +75,7 @@ def _pages(view: View) -> Iterator[Piece]:
         if [rows.MAP.split(key) for key, _ in found] != list(range(low, part.stop)):
             raise MachineError(f"damaged store: Map-Data lacks pages of {low}..{part.stop - 1}: restore a copy")
         urls = [rows.unpack_map(row) for _, row in found]
-        yield [view.state[part].tobytes(), kind[part].tobytes(), view.importance[part].astype("<f8").tobytes(), urls]
+        yield [view.state[part].tobytes(), kind[part].tobytes(), view.importance_of(part).astype("<f8").tobytes(), urls]
 
 
 def _rows(view: View) -> Iterator[Piece]:

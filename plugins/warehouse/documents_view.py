@@ -33,15 +33,19 @@ class Place(NamedTuple):
 
 def find(views: Views, reference: str) -> Place:
     """Find the document of a URL, or of a page id. InputError: there is none."""
-    is_id = reference.isascii() and reference.isdigit() and len(reference) < 20
-    number = PageId(int(reference)) if is_id else _page_by_url(views, reference)
+    number = PageId(int(reference)) if is_page_id(reference) else _page_by_url(views, reference)
     partition, page = owner_of(number), local_page(number)
-    if partition >= len(views.views) or page >= views.views[partition].n:
+    view = next((each for each in views.views if each.partition.number == partition), None)
+    if view is None or page >= view.n:
         raise InputError(f"{reference}: no page has this id; `xyro export documents` lists them")
-    view = views.views[partition]
     if view.archive.head(page) is None:
         raise InputError(f"{reference}: no document of it is stored (`xyro why URL` says what became of the page)")
     return Place(view, page)
+
+
+def is_page_id(reference: str) -> bool:
+    """Tell a page id from a URL."""
+    return reference.isascii() and reference.isdigit() and len(reference) < 20
 
 
 def _page_by_url(views: Views, reference: str) -> PageId:
@@ -141,7 +145,7 @@ def chosen(views: Views, host: str, root: str, by: str) -> list[Chosen]:
         for page in _pages(view, number if host else None):
             row = view.archive.latest(page)
             if row is not None and row.kind is Kind.XML and _rooted(row, root):
-                worth = round(float(view.importance[page]) / views.mean, 6)
+                worth = round(view.importance_at(page) / views.mean, 6)
                 found.append((_rank(view, page, row, worth, by), view.partition.id_of(page), worth))
     found.sort()
     return [(number, worth) for _, number, worth in found]
@@ -219,7 +223,7 @@ def dtds(views: Views, limit: int = LISTED) -> Iterator[dict[str, Any]]:
 def _grammar(views: Views, url: str, row: dict[str, Any] | None, users: array[int], limit: int) -> dict[str, Any]:
     pages = np.array(users, np.int64)
     places = map(split, map(PageId, users))
-    worth = np.array([views.views[owner].importance[page] for owner, page in places], np.float64)
+    worth = np.array([views.views[owner].importance_at(page) for owner, page in places], np.float64)
     first = pages[np.argsort(-worth, kind="stable")[: limit or None]].tolist()
     return {
         "url": url,

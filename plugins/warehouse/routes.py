@@ -55,12 +55,12 @@ class _XmlRoutes:
         self._long_views = long_views
 
     async def versions(self, request: web.Request) -> web.Response:
-        with await self.node.views() as views:
+        async with self.node.glance() as views:
             return http_json.answer(versions(views, _reference(request)))
 
     async def body(self, request: web.Request) -> web.Response:
         query = request.query
-        with await self.node.views() as views:
+        async with self.node.glance() as views:
             number, row, packed = packed_body(views, _reference(request), query.get("version", ""), query.get("at", ""))
         found = await asyncio.to_thread(unpacked, packed, row.size)
         facts = {"Version": str(number), "Elements": str(row.elements), "Charset": quote(row.charset)}

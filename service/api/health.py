@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from xyro.service.node.recent_figures import disk_free
 from xyro.wire.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -55,16 +55,20 @@ class Health:
             await asyncio.sleep(LOOK)
             self._late.append(max(0.0, self._time.monotonic() - before - LOOK))
 
+    def lag(self) -> float:
+        """Seconds by which the event loop was late, at most in the last half minute."""
+        return max(self._late)
+
     def look(self) -> dict[str, Any]:
         """`ok`, `failing` (why not), and the numbers; seconds and bytes."""
         now = self.node.clock.monotonic()
         committed, waits = self.node.committed_at, self.node.waits_since
         figures = {
             "pid": os.getpid(),
-            "loop_lag": round(max(self._late), 3),
+            "loop_lag": round(self.lag(), 3),
             "last_commit": None if committed is None else round(now - committed, 1),
             "commit_waits": 0.0 if waits is None else round(now - waits, 1),
-            "disk_free": _disk_free(self.node.data.path),
+            "disk_free": disk_free(self.node.data.path),
             "tasks": len(asyncio.all_tasks()),
             "open_files": _open_files(),
         }
@@ -84,14 +88,6 @@ class Health:
         if figures["disk_free"] < LEAST_DISK:
             found.append(f"{figures['disk_free'] >> 20} MiB of disk are left: free some")
         return found
-
-
-def _disk_free(directory: Path) -> int:
-    """Bytes; 0 where the directory is gone."""
-    try:
-        return shutil.disk_usage(directory).free
-    except OSError:
-        return 0
 
 
 def _open_files() -> int | None:

@@ -1,27 +1,33 @@
 """The HTTP interface of a running crawler, on loopback, for the `xyro` commands and for scripts.
 
     GET  /health                      no token: {"ok", "pid", ...}, 200 or 503 (service/api/health.py)
+    GET  /metrics                     for Prometheus: service/api/metrics_listener.py
     GET  /status   /top?n=&by=   /why?url=   /audit
-    GET  /export/TABLE                JSON lines, one commit boundary, streamed: pages, documents, links, hosts
+    GET  /export/TABLE                JSON lines, one commit boundary, streamed: pages, documents, links, hosts,
+                                      histories
     GET  /plan?target=&bandwidth=&policies=   what a bandwidth gives, what a freshness takes
+    GET  /errors                      failures by class, with samples
     GET  /rank?links=0|1              what `xyro rank` computes from: plugins/rank/routes.py
     GET  /xml/...                     the repository of documents: plugins/warehouse/routes.py
+    GET  /changes?since=&where=&follow=0|1    what changed, as JSON lines: plugins/changes/routes.py
     ...  /publish  /subscriptions     what sites and subscribers ask: plugins/publish/routes.py
     POST /submit   {"urls": [...], "priority": "ordered"}   -> {"accepted": n, "refused": [{"url", "why"}]}
+    ...  /dashboard                   a page for the browser, and what it asks for: plugins/dashboard/routes.py
     POST /backup   {"to": "/absolute/path"}   -> {"to", "partitions", "bytes", "seconds"}
     POST /hosts    {"host": "...", "action": "pause|resume|block"}   -> {"host", "known"}
 
-Every request but /health carries `Authorization: Bearer TOKEN`; the token is in DIR/run, readable by its owner only. It
-listens on loopback only, refuses a Host header that is not its own (DNS rebinding) and bodies above 4 MiB, and knows no
-CORS and no cookies. Errors are JSON too: {"error": "..."}. Connections are bounded (service/node/admission.py): where
-all places are taken, a new one gets that of the connection that has gone longest without showing the token.
+Every request but /health and the page /dashboard carries `Authorization: Bearer TOKEN`; the token is in DIR/run,
+readable by its owner only. It listens on loopback only, refuses a Host header that is not its own (DNS rebinding) and
+bodies above 4 MiB, and knows no CORS and no cookies. Errors are JSON too: {"error": "..."}. Connections are bounded
+(service/node/admission.py): where all places are taken, a new one gets that of the connection that has gone longest
+without showing the token.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
+import json
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -31,21 +37,32 @@ from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
 
+from xyro.plugins.changes.change_histories import gather_histories, history_rows
+from xyro.plugins.changes.routes import change_routes
+from xyro.plugins.contents.kept_texts import kept_texts
+from xyro.plugins.dashboard.page_failures import failures
+from xyro.plugins.dashboard.routes import OPEN_PATHS, DashboardRoutes
 from xyro.plugins.publish.routes import promise_routes
 from xyro.plugins.rank.routes import rank_routes
 from xyro.plugins.view_extensions import VIEW_EXTENSIONS
 from xyro.plugins.warehouse.routes import xml_routes
+from xyro.refresh.plan_part import PlanPart
+from xyro.service.api.cluster_answers import ClusterAnswers, is_part, mean_of, packed
 from xyro.service.api.health import Health
+from xyro.service.api.metrics_listener import metrics_of
+from xyro.service.cluster.gathering import Cuts
+from xyro.service.cluster.transport import ClusterBus
 from xyro.service.node import backup, http_json
 from xyro.service.node.admission import Admission
-from xyro.service.node.long_views import LongViews
+from xyro.service.node.long_views import LongViews, stream_parts
 from xyro.service.node.seeds import sort_seeds
 from xyro.service.node.slicing import unhurried
 from xyro.service.node.status import running
-from xyro.service.views.audit import audit
+from xyro.service.views.audit import PartitionAudit, audit, audit_part
 from xyro.service.views.cash_sources import find_givers, targets_of
 from xyro.service.views.export import COLUMNS
 from xyro.service.views.forecast import PlanQuestion, report
+from xyro.service.views.limits import limits
 from xyro.service.views.site_ranking import SiteRanking, top_sites
 from xyro.service.views.views import Views
 from xyro.service.views.why import why, with_givers
@@ -68,28 +85,12 @@ PATIENCE = 20.0
 CONNECTIONS = 128
 """open at once"""
 ACTIONS = {"pause": "paused", "resume": "", "block": "blocked"}
+OF_ONE_PROCESS = ("/xml/chosen", "/xml/bodies", "/xml/dtds", "/xml/stats", "/rank", "/errors")
+"""paths that no node of a cluster answers yet: what it has is a part, and nobody adds them up"""
+OF_OWNER = ("/xml/versions", "/xml/body")
+"""paths that the node answers which has the document's host"""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _log = logging.getLogger("xyro")
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens on this machine alone. InputError: another address, or one that is taken."""
-    try:
-        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
-    except ValueError:
-        raise InputError(f"[api] host: {host} is not an address; write 127.0.0.1") from None
-    if not address.is_loopback:
-        raise InputError(
-            f"[api] host: {host} can be reached from other machines, and this interface has no TLS: "
-            "write 127.0.0.1, and come from elsewhere through ssh"
-        )
-    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
-    try:
-        return socket.create_server((str(address), port), family=family)
-    except OSError as error:
-        raise InputError(
-            f"[api] {host}:{port}: {error.strerror}; choose another port, or 0 for any that is free"
-        ) from error
 
 
 class HttpApi:
@@ -100,14 +101,17 @@ class HttpApi:
         self._bearer = f"Bearer {token}".encode()
         self._names = {"127.0.0.1", "localhost", "[::1]"}
         self.health = Health(node)
+        self._metrics = metrics_of(node, self.health)
+        self._dashboard = DashboardRoutes(node, self._dashboard_event, kept_texts)
         self._backing_up = asyncio.Lock()
         self._long_views = LongViews(node)
         self._runner: web.AppRunner | None = None
         self._server: asyncio.Server | None = None
         self.admission: Admission | None = None
+        self._cluster: ClusterAnswers | None = None
 
     async def start(self, listening: socket.socket) -> None:
-        """Answer on a socket of `listen`, which is closed in the end."""
+        """Answer on a socket of loopback (endpoints.py), which is closed in the end."""
         address = listening.getsockname()[0]
         self._names.add(f"[{address}]" if ":" in address else address)
         app = web.Application(client_max_size=BODY, middlewares=[self._guarded])
@@ -115,20 +119,30 @@ class HttpApi:
             [
                 web.get("/health", self._health),
                 web.get("/status", self._status),
+                web.get("/metrics", self._prometheus),
                 web.get("/top", self._top),
                 web.get("/why", self._why),
                 web.get("/audit", self._audit),
                 web.get("/export/{table}", self._export),
                 web.get("/plan", self._plan),
+                web.get("/errors", self._errors),
+                web.get("/mass", self._mass),
                 web.post("/submit", self._submit),
                 web.post("/hosts", self._hosts),
                 web.post("/backup", self._backup),
                 *rank_routes(self._long_views),
                 *xml_routes(self.node, self._long_views),
                 *promise_routes(self.node),
+                *change_routes(self.node),
+                *self._dashboard.routes(),
             ]
         )
         self.health.start()
+        if isinstance(self.node.network, ClusterBus):
+            cuts = Cuts(self.node.network, self._long_views, _audit_part)
+            await cuts.start()
+            base = f"http://{f'[{address}]' if ':' in address else address}:{listening.getsockname()[1]}"
+            self._cluster = ClusterAnswers(self.node.network, cuts, self.node.clock, base, self._bearer.decode())
         self._runner = web.AppRunner(
             app, access_log=None, logger=http_json.LOG, shutdown_timeout=SHUTDOWN, keepalive_timeout=PATIENCE
         )
@@ -140,6 +154,9 @@ class HttpApi:
     async def close(self) -> None:
         """Requests under way are ended; nothing of the crawl is pinned any more."""
         await self.health.close()
+        await self._dashboard.close()
+        if self._cluster is not None:
+            await self._cluster.close()
         await self._long_views.close()
         if self._server is not None:
             self._server.close()
@@ -152,13 +169,18 @@ class HttpApi:
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Refuse strangers, call the handler, and turn every failure into JSON."""
         try:
-            return self._refusal(request) or await handler(request)
+            if self._cluster is not None and request.path.startswith(OF_ONE_PROCESS):
+                raise InputError(f"{request.path}: is not asked of a cluster: its nodes have a part each")
+            others = self._others(request) if request.path in OF_OWNER else None
+            return self._refusal(request) or (others and await others.passed_on(request)) or await handler(request)
         except web.HTTPException as error:  # aiohttp's own: no such path, no such method, too large
             return http_json.error(error.status, error.reason)
         except InputError as error:
             return http_json.error(400, str(error))
         except XyroError as error:
             return http_json.error(500, str(error))
+        except ConnectionError:  # it has gone away: there is nobody to tell
+            raise
         except Exception:
             _log.exception("%s %s failed (a bug)", request.method, request.path)
             return http_json.error(500, "internal error; the log has more")
@@ -168,9 +190,11 @@ class HttpApi:
         if (name if name and port.isdigit() else request.host) not in self._names:
             return http_json.error(403, "this interface answers to its own address only")
         bearer = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
-        if request.path != "/health" and not hmac.compare_digest(bearer, self._bearer):
+        if request.path == "/health":
+            return None
+        if not hmac.compare_digest(bearer, self._bearer) and not self._dashboard.admits(request):
             return http_json.error(401, "the token is missing or wrong; it is in the data directory's file `run`")
-        if request.path != "/health" and self.admission is not None:
+        if request.path not in OPEN_PATHS and self.admission is not None:
             self.admission.trust(request.transport)
         return None
 
@@ -180,21 +204,54 @@ class HttpApi:
         report = self.health.look()
         return http_json.answer(report, 200 if report["ok"] else 503)
 
-    async def _status(self, _: web.Request) -> web.Response:
+    def _others(self, request: web.Request) -> ClusterAnswers | None:
+        """The whole cluster, where it is asked; None: the request is for what this process has."""
+        return None if is_part(request) else self._cluster
+
+    async def _mass(self, _: web.Request) -> web.Response:
+        """Known pages and importance of this process's partitions: what a mean page of all is made of."""
+        if not self.node.has_partitions:
+            return http_json.answer({"known": 0, "importance": 0.0})
+        async with self.node.glance() as views:
+            return http_json.answer({"known": views.known_pages, "importance": views.importance_total})
+
+    async def _status(self, request: web.Request) -> web.Response:
+        if (others := self._others(request)) is not None:
+            return http_json.answer(await others.status())
         return http_json.answer(running(self.node, VIEW_EXTENSIONS))
+
+    async def _dashboard_event(self) -> dict[str, Any]:
+        """The fields of an event of the dashboard: of the whole crawl, and how this process does."""
+        others = self._cluster
+        status = running(self.node, VIEW_EXTENSIONS) if others is None else await others.status()
+        found = limits(status) if others is not None else status["limits"]
+        health = self.health.look()
+        return {"status": {**status, "limits": found}, "health": health, "series": self.node.recent.series()}
+
+    async def _prometheus(self, _: web.Request) -> web.Response:
+        return self._metrics()
 
     async def _top(self, request: web.Request) -> web.Response:
         count, by = request.query.get("n", "20"), request.query.get("by", "importance")
         if not (count.isascii() and count.isdigit() and len(count) < 10) or by not in ORDERS:
             raise InputError(f"top: n is a whole number, by is one of {', '.join(ORDERS)}")
         rows, now, level = min(int(count), MOST_ROWS), self.node.clock.time(), request.query.get("level", "host")
+        if (others := self._others(request)) is not None:
+            if by == "site":
+                raise InputError("top: sites are not ranked across the nodes of a cluster")
+            return await http_json.listing(await others.top(rows, by))
         if by == "site":
             return http_json.answer(await self._long_views.run(lambda views: top_sites(views, rows, level)))
-        return await http_json.listing(await self._long_views.run(lambda views: views.top(rows, by, now)))
+        find = partial(_top, rows, by, now, partial(mean_of, request))
+        return await http_json.listing(await self._long_views.part(find) or [])
 
     async def _why(self, request: web.Request) -> web.Response:
         url = canonical(request.query.get("url", ""), fold_slashes=self.node.scope.fold_slashes)
-        with await self.node.views() as views:
+        if (others := self._others(request)) is not None:
+            query = {"url": url, "mean": await others.mean()}
+            return http_json.answer(await others.of_owner(url, "/why", query))
+        async with self.node.glance() as views:
+            views.mean = mean_of(request, views.mean)
             explanation, targets = why(views, url, self.node.clock.time()), targets_of(views, url)
         if targets:
             explanation = with_givers(
@@ -209,20 +266,35 @@ class HttpApi:
         except ValueError:
             raise InputError("plan: target is a number above 0 and below 1") from None
         question = PlanQuestion(wanted, request.query.get("bandwidth"), tuple(filter(None, policies.split(","))))
-        crawl = self.node.crawl_views
-        pages, settings, kappa = crawl.refreshed_pages(), crawl.refresh, crawl.kappa
-        return http_json.answer(await asyncio.to_thread(report, pages, settings, question, kappa))
+        part = self.node.crawl_views.plan_part()
+        if is_part(request):
+            return http_json.answer(part.dump())
+        if self._cluster is not None:
+            part = PlanPart.merged(map(PlanPart.load, await self._cluster.parts_of("/plan?part=1")))
+        settings, kappa = self.node.settings.refresh, part.calibration.by_rates
+        return http_json.answer(await asyncio.to_thread(report, part.pages, settings, question, kappa))
 
-    async def _audit(self, _: web.Request) -> web.Response:
+    async def _errors(self, _: web.Request) -> web.Response:
+        return http_json.answer(await self._long_views.part(failures) or [])
+
+    async def _audit(self, request: web.Request) -> web.Response:
+        if (others := self._others(request)) is not None:
+            return http_json.answer(await others.audit())
+        if self._cluster is not None:
+            return http_json.answer(packed(await self._cluster.cuts.take(request.query.get("cut", ""))))
         return http_json.answer(await self._long_views.audit(partial(audit, extensions=VIEW_EXTENSIONS)))
 
     async def _export(self, request: web.Request) -> web.StreamResponse:
         table = request.match_info["table"]
         if table not in COLUMNS:
             raise InputError(f"export: {', '.join(COLUMNS)}")
+        if (others := self._others(request)) is not None:
+            return await stream_parts(table, others.export(table), request)
         if table == "hosts":
             return await self._long_views.stream(table, SiteRanking, _hosts, request)
-        return await self._long_views.export(table, request)
+        if table == "histories":
+            return await self._long_views.stream(table, gather_histories, history_rows, request)
+        return await self._long_views.export(table, request, partial(mean_of, request))
 
     # -- orders ----------------------------------------------------------------------------------------------------
 
@@ -257,6 +329,8 @@ class HttpApi:
         host, action = body.get("host"), body.get("action")
         if not isinstance(host, str) or not isinstance(action, str) or action not in ACTIONS:
             raise InputError("hosts: host is a host[:port] as URLs write it, action is pause, resume or block")
+        if (others := self._others(request)) is not None:
+            return http_json.answer(await others.of_owner(f"http://{host}/", "/hosts", {}, json.dumps(body).encode()))
         return http_json.answer({"host": host, "known": await self.node.hold(host, ACTIONS[action])})
 
     async def _backup(self, request: web.Request) -> web.Response:
@@ -266,6 +340,15 @@ class HttpApi:
             raise InputError("backup: to is an absolute path")
         async with self._backing_up:
             return http_json.answer(await backup.running(self.node, Path(to)))
+
+
+def _audit_part(views: Views) -> PartitionAudit:
+    return audit_part(views.views, VIEW_EXTENSIONS)
+
+
+def _top(count: int, by: str, now: float, mean: Callable[[float], float], views: Views) -> list[dict[str, Any]]:
+    views.mean = mean(views.mean)
+    return views.top(count, by, now)
 
 
 def _hosts(views: Views, ranking: SiteRanking) -> Iterator[dict[str, Any]]:

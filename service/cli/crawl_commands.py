@@ -6,10 +6,26 @@ import json
 import sys
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from xyro.service.cli.options import as_json_too, crawling, settings_of, tell_refused
+from xyro.service.cli.options import (
+    as_json_too,
+    crawling,
+    seeds_of,
+    settings_chosen,
+    tell_refused,
+    terminal_width,
+)
+
+if TYPE_CHECKING:
+    from xyro.configs.schema import ClusterSettings
+    from xyro.service.node.cluster_seam import Membership
+
+
+FRUITLESS = 4
+"""exit code of a crawl whose seeds were all tried, and none gave a page"""
 
 
 @click.command()
@@ -19,32 +35,17 @@ from xyro.service.cli.options import as_json_too, crawling, settings_of, tell_re
 @click.option("--max-seconds", type=float, default=None, help="End after so many seconds [0: no bound].")
 @click.option("--refresh", is_flag=True, default=None, help="Go on refreshing until a bound is reached.")
 @as_json_too
-def crawl(
-    seeds: tuple[str, ...],
-    data: Path | None,
-    config: tuple[Path, ...],
-    contact: str | None,
-    scope: str | None,
-    max_depth: int | None,
-    delay: float | None,
-    only_net: tuple[str, ...],
-    partitions: int | None,
-    max_pages: int | None,
-    max_seconds: float | None,
-    refresh: bool | None,
-    as_json: bool,
-) -> None:
+def crawl(seeds: tuple[str, ...], as_json: bool, **chosen: Any) -> None:
     """Crawl from SEED URLs, or resume a crawl.
 
     In the foreground. Without SEED the crawl in --data goes on; it keeps the scope and the networks it was last given.
     Ends when nothing in scope is left to read, or at a bound. Ctrl-C stops in order (exit code 0, with the closing
     report), a second one at once. --json prints one closing JSON object.
     """
-    directory, settings = settings_of(
-        data, config, crawl__scope=scope, crawl__max_depth=max_depth, crawl__max_pages=max_pages,
-        crawl__max_seconds=max_seconds, crawl__refresh=refresh, politeness__delay=delay,
-        fetch__only_net=only_net, fetch__contact=contact,
-    )  # fmt: skip
+    directory, settings = settings_chosen(chosen)
+    from xyro.service.node import garbage
+
+    garbage.pause()
     from xyro.plugins import PLUGINS
     from xyro.service.api.endpoints import ENDPOINTS
     from xyro.service.node.life_cycle import Job, run, sentence
@@ -52,47 +53,63 @@ def crawl(
 
     limits = settings.crawl
     bounds = Bounds(limits.max_pages, limits.max_seconds, limits.refresh)
-    ended = run(Job(directory, settings, bounds, ENDPOINTS, seeds, partitions, plugins=PLUGINS))
+    wanted = (*seeds, *seeds_of(chosen["seed_file"]))
+    ended = run(Job(directory, settings, bounds, ENDPOINTS, wanted, chosen["partitions"], plugins=PLUGINS))
     tell_refused(ended.refused, "not read")
-    if ended.report["errors"] and not ended.report["pages_read"]:
+    if ended.fruitless or (ended.report["errors"] and not ended.report["pages_read"]):
         ask = f"`xyro why URL --data {directory}`"
-        click.echo(f"nothing could be read; {ask} says why, and when it is tried again", err=True)
+        subject = "no seed gave a page" if ended.fruitless else "nothing could be read"
+        click.echo(f"{subject}; {ask} says why, and when it is tried again", err=True)
     if as_json:
         click.echo(json.dumps(ended.report))
     else:
         from xyro.service.views.text_tables import pages_table
 
-        click.echo(f"{sentence(ended.report)}\n{pages_table(ended.best, 'importance')}")
-    sys.exit(1 if ended.refused else 0)
+        click.echo(f"{sentence(ended.report)}\n{pages_table(ended.best, 'importance', terminal_width())}")
+    sys.exit(1 if ended.refused else FRUITLESS if ended.fruitless else 0)
 
 
 @click.command()
+@click.argument("seeds", nargs=-1, metavar="[SEED]...")
 @crawling
-def serve(
-    data: Path | None,
-    config: tuple[Path, ...],
-    contact: str | None,
-    scope: str | None,
-    max_depth: int | None,
-    delay: float | None,
-    only_net: tuple[str, ...],
-    partitions: int | None,
-) -> None:
-    """Run the daemon: crawl and refresh until stopped.
+@click.option(
+    "--join",
+    default=None,
+    metavar="URL",
+    help="Be one node of a cluster: its broker, or the folder that `xyro hub` wrote.",
+)
+@click.option("--ca", default=None, metavar="FILE", help="Certificate of the broker's authority.")
+def serve(seeds: tuple[str, ...], **chosen: Any) -> None:
+    """Run the daemon: crawl and refresh from SEED URLs until stopped.
 
-    `xyro submit` gives it URLs. Ctrl-C or SIGTERM stops it in order, a second one at once. Without a terminal, SIGHUP
-    makes it read its settings again.
+    `xyro submit` gives it more, `xyro stop` ends it. With --join it is one of many alike nodes of a crawl: it founds
+    the cluster of that broker, or joins it and gets its share of the partitions. Ctrl-C or SIGTERM stops it in order, a
+    second one at once. Without a terminal, SIGHUP makes it read its settings again.
     """
-    read = partial(
-        settings_of, data, config, serving=True, crawl__scope=scope, crawl__max_depth=max_depth,
-        politeness__delay=delay, fetch__only_net=only_net, fetch__contact=contact,
-    )  # fmt: skip
+    read = partial(settings_chosen, chosen, serving=True)
     directory, settings = read()
+    from xyro.service.node import garbage
+
+    garbage.pause()
     from xyro.plugins import PLUGINS
     from xyro.service.api.endpoints import ENDPOINTS
     from xyro.service.node.life_cycle import Job, run, sentence
     from xyro.service.node.node import Bounds
 
-    job = Job(directory, settings, Bounds(forever=True), ENDPOINTS, (), partitions, lambda: read()[1], PLUGINS)
-    ended = run(job)
+    member, partitions = membership_of(settings.cluster), chosen["partitions"]
+    wanted = (*seeds, *seeds_of(chosen["seed_file"]))
+    again = lambda: read()[1]  # noqa: E731 - what SIGHUP calls
+    ended = run(Job(directory, settings, Bounds(forever=True), ENDPOINTS, wanted, partitions, again, PLUGINS, member))
+    tell_refused(ended.refused, "not read")
     click.echo(sentence(ended.report), err=True)
+
+
+def membership_of(cluster: ClusterSettings) -> Membership | None:
+    """The part in a cluster that the settings ask for; None: none."""
+    if not cluster.join:
+        return None
+    from xyro.service.cluster.join_target import join_target
+    from xyro.service.cluster.membership import ClusterMembership
+    from xyro.wire.clock import SystemClock
+
+    return ClusterMembership(*join_target(cluster.join, Path(cluster.ca) if cluster.ca else None), SystemClock())

@@ -5,15 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from xyro.service.cli.options import directory_of, tell_refused, with_data
+from xyro.service.cli.crawl_place import CrawlPlace, with_place
+from xyro.service.cli.options import tell_refused
+from xyro.service.cli.running_crawl import with_wait
 from xyro.wire.errors import InputError
-
-if TYPE_CHECKING:
-    from xyro.service.node.run_file import Remote
 
 AT_ONCE, BYTES_AT_ONCE = 10_000, 1 << 20
 """URLs and characters that `submit` hands over in one request"""
@@ -21,16 +19,17 @@ AT_ONCE, BYTES_AT_ONCE = 10_000, 1 << 20
 
 @click.command()
 @click.argument("urls", nargs=-1, metavar="[URL]...")
-@with_data
+@with_place
 @click.option("--file", type=click.Path(path_type=Path, allow_dash=True), help="URLs, one a line; - is standard input.")
 @click.option("--priority", type=click.Choice(["ordered"]), default="ordered", help="Level of the queue [ordered].")
-def submit(urls: tuple[str, ...], data: Path | None, file: Path | None, priority: str) -> None:
+@with_wait
+def submit(urls: tuple[str, ...], place: CrawlPlace, file: Path | None, priority: str, wait: float | None) -> None:
     """Hand URLs to the running daemon.
 
     From arguments, a file, or standard input. Each is a seed: it widens the scope, and is read next. Says what was
     refused and why, and then exits with 1.
     """
-    remote = _daemon(directory_of(data))
+    remote = place.daemon(wait)
     accepted = refused = 0
     for batch in _batches(_urls_of(urls, file)):
         answer = remote.post("/submit", {"urls": batch, "priority": priority})
@@ -70,22 +69,13 @@ def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _daemon(directory: Path) -> Remote:
-    from xyro.service.node.run_file import Remote
-
-    remote = Remote.find(directory)
-    if remote is None:
-        raise InputError(f"{directory}: no process works on it; start one with `xyro serve --data {directory}`")
-    return remote
-
-
 def _host_command(name: str, doc: str, short: str | None = None) -> click.Command:
     @click.command(name, help=doc, short_help=short)
     @click.argument("host")
-    @with_data
-    def command(host: str, data: Path | None) -> None:
+    @with_place
+    def command(host: str, place: CrawlPlace) -> None:
         named = _authority(host)
-        if not _daemon(directory_of(data)).post("/hosts", {"host": named, "action": name})["known"]:
+        if not place.daemon().post("/hosts", {"host": named, "action": name})["known"]:
             raise InputError(f"{named}: no page of this host is known; `xyro export hosts` lists those that are")
         click.echo(f"{named}: {name}{'d' if name.endswith('e') else 'ed'}")
 

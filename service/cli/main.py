@@ -2,7 +2,8 @@
 
 Heavy modules are imported where they are used, so that `xyro --help` and `xyro submit` start at once. Exit codes:
 0 done; 1 done, but not all is well (a URL was refused, an invariant does not hold); 2 bad input: one line on standard
-error, nothing changed; 3 this machine failed (disk, memory, a process that hangs).
+error, nothing changed; 3 this machine failed (disk, memory, a process that hangs); 4 a crawl whose seeds were all
+tried, and none gave a page.
 """
 
 from __future__ import annotations
@@ -10,22 +11,30 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from importlib.metadata import EntryPoints, entry_points
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from xyro.service.cli.backup_command import backup
+from xyro.service.cli.changes_command import changes
+from xyro.service.cli.cluster_command import cluster
 from xyro.service.cli.crawl_commands import crawl, serve
 from xyro.service.cli.daemon_commands import block, pause, resume, submit
-from xyro.service.cli.migrate_command import migrate
+from xyro.service.cli.daemon_life_commands import completion, log_command, stop
+from xyro.service.cli.dashboard_command import dashboard
+from xyro.service.cli.hub_command import hub
+from xyro.service.cli.migrate_command import migrate, repair
+from xyro.service.cli.page_commands import page
 from xyro.service.cli.plan_command import plan
 from xyro.service.cli.publish_commands import publish, subscribe, subscriptions, unsubscribe
 from xyro.service.cli.rank_command import rank
-from xyro.service.cli.view_commands import audit, export, status, top, why
+from xyro.service.cli.view_commands import audit, export, hosts, status, top, why
 from xyro.service.cli.xml_commands import xml
 from xyro.wire.errors import InputError, XyroError
 from xyro.wire.text import printable
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 BAD_INPUT, MACHINE = 2, 3
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
@@ -33,17 +42,25 @@ FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 COMMANDS = (
     crawl,
     serve,
+    hub,
+    cluster,
     submit,
     status,
+    dashboard,
     top,
     why,
+    hosts,
     plan,
     export,
+    changes,
     rank,
+    log_command,
     audit,
     backup,
     migrate,
+    repair,
     xml,
+    page,
     pause,
     resume,
     block,
@@ -51,6 +68,8 @@ COMMANDS = (
     subscribe,
     subscriptions,
     unsubscribe,
+    stop,
+    completion,
 )
 
 
@@ -103,6 +122,8 @@ class _Main(click.Group):
 
 def _installed() -> EntryPoints:
     """Commands that installed packages add: entry points of the group `xyro.commands` (`lab` is one)."""
+    from importlib.metadata import entry_points  # 20 ms, which no command of ours needs
+
     return entry_points(group="xyro.commands")
 
 

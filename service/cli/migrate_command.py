@@ -1,4 +1,4 @@
-"""The command `xyro migrate`."""
+"""The commands that make a data directory anew: `xyro migrate` and `xyro repair`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,31 @@ from typing import Any
 import click
 
 from xyro.service.cli.options import as_json_too, directory_of, with_data
-from xyro.wire.text import printable
+from xyro.wire.text import counted, printable
+
+_SENTENCES = {
+    "commits": "{}: the last ones; pages first met there are met again",
+    "urls": "{}: a stand-in keeps the place of each",
+    "reads": "{}: they are read again",
+    "links": "{}: they are stored again at the next read",
+    "loads": "{}: they are read again",
+    "documents": "{}: they are read again",
+    "gaps": "{}: what was written there; of pages read then, a read before may stand there as the last",
+    "hosts": "{}: their delays, holds and trust",
+    "columns": "cash, importance and dates: those of the last commits, or all",
+    "cash": "{} of cash: paid to all pages alike",
+}
+_NOUNS = {
+    "commits": "commit",
+    "urls": "URL",
+    "reads": "read",
+    "links": "page without its links",
+    "loads": "load that waited for parts",
+    "documents": "document",
+    "gaps": "damaged place in the store's log",
+    "hosts": "host",
+    "cash": "unit",
+}
 
 
 @click.command()
@@ -43,3 +67,37 @@ def _audit(directory: Path) -> dict[str, Any]:
 
     with stopped_views(directory) as views:
         return audit(views, VIEW_EXTENSIONS)
+
+
+@click.command(short_help="Make a damaged directory whole; say what was lost.")
+@with_data
+@as_json_too
+def repair(data: Path | None, as_json: bool) -> None:
+    """Make a damaged data directory one that is whole, and say what was lost.
+
+    Works on a copy, which takes the directory's place when its audit is exact; the damaged one stays beside it as
+    DIR.damaged. Needs room for a second copy. A directory that is whole is left alone. A backup is better, if there is
+    one: `xyro backup` makes it.
+    """
+    from xyro.plugins import extensions
+    from xyro.service.node.repair import repair as mend
+
+    directory = directory_of(data)
+    result = mend(directory, _audit, extensions)
+    if as_json:
+        click.echo(json.dumps(result))
+        return
+    name = printable(str(directory), 1000)
+    if not result["repaired"]:
+        click.echo(f"{name}: nothing to repair, its audit is exact")
+        return
+    click.echo(f"{name}: repaired, {result['pages']:,} pages; as it was: {printable(result['damaged'], 1000)}")
+    for line in _lines(result["lost"]) or ["nothing was lost"]:
+        click.echo(f"  {line}")
+
+
+def _lines(lost: dict[str, Any]) -> list[str]:
+    return [
+        "lost " + _SENTENCES[kind].format(counted(abs(int(count)), _NOUNS[kind]) if kind in _NOUNS else "")
+        for kind, count in lost.items()
+    ]

@@ -5,18 +5,30 @@ from __future__ import annotations
 import functools
 import logging
 import os
-from collections.abc import Callable, Iterable
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from xyro.wire.errors import InputError
 from xyro.wire.text import printable
 
 if TYPE_CHECKING:
     from xyro.configs.schema import Settings
 
 Command = Callable[..., Any]
+
+
+class _Readers(click.ParamType[int | str]):
+    """A number of processes, or "auto". The settings say what numbers can be."""
+
+    name = "N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        return int(value) if str(value).isdecimal() else value
 
 
 def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -45,12 +57,85 @@ crawling = _options(
         metavar="CIDR",
         help="Contact these networks and nothing else, ever; may be repeated.",
     ),
+    click.option(
+        "--readers",
+        type=_Readers(),
+        default=None,
+        metavar="N|auto",
+        help="Processes that read the web beside the node [0].",
+    ),
     click.option("--partitions", type=click.IntRange(1, 4096), default=None, help="Partitions of a new crawl [1]."),
+    click.option(
+        "--seeds",
+        "seed_file",
+        type=click.Path(path_type=Path, dir_okay=False, exists=True, allow_dash=True),
+        default=None,
+        metavar="FILE",
+        help="Seed URLs, one a line; - is standard input.",
+    ),
+    click.option(
+        "--include",
+        multiple=True,
+        metavar="PATTERN",
+        help="Read only URLs that fit (* and ?); may be repeated.",
+    ),
+    click.option("--exclude", multiple=True, metavar="PATTERN", help="Read no URL that fits; may be repeated."),
+    click.option(
+        "--user-agent", default=None, metavar="NAME", help="Name told to sites, and robots.txt is asked for [Xyro]."
+    ),
+    click.option("-v", "--verbose", is_flag=True, default=None, help="Log more: a line for each read."),
+    click.option("-q", "--quiet", is_flag=True, default=None, help="Log warnings and errors only."),
 )
+_SETTINGS = {
+    "scope": "crawl__scope",
+    "max_depth": "crawl__max_depth",
+    "include": "crawl__include",
+    "exclude": "crawl__exclude",
+    "max_pages": "crawl__max_pages",
+    "max_seconds": "crawl__max_seconds",
+    "refresh": "crawl__refresh",
+    "delay": "politeness__delay",
+    "readers": "fetch__readers",
+    "only_net": "fetch__only_net",
+    "contact": "fetch__contact",
+    "user_agent": "fetch__user_agent",
+    "join": "cluster__join",
+    "ca": "cluster__ca",
+}
+"""parameter of an option of a crawl -> the setting that it stands for"""
+
+
+def settings_chosen(chosen: Mapping[str, Any], serving: bool = False) -> tuple[Path, Settings]:
+    """The directory and the settings that the options of a crawl ask for, as `settings_of`."""
+    level = "debug" if chosen["verbose"] else "warning" if chosen["quiet"] else None
+    overrides = {setting: chosen[name] for name, setting in _SETTINGS.items() if name in chosen}
+    return settings_of(chosen["data"], chosen["config"], serving, log__level=level, **overrides)
+
+
+def seeds_of(file: Path | None) -> Iterator[str]:
+    """The URLs of a file, or of standard input; blank lines and # comments are skipped."""
+    if file is None:
+        return
+    try:
+        with click.open_file(str(file), encoding="utf-8", errors="replace") as lines:
+            yield from (line for each in lines if (line := each.strip()) and not line.startswith("#"))
+    except OSError as error:
+        raise InputError(f"--seeds {file}: {error.strerror}; name a file with one URL a line") from error
+
+
+def terminal_width() -> int:
+    """Columns of the terminal that standard output is; 0 where it is none: nothing is cut there."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
 def directory_of(data: Path | None) -> Path:
-    return data or Path(os.environ.get("XYRO_STORE__DATA") or "xyro-data")
+    """The data directory that a command looks at; of a numbered one (`node-*`) the one whose process answers here."""
+    directory = data or Path(os.environ.get("XYRO_STORE__DATA") or "xyro-data")
+    if not directory.name.endswith("*"):
+        return directory
+    from xyro.service.node.numbered_dirs import running_directory
+
+    return running_directory(directory)
 
 
 def settings_of(
@@ -64,9 +149,12 @@ def settings_of(
     from xyro.configs.load import SERVE, load, slips
     from xyro.service.node import crawl_file
     from xyro.service.node.log_setup import set_up
+    from xyro.service.node.numbered_dirs import claim_directory, is_numbered
 
     options = {"store.data": data, **{name.replace("__", "."): value for name, value in overrides.items()}}
     directory = Path(load(config, os.environ, options).store.data)
+    if is_numbered(directory):
+        options["store.data"] = directory = claim_directory(directory)
     begins = (SERVE,) if serving else ()
     settings = load((*begins, *crawl_file.paths(directory), *config), os.environ, options)
     set_up(settings.log.level, settings.log.format)

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
-from xyro.service.cli.options import as_json_too, directory_of, with_data
+from xyro.service.cli.crawl_place import CrawlPlace, with_place
+from xyro.service.cli.options import as_json_too
 from xyro.service.cli.stopped_crawl import stopped_crawl
 
 POLICIES = ("obsolescence", "mixed", "freshness", "uniform", "all")
 
 
 @click.command(short_help="What bandwidth a freshness takes, or the reverse.")
-@with_data
+@with_place
 @click.option("--target", type=float, help="A freshness, such as 0.9: say what bandwidth it takes.")
 @click.option("--bandwidth", help="Reads a second, or such as 4000/day: say how fresh that keeps the collection.")
 @click.option(
     "--policy", "policies", type=click.Choice(POLICIES), multiple=True, help="Of the crawl, or these; may be repeated."
 )
 @as_json_too
-def plan(data: Path | None, as_json: bool, **asked: Any) -> None:
+def plan(place: CrawlPlace, as_json: bool, **asked: Any) -> None:
     """Say what bandwidth a freshness takes, or what a bandwidth gives.
 
     Of all refreshed pages by importance, with the change rates and bounds of the crawl, running or stopped. Without
@@ -32,20 +32,19 @@ def plan(data: Path | None, as_json: bool, **asked: Any) -> None:
     Policy obsolescence (P1) minimises changes missed; whoever wants freshness sets policy mixed or freshness: --policy
     all shows the difference.
     """
-    forecast = _answer(directory_of(data), **asked)
+    forecast = _answer(place, **asked)
     click.echo(json.dumps(forecast) if as_json else plan_table(forecast))
 
 
-def _answer(directory: Path, target: float | None, bandwidth: str | None, policies: tuple[str, ...]) -> Any:
-    from xyro.service.node.run_file import Remote
+def _answer(place: CrawlPlace, target: float | None, bandwidth: str | None, policies: tuple[str, ...]) -> Any:
     from xyro.service.views.forecast import PlanQuestion, report
 
     question = PlanQuestion(target, bandwidth, policies)
-    remote = Remote.find(directory)
+    remote = place.find()
     if remote is not None:
         asked = {"target": target, "bandwidth": bandwidth, "policies": ",".join(policies) or None}
         return remote.get("/plan", **{name: value for name, value in asked.items() if value is not None})
-    with stopped_crawl(directory) as crawl:
+    with stopped_crawl(place.directory) as crawl:
         return report(crawl.refreshed_pages(), crawl.refresh, question, crawl.kappa)
 
 
@@ -66,8 +65,16 @@ def plan_table(forecast: dict[str, Any]) -> str:
         "the freshness is put right by that"
     )
     proposed = forecast["proposed"]
-    lines.append(
-        f'proposed: [refresh] bandwidth = "{proposed["reads_per_day"]:.0f}/day" ({proposed["freshness"]:.1%} fresh; '
-        "twice as much would add less than a point)"
-    )
+    if proposed is None:
+        best = max(row["freshness"] for row in forecast["rows"])
+        lines.append(
+            f"no bandwidth gives {forecast['target']:.1%}: reading each page as often as [refresh] min_interval and "
+            f"least_chance allow gives {best:.1%}"
+        )
+    else:
+        reason = "twice as much would add less than a point" if forecast["target"] is None else "the target is reached"
+        lines.append(
+            f'proposed: [refresh] bandwidth = "{proposed["reads_per_day"]:.0f}/day" '
+            f"({proposed['freshness']:.1%} fresh; {reason})"
+        )
     return "\n".join(lines)

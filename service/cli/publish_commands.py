@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from xyro.service.cli.options import as_json_too, directory_of, tell_refused, with_data
+from xyro.service.cli.crawl_place import CrawlPlace, with_place
+from xyro.service.cli.options import as_json_too, tell_refused
+from xyro.service.cli.running_crawl import with_wait
 from xyro.wire.errors import InputError
 from xyro.wire.text import printable
 
@@ -25,19 +27,19 @@ MENDS = {"out-of-scope": "out-of-scope: `xyro submit` widens the scope"}
 
 @click.command()
 @click.argument("urls", nargs=-1, metavar="URL...", required=True)
-@with_data
+@with_place
 @click.option("--changed", "claim", flag_value="changed", default=True, help="The pages have changed [the default].")
 @click.option("--new", "claim", flag_value="new", help="The pages are new.")
 @click.option("--every", default=None, metavar="SPAN", help="They change so often, such as 7d: taken as evidence.")
 @click.option("--deadline", default=None, metavar="SPAN", help="To be read within, such as 1h [[publish] deadline].")
-def publish(urls: tuple[str, ...], data: Path | None, claim: str, every: str | None, deadline: str | None) -> None:
+def publish(urls: tuple[str, ...], place: CrawlPlace, claim: str, every: str | None, deadline: str | None) -> None:
     """Tell the running daemon that pages have changed.
 
     They are ordered at once, and whether they were read within the deadline is counted. They have to be in the crawl's
     scope (`xyro submit` widens it). Says what was refused and why, and then exits with 1.
     """
     claims = {key: value for key, value in (("claim", claim), ("every", every), ("deadline", deadline)) if value}
-    remote = _daemon(directory_of(data))
+    remote = place.daemon()
     accepted = refused = 0
     for first in range(0, len(urls), AT_ONCE):
         answer = remote.post("/publish", {"urls": list(urls[first : first + AT_ONCE]), **claims})
@@ -52,8 +54,9 @@ def publish(urls: tuple[str, ...], data: Path | None, claim: str, every: str | N
 @click.argument("target", metavar="URL|PATTERN")
 @click.option("--every", required=True, metavar="SPAN", help="Time between two notices: 15m, 1h, 7d.")
 @click.option("--notify", required=True, metavar="URL|COMMAND", help="POST JSON there, or run this with it on stdin.")
-@with_data
-def subscribe(target: str, every: str, notify: str, data: Path | None) -> None:
+@with_place
+@with_wait
+def subscribe(target: str, every: str, notify: str, place: CrawlPlace, wait: float | None) -> None:
     """Be told at intervals what has changed of a page, or of all pages of a pattern with * and ?.
 
     Pages are read again before each notice is due. The command is run without a shell, for a minute at most. Prints the
@@ -61,23 +64,24 @@ def subscribe(target: str, every: str, notify: str, data: Path | None) -> None:
     """
     from xyro.wire.durations import seconds
 
-    span, directory = seconds(every, "--every"), directory_of(data)
-    if (remote := _find(directory)) is not None:
+    span = seconds(every, "--every")
+    if (remote := place.find_running(wait)) is not None:
         number = remote.post("/subscriptions", {"target": target, "every": span, "notify": notify})["id"]
     else:
-        number = _subscribe_stopped(directory, target, span, notify)
+        number = _subscribe_stopped(place.directory, target, span, notify)
     click.echo(number)
 
 
 @click.command()
-@with_data
+@with_place
 @as_json_too
-def subscriptions(data: Path | None, as_json: bool) -> None:
+def subscriptions(place: CrawlPlace, as_json: bool) -> None:
     """List the subscriptions: their pages, their subscribers, and the next notice."""
     from xyro.wire.durations import span
 
-    directory = directory_of(data)
-    listed = remote.get("/subscriptions")["subscriptions"] if (remote := _find(directory)) else _stopped(directory)
+    listed = (
+        remote.get("/subscriptions")["subscriptions"] if (remote := place.find_running()) else _stopped(place.directory)
+    )
     if as_json:
         click.echo(json.dumps(listed))
         return
@@ -94,14 +98,13 @@ def subscriptions(data: Path | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("number", type=click.IntRange(min=1), metavar="ID")
-@with_data
-def unsubscribe(number: int, data: Path | None) -> None:
+@with_place
+def unsubscribe(number: int, place: CrawlPlace) -> None:
     """End a subscription."""
-    directory = directory_of(data)
-    if (remote := _find(directory)) is not None:
+    if (remote := place.find_running()) is not None:
         found = remote.post("/unsubscribe", {"id": number})["known"]
     else:
-        found = _unsubscribe_stopped(directory, number)
+        found = _unsubscribe_stopped(place.directory, number)
     if not found:
         raise InputError(f"{number}: no such subscription; `xyro subscriptions` lists them")
     click.echo(f"{number}: ended")
@@ -163,16 +166,3 @@ def _stopped(directory: Path) -> list[dict[str, Any]]:
 
     with _opened(directory) as partition:
         return [described(number, row, len(row.seen)) for number, row in stored(partition)]
-
-
-def _find(directory: Path) -> Any:
-    from xyro.service.node.run_file import Remote
-
-    return Remote.find(directory)
-
-
-def _daemon(directory: Path) -> Any:
-    remote = _find(directory)
-    if remote is None:
-        raise InputError(f"{directory}: no process works on it; start one with `xyro serve --data {directory}`")
-    return remote

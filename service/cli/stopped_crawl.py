@@ -25,5 +25,7 @@ def stopped_crawl(directory: Path) -> Iterator[CrawlViews]:
 @contextlib.contextmanager
 def stopped_views(directory: Path) -> Iterator[Views]:
     """The pages of a crawl as of its last commit."""
-    with stopped_crawl(directory) as crawl, crawl.views() as views:
+    from xyro.wire.clock import SystemClock
+
+    with stopped_crawl(directory) as crawl, crawl.views(SystemClock().time()) as views:
         yield views

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from xyro.service.cli.options import as_json_too, directory_of, with_data
+from xyro.service.cli.crawl_place import CrawlPlace, with_place
+from xyro.service.cli.options import as_json_too, terminal_width
 from xyro.service.cli.stopped_crawl import stopped_crawl, stopped_views
+from xyro.wire.errors import InputError
 from xyro.wire.text import printable
 
 if TYPE_CHECKING:
@@ -24,60 +26,64 @@ def _rows(views: Views, table: str) -> Iterator[dict[str, Any]]:
         from xyro.service.views.site_ranking import SiteRanking
 
         return views.hosts(SiteRanking(views).row_by_name)
+    if table == "histories":
+        from xyro.plugins.changes.change_histories import gather_histories, history_rows
+
+        return history_rows(views, gather_histories(views))
     rows: Iterator[dict[str, Any]] = getattr(views, table)()
     return rows
 
 
-def _view_of(directory: Path, path: str, local: Callable[[Views], Any], **query: Any) -> Any:
+def _view_of(place: CrawlPlace, path: str, local: Callable[[Views], Any], **query: Any) -> Any:
     """Ask the running process, or look into the stopped directory."""
-    from xyro.service.node.run_file import Remote
-
-    remote = Remote.find(directory)
+    remote = place.find()
     if remote is not None:
         return remote.get(path, **query)
-    with stopped_views(directory) as views:
+    with stopped_views(place.directory) as views:
         return local(views)
 
 
 @click.command()
-@with_data
+@with_place
+@click.option("--check", is_flag=True, help="Only ask this process itself whether it does its work: exit code 0.")
 @as_json_too
-def status(data: Path | None, as_json: bool) -> None:
-    """Show the state of the crawl, running or stopped.
+def status(place: CrawlPlace, check: bool, as_json: bool) -> None:
+    """Show the state of the crawl, running or stopped: what limits its speed now, what is wrong, then its figures.
 
     Lines that have nothing to say are left out; --json has all of them. known: URLs met; turnovers: times that all cash
     was passed on, spends: pages that passed theirs on; freshness: share of importance that is up to date, as the model
     says that reads and audits correct (freshness model: alone); changes over believed: seen by reads, for each that the
     model expected; missed changes: those not seen yet, weighed by importance.
     """
-    directory = directory_of(data)
-    from xyro.service.node.run_file import Remote
-
-    remote = Remote.find(directory)
+    if check and place.join:
+        raise InputError("--check: is asked of one process; name its directory with --data")
+    remote = place.daemon() if check else place.find()
     if remote is not None:
-        fields = remote.get("/status")
+        fields = remote.get("/health" if check else "/status")
     else:
         from xyro.plugins.view_extensions import VIEW_EXTENSIONS
         from xyro.wire.clock import SystemClock
 
-        with stopped_crawl(directory) as crawl:
+        with stopped_crawl(place.directory) as crawl:
             fields = crawl.stopped_status(VIEW_EXTENSIONS, SystemClock().time())
     if as_json:
         click.echo(json.dumps(fields))
         return
-    from xyro.service.views.text_tables import field_lines, informative_fields
+    from xyro.service.views.limits import limit_lines, limits
+    from xyro.service.views.text_tables import field_lines, informative_fields, wrapped
 
-    click.echo(field_lines(informative_fields(fields)))
+    head = "" if check else f"{wrapped(limit_lines(limits(fields)))}\n\n"
+    click.echo(f"{head}{field_lines(informative_fields(fields))}")
 
 
 @click.command(short_help="The first pages or sites: by importance, staleness ...")
-@with_data
+@with_place
 @click.option("-n", "count", type=click.IntRange(1, 100_000), default=20, help="How many [20].")
 @click.option("--by", type=click.Choice(["importance", "cash", "stale", "rising", "site"]), default="importance",
               help="What comes first [importance].")  # fmt: skip
 @click.option("--level", type=click.Choice(["host", "domain"]), default="host", help="What a site is [host].")
 @as_json_too
-def top(data: Path | None, count: int, by: str, level: str, as_json: bool) -> None:
+def top(place: CrawlPlace, count: int, by: str, level: str, as_json: bool) -> None:
     """The first pages by importance, cash, staleness or growth, or the first sites.
 
     Staleness is what is lost: importance x the changes that were probably missed since the last read. Rising pages grew
@@ -90,20 +96,20 @@ def top(data: Path | None, count: int, by: str, level: str, as_json: bool) -> No
 
         return top_sites(views, count, level) if by == "site" else views.top(count, by, SystemClock().time())
 
-    rows = _view_of(directory_of(data), "/top", local, n=count, by=by, level=level)
+    rows = _view_of(place, "/top", local, n=count, by=by, level=level)
     if as_json:
         click.echo(json.dumps(rows))
         return
     from xyro.service.views.text_tables import pages_table
 
-    click.echo(pages_table(rows, by))
+    click.echo(pages_table(rows, by, terminal_width()))
 
 
 @click.command()
 @click.argument("url")
-@with_data
+@with_place
 @as_json_too
-def why(url: str, data: Path | None, as_json: bool) -> None:
+def why(url: str, place: CrawlPlace, as_json: bool) -> None:
     """Explain what is known of URL, and what decides when it is read."""
     from xyro.wire.clock import SystemClock
     from xyro.wire.urls import canonical
@@ -119,45 +125,91 @@ def why(url: str, data: Path | None, as_json: bool) -> None:
         explanation, targets = explain(views, wanted, SystemClock().time()), targets_of(views, wanted)
         return with_givers(explanation, find_givers(views, targets, SystemClock())) if targets else explanation
 
-    explanation = _view_of(directory_of(data), "/why", local, url=url)
+    explanation = _view_of(place, "/why", local, url=url)
     if as_json:
         click.echo(json.dumps(explanation))
         return
-    from xyro.service.views.text_tables import field_lines
+    from xyro.service.views.text_tables import field_lines, wrapped
 
-    because = explanation.pop("because")
-    click.echo("\n".join([*(printable(sentence, 1000) for sentence in because), field_lines(explanation)]))
+    because, width = explanation.pop("because"), terminal_width()
+    sentences = wrapped(because, width) if width else "\n".join(printable(sentence, 1000) for sentence in because)
+    click.echo(f"{sentences}\n{field_lines(explanation)}")
 
 
-@click.command(short_help="Write all pages, XML documents, links or hosts.")
-@click.argument("table", type=click.Choice(["pages", "documents", "links", "hosts"]))
-@with_data
+@click.command(short_help="Write all pages, documents, links, hosts, texts ...")
+@click.argument("table", type=click.Choice(["pages", "documents", "links", "hosts", "histories", "texts", "warc"]))
+@with_place
 @click.option("--format", "form", type=click.Choice(["jsonl", "csv", "parquet"]), help="Form [as FILE ends, or jsonl].")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File [stdout].")
-def export(table: str, data: Path | None, form: str | None, output: Path | None) -> None:
-    """Write all known pages, stored XML documents, stored links, or hosts, as of one commit."""
-    from xyro.service.node.run_file import Remote
+@click.option("--by", type=click.Choice(["url", "importance", "date"]), default="url", help="texts, warc: order [url].")
+@click.option("--since", default="", metavar="TIME", help="texts, warc: read or changed since then.")
+@click.option("--min-importance", type=float, default=0.0, metavar="X", help="texts, warc: of pages so important [0].")
+def export(
+    table: str, place: CrawlPlace, form: str | None, output: Path | None, by: str, since: str, min_importance: float
+) -> None:
+    """Write all known pages, stored XML documents, stored links, hosts, or change histories, as of one commit; or what
+    is kept of pages.
+
+    Histories are what `xyro lab refresh --changes` replays: JSON lines only.
+
+    texts: the latest text of each page, plain and as Markdown ([keep] text); warc: the WARC files ([keep] warc) and
+    what is in them. Importance is that of the page's last read.
+    """
     from xyro.service.views.export import check, form_of, write_rows
 
     out = None if output == Path("-") else output
     form = form_of(form, out)
+    if table == "histories" and form != "jsonl":
+        raise InputError(f"--format {form}: histories are lists, which only jsonl holds; leave it out")
     check(form, out)
-    directory = directory_of(data)
-    remote = Remote.find(directory)
+    if table in ("texts", "warc"):
+        from xyro.plugins.contents.contents_view import seconds_of
+        from xyro.service.cli.page_commands import contents_of
+
+        if place.join:
+            raise InputError(f"export {table}: each node keeps its own; name its directory with --data")
+        with contents_of(place.data) as view:
+            select = view.texts if table == "texts" else view.warc
+            write_rows(table, select(by, seconds_of(since) if since else 0.0, min_importance), form, out)
+        return
+    remote = place.find()
     if remote is not None:
         write_rows(table, remote.lines(f"/export/{table}"), form, out)
         return
-    with stopped_views(directory) as views:
+    with stopped_views(place.directory) as views:
         write_rows(table, _rows(views, table), form, out)
 
 
-@click.command()
-@with_data
+@click.command(short_help="Who takes most of the crawl, and who waits.")
+@with_place
+@click.option("-n", "count", type=click.IntRange(1, 100_000), default=20, help="How many [20].")
 @as_json_too
-def audit(data: Path | None, as_json: bool) -> None:
+def hosts(place: CrawlPlace, count: int, as_json: bool) -> None:
+    """The hosts with most waiting links, then those with most orders, and their standing.
+
+    orders: that unread pages of the host got; unread: such pages now, of most_unread that it may have; credit: hosts
+    that nobody knew which links of its domain may still bring in, introduced: that they did; waiting: links of its
+    pages that wait for one or the other; failures: of the host, in a row.
+    """
+    from xyro.service.views.host_standing import first_hosts, hosts_table
+
+    remote = place.find()
+    if remote is not None:
+        rows = first_hosts(remote.lines("/export/hosts"), count)
+    else:
+        with stopped_views(place.directory) as views:
+            rows = first_hosts(views.hosts(), count)
+    click.echo(json.dumps(rows) if as_json else hosts_table(rows))
+
+
+@click.command()
+@with_place
+@as_json_too
+def audit(place: CrawlPlace, as_json: bool) -> None:
     """Check every invariant; exit code 0 only if all hold.
 
-    Cash to the unit, and that maps, links, rows, counters and outboxes agree with each other, as of one commit.
+    Cash to the unit, and that maps, links, rows, counters and outboxes agree with each other, as of one commit. Exit
+    code 1: one is broken; 3: it is not known, for a node of the cluster did not answer.
     """
 
     def local(views: Views) -> Any:
@@ -166,15 +218,11 @@ def audit(data: Path | None, as_json: bool) -> None:
 
         return check(views, VIEW_EXTENSIONS)
 
-    report = _view_of(directory_of(data), "/audit", local)
+    report = _view_of(place, "/audit", local)
     if as_json:
         click.echo(json.dumps(report))
     else:
-        click.echo(
-            f"{'holds' if report['ok'] else 'BROKEN'}: {report['pages']:,} pages, "
-            f"{report['cash_total']:,} units of cash, {report['cash_expected']:,} minted; "
-            f"{report['virtual']:,} virtual, {report['in_flight']:,} in flight"
-        )
-        for violation in report["violations"]:
-            click.echo(f"  {printable(violation, 500)}")
-    sys.exit(0 if report["ok"] else 1)
+        from xyro.service.views.text_tables import audit_text
+
+        click.echo(audit_text(report))
+    sys.exit(0 if report["ok"] else 1 if report["violations"] else 3)

@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from xyro.service.cli.options import as_json_too, directory_of, with_data
+from xyro.service.cli.crawl_place import CrawlPlace, with_place
+from xyro.service.cli.options import as_json_too
 from xyro.service.cli.stopped_crawl import stopped_views
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.text import counted, printable
 
 if TYPE_CHECKING:
     from xyro.plugins.warehouse.version_diff import Version
+    from xyro.service.cluster.cluster_remote import ClusterRemote
     from xyro.service.node.run_file import Remote
     from xyro.service.views.views import Views
 
+    Source = Remote | ClusterRemote | Views
 WIDE = 2_000
 """most characters of a line for people"""
 
@@ -32,26 +35,23 @@ def xml() -> None:
 
 
 @contextlib.contextmanager
-def _source(data: Path | None) -> Iterator[Remote | Views]:
+def _source(place: CrawlPlace) -> Iterator[Source]:
     """The running process, or the stopped crawl."""
-    from xyro.service.node.run_file import Remote
-
-    directory = directory_of(data)
-    remote = Remote.find(directory)
+    remote = place.find()
     if remote is not None:
         yield remote
         return
-    with stopped_views(directory) as views:
+    with stopped_views(place.directory) as views:
         yield views
 
 
-def _version(source: Remote | Views, reference: str, version: int | None, moment: str) -> Version:
+def _version(source: Source, reference: str, version: int | None, moment: str) -> Version:
     from xyro.plugins.warehouse.documents_view import body
     from xyro.plugins.warehouse.version_diff import Version
-    from xyro.service.node.run_file import Remote
+    from xyro.service.views.views import Views
 
     named = "" if version is None else str(version)
-    if isinstance(source, Remote):
+    if not isinstance(source, Views):
         found, headers = source.body("/xml/body", what=reference, version=named, at=moment)
         return Version(int(headers["Version"]), int(headers["Elements"]), headers["Charset"], found)
     number, row, found = body(source, reference, named, moment)
@@ -63,7 +63,7 @@ _reference = click.argument("reference", metavar="URL|ID")
 
 @xml.command()
 @_reference
-@with_data
+@with_place
 @click.option("--version", type=click.IntRange(1), default=None, help="This version [the latest].")
 @click.option(
     "--at",
@@ -73,26 +73,26 @@ _reference = click.argument("reference", metavar="URL|ID")
     help="The version that held then: 2026-11-22, or 2026-11-22T10:30:00Z.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File [stdout].")
-def get(reference: str, data: Path | None, version: int | None, moment: str, output: Path | None) -> None:
+def get(reference: str, place: CrawlPlace, version: int | None, moment: str, output: Path | None) -> None:
     """Write a document as it was read, byte for byte."""
     from xyro.service.views.export import write_bytes
 
-    with _source(data) as source:
+    with _source(place) as source:
         found = _version(source, reference, version, moment)
     write_bytes(found.body, None if output == Path("-") else output)
 
 
 @xml.command()
 @_reference
-@with_data
+@with_place
 @as_json_too
-def versions(reference: str, data: Path | None, as_json: bool) -> None:
+def versions(reference: str, place: CrawlPlace, as_json: bool) -> None:
     """List the versions of a document that are kept, oldest first."""
     from xyro.plugins.warehouse.documents_view import versions as look
-    from xyro.service.node.run_file import Remote
+    from xyro.service.views.views import Views
 
-    with _source(data) as source:
-        rows = source.get("/xml/versions", what=reference) if isinstance(source, Remote) else look(source, reference)
+    with _source(place) as source:
+        rows = look(source, reference) if isinstance(source, Views) else source.get("/xml/versions", what=reference)
     if as_json:
         click.echo(json.dumps(rows))
         return
@@ -107,7 +107,7 @@ def versions(reference: str, data: Path | None, as_json: bool) -> None:
 
 @xml.command()
 @click.argument("xpath")
-@with_data
+@with_place
 @click.option("--host", default="", metavar="HOST", help="Documents of this host[:port] only.")
 @click.option("--root", default="", metavar="TAG", help="With this root: name, {namespace}name, or prefix:name.")
 @click.option("--namespace", multiple=True, metavar="P=URI", help="A prefix for XPATH and --root; may be repeated.")
@@ -118,7 +118,7 @@ def versions(reference: str, data: Path | None, as_json: bool) -> None:
 @as_json_too
 def query(
     xpath: str,
-    data: Path | None,
+    place: CrawlPlace,
     host: str,
     root: str,
     namespace: tuple[str, ...],
@@ -137,7 +137,7 @@ def query(
 
     prefixes = namespaces_of(namespace)
     evaluation = XPathQuery(xpath, prefixes, seconds)
-    with _source(data) as source:
+    with _source(place) as source:
         documents = _bodies(source, host, root_of(root, prefixes), by)
         with contextlib.closing(evaluation.matches(documents)) as matches:
             for row in islice(matches, count):
@@ -150,11 +150,11 @@ def query(
     sys.exit(1 if evaluation.skipped else 0)
 
 
-def _bodies(source: Remote | Views, host: str, root: str, by: str) -> Iterator[dict[str, Any]]:
+def _bodies(source: Source, host: str, root: str, by: str) -> Iterator[dict[str, Any]]:
     from xyro.plugins.warehouse.documents_view import bodies, chosen
-    from xyro.service.node.run_file import Remote
+    from xyro.service.views.views import Views
 
-    if not isinstance(source, Remote):
+    if isinstance(source, Views):
         yield from bodies(source, chosen(source, host, root, by))
         return
     parts = [row["pages"] for row in source.lines("/xml/chosen", host=host, root=root, by=by)]
@@ -167,18 +167,18 @@ def _bodies(source: Remote | Views, host: str, root: str, by: str) -> Iterator[d
 
 @xml.command()
 @_reference
-@with_data
+@with_place
 @click.option("--from", "old", type=click.IntRange(1), default=None, help="Version [the one before --to].")
 @click.option("--to", "new", type=click.IntRange(1), default=None, help="Version [the latest].")
 @as_json_too
-def diff(reference: str, data: Path | None, old: int | None, new: int | None, as_json: bool) -> None:
+def diff(reference: str, place: CrawlPlace, old: int | None, new: int | None, as_json: bool) -> None:
     """Tell what changed between two versions, as edits of the tree.
 
     Of documents too large for that, a difference of their lines (tags) is told instead.
     """
     from xyro.plugins.warehouse.version_diff import difference
 
-    with _source(data) as source:
+    with _source(place) as source:
         after = _version(source, reference, new, "")
         if old is None and after.number == 1:
             raise InputError(f"{reference}: version 1 is the only one before --to; there is nothing to compare it with")
@@ -198,16 +198,16 @@ def diff(reference: str, data: Path | None, old: int | None, new: int | None, as
 
 
 @xml.command(short_help="List DTDs and schemas, and who uses them.")
-@with_data
+@with_place
 @click.option("-n", "limit", type=click.IntRange(0), default=10, help="Documents that are named of each; 0 = all [10].")
 @as_json_too
-def dtds(data: Path | None, limit: int, as_json: bool) -> None:
+def dtds(place: CrawlPlace, limit: int, as_json: bool) -> None:
     """List DTDs and schemas with the documents that use them, most used first."""
     from xyro.plugins.warehouse.documents_view import dtds as look
-    from xyro.service.node.run_file import Remote
+    from xyro.service.views.views import Views
 
-    with _source(data) as source:
-        rows = source.lines("/xml/dtds", most=limit) if isinstance(source, Remote) else look(source, limit)
+    with _source(place) as source:
+        rows = look(source, limit) if isinstance(source, Views) else source.lines("/xml/dtds", most=limit)
         for row in rows:
             if as_json:
                 click.echo(json.dumps(row))
@@ -223,22 +223,22 @@ def dtds(data: Path | None, limit: int, as_json: bool) -> None:
 
 
 @xml.command(short_help="Sizes, tags, depth, DTDs, changes of what was found.")
-@with_data
+@with_place
 @click.option(
     "--plot", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Draw it: FILE.png, .svg, .pdf."
 )
 @as_json_too
-def stats(data: Path | None, plot: Path | None, as_json: bool) -> None:
+def stats(place: CrawlPlace, plot: Path | None, as_json: bool) -> None:
     """Statistics of the XML found: against HTML, sizes, tags, depth, DTDs, how often and how much it changes."""
     from xyro.plugins.warehouse.stats_plot import check, draw
     from xyro.plugins.warehouse.warehouse_stats import stats as look
     from xyro.plugins.warehouse.warehouse_stats import stats_text
-    from xyro.service.node.run_file import Remote
+    from xyro.service.views.views import Views
 
     if plot is not None:
         check(plot)
-    with _source(data) as source:
-        found = source.get("/xml/stats") if isinstance(source, Remote) else look(source)
+    with _source(place) as source:
+        found = look(source) if isinstance(source, Views) else source.get("/xml/stats")
     click.echo(json.dumps(found) if as_json else stats_text(found))
     if plot is not None:
         try:

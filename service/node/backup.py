@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from xyro.metadata.directories import create_directory
 from xyro.metadata.partition import Partition
-from xyro.metadata.store import Store, StoreReader, create_directory
+from xyro.metadata.store import Store, StoreReader
 from xyro.service.node import crawl_file
 from xyro.service.node.data_dir import DataDir
 from xyro.wire.clock import SystemClock
@@ -47,7 +48,7 @@ class Pinned:
     @classmethod
     def of_partition(cls, partition: Partition) -> Pinned:
         """At a commit boundary. Close it."""
-        return cls(partition.directory.name, dict(_opened(partition.directory)), partition.store.snapshot())
+        return cls(partition.directory.name, dict(opened_files(partition.directory)), partition.store.snapshot())
 
     def close(self) -> None:
         self.rows.close()
@@ -55,8 +56,8 @@ class Pinned:
             file.close()
 
 
-def _opened(directory: Path) -> Iterator[tuple[str, BinaryIO]]:
-    """The finished files right in a directory: snapshots of the columns, ranks that were kept."""
+def opened_files(directory: Path) -> Iterator[tuple[str, BinaryIO]]:
+    """Open the finished files right in a directory: snapshots of the columns, ranks that were kept."""
     for path in sorted(directory.iterdir()):
         if path.is_file() and not path.name.startswith(".") and path.suffix not in _UNFINISHED:
             with contextlib.suppress(FileNotFoundError):  # replaced meanwhile, by a newer one that is there too
@@ -71,7 +72,7 @@ def _refuse_inside(source: Path, target: Path) -> None:
 def stopped(source: Path, target: Path) -> dict[str, Any]:
     """Back up a directory that no process works on. InputError: there is none, it is in use, or the target exists."""
     _refuse_inside(source, target)
-    data = DataDir.open(source)
+    data = DataDir.open(source, look=True)
     try:
         pinned = [Pinned.of_partition(partition) for partition in data.partitions]
         return _write(source, target, pinned, threading.Event())

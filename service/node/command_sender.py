@@ -1,6 +1,7 @@
 """Sends commands to partitions and waits for their answers, wherever the partitions live.
 
-A request has a number; the partition's Answer carries it back when the commit group is on disk.
+A request has a number; the partition's answer carries it back when the commit group is on disk. What carries them may
+lose either: a request without an answer is sent again, and a repeated one is answered without being applied again.
 """
 
 from __future__ import annotations
@@ -8,18 +9,21 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from xyro.wire import topics
 from xyro.wire.bus import Bus
+from xyro.wire.clock import Clock
 from xyro.wire.commands import NODE_SHIFT, Command, CommandAnswer
 from xyro.wire.errors import MachineError
-from xyro.wire.messages import Submit
+from xyro.wire.messages import Message, Submit
 from xyro.wire.urls import host_of, partition_of
 
 ANSWERS_AT_ONCE = 1024
+SOONEST, LATEST = 2.0, 30.0
+"""seconds until a request without an answer is sent again; doubles each time"""
 SUBMIT_URLS = 10_000
 """most URLs in one Submit"""
 
@@ -38,6 +42,18 @@ def _numbered(part: Submit, request: int) -> Submit:
     return replace(part, request=request)
 
 
+@dataclass(slots=True)
+class PendingRequest:
+    """One that waits for its answer."""
+
+    partition: int
+    message: Command | Submit
+    future: asyncio.Future[Any]
+    at: float
+    """monotonic: when it is sent again"""
+    wait: float = SOONEST
+
+
 class CommandSender:
     """The requests of one node that wait for an answer.
 
@@ -45,15 +61,21 @@ class CommandSender:
     """
 
     def __init__(
-        self, bus: Bus, partitions: int, posted: Callable[[int], None] = lambda partition: None, node: int = 0
+        self,
+        bus: Bus,
+        clock: Clock,
+        partitions: int,
+        posted: Callable[[int], None] = lambda partition: None,
+        node: int = 0,
     ) -> None:
         self.bus = bus
+        self._clock = clock
         self.partitions = partitions
         self._posted = posted
         self._topic = topics.answers(node)
-        self._numbers = itertools.count((node << NODE_SHIFT) + 1)
-        self._waiting: dict[int, asyncio.Future[Any]] = {}
-        """number of a request -> its result"""
+        first = int(clock.time()) % (1 << NODE_SHIFT - 1)  # not those of before a restart: partitions remember answers
+        self._numbers = itertools.count((node << NODE_SHIFT) + 1 + first)
+        self._waiting: dict[int, PendingRequest] = {}
         self._error: BaseException | None = None
         """a partition has failed: no answer will come"""
 
@@ -77,22 +99,48 @@ class CommandSender:
         if self._error is not None:
             raise self._error
         number = next(self._numbers)
-        future = self._waiting[number] = asyncio.get_running_loop().create_future()
-        self.bus.post(topics.pages(partition), message(number))
-        self._posted(partition)
+        future = asyncio.get_running_loop().create_future()
+        request = PendingRequest(partition, message(number), future, self._clock.monotonic() + SOONEST)
+        self._waiting[number] = request
+        self._post(request)
         return future
+
+    def _post(self, request: PendingRequest) -> None:
+        self.bus.post(topics.pages(request.partition), request.message)
+        self._posted(request.partition)
 
     async def run(self) -> None:
         """Take answers from the bus until it closes."""
-        while messages := await self.bus.receive(self._topic, ANSWERS_AT_ONCE):
+        messages: list[Message] | None = []
+        while messages is not None:
             for message in messages:
                 if isinstance(message, CommandAnswer):
                     self._settle(message)
+            self._repeat()
+            messages = await self._received()
+
+    async def _received(self) -> list[Message] | None:
+        """Wait at most SOONEST seconds for answers; None: the bus is closed."""
+        try:
+            async with asyncio.timeout(SOONEST):
+                return await self.bus.receive(self._topic, ANSWERS_AT_ONCE) or None
+        except TimeoutError:
+            return []
+
+    def _repeat(self) -> None:
+        """Send what had no answer in time again."""
+        now = self._clock.monotonic()
+        for request in self._waiting.values():
+            if request.at <= now and not request.future.done():
+                request.wait = min(2.0 * request.wait, LATEST)
+                request.at = now + request.wait
+                self._post(request)
 
     def _settle(self, answer: CommandAnswer) -> None:
-        future = self._waiting.pop(answer.request, None)
-        if future is None or future.done():  # whoever asked has gone away
+        request = self._waiting.pop(answer.request, None)
+        if request is None or request.future.done():  # whoever asked has gone away
             return
+        future = request.future
         if answer.error:
             future.set_exception(MachineError(answer.error))
         else:
@@ -109,8 +157,8 @@ class CommandSender:
     def fail(self, error: BaseException) -> None:
         """No answer will come any more: every request fails of `error`, those under way and those to come."""
         self._error = self._error or error
-        for future in self._waiting.values():
-            if not future.done():
-                future.set_exception(self._error)
-                future.exception()  # somebody may have stopped waiting: that is no error of its own
+        for request in self._waiting.values():
+            if not request.future.done():
+                request.future.set_exception(self._error)
+                request.future.exception()  # somebody may have stopped waiting: that is no error of its own
         self._waiting.clear()

@@ -15,13 +15,15 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgpack
 import msgspec
 
 from xyro.configs.schema import Settings
 from xyro.metadata import rows
-from xyro.metadata.store import KeyValue, sync
+from xyro.metadata.directories import sync
+from xyro.metadata.store import KeyValue
 from xyro.wire.errors import InputError, MachineError
 
 NAME = "crawl.toml"
@@ -31,13 +33,14 @@ _STORED_FIELDS: Mapping[str, tuple[str, ...]] = {
     "crawl": ("scope", "max_depth", "include", "exclude", "skip_suffixes", "fold_slashes"),
     "fetch": ("only_net", "allow_private", "ports", "name_servers", "contact"),
     "politeness": ("delay",),
+    "keep": ("warc", "text", "extractor", "directory"),
     "opic": (
         *("damping", "virtual", "edge_weight", "ordinary_weight", "unread_weight"),
-        *("internal_weight", "query_weight"),
+        *("internal_weight", "query_weight", "values"),
     ),
 }
-"""section -> keys that decide which URLs belong to the crawl, which are never contacted, how sites are met, and what
-importance means"""
+"""section -> keys that decide which URLs belong to the crawl, which are never contacted, how sites are met, what
+importance means, and what is kept"""
 _TABLES = ("rules", "focus")
 _HEAD = """\
 # What this crawl was last given (written by xyro). Options and --config files of a later run replace it; rules = [] and
@@ -49,6 +52,36 @@ def paths(directory: Path) -> list[Path]:
     """The remembered settings, as the first of the files to load; none for a new directory."""
     path = directory / NAME
     return [path] if path.is_file() else []
+
+
+def agreed(settings: Settings) -> dict[str, Any]:
+    """The settings that make the crawl it is, as `section.key` or the name of a table -> plain value: the same on all
+    nodes of a cluster."""
+    found: dict[str, Any] = {
+        f"{section}.{key}": msgspec.to_builtins(getattr(getattr(settings, section), key))
+        for section, keys in _STORED_FIELDS.items()
+        for key in keys
+    }
+    found |= {name: msgspec.to_builtins(getattr(settings, name)) for name in _TABLES}
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(found))
+    return plain
+
+
+def with_agreed(settings: Settings, found: Mapping[str, Any]) -> Settings:
+    """The settings with those that `agreed` found in others."""
+    plain = msgspec.to_builtins(settings)
+    for name, value in found.items():
+        section, _, key = name.partition(".")
+        if key:
+            plain[section][key] = value
+        else:
+            plain[section] = value
+    return msgspec.convert(plain, Settings)
+
+
+def text_of(settings: Settings) -> str:
+    """The settings that make the crawl it is, as a settings file."""
+    return _HEAD + _toml(settings)
 
 
 def check(directory: Path, store: KeyValue) -> None:
@@ -69,16 +102,24 @@ def check(directory: Path, store: KeyValue) -> None:
     )
 
 
-def remember(directory: Path, settings: Settings, store: KeyValue) -> None:
-    """Write DIR/crawl.toml and the text that the store has of it. A kill leaves both old, both new, or the store with
-    both texts."""
-    text, path = _HEAD + _toml(settings), directory / NAME
+def remember(directory: Path, settings: Settings, *stores: KeyValue) -> None:
+    """Write DIR/crawl.toml and the text that the stores of its partitions have of it. A kill leaves both old, both new,
+    or a store with both texts. (A node of a cluster may have no partition yet; its settings are compared with those
+    of the cluster.)"""
+    text, path = text_of(settings), directory / NAME
     now = [path.read_text(encoding="utf-8", errors="replace")] if path.is_file() else []
-    if now == [text] == _texts(store):
-        return
-    _put(store, [*now, text])
-    _write(path, text)
-    _put(store, [text])
+    others = [store for store in stores if not now == [text] == _texts(store)]
+    for store in others:
+        _put(store, [*now, text])
+    if now != [text]:
+        _write(path, text)
+    for store in others:
+        _put(store, [text])
+
+
+def stored_text(store: KeyValue) -> str:
+    """Return the text that the store has of the file, empty where it has none."""
+    return (_texts(store) or [""])[-1]
 
 
 def _texts(store: KeyValue) -> list[str]:

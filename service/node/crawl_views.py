@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from xyro.refresh.plan_part import PlanPart
 from xyro.service.views.extensions import ViewExtension
 from xyro.service.views.forecast import refreshed_pages
 from xyro.service.views.freshness_report import calibration_of, freshness_report
+from xyro.service.views.limits import limits
 from xyro.service.views.partition_status import PartitionStatus, count_states, foreign_parts, partition_status
 from xyro.service.views.summary import states, summary
 from xyro.service.views.views import View, Views
+from xyro.wire.errors import InputError
 from xyro.wire.urls import host_of, partition_of
 
 if TYPE_CHECKING:
@@ -26,12 +29,19 @@ if TYPE_CHECKING:
 class CrawlViews:
     """The views of one process. Call between two turns; of one commit boundary where that is held."""
 
-    def __init__(self, frontiers: Sequence[Frontier]) -> None:
+    def __init__(self, frontiers: Sequence[Frontier], stopped: bool = False) -> None:
+        """stopped: nothing changes while they are looked at."""
         self._frontiers = frontiers
+        self._stopped = stopped
 
-    def views(self) -> Views:
-        """The pages. Close it (`with`)."""
-        return Views([View(frontier) for frontier in self._frontiers])
+    def views(self, now: float = 0.0, copied: bool = True) -> Views:
+        """The pages. now: seconds since 1970; without it no page says how stale it is. Close it (`with`). copied: they
+        may be read when the crawl goes on, which costs O(pages).
+
+        InputError: no partition is here (a node of a cluster that has none yet)."""
+        if not self._frontiers:
+            raise InputError("no partition is here yet")
+        return Views([View(frontier, now, copied and not self._stopped) for frontier in self._frontiers])
 
     def statuses(self, now: float) -> list[PartitionStatus]:
         """The figures of each partition. now: seconds since 1970."""
@@ -48,6 +58,13 @@ class CrawlViews:
     def refreshed_pages(self) -> Population:
         """The sketch of the refreshed pages."""
         return refreshed_pages(frontier.scheduler.bandwidth.population for frontier in self._frontiers)
+
+    def plan_part(self) -> PlanPart:
+        """Return what `xyro plan` computes from."""
+        frontiers = self._frontiers
+        return PlanPart.merged(
+            PlanPart(each.scheduler.bandwidth.population, each.freshness.calibration) for each in frontiers
+        )
 
     @property
     def kappa(self) -> float:
@@ -79,4 +96,5 @@ def status_fields(
     for extension in extensions:
         if extension.status is not None:
             fields |= extension.status(parts, now)
-    return {**fields, **(running or {})}
+    fields |= running or {}
+    return {"limits": limits(fields), **fields}

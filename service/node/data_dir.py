@@ -7,21 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from xyro.metadata.directories import create_directory
 from xyro.metadata.partition import Partition, create, new_seed
 from xyro.metadata.recovery import open_partition
-from xyro.metadata.store import create_directory
+from xyro.service.node import crawl_file
 from xyro.wire.errors import InputError
 from xyro.wire.ids import HOME
+
+if TYPE_CHECKING:
+    from xyro.configs.schema import Settings
+
+NODE_FILE = "node.json"
+"""file of the directory of a cluster's node (service/cluster/placement.py)"""
 
 
 class DataDir:
     """Open partitions of one crawl, all locked by this process."""
 
-    def __init__(self, path: Path, partitions: Sequence[Partition], created: bool) -> None:
+    def __init__(self, path: Path, partitions: Sequence[Partition], created: bool, count: int | None = None) -> None:
         self.path = path
         self.partitions = list(partitions)
         self.created = created
+        self.count: int = partitions[0].facts["partitions"] if count is None else count
+        """partitions of the whole crawl; a node of a cluster has some of them here"""
 
     @property
     def home(self) -> Partition:
@@ -29,8 +39,11 @@ class DataDir:
         return self.partitions[HOME]
 
     @classmethod
-    def open(cls, path: Path, *, partitions: int | None = None, make: bool = False, bits: int = 64) -> DataDir:
-        """Open a crawl; `make`: create it if it does not exist, with `partitions` partitions (default 1).
+    def open(
+        cls, path: Path, *, partitions: int | None = None, make: bool = False, bits: int = 64, look: bool = False
+    ) -> DataDir:
+        """Open a crawl; `make`: create it if it does not exist, with `partitions` partitions (default 1). `look`: it is
+        not written to, which needs no right to write, and no room.
 
         InputError: it does not exist, is no crawl, is in use, or has another number of partitions.
         """
@@ -41,6 +54,11 @@ class DataDir:
                 raise InputError(f"{path}: no such data directory; `xyro crawl URL --data {path}` makes one")
             create_directory(path, lambda fresh: _fill(fresh, partitions or 1))
             created = True
+        if (path / NODE_FILE).exists():
+            raise InputError(
+                f"{path}: holds some partitions of a cluster's crawl: `xyro serve --join URL` runs it, and "
+                "commands ask the cluster with --join URL in place of --data"
+            )
         folders = sorted(path.glob("p[0-9][0-9][0-9][0-9]"))
         if not folders:
             raise InputError(f"{path}: not a data directory of Xyro (no p0000 in it); name another one with --data")
@@ -49,12 +67,33 @@ class DataDir:
                 f"{path}: has {len(folders)} partitions, not {partitions}: they are fixed when a crawl is created; "
                 f"leave --partitions out, or name another directory with --data"
             )
-        return cls(path, _open(folders, bits), created)
+        return cls(path, _open(folders, bits, look), created)
+
+    @classmethod
+    def open_some(cls, path: Path, numbers: Sequence[int], count: int, created: bool) -> DataDir:
+        """Open some partitions of a crawl of `count`: those that a node of a cluster has. Each is there."""
+        opened: list[Partition] = []
+        try:
+            opened.extend(open_partition(folder_of(path, number)) for number in numbers)
+        except BaseException:
+            for partition in opened:
+                partition.close()
+            raise
+        return cls(path, opened, created, count)
+
+    def remember(self, settings: Settings) -> None:
+        """Let this directory of a node, and the stores that are here, remember what the crawl was last given."""
+        crawl_file.remember(self.path, settings, *(partition.store for partition in self.partitions))
 
     def close(self) -> None:
         """Close what is still open."""
         for partition in self.partitions:
             partition.close()
+
+
+def folder_of(path: Path, number: int) -> Path:
+    """The directory of a partition."""
+    return path / f"p{number:04d}"
 
 
 def _refuse_half_migrated(path: Path) -> None:
@@ -77,10 +116,10 @@ def _fill(path: Path, partitions: int) -> None:
         create(path / f"p{number:04d}", number, partitions, seed, {})
 
 
-def _open(folders: Sequence[Path], bits: int) -> list[Partition]:
+def _open(folders: Sequence[Path], bits: int, look: bool) -> list[Partition]:
     opened: list[Partition] = []
     try:
-        opened.extend(open_partition(folder, bits=bits) for folder in folders)
+        opened.extend(open_partition(folder, bits=bits, look=look) for folder in folders)
         found = [partition.number for partition in opened]
         if found != list(range(opened[0].facts["partitions"])):
             raise InputError(

@@ -14,7 +14,7 @@ from xyro.service.node.side_reads import SideReads
 from xyro.wire import topics
 from xyro.wire.bus import Bus
 from xyro.wire.clock import Clock
-from xyro.wire.messages import FetchOrder, PageReport
+from xyro.wire.messages import FetchOrder, HostChallenged, PageReport
 
 ORDERS_AT_ONCE = 4096
 
@@ -40,6 +40,8 @@ class FetchLoop:
         self.pause = pause
         self.reader = reader_of(self._on_report)
         self.side_reads = SideReads(self.reader.pool.submit)
+        self.answered: list[Callable[[PageReport, Answer], None]] = []
+        """called with each report of a page and its answer before the report is delivered"""
         self._deliver = deliver
 
     async def run(self) -> None:
@@ -56,9 +58,14 @@ class FetchLoop:
         pool = self.reader.pool
         while messages := await self.bus.receive(topics.ORDERS, ORDERS_AT_ONCE):
             pool.submit(order for order in messages if isinstance(order, FetchOrder))
+            for message in messages:
+                if isinstance(message, HostChallenged):
+                    pool.challenged(message)
         pool.stop()
 
     def _on_report(self, report: PageReport, answer: Answer) -> None:
         """One order was settled: of a page, or a read on the side. The pool calls it; it never waits."""
         if not self.side_reads.take(report, answer):
+            for hear in self.answered:
+                hear(report, answer)
             self._deliver(report, answer.body)

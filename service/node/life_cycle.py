@@ -19,7 +19,7 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -28,18 +28,23 @@ from typing import Any
 from xyro.configs.schema import Settings
 from xyro.guard import Guard
 from xyro.service.node import crawl_file, garbage, open_files, run_file
+from xyro.service.node.cluster_seam import Membership
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.endpoint import Endpoint, Interface
 from xyro.service.node.guard_factory import check_contact, guard_of
 from xyro.service.node.node import Bounds, Node
 from xyro.service.node.progress import offer, show
 from xyro.service.node.reload import reload
-from xyro.service.node.seeds import why_refused
+from xyro.service.node.seeds import failed_seeds, why_refused
 from xyro.service.node.services import NO_PLUGINS, PluginSet
 from xyro.wire.errors import InputError
 from xyro.wire.text import counted
 from xyro.wire.urls import canonical
 
+SEEDS_AT_ONCE = 5_000
+"""seeds that are handed over in one commit group"""
+FEW = 10
+"""failed seeds that the closing report names"""
 SHOW_CURSOR = "\x1b[?25h"
 _log = logging.getLogger("xyro")
 
@@ -58,6 +63,8 @@ class Job:
     again: Callable[[], Settings] | None = None
     """a daemon: reads its settings anew, on SIGHUP"""
     plugins: PluginSet = NO_PLUGINS
+    membership: Membership | None = None
+    """its part in a cluster; None: the crawl is this process's alone"""
 
 
 @dataclass(slots=True)
@@ -68,6 +75,13 @@ class Ended:
     """the object that `crawl --json` prints"""
     best: list[dict[str, Any]] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    """seeds that were tried and gave no page, each with the class of its failure"""
+
+    @property
+    def fruitless(self) -> bool:
+        """True where every seed was tried and none gave a page."""
+        return bool(self.failed) and len(self.failed) == self.report["seeds"]
 
 
 def run(job: Job) -> Ended:
@@ -93,9 +107,10 @@ def run(job: Job) -> Ended:
         data = _open(job, make=bool(seeds) or job.bounds.forever)
         stack.callback(data.close)
         _warn_of_readers(job.data)
-        store = data.home.store
-        crawl_file.check(job.data, store)
-        crawl_file.remember(job.data, settings, store)
+        if job.membership is None:
+            crawl_file.check(job.data, data.home.store)
+        homes = [data.home] if job.membership is None else data.partitions
+        crawl_file.remember(job.data, settings, *(partition.store for partition in homes))
         garbage.tune()
         return uvloop.run(_Life(job, seeds, signals, opened).run(data, guard))
 
@@ -110,6 +125,8 @@ def _listen(job: Job) -> Iterator[tuple[Endpoint, socket.socket]]:
 
 def _open(job: Job, make: bool) -> DataDir:
     """The data directory. Another --partitions on a resume is refused, and so is another setting of that name."""
+    if job.membership is not None:
+        return job.membership.open(job.data, job.settings, job.partitions)
     wanted = job.partitions or (job.settings.crawl.partitions if job.settings.crawl.partitions > 1 else None)
     return DataDir.open(job.data, partitions=wanted, make=make)
 
@@ -138,7 +155,9 @@ class _Life:
         self.signals.attach(loop, self._stopped)
         for _, listening in self.opened:
             guard.deny(*listening.getsockname()[:2])
-        node = Node(data, self.job.settings, guard, self.job.bounds, plugins=self.job.plugins)
+        membership = self.job.membership
+        network = None if membership is None else await membership.connect(guard)
+        node = Node(data, self.job.settings, guard, self.job.bounds, plugins=self.job.plugins, network=network)
         if self.job.again is not None:
             self.signals.attach_again(loop, partial(reload, node, self.job.again))
         token, interfaces = secrets.token_urlsafe(24), list[Interface]()
@@ -151,16 +170,25 @@ class _Life:
                 await interfaces[-1].start(listening)
             host, port = self.opened[0][1].getsockname()[:2]
             run_file.write(self.job.data, host, port, token)
+            if membership is not None:
+                await membership.serve(node, (host, port), token)
             self._greet(node, data.created, host, port)
             await self._submit(node, ended)
             reason = await self._serve(node)
+            ended.failed = await self._failed_seeds(node)
         finally:
             run_file.remove(self.job.data)
+            if membership is not None:
+                await membership.leave()
             for interface in interfaces:
                 await interface.close()
             await node.stop()
+            if membership is not None:
+                await membership.close()
         node.check_writes()
         ended.report, ended.best = closing_report(node, reason), node.best
+        failures = [{"url": url, "error": error} for url, error in ended.failed]
+        ended.report |= {"seeds": len(self.seeds), "failed_seeds": failures}
         return ended
 
     def _greet(self, node: Node, created: bool, host: str, port: int) -> None:
@@ -172,10 +200,18 @@ class _Life:
         """Hand the seeds over; those that are not to be read are recorded too, and told."""
         if not self.seeds:
             return
-        await node.sow(self.seeds)
+        for first in range(0, len(self.seeds), SEEDS_AT_ONCE):
+            await node.sow(self.seeds[first : first + SEEDS_AT_ONCE])
         for url in self.seeds:
             if reason := why_refused(url, node.scope) or node.scope.why_out(url, 0):
                 ended.refused.append((url, reason))
+
+    async def _failed_seeds(self, node: Node) -> list[tuple[str, str]]:
+        """The seeds of this run that were tried and gave no page."""
+        if not self.seeds or not node.has_partitions:
+            return []
+        with await node.views() as views:
+            return failed_seeds(views, self.seeds)
 
     async def _serve(self, node: Node) -> str:
         """Until the crawl ends or somebody stops it; the reason."""
@@ -187,7 +223,7 @@ class _Life:
             await asyncio.wait([ended, stopped], return_when=asyncio.FIRST_COMPLETED)
             if not ended.done():
                 return "stopped"
-            if ended.result() == "complete":
+            if ended.result() in ("complete", "challenged"):
                 await self._settle(node, stopped)
             return ended.result()
         finally:
@@ -295,4 +331,11 @@ def sentence(report: dict[str, Any]) -> str:
         f"{counted(report['pages_read'], 'page')} read, {report['pages_known']:,} known, "
         f"{report['bytes'] / 1e6:.1f} MB in {report['seconds']:.1f} s ({report['ended']}). Errors: {errors}."
         + (f" Out of scope: {report['out_of_scope']:,}." if report["out_of_scope"] else "")
+        + (f" Seeds that failed: {_named(report['failed_seeds'])}." if report["failed_seeds"] else "")
     )
+
+
+def _named(seeds: Sequence[Mapping[str, str]]) -> str:
+    """The first failed seeds, each with the class of its failure."""
+    named = ", ".join(f"{seed['url']} ({seed['error']})" for seed in seeds[:FEW])
+    return f"{named} and {len(seeds) - FEW:,} more" if len(seeds) > FEW else named

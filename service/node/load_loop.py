@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from xyro.loader.intake import Intake
-from xyro.loader.library import Resumed
+from xyro.loader.library import Resumed, StoredPart
 from xyro.wire import topics
 from xyro.wire.bus import Bus
 from xyro.wire.clock import Clock
@@ -158,6 +158,22 @@ class LoadLoop:
         """Resume the loads that waited when the process before ended."""
         if waits:
             self._do(lambda: [*self.intake.resume(waits, self.clock.time())], _nothing)
+
+    def wanted(self, tell: Callable[[list[str]], None]) -> None:
+        """Call `tell` with the parts that documents wait for, as soon as nothing is being parsed."""
+        urls: list[str] = []
+
+        def job() -> list[LoaderMessage]:
+            urls.extend(self.intake.wanted())
+            return []
+
+        if self.intake.waiting:
+            self._do(job, lambda: tell(urls))
+
+    def supply(self, url: str, part: StoredPart) -> None:
+        """Another node knows of the part `url`."""
+        slow = self.intake.has_to_read(url)
+        self._do(lambda: [*self.intake.supply(url, part, self.clock.time())], _nothing, slow=slow)
 
     def expire(self) -> None:
         """Nothing waits for ever."""

@@ -11,10 +11,12 @@ called back first.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp import web
@@ -30,6 +32,8 @@ AT_ONCE = 4
 """most at a time: each holds a copy of the columns (some 50 bytes a page) and pins the store's old versions"""
 ROWS_A_WRITE, BYTES_A_WRITE = 100, 1 << 18
 """some 4 ms of work between two turns of the event loop"""
+CUT = 4.0
+"""seconds that all partitions of a node stand still at most while those of others come to stand still"""
 STALLED = 60.0
 """seconds that a client may take no byte before it is cut off, so that it cannot pin the store for ever"""
 _log = logging.getLogger("xyro")
@@ -55,7 +59,8 @@ class LongViews:
         await self._none.wait()
 
     @asynccontextmanager
-    async def _views(self) -> AsyncIterator[Views]:
+    async def _views(self, copied: bool = True) -> AsyncIterator[Views]:
+        """copied: the crawl goes on meanwhile; else it stands still."""
         if self._closed or len(self._tasks) >= AT_ONCE:
             raise InputError("it is stopping" if self._closed else f"{AT_ONCE} exports or audits run: try again later")
         task = asyncio.current_task()
@@ -63,8 +68,12 @@ class LongViews:
         self._tasks.add(task)
         self._none.clear()
         try:
-            with await self.node.views() as views:
-                yield views
+            if copied:
+                with await self.node.views() as views:
+                    yield views
+            else:
+                async with self.node.glance() as views:
+                    yield views
         finally:
             self._tasks.discard(task)
             if not self._tasks:
@@ -79,18 +88,38 @@ class LongViews:
                 report = {"ok": False}
         if report["ok"]:
             return report
+        async with self._views(copied=False) as views:
+            return await _in_thread(views, audit)
+
+    async def part(self, find: Callable[[Views], Found]) -> Found | None:
+        """The result of `find` in a thread; None: no partition is here."""
+        return await self.run(find) if self.node.has_partitions else None
+
+    async def cut(self, held: Callable[[], None], released: asyncio.Event, find: Callable[[Views], Found]) -> Found:
+        """The result of `find` of a commit boundary at which all partitions here stand still from the call of `held`
+        until `released`, or CUT seconds at most: other nodes stand still then, too."""
+        if self._closed:
+            raise InputError("it is stopping")
         async with self.node.boundary():
-            with self.node.crawl_views.views() as views:
-                return audit(views)
+            views = await self.node.copied_views()
+            held()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CUT):
+                    await released.wait()
+        with views:
+            return await _in_thread(views, find)
 
     async def run(self, find: Callable[[Views], Found]) -> Found:
         """The result of `find`, which runs in a thread (a scan of all documents); it must not find pages by URL."""
         async with self._views() as views:
             return await _in_thread(views, find)
 
-    async def export(self, table: str, request: web.Request) -> web.StreamResponse:
-        """All rows of a table as JSON lines."""
+    async def export(
+        self, table: str, request: web.Request, mean: Callable[[float], float] = lambda own: own
+    ) -> web.StreamResponse:
+        """All rows of a table as JSON lines. mean: the importance of a mean page, from that of those here."""
         async with self._views() as views:
+            views.mean = mean(views.mean)
             return await _stream(table, getattr(views, table)(), request)
 
     async def send(
@@ -109,7 +138,26 @@ class LongViews:
     ) -> web.StreamResponse:
         """`rows` of what `choose` finds in a thread, as JSON lines of one commit boundary."""
         async with self._views() as views:
-            return await _stream(table, rows(views, await _in_thread(views, choose)), request)
+            found = await _in_thread(views, lambda views: _primed(rows(views, choose(views))))
+            return await _stream(table, found, request)
+
+
+async def stream_parts(name: str, parts: AsyncIterator[bytes], request: web.Request) -> web.StreamResponse:
+    """Send parts as they come, as JSON lines. A client gets the whole, or a connection that breaks off."""
+    first = await anext(parts, b"")
+    response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+    await response.prepare(request)
+    try:
+        await response.write(first)
+        async for part in parts:
+            async with asyncio.timeout(STALLED):
+                await response.write(part)
+        await response.write_eof()
+    except (OSError, XyroError) as error:
+        _log.warning("%s broke off: %s", name, error or "the client took nothing")
+        if request.transport is not None:
+            request.transport.abort()
+    return response
 
 
 async def _stream(name: str, rows: Iterable[Row], request: web.Request) -> web.StreamResponse:
@@ -134,6 +182,12 @@ async def _send(name: str, kind: str, parts: Iterable[bytes], request: web.Reque
         if request.transport is not None:
             request.transport.abort()  # so that nobody takes a part for the whole
     return response
+
+
+def _primed(rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows; the first one is made now, with what is added up before it."""
+    found = iter(rows)
+    return chain(list(islice(found, 1)), found)
 
 
 async def _in_thread(views: Views, find: Callable[[Views], Found]) -> Found:

@@ -21,7 +21,8 @@ from typing import Any
 
 from xyro.configs.gone import stand_in
 from xyro.metadata import format1
-from xyro.metadata.store import Store, create_directory
+from xyro.metadata.directories import create_directory
+from xyro.metadata.store import Store
 from xyro.metadata.version import VERSION
 from xyro.service.node import crawl_file
 from xyro.wire.errors import InputError, MachineError

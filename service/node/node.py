@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -20,6 +21,8 @@ from xyro.frontier.frontier import Frontier
 from xyro.frontier.scope import Scope
 from xyro.frontier.terms import link_words
 from xyro.guard import Guard
+from xyro.loader.library import Resumed
+from xyro.metadata.partition import Partition
 from xyro.metadata.states import State
 from xyro.reader import OnReport, Reader
 from xyro.refresh.population import Population
@@ -31,11 +34,16 @@ from xyro.service.node.fetch_loop import FetchLoop
 from xyro.service.node.host_calendar import HostCalendar
 from xyro.service.node.load_loop import FULL, LoadLoop
 from xyro.service.node.loader_factory import intake_of
+from xyro.service.node.log_setup import log_reads
+from xyro.service.node.network import LoneNode, NodeNetwork
 from xyro.service.node.page_lookup import PageLookup, PartitionParts
 from xyro.service.node.page_questions import PageQuestions
 from xyro.service.node.part_library import PartLibrary
-from xyro.service.node.partition_loop import PartitionLoop
-from xyro.service.node.reader_factory import manners_of, options_of
+from xyro.service.node.part_requests import PartRequests
+from xyro.service.node.partition_loop import COMMIT_BOUNDS, PartitionLoop
+from xyro.service.node.reader_factory import archive_of, manners_of, options_of
+from xyro.service.node.recent_figures import RecentFigures
+from xyro.service.node.resident import Resident
 from xyro.service.node.services import NO_PLUGINS, PluginSet, Services
 from xyro.service.views.views import Views
 from xyro.wire import topics
@@ -44,11 +52,15 @@ from xyro.wire.clock import Clock, SystemClock
 from xyro.wire.commands import HoldHost, ReturnOrders
 from xyro.wire.ids import local_page, owner_of
 from xyro.wire.messages import FetchOrder, PageReport, Priority, Submit
+from xyro.wire.questions import FindPart
 
 P = TypeVar("P")
+_log = logging.getLogger("xyro")
 PATIENCE = 30.0
 """`xyro crawl` ends when no retry is due within so many seconds"""
 LOW_WATER = 0
+EVEN = 50.0
+"""gamma of a node that has no partition yet"""
 HOUSEKEEPING = 5.0
 AT_RISK = 256
 """reports that may wait to be parsed or to be on disk while reads go on, one of a page with very many links counted as
@@ -57,6 +69,8 @@ LEAST_GRACE = 1.0
 """seconds for bodies that are here already, even where reads took all the time there was to stop"""
 LONGEST_PAUSE = 30.0
 """seconds: after a restart no host is read before its delay has passed, up to this (its robots.txt may be just read)"""
+CLOCKS = "clocks"
+"""file of the data directory: hosts that want to be left alone for longer than that (xyro/clock_log.py)"""
 SETTLED = 24.0
 """turnovers after which the importance of a graph that was just found is within a few per cent (500 pages: 28 % after
 12, 2.8 % after 24)"""
@@ -74,6 +88,8 @@ class Bounds:
     """goes on refreshing until a bound"""
     forever: bool = False
     """a daemon: never ends by itself"""
+    wanted: Callable[[], bool] = lambda: True
+    """nothing more is read while it says no; wake the pool when it says yes again"""
 
 
 class Node:
@@ -89,21 +105,20 @@ class Node:
         bus: Bus | None = None,
         *,
         plugins: PluginSet = NO_PLUGINS,
+        network: NodeNetwork | None = None,
     ) -> None:
         self.data = data
         self.guard = guard
         self.settings = settings
         self.bounds = bounds
         self.clock = clock or SystemClock()
-        self.bus: Bus = bus or LocalBus()
+        self.network: NodeNetwork = network or LoneNode(bus or LocalBus())
+        self.bus: Bus = self.network.bus
         self.scope = Scope(settings.crawl, settings.rules, guard.host_allowed)
-        ahead, refreshing = bounds.refresh and not bounds.forever, bounds.refresh or bounds.forever
-        self.frontiers = [
-            Frontier(partition, self.scope, settings, refreshing, plugins.extensions(settings), ahead)
-            for partition in data.partitions
-        ]
-        parts = [PartitionParts(frontier, self.clock, settings.loader.part_age) for frontier in self.frontiers]
-        self.lookup = PageLookup(parts, self.frontiers[0].partitions, self.scope)
+        self._plugin_set = plugins
+        self.frontiers = list(map(self._frontier_of, data.partitions))
+        """of the partitions that are here; the parts that look at all of them share this list"""
+        self.lookup = PageLookup((), data.count, self.scope)
         self.crawl_views = CrawlViews(self.frontiers)
         self.part_library = PartLibrary(self.lookup.part, self.lookup.body)
         intake = intake_of(settings, self.part_library)
@@ -115,12 +130,10 @@ class Node:
         reader = self.fetch_loop.reader
         self.queue, self.fetcher, self.pool = reader.queue, reader.fetcher, reader.pool
         self.side = self.fetch_loop.side_reads
-        self.blackout_switch = BlackoutSwitch([HostCalendar(frontier) for frontier in self.frontiers], self.pool)
-        self.partition_loops = [
-            PartitionLoop(frontier, self.bus, self.clock, settings.store, self._room, self._starving, self._synced)
-            for frontier in self.frontiers
-        ]
-        self.commands = CommandSender(self.bus, len(self.frontiers), self._commanded)
+        self.calendars: list[HostCalendar] = []
+        self.blackout_switch = BlackoutSwitch(self.calendars, self.pool)
+        self.partition_loops: list[PartitionLoop] = []
+        self.commands = CommandSender(self.bus, self.clock, data.count, self._commanded, self.network.number)
         self.services = Services(
             lambda: self.settings,
             self.clock,
@@ -128,9 +141,13 @@ class Node:
             self.commands,
             PageQuestions(self.commands),
             self.fetch_loop.side_reads,
-            self.fetcher.post,
+            self.pool.post,
+            self.fetch_loop.answered,
         )
-        self.plugins = [each for frontier in self.frontiers for each in plugins.plugins(frontier, self.services)]
+        self.recent = RecentFigures(self.clock)
+        self._residents: dict[int, Resident] = {}
+        for frontier in self.frontiers:
+            self._settle_in(frontier)
         self.unsynced = 0
         """weight of the reports posted and not yet on disk"""
         self.started = 0.0
@@ -140,18 +157,24 @@ class Node:
         self._tasks: list[asyncio.Task[None]] = []
 
     def _reader_of(self, on_report: OnReport) -> Reader:
-        options = options_of(self.settings, link_words(self.settings), self.gamma())
-        return Reader(options, self.guard, self.clock, on_report, self._may_read)
+        options = options_of(self.settings, link_words(self.settings), self.gamma(), self.network.nodes)
+        archive = archive_of(self.settings, self.data.path)
+        options = replace(options, clock_log=self.data.path / CLOCKS, pause=self._pause(), archive=archive)
+        return Reader(options, self.guard, self.clock, on_report, self.may_read)
+
+    def _pause(self) -> float:
+        """Seconds before the first read of any crawl that is resumed."""
+        polite = self.settings.politeness
+        return min(polite.min_delay if polite.delay is None else polite.delay, LONGEST_PAUSE)
 
     def _first_pause(self) -> float:
-        """Seconds before the first read of a crawl that is resumed."""
-        polite = self.settings.politeness
-        delay = polite.min_delay if polite.delay is None else polite.delay
-        return 0.0 if self.data.created else min(delay, LONGEST_PAUSE)
+        """Seconds before the first read of this run."""
+        return 0.0 if self.data.created else self._pause()
 
     def plugin(self, kind: type[P]) -> P | None:
         """The plug-in of a class, None where the crawl has none."""
-        return next((plugin for plugin in self.plugins if isinstance(plugin, kind)), None)
+        found = (plugin for resident in self._residents.values() for plugin in resident.plugins)
+        return next((plugin for plugin in found if isinstance(plugin, kind)), None)
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -159,41 +182,123 @@ class Node:
         """Recover, then set the nodes to work. Call on the running loop."""
         now = self.clock.time()
         self.started = self.clock.monotonic()
+        if _log.isEnabledFor(logging.DEBUG):  # else no page is to pay for it
+            self.fetch_loop.answered.append(log_reads(_log))
         self.part_library.bind()
-        waits = []
-        for frontier in self.frontiers:
-            transfers, waiting = frontier.recover(now)
-            for transfer in transfers:
-                self.bus.post(topics.pages(transfer.target), transfer)
-            waits += waiting
-            for number, row in frontier.partition.hosts.clocks.items():
-                if row.next_at > now or row.failures:
-                    self.pool.restore(row.name, row.next_at, row.failures)
-                if row.hold:
-                    self.pool.hold(frontier.partition.hosts.names[number])
-        self.load_loop.resume(waits)
+        self.load_loop.resume([wait for frontier in self.frontiers for wait in self._recover(frontier, now)])
         self._reads_before = self.reads_total
-        for work in (
-            *(loop.run() for loop in self.partition_loops),
-            self.fetch_loop.run(),
-            self._housekeeping(),
-            *(plugin.run() for plugin in self.plugins),
-            self.commands.run(),
-        ):
-            task = asyncio.create_task(work)
-            task.add_done_callback(self._task_ended)
-            self._tasks.append(task)
+        for resident in self._residents.values():
+            resident.start(self._task_ended)
+        for work in (self.fetch_loop.run(), self._housekeeping(), self.commands.run()):
+            self.watch(work)
+
+    def watch(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this beside the loops for as long as the node runs; the node fails of what it raises."""
+        task = asyncio.create_task(work)
+        task.add_done_callback(self._task_ended)
+        self._tasks.append(task)
+
+    def _recover(self, frontier: Frontier, now: float) -> list[Resumed]:
+        """Bring a partition back as it was last committed; the loads that wait."""
+        transfers, waiting = frontier.recover(now)
+        sender = self.network.sender(frontier.partition.number)
+        for transfer in transfers:
+            sender.post(topics.pages(transfer.target), transfer)
+        for number, row in frontier.partition.hosts.clocks.items():
+            if row.next_at > now or row.failures:
+                self.pool.restore(row.name, row.next_at, row.failures)
+            if row.hold:
+                self.pool.hold(frontier.partition.hosts.names[number])
+        return waiting
+
+    def _frontier_of(self, partition: Partition) -> Frontier:
+        bounds, settings = self.bounds, self.settings
+        ahead, refreshing = bounds.refresh and not bounds.forever, bounds.refresh or bounds.forever
+        extensions = self._plugin_set.extensions(settings)
+        return Frontier(partition, self.scope, settings, refreshing, extensions, ahead)
+
+    def _settle_in(self, frontier: Frontier, opens_at: float = -math.inf) -> Resident:
+        """Give a partition's frontier its parts of the node."""
+        number = frontier.partition.number
+        for resident in self._residents.values():
+            frontier.pages.waiting_links.share(resident.frontier.pages.waiting_links)
+        loop = PartitionLoop(
+            frontier,
+            self.network.sender(number),
+            self.clock,
+            self.settings.store,
+            partial(self._room_of, number),
+            self._starving,
+            self._synced,
+            self._pressing,
+            self.services.barriers,
+        )
+        resident = self._residents[number] = Resident(
+            frontier,
+            loop,
+            PartitionParts(frontier, self.clock, self.settings.loader.part_age),
+            HostCalendar(frontier),
+            self._plugin_set.plugins(frontier, self.services),
+            opens_at,
+        )
+        frontier.commands.handle(FindPart, resident.parts.answer)
+        self.lookup.add(resident.parts)
+        self.calendars.append(resident.calendar)
+        self.partition_loops.append(loop)
+        self.network.opened(number)
+        return resident
+
+    async def admit(self, partition: Partition) -> None:
+        """Take in a partition that another node had. Its hosts are left alone for as long as after a restart."""
+        frontier = self._frontier_of(partition)
+        self.data.partitions.append(partition)
+        self.frontiers.append(frontier)
+        resident = self._settle_in(frontier, self.clock.monotonic() + self._pause())
+        reads = self.reads_total - frontier.reads
+        self.load_loop.resume(self._recover(frontier, self.clock.time()))
+        self._reads_before += self.reads_total - reads
+        resident.start(self._task_ended)
+        self.blackout_switch.follow(self.clock.time(), anew=True)
+
+    async def release(self, number: int, patience: float = 10.0) -> Partition:
+        """Let a partition go: reads of it that are under way end within `patience` seconds (or are made again), all
+        that came in is committed, and it is closed. Call once for each."""
+        resident = self._residents[number]
+        resident.leaving = True
+        end = self.clock.monotonic() + patience
+        while len(resident.frontier.scheduler.leases) and self.clock.monotonic() < end:
+            for name in resident.leased_hosts():
+                self._take_back(self.pool.drop(name))
+            await self.clock.sleep(0.05)
+        await resident.stop()
+        self.network.closed(number)
+        self.lookup.remove(number)
+        del self._residents[number]
+        self.partition_loops.remove(resident.loop)
+        self.calendars.remove(resident.calendar)
+        self.frontiers.remove(resident.frontier)
+        self.data.partitions.remove(resident.frontier.partition)
+        self._reads_before -= resident.frontier.reads
+        if resident.loop.failed is not None:
+            raise resident.loop.failed
+        await asyncio.to_thread(resident.loop.close)
+        return resident.frontier.partition
 
     async def _housekeeping(self) -> None:
+        part_requests = PartRequests(self.load_loop, self.lookup, self.commands)
+        self.recent.note(self.reads, lambda: self.errors)
         while True:
             now = self.clock.time()
             await self.clock.sleep(min(HOUSEKEEPING, max(self.blackout_switch.next_change() - now, 0.01)))
             self.load_loop.expire()
-            self.queue.share(self.gamma())
+            self.recent.note(self.reads, lambda: self.errors)
+            part_requests.look()
             self.blackout_switch.follow(self.clock.time())
 
     def gamma(self) -> float:
         """Return the gamma of all partitions together, each weighed by the reads that it has made."""
+        if not self.frontiers:
+            return EVEN
         weights = [1.0 + frontier.reads for frontier in self.frontiers]
         return sum(
             w * frontier.scheduler.gamma.percent for w, frontier in zip(weights, self.frontiers, strict=True)
@@ -236,7 +341,7 @@ class Node:
         self.check_writes()
         if self.load_loop.failed is not None:
             raise self.load_loop.failed
-        for task in self._tasks:
+        for task in (*self._tasks, *(task for resident in self._residents.values() for task in resident.tasks)):
             if task.done() and not task.cancelled() and (error := task.exception()):
                 raise error
 
@@ -246,15 +351,20 @@ class Node:
         end = self.clock.monotonic() + grace
         await self.pool.close(grace)
         await self.load_loop.close(max(LEAST_GRACE, end - self.clock.monotonic()))
-        for task in self._tasks:
+        tasks = [*self._tasks, *(task for resident in self._residents.values() for task in resident.tasks)]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         for loop in self.partition_loops:
             await loop.drain(max(LEAST_GRACE, end - self.clock.monotonic()))
         await self.commands.finish()
-        with self.crawl_views.views() as views:
-            self.best = views.top(10, "importance", self.clock.time())
-        await self.fetcher.close()
+        intact = all(loop.failed is None for loop in self.partition_loops)  # else rows of pages in memory are nowhere
+        if self.frontiers and intact:
+            with self.crawl_views.views(self.clock.time(), copied=False) as views:
+                self.best = await asyncio.to_thread(views.top, 10, "importance", self.clock.time())
+        await self.fetch_loop.reader.close()
+        for close in self.services.closers:
+            close()
         await self.bus.close()
         for loop in self.partition_loops:
             loop.close()
@@ -279,31 +389,52 @@ class Node:
         """Reads that may still be ordered under the bound."""
         return self.bounds.pages - self.reads - self.leased if self.bounds.pages else 1 << 30
 
+    def _room_of(self, number: int) -> int:
+        """Reads that a partition may still order: none before its hosts may be read here, nor while it leaves."""
+        resident = self._residents.get(number)
+        if resident is None or resident.leaving or self.clock.monotonic() < resident.opens_at:
+            return 0
+        return self._room()
+
     def _starving(self) -> bool:
         return len(self.queue) <= LOW_WATER
 
+    def _pressing(self) -> bool:
+        """A commit group is wanted now. Where there are several partitions, a group of one report is not worth its
+        cost while about as many reads go on as there are partitions: what they bring makes larger groups."""
+        if not self._starving():
+            return False
+        partitions = len(self.partition_loops)
+        return partitions <= 1 or (self.pool.in_flight < partitions and not self.bus.waiting(topics.ORDERS))
+
     def ended(self) -> str:
-        """Return the reason why the crawl is over: 'max-pages' | 'max-seconds' | 'complete'; '' while it is not."""
+        """Return the reason why the crawl is over: 'max-pages' | 'max-seconds' | 'complete' | 'challenged' (all that is
+        left waits for hosts that show challenges); '' while it is not."""
         if self.bounds.seconds and self.clock.monotonic() - self.started >= self.bounds.seconds:
             return "max-seconds"
         if self.bounds.pages and self.reads >= self.bounds.pages and self._settled():
             return "max-pages"
         if self.bounds.forever or not self._settled() or not self._exhausted():
             return ""
-        return "complete"
+        return "challenged" if any(frontier.scheduler.challenged for frontier in self.frontiers) else "complete"
 
     def _settled(self) -> bool:
         """No order out, nothing on its way to disk."""
-        return not self.leased and self.pool.quiet() and all(loop.quiet for loop in self.partition_loops)
+        return self.pool.quiet() and all(loop.quiet for loop in self.partition_loops) and not self.leased
 
     def _exhausted(self) -> bool:
         """Nothing in scope is unread, no retry is due soon, no load waits, no transfer is on its way."""
         soon = self.clock.time() + PATIENCE
         for frontier in self.frontiers:
             scheduler = frontier.scheduler
-            if scheduler.unread or scheduler.shut_out or scheduler.requests or frontier.outbox.unacknowledged:
+            if (
+                scheduler.unread_before(soon)
+                or scheduler.shut_out
+                or scheduler.requests
+                or frontier.outbox.unacknowledged
+            ):
                 return False
-            if scheduler.schedule.next_retry <= soon:
+            if frontier.pages.waiting_links or scheduler.schedule.next_retry <= soon:
                 return False
             if self.bounds.refresh and scheduler.next_time() < math.inf:
                 return False
@@ -311,7 +442,7 @@ class Node:
 
     async def settle(self) -> None:
         """Importance of a crawl that is complete: a small one has spent its cash only a few times over."""
-        spends = SETTLING_SPENDS * self.reads
+        spends = SETTLING_SPENDS * self.reads // max(len(self.partition_loops), 1)
         await asyncio.gather(*(loop.settle(SETTLED, spends) for loop in self.partition_loops))
 
     async def finished(self) -> str:
@@ -323,10 +454,12 @@ class Node:
 
     # -- looks ---------------------------------------------------------------------------------------------------
 
-    def _may_read(self) -> bool:
+    def may_read(self) -> bool:
+        """False while reports that wait to be parsed or written are as many as a crash may cost."""
         loads = self.load_loop
         waiting = self.pool.in_flight + loads.queued + self.unsynced
-        return waiting < AT_RISK + self.settings.fetch.concurrency and loads.bytes_waiting < FULL
+        room = waiting < AT_RISK + self.settings.fetch.concurrency and loads.bytes_waiting < FULL
+        return room and self.bounds.wanted() and not self.network.stood_still()
 
     def _eased(self) -> None:
         """The loader has less to parse."""
@@ -334,23 +467,29 @@ class Node:
 
     def _synced(self, weighed: int) -> None:
         """Reports that weigh so much are on disk."""
-        throttled = not self._may_read()
+        throttled = not self.may_read()
         self.unsynced -= weighed
+        self.queue.share(self.gamma())
         if throttled:
             self.pool.wake()
 
     def _posted(self, report: PageReport) -> None:
         """Tell whether a report that waits for its partition is worth a commit group at once."""
+        resident = self._residents.get(owner_of(report.page))
+        if resident is None:  # it has left: the page is read by the node that has it now
+            return
         self.unsynced += weight(report)
-        if (
-            self._starving()
-            or self.bus.waiting(topics.pages(owner_of(report.page))) >= self.settings.store.commit_reports
-        ):
-            self.partition_loops[owner_of(report.page)].hurry()
+        if len(self.partition_loops) > 1 and (self._pressing() or not self.may_read()):
+            for loop in self.partition_loops:  # what the others hold leads to orders, too
+                if loop.holds_reads or loop is resident.loop:
+                    loop.hurry()
+        elif self._pressing() or self.bus.waiting(topics.pages(resident.number)) >= self.settings.store.commit_reports:
+            resident.loop.hurry()
 
     def _commanded(self, partition: int) -> None:
         """Somebody waits for a commit group of this partition."""
-        self.partition_loops[partition].hurry()
+        if (resident := self._residents.get(partition)) is not None:
+            resident.loop.hurry()
 
     @contextlib.asynccontextmanager
     async def boundary(self) -> AsyncIterator[None]:
@@ -360,25 +499,56 @@ class Node:
                 await stack.enter_async_context(loop.boundary())
             yield
 
+    async def look_at(self, number: int, look: Callable[[Partition], P]) -> P:
+        """Return what `look` finds in a partition that is here, at a commit boundary of it."""
+        resident = self._residents[number]
+        async with resident.loop.boundary():
+            return look(resident.frontier.partition)
+
+    @property
+    def has_partitions(self) -> bool:
+        """False of a node of a cluster that has none yet."""
+        return bool(self.frontiers)
+
     async def views(self) -> Views:
         """The crawl as it is at one commit boundary. Close it (`with`)."""
         async with self.boundary():
-            return self.crawl_views.views()
+            return await self.copied_views()
+
+    async def copied_views(self) -> Views:
+        """The crawl, which must stand still, copied in a thread. Close it (`with`)."""
+        work = asyncio.create_task(asyncio.to_thread(self.crawl_views.views, self.clock.time()))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            with await work:  # the store must not be closed under the thread
+                raise
+
+    @contextlib.asynccontextmanager
+    async def glance(self) -> AsyncIterator[Views]:
+        """The crawl while it stands still at a commit boundary: nothing is copied."""
+        async with self.boundary():
+            with self.crawl_views.views(self.clock.time(), copied=False) as views:
+                yield views
 
     def follow(self, settings: Settings) -> None:
         """Other settings, between two turns: those that a running crawl can take (reload.py)."""
         self.settings = settings
-        self.pool.follow(manners_of(settings))
+        self.follow_network()
         for frontier in self.frontiers:
             frontier.follow(settings)
         self.blackout_switch.follow(self.clock.time(), anew=True)
+
+    def follow_network(self) -> None:
+        """The number of nodes changed, or the settings: delays are others."""
+        self.pool.follow(manners_of(self.settings, self.network.nodes))
 
     async def hold(self, host: str, hold: str) -> bool:
         """Pause ('paused'), block ('blocked') or resume ('') a host; False if no page of it is known."""
         if hold:
             self.pool.hold(host)
         holding = partial(HoldHost, host=host, state=hold)
-        found = await asyncio.gather(*(self.commands.send(q, holding) for q in range(len(self.frontiers))))
+        found = await asyncio.gather(*(self.commands.send(q, holding) for q in range(self.data.count)))
         if hold == "blocked":
             self._take_back(self.pool.drop(host))
         if not hold and host not in self.blackout_switch.shut_hosts:
@@ -398,6 +568,13 @@ class Node:
     def committed_at(self) -> float | None:
         """When a commit group last reached the disk (monotonic); None: none did yet."""
         return max((loop.committed_at for loop in self.partition_loops if loop.committed_at is not None), default=None)
+
+    def commit_times(self) -> tuple[Sequence[float], list[int], float]:
+        """Upper ends of buckets; commit groups in each, by the time until they were on disk; the sum of these times."""
+        counts = [0] * (len(COMMIT_BOUNDS) + 1)
+        for loop in self.partition_loops:  # a node of a cluster may have none yet
+            counts = [sum(pair) for pair in zip(counts, loop.commit_counts, strict=True)]
+        return COMMIT_BOUNDS, counts, sum(loop.commit_seconds for loop in self.partition_loops)
 
     @property
     def waits_since(self) -> float | None:

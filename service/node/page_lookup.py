@@ -2,7 +2,8 @@
 
 `PartitionParts` knows one partition; `PageLookup` asks the one that a page or URL belongs to. The loader and the seeds
 are handed these methods, not the partitions; part_library.py says which questions there are. A page of a partition that
-this process does not have is unknown: its parts are read as any page is. Plug-ins ask by messages (page_questions.py).
+this process does not have is unknown; plug-ins ask for those by messages (page_questions.py), and so does the node for
+the parts that its documents wait for (part_requests.py).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from xyro.metadata.states import NAMED, State
 from xyro.wire.clock import Clock
 from xyro.wire.ids import LocalPage, PageId, local_page, owner_of
 from xyro.wire.messages import Kind, PageReport, XmlPage
+from xyro.wire.questions import FindPart
 from xyro.wire.urls import host_of, partition_of
 
 if TYPE_CHECKING:
@@ -63,6 +65,11 @@ class PartitionParts:
             return LOST
         return self._read(page, unchanged) if state == State.READ else None
 
+    def answer(self, question: FindPart) -> tuple[bytes | None, str, str] | None:
+        """Return the stored part that another node's documents wait for."""
+        part = self.part(question.url, False)
+        return None if part is None else (part.body, part.charset, part.moved)
+
     def _read(self, page: LocalPage, unchanged: bool) -> StoredPart | None:
         """Return a page that was read well last time."""
         row, loads = self._frontier.partition.row(page), self._frontier.loads
@@ -108,8 +115,20 @@ class PageLookup:
         self._partitions = partitions
         self._scope = scope
 
+    def add(self, parts: PartitionParts) -> None:
+        """A partition is here from now on."""
+        self._parts[parts.number] = parts
+
+    def remove(self, number: int) -> None:
+        """A partition is here no more."""
+        del self._parts[number]
+
     def _owner(self, url: str) -> PartitionParts | None:
         return self._parts.get(partition_of(host_of(url), self._partitions))
+
+    def is_here(self, url: str) -> bool:
+        """Tell whether this process has the partition of a URL."""
+        return self._owner(url) is not None
 
     def state(self, url: str) -> State | None:
         """Return the state of a canonical URL, None if it is unknown."""
@@ -118,11 +137,13 @@ class PageLookup:
 
     def signature(self, page: PageId) -> bytes:
         """Return the signature that the page had when the order that is out was made, empty without one."""
-        return self._parts[owner_of(page)].signature(local_page(page))
+        parts = self._parts.get(owner_of(page))
+        return b"" if parts is None else parts.signature(local_page(page))
 
     def is_named(self, page: PageId) -> bool:
         """Tell whether a document names the page as its part."""
-        return self._parts[owner_of(page)].is_named(local_page(page))
+        parts = self._parts.get(owner_of(page))
+        return parts is not None and parts.is_named(local_page(page))
 
     def part(self, url: str, unchanged: bool) -> StoredPart | None:
         """Return a DTD or entity that is stored, LOST where the scope refuses it (see PartitionParts.part)."""
@@ -138,7 +159,8 @@ class PageLookup:
 
     def again(self, report: PageReport) -> XmlPage | None:
         """Return the stored body of a report that found no change, to be validated again; None where that stands."""
-        return self._parts[owner_of(report.page)].again(local_page(report.page), report, self._changed)
+        parts = self._parts.get(owner_of(report.page))
+        return None if parts is None else parts.again(local_page(report.page), report, self._changed)
 
     def _changed(self, url: str, since: int) -> bool:
         parts = self._owner(url)

@@ -7,11 +7,12 @@ the bus. What a crash may cost is for node.py to bound (AT_RISK); those pages ar
 from __future__ import annotations
 
 import asyncio
+import bisect
 import contextlib
 import logging
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -38,8 +39,17 @@ SETTLING_GROUP = 32
 """least free spends of a commit group while importance settles"""
 IDLE_SWEEPS = 100
 """commit groups in a row that found nothing rich enough to spend: the threshold halves with each"""
+COMMIT_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""seconds: upper ends of the buckets of commit times; one more has no end"""
 TICK = 0.25
 """seconds between two looks at what has become due"""
+LONGEST_REST = 5.0
+"""seconds between two looks at a partition of several that has nothing to read before that"""
+LONGEST_WINDOW = 0.5
+"""seconds that a group of one partition of several is kept open; a transfer and its Ack, a window each, have to be back
+before it is sent again (outbox.SOONEST)"""
+SNAPSHOT_SHARE = 4
+"""of the bytes of all columns so many are journal before a snapshot: one of 10 M pages rewrites half a gigabyte"""
 CHUNKS_A_TURN = 4
 """snapshot chunks (2 MB each) copied between two turns"""
 _log = logging.getLogger(__name__)
@@ -48,8 +58,13 @@ _log = logging.getLogger(__name__)
 class PartitionLoop:
     """Drives the frontier of one partition.
 
-    `room()`: reads that may still be ordered; `starving()`: the fetchers are out of orders; `synced(n)`: told that
-    reports that weigh n are on disk.
+    `room()`: reads that may still be ordered; `starving()`: the fetchers are out of orders; `pressing()`: a group is
+    wanted at once, however little is in it; `synced(n)`: told that reports that weigh n are on disk; `barriers`:
+    called in the writer's thread before each group is written.
+
+    A group costs 1 ms and more, whatever is in it. Where a node has several partitions, little comes in for each of
+    them, so their windows are longer: together they begin about as many groups a second as one partition alone would,
+    and they look about as often at what has become due. Cash of others never makes a group in a hurry.
     """
 
     def __init__(
@@ -61,6 +76,8 @@ class PartitionLoop:
         room: Callable[[], int],
         starving: Callable[[], bool],
         synced: Callable[[int], None],
+        pressing: Callable[[], bool] | None = None,
+        barriers: Sequence[Callable[[], None]] = (),
     ) -> None:
         self.frontier = frontier
         self.bus = bus
@@ -71,6 +88,9 @@ class PartitionLoop:
         self._room = room
         self._starving = starving
         self._synced = synced
+        self._pressing = starving if pressing is None else pressing
+        self._partitions = frontier.partitions
+        self._barriers = barriers
         self._topic = topics.pages(frontier.partition.number)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"writer-{frontier.partition.number}")
         self._slots = asyncio.Semaphore(GROUPS)
@@ -83,6 +103,9 @@ class PartitionLoop:
         """came in with more than one group may hold, in order"""
         self._broken = False
         """set by the writer thread"""
+        self.commit_counts = [0] * (len(COMMIT_BOUNDS) + 1)
+        """commit groups by the time until they were on disk, a number for each bucket"""
+        self.commit_seconds = 0.0
         self.committed_at: float | None = None
         """when the last commit group reached the disk (monotonic); None: none did yet"""
         self._since: dict[int, float] = {}
@@ -130,24 +153,42 @@ class PartitionLoop:
             await asyncio.sleep(0)  # nothing to wait for: others have their turn
             return True
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(TICK):
+            async with asyncio.timeout(self._rest()):
                 messages = await self.bus.receive(self._topic, self.store.commit_reports)
                 if not messages:
                     return False
                 self._take(messages)
-        if self._work and not self._later and not self._work.urgent and not self._starving():
-            await self._window()
+        if self._work and not self._later and not self._work.urgent:
+            least = self.store.commit_seconds
+            if not self._pressing() or (self._partitions > 1 and self._work.cash_only):
+                await self._window(max(least, min(least * self._partitions, LONGEST_WINDOW)))
         return True
 
-    async def _window(self) -> None:
-        """Let more come in for the same group."""
+    def _rest(self) -> float:
+        """Seconds until this partition looks what has become due, if no message comes in."""
+        if self._partitions == 1:
+            return TICK
+        frontier, now = self.frontier, self.clock.time()
+        if frontier.scheduler.discovery.waiting or frontier.pages.waiting_links or frontier.now > now:
+            return TICK
+        due = min(frontier.scheduler.next_time(), frontier.outbox.next_time())
+        return min(max(due - now, TICK), TICK * self._partitions, LONGEST_REST)
+
+    async def _window(self, seconds: float) -> None:
+        """Let more come in for the same group, unless the rest of it waits already."""
         self._hurry.clear()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self.store.commit_seconds):
-                await self._hurry.wait()
+        room = self.store.commit_reports - len(self._work.visits)
+        if self.bus.waiting(self._topic) < room:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._hurry.wait()
         if waiting := self.bus.waiting(self._topic):
-            room = self.store.commit_reports - len(self._work.visits)
             self._take(await self.bus.receive(self._topic, max(1, min(waiting, room))))
+
+    @property
+    def holds_reads(self) -> bool:
+        """Reports are here that wait for their group."""
+        return bool(self._work.visits)
 
     def hurry(self) -> None:
         """Commit what is there: the fetchers have nothing left to read, or a whole group waits."""
@@ -176,13 +217,17 @@ class PartitionLoop:
 
     def _due(self) -> bool:
         scheduler, now = self.frontier.scheduler, self.clock.time()
+        if self.frontier.outbox.next_time() <= now:
+            return True
         if self._room() <= 0:
             return False
         if (
             scheduler.next_time() <= now or now < self.frontier.now or scheduler.requests
         ):  # a clock set back: all times moved
             return True
-        return bool(scheduler.unread) and self._starving()
+        if self._starving() and self.frontier.relieve(now):
+            return True
+        return scheduler.may_discover and self._starving()
 
     async def turn(self) -> None:
         """One commit group: through the node, onto its way to disk."""
@@ -235,6 +280,9 @@ class PartitionLoop:
             await loop.run_in_executor(self._writer, self._put, turn.commit)
             self.frontier.partition.written(turn.commit)
             self.committed_at = self.clock.monotonic()
+            spent = self.committed_at - self._since[turn.commit.number]
+            self.commit_counts[bisect.bisect_left(COMMIT_BOUNDS, spent)] += 1
+            self.commit_seconds += spent
             self._leave(turn)
             self._synced(sum(map(weight, work.visits)))
         except Exception as error:  # `failed` tells: the loop ends, and whoever runs it asks
@@ -249,6 +297,8 @@ class PartitionLoop:
         if self._broken:
             raise MachineError(f"{self.frontier.partition.directory}: an earlier commit group could not be written")
         try:
+            for barrier in self._barriers:
+                barrier()
             self.frontier.partition.write(commit)
         except BaseException:
             self._broken = True
@@ -258,6 +308,8 @@ class PartitionLoop:
         """The group is on disk: its effects may leave the process."""
         for order in turn.orders:
             self.bus.post(topics.ORDERS, order)
+        for challenged in turn.challenged:
+            self.bus.post(topics.ORDERS, challenged)
         for transfer in turn.transfers:
             self.bus.post(topics.pages(transfer.target), transfer)
         for ack in turn.acks:
@@ -274,7 +326,8 @@ class PartitionLoop:
     def _copy(self) -> None:
         """Some chunks of a snapshot, if one is under way or due."""
         if self._snapshot is None:
-            if self.frontier.partition.journal_bytes < self.store.snapshot_bytes:
+            partition = self.frontier.partition
+            if partition.journal_bytes < max(self.store.snapshot_bytes, partition.columns.nbytes // SNAPSHOT_SHARE):
                 return
             self._snapshot = self.frontier.partition.snapshot()
         for _ in range(CHUNKS_A_TURN):

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from xyro.client import ClientLimits
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from socket import gethostname
+
+from xyro.archive_options import ArchiveOptions
 from xyro.configs.schema import FetchSettings, Settings
+from xyro.contents_index import FOLDER
 from xyro.decode import Caps
+from xyro.exchange import ClientLimits
 from xyro.politeness import Manners
 from xyro.reader import ReaderOptions
+from xyro.text_libraries import extractor_of
+from xyro.wire.errors import InputError
+from xyro.wire.plug_ins import VALUES, plug_in
 
 
-def options_of(settings: Settings, words: frozenset[str], gamma: float) -> ReaderOptions:
-    """The options of a reader that marks links by `words` and begins with `gamma` (0 to 100)."""
+def options_of(settings: Settings, words: frozenset[str], gamma: float, nodes: int = 1) -> ReaderOptions:
+    """The options of a reader that marks links by `words` and begins with `gamma` (0 to 100); nodes: see manners_of."""
     fetch = settings.fetch
     limits = ClientLimits(
         connect=fetch.connect_timeout,
@@ -27,14 +38,69 @@ def options_of(settings: Settings, words: frozenset[str], gamma: float) -> Reade
         robots_token=fetch.user_agent,
         contact=fetch.contact,
         limits=limits,
-        manners=manners_of(settings),
+        manners=manners_of(settings, nodes),
         concurrency=fetch.concurrency,
+        newcomers=settings.fetch.newcomer_share,
         signature=fetch.signature,
         skip_suffixes=tuple(suffix[1:] for suffix in settings.crawl.skip_suffixes),
         fold_slashes=settings.crawl.fold_slashes,
         words=words,
         gamma=gamma,
+        processes=processes_of(fetch),
+        values=_values(settings.opic.values),
+        client=fetch.client,
     )
+
+
+def archive_of(settings: Settings, data: Path) -> ArchiveOptions | None:
+    """Options of the archive of a crawl in the directory `data`, which is made here; None: nothing is kept. InputError:
+    it cannot be made."""
+    keep, fetch = settings.keep, settings.fetch
+    if not keep.warc and not keep.text:
+        return None
+    if keep.text:
+        extractor_of(keep.extractor)  # refused here, not by a reader
+    directory = Path(keep.directory) if keep.directory else data / FOLDER
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{directory}: {error.strerror}: name another [keep] directory") from error
+    return ArchiveOptions(
+        directory=str(directory),
+        crawl=_word(data.absolute().name),
+        node=_word(gethostname()),
+        warc=keep.warc,
+        text=keep.text,
+        extractor=keep.extractor,
+        file_bytes=keep.file_bytes,
+        limit=2 * fetch.max_body,
+        full=keep.full,
+        user_agent=_user_agent(fetch),
+        contact=fetch.contact,
+        bytes_signature=fetch.signature == "bytes",
+    )
+
+
+def _values(name: str) -> str:
+    """The name of a plug-in that is installed. InputError: it is not."""
+    if name:
+        try:
+            plug_in(VALUES, name)
+        except InputError as error:
+            raise InputError(f"[opic] values = {error}") from error
+    return name
+
+
+def _word(name: str) -> str:
+    """A name as a word of a file name."""
+    return re.sub(r"[^A-Za-z0-9.]+", "_", name).strip("._")[:60] or "crawl"
+
+
+def processes_of(fetch: FetchSettings) -> int:
+    """Reader processes: as many as asked for, or all cores but the node's."""
+    if fetch.readers != "auto":
+        return fetch.readers
+    return max(len(os.sched_getaffinity(0)) - 1, 0)
 
 
 def _user_agent(fetch: FetchSettings) -> str:
@@ -49,17 +115,23 @@ def _user_agent(fetch: FetchSettings) -> str:
     return f"{fetch.user_agent}/{number} (+{contact})" if contact else f"{fetch.user_agent}/{number}"
 
 
-def manners_of(settings: Settings) -> Manners:
-    """--delay S replaces the three delays; else they are those of [politeness]."""
+def manners_of(settings: Settings, nodes: int = 1) -> Manners:
+    """--delay S replaces the three delays; else they are those of [politeness].
+
+    nodes: how many read beside this one, itself included. None knows when another one reads a host at the same address,
+    network or domain, so each waits as many times as long there: together they read no more often than one would.
+    """
     polite = settings.politeness
+    net_delay, domain_delay = nodes * polite.net_delay, nodes * polite.domain_delay
     if polite.delay is not None:
-        return Manners.fixed(polite.delay, polite.net_delay, polite.domain_delay)
+        manners = Manners.fixed(polite.delay, net_delay, domain_delay)
+        return replace(manners, ip_delay=nodes * manners.ip_delay)
     return Manners(
         polite.min_delay,
         polite.factor,
         polite.factor_cap,
-        polite.ip_delay,
+        nodes * polite.ip_delay,
         polite.crawl_delay_cap,
-        net_delay=polite.net_delay,
-        domain_delay=polite.domain_delay,
+        net_delay=net_delay,
+        domain_delay=domain_delay,
     )

@@ -68,10 +68,15 @@ def _sort(name: str, live: bool, changed: list[str], left: list[str]) -> None:
 def reload(node: Node, read: Callable[[], Settings]) -> None:
     """On the event loop. `read`: the settings of now; what it raises is logged and changes nothing."""
     try:
-        wanted = read()
+        wanted = node.network.agreed(read())
     except InputError as error:
         _log.error("settings not read again, nothing changed: %s", error)
         return
+    follow(node, wanted)
+
+
+def follow(node: Node, wanted: Settings) -> None:
+    """Go by these settings from now on, as far as a running crawl can. Call between two commit groups."""
     settings, changed, left = merged(node.settings, wanted)
     if changed:
         set_up(settings.log.level, settings.log.format)

@@ -87,7 +87,8 @@ class Remote:
         """Rows of a JSON-lines answer, as they come. MachineError: it broke off."""
         with self._answer("GET", f"{path}?{urlencode(query)}" if query else path) as response:
             for line in response:
-                yield json.loads(line)
+                if line != b"\n":  # only to say that it lives
+                    yield json.loads(line)
             if response.length:
                 raise ValueError("cut short")  # which http.client does not tell of lines
 
@@ -117,18 +118,22 @@ class Remote:
 
 
 def alive(pid: int) -> bool:
-    """Tell whether a process of that number is alive."""
+    """Tell whether a process of that number is alive. One that ended, and whose parent has not noticed, is not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:  # somebody else's, but there
         return True
-    return True
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+    except (OSError, IndexError):  # no Linux, or it has just ended: a next look tells
+        return True
 
 
 def _reason(response: http.client.HTTPResponse) -> str:
     try:
-        return str(json.loads(response.read())["error"])
+        found = json.loads(response.read())
+        return "; ".join(found["failing"]) if "failing" in found else str(found["error"])
     except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
         return f"the process answers HTTP {response.status}"

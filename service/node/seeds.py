@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from xyro.frontier.scope import Scope
+from xyro.metadata.states import State
 from xyro.wire.errors import InputError
+from xyro.wire.ids import local_page, owner_of
 from xyro.wire.urls import canonical
+
+if TYPE_CHECKING:
+    from xyro.service.views.views import Views
 
 _REFUSALS = {
     "only-net": "only-net: --only-net allows only other networks",
@@ -14,6 +20,10 @@ _REFUSALS = {
     "nothing else), [fetch] allow_private opens other private networks",
     "blocked-port": "blocked-port: its port is not among those that may be contacted; add it to [fetch] ports",
 }
+
+
+_FAILED = (State.ERROR, State.FAILED, State.DEAD, State.DISALLOWED)
+_WORDS = {State.DEAD: "http-404", State.DISALLOWED: "robots-disallowed"}
 
 
 def sort_seeds(texts: Iterable[str], scope: Scope) -> tuple[list[str], list[tuple[str, str]]]:
@@ -33,6 +43,19 @@ def sort_seeds(texts: Iterable[str], scope: Scope) -> tuple[list[str], list[tupl
         else:
             accepted[url] = None
     return list(accepted), refused
+
+
+def failed_seeds(views: Views, seeds: Sequence[str]) -> list[tuple[str, str]]:
+    """The seeds that were tried and gave no page, each with the class of its failure."""
+    found = []
+    for url in seeds:
+        number = views.find(url)
+        if number is None:
+            continue
+        view, page = views.by_number[owner_of(number)], local_page(number)
+        if view.state[page] in _FAILED:
+            found.append((url, view.row(page).error or _WORDS.get(State(int(view.state[page])), "failed")))
+    return found
 
 
 def why_refused(url: str, scope: Scope) -> str:

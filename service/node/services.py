@@ -8,16 +8,17 @@ partition, and has to do with others by messages: `services.commands` from its l
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from xyro.wire.messages import Priority, Submit
+from xyro.wire.messages import PageReport, Priority, Submit
 
 if TYPE_CHECKING:  # the child processes of plug-ins import this, and none of what it names
+    from xyro.answer import Answer
     from xyro.configs.schema import Settings
-    from xyro.fetcher import Posted
     from xyro.frontier.frontier import Extension, Frontier
     from xyro.frontier.scope import Scope
+    from xyro.posts import Posted
     from xyro.service.node.command_sender import CommandSender
     from xyro.service.node.page_questions import PageQuestions
     from xyro.service.node.side_reads import SideReads
@@ -38,7 +39,13 @@ class Services:
     """what any partition knows of its pages"""
     side_reads: SideReads
     post: Callable[[str, bytes, Mapping[str, str]], Awaitable[Posted]]
-    """an HTTP POST (URL, body, headers) through the guarded client"""
+    """an HTTP POST (URL, body, headers) in the turn of its host, through the guard"""
+    answered: list[Callable[[PageReport, Answer], None]] = field(default_factory=list)
+    """called with each report of a page and its answer before the report is delivered; they must not wait"""
+    barriers: list[Callable[[], None]] = field(default_factory=list)
+    """called before each commit group is written, in its writer's thread: what they write is on disk before it"""
+    closers: list[Callable[[], None]] = field(default_factory=list)
+    """called once the last commit group is on disk and the readers are closed"""
 
     @property
     def settings(self) -> Settings:

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from xyro.service.node.crawl_views import status_fields
+from xyro.service.node.recent_figures import disk_free
 from xyro.service.views.extensions import ViewExtension
 from xyro.service.views.partition_status import PartitionStatus
+from xyro.wire.durations import span
 from xyro.wire.messages import Priority
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ def running(node: Node, extensions: Sequence[ViewExtension] = ()) -> dict[str, A
     counts = node.queue.counts()
     live = {
         "gamma": round(node.gamma(), 1),
-        "bounded_by": _bounds(node.settings),
+        "bounded_by": bounds(node.settings),
         "seconds": round(elapsed, 1),
         "reads_this_run": node.reads,
         "pages_per_second": round(_speed(node, parts, elapsed), 2),
@@ -36,21 +38,50 @@ def running(node: Node, extensions: Sequence[ViewExtension] = ()) -> dict[str, A
         "robots_reads": node.pool.counters.robots_reads,
         "bytes": node.pool.counters.bytes,
         "errors": dict(node.errors),
+        "recent_reads": node.recent.reads(node.reads),
+        "recent_errors": node.recent.errors(node.errors),
+        "work": _work(node),
+        "bandwidth": _outlook(node),
         "stale_reports": sum(part.stale_reports for part in parts),
         "max_rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
     }
     return status_fields(parts, extensions, now, live)
 
 
-def _bounds(settings: Settings) -> dict[str, str]:
-    """Say what bounds the reads of new pages and those of known ones: `bandwidth` bounds only the latter."""
+def _work(node: Node) -> dict[str, Any]:
+    """The things of this machine that may hold reads up; seconds, bytes, shares of a core."""
+    waits = node.waits_since
+    return {
+        "connections": node.settings.fetch.concurrency,
+        "full": not node.may_read(),
+        "cpu": round(node.recent.processor(), 3),
+        "commit_waits": 0.0 if waits is None else round(node.clock.monotonic() - waits, 1),
+        "disk_free": disk_free(node.data.path),
+        "clock_step": round(node.recent.clock_step, 1),
+    }
+
+
+def _outlook(node: Node) -> dict[str, Any]:
+    """The bandwidth that is set beside the one that `plan` would propose."""
+    if not node.has_partitions:
+        return {}
+    views = node.crawl_views
+    return node.recent.outlook(views.refreshed_pages(), node.settings.refresh, views.kappa)
+
+
+def bounds(settings: Settings) -> dict[str, str]:
+    """Say what bounds the reads of new pages and those of known ones: `bandwidth` the latter, or both if asked to."""
     refresh = settings.refresh
-    bounds = [f"bandwidth {refresh.bandwidth}" if refresh.bandwidth else "politeness, gamma"]
+    known = [f"bandwidth {refresh.bandwidth}" if refresh.bandwidth else "politeness, gamma"]
     if refresh.least_chance:
-        bounds.append(f"least_chance {refresh.least_chance:g}")
+        known.append(f"least_chance {refresh.least_chance:g}")
     if refresh.min_interval:
-        bounds.append(f"min_interval {refresh.min_interval:g} s")
-    return {"discovery": "politeness, gamma", "refresh": ", ".join(bounds)}
+        known.append(f"min_interval {span(refresh.min_interval)}")
+    covers_all = refresh.bandwidth and refresh.bandwidth_covers == "all"
+    return {
+        "discovery": f"bandwidth {refresh.bandwidth}, gamma" if covers_all else "politeness, gamma",
+        "refresh": ", ".join(known),
+    }
 
 
 def _speed(node: Node, parts: Sequence[PartitionStatus], elapsed: float) -> float:

@@ -24,7 +24,7 @@ def nodes_of(directory: Path, extensions: Callable[[Settings], Sequence[Extensio
 
     InputError where there is no such directory, or a process works on it.
     """
-    data = DataDir.open(directory)
+    data = DataDir.open(directory, look=True)
     try:
         settings = load((SERVE, *crawl_file.paths(directory)))
         scope = Scope(settings.crawl, settings.rules, guard_of(settings.fetch).host_allowed)
@@ -41,7 +41,7 @@ def nodes_of(directory: Path, extensions: Callable[[Settings], Sequence[Extensio
 def open_stopped(directory: Path, extensions: Callable[[Settings], Sequence[Extension]]) -> Iterator[CrawlViews]:
     """The views of a data directory as of its last commit. InputError: as `nodes_of`."""
     with nodes_of(directory, extensions) as frontiers:
-        yield CrawlViews(frontiers)
+        yield CrawlViews(frontiers, stopped=True)
 
 
 @contextlib.contextmanager

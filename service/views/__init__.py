@@ -9,6 +9,8 @@
                            why_due.py explains its next read, why_score.py its first one, wait_reasons.py a load
                            that waits, cash_sources.py the pages that give it most cash; promises are told by the
                            hooks of plug-ins
+    host_standing.py       `xyro hosts`: who takes most, who waits
+    limits.py              what limits the speed now, and what is wrong; troubles.py names the hosts and pages
     forecast.py            `xyro plan`: bandwidth against freshness  audit.py            `xyro audit`: every invariant
     extensions.py          the seam through which plug-ins add to audit and status
     text_tables.py         rows and fields as text

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from xyro.metadata import rows
@@ -31,28 +32,72 @@ MAX_LISTED = 50
 """violations that are listed; the others are counted"""
 
 
+class PartitionAudit(msgspec.Struct):
+    """The findings of an audit in some partitions, of one commit boundary; those of all together are an audit."""
+
+    pages: int
+    cash: int
+    virtual: int
+    violations: list[str]
+    """of each partition by itself"""
+    more: int
+    """further ones"""
+    transfers: list[tuple[int, int, int, int]]
+    """(source, target, number, units) of the outboxes"""
+    applied: list[tuple[int, int, int]]
+    """(source, target, number) of the last transfer that a target has applied"""
+    sent: list[tuple[int, int, int]]
+    """(source, target, number) of the last one that a source has sent"""
+
+
 def audit(views: Views, extensions: Sequence[ViewExtension] = ()) -> dict[str, Any]:
     """The report of `xyro audit --json`; the checks of the extensions are made after our own."""
-    applied = {
-        (rows.INBOX.split(key), view.partition.number): int.from_bytes(value, "big")
-        for view in views.views
-        for key, value in view.store.scan(rows.INBOX.prefix)
-    }
-    outbox = _Outbox(views.views)
-    in_flight = sum(_units(t) for t in outbox.transfers if t.seq > applied.get((t.source, t.target), 0))
-    cash = sum(int(view.cash.sum()) for view in views.views)
-    virtual = sum(view.pot for view in views.views)
-    total, expected = cash + virtual + in_flight, UNIT * views.known_pages
+    return combined_audit([audit_part(views.views, extensions)])
+
+
+def audit_part(views: list[View], extensions: Sequence[ViewExtension] = ()) -> PartitionAudit:
+    """Audit some partitions of a crawl, all of one commit boundary."""
+    outbox = _Outbox(views)
     checks = (*CHECKS, *(extension.audit for extension in extensions if extension.audit is not None))
-    found = _violations(views, checks, outbox, applied)
-    if total != expected:
-        found = chain([f"cash: {total:,} units where {expected:,} were minted ({total - expected:+,})"], found)
+    found = _violations(views, checks, outbox)
     violations = list(islice(found, MAX_LISTED))
-    if more := sum(1 for _ in found):
+    return PartitionAudit(
+        pages=sum(int(view.own.sum()) for view in views),
+        cash=sum(int(view.cash.sum()) for view in views),
+        virtual=sum(view.pot for view in views),
+        violations=violations,
+        more=sum(1 for _ in found),
+        transfers=[(t.source, t.target, t.seq, _units(t)) for t in outbox.transfers],
+        applied=[
+            (rows.INBOX.split(key), view.partition.number, int.from_bytes(value, "big"))
+            for view in views
+            for key, value in view.store.scan(rows.INBOX.prefix)
+        ],
+        sent=[(view.partition.number, target, seq) for view in views for target, seq in view.sent.items()],
+    )
+
+
+def combined_audit(parts: Sequence[PartitionAudit], missing: Sequence[str] = ()) -> dict[str, Any]:
+    """The report of all partitions; missing: sentences about those that did not answer."""
+    applied = {(source, target): seq for part in parts for source, target, seq in part.applied}
+    sent = {(source, target): seq for part in parts for source, target, seq in part.sent}
+    transfers = [transfer for part in parts for transfer in part.transfers]
+    in_flight = sum(units for source, target, seq, units in transfers if seq > applied.get((source, target), 0))
+    pages, cash = sum(part.pages for part in parts), sum(part.cash for part in parts)
+    virtual = sum(part.virtual for part in parts)
+    total, expected = cash + virtual + in_flight, UNIT * pages
+    found: Iterator[str] = (each for part in parts for each in part.violations)
+    if not missing:
+        found = chain(found, _sequences(sent, transfers, applied))
+        if total != expected:
+            found = chain([f"cash: {total:,} units where {expected:,} were minted ({total - expected:+,})"], found)
+    violations = list(islice(found, MAX_LISTED))
+    if more := sum(1 for _ in found) + sum(part.more for part in parts):
         violations.append(f"and {more:,} more")
     return {
-        "ok": not violations,
-        "pages": views.known_pages,
+        "ok": not violations and not missing,
+        **({"missing": list(missing)} if missing else {}),
+        "pages": pages,
         "cash_total": total,
         "cash_expected": expected,
         "virtual": virtual,
@@ -87,15 +132,12 @@ def _units(transfer: CashTransfer) -> int:
     return transfer.virtual + sum(item.cash for item in transfer.items)
 
 
-def _violations(
-    views: Views, checks: Sequence[AuditCheck], outbox: _Outbox, applied: Mapping[tuple[int, int], int]
-) -> Iterator[str]:
-    for view in views.views:
+def _violations(views: list[View], checks: Sequence[AuditCheck], outbox: _Outbox) -> Iterator[str]:
+    for view in views:
         for check in checks:
             for violation in _readable(check, view):
                 yield f"partition {view.partition.number}: {violation}"
     yield from outbox.damage
-    yield from _sequences(views, outbox.transfers, applied)
 
 
 def _readable(check: AuditCheck, view: View) -> Iterator[str]:
@@ -251,13 +293,14 @@ CHECKS: tuple[AuditCheck, ...] = (_columns, _classes, _map, _clashes, _refresh, 
 
 
 def _sequences(
-    views: Views, transfers: Sequence[CashTransfer], applied: Mapping[tuple[int, int], int]
+    sent: Mapping[tuple[int, int], int],
+    transfers: Sequence[tuple[int, int, int, int]],
+    applied: Mapping[tuple[int, int], int],
 ) -> Iterator[str]:
     """Check that every transfer sent was applied or lies in its outbox, and that none was applied that was not sent."""
-    sent = {(view.partition.number, target): seq for view in views.views for target, seq in view.sent.items()}
     waiting: dict[tuple[int, int], set[int]] = {}
-    for transfer in transfers:
-        waiting.setdefault((transfer.source, transfer.target), set()).add(transfer.seq)
+    for source, target, seq, _ in transfers:
+        waiting.setdefault((source, target), set()).add(seq)
     for pair in sorted({*sent, *applied, *waiting}):
         last, done, out = sent.get(pair, 0), applied.get(pair, 0), waiting.get(pair, set())
         name = f"partition {pair[0]} to {pair[1]}"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from xyro.service.views.claim_evidence import COLUMNS as HOST_CLAIMS
+from xyro.service.views.host_standing import HOST_STANDING
 from xyro.wire.errors import InputError, MachineError
 
 COLUMNS: dict[str, dict[str, type]] = {
@@ -40,6 +41,7 @@ COLUMNS: dict[str, dict[str, type]] = {
         "trend_day_high": float,
         "cash": int,
         "change_rate": float,
+        "stale": float,
         "interval_s": int,
         "first_seen": str,
         "first_read": str,
@@ -75,7 +77,25 @@ COLUMNS: dict[str, dict[str, type]] = {
         "charset": str,
         "importance": float,
         "change_rate": float,
+        "stale": float,
     },
+    "histories": {"path": str, "events": list},
+    "texts": {
+        "id": int,
+        "url": str,
+        "version": int,
+        "read_at": str,
+        "checked_at": str,
+        "importance": float,
+        "change_rate": float,
+        "title": str,
+        "language": str,
+        "published": str,
+        "modified": str,
+        "text": str,
+        "markdown": str,
+    },
+    "warc": {"file": str, "records": int, "size": int, "first": str, "last": str, "importance": float},
     "links": {"source": int, "target": int, "source_url": str, "target_url": str},
     "hosts": {
         "host": str,
@@ -92,6 +112,7 @@ COLUMNS: dict[str, dict[str, type]] = {
         "next_read": str,
         "held": str,
         **HOST_CLAIMS,
+        **HOST_STANDING,
     },
 }
 """columns of each table and their types; any may be null"""

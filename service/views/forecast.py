@@ -27,6 +27,8 @@ LEAST_SHARE, MOST_SHARE = 1 / 128, 256.0
 """bounds of the bandwidth that is proposed, in shares of the refreshed pages, a day"""
 ENOUGH = 0.01
 """of freshness: twice the bandwidth for less gain is not worth it"""
+SLOW_START = 0.5
+"""freshness below which little gain says nothing: where pages change faster than they are read, all gains are small"""
 LEAST_TARGET = 1e-6
 """freshness by the model at which pages that change less than it believes are as fresh as asked: any bandwidth does"""
 
@@ -116,14 +118,17 @@ def _policies(question: PlanQuestion, settings: RefreshSettings) -> Sequence[str
 def proposal(pages: Population, settings: RefreshSettings, kappa: float = 1.0) -> dict[str, Any]:
     """The row of the bandwidth that `plan` proposes: twice as much would gain less than ENOUGH of freshness."""
     share = LEAST_SHARE
-    row = _row_of(pages, settings, kappa, share)
+    enough = before = _row_of(pages, settings, kappa, share)
     while share < MOST_SHARE:
         share *= 2.0
-        more = _row_of(pages, settings, kappa, share)
-        if more["freshness"] - row["freshness"] < ENOUGH:
+        row = _row_of(pages, settings, kappa, share)
+        gain = row["freshness"] - before["freshness"]
+        if gain >= ENOUGH:
+            enough = row
+        elif enough["freshness"] > SLOW_START:
             break
-        row = more
-    return row
+        before = row
+    return enough
 
 
 def _row_of(pages: Population, settings: RefreshSettings, kappa: float, share: float) -> dict[str, Any]:
@@ -135,10 +140,16 @@ def report(pages: Population, settings: RefreshSettings, question: PlanQuestion,
     if not pages.pages:
         raise InputError("plan: no page is refreshed yet: let the crawl read some first")
     rows = forecast(pages, settings, question, kappa)
+    proposed: dict[str, Any] | None
+    if question.target is None:
+        proposed = proposal(pages, settings, kappa)
+    else:  # who wants a freshness that no bandwidth gives is not helped by the bandwidth of another
+        reaching = [row for row in rows if row["reads_per_day"] is not None]
+        proposed = min(reaching, key=lambda row: float(row["reads_per_day"])) if reaching else None
     return {
         "pages": pages.pages,
         "target": question.target,
         "changes_over_rates": round(kappa, 4),
         "rows": rows,
-        "proposed": proposal(pages, settings, kappa),
+        "proposed": proposed,
     }

@@ -8,13 +8,14 @@ from typing import Any
 from xyro.refresh.calibration import Calibration
 from xyro.refresh.delays import Delays, summary
 from xyro.refresh.expected import Expected
-from xyro.refresh.meter import AuditFindings, Headline, combined, headline
+from xyro.refresh.meter import AuditFindings, combined, shifted
 from xyro.service.views.partition_status import PartitionStatus
 
 
 def freshness_report(parts: Sequence[PartitionStatus], now: float) -> dict[str, Any]:
-    """`xyro status`: how fresh all is now (by the model as its reads and audits correct it, and by the model alone),
-    how often changes came beside how often they were expected, how fresh audits found it, delays, bandwidth."""
+    """`xyro status`: how fresh all is now (by the model as its reads and audits correct it, with the interval that is
+    to hold 95 of 100 such moments, and by the model alone), how often changes came beside how often they were expected,
+    how fresh audits found it, delays, bandwidth."""
     whole, detection, discovery = Expected(), Delays(), Delays()
     for part in parts:
         whole.merge(part.expected)
@@ -22,13 +23,15 @@ def freshness_report(parts: Sequence[PartitionStatus], now: float) -> dict[str, 
         discovery.merge(part.discovery)
     seen = combined((part.audits, part.expected.importance) for part in parts)
     model, kappa = whole.freshness(now), calibration_of(part.calibration for part in parts)
-    found = None if model is None else headline(kappa.fresh(model), seen)
+    found = None if model is None else shifted(kappa.headline(model, whole.importance), seen)
     return {
         "freshness": _rounded(found.freshness if found is not None else None),
+        "freshness_low": _rounded(found.low if found is not None else None),
+        "freshness_high": _rounded(found.high if found is not None else None),
         "freshness_model": _rounded(model),
         "changes_over_believed": _rounded(kappa.kappa if kappa.believed else None),
         "missed_changes": _rounded(whole.obsolescence(now)),
-        "audit": _audited(parts, seen, found, now),
+        "audit": _audited(parts, seen, now),
         "execution": _found_by(parts),
         "detection_delay": summary(detection),
         "discovery_delay": summary(discovery),
@@ -53,18 +56,13 @@ def calibration_of(parts: Iterable[Calibration]) -> Calibration:
     return whole
 
 
-def _audited(
-    parts: Sequence[PartitionStatus], seen: AuditFindings, now_is: Headline | None, now: float
-) -> dict[str, Any]:
-    """Return the field `audit`: mean freshness over the last `over_s` seconds, its 99 % interval (widened by what the
-    model has moved since, so that it holds the freshness of now, too); what the calibrated model expected of the same
-    pages; audits that count, and those ever whose read failed."""
-    bounds = (now_is.low, now_is.high) if now_is is not None else (seen.low, seen.high)
-    low, high = bounds if seen.audits else (None, None)
+def _audited(parts: Sequence[PartitionStatus], seen: AuditFindings, now: float) -> dict[str, Any]:
+    """Return the field `audit`: mean freshness over the last `over_s` seconds, its 99 % interval; what the calibrated
+    model expected of the same pages; audits that count, and those ever whose read failed."""
     return {
         "freshness": _rounded(seen.freshness),
-        "low": _rounded(low),
-        "high": _rounded(high),
+        "low": _rounded(seen.low if seen.audits else None),
+        "high": _rounded(seen.high if seen.audits else None),
         "expected": _rounded(seen.expected),
         "audits": seen.audits,
         "missed": sum(part.missed_audits for part in parts),

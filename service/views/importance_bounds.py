@@ -8,7 +8,7 @@ a sample of them moved lately. A trend compares the importance of now with that 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
 from itertools import islice
@@ -31,6 +31,8 @@ from xyro.opic.confidence import (
     trend,
 )
 from xyro.opic.importance import TICKS, elapsed, never_measured
+from xyro.opic.page_parts import Mass
+from xyro.opic.snapshots import HalfWidths
 from xyro.service.views.text_tables import error_phrase
 from xyro.wire.ids import LocalPage
 from xyro.wire.messages import MAX_LINKS
@@ -40,10 +42,13 @@ if TYPE_CHECKING:
     from xyro.metadata.store import StoreReader
 
 Reals = NDArray[np.float64]
+Pages = NDArray[np.int64] | slice
 DAY = 86_400.0
 TRENDS = ("trend", "trend_low", "trend_high", "trend_day", "trend_day_low", "trend_day_high")
 """log growth a turnover with its interval, and a day: what a page grew in less than a day is what it grew that day, for
 nobody knows how it will go on"""
+BLOCK = 1 << 12
+"""neighbouring pages whose widths are computed together"""
 ROWS_AT_ONCE = 1 << 14
 """rows whose trends are computed together"""
 
@@ -55,33 +60,52 @@ class Rise(NamedTuple):
 
 
 class ImportanceBounds:
-    """Intervals and trends of one View; `importance` is float64[n], page-units a turnover (not brought to mean 1)."""
+    """Intervals and trends of one View; `importance` tells those of pages, page-units a turnover (not of mean 1)."""
 
-    def __init__(self, frontier: Frontier, importance: Reals) -> None:
-        ledger, opic, n = frontier.ledger, frontier.settings.opic, len(importance)
+    def __init__(
+        self, frontier: Frontier, importance: Callable[[Pages], Reals], mass: Mass, n: int, copied: bool
+    ) -> None:
+        ledger, opic = frontier.ledger, frontier.settings.opic
         self.importance = importance
         self.clock, self.settled, self.apart = ledger.clock.ticks, ledger.settled, ledger.remembered
+        self._window = ledger.window.length_at(ledger.clock.ticks)
         self._snapshots = copy(frontier.importance_error.snapshots)
         self.now = frontier.now
         """wall clock of the last turn; 0 in a stopped crawl, whose OPIC clock stands since its last read"""
-        self._birth: NDArray[np.uint32] = frontier.columns["birth"][:n].copy()
-        self._never: NDArray[np.bool_] = never_measured(frontier.columns["flow"][:n])
+        birth, flow = frontier.columns["birth"][:n], frontier.columns["flow"][:n]
+        self._birth, self._flow = (birth.copy(), flow.copy()) if copied else (birth, flow)
+        self._mean = mass.entries / max(int(mass.positive), 1) or 1.0
+        self._block = -1, np.empty(0)
         self._plain = not ledger.terms.by_class and not ledger.terms.edge
         factor = condition(opic.damping, ledger.terms.edge, MAX_LINKS if ledger.terms.edge else 0)
         self.convergence = convergence(ledger.span)
         self.error_bound = error_bound(self.convergence, factor)
 
     @cached_property
-    def _width(self) -> Reals:
-        mean = float(self.importance.sum()) / max(int((self.importance > 0.0).sum()), 1) or 1.0
-        sample = self.importance[self._snapshots.pages.astype(np.int64)]
-        moved = self._snapshots.half_widths(self.settled, sample, mean)
-        return half_widths(self.importance / mean, self._never, self.settled, elapsed(self.clock, self._birth), moved)
+    def _moved(self) -> HalfWidths | None:
+        """By how much the importances of the sample moved."""
+        pages = self._snapshots.pages(len(self._flow))
+        importance = self.importance(pages)
+        unknown = never_measured(self._flow[pages]) | ~(importance > 0.0)
+        sample = np.where(unknown, np.nan, importance / self._mean)
+        return self._snapshots.half_widths(self.clock / TICKS, self._window, sample)
+
+    def _widths(self, pages: Pages) -> Reals:
+        """Half widths of the intervals of pages."""
+        never, age = never_measured(self._flow[pages]), elapsed(self.clock, self._birth[pages])
+        return half_widths(self.importance(pages) / self._mean, never, self.settled, age, self._moved)
+
+    def _width(self, page: LocalPage) -> Reals:
+        """The half width of a page's interval; those of its neighbours are computed with it, for an export."""
+        number, first = page // BLOCK, page // BLOCK * BLOCK
+        if self._block[0] != number:
+            self._block = number, self._widths(slice(first, min(first + BLOCK, len(self._flow))))
+        return self._block[1][page - first : page - first + 1]
 
     def interval(self, page: LocalPage, mean: float) -> tuple[float, float]:
         """(low, high) of a page's importance of mean 1. A page is never below 1 - damping if all are paid alike."""
-        here = slice(page, page + 1)
-        low, high = interval(self.importance[here] / mean, self._width[here], LEAST if self._plain else 0.0)
+        here = self.importance(slice(page, page + 1)) / mean
+        low, high = interval(here, self._width(page), LEAST if self._plain else 0.0)
         return float(low[0]), float(high[0])
 
     def fields(self, page: LocalPage, mean: float, marks: Sequence[Mark], read_at: int) -> dict[str, float | None]:
@@ -114,17 +138,21 @@ class ImportanceBounds:
         backed = np.array([mark.backed for mark in then]) / TICKS
         turnovers = np.array([self.clock - mark.clock for mark in then]) / TICKS
         widths = LAWS["crawl"].width(backed, old)
-        return trend(self.importance[ids], self._width[ids], old, widths, turnovers)
+        return trend(self.importance(ids), self._widths(ids), old, widths, turnovers)
 
     def rising(self, store: StoreReader) -> Iterator[Rise]:
         """Pages whose trend's interval lies above 0, from all rows of the store, some at a time."""
         found = ((rows.REFRESH.split(key), rows.unpack_refresh(row)) for key, row in store.scan(rows.REFRESH.prefix))
-        based = ((page, then) for page, row in found if (then := self._base(row.marks)) and page < len(self._never))
+        based = ((page, then) for page, row in found if (then := self._base(row.marks)) and page < len(self._flow))
         while part := list(islice(based, ROWS_AT_ONCE)):
             pages = [page for page, _ in part]
             growth, low, _ = self._trends(pages, [then for _, then in part])
             up = np.flatnonzero(low > 0)
             yield from (Rise(pages[k], float(growth[k])) for k in up.tolist())
+
+
+_GROWING = ("read", "leased", "queued")
+"""states of pages whose trend is told: one that failed only keeps what it had"""
 
 
 def importance_sentences(fields: dict[str, Any]) -> list[str]:
@@ -134,7 +162,7 @@ def importance_sentences(fields: dict[str, Any]) -> list[str]:
         f"{fields['importance_high']:.4g} on 95 of 100 pages; convergence {fields['convergence']:.3g} (not an error), "
         f"{error_phrase(fields['error_bound'])}."
     ]
-    if fields["trend"] is not None:
+    if fields["trend"] is not None and fields.get("state", "read") in _GROWING:
         sure = fields["trend_low"] > 0 or fields["trend_high"] < 0
         daily = f", {_percent(fields['trend_day'])} a day"
         daily += f" ({_percent(fields['trend_day_low'])} to {_percent(fields['trend_day_high'])})"

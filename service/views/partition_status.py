@@ -14,11 +14,13 @@ import numpy as np
 
 from xyro.metadata.documents import Archive, CountsRow
 from xyro.metadata.states import State
+from xyro.opic.page_parts import parts
 from xyro.refresh.calibration import Calibration
 from xyro.refresh.delays import Delays
 from xyro.refresh.expected import Expected
 from xyro.refresh.meter import AuditPart
 from xyro.service.views.claim_evidence import count_doubted_hosts
+from xyro.service.views.troubles import Troubles, partition_troubles
 from xyro.service.views.wait_reasons import part_fates, waits_for
 from xyro.wire.urls import host_of, partition_of
 
@@ -41,6 +43,10 @@ class PartitionStatus:
     doubted_hosts: int
     held_hosts: Mapping[str, int]
     """hosts that a person holds, by how"""
+    waiting_links: int
+    """links in scope that wait for the standing of their hosts"""
+    challenged_hosts: Mapping[str, int]
+    """hosts that show a challenge in place of their pages, by vendor"""
     waiting_loads: int
     waits: Mapping[str, int]
     """loads by the state of the part that they wait for, of parts that this partition has"""
@@ -65,6 +71,7 @@ class PartitionStatus:
     spent: float
     refreshed_pages: int
     late_cost: float
+    troubles: Troubles
     extensions: dict[str, Any]
     """figures of plug-ins, by their key (`hooks.status`)"""
 
@@ -83,11 +90,15 @@ def partition_status(frontier: Frontier, now: float, asked: Iterable[str] = ()) 
         reads=frontier.reads,
         read_rate=scheduler.bandwidth.meter.rate(now),
         states=count_states(frontier),
-        hosts=sum(_is_own(frontier, name) for name in partition.hosts.names),
+        hosts=len(partition.hosts)
+        if frontier.partitions == 1
+        else sum(_is_own(frontier, name) for name in partition.hosts.names),
         doubted_hosts=count_doubted_hosts(frontier),
         held_hosts=Counter(
             row.hold for row in partition.hosts.clocks.values() if row.hold and _is_own(frontier, row.name)
         ),
+        waiting_links=frontier.pages.waiting_links.links(),
+        challenged_hosts=Counter(mask.vendor for mask in partition.hosts.masks.values() if mask.vendor),
         waiting_loads=len(frontier.loads.waits),
         waits=waits,
         foreign_waits=foreign_waits,
@@ -103,12 +114,13 @@ def partition_status(frontier: Frontier, now: float, asked: Iterable[str] = ()) 
         discovery=freshness.discovery.all,
         audits=freshness.audits.window.whole,
         missed_audits=freshness.audits.missed,
-        dated=len(scheduler.due_queue.folders),
+        dated=len(scheduler.due_queue.folders) + len(scheduler.due_queue.overdue),
         planned=scheduler.bandwidth.reads_per_second,
         promised=scheduler.bandwidth.deadline_reads.rate(now),
         spent=freshness.spent.rate(now),
         refreshed_pages=scheduler.bandwidth.population.pages,
         late_cost=scheduler.settings.refresh.late_cost,
+        troubles=partition_troubles(frontier, now),
         extensions={key: figures(now) for key, figures in frontier.hooks.status.items()},
     )
 
@@ -121,8 +133,9 @@ def foreign_parts(frontier: Frontier) -> Iterator[str]:
 
 def count_states(frontier: Frontier) -> tuple[int, ...]:
     """Count pages by the number of their state."""
-    states = frontier.columns["state"][: frontier.columns.n]
-    return tuple(np.bincount(states, minlength=len(State))[: len(State)].tolist())
+    states, count = frontier.columns["state"], len(State)
+    counts = (np.bincount(states[part], minlength=count)[:count] for part in parts(frontier.columns.n))
+    return tuple(sum(counts, np.zeros(count, np.int64)).tolist())
 
 
 def _is_own(frontier: Frontier, name: str) -> bool:

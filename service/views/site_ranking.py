@@ -120,7 +120,7 @@ def _carry(
     ids, degrees = np.array(pages, np.int64), np.array([len(row) for row in children], np.int64)
     tolls = np.full(len(ids), 1.0 - view.frontier.ledger.tolls.damping)
     toll = np.asarray(edge / (degrees + edge), np.float64) if edge else tolls
-    each = carried(view.importance[ids] / mean, degrees, toll)
+    each = carried(view.importance_of(ids) / mean, degrees, toll)
     targets = np.concatenate(children).astype(np.int64)
     sources, flow = np.repeat(view.host[ids].astype(np.int64), degrees), np.repeat(each, degrees)
     minted = targets < view.n

@@ -8,6 +8,7 @@ from typing import Any
 
 from xyro.metadata.states import NAMES
 from xyro.service.views.partition_status import PartitionStatus
+from xyro.service.views.troubles import trouble_fields
 from xyro.service.views.wait_reasons import waiting_for
 
 
@@ -20,16 +21,19 @@ def summary(parts: Sequence[PartitionStatus]) -> dict[str, Any]:
         "hosts": sum(part.hosts for part in parts),
         "doubted_hosts": sum(part.doubted_hosts for part in parts),
         "held_hosts": _count_holds(parts),
+        "challenged_hosts": _count_challenges(parts),
         "partitions": len(parts),
+        "waiting_links": sum(part.waiting_links for part in parts),
         "waiting_loads": sum(part.waiting_loads for part in parts),
         "waiting_for": waiting_for(
             [(part.waits, part.foreign_waits) for part in parts],
             {url: fate for part in parts for url, fate in part.part_fates.items()},
         ),
         **_documents(parts),
-        "turnovers": round(parts[0].turnovers, 3),
+        **trouble_fields(part.troubles for part in parts),
+        "turnovers": round(parts[0].turnovers, 3) if parts else 0.0,
         "spends": sum(part.spends for part in parts),
-        "scope": parts[0].scope,
+        "scope": parts[0].scope if parts else "",
     }
 
 
@@ -38,8 +42,16 @@ def states(counts: Iterable[Sequence[int]]) -> dict[str, int]:
     named: dict[str, int] = {}
     totals = [sum(column) for column in zip(*counts, strict=True)]
     for state, name in NAMES.items():
-        named[name] = named.get(name, 0) + totals[state]
+        named[name] = named.get(name, 0) + (totals[state] if totals else 0)
     return named
+
+
+def _count_challenges(parts: Sequence[PartitionStatus]) -> dict[str, int]:
+    """Hosts that show a challenge in place of their pages, by vendor, most first."""
+    vendors = Counter[str]()
+    for part in parts:
+        vendors.update(part.challenged_hosts)
+    return dict(vendors.most_common())
 
 
 def _count_holds(parts: Sequence[PartitionStatus]) -> dict[str, int]:

@@ -2,19 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from xyro.wire.text import printable
 
 FARTHEST = 2.0
+ROOM, LEAST_ROOM = 40, 16
+"""columns from which on a URL is cut to fit beside a row, and below which nothing is cut"""
 QUIET = ("doubted_hosts", "waiting_loads", "versions", "bodies", "bodies_bytes", "mean_size", "mean_depth",
          "stale_reports")  # fmt: skip
 """fields of `status` that are shown only where they are not 0"""
+UNSHOWN = ("limits", "troubled_hosts", "failed_pages", "breeding", "recent_reads", "recent_errors", "work",
+           "bandwidth")  # fmt: skip
+"""fields of `status` that its first lines are made of (service/views/limits.py)"""
 
 
-def pages_table(rows: Sequence[Mapping[str, Any]], by: str) -> str:
-    """Format `xyro top`: aligned columns, URLs last. Cash is counted in pages' worth and stands beside importance."""
+def audit_text(report: Mapping[str, Any]) -> str:
+    """Format `xyro audit`: whether all holds, and each sentence about what does not, or is not known."""
+    missing: Sequence[str] = report.get("missing", ())
+    word = "BROKEN" if report["violations"] else "incomplete" if missing else "holds"
+    sums = f"{report['pages']:,} pages, {report['cash_total']:,} units of cash"
+    if missing:
+        sums = f"{'; '.join(missing)}. Of the others: {sums}"
+    else:
+        sums += (
+            f", {report['cash_expected']:,} minted; {report['virtual']:,} virtual, {report['in_flight']:,} in flight"
+        )
+    return "\n".join([printable(f"{word}: {sums}", 2_000), *(f"  {printable(v, 500)}" for v in report["violations"])])
+
+
+def middle_cut(text: str, room: int) -> str:
+    """A text in so many columns: what does not fit is cut out of its middle, for URLs differ at both ends."""
+    if len(text) <= room or room < LEAST_ROOM:
+        return text
+    head = (room - 1) * 3 // 5
+    return f"{text[:head]}…{text[head + 1 - room :]}"
+
+
+def pages_table(rows: Sequence[Mapping[str, Any]], by: str, width: int = 0) -> str:
+    """Format `xyro top`: aligned columns, URLs last. Cash is counted in pages' worth and stands beside importance.
+
+    width: columns of the terminal, 0 = no bound. A URL that does not fit is cut in the middle, or has its own line.
+    """
     if by == "site":
         return sites_table(rows)
     beside, wide, digits = ("cash", 7, 3) if by == "importance" else ("importance", 10, 4)
@@ -22,14 +53,23 @@ def pages_table(rows: Sequence[Mapping[str, Any]], by: str) -> str:
     for row in rows:
         shown = {"importance": row["importance"], "cash": row["cash"] / 65_536}
         rate = "-" if row["change_rate"] is None else f"{row['change_rate']:.3g}"
-        lines.append(
+        line = (
             f"{shown.get(by, row['score']):10.4g}  {shown[beside]:{wide}.{digits}g}  {row['reads']:5d}  {rate:>11}  "
-            f"{row['next_read'] or '-':20}  {row['url']}"
+            f"{row['next_read'] or '-':20}  "
         )
+        lines += url_lines(line, row["url"], width)
     if rows and by != "cash":
         values = rows[0]
         lines.append(f"convergence {values['convergence']:.3g} (not an error); {error_phrase(values['error_bound'])}")
     return "\n".join(lines)
+
+
+def url_lines(line: str, url: str, width: int) -> list[str]:
+    """A row that ends with a URL: in one line, cut to `width` columns (0: uncut), or the URL below it."""
+    room = width - len(line)
+    if not width or len(url) <= room or room >= ROOM:
+        return [line + (middle_cut(url, room) if width else url)]
+    return [line.rstrip(), f"    {middle_cut(url, width - 4)}"]
 
 
 def error_phrase(error: float) -> str:
@@ -41,8 +81,19 @@ def error_phrase(error: float) -> str:
 
 def informative_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     """Select the fields that say something: no None, no counts of which none is above 0, no zeros of QUIET."""
-    zero = {name for name in QUIET if not values.get(name)}
+    zero = {*UNSHOWN, *(name for name in QUIET if not values.get(name))}
     return {name: value for name, value in values.items() if name not in zero and _shown(value) not in ("-", "none")}
+
+
+def wrapped(lines: Iterable[str], width: int = 80) -> str:
+    """Format sentences at the width of a terminal; a URL gets a line of its own rather than to be cut."""
+    return "\n".join(
+        part
+        for line in lines
+        for part in textwrap.wrap(
+            printable(line, 4000), width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+    )
 
 
 def sites_table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -6,19 +6,22 @@ A View is cheap to take (columns are copied, the store is pinned), then read at 
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xyro.metadata import rows
+from xyro.metadata.columns import reserve
 from xyro.metadata.documents import Archive, DocumentRow, VersionRow, unpack_document
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import KIND_MASK, KIND_SHIFT, LEASED, NAMES, WANTED, State
 from xyro.opic.focus import CLASSES, FocusedPage
+from xyro.opic.page_parts import greatest, in_parts, parts
 from xyro.service.views import claim_evidence
+from xyro.service.views.host_standing import HostStanding
 from xyro.service.views.importance_bounds import ImportanceBounds
 from xyro.wire.ids import LocalPage, PageId, local_pages
 from xyro.wire.messages import Kind, Verdict
@@ -41,28 +44,35 @@ def verdict_name(verdict: Verdict) -> str:
 
 
 class View:
-    """One partition. `importance` is as if every page were spent now, not yet normalised over the partitions."""
+    """One partition. `importance` is as if every page were spent now, not yet normalised over the partitions.
 
-    def __init__(self, frontier: Frontier) -> None:
+    Columns are those of the crawl itself, good while it stands still; copied, they are of one moment, in some 40 bytes
+    a page.
+    """
+
+    def __init__(self, frontier: Frontier, now: float, copied: bool = True) -> None:
+        """now: seconds since 1970; 0 where nobody asks how stale pages are."""
         self.frontier = frontier
+        self.now = now
         self.partition = frontier.partition
         self.scope = frontier.scope
         self.settings = frontier.settings
         self.store = frontier.partition.store.snapshot()
         columns, n = frontier.columns, frontier.columns.n
+        keep: Callable[[NDArray[Any]], NDArray[Any]] = _copied if copied else np.asarray
         self.n = n
-        self.state: NDArray[np.uint8] = columns["state"][:n].copy()
-        self.flags: NDArray[np.uint32] = columns["flags"][:n].copy()
-        self.host: NDArray[np.uint32] = columns["host"][:n].copy()
-        self.depth: NDArray[np.uint8] = columns["depth"][:n].copy()
-        self.due: NDArray[np.uint32] = columns["due"][:n].copy()
-        self.cash: NDArray[np.int64] = frontier.ledger.effective(slice(0, n)).copy()
-        self.keys: NDArray[np.int64] = columns["cash"][:n].copy()
-        self.importance: NDArray[np.float64] = frontier.ledger.importance(slice(0, n))
-        self.bounds = ImportanceBounds(frontier, self.importance)
+        self.state: NDArray[np.uint8] = keep(columns["state"][:n])
+        self.flags: NDArray[np.uint32] = keep(columns["flags"][:n])
+        self.host: NDArray[np.uint32] = keep(columns["host"][:n])
+        self.depth: NDArray[np.uint8] = keep(columns["depth"][:n])
+        self.due: NDArray[np.uint32] = keep(columns["due"][:n])
+        self.keys: NDArray[np.int64] = keep(columns["cash"][:n])
+        self.mass = frontier.importance_error.mass.total(n)
+        self.known_pages = frontier.ledger.known_pages
+        if copied:
+            _ = self.importance, self.cash
+        self.bounds = ImportanceBounds(frontier, self.importance_of, self.mass, n, copied)
         self.inflow = frontier.ledger.inflow_of_hosts()
-        self.own: NDArray[np.bool_] = self.state != State.FOREIGN
-        self.cash[~self.own] = 0
         self.spread = frontier.scheduler.bandwidth.spread.dump()
         self.foreign = frontier.ledger.foreign
         self.hosts = len(frontier.partition.hosts)
@@ -76,9 +86,42 @@ class View:
         self.by_class = frontier.ledger.terms.by_class
         self.sent = dict(frontier.outbox.sent)
 
+    @cached_property
+    def own(self) -> NDArray[np.bool_]:
+        """Pages that are no entries for those of other partitions."""
+        own: NDArray[np.bool_] = self.state != State.FOREIGN
+        return own
+
+    @cached_property
+    def importance(self) -> NDArray[np.float64]:
+        """Importance of all pages."""
+        return in_parts(self.frontier.ledger.importance, self.n)
+
+    @cached_property
+    def cash(self) -> NDArray[np.int64]:
+        """Effective cash of all pages."""
+        return np.where(self.own, self.frontier.ledger.effective(slice(0, self.n)), 0)
+
+    def importance_of(self, pages: NDArray[np.int64] | slice) -> NDArray[np.float64]:
+        """Importance of some pages."""
+        whole = self.__dict__.get("importance")
+        return self.frontier.ledger.importance(pages) if whole is None else whole[pages]
+
+    def importance_at(self, page: LocalPage) -> float:
+        """Importance of a page."""
+        return float(self.importance_of(slice(page, page + 1))[0])
+
+    def cash_at(self, page: LocalPage) -> int:
+        """Effective cash of a page."""
+        if "cash" in self.__dict__:
+            return int(self.cash[page])
+        here = slice(page, page + 1)
+        return int(self.frontier.ledger.effective(here)[0]) if self.state[page] != State.FOREIGN else 0
+
     def close(self) -> None:
-        """Let go of the pinned store."""
+        """Let go of the pinned store, and of the copies: nobody collects a ring of them soon."""
         self.store.close()
+        self.__dict__.pop("bounds", None)
 
     def row(self, page: LocalPage) -> RefreshRow:
         found = self.store.get(rows.REFRESH.key(page))
@@ -129,10 +172,11 @@ class View:
             "state": self.state_name(page),
             "error": row.error or self.why_out(page, url),
             "depth": int(self.depth[page]),
-            "importance": round(float(self.importance[page]) / mean, 6),
+            "importance": round(self.importance_at(page) / mean, 6),
             **self.bounds.fields(page, mean, row.marks, row.last_read),
-            "cash": int(self.cash[page]),
+            "cash": self.cash_at(page),
             "change_rate": round(row.rate, 6) if row.reads else None,
+            "stale": self.stale(page, row),
             "interval_s": max(0, due - row.last_read) if regular and row.last_read else None,
             "first_seen": stamp(rows.first_seen(self.store.get(rows.MAP.key(page)) or b"")),
             "first_read": stamp(row.first_read),
@@ -170,15 +214,29 @@ class View:
             "digest": row.digest.hex(),
             "mime": row.mime or None,
             "charset": row.charset or None,
-            "importance": round(float(self.importance[page]) / mean, 6),
+            "importance": round(self.importance_at(page) / mean, 6),
             "change_rate": round(refresh.rate, 6) if refresh.reads else None,
+            "stale": self.stale(page, refresh),
         }
+
+    def stale(self, page: LocalPage, row: RefreshRow) -> float | None:
+        """Return the probability that a page has changed since it was read; None where it was not, or is not there."""
+        if not self.now or not row.last_read or self.state[page] not in _REGULAR:
+            return None
+        return round(1.0 - row.belief.quiet(max(0.0, self.now - row.last_read) / 86_400.0), 6)
 
     def why_out(self, page: LocalPage, url: str) -> str | None:
         if self.state[page] not in (State.OUT, State.BLOCKED):
             return None
         scope = self.frontier.scope
         return scope.why_refused(url) or scope.why_out(url, int(self.depth[page])) or None
+
+
+def _copied(column: NDArray[Any]) -> NDArray[Any]:
+    """A copy in memory of its own: what a thread frees otherwise stays with the process."""
+    found: NDArray[Any] = reserve(column.dtype, max(len(column), 1))[: len(column)]
+    found[:] = column
+    return found
 
 
 class Views:
@@ -189,10 +247,10 @@ class Views:
         self.views = views
         self.scope = views[0].scope
         self.settings = views[0].settings
-        known_pages = sum(int(view.own.sum()) for view in self.views)
-        total = sum(float(view.importance[view.own].sum()) for view in self.views)
-        self.known_pages = known_pages
-        self.mean = total / known_pages if known_pages and total > 0 else 1.0
+        self.by_number = {view.partition.number: view for view in views}
+        self.known_pages = sum(view.known_pages for view in views)
+        self.importance_total = total = sum(view.mass.own for view in views)
+        self.mean = total / self.known_pages if self.known_pages and total > 0 else 1.0
 
     def __enter__(self) -> Views:
         return self
@@ -204,8 +262,9 @@ class Views:
     def pages(self) -> Iterator[dict[str, Any]]:
         """Rows of all known pages, by id."""
         for view in self.views:
-            for page in local_pages(np.flatnonzero(view.own)):
-                yield view.describe(page, self.mean)
+            for part in parts(view.n):
+                for page in local_pages(np.flatnonzero(view.own[part]) + part.start):
+                    yield view.describe(page, self.mean)
 
     def documents(self) -> Iterator[dict[str, Any]]:
         """Rows of all documents in the repository, by id: the latest version of each."""
@@ -233,7 +292,7 @@ class Views:
         """One row a host: its pages by state, its share of importance, its importance as a site, what politeness and
         people say of it. site: SiteRanking.row_by_name, which takes a pass over all links."""
         for view in self.views:
-            hosts = view.partition.hosts
+            hosts, standing = view.partition.hosts, HostStanding(view.frontier)
             count = len(hosts)
             own, host = view.own, view.host
 
@@ -256,7 +315,10 @@ class Views:
                     "failures": row.failures,
                     "next_read": stamp(row.next_at),
                     "held": row.hold or None,
+                    "challenge": row.masks[0].vendor or None if row.masks else None,
+                    "challenges": row.masks[0].times if row.masks else 0,
                     **claim_evidence.claim_fields(hosts, number),
+                    **standing.fields(number),
                 }
 
     def top(self, count: int, by: str, now: float) -> list[dict[str, Any]]:
@@ -270,30 +332,47 @@ class Views:
                 rises = ((rise.growth, rise.page) for rise in view.bounds.rising(view.store) if view.own[rise.page])
                 best = heapq.nlargest(count, rises)
             else:
-                score = view.cash.astype(np.float64) if by == "cash" else view.importance / self.mean
-                pages = np.flatnonzero(view.own)
-                pages = pages[np.argsort(-score[pages], kind="stable")[:count]]
-                best = list(zip(score[pages].tolist(), local_pages(pages), strict=True))
+                best = [(score, page) for page, score in self._greatest(view, count, by)]
             scored.extend((score, page, view) for score, page in best)
         scored.sort(key=lambda row: -row[0])
         return [{**view.describe(page, self.mean), "score": round(score, 6)} for score, page, view in scored[:count]]
 
+    def _greatest(self, view: View, count: int, by: str = "importance") -> Iterator[tuple[LocalPage, float]]:
+        """The first pages of a partition by importance, or by cash."""
+
+        def score(pages: slice) -> NDArray[np.float64]:
+            values = view.cash[pages].astype(float) if by == "cash" else view.importance_of(pages) / self.mean
+            return np.where(view.state[pages] != State.FOREIGN, values, np.nan)
+
+        pages, scores = greatest(score, view.n, count)
+        return zip(local_pages(pages), scores.tolist(), strict=True)
+
     def _stalest(self, view: View, count: int, now: float) -> list[tuple[float, LocalPage]]:
         """Score and page of the `count` stalest. No page scores more than its importance: few rows have to be read."""
-        importance = view.importance / self.mean
-        pages = np.flatnonzero(view.state == State.READ)
         best: list[tuple[float, LocalPage]] = []
-        for page in local_pages(pages[np.argsort(-importance[pages], kind="stable")]):
-            if count <= 0 or (len(best) == count and importance[page] <= best[0][0]):
+        for page, importance in self._descending(view):
+            if count <= 0 or (len(best) == count and importance <= best[0][0]):
                 break
+            if view.state[page] != State.READ:
+                continue
             row = view.row(page)
             age = max(0.0, now - row.last_read) / 86_400.0
-            score = float(importance[page]) * -math.expm1(-row.rate * age)
+            score = importance * (1.0 - row.belief.quiet(age))
             if len(best) < count:
                 heapq.heappush(best, (score, page))
             else:
                 heapq.heappushpop(best, (score, page))
         return best
+
+    def _descending(self, view: View) -> Iterator[tuple[LocalPage, float]]:
+        """Pages and importances, the greatest first: few are asked for, so more and more are chosen at once."""
+        found, wanted = 0, 1 << 14
+        while found < view.n:
+            chosen = list(self._greatest(view, wanted))
+            yield from chosen[found:]
+            if len(chosen) < wanted:
+                return
+            found, wanted = wanted, 8 * wanted
 
     def find(self, url: str) -> PageId | None:
         """The page id of a URL, None where it is not known."""

@@ -84,7 +84,7 @@ def _part(views: Views, view: View, page: LocalPage) -> str:
     url = view.url(page)
     number = views.find(url)
     if number is not None:
-        view, page = views.views[owner_of(number)], local_page(number)
+        view, page = views.by_number[owner_of(number)], local_page(number)
     fate = _fate(int(view.flags[page]), int(view.state[page]))
     if fate == RETRY:
         row = view.row(page)

@@ -7,6 +7,7 @@ from typing import Any
 from xyro.metadata.states import LEASED, WANTED, State
 from xyro.service.views.cash_sources import giver_sentences
 from xyro.service.views.claim_evidence import evidence_sentences
+from xyro.service.views.host_standing import shown_by, waiting_sentences
 from xyro.service.views.importance_bounds import importance_sentences
 from xyro.service.views.views import View, Views
 from xyro.service.views.wait_reasons import wait_sentences
@@ -22,7 +23,7 @@ def why(views: Views, url: str, now: float) -> dict[str, Any]:
     if number is None:
         return {"url": url, "state": "unknown", "because": _unknown(views, url)}
     owner, page = split(number)
-    view = views.views[owner]
+    view = views.by_number[owner]
     row = view.describe(page, views.mean)
     because = [*_because(view, page, now), *_evidence(view, page), *wait_sentences(views, view, page)]
     parts = score_parts(view, page)
@@ -36,6 +37,9 @@ def with_givers(explanation: dict[str, Any], givers: dict[str, Any]) -> dict[str
 
 def _unknown(views: Views, url: str) -> list[str]:
     sentences = ["No page read so far links to it, and nobody submitted it."]
+    for view in views.views:
+        if (parent := shown_by(view.frontier, url)) is not None:
+            sentences = [f"A link of {parent} to it waits: `xyro why` of that page says for what."]
     scope = views.scope
     if reason := scope.why_refused(url) or scope.why_out(url, 0):
         sentences.append(f"If it were met it would not be read: {_RULES.get(reason, reason)}.")
@@ -64,6 +68,7 @@ def _because(view: View, page: LocalPage, now: float) -> list[str]:
     if row.reads and view.state[page] == State.READ:
         sentences += [rate_sentence(row), *interval_sentences(view, page, row, now)]
     sentences += retry_sentences(view, page)
+    sentences += waiting_sentences(view.frontier, page)
     for why in view.frontier.hooks.why:
         sentences += why(page, now)
     if (children := view.children(page)) is not None:

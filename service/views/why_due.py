@@ -94,8 +94,14 @@ def host_sentences(view: View, page: LocalPage, now: float) -> Iterator[str]:
     shut = scheduler.host_limits.until.get(number)
     if shut is not None and shut[1] == "blackout":
         yield f"Host {host} is in a blackout until {stamp(shut[0])}: nothing of it is read, whoever orders it."
-    elif shut is not None:
+    elif shut is not None and shut[1] == "budget":
         yield f"The budget of host {host} ([[budgets]]) is used up until {stamp(shut[0])}."
+    mask = view.partition.hosts.masks.get(number)
+    if mask is not None and mask.vendor:
+        yield (
+            f"Host {host} shows a challenge ({mask.vendor}) in place of its pages, {mask.times} in a row since "
+            f"{stamp(mask.since)}: all of it is left alone until {stamp(mask.until)}, and what is known of it stays."
+        )
     used = scheduler.host_limits.used(number)
     if used is not None:
         yield f"Of the {used[1]:,} pages a day of host {host}, {used[0]:,} were ordered today."

@@ -29,7 +29,8 @@ def score_sentences(parts: ScoreParts | None) -> list[str]:
         f"Unread pages are read by score, the greatest first. Its score is {parts.score:.3g} = ({parts.linked:.3g} + "
         f"{parts.floor:.3g}) / sqrt((1 + {parts.folder_orders}/8) (1 + {parts.host_orders})): {parts.linked:.3g} "
         f"pages' worth of cash came over links, {parts.floor:.3g} count for every page; unread pages of its folder "
-        f"got {parts.folder_orders:,} orders so far, those of its host {parts.host_orders:,}."
+        f"got {parts.folder_orders:,} orders so far (of a path with a query each counts eightfold), those of its host "
+        f"{parts.host_orders:,}."
     ]
 
 

@@ -14,6 +14,8 @@ from xyro.configs.load import TABLES, load, slips
 from xyro.configs.schema import PolitenessSettings, RuleTable, Settings
 from xyro.wire.errors import InputError
 
+SECONDS = 'expected a number of seconds, 0 or more, or a text such as "10m"'
+
 
 @pytest.fixture
 def toml(tmp_path):
@@ -80,6 +82,23 @@ def test_environment_is_read_by_the_type_of_the_key(variable, text, section, key
     assert getattr(getattr(load((), {variable: text}), section), key) == value
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("'10m'", 600.0), ("'1h'", 3600.0), ("'1.5 h'", 5400.0), ("'90s'", 90.0), ("90", 90.0)]
+)
+def test_seconds_are_told_in_words_too(toml, text, seconds):
+    assert load([toml(f"[refresh]\nmin_interval = {text}\n")]).refresh.min_interval == seconds
+
+
+def test_spans_of_the_environment_and_of_their_ranges():
+    environ = {"XYRO_REFRESH__MIN_INTERVAL": "1h", "XYRO_REFRESH__MAX_INTERVAL": "30d", "XYRO_POLITENESS__DELAY": "0"}
+    settings = load((), environ)
+    assert (settings.refresh.min_interval, settings.refresh.max_interval) == (3600.0, 30 * 86_400.0)
+    assert settings.politeness.delay == 0.0
+    told = 'environment: XYRO_REFRESH__MAX_INTERVAL: expected a number of seconds, 1 or more, or a text such as "30d"'
+    assert refusal((), {"XYRO_REFRESH__MAX_INTERVAL": "30 years"}).startswith(told)
+    assert refusal((), {"XYRO_REFRESH__MAX_INTERVAL": "0.5s"}).startswith(told)
+
+
 def test_variables_that_are_not_settings_are_left_alone():
     environ = {"XYRO_CRASH": "commit:3", "PATH": "/bin", "XYRO_API__PORT": "", "OTHER_CRAWL__SCOPE": "any"}
     assert load((), environ) == Settings()
@@ -88,11 +107,11 @@ def test_variables_that_are_not_settings_are_left_alone():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[politeness]\ndelay = 'x'", "[politeness] delay: expected a number of seconds, 0 or more, got 'x'"),
-        ("[politeness]\nmin_delay = -1", "[politeness] min_delay: expected a number of seconds, 0 or more, got -1"),
-        ("[politeness]\nmin_delay = nan", "[politeness] min_delay: expected a number of seconds, 0 or more, got nan"),
-        ("[politeness]\nmin_delay = inf", "[politeness] min_delay: expected a number of seconds, 0 or more, got inf"),
-        ("[politeness]\nmin_delay = true", "[politeness] min_delay: expected a number of seconds, 0 or more, got True"),
+        ("[politeness]\ndelay = 'x'", f"[politeness] delay: {SECONDS}, got 'x'"),
+        ("[politeness]\nmin_delay = -1", f"[politeness] min_delay: {SECONDS}, got -1"),
+        ("[politeness]\nmin_delay = nan", f"[politeness] min_delay: {SECONDS}, got nan"),
+        ("[politeness]\nmin_delay = inf", f"[politeness] min_delay: {SECONDS}, got inf"),
+        ("[politeness]\nmin_delay = true", f"[politeness] min_delay: {SECONDS}, got True"),
         ("[crawl]\nmax_pages = 1.5", "[crawl] max_pages: expected a whole number, 0 or more, got 1.5"),
         ("[crawl]\nrefresh = 1", "[crawl] refresh: expected true or false, got 1"),
         ("[crawl]\nscope = 'site'", '[crawl] scope: expected "host", "domain" or "any", got \'site\''),

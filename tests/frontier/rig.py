@@ -24,7 +24,7 @@ from xyro.frontier.frontier import Extension, Frontier
 from xyro.frontier.scope import Scope
 from xyro.loader.library import Resumed
 from xyro.metadata import rows
-from xyro.metadata.partition import Partition
+from xyro.metadata.partition import JOURNAL_FROM, Partition
 from xyro.metadata.recovery import recover
 from xyro.metadata.states import LEASED, State
 from xyro.metadata.store import MemoryStore
@@ -112,6 +112,11 @@ class Crawl:
         """by page id: those that are out"""
         self.issued: list[FetchOrder] = []
         """all orders ever given out, in their order"""
+        self.probes: list[FetchOrder] = []
+        """all questions for URLs that cannot exist"""
+        self.answer_probes: Callable[[FetchOrder, float], PageReport] = lambda order, now: failed(
+            order, now, "http-404", status=404
+        )
         self.wire: list[CashTransfer | Ack | Submit | tuple[int, Command]] = []
         self.pending: list[list[Message]] = [[] for _ in partitions]
         self.resumed: list[Resumed] = []
@@ -197,8 +202,11 @@ class Crawl:
         partition = self.frontiers[q].partition
         partition.write(turn.commit)
         partition.written(turn.commit)
-        self.issued += turn.orders
-        self.orders.update((order.page, order) for order in turn.orders)
+        pages = [order for order in turn.orders if not order.probe]
+        self.issued += pages
+        self.orders.update((order.page, order) for order in pages)
+        self.probes += [order for order in turn.orders if order.probe]
+        self.pending[q] += [self.answer_probes(order, self.now) for order in turn.orders if order.probe]
         self.wire += [*turn.transfers, *turn.acks, *turn.submits, *turn.posts]
 
     def turn(self, *which: int) -> list[FetchOrder]:
@@ -207,7 +215,7 @@ class Crawl:
         for q in which or range(len(self.frontiers)):
             turn = self.seal(q)
             self.write(turn, q)
-            given += turn.orders
+            given += [order for order in turn.orders if not order.probe]
         return given
 
     def deliver(self, at: int = 0, *, keep: bool = False) -> None:
@@ -247,7 +255,7 @@ class Crawl:
         return CrawlViews(self.frontiers)
 
     def views(self) -> Views:
-        return self.crawl_views.views()
+        return self.crawl_views.views(self.now)
 
     def audit(self) -> dict[str, object]:
         with self.views() as views:
@@ -306,7 +314,7 @@ def dump(partition: Partition) -> dict[str, object]:
     stored = {key for key, _ in partition.store.scan(b"") if not key.startswith(rows.JOURNAL.prefix)}
     for commit in partition._flying:
         stored.update(key for key in commit.changes if not key.startswith(rows.JOURNAL.prefix))
-    said = {key: partition.get(key) for key in stored - {rows.META.key("scalars")}}
+    said = {key: partition.get(key) for key in stored - {rows.META.key("scalars"), JOURNAL_FROM}}
     return {
         "n": n,
         "columns": {name: values.tobytes() for name, values in columns.items()},

@@ -347,7 +347,7 @@ def test_a_target_moves_gamma_until_refresh_has_what_it_needs():
     bandwidth = a_bandwidth(1000 * 0.4 / DAY)
     for step in range(400):
         sharing.renew(START + 300 * step, 0, bandwidth)
-        bandwidth.share = sharing.refresh_share(contested=True, fixed=True)
+        bandwidth.share = sharing.refresh_share(contested=True, own=True)
         bandwidth.renew(START + 300 * step)
     assert bandwidth.outlook().freshness == pytest.approx(0.8, abs=0.01)
     measured[0] = 0.1

@@ -42,7 +42,9 @@ def test_one_slow_host_does_not_slow_the_others():
             order = heapq.heappop(under_way)[2]
             if crawl.now >= START + 1.5 * 3600:
                 reads[order.url.split("/")[2] == "h0.example"] += 1
-            version = int(crawl.now // 3600).to_bytes(16, "big")  # pages that always changed would take all reads
+            version = (order.page << 64 | int(crawl.now // 3600)).to_bytes(
+                16, "big"
+            )  # pages that always changed would take all reads
             crawl.answer(order, LINKS if order.url == url(0) else (), signature=version)
     assert reads[True] == pytest.approx(1.5 * 3600 / SECONDS[True], rel=0.02), "the slow host is read all the time"
     assert reads[False] > 1.5 * reads[True], "and holds up nobody"

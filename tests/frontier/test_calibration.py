@@ -50,5 +50,5 @@ def test_an_announced_change_counts_since_its_date_and_an_undated_one_as_the_mod
 def test_the_days_that_the_model_expects_are_its_integral(sums, days):
     belief = PageBelief(RateSums(*sums), START)
     grid = days * np.linspace(0.0, 1.0, 20_001) ** 3
-    chances = 1.0 - np.exp(-grid[:, None] * 2.0 ** (np.arange(57) / 2 - 12)) @ belief.shares()
+    chances = 1.0 - np.exp(-grid[:, None] * 2.0 ** (np.arange(51) / 2 - 12)) @ belief.shares()
     assert belief.stale_days(days) == pytest.approx(np.trapezoid(chances, grid), rel=1e-3)

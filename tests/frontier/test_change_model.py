@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import msgpack
 import pytest
 from hypothesis import given, settings
@@ -20,6 +22,8 @@ from xyro.wire.messages import Kind, Priority
 
 DAY = 86_400.0
 HOSTS = ("h0.example", "h1.example")
+REQUESTS = itertools.count(1)
+"""a request that is repeated is answered without being applied again"""
 PAGES = [url(host, page) for host in range(2) for page in range(3)]
 
 
@@ -52,9 +56,10 @@ def visit(crawl, target, content, kind=Kind.HTML):
 def publish(crawl, target, every=0.0, sure=False):
     """The page's site (sure: the owner of the crawl) says that it changed, and changes each `every` days."""
     rate = 1.0 / every if every else 0.0
-    command = Publish(1, (target,), "changed", crawl.now, crawl.now + 600.0, rate, sure)
+    request = next(REQUESTS)
+    command = Publish(request, (target,), "changed", crawl.now, crawl.now + 600.0, rate, sure)
     turn = crawl.frontier.turn(MessageBatch(commands=[command]), crawl.now, 1000)
-    assert [answer.request for answer in turn.answers] == [1]
+    assert [answer.request for answer in turn.answers] == [request]
     crawl.write(turn)
 
 

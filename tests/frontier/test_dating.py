@@ -14,7 +14,7 @@ from xyro.metadata import rows
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, HINTED
 from xyro.refresh.periodic import unpack
-from xyro.refresh.rate_belief import PriorLearner, RatePopulation, codes
+from xyro.refresh.rate_belief import PageBelief, PriorLearner, RatePopulation, codes
 from xyro.refresh.rate_sums import RateSums
 from xyro.refresh.trust import Source
 from xyro.service.views.claim_evidence import count_doubted_hosts
@@ -63,7 +63,7 @@ def visit(crawl: Crawl, target: str, content: int, **fields: object) -> None:
 
 
 def answer(crawl: Crawl, order: FetchOrder, content: int, **fields: object) -> None:
-    crawl.give(report(order, crawl.now, **{"signature": signature(content), **fields}))
+    crawl.give(report(order, crawl.now, **{"signature": signature(order.page << 64 | content), **fields}))
 
 
 def told_by_sitemap(crawl: Crawl, *modified: tuple[str, float], rates: tuple[tuple[str, float], ...] = ()) -> None:
@@ -275,7 +275,7 @@ def test_new_pages_of_a_host_begin_with_the_prior_of_its_pages():
     hosts = crawl.frontier.partition.hosts
     for host, row in (("h0.example", quiet), ("h1.example", busy)):
         wanted = RatePopulation.unpack(hosts.rates[hosts.numbers[host]]).prior()
-        assert row.belief == (RateSums(), wanted)
+        assert row.belief == PageBelief(RateSums(), wanted)
     assert beliefs.prior(hosts.numbers["h0.example"], Kind.HTML) == quiet.belief.prior
 
 

@@ -5,7 +5,9 @@ import itertools
 import pytest
 
 from tests.frontier.rig import START, Crawl, report
-from xyro.lab.order.traps import FACETS, REAL, SHAPES, TrapSite, real_pages
+from xyro.configs.schema import CrawlSettings, RefreshSettings, Settings
+from xyro.frontier.discovery import LEAST_AHEAD
+from xyro.lab.order.traps import FACETS, HARD, REAL, SHAPES, TrapSite, real_pages
 from xyro.service.views.why import why
 from xyro.wire.messages import Priority
 from xyro.wire.urls import path_of
@@ -13,9 +15,9 @@ from xyro.wire.urls import path_of
 HOST = "http://trap.example"
 
 
-def crawled(shape, reads=300, restart=None, partitions=1):
+def crawled(shape, reads=300, restart=None, partitions=1, width=None):
     """The paths read, in their order, one at a time as a polite crawl does."""
-    site, seen = TrapSite(shape), []
+    site, seen = TrapSite(shape, width), []
     crawl = Crawl.in_memory(partitions) if restart is None else Crawl.on_disk(restart, partitions)
     crawl.submit(f"{HOST}/")
     crawl.turn()
@@ -46,7 +48,12 @@ def real(shape, paths):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_real_pages_beside_a_trap_are_read(shape):
-    assert real(shape, crawled(shape)) >= (210 if shape == "tree" else 235)
+    assert real(shape, crawled(shape)) >= 235
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_most_real_pages_are_read_beside_traps_whose_pages_open_more(shape):
+    assert real(shape, crawled(shape, width=HARD[shape])) >= 200
 
 
 def test_a_restart_forgets_nothing(tmp_path):
@@ -79,6 +86,28 @@ def test_of_twenty_orders_of_a_host_one_is_at_random():
     assert levels.count(Priority.SCOUT) == pytest.approx(2000 / 21, abs=5)  # one for each twenty others
     scouts = [int(order.url.rpartition("/")[2]) for order in crawl.issued if order.priority is Priority.SCOUT]
     assert sum(a < b for a, b in itertools.pairwise(scouts)) < 0.7 * len(scouts), "in no order"
+
+
+def test_a_host_looks_farther_ahead_when_it_has_used_up_its_orders_not_when_it_had_none():
+    """Its known page is read again meanwhile: a first page that was read is no sign of a host that is fast."""
+    settings = Settings(CrawlSettings(scope="any"), refresh=RefreshSettings(bandwidth="100/s", gamma=50.0))
+    crawl = Crawl.in_memory(settings=settings, refreshing=True)
+
+    def new():
+        return [order for order in crawl.orders.values() if order.priority in (Priority.DISCOVER, Priority.SCOUT)]
+
+    crawl.submit(f"{HOST}/")
+    crawl.turn()
+    host = crawl.frontier.partition.hosts
+    crawl.give(report(next(iter(crawl.orders.values())), START, [f"{HOST}/{page}" for page in range(200)]))
+    host.leased[0] += 1  # an order for a page that was read
+    crawl.turn()
+    assert len(new()) == LEAST_AHEAD
+    for order in new():
+        crawl.give(report(order, START))
+    crawl.turn()
+    assert len(new()) == 2 * LEAST_AHEAD, "all were used up before this turn"
+    host.leased[0] -= 1
 
 
 def test_why_tells_the_score_and_its_parts():

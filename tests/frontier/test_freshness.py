@@ -187,7 +187,7 @@ def test_a_page_that_is_out_is_audited_by_the_read_under_way():
     assert audits.choose(1000) == [] and audits.pending
     made, out = audits.made, len(audits.pending)
     for order in list(crawl.orders.values()):
-        crawl.give(report(order, crawl.now, signature=signature(1)))
+        crawl.give(report(order, crawl.now, signature=signature(order.page << 64 | 1)))
     crawl.turn()
     assert audits.made == made + out and not audits.pending
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import math
 
 import numpy as np
@@ -10,15 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.frontier.rig import MemoryStore, in_memory_partition
+from tests.frontier.test_deadlines import edit
 from tests.frontier.test_revisits import FAST, SLOW, crawl_of, read_for
 from xyro.configs.load import SERVE, load
 from xyro.configs.schema import RefreshSettings, Settings
-from xyro.frontier.bandwidth import DAY
+from xyro.frontier.bandwidth import DAY, Bandwidth
 from xyro.frontier.frontier import Frontier
 from xyro.frontier.scope import Scope
 from xyro.refresh.policy import SCATTER, Policy, Rules
 from xyro.refresh.rate_belief import START, PageBelief
 from xyro.refresh.rate_sums import RateSums
+from xyro.wire.ids import LocalPage
 
 FREE = {"bandwidth": "1000/s", "max_interval": 1e7}
 """so much that every page could be read each second"""
@@ -49,12 +53,74 @@ def test_rules_of_many_pages_are_those_of_one_with_the_mean_scatter():
         Rules(least_chance=1.0)
 
 
+def test_the_plan_foretells_the_reads_that_beliefs_ask_for():
+    """A static crawl whose pages were quiet for 1 to 300 days: reads counted date by date, and those of the outlook."""
+    settings = RefreshSettings(bandwidth="1000/s", least_chance=0.1, min_interval=0.0, audit=0.0)
+    bandwidth, rng = Bandwidth(settings), np.random.default_rng(1)
+    beliefs = [PageBelief(RateSums(quiet, 0.0, 0.0), START) for quiet in np.exp(rng.uniform(0.0, 5.7, 300)).tolist()]
+    for belief in beliefs:
+        bandwidth.replace(LocalPage(0), None, 1.0, belief.rate())
+    bandwidth.renew(0.0)
+    assert bandwidth.outlook().reads_per_day > 0.0
+    by_rates, days, reads = bandwidth.outlook().reads_per_day, 200.0, 0
+    due = [(rng.random(), number) for number in range(len(beliefs))]
+    heapq.heapify(due)
+    while due[0][0] < days:
+        now, number = heapq.heappop(due)
+        interval = bandwidth.interval(1.0, beliefs[number].rate(), beliefs[number])
+        bandwidth.dated(interval, beliefs[number].rate())
+        heapq.heappush(due, (now + interval.seconds / DAY * (1.0 + SCATTER * rng.random()), number))
+        reads += 1
+    assert bandwidth.outlook().reads_per_day == pytest.approx(reads / days, rel=0.04)
+    assert by_rates < 0.9 * reads / days, "what rates alone foretell"
+    again = Bandwidth(settings)
+    again.load(bandwidth.dump(), in_memory_partition(MemoryStore(), 0, 1))
+    assert again.population.chance_waits == bandwidth.population.chance_waits, "it lasts over a restart"
+
+
 def test_pages_that_do_not_change_are_read_ever_more_seldom():
     crawl = crawl_of(**FREE, min_interval=0.0, least_chance=0.1, time_unit=1800)
     first = read_for(crawl, 4.0).total()
     later = read_for(crawl, 4.0).total()
     assert 2 * len(SLOW + FAST) <= first <= 6 * len(SLOW + FAST)
     assert later < 0.6 * first
+
+
+def test_pages_dated_anew_keep_their_dates_apart():
+    """A recount puts a page that waits for its chance where its read had put it, not all of one belief on one date."""
+    crawl = crawl_of(**FREE, min_interval=0.0, least_chance=0.1, time_unit=60)
+    read_for(crawl, 1.0)
+    frontier = crawl.frontier
+    schedule, due = frontier.scheduler.schedule, frontier.columns["due"]
+    while schedule.recount is not None:
+        crawl.turn()
+    pages = [crawl.page(url)[1] for url in SLOW]
+    before = due[pages].tolist()
+    edit(crawl, lambda frontier: frontier.scheduler.schedule._count_anew())
+    while schedule.recount is not None:
+        crawl.turn()
+    rows = [frontier.partition.row(page) for page in pages]
+    waits = np.array([int(due[page]) - row.last_read for page, row in zip(pages, rows, strict=True)])
+    chances = np.array([row.belief.chance_days(0.1) * DAY for row in rows])
+    assert due[pages].tolist() == pytest.approx(before, abs=120.0)
+    assert (waits > 0.99 * chances).all() and waits.max() / chances.max() > 1.3, waits / chances
+
+
+def test_pages_that_were_met_together_drift_apart():
+    """32 pages read within an hour that never change: each week has fewer reads than the one before, none a wave."""
+    bandwidth = Bandwidth(RefreshSettings(bandwidth="1000/s", least_chance=0.1, min_interval=600.0, audit=0.0))
+    days = [0] * 35
+    bandwidth.replace(LocalPage(0), None, 1.0, 0.1)
+    bandwidth.renew(0.0)
+    for number in range(32):
+        page, t, belief, reads = LocalPage(number), 0.001 * number, PageBelief(RateSums(), START), 0
+        while t < len(days):
+            days[int(t)] += 1
+            wait = bandwidth.wait(bandwidth.interval(1.0, belief.rate(), belief), page, reads) / DAY
+            t, belief, reads = t + wait, belief.after(wait, False, None), reads + 1
+    weeks = [sum(days[start : start + 7]) for start in range(0, len(days), 7)]
+    assert days[0] <= 3 * 32 and max(days[2:]) < 32
+    assert all(later < earlier for earlier, later in itertools.pairwise(weeks)), weeks
 
 
 def test_no_page_is_read_before_its_min_interval_though_bandwidth_is_free():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -98,16 +100,81 @@ def test_what_was_applied_is_acknowledged_again_but_not_applied_again():
     for _ in range(3):
         crawl.pending[1] += [transfer, transfer]
         crawl.turn(1)
-    assert acks(crawl) == [Ack(1, 0, 1)] * 6
+    assert acks(crawl) == [Ack(1, 0, 1)] * 3  # one of each group, for all transfers of one source
     there, wanted = crawl.cash()
     assert there == wanted and crawl.frontiers[1].ledger.known_pages == 1
 
 
-def test_a_number_too_early_is_neither_applied_nor_acknowledged():
+def test_a_number_too_early_is_not_applied_and_the_missing_one_is_asked_for():
     crawl, _ = begun()
     crawl.pending[1].append(CashTransfer(0, 1, 2, (Passing(elsewhere(crawl, 1), 5),)))
     crawl.turn(1)
-    assert acks(crawl) == [] and crawl.frontiers[1].ledger.known_pages == 0
+    assert acks(crawl) == [Ack(1, 0, 0)] and crawl.frontiers[1].ledger.known_pages == 0
+    crawl.pending[1].append(CashTransfer(0, 1, 1, (Passing(elsewhere(crawl, 1, 1), 5),)))
+    crawl.turn(1)
+    assert acks(crawl)[1:] == [Ack(1, 0, 2)] and crawl.frontiers[1].ledger.known_pages == 2
+
+
+def test_one_ack_of_a_group_says_what_all_its_transfers_came_to():
+    crawl, _ = begun(3)
+    parcels = [Passing(elsewhere(crawl, 1, page), 5) for page in range(3)]
+    for number in (1, 3, 2):
+        crawl.pending[1].append(CashTransfer(0, 1, number, (parcels[number - 1],)))
+    crawl.pending[1].append(CashTransfer(2, 1, 2, (Passing(elsewhere(crawl, 1, 4), 5),)))
+    crawl.turn(1)
+    assert sorted(acks(crawl), key=lambda ack: ack.target) == [Ack(1, 0, 3), Ack(1, 2, 0)]
+    assert crawl.frontiers[1].ledger.known_pages == 3
+
+
+def lost(crawl, order, count=1):
+    """Transfers of partition 0 to 1 that never arrive."""
+    crawl.answer(order, [elsewhere(crawl, 1, 3)])
+    crawl.turn(0)
+    found = sent(crawl)
+    crawl.wire = []
+    return found
+
+
+def test_what_is_not_acknowledged_in_time_is_sent_again_ever_more_seldom():
+    crawl, order = begun()
+    transfers = lost(crawl, order)
+    outbox, times = crawl.frontier.outbox, []
+    while len(times) < 7:
+        at = outbox.next_time()
+        crawl.now = at - 0.01
+        crawl.turn(0)
+        assert sent(crawl) == []
+        crawl.now += 0.02
+        crawl.turn(0)
+        assert sent(crawl) == transfers
+        crawl.wire = []
+        times.append(at)
+    gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert gaps == pytest.approx([2, 4, 8, 16, 30, 30], abs=0.2)
+
+
+def test_an_answer_to_a_gap_brings_the_missing_transfer_at_once_but_not_for_each_answer():
+    crawl, order = begun()
+    transfers = lost(crawl, order)
+    crawl.now += 0.2
+    crawl.pending[0] += [Ack(1, 0, 0)] * 3
+    crawl.turn(0)
+    assert sent(crawl) == transfers
+    crawl.wire = []
+    crawl.pending[0] += [Ack(1, 0, 0)] * 3
+    crawl.turn(0)
+    assert sent(crawl) == []
+
+
+def test_nothing_is_sent_again_once_it_is_acknowledged():
+    crawl, order = begun()
+    (transfer,) = lost(crawl, order)
+    crawl.pending[0].append(Ack(1, 0, transfer.seq))
+    crawl.turn(0)
+    assert crawl.frontier.outbox.next_time() == float("inf")
+    crawl.now += 1_000
+    crawl.turn(0)
+    assert [again for again in sent(crawl) if again.seq == transfer.seq] == []
 
 
 def test_many_children_go_in_several_transfers(monkeypatch):

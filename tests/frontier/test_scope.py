@@ -244,6 +244,10 @@ def test_depths_fall_all_the_way_down(partitions):
     settle(crawl)
     for step in range(6):
         show(crawl, url(step, step), url(step + 1, step + 1))
+        crawl.now += 10.0
+        for frontier in crawl.frontiers:  # a chain of new hosts has soon no credit left: a crawl at rest lets one in
+            frontier.relieve(crawl.now)
+        settle(crawl)
     assert [crawl.depth(url(step, step)) for step in range(7)] == [0, 1, 2, 3, 4, 5, 6]
     crawl.submit(url(2, 2))
     settle(crawl)
@@ -307,7 +311,9 @@ def test_other_networks_on_a_resume_apply_to_all_known_pages():
     assert crawl.state(url(1, 1)) is State.BLOCKED
     opened = restarted(crawl, scope="any", fetch=FetchSettings(ports=(8080,)))
     assert [order.url for order in opened.turn()] == [url(1, 1)]
-    assert restarted(opened, scope="any", fetch=FetchSettings(ports=(8080,))).frontier.pages._rejudge is False
+    assert (
+        restarted(opened, scope="any", fetch=FetchSettings(ports=(8080,))).frontier.pages.scope_change.pending is False
+    )
 
 
 def test_sitemaps_named_by_robots_txt_stay_exempt_when_the_rules_change():

@@ -1,4 +1,4 @@
-"""Fuzzers: programs that feed the readers made-up input for as long as one likes (`make fuzz SECONDS=600`).
+"""Fuzzers feed the readers and the HTTP interface made-up input, as long as one likes (`make fuzz SECONDS=600`).
 
     python -m tests.fuzz --seconds 60 links robots      some of them; without names all share the time
     python -m tests.fuzz --replay links:7:1234          one case again: fuzzer, seed, number

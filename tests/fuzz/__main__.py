@@ -8,7 +8,7 @@ import time
 import traceback
 from random import Random
 
-from tests.fuzz.fuzzers import FUZZERS
+from tests.fuzz.fuzzers import ENDS, FUZZERS
 
 
 def run(name: str, seed: int, number: int) -> bool:
@@ -21,12 +21,23 @@ def run(name: str, seed: int, number: int) -> bool:
     return True
 
 
+def _ended(name: str) -> bool:
+    """What a fuzzer leaves behind is sound, too."""
+    try:
+        ENDS.get(name, lambda: None)()
+    except Exception:
+        sys.stdout.write(f"{name}, at its end: {traceback.format_exc()}")
+        return False
+    return True
+
+
 def fuzz(name: str, seed: int, seconds: float) -> int:
     """As many cases as the time allows; returns how many failed, of which it stops at the third."""
     end, number, failed = time.monotonic() + seconds, 0, 0
     while time.monotonic() < end and failed < 3:
         failed += not run(name, seed, number)
         number += 1
+    failed += not _ended(name)
     sys.stdout.write(f"{name}: {number:,} cases with seed {seed}, {failed} failed\n")
     return failed
 
@@ -40,7 +51,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.replay:
         name, seed, number = options.replay.split(":")
-        return int(not run(name, int(seed), int(number)))
+        return int(not (run(name, int(seed), int(number)) and _ended(name)))
     names = options.names or list(FUZZERS)
     first = int(time.time()) if options.seed is None else options.seed
     return int(sum(fuzz(name, first, options.seconds / len(names)) for name in names) > 0)

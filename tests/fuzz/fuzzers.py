@@ -10,6 +10,7 @@ from random import Random
 
 from ada_url import join_url
 
+from tests.fuzz import interface as served
 from tests.fuzz import material as made
 from tests.xyro.test_links import found, parsed
 from tests.xyro.test_robots import matches, octets, one_form
@@ -174,6 +175,9 @@ def messages(random: Random) -> None:
     assert decode(encode(again)) == again, bytes(data)
 
 
+ENDS: dict[str, Callable[[], None]] = {"interface": served.end}
+"""what is to be done, and must hold, when a fuzzer has run"""
 FUZZERS: dict[str, Callable[[Random], None]] = {
-    fuzzer.__name__: fuzzer for fuzzer in (links, encodings, hrefs, robots, bodies, headers, documents, messages)
+    fuzzer.__name__: fuzzer
+    for fuzzer in (links, encodings, hrefs, robots, bodies, headers, documents, messages, served.interface)
 }

@@ -80,8 +80,9 @@ class Steady:
         return 0.7 if now < 36_000 else 0.9
 
 
-def shown(freshness, audit):
-    return {"freshness": freshness, "freshness_model": 0.75, "changes_over_believed": 1.2, "audit": audit}
+def shown(freshness, audit, low=0.6, high=0.85):
+    interval = {"freshness_low": low, "freshness_high": high}
+    return {"freshness": freshness, **interval, "freshness_model": 0.75, "changes_over_believed": 1.2, "audit": audit}
 
 
 def test_a_headline_outside_its_own_interval_is_found_out():

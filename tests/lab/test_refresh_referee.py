@@ -308,7 +308,7 @@ def test_the_least_within_hosts_are_those_that_a_loop_would_take():
 def test_gains_by_the_table_are_those_of_the_sum_over_the_nodes():
     for sums in (RateSums(), RateSums(2.0, 3.0, 5.0), RateSums(0.0, 9.0, 0.1), RateSums(400.0, 0.0, 0.0)):
         belief = PageBelief(sums, START).shares()
-        nodes = 2.0 ** np.arange(-12.0, 16.25, 0.5)
+        nodes = 2.0 ** np.arange(-12.0, 13.25, 0.5)
         for age in (0.01, 0.3, 5.0, 200.0):
             x = nodes * age
             by_nodes = float((belief * (-np.expm1(-x) - x * np.exp(-x)) / nodes).sum())

@@ -226,17 +226,20 @@ def test_there_is_no_such_rule(name):
 # Rates
 
 
-@settings(max_examples=30)
-@given(st.lists(st.tuples(st.floats(0.01, 100.0), st.booleans()), min_size=1, max_size=12), st.booleans())
+@settings(max_examples=100)
+@given(
+    st.lists(st.tuples(st.floats(0.01, 100.0), st.integers(0, 3).map(lambda draw: not draw)), min_size=1, max_size=12),
+    st.booleans(),
+)
 def test_rates_are_learned_as_the_crawler_learns_them(visits, dated):
     world = even(1, 0.1)
     learned = Estimator(20.0, dated).rates_for(world)
-    sums = RateSums()
+    belief = PageBelief(RateSums(), START)
     for tau, changed in visits:
         age = tau / 3.0 if changed else math.nan
         learned.learn(np.array([0]), CopyVisit(np.array([tau]), np.array([changed]), np.array([age])))
-        sums = sums.after(tau, changed, age if dated and changed else None, 20.0)
-    assert learned.now[0] == pytest.approx(PageBelief(sums, START).rate(), rel=1e-5)
+        belief = belief.after(tau, changed, age if dated and changed else None, 20.0)
+    assert learned.now[0] == pytest.approx(belief.rate(), rel=1e-5)
 
 
 def test_the_prior_comes_to_fit_the_pages():

@@ -10,6 +10,8 @@ import pytest
 
 from xyro.lab.speed.crawl_speed import PARTS, REST, part_of
 from xyro.lab.speed.ram_speed import MadeUpWeb
+from xyro.plugins import extensions
+from xyro.service.node.stopped import open_stopped
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,6 +38,18 @@ def test_ram_tells_memory_and_rates():
     for kind in ("of 60 links 20 new, 36 near, 4 far", "all known, near", "all known, far", "all new"):
         assert min(numbers(said, kind)) > 0
     assert "peer: " in said.stdout
+
+
+def test_scale_grows_a_directory_and_goes_on_with_it(tmp_path):
+    data = tmp_path / "data"
+    for size in (1_500, 3_000):
+        said = speed("scale", "--urls", size, "--data", data, "--no-looks")
+        assert said.returncode == 0, said.stderr
+        assert f"\n{size // 1_000}," in said.stdout
+        for kind in ("grown, us a link", "near, us a link", "far, us a link", "turn", "commit", "RAM", "disk", "open"):
+            assert min(numbers(said, kind)) >= 0
+    with open_stopped(data, extensions) as crawl:
+        assert sum(crawl.states().values()) >= 3_000
 
 
 def test_latency_tells_rates_and_lag():

@@ -20,19 +20,21 @@ delay = 0.25
 [fetch]
 only_net = ["127.0.0.0/8"]
 name_servers = ["{names}"]
-connect_timeout = 5.0
+connect_timeout = 8.0
 first_byte_timeout = 5.0
 header_timeout = 6.0
+client = "{client}"
 """
-SECONDS = 60
+SECONDS = 90
 """a body that drips is given up after 20, what waits to be tried again ends no crawl"""
 
 
-async def crawled(folder):
+async def crawled(folder, client):
     """(what is right for each URL, pages that the crawl knows by URL, requests that the servers saw)"""
+    folder.mkdir()
     async with Zoo() as zoo:
         settings = folder / "zoo.toml"
-        settings.write_text(SETTINGS.format(seconds=SECONDS, names=zoo.name_server))
+        settings.write_text(SETTINGS.format(seconds=SECONDS, names=zoo.name_server, client=client))
         words = ("crawl", zoo.hub, "--config", str(settings), "--data", str(folder / "data"))
         crawl = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "xyro", *words), cwd=ROOT, env=ENVIRONMENT, stderr=subprocess.PIPE
@@ -48,10 +50,16 @@ async def crawled(folder):
 
 @pytest.mark.long
 async def test_each_behaviour_ends_in_its_class(tmp_path):
-    right, pages, requests = await crawled(tmp_path)
+    folders = {client: tmp_path / client for client in ("fast", "aiohttp")}
+    crawls = await asyncio.gather(*(crawled(folder, client) for client, folder in folders.items()))
+    for folder, crawl in zip(folders.values(), crawls, strict=True):
+        check(folder, *crawl)
+
+
+def check(folder, right, pages, requests):
     ends = {url: (pages[url]["error"] or "") if url in pages else "never met" for url in right}
     assert {url: (end, right[url]) for url, end in ends.items() if end not in right[url]} == {}
-    assert said("audit", "--data", tmp_path / "data")["ok"]
+    assert said("audit", "--data", folder / "data")["ok"]
     assert len(requests) > len(right)
     outside = [page for url, page in pages.items() if host_of(url) == FORBIDDEN]
     assert not any(page["reads"] for page in outside)

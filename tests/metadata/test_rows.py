@@ -24,7 +24,10 @@ MARKS = st.builds(rows.Mark, importance=FLOATS, backed=INTS, clock=INTS, time=IN
 VALUES |= {tuple[rows.Mark, ...]: st.lists(MARKS, max_size=2).map(tuple)}
 SAID = st.builds(rows.PageClaim, source=INTS, host=INTS, time=INTS, rate=FLOATS)
 VALUES |= {tuple[rows.PageClaim, ...]: st.lists(SAID, max_size=2).map(tuple)}
+MASKS = st.builds(rows.HostMask, vendor=TEXT, times=INTS, since=FLOATS, until=FLOATS, probed=st.lists(INTS).map(tuple))
+VALUES |= {tuple[rows.HostMask, ...]: st.lists(MASKS, max_size=1).map(tuple)}
 VALUES |= {dict[str, int]: st.dictionaries(TEXT, INTS)}
+VALUES |= {tuple[float, ...]: st.lists(FLOATS, max_size=4).map(tuple)}
 
 READERS = {
     rows.RefreshRow: rows.unpack_refresh,
@@ -63,12 +66,12 @@ def test_round_trip(row):
 def test_pinned_bytes():
     """Stored directories depend on these."""
     assert rows.pack(SAMPLES[rows.WantedRow]) == b"\x92\x02\x01"
-    assert rows.pack(rows.HostRow("a")) == b"\x97\x02\xa1a\xcb" + bytes(8) + b"\x00\xa0\xc4\x00\xc4\x00"
+    assert rows.pack(rows.HostRow("a")) == b"\x98\x02\xa1a\xcb" + bytes(8) + b"\x00\xa0\xc4\x00\xc4\x00\x90"
     assert " ".join(field.name for field in msgspec.structs.fields(rows.RefreshRow)) == (
         "first_read last_read last_change signature reads changes last_modified etag quiet_days "
         "change_days weight kind status error failures gone_since mime size charset location noindex epoch marks "
         "claims counted diary visits fault "
-        "change_sum rate prior capped"
+        "change_sum rate prior capped onset"
     )
 
 

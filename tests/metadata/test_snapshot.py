@@ -57,6 +57,37 @@ def check_same(loaded, columns, table):
     assert (loaded.table.find(FPS) == table.find(FPS)).all()
 
 
+@pytest.mark.parametrize("bits", [64, 20])
+def test_a_look_finds_what_the_table_has_and_reads_few_frames_for_few(tmp_path, bits, monkeypatch):
+    monkeypatch.setattr(snapshot, "CHUNK", 1 << 14)
+    some = len(np.unique(FPS[:5_000] & np.uint64((1 << bits) - 1)))
+    columns, table = Columns(SPEC, 100_000), FingerprintTable(bits, 100_000)
+    columns.grow(5_000)
+    distinct, first = np.unique(FPS[:5_000] & np.uint64((1 << bits) - 1), return_index=True)
+    table.insert(distinct, first)
+    write(tmp_path, 1, columns, table)
+    looked = load(tmp_path, look=True).table
+    assert [int(looked.find(FPS[k : k + 1])[0]) for k in range(5)] == table.find(FPS[:5]).tolist()
+    assert int(looked.find(FPS[6_000:6_001])[0]) == int(table.find(FPS[6_000:6_001])[0])
+    assert 1 <= len(looked._read_frames) <= 6 and len(looked) == 0, "a frame for each, and no more"
+    for each in (looked, table):
+        each.insert(FPS[90_000:90_001], [77])
+    assert looked.find(FPS[90_000:90_001]).tolist() == [77]
+    assert (looked.find(FPS[:80_000]) == table.find(FPS[:80_000])).all() and len(looked) == some + 1
+    assert len(load(tmp_path, look=True).table.items()[0]) == some
+
+
+def test_a_look_at_a_damaged_frame_says_so(tmp_path):
+    write(tmp_path, 1, *state(3_000))
+    path = next(tmp_path.glob("snapshot-*.bin"))
+    damaged = bytearray(path.read_bytes())
+    damaged[-2_000] ^= 1
+    path.write_bytes(bytes(damaged))
+    looked = load(tmp_path, look=True).table
+    with pytest.raises(MachineError, match="is damaged"):
+        looked.find(FPS[:5])
+
+
 @pytest.mark.parametrize("n", [0, 1, 3000, 100_000])
 def test_round_trip(tmp_path, n):
     columns, table = state(n)

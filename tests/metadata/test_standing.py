@@ -5,8 +5,9 @@ import pytest
 
 from tests.frontier.rig import START, Crawl, report
 from xyro.metadata import hosts as module
-from xyro.metadata.hosts import FOLDERS
+from xyro.metadata.hosts import QUERIES
 from xyro.metadata.states import FOLDER
+from xyro.wire.urls import folder_of
 
 SITE = [f"http://h{host}.example/{folder}/p{page}.html" for host in (0, 1) for folder in "ab" for page in range(30)]
 
@@ -93,10 +94,44 @@ def test_a_directory_without_the_table_begins_with_its_reads(tmp_path):
 def test_a_folder_is_what_the_url_says():
     partition = begun().frontier.partition
     slot = partition.folder_slot
-    assert slot("http://h.example/a/p1.html") == slot("https://h.example/a/p2.html") < FOLDERS
+    assert slot("http://h.example/a/p1.html") == slot("https://h.example/a/p2.html") < QUERIES
     distinct = ["http://h.example/", "http://h.example/a/p", "http://h.example/a/p?x=1", "http://g.example/a/p"]
     assert len({slot(url) for url in distinct}) == len(distinct)
-    assert slot("http://h.example/a/p?x=1") == slot("http://h.example/a/p?x=2&y=/b/")
+    assert slot("http://h.example/a/p?x=1") == slot("http://h.example/a/p?x=2&y=/b/") >= QUERIES
+
+
+def test_an_order_of_a_path_with_a_query_counts_as_eight(tmp_path):
+    crawl = Crawl.on_disk(tmp_path / "data")
+    shown = [f"http://h.example/{path}" for path in ("a/list?p=1", "a/list?p=2", "a/p1", "a/p2")]
+    crawl.submit("http://h.example/")
+    crawl.turn()
+    crawl.run(lambda order: report(order, START, shown))
+    page = crawl.page(shown[0])[1]
+    assert standing(crawl).of_folder(page) == 16 and standing(crawl).of_folder(crawl.page(shown[2])[1]) == 2
+    old = crawl.frontier.partition
+    fresh = module.Standing(old.hosts, old.columns)
+    fresh.load(None, ())  # a directory of before the table
+    assert fresh.of_folder(page) == 16
+
+
+@pytest.mark.parametrize(
+    ("url", "folder"),
+    [
+        ("http://h/", "h/"),
+        ("http://h/p", "h/"),
+        ("http://h/index.html", "h/"),
+        ("http://h/a/", "h/"),
+        ("http://h/a/p.html", "h/a/"),
+        ("http://h/a/b/p.html", "h/a/b/"),
+        ("http://h/a/b/", "h/a/"),
+        ("http://h/a/b/c/", "h/a/"),
+        ("http://h/a/b/c/index.php", "h/a/"),
+        ("http://h/?x=/1/", "h/?"),
+        ("http://h/a/b/?x=1", "h/a/b/?"),
+    ],
+)
+def test_a_folders_own_page_belongs_to_the_first_folder_above(url, folder):
+    assert folder_of(url) == folder
 
 
 @pytest.mark.parametrize("name", ["hosts", "folders"])

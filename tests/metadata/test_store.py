@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xyro.metadata.store import MemoryStore, Store, create_directory
+from xyro.metadata.directories import create_directory
+from xyro.metadata.store import MemoryStore, Store
 from xyro.wire.errors import InputError, MachineError
 
 ROOT = Path(__file__).parents[2]

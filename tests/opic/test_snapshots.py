@@ -4,82 +4,121 @@ import numpy as np
 import pytest
 
 from xyro.opic.confidence import FLOOR, LAWS, half_widths
-from xyro.opic.snapshots import CLASSES, FIRST, KEEP, SAMPLE, SETTLED, STEP, Snapshots, class_of
+from xyro.opic.snapshots import KEEP, MIXING, SAMPLE, SMALLEST, Snapshots
+
+PAGES = 3000
 
 
-def crawl(error, until=40.0, pages=6000, seed=1):
-    """The snapshots of a crawl whose error at settled time t is error(t, pages of the sample); truth is 1."""
-    snapshots, settled = Snapshots(), 0.5
-    while settled < until:
-        if not snapshots.last <= settled < snapshots.next:
-            if not len(snapshots.pages):
-                snapshots.draw(np.arange(pages))
-            snapshots.take(settled, np.exp(error(settled, snapshots.pages)))
-        settled *= 1.02
-    return snapshots, settled
+class Settling:
+    """A crawl whose errors are fade x what it remembers + chance / window; the truth of every page is 1."""
+
+    def __init__(self, remembered=0.3, chance=0.5, pages=PAGES, window=lambda time: min(max(0.8 * time, 4.0), 16.0)):
+        self.rng, self.window = np.random.default_rng(3), window
+        self.bias = remembered * self.rng.standard_normal(pages)
+        self.chance, self.snapshots = chance, Snapshots()
+        self.time = self.faded = 0.0
+
+    def live(self, until, step=0.25):
+        while self.time < until:
+            if self.time >= self.snapshots.next:
+                self.snapshots.take(self.time, self.window(self.time), self.importance())
+            self.time += step
+            self.faded += step * min(1.0 / self.window(self.time), MIXING)
+        return self
+
+    def importance(self):
+        chance = self.chance * self.rng.standard_normal(len(self.bias)) / self.window(self.time)
+        error = np.exp(-self.faded) * self.bias + chance
+        return np.exp(error)[self.snapshots.pages(len(self.bias))]
+
+    def half_widths(self):
+        now = self.importance()
+        found = self.snapshots.half_widths(self.time, self.window(self.time), now)
+        return found, float((np.abs(np.log(now)) <= found.look_up(now)).mean())
 
 
-def shrinking(settled, pages):
-    """Errors that shrink as t^-1.5, as those of real graphs do, each page's of its own size and sign."""
-    return np.random.default_rng(5).standard_normal(6000)[pages] / settled**1.5
+@pytest.mark.parametrize(("remembered", "chance"), [(0.3, 0.5), (0.3, 0.0), (0.0, 1.0), (0.5, 0.1), (0.1, 1.0)])
+@pytest.mark.parametrize("until", [8.0, 20.0, 60.0])
+def test_they_hold_95_of_100_pages_whatever_the_errors_are_made_of(remembered, chance, until):
+    found, covered = Settling(remembered, chance).live(until).half_widths()
+    assert 0.92 <= covered <= 0.99, found
 
 
-def test_a_few_are_taken_in_each_doubling_and_few_are_kept():
-    snapshots, settled = crawl(shrinking)
-    assert len(snapshots.times) == KEEP and len(snapshots.pages) == SAMPLE
-    ratios = np.array(snapshots.times[1:]) / np.array(snapshots.times[:-1])
-    assert (np.abs(np.log(ratios / STEP)) < 0.03).all()
-    assert snapshots.last <= settled and snapshots.last == snapshots.times[-1]
+def test_they_narrow_as_the_window_grows_and_what_is_remembered_fades():
+    widths = [np.median(Settling(0.5, 0.5).live(until).half_widths()[0].by_class) for until in (8.0, 16.0, 32.0, 64.0)]
+    assert widths == sorted(widths, reverse=True) and widths[0] > 4 * widths[-1]
 
 
-def test_movement_tells_the_error_that_is_left():
-    for until in (8.0, 16.0, 32.0):
-        snapshots, settled = crawl(shrinking, until)
-        now = np.exp(shrinking(settled, snapshots.pages))
-        found = snapshots.half_widths(settled, now, 1.0)
-        wide = found.look_up(np.ones(1))[0]
-        assert wide == pytest.approx(1.96 / settled**1.5, rel=0.3)  # 95 of 100 normal errors
+def test_a_class_whose_pages_move_more_has_wider_ones():
+    crawl = Settling(0.0, 0.0, window=lambda time: 16.0)
+    size = np.where(np.arange(PAGES) % 2, 0.56, 1.44)
+    spread = np.where(np.arange(PAGES) % 2, 0.08, 0.01)
+    crawl.importance = lambda: size * np.exp(spread * crawl.rng.standard_normal(PAGES))
+    found = crawl.live(60.0).half_widths()[0]
+    small, large = found.look_up(np.array([0.56, 1.44]))
+    assert small == pytest.approx(1.96 * 0.08, rel=0.1) and large == pytest.approx(1.96 * 0.01, rel=0.1)
 
 
-def test_a_class_has_its_own_width_where_it_has_pages_enough():
-    def error(settled, pages):
-        return shrinking(settled, pages) * np.where(pages % 2, 1.0, 0.1) + np.where(pages % 2, np.log(3.0), 0.0)
-
-    snapshots, settled = crawl(error, 20.0)
-    found = snapshots.half_widths(settled, np.exp(error(settled, snapshots.pages)), 1.0)
-    assert found.look_up(np.array([3.0]))[0] == pytest.approx(10.0 * found.look_up(np.array([1.01]))[0], rel=0.25)
-    assert len(found.by_class) == len(CLASSES) + 1
-
-
-def test_it_says_nothing_too_early_and_begins_anew_when_the_crawl_outgrew_itself():
-    snapshots, settled = crawl(shrinking, SETTLED * 0.9)
-    assert snapshots.half_widths(settled, np.ones(len(snapshots.pages)), 1.0) is None
-    snapshots, settled = crawl(shrinking, 20.0)
-    assert not snapshots.last <= 0.3 < snapshots.next  # the clock counts from the growth on: due
-    snapshots.draw(np.arange(7000))
-    snapshots.take(0.3, np.ones(len(snapshots.pages)))
-    assert not snapshots.times and (snapshots.last, snapshots.next) == (0.0, FIRST)
-    assert Snapshots().half_widths(50.0, np.ones(0), 1.0) is None
+def test_few_are_kept_and_the_sample_grows_with_the_crawl():
+    snapshots = Snapshots()
+    for time in range(40):
+        pages = snapshots.pages(500 * (time + 1))
+        assert SAMPLE <= len(pages) <= 2 * SAMPLE or snapshots.stride == 1
+        snapshots.take(float(time), 4.0, 1.0 + pages)
+        assert all(len(kept.values) <= len(pages) for kept in snapshots.kept)
+    assert len(snapshots.kept) == KEEP and snapshots.stride == 8
+    last = snapshots.kept[-1].values  # thinned ones are of the pages that they say
+    assert np.argsort(last, kind="stable").tolist() == list(range(len(last)))
 
 
-def test_a_restart_changes_nothing():
-    snapshots, settled = crawl(shrinking, 20.0)
-    again = Snapshots.load(snapshots.dump())
-    now = np.exp(shrinking(settled, snapshots.pages))
-    assert (again.last, again.next, again.times) == (snapshots.last, snapshots.next, snapshots.times)
-    assert (again.half_widths(settled, now, 1.0).by_class == snapshots.half_widths(settled, now, 1.0).by_class).all()
-    assert Snapshots.load(Snapshots().dump()).times == []
+def test_one_is_due_each_quarter_of_a_window_and_at_most_one_a_turnover():
+    snapshots = Snapshots()
+    snapshots.take(5.0, 16.0, np.ones(9))
+    assert snapshots.next == 9.0
+    snapshots.take(9.0, 2.0, np.ones(9))
+    assert snapshots.next == 10.0
 
 
-def test_half_widths_of_young_pages_and_unmeasured_ones_are_those_of_the_law():
-    snapshots, settled = crawl(shrinking, 30.0)
-    moved = snapshots.half_widths(settled, np.exp(shrinking(settled, snapshots.pages)), 1.0)
-    importance, never = np.full(3, 1.01), np.array([False, False, True])
-    found = half_widths(importance, never, settled, np.array([99.0, 4.0, 4.0]), moved)
-    assert found[0] == moved.look_up(importance)[0] < found[1] == LAWS["crawl"].width(4.0, importance)[0]
-    assert found[2] == LAWS["never"].width(4.0, importance)[0]
-    assert (half_widths(importance, never, 1e6, np.full(3, 1e6)) >= FLOOR).all()
+def test_nothing_is_said_of_too_few_pages_or_too_soon():
+    assert Snapshots().half_widths(50.0, 4.0, np.ones(0)) is None
+    assert Settling(pages=SMALLEST - 1).live(30.0).snapshots.half_widths(30.0, 16.0, np.ones(SMALLEST - 1)) is None
+    early = Settling().live(1.0)
+    assert early.snapshots.half_widths(1.0, 4.0, early.importance()) is None
 
 
-def test_classes_cover_all_importances():
-    assert class_of(np.array([0.0, 0.15, 0.19, 0.21, 4.9, 5.1, 1e6])).tolist() == [0, 0, 0, 1, 6, 7, 7]
+def test_pages_that_were_not_measured_yet_say_nothing():
+    crawl = Settling()
+    some = np.arange(PAGES) % 3 == 0
+    whole = crawl.importance
+    crawl.importance = lambda: np.where(some, np.nan, whole())
+    crawl.live(30.0)
+    now = crawl.importance()
+    found = crawl.snapshots.half_widths(30.0, 16.0, now)
+    covered = np.abs(np.log(now[~some])) <= found.look_up(now[~some])
+    assert 0.92 <= covered.mean() <= 0.98
+
+
+def test_a_restart_goes_on_from_what_was_dumped():
+    crawl = Settling().live(30.0)
+    again, now = Snapshots.load(crawl.snapshots.dump()), crawl.importance()
+    assert (again.stride, again.next) == (crawl.snapshots.stride, crawl.snapshots.next)
+    widths = [snapshots.half_widths(31.0, 16.0, now).by_class for snapshots in (again, crawl.snapshots)]
+    assert (widths[0] == widths[1]).all()
+    assert not Snapshots.load((b"", [1.0], b"")).kept  # of the version that compared halves of the settled time
+
+
+def test_half_widths_of_pages_not_measured_yet_and_before_anything_moved_are_those_of_the_law():
+    moved = Settling().live(30.0).half_widths()[0]
+    importance, never = np.array([1.0, 1.0]), np.array([False, True])
+    found = half_widths(importance, never, 30.0, np.array([99.0, 4.0]), moved)
+    assert found[0] == moved.look_up(importance)[0] and found[1] == LAWS["never"].width(4.0, importance)[1]
+    assert half_widths(importance, never, 30.0, np.array([99.0, 4.0]))[0] == LAWS["crawl"].width(30.0, importance)[0]
+    assert (half_widths(importance, never, 1e6, np.full(2, 1e6)) >= FLOOR).all()
+
+
+def test_a_repaired_directory_that_lost_pages_still_has_half_widths():
+    crawl = Settling().live(20.0)
+    crawl.snapshots.kept[3] = crawl.snapshots.kept[3]._replace(values=crawl.snapshots.kept[3].values[:-4])
+    now = crawl.importance()[:-7]
+    found = crawl.snapshots.half_widths(crawl.time, crawl.window(crawl.time), now)
+    assert found is not None and (found.by_class > 0.0).all()

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.plugins.test_subscribed import EVERY, bring_forward
 from tests.service.neighbours import Neighbours, crawling
-from xyro.fetcher import Posted
 from xyro.plugins.publish import notices
 from xyro.plugins.publish.notice_outbox import NOBODY, NoticeOutbox
+from xyro.posts import Posted
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(["a", "b", "c", NOBODY])), max_size=30), st.data())
@@ -107,16 +107,16 @@ async def test_retry_after_of_a_subscriber_holds_for_its_host(tmp_path):
             await running.until(lambda: subscribed.rows[made[0]].error == "http-429" and len(subscribed._outbox) == 1)
             assert not slow.got, "the second one waits, too"
             assert not subscribed._outbox.is_free(base.partition("//")[2], running.single.clock.time() + 3_500.0)
-            assert not subscribed.quiet
+            assert subscribed.in_line
     finally:
         await runner.cleanup()
 
 
-async def test_what_is_taken_asks_for_no_time():
+async def test_what_is_taken_tells_when_its_host_may_be_contacted_again():
     async def send(url, body, headers):
         return Posted(202, 5.0)
 
-    assert await notices.post(send, "http://a.example/", b"{}") == ("", 0.0)
+    assert await notices.post(send, "http://a.example/", b"{}") == ("", 5.0)
 
 
 async def test_who_ends_a_subscription_at_any_moment_stops_nothing_else(tmp_path):
@@ -132,7 +132,7 @@ async def test_who_ends_a_subscription_at_any_moment_stops_nothing_else(tmp_path
         subscribed._doing += 1
         assert await running.subscribing.unsubscribe(ended)
         subscribed._put(ended)  # it was due in this very moment
-        assert subscribed.quiet and not len(subscribed._outbox)
+        assert not subscribed.unhandled() and not len(subscribed._outbox)
         number = await running.subscribe(target, EVERY, notify)
         bring_forward(running, number)
         await running.until(lambda: neighbours.notices)

@@ -44,7 +44,7 @@ async def test_indexnow_first_202_then_200_and_the_pages_are_read_again(tmp_path
         await running.until(lambda: running.published["in_time"] == 1)
         assert neighbours.reads["/p1.html"] == before + 1 and neighbours.reads[f"/{KEY}.txt"] == 1
         assert neighbours.reads["/robots.txt"] >= 1
-        neighbours.pages["/p2.html"] = "changed"
+        neighbours.pages["/p2.html"] = "changed, too"  # two pages that become one thing are looked at again, later
         query = {"url": neighbours.url("/p2.html"), "key": KEY}
         assert (await running.ask("GET", "/indexnow", params=query))[0] == 200
         await running.until(lambda: running.published["in_time"] == 2)
@@ -229,6 +229,38 @@ async def test_nobody_uses_up_the_keys_of_a_host_alone(tmp_path, monkeypatch):
         name = (neighbours.host, KEY, neighbours.url(f"/{KEY}.txt"))
         listener._verdicts[name] = (True, 0.0)  # long ago
         assert await answers("192.0.2.1", KEY) == [202] and neighbours.reads[f"/{KEY}.txt"] == 2
+
+
+async def test_behind_a_proxy_that_the_settings_name_each_sender_has_its_own_share(tmp_path):
+    """25 keys that are wrong, all from one sender, and the site itself is still heard."""
+    neighbours, serving, crawl = await both(tmp_path, publish__proxies=["127.0.0.0/8"])
+    async with serving, crawl() as running:
+
+        async def said(sender, key):
+            headers = {"X-Forwarded-For": f"203.0.113.9, {sender}"}  # who sent it may have written the first
+            body = indexed(neighbours, "/p1.html", key=key)
+            status = (await running.ask("POST", "/indexnow", json=body, headers=headers))[0]
+            await running.until(lambda: not running.listener.indexnow._waiting)
+            return status
+
+        junk = [await said("192.0.2.1", f"wrong-key-{number}") for number in range(25)]
+        assert junk == [202] * 5 + [429] * 20
+        assert await said("192.0.2.2", KEY) == 202
+        assert await said("no address", "wrong-key-x") in (202, 429)
+
+
+async def test_the_header_of_nobody_else_is_believed(tmp_path):
+    neighbours, serving, crawl = await both(tmp_path, publish__proxies=["10.0.0.0/8"])
+    async with serving, crawl() as running:
+        answers = []
+        for number in range(21):
+            body, headers = (
+                indexed(neighbours, "/p1.html", key=f"wrong-key-{number}"),
+                {"X-Forwarded-For": f"192.0.2.{number}"},
+            )
+            answers.append((await running.ask("POST", "/indexnow", json=body, headers=headers))[0])
+            await running.until(lambda: not running.listener.indexnow._waiting)
+        assert answers == [202] * 20 + [429]
 
 
 @pytest.mark.parametrize(("again", "told"), [(0.2, "1"), (1.0, "1"), (59.01, "60"), (0.0, None)])

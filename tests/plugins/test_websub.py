@@ -8,10 +8,10 @@ import pytest
 
 from tests.service.neighbours import Neighbours, crawling
 from xyro.configs.load import load
-from xyro.fetcher import Posted
 from xyro.plugins.publish.listener import PUBLISH_ENDPOINT
 from xyro.plugins.publish.promises import promises_of
 from xyro.plugins.publish.websub import MOST_OF_HOST, signed
+from xyro.posts import Posted
 from xyro.refresh.publications import MOST_WAITING
 from xyro.wire.errors import InputError
 

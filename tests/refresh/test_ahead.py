@@ -74,6 +74,21 @@ def test_pages_of_a_host_that_is_read_apart_keep_their_proportions():
     assert ahead.pop_of(2, 5) == []
 
 
+def test_a_host_that_was_read_apart_goes_on_like_the_others():
+    """Its clock gained a lead of dozens of rounds; were that paid back, its pages would stay unread until then."""
+    ahead, counts = Ahead(), np.zeros(40, int)
+    for page in range(40):
+        ahead.put(page, 1.0, 1.0, page // 20)
+    for _ in range(2_000):
+        for page in ahead.pop_of(1, 1):
+            ahead.put(page, 1.0, 1.0, 1)
+    for _ in range(400):
+        for page in ahead.pop(1):
+            counts[page] += 1
+            ahead.put(page, 1.0, 1.0, page // 20)
+    assert np.abs(counts - 10).max() <= 1
+
+
 def test_a_page_dated_anew_at_a_host_has_one_turn_only():
     ahead = Ahead()
     for wait in (30, 10, 20):

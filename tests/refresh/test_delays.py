@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xyro.refresh.delays import BINS, ENOUGH, WHOLE, Delays, Recent, missed_for, summary
+from xyro.refresh.rate_belief import START, PageBelief
+from xyro.refresh.rate_sums import INSTANT, RateSums
 
 Seconds = st.floats(0, 1e12)
 
@@ -42,30 +44,41 @@ def test_whatever_comes_is_counted_in_a_bin_and_quantiles_rise(values):
     assert delays.quantile(0.1) <= delays.quantile(0.5) <= delays.quantile(0.9) <= delays.quantile(1.0)
 
 
-@pytest.mark.parametrize("rate", [0.02, 0.3, 1.0, 5.0])
-def test_unknown_delays_are_those_of_a_poisson_page(rate):
+def known(rate: float) -> RateSums:
+    """Visits enough to know that a page changes so many times a day."""
+    return RateSums(4000.0 / rate, 4000.0, 4000.0 * INSTANT)
+
+
+@pytest.mark.parametrize(
+    "sums", [RateSums(), RateSums(3.0, 2.0, 1.0), RateSums(0.05, 9.0, 4.0), *(known(r) for r in (0.02, 0.3, 1.0, 5.0))]
+)
+def test_unknown_delays_are_those_of_pages_as_believed(sums):
     """Pages read every 1 to 5 days; those found changed had been out of date since their first change."""
     rng, delays, true = np.random.default_rng(2), Recent(), []
-    for tau in rng.uniform(86_400, 5 * 86_400, 4000).tolist():
+    belief = PageBelief(sums, START)
+    taus = rng.uniform(86_400, 5 * 86_400, 4000).tolist()
+    rates = 2.0 ** (rng.choice(51, 4000, p=belief.shares()) / 2 - 12)
+    for tau, rate in zip(taus, rates.tolist(), strict=True):
         first = rng.exponential(86_400 / rate)
         if first < tau:
             true.append(tau - first)
-            delays.between(tau, rate / 86_400)
+            delays.between(tau, belief)
     for share in (0.2, 0.5, 0.9):
         assert delays.all.quantile(share) == pytest.approx(float(np.quantile(true, share)), rel=0.2)
 
 
-@given(st.floats(0, 1e9), st.floats(0, 1e6))
-def test_no_page_is_out_of_date_for_longer_than_since_its_last_read(tau, rate):
-    delays = missed_for(tau, rate)
-    assert len(delays) == WHOLE and all(-1e-6 * tau <= delay <= tau for delay in delays)
+@given(st.floats(0, 1e9), st.builds(RateSums, st.floats(0, 1e4), st.floats(1, 100), st.floats(1e-3, 1e3)))
+def test_no_page_is_out_of_date_for_longer_than_since_its_last_read(tau, sums):
+    delays = missed_for(tau, PageBelief(sums, START))
+    assert len(delays) == WHOLE
+    assert all(-1e-6 * tau <= delay <= tau for delay in delays)
     assert delays == sorted(delays, reverse=True)
 
 
 def test_a_known_delay_weighs_as_much_as_one_that_is_spread():
     delays = Recent()
     delays.certain(100.0)
-    delays.between(1000.0, 0.0)
+    delays.between(1000.0, PageBelief(RateSums(), START))
     assert delays.all.total == 2 * WHOLE and summary(delays.all)["count"] == 2
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from xyro.refresh.due import DueFolders
+from xyro.refresh.due import CHOICE_LASTS, CHOSEN, DueFolders, OverduePages
 
 LAST = 2**32 - 1
 
@@ -167,3 +167,30 @@ def test_memory_of_what_was_popped_is_given_back():
     tracemalloc.stop()
     assert len(folders) == 10_000
     assert used <= 200_000
+
+
+def test_the_page_of_whose_interval_most_is_over_is_taken_first():
+    overdue = OverduePages()
+    for page, last_read, interval in ((1, 0, 100.0), (2, 900, 10.0), (3, 0, 400.0)):
+        overdue.put(page, last_read, interval)
+    assert [overdue.take(1000.0) for _ in range(4)] == [1, 2, 3, None]
+    assert len(overdue) == 0
+
+
+def test_pages_of_equal_claim_come_as_they_were_put_and_none_is_lost():
+    overdue = OverduePages()
+    for page in range(3 * CHOSEN):
+        overdue.put(page, 0, 50.0)
+    assert [overdue.take(100.0 + page / 100) for page in range(3 * CHOSEN)] == list(range(3 * CHOSEN))
+    assert overdue.take(200.0) is None
+
+
+def test_who_comes_later_with_a_short_interval_is_seen_within_a_minute():
+    overdue = OverduePages()
+    for page in range(10):
+        overdue.put(page, 0, 10_000.0)
+    assert overdue.take(20_000.0) == 0
+    overdue.put(99, 19_990, 2.0)
+    assert overdue.take(20_001.0) == 1
+    assert overdue.take(20_000.0 + CHOICE_LASTS) == 99
+    assert len(overdue) == 8 and {overdue.take(20_100.0) for _ in range(8)} == set(range(2, 10))

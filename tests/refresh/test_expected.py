@@ -138,7 +138,7 @@ def test_expectation_is_what_happens_where_rates_are_as_believed():
     """Rates drawn from the belief: the share of pages that are as they were is the expected one, whatever their age."""
     rng = np.random.default_rng(4)
     count, belief = 40_000, believed(2.0, 0.3)
-    rates, ages = 2.0 ** (-12 + rng.choice(57, count, p=belief.shares()) / 2), rng.uniform(0, 20, count)
+    rates, ages = 2.0 ** (-12 + rng.choice(51, count, p=belief.shares()) / 2), rng.uniform(0, 20, count)
     pages = [DatedPage(1.0, belief.rate(), belief, float(int(NOW - age * DAY))) for age in ages.tolist()]
     fresh = rng.random(count) < np.exp(-rates * ages)
     assert Expected.from_pages(pages, NOW).freshness(NOW) == pytest.approx(fresh.mean(), abs=4 * 0.5 / math.sqrt(count))

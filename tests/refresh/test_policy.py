@@ -71,7 +71,11 @@ def test_one_page_and_many_agree(policy, r, lam, mu):
     assert one == many or one == pytest.approx(many, rel=1e-9)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
+@pytest.mark.parametrize(
+    "policy",
+    [pytest.param(each, marks=pytest.mark.long) if "whittle" in str(each) else each for each in POLICIES],  # 12 s each
+    ids=str,
+)
 @pytest.mark.parametrize(
     "bounds", [{}, {"floor": 0.5}, {"floor": 1.0, "ceiling": 200.0, "hopeless": 0.2}, {"floor": 0.1, "least": 0.5}]
 )

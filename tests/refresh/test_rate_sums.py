@@ -28,6 +28,13 @@ def test_what_is_never_forgotten_is_counted():
     assert BEFORE.after(0.25, False, None, 50.0) == pytest.approx((1.23, 1.96, 0.49))
 
 
+def test_the_typical_interval_that_showed_a_change_is_the_geometric_mean():
+    sums = RateSums()
+    for days in (8.0, 1.0, 0.125, 0.5):
+        sums = sums.after(days, True, None, math.inf)
+    assert sums == pytest.approx((0.0, 4.0, 4.0 * (8.0 * 1.0 * 0.125 * 0.5) ** 0.25))
+
+
 def test_no_time_between_two_reads_unlearns_nothing():
     assert RateSums().after(0.0, False, None) == (SHORTEST, 0.0, 0.0)
     assert RateSums().after(-5.0, True, None) == (0.0, 1.0, SHORTEST)

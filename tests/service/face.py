@@ -21,6 +21,8 @@ ENVIRONMENT = {
     "PYTHONPATH": str(ROOT),
     "TERM": "dumb",
 }
+KILLS = int(os.environ.get("XYRO_TEST_KILLS", "8"))
+"""SIGKILLs of each long test that kills again and again; `XYRO_TEST_KILLS=25 make test-long` is their long form"""
 XYRO = [sys.executable, "-m", "xyro"]
 LOOPBACK = ("--only-net", "127.0.0.0/8", "--delay", "0", "--scope", "any")
 
@@ -66,9 +68,12 @@ def said(*arguments, **options):
 
 
 def rows(table, data):
+    """The rows of an export, but for how stale their pages are: that grows with time."""
     done = xyro("export", table, "--data", data)
     assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [
+        {key: value for key, value in json.loads(line).items() if key != "stale"} for line in done.stdout.splitlines()
+    ]
 
 
 @contextmanager

@@ -6,6 +6,8 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import msgpack
 import pytest
@@ -309,9 +311,35 @@ def test_a_crawl_that_read_nothing_says_where_to_ask_why(tmp_path):
         nobody.bind(("127.0.0.1", 0))  # and never listens
         seed = f"http://127.0.0.1:{nobody.getsockname()[1]}/"
         done = process("crawl", seed, *LOOPBACK, "--data", "d", cwd=tmp_path)
-    assert done.returncode == 0 and "0 pages read, 1 known" in done.stdout
-    assert "`xyro why URL --data d` says why" in done.stderr
+    assert done.returncode == 4 and "0 pages read, 1 known" in done.stdout
+    assert f"Seeds that failed: {seed} (connect-refused)." in done.stdout
+    assert "no seed gave a page; `xyro why URL --data d` says why" in done.stderr
     assert "connect-refused" in xyro("why", seed, "--data", tmp_path / "d").stdout
+
+
+def test_a_seed_that_is_forbidden_is_named_and_one_that_answers_is_enough(tmp_path):
+    class Forbidding(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response({"/ok": 200, "/no": 403}.get(self.path, 404))
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", "4")
+            self.end_headers()
+            self.wfile.write(b"<p>a")
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Forbidding) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        entry = f"http://127.0.0.1:{server.server_port}"
+        none = process("crawl", f"{entry}/no", *LOOPBACK, "--data", "none", "--json", cwd=tmp_path)
+        some = process("crawl", f"{entry}/no", f"{entry}/ok", *LOOPBACK, "--data", "some", "--json", cwd=tmp_path)
+        server.shutdown()
+    failed = [{"url": f"{entry}/no", "error": "http-403"}]
+    assert none.returncode == 4 and json.loads(none.stdout)["failed_seeds"] == failed
+    assert some.returncode == 0 and json.loads(some.stdout)["failed_seeds"] == failed
+    because = said("why", f"{entry}/no", "--data", tmp_path / "none")["because"]
+    assert "http-403" in because[0] and not any("turnover (" in sentence for sentence in because)
 
 
 # While it runs

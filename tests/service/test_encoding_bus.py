@@ -36,7 +36,7 @@ async def crawl(path, web, bus, partitions):
         async with asyncio.timeout(100):
             assert await node.finished() == "complete"
         async with node.boundary():
-            with node.crawl_views.views() as views:
+            with node.crawl_views.views(node.clock.time()) as views:
                 pages = {row["url"]: (row["state"], row["kind"], row["signature"]) for row in views.pages()}
                 links = {(row["source_url"], row["target_url"]) for row in views.links()}
                 return pages, links, audit(views)

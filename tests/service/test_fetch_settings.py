@@ -183,3 +183,14 @@ def test_networks_and_domains_have_delays_of_their_own_which_delay_does_not_set(
     assert floors.ready("c.test", "192.0.2.9") == 103.0
     assert floors.ready("b.example.org", "192.0.2.1") == 105.0
     assert not Politeness(manners_of(load(overrides={"politeness.delay": 0.0}))).servers.active
+
+
+@pytest.mark.parametrize("delay", [None, 0.2])
+def test_several_nodes_read_an_address_together_no_more_often_than_one(delay):
+    polite = {"politeness.delay": delay, "politeness.net_delay": 0.1, "politeness.domain_delay": 0.3}
+    settings = load(overrides={name: value for name, value in polite.items() if value is not None})
+    one, four = manners_of(settings), manners_of(settings, 4)
+    for name in ("ip_delay", "net_delay", "domain_delay"):
+        assert getattr(one, name) > 0
+        assert getattr(four, name) == pytest.approx(4 * getattr(one, name))
+    assert four.min_delay == one.min_delay

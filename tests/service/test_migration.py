@@ -18,10 +18,11 @@ from xyro.metadata.states import CLASS_SHIFT, HASTENED, KIND_SHIFT, LEADS, LEASE
 from xyro.metadata.store import Store
 from xyro.service.cli.main import main
 from xyro.service.node import migration
+from xyro.service.views.host_standing import HOST_STANDING
 
 DATA = Path(__file__).parent.parent / "data" / "format1"
 CRAWLS = ("one", "four", "killed")
-BOUNDS = ("importance_", "trend")
+BOUNDS = ("importance_", "trend", *HOST_STANDING, "challenge", "stale")
 KILLER = """
 import os, signal, sys
 from xyro.service.node import migration

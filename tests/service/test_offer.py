@@ -9,12 +9,13 @@ import pytest
 from xyro.configs.load import load
 from xyro.configs.schema import RefreshSettings
 from xyro.refresh.population import Population
+from xyro.service.cli.plan_command import plan_table
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
 from xyro.service.node.node import Bounds, Node
 from xyro.service.node.progress import PLAIN, offer
-from xyro.service.node.status import running
-from xyro.service.views.forecast import ENOUGH, PlanQuestion, forecast, proposal
+from xyro.service.node.status import bounds, running
+from xyro.service.views.forecast import ENOUGH, PlanQuestion, forecast, proposal, report
 from xyro.wire.clock import ManualClock
 
 PAGES = Population.from_pages(np.full(1000, 1.0), np.geomspace(1e-3, 10.0, 1000))
@@ -30,6 +31,17 @@ def test_the_proposal_is_where_twice_the_bandwidth_gains_little():
     assert once == pytest.approx(row["freshness"], abs=1e-3) and twice - once < ENOUGH
     half = forecast(PAGES, settings, PlanQuestion(bandwidth=f"{row['reads_per_day'] / 2}/day"))[0]["freshness"]
     assert once - half >= ENOUGH
+
+
+def test_what_is_proposed_for_a_target_reaches_it_or_nothing_is_proposed():
+    reached = report(PAGES, RefreshSettings(), PlanQuestion(target=0.8))
+    assert reached["proposed"] == reached["rows"][0] and reached["proposed"]["freshness"] >= 0.8
+    rare = RefreshSettings(min_interval=100 * 86400.0)
+    missed = report(PAGES, rare, PlanQuestion(target=0.95))
+    most = forecast(PAGES, rare, PlanQuestion(bandwidth="1000000/s"))[0]["freshness"]
+    assert missed["proposed"] is None and most < 0.95
+    table = plan_table(missed)
+    assert "no bandwidth gives 95.0%" in table and f"least_chance allow gives {most:.1%}" in table
 
 
 @pytest.mark.parametrize(("bandwidth", "offers"), [(0.0, 1), ("100/day", 0)])
@@ -57,3 +69,9 @@ def test_a_daemon_offers_a_bandwidth_once_if_none_is_set(tmp_path, caplog, bandw
     assert sum("proposes" in record.getMessage() for record in caplog.records) == offers
     assert status["gamma"] == 50.0 and status["bounded_by"]["discovery"] == "politeness, gamma"
     assert ("bandwidth 100/day" in status["bounded_by"]["refresh"]) is (not offers)
+
+
+def test_status_says_what_a_bandwidth_that_covers_new_pages_bounds():
+    settings = load((), {}, {"refresh.bandwidth": "100/day", "refresh.bandwidth_covers": "all"})
+    assert bounds(settings) == {"discovery": "bandwidth 100/day, gamma", "refresh": "bandwidth 100/day"}
+    assert bounds(load((), {}, {"refresh.min_interval": "1h"}))["refresh"] == "politeness, gamma, min_interval 1h"

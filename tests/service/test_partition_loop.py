@@ -27,8 +27,9 @@ from xyro.wire.bus import EncodingBus, LocalBus
 from xyro.wire.clock import ManualClock
 from xyro.wire.commands import HoldHost
 from xyro.wire.errors import MachineError
-from xyro.wire.messages import Submit
+from xyro.wire.messages import Ack, CashTransfer, Passing, Submit
 from xyro.wire.questions import DescribePages, FindPages
+from xyro.wire.urls import host_of, partition_of
 
 HOSTS = ("h0.example", "h1.example")
 SETTINGS = Settings(crawl=CrawlSettings(scope="any"), store=StoreSettings(commit_seconds=0.0))
@@ -37,16 +38,16 @@ SETTINGS = Settings(crawl=CrawlSettings(scope="any"), store=StoreSettings(commit
 class Rig:
     """One loop on a real directory. `starving`: its fetchers wait for orders."""
 
-    def __init__(self, path, store=SETTINGS.store, bus=None):
+    def __init__(self, path, store=SETTINGS.store, bus=None, partitions=1):
         self.path = path
-        data = DataDir.open(path, make=True)
+        data = DataDir.open(path, make=True, partitions=partitions)
         frontier = Frontier(data.partitions[0], Scope(SETTINGS.crawl), SETTINGS, False)
         frontier.recover(START)
         self.bus, self.room, self.starving, self.synced = bus or EncodingBus(), 1 << 30, True, 0
         self.loop = PartitionLoop(
             frontier, self.bus, ManualClock(START), store, lambda: self.room, lambda: self.starving, self._synced
         )
-        self.sender = CommandSender(self.bus, 1, lambda partition: self.loop.hurry())
+        self.sender = CommandSender(self.bus, ManualClock(START), 1, lambda partition: self.loop.hurry())
         self.frontier, self.partition, self.news = frontier, frontier.partition, asyncio.Event()
 
     def _synced(self, reports):
@@ -129,6 +130,20 @@ async def test_a_crawl_of_many_groups_is_on_disk_when_it_ends(rig):
         await rig.all_synced(60)
     again = Crawl.on_disk(rig.path, settings=SETTINGS)
     assert again.frontier.reads == 60 and again.audit()["ok"]
+    again.close()
+
+
+async def test_a_group_that_waits_whole_waits_for_no_window(tmp_path):
+    """One report a group and a window of an hour: a line of them is written without anybody in a hurry."""
+    rig = Rig(tmp_path / "data", StoreSettings(commit_seconds=3_600.0, commit_reports=1))
+    rig.starving = False
+    for number in range(20):
+        rig.post(Submit((url(0, number),)))
+    async with rig.running(), asyncio.timeout(60):
+        while rig.frontier.columns.n < 19:  # noqa: ASYNC110  # nothing tells of it
+            await asyncio.sleep(0.01)
+    again = Crawl.on_disk(rig.path, settings=SETTINGS)
+    assert again.frontier.columns.n == 20
     again.close()
 
 
@@ -391,3 +406,47 @@ async def test_a_question_is_answered_at_once_and_makes_no_commit_group(rig):
             await rig.sender.send(0, lambda request: DescribePages(request, (99,)))
         assert not rig.loop.failed and not disk.numbers
         disk.may.set()
+
+
+async def test_cash_of_another_partition_waits_for_a_longer_window_and_then_makes_one_group(tmp_path):
+    rig = Rig(tmp_path / "data", StoreSettings(commit_seconds=0.1), partitions=4)
+    page = next(url(host, 1) for host in range(200) if partition_of(host_of(url(host, 1)), 4) == 0)
+    async with rig.running():
+        await asyncio.sleep(0.05)  # its first turn
+        turns, loop = rig.loop.turns, asyncio.get_running_loop()
+        began = loop.time()
+        for number in (1, 2, 3):
+            rig.post(CashTransfer(1, 0, number, (Passing(page, 5),)))
+            await asyncio.sleep(0.01)
+        async with asyncio.timeout(60):
+            (ack,) = await rig.bus.receive(topics.pages(1), 10)
+        assert (
+            loop.time() - began >= 0.3
+        )  # 4 x 0.1, although the fetchers starve; a lone partition takes its turn at once
+        assert ack == Ack(0, 1, 3)
+        assert rig.loop.turns - turns == 1
+
+
+async def test_a_report_does_not_wait_for_the_longer_window_while_fetchers_starve(tmp_path):
+    rig = Rig(tmp_path / "data", StoreSettings(commit_seconds=20.0), partitions=2)
+    seed = next(url(host, 1) for host in range(200) if partition_of(host_of(url(host, 1)), 2) == 0)
+    async with rig.running():
+        async with asyncio.timeout(10):
+            await rig.sender.submit(Submit((seed,)))
+            (order,) = await rig.bus.receive("orders", 10)
+            rig.post(report(order, START, (seed + "2",)))
+            assert await rig.bus.receive("orders", 10)
+
+
+async def test_an_idle_partition_of_many_looks_seldom_and_a_due_page_is_not_missed(tmp_path):
+    rig = Rig(tmp_path / "data", partitions=16)
+    rig.frontier.scheduler.orders = lambda *_: []
+    looks = []
+    due = rig.loop._due
+    rig.loop._due = lambda: looks.append(1) or due()
+    async with rig.running():
+        await asyncio.sleep(1.2)
+        assert len(looks) <= 1  # a lone partition looks four times a second
+        assert rig.loop._rest() == 16 * partition_loop.TICK
+        rig.frontier.scheduler.schedule.retry(0, START + 1.0)
+        assert rig.loop._rest() == pytest.approx(1.0)

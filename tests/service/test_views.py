@@ -50,7 +50,8 @@ def test_a_page_read_once():
         "id": 0, "url": url(0), "host": "h0.example", "kind": "HTML", "http_status": 200, "state": "read",
         "error": None, "depth": 0, "importance": said["importance"],
         "cash": int(crawl.frontier.ledger.effective(slice(0, 1))[0]),
-        "change_rate": pytest.approx(0.284209, rel=1e-3), "interval_s": due - int(START),
+        "change_rate": pytest.approx(0.313959, rel=1e-3), "stale": 0.0,
+        "interval_s": due - int(START),
         "first_seen": stamp(START), "first_read": stamp(START), "last_read": stamp(START), "last_change": stamp(START),
         "next_read": stamp(due), "reads": 1, "changes": 0, "out_links": 2, "signature": (1).to_bytes(16, "big").hex(),
         **{name: said[name] for name in said if name.startswith(("importance_", "trend", "conv", "error_b"))},
@@ -190,8 +191,9 @@ def test_the_stalest_pages_are_those_of_a_full_count(count):
     for one in pages(crawl):
         if one["reads"]:
             frontier, page = crawl.page(one["url"])
-            age = (now - frontier.partition.row(page).last_read) / DAY
-            score[one["url"]] = one["importance"] * -np.expm1(-frontier.partition.row(page).rate * age)
+            row = frontier.partition.row(page)
+            fading = np.exp(-(2.0 ** (np.arange(51) / 2 - 12)) * (now - row.last_read) / DAY)
+            score[one["url"]] = one["importance"] * (1.0 - float(row.belief.shares() @ fading))
     wanted = sorted(score.values(), reverse=True)[:count]
     found = ranked(crawl, "stale", count, now)
     assert [one["score"] for one in found] == pytest.approx(wanted, rel=1e-3)

@@ -21,6 +21,7 @@ from xyro.wire.messages import (
     CashTransfer,
     Document,
     FetchOrder,
+    HostChallenged,
     Kind,
     Links,
     LoadReport,
@@ -33,7 +34,7 @@ from xyro.wire.messages import (
     Verdict,
     XmlPage,
 )
-from xyro.wire.questions import DescribePages, FindPages, MatchPages
+from xyro.wire.questions import DescribePages, FindPages, FindPart, MatchPages
 
 # --- every message -------------------------------------------------------------------------------------------------
 
@@ -74,6 +75,8 @@ REPORTS = st.builds(
     host_failures=COUNT,
     sitemaps=TUPLES_OF_URLS,
     fresh_for=st.floats(0.0, 1e12),
+    vendor=TEXT,
+    skeleton=st.just(b"") | st.binary(min_size=16, max_size=16),
 )
 XML_PAGES = st.builds(
     XmlPage, NUMBER, URLS, COUNT, TIME, st.sampled_from([Kind.XML, Kind.DTD]), TEXT, TEXT, st.binary(max_size=300)
@@ -104,6 +107,7 @@ TRANSFERS = st.builds(
     st.integers(-1, MAX_NUMBER),
 )
 SUBMITS = st.builds(Submit, TUPLES_OF_URLS, st.sampled_from(Priority), st.booleans(), NUMBER)
+CHALLENGED = st.builds(HostChallenged, URLS, TIME, COUNT, TEXT)
 ACKS = st.builds(Ack, st.integers(), st.integers(), NUMBER).filter(
     lambda ack: max(abs(ack.source), abs(ack.target)) <= MAX_NUMBER
 )
@@ -139,6 +143,7 @@ EVERY: dict[type[Message], st.SearchStrategy[Any]] = {
     LoadReport: LOADS,
     CashTransfer: TRANSFERS,
     Submit: SUBMITS,
+    HostChallenged: CHALLENGED,
     Ack: ACKS,
     Document: DOCUMENTS,
     CommandAnswer: ANSWERS,
@@ -147,6 +152,7 @@ EVERY: dict[type[Message], st.SearchStrategy[Any]] = {
     FindPages: st.builds(FindPages, NUMBER, TUPLES_OF_URLS),
     DescribePages: st.builds(DescribePages, NUMBER, st.lists(NUMBER, max_size=4).map(tuple)),
     MatchPages: st.builds(MatchPages, NUMBER, TUPLES_OF_URLS, NUMBER, COUNT),
+    FindPart: st.builds(FindPart, NUMBER, URLS),
 }
 MESSAGES = st.one_of(*EVERY.values())
 
@@ -166,7 +172,7 @@ def test_every_message_comes_back_equal_and_of_the_same_types(kind: type[Message
 
 
 def test_the_tags_cover_the_messages() -> None:
-    commands = {HoldHost, ReturnOrders, FindPages, DescribePages, MatchPages}
+    commands = {HoldHost, ReturnOrders, FindPages, DescribePages, MatchPages, FindPart}
     assert set(TAGS.values()) == set(EVERY) == {*get_args(Message), *commands} - {Command}
 
 
@@ -190,10 +196,10 @@ def test_a_plug_in_registers_its_commands_under_a_tag_of_its_own() -> None:
 # --- the format is pinned ------------------------------------------------------------------------------------------
 
 SHAPES = {
-    1: "page url priority epoch etag last_modified attempt not_before deadline raised",
+    1: "page url priority epoch etag last_modified attempt not_before deadline raised probe",
     2: "page url epoch started ended status error final retry_at kind mime size truncated signature etag "
     "last_modified location links noindex nofollow loading charset host_next host_failures sitemaps "
-    "fresh_for hubs topic",
+    "fresh_for hubs topic vendor skeleton",
     3: "page url epoch read_at kind mime charset body",
     4: "page url epoch state format error links modified needs rates hubs",
     5: "source target seq items virtual spent pages weighted focused",
@@ -207,6 +213,8 @@ SHAPES = {
     12: "request urls",
     13: "request pages",
     14: "request patterns first limit",
+    15: "host until failures vendor",
+    16: "request url",
 }
 
 
@@ -221,7 +229,7 @@ def test_a_change_of_a_message_is_a_new_version() -> None:
     [
         (
             FetchOrder(7, "http://h/", Priority.DISCOVER, 3),
-            [2, 1, 7, "http://h/", 3, 3, "", "", 0, 0.0, 0.0, False],
+            [2, 1, 7, "http://h/", 3, 3, "", "", 0, 0.0, 0.0, False, False],
         ),
         (
             CashTransfer(0, 2, 1, (Passing("http://h/", 9, 4),), 5, 6, 8, 24, (0,)),
@@ -252,7 +260,7 @@ def test_an_outbox_of_before_the_classes_is_read() -> None:
 
 # --- what is no message --------------------------------------------------------------------------------------------
 
-ORDER = [2, 1, 7, "http://h/", 3, 3, "", "", 0, 0.0, 0.0, False]
+ORDER = [2, 1, 7, "http://h/", 3, 3, "", "", 0, 0.0, 0.0, False, False]
 REPORT = msgpack.unpackb(encode(PageReport(7, "http://h/", 1, 1.0, 2.0, status=200)))
 LINKS_AT = 2 + [field.name for field in fields(PageReport)].index("links")
 TRANSFER = [2, 5, 0, 2, 1, [["http://h/", 9, 4]], 5, 6, 8]
@@ -276,8 +284,8 @@ def put(wire: list[Any], index: int, value: Any) -> list[Any]:
         (put(ORDER, 1, 99), "unknown tag 99"),
         (put(ORDER, 1, [1]), "unknown tag list"),
         (put(ORDER, 1, True), "unknown tag bool"),
-        (ORDER[:-1], "FetchOrder: 9 fields; version 2 has 10"),
-        ([*ORDER, 0], "FetchOrder: 11 fields"),
+        (ORDER[:-1], "FetchOrder: 10 fields; version 2 has 11"),
+        ([*ORDER, 0], "FetchOrder: 12 fields"),
         (put(ORDER, 2, "7"), "FetchOrder.page: expected int, got str"),
         (put(ORDER, 2, 7.0), "FetchOrder.page: expected int, got float"),
         (put(ORDER, 2, True), "FetchOrder.page: expected int, got bool"),

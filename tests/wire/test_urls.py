@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from xyro.wire.errors import InputError
 from xyro.wire.messages import MAX_URL
-from xyro.wire.urls import MAX_HREF, canonical, resolve
+from xyro.wire.urls import MAX_HREF, canonical, form_of, resolve
 
 # --- canonical -----------------------------------------------------------------------------------------------------
 
@@ -355,6 +355,9 @@ QUERIES = [
     ("//ä.example/?ä", "cp1252", "http://xn--4ca.example/?%E4"),
     ("mailto:x?ä", "cp1252", None),
     ("?ä", "", "?%C3%A4"),
+    ("\x80\x08#", "cp1252", "%C2%80%08"),
+    (" \x80?ä\x08 ", "cp1252", "%C2%80?%E4"),
+    ("?ä\x08#x", "cp1252", "?%E4%08"),
 ]
 
 
@@ -373,3 +376,9 @@ def test_only_the_query_depends_on_the_encoding(text: str, codec: str) -> None:
         assert one.partition("?")[0] == two.partition("?")[0]
         assert two.isascii()
         assert resolve("http://h/", two) == two
+
+
+def test_the_form_of_a_query_is_its_folder_and_keys():
+    form = form_of("http://h/shop/p1.html?sid=5&b=/x/?")
+    assert form == form_of("http://h/shop/p2.html?b&sid=7") == "http://h/shop/?b&sid"
+    assert form_of("http://h/p1.html?sid=5") not in (form, form_of("http://h/p1.html?sid=5&c=1"))

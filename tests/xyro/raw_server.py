@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
 
 from xyro.answer import Answer
-from xyro.client import Client, ClientLimits
 from xyro.decode import Caps
+from xyro.exchange import ClientLimits
 from xyro.fetcher import Fetcher
 from xyro.guard import Guard
+from xyro.politeness import Manners
+from xyro.reader import ReaderOptions, client_class
+from xyro.readers import Readers
 from xyro.resolver import Resolver
 from xyro.wire.clock import SystemClock
 from xyro.wire.messages import FetchOrder, Priority
@@ -31,6 +38,10 @@ QUICK = ClientLimits(
 """Small limits, so that tests of them are over soon."""
 
 Script = Callable[["Talk"], Awaitable[None]]
+CLIENT: Literal["fast", "aiohttp"] = "fast"
+"""the client that `reading` reads with: the fixture `client` sets it"""
+IN_PROCESSES = bool(os.environ.get("TEST_READERS"))
+"""whether `reading` reads in a process beside this one: test_readers.py runs the fetcher's tests so"""
 
 
 @dataclass
@@ -124,14 +135,47 @@ async def reading(
     """A fetcher that may read loopback only; `options` are the Fetcher's."""
     guard = guard or Guard(only_net=["127.0.0.0/8"])
     clock = SystemClock()
+    if IN_PROCESSES and tls is None and not set(options) - {"signature", "skip_suffixes", "fold_slashes", "words"}:
+        async with reading_in_processes(limits, guard, **options) as readers:
+            yield readers  # type: ignore[misc]  # used as one
+        return
     resolver = Resolver(guard, clock, timeout=0.2, tries=1)
-    client = Client(guard, resolver, user_agent="xyro/0.1 (+http://x.test)", contact="a@x.test", limits=limits, tls=tls)
+    client = client_class(CLIENT)(
+        guard, resolver, user_agent="xyro/0.1 (+http://x.test)", contact="a@x.test", limits=limits, tls=tls
+    )
     fetcher = Fetcher(client, clock, **options)  # type: ignore[arg-type]
     try:
         yield fetcher
     finally:
         await fetcher.close()
         await resolver.close()
+
+
+@asynccontextmanager
+async def reading_in_processes(
+    limits: ClientLimits = QUICK,
+    guard: Guard | None = None,
+    processes: int = 1,
+    patience: Callable[[str], float] = lambda host: 1.0,
+    **options: object,
+) -> AsyncIterator[Readers]:
+    """The same in reader processes."""
+    described = ReaderOptions(
+        user_agent="xyro/0.1 (+http://x.test)",
+        robots_token="xyro",
+        contact="a@x.test",
+        limits=limits,
+        manners=Manners(),
+        concurrency=8,
+        client=CLIENT,
+        **options,  # type: ignore[arg-type]
+    )
+    guard = guard or Guard(only_net=["127.0.0.0/8"])
+    readers = Readers(processes, msgspec.msgpack.encode(described), guard, SystemClock(), patience)
+    try:
+        yield readers
+    finally:
+        await readers.close()
 
 
 def order(url: str, **fields: object) -> FetchOrder:

@@ -23,6 +23,7 @@ KINDS = [
     "timeout",
     "slow-body",
     "disconnect",
+    "closed-idle",
     "truncated",
     "too-large",
     "headers-too-large",
@@ -32,6 +33,8 @@ KINDS = [
     "encoding",
     "unasked-206",
     "unasked-304",
+    "challenge",
+    "soft-404",
     "blocked-address",
     "blocked-port",
     "only-net",
@@ -49,6 +52,8 @@ KINDS = [
     "http-5xx",
     "url-too-long",
     "internal",
+    "reader-lost",
+    "poison",
 ]
 
 

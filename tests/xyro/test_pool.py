@@ -8,20 +8,23 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from xyro.answer import Answer
+from xyro.clock_log import ClockLog
 from xyro.failures import DAY
-from xyro.fetch_queue import FetchQueue
+from xyro.fetch_queue import FetchQueue, SlotShares
 from xyro.lookups import LONGEST_LINE, Lookups
 from xyro.politeness import Manners, Politeness
 from xyro.pool import Pool
 from xyro.robots import RobotsTable
 from xyro.wire.clock import ManualClock
+from xyro.wire.errors import TheirError
 from xyro.wire.messages import FetchOrder, PageReport, Priority
 from xyro.wire.urls import authority, host_of
 
@@ -66,6 +69,10 @@ class Script:
     async def fetch_robots(self, url: str) -> Answer:
         return await self._read(url, self.robots.get(url.removesuffix("/robots.txt")) or (lambda: self.good(404)))
 
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        self.log.append((self.clock.monotonic(), f"POST {url}"))
+        return await self._read(url, self.answers.get(url))
+
     def knows(self, url: str) -> bool:
         return host_of(url) not in self.silent
 
@@ -109,6 +116,7 @@ class Bench:
         self,
         manners: Manners = HASTY,
         concurrency: int = 100,
+        newcomers: float = 1.0,
         gamma: float = 50.0,
         may_read: Callable[[], bool] = lambda: True,
     ) -> None:
@@ -116,14 +124,15 @@ class Bench:
         self.script = Script(self.clock)
         self.reports: list[PageReport] = []
         self.politeness = Politeness(manners)
+        self.queue = FetchQueue(gamma)
         self.pool = Pool(
-            FetchQueue(gamma),
+            self.queue,
             self.politeness,
             self.script,
             self.clock,
             robots_token="xyro",
             on_report=lambda report, _: self.reports.append(report),
-            concurrency=concurrency,
+            slots=SlotShares(self.queue, self.politeness, concurrency, newcomers),
             may_read=may_read,
         )
 
@@ -737,6 +746,102 @@ async def test_robots_txts_that_redirect_to_one_host_read_it_in_its_turn() -> No
         assert {report.page for report in bench.reports if report.error == "robots-disallowed"} == {3}
         own = [at for at, url in bench.script.log if url == "http://victim/1009"]
         assert own[0] < 60.0  # those of the others do not keep its own pages from being read
+
+
+async def test_a_robots_txt_that_redirects_within_its_host_waits_like_any_read() -> None:
+    """And comes before all else of the host, which waits for it."""
+    bench = Bench(Manners(min_delay=2.0, ip_delay=0.0))
+    for n in range(5):
+        bench.script.robots[f"http://h/{n}" if n else "http://h"] = moved(bench, f"http://h/{n + 1}/robots.txt")
+    bench.script.robots["http://h/5"] = lambda: bench.script.good(
+        200, body=b"User-agent: *\nCrawl-delay: 7\nDisallow: /0"
+    )
+    async with bench.running():
+        await bench.read(*pages("h", 4), *[order(9, "http://h/9", Priority.BLOCKING)])
+        await bench.pass_time(60.0, step=0.5)
+    times = [at for at, _ in bench.script.log]
+    hops = ["http://h/robots.txt", *(f"http://h/{n}/robots.txt" for n in range(1, 6))]
+    assert bench.script.urls == [*hops, "http://h/9", *(f"http://h/{n}" for n in range(1, 4))]
+    assert times == [0, 2, 4, 6, 8, 10, 17, 24, 31, 38]
+    assert dict(zip(bench.told, bench.errors, strict=True))[0] == "robots-disallowed"
+
+
+async def test_the_crawl_delay_of_before_a_restart_holds_until_robots_txt_has_been_read_again(tmp_path: Path) -> None:
+    """It is two redirects away: nobody knows it again before the third request."""
+    bench = Bench(Manners(min_delay=2.0, ip_delay=0.0))
+    log = bench.politeness._log = ClockLog(tmp_path / "clocks", bench.clock, pause=1.0)
+    log.end("host", "h", 0.0, 7.0)
+    bench.script.robots["http://h"] = moved(bench, "http://h/1/robots.txt")
+    bench.script.robots["http://h/1"] = moved(bench, "http://h/2/robots.txt")
+    bench.script.robots["http://h/2"] = lambda: bench.script.good(200, body=b"User-agent: *\nCrawl-delay: 5")
+    async with bench.running():
+        await bench.read(*pages("h", 2))
+        await bench.pass_time(60.0, step=0.5)
+    log.close()
+    assert [at for at, _ in bench.script.log] == [0, 7, 14, 19, 24]
+
+
+async def test_a_crawl_delay_found_elsewhere_holds_from_then_on() -> None:
+    bench = Bench(Manners(min_delay=2.0, ip_delay=0.0))
+    bench.script.robots["http://a"] = moved(bench, "http://b/robots.txt")
+    bench.script.robots["http://b"] = lambda: bench.script.good(200, body=b"User-agent: *\nCrawl-delay: 20")
+    async with bench.running():
+        await bench.read(*pages("a", 2))
+        await bench.pass_time(60.0, step=0.5)
+    at_a = [at for at, url in bench.script.log if authority(url) == "a"]
+    assert len(at_a) == 3 and all(after - before >= 20.0 for before, after in itertools.pairwise(at_a))
+
+
+async def test_a_host_that_reads_the_robots_txt_of_another_one_keeps_its_own_crawl_delay() -> None:
+    bench = Bench(Manners(min_delay=2.0, ip_delay=0.0))
+    bench.script.robots["http://a"] = moved(bench, "http://b/of-a")
+    bench.script.robots["http://b"] = lambda: bench.script.good(200, body=b"User-agent: *\nCrawl-delay: 20")
+    async with bench.running():
+        await bench.read(*pages("b", 2))
+        await bench.pass_time(1.0)
+        await bench.read(*pages("a", 1, 10))
+        await bench.pass_time(100.0, step=0.5)
+    at_b = [(url, at) for at, url in bench.script.log if authority(url) == "b"]
+    assert sorted(url for url, _ in at_b) == ["http://b/0", "http://b/1", "http://b/of-a", "http://b/robots.txt"]
+    assert all(after - before >= 20.0 for (_, before), (_, after) in itertools.pairwise(at_b))
+
+
+async def test_what_is_sent_has_the_clock_of_its_host() -> None:
+    """Requests to hubs and subscribers, among pages of the same host."""
+    bench = Bench(Manners(min_delay=2.0, ip_delay=0.0))
+    bench.script.answers["http://h/busy"] = lambda: bench.script.good(503, retry_after=30.0)
+    async with bench.running():
+        await bench.read(*pages("h", 3))
+        sent = [asyncio.create_task(bench.pool.post(f"http://h/{to}", b"x", {})) for to in ("hub", "busy", "late")]
+        await bench.pass_time(80.0, step=0.5)
+        assert [task.result().status for task in sent] == [200, 503, 200]
+        assert sent[1].result().again == 30.0
+        times = [at for at, url in bench.script.log if not url.startswith("POST ")]
+        assert len(times) == 1 + 3 + 3 and bench.told == [0, 1, 2]
+        gaps = [after - before for before, after in itertools.pairwise(times)]
+        assert min(gaps) == 2.0 and gaps.count(30.0) == 1
+
+
+async def test_what_nobody_waits_for_any_more_is_not_sent() -> None:
+    bench = Bench(Manners(min_delay=2.0, ip_delay=0.0))
+    async with bench.running():
+        await bench.read(order(1, "http://h/"))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await bench.pool.post("http://h/hub", b"x", {})
+        late = asyncio.create_task(bench.pool.post("http://h/hub", b"x", {}))
+        await asyncio.sleep(0)
+        bench.pool.hold("h")
+        assert [one.page for one in bench.pool.drop("h")] == [1]
+        with pytest.raises(TheirError, match="blocked"):
+            await late
+        with pytest.raises(TheirError, match="paused"):
+            await bench.pool.post("http://h/hub", b"x", {})
+        bench.pool.resume("h")
+        await bench.read(order(1, "http://h/"))
+        await bench.pass_time(20.0, step=0.5)
+        assert bench.told == [1] and bench.pool.quiet()
+        assert not [url for url in bench.script.urls if "hub" in url]
 
 
 async def test_robots_that_goes_from_host_to_host_ends() -> None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import pytest
 from aiohttp import web
 
-from xyro.client import Client
-from xyro.fetch_queue import FetchQueue
+from xyro.fast_client import FastClient
+from xyro.fetch_queue import FetchQueue, SlotShares
 from xyro.fetcher import Fetcher
 from xyro.guard import Guard
 from xyro.politeness import Manners, Politeness
@@ -76,16 +76,17 @@ async def crawling(
     clock = SystemClock()
     guard = Guard(only_net=["127.0.0.0/8"], ports=served.ports)
     resolver = Resolver(guard, clock)
-    fetcher = Fetcher(Client(guard, resolver, user_agent="xyro/test"), clock)
+    fetcher = Fetcher(FastClient(guard, resolver, user_agent="xyro/test"), clock)
     reports: list[PageReport] = []
+    queue, politeness = FetchQueue(), Politeness(manners)
     pool = Pool(
-        FetchQueue(),
-        Politeness(manners),
+        queue,
+        politeness,
         fetcher,
         clock,
         robots_token="xyro",
         on_report=lambda report, _: reports.append(report),
-        concurrency=concurrency,
+        slots=SlotShares(queue, politeness, concurrency),
     )
     run = asyncio.create_task(pool.run())
     try:

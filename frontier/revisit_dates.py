@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from xyro.configs.schema import RefreshSettings, Settings
-from xyro.frontier.bandwidth import DAY, Bandwidth, second
+from xyro.frontier.bandwidth import DAY, Bandwidth, drawn, second
 from xyro.frontier.batch import Settled
 from xyro.frontier.change_model import ChangeModel, ChangeRecord
 from xyro.frontier.due_queue import DueQueue
@@ -32,11 +32,11 @@ from xyro.metadata import rows
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import Mark, RefreshRow
 from xyro.metadata.states import HASTENED, KIND_MASK, KIND_SHIFT, LEASED, State
-from xyro.metadata.visits import Visit, next_row
+from xyro.metadata.visits import GONE, Visit, next_row
 from xyro.opic.importance import TICKS, never_measured
 from xyro.refresh.ahead import MEAN, Ahead
 from xyro.refresh.periodic import timed
-from xyro.refresh.policy import SCATTER, weight
+from xyro.refresh.policy import weight
 from xyro.refresh.rate_belief import PageBelief
 from xyro.wire.ids import LocalPage, local_pages
 from xyro.wire.messages import PageReport
@@ -44,8 +44,6 @@ from xyro.wire.messages import PageReport
 if TYPE_CHECKING:
     from xyro.frontier.freshness import Freshness
 
-GOLDEN = 0.618_033_988_749_895
-"""Multiples of it, modulo 1, are spread more evenly than chance: intervals of a page keep their mean."""
 RETRIES_AT_ONCE = 512
 """most retries that one turn looks at"""
 LOOK_AGAIN = 30 * DAY
@@ -198,19 +196,16 @@ class Schedule:
 
     def _wait(self, page: LocalPage, row: RefreshRow | None, by: Basis) -> float:
         """Seconds to the next read of a page, or to the next look at one that the policy gives up."""
-        interval, ceiling = (
-            self.bandwidth.interval(by.importance, by.rate, by.belief),
-            self.bandwidth.rules.ceiling * DAY,
-        )
-        if interval.term != "chance":
-            return min(interval.seconds, ceiling)
-        return min(interval.seconds * (1.0 + SCATTER * drawn(page, row)), ceiling)
+        interval = self.bandwidth.interval(by.importance, by.rate, by.belief)
+        if interval.term == "chance":
+            self.bandwidth.dated(interval, by.rate)
+        return self.bandwidth.wait(interval, page, row.reads if row is not None else 0)
 
     def _look_again(self, report: PageReport, visit: Visit) -> float:
         """Seconds to the next try of a page that failed for good, 0 = none is planned."""
         if visit.state is State.DEAD or visit.state is State.BLOCKED:
             return 0.0
-        if report.error in ("http-404", "http-410"):
+        if report.error in GONE:
             return self.settings.crawl.confirm_dead
         return DAY if visit.state is State.DISALLOWED else LOOK_AGAIN
 
@@ -299,11 +294,6 @@ def marked(marks: tuple[Mark, ...], mark: Mark, apart: int) -> tuple[Mark, ...]:
     return marks if marks and mark.clock - marks[-1].clock < apart else (*marks[-1:], mark)
 
 
-def drawn(page: LocalPage, row: RefreshRow | None) -> float:
-    """Draw a number, 0 <= x < 1, evenly over the pages and over the reads of each."""
-    return ((page + (row.reads if row is not None else 0)) * GOLDEN) % 1.0
-
-
 class Dating:
     """`date` at the end of a turn, after the pages have spent."""
 
@@ -338,7 +328,7 @@ class Dating:
         dues, kinds, id_of = [], [], self.partition.id_of
         clock, apart = self.ledger.clock.ticks, int(self.ledger.remembered * TICKS)
         flow = self._importance(pages)
-        guided = flow
+        guided = (self.partition.standing.worth(pages) * flow).tolist()
         for guide in self.hooks.importance:
             guided = guide(pages, guided, now)
         model, backed = self.change_model, self._backed(pages)
@@ -400,5 +390,5 @@ class Dating:
         if record.habit is None or order.visit.state is not State.READ:
             return None
         habit, ended = record.habit, order.report.ended
-        draw = drawn(order.page, order.row)
+        draw = drawn(order.page, order.row.reads if order.row is not None else 0)
         return lambda wait: timed(habit, ended, wait, draw)

@@ -1,0 +1,186 @@
+"""Honest sites and hostile ones as an asker meets them: an address and a path in, an answer out.
+
+Every address of 127.0.0.0/8 is a host, its second number says of what kind:
+
+    127.1     honest: pages in a tree, four below each; the very first leads to all other hosts
+    127.2     mutes             127.3  drippers          127.5  redirectors       127.6  floods
+    127.64+   the farm
+
+The honest pages are /p1.html ..., the first is /. Those nearest to the first ones have the links to hostile hosts: the
+same pages are to be read with and without these. With traps the first host has /calendar, /shop, /list and /lost, too;
+without them these four may be there as pages that lead home.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+
+from xyro.lab.hostile.hostile_rows import Hostile
+from xyro.lab.web.places import address_of, host_at
+
+BELOW = 4
+PER_PAGE = 50
+"""links to hostile hosts on one honest page"""
+FARM_LINKS = 30
+FLOOD_PAGES, FLOOD_LINKS = 5, 65_000
+DRIP = 1_500
+"""bytes a second"""
+TRAPS = ("/calendar", "/shop", "/list", "/lost")
+DOORS = ("/calendar?month=24000", "/shop/p0.html", "/list?a=0", "/lost/x0.html")
+"""where the traps begin"""
+PRODUCTS, FACETS, CHOICES = 20, 6, 5
+_STEPS = (-12, -1, 1, 12)
+_FARM = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ServedPage:
+    """An answer: a page of links, or a redirect."""
+
+    links: tuple[str, ...] = ()
+    location: str = ""
+    found: bool = True
+    body: bytes = b""
+    """stands for the links, where it was made before"""
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """No answer, for ever; or one that drips."""
+
+    drips: bool = False
+
+
+MISSING = ServedPage(found=False)
+
+
+def kind_of(address: str) -> str:
+    """Return what lives at an address: honest, mute, dripper, redirector, flood or farm."""
+    second = int(address.split(".")[1])
+    return "farm" if second >= _FARM else {2: "mute", 3: "dripper", 5: "redirector", 6: "flood"}.get(second, "honest")
+
+
+def is_trap(address: str, path: str) -> bool:
+    """Tell whether a page of an honest host belongs to a trap there."""
+    return path.startswith(TRAPS)
+
+
+def numbered(second: int, number: int) -> str:
+    """The address of a hostile host of a kind."""
+    return f"127.{second + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
+
+
+class HonestSites:
+    """`hosts` sites with `pages` pages in all; `hostile_port`: where the others listen."""
+
+    def __init__(self, hosts: int, pages: int, hostile: Hostile, port: int, hostile_port: int) -> None:
+        self.hosts, self.port, self.hostile = hosts, port, hostile
+        self._hostile_port = hostile_port
+        self._sizes = [pages // hosts + (host < pages % hosts) for host in range(hosts)]
+        led = list(self._hostile_entries())
+        part = max(PER_PAGE, -(-len(led) // pages))
+        self._led = [led[start : start + part] for start in range(0, len(led), part)]
+        self._fresh = count()
+
+    def url(self, host: int, path: str = "/") -> str:
+        """The URL of a page."""
+        return f"http://{address_of(host)}:{self.port}{path}"
+
+    def paths(self) -> set[tuple[str, str]]:
+        """Address and path of every honest page."""
+        return {(address_of(host), _name(page)) for host, size in enumerate(self._sizes) for page in range(size)}
+
+    def answer(self, address: str, path: str) -> ServedPage | Silence:
+        """Answer a request."""
+        host = host_at(address)
+        if not 0 <= host < self.hosts:
+            return MISSING
+        if host == 0 and self.hostile.traps and is_trap(address, path):
+            return ServedPage(tuple(self._trap(path)))
+        if host == 0 and self.hostile.doors and path in DOORS:
+            return ServedPage(("/",))
+        page = 0 if path == "/" else int(path[2:-5]) if path.startswith("/p") and path.endswith(".html") else -1
+        if not 0 <= page < self._sizes[host]:
+            return MISSING
+        below = range(BELOW * page + 1, min(BELOW * page + BELOW + 1, self._sizes[host]))
+        links = ["/", *map(_name, below)]
+        if host == page == 0:
+            links += [self.url(other) for other in range(1, self.hosts)]
+            if self.hostile.traps or self.hostile.doors:
+                links += DOORS
+        number = self.hosts * page + host
+        if number < len(self._led):
+            links += self._led[number]
+        return ServedPage(tuple(links))
+
+    def _hostile_entries(self) -> Iterator[str]:
+        numbers = self.hostile
+        kinds = ((2, numbers.mutes), (3, numbers.drippers), (5, numbers.redirectors), (_FARM, numbers.farms))
+        for second, number in kinds:
+            for each in range(number):
+                yield f"http://{numbered(second, each)}:{self._hostile_port}/"
+        for each in range(numbers.floods):
+            for page in range(FLOOD_PAGES):
+                yield f"http://{numbered(6, each)}:{self._hostile_port}/flood{page}.html"
+
+    def _trap(self, path: str) -> Iterator[str]:
+        """The links of a trap's page: into itself, and home."""
+        yield "/"
+        if path.startswith("/calendar"):
+            month = int(path.rpartition("=")[2])
+            yield from (f"/calendar?month={month + step}" for step in _STEPS)
+        elif path.startswith("/shop"):
+            session = next(self._fresh)
+            yield from (f"/shop/p{product}.html?sid={session}" for product in range(PRODUCTS))
+        elif path.startswith("/list"):
+            chosen = dict(part.split("=") for part in path.partition("?")[2].split("&"))
+            for facet in "abcdef"[:FACETS]:
+                for choice in range(CHOICES):
+                    others = {key: value for key, value in chosen.items() if key != facet}
+                    yield "/list?" + "&".join(f"{key}={value}" for key, value in {**others, facet: choice}.items())
+        else:
+            yield from (f"/lost/x{next(self._fresh) + 1}.html" for _ in range(5))
+
+
+class HostileSites:
+    """All the others."""
+
+    def __init__(self, hostile: Hostile, port: int) -> None:
+        self.hostile, self.port = hostile, port
+        self._fresh = count(hostile.farms)
+
+    def answer(self, address: str, path: str) -> ServedPage | Silence:
+        """Answer a request."""
+        kind = kind_of(address)
+        if kind in ("mute", "dripper"):
+            return Silence(drips=kind == "dripper")
+        if path == "/robots.txt":
+            return ServedPage(body=b"User-agent: *\nDisallow: /private/\n")
+        if kind == "farm":
+            fresh = (numbered(_FARM, next(self._fresh)) for _ in range(FARM_LINKS))
+            return ServedPage(tuple(f"http://{host}:{self.port}/" for host in fresh))
+        if kind == "redirector":
+            return ServedPage(location=self._onward(address, path))
+        if kind == "flood" and path.startswith("/flood"):
+            return ServedPage(body=_flood(int(path[6:-5])))
+        return ServedPage()
+
+    def _onward(self, address: str, path: str) -> str:
+        """Redirectors with an even number keep to themselves, the others send to the next."""
+        step = int(path.rpartition("=")[2] or 0) + 1 if "=" in path else 1
+        number = int(address.rpartition(".")[2])
+        if number % 2:
+            address = numbered(5, (number + 1) % self.hostile.redirectors)
+        return f"http://{address}:{self.port}/r?from={number}&n={step}"
+
+
+@functools.cache
+def _flood(page: int) -> bytes:
+    return b"\n".join(b'<a href="/f%d/x%d.html">x</a>' % (page, link) for link in range(FLOOD_LINKS))
+
+
+def _name(page: int) -> str:
+    return f"/p{page}.html" if page else "/"

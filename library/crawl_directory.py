@@ -1,0 +1,133 @@
+"""A data directory for a program: `xyro.open("xyro-data")`, whether a process works on it or not."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xyro.plugins import extensions
+from xyro.plugins.changes.change_filter import change_filter
+from xyro.plugins.changes.change_stream import ChangeSource, read_all
+from xyro.plugins.changes.stored_changes import KEY, StreamState
+from xyro.plugins.view_extensions import VIEW_EXTENSIONS
+from xyro.service.node.run_file import Remote
+from xyro.service.node.stopped import open_stopped
+from xyro.service.views.why import why
+from xyro.wire.clock import SystemClock
+from xyro.wire.errors import InputError
+from xyro.wire.urls import canonical
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from xyro.service.views.views import Views
+
+Row = dict[str, Any]
+
+
+class CrawlDirectory:
+    """Rows and answers as the command prints them with --json, each of one commit; nothing stays open between two."""
+
+    def __init__(self, data: str | Path = "xyro-data") -> None:
+        """InputError: there is no such directory."""
+        self.path = Path(data)
+        if not self.path.is_dir():
+            raise InputError(f"{self.path}: no such data directory; `xyro.crawl` makes one")
+        self._clock = SystemClock()
+
+    def __enter__(self) -> CrawlDirectory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open."""
+
+    async def __aenter__(self) -> CrawlDirectory:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing is open."""
+
+    def status(self) -> Row:
+        """`xyro status`"""
+        if (remote := Remote.find(self.path)) is not None:
+            return dict(remote.get("/status"))
+        with open_stopped(self.path, extensions) as stopped:
+            return stopped.stopped_status(VIEW_EXTENSIONS, self._clock.time())
+
+    def top(self, count: int = 20, by: str = "importance") -> list[Row]:
+        """`xyro top`: by importance, cash, stale or rising."""
+
+        def local(views: Views) -> list[Row]:
+            return views.top(count, by, self._clock.time())
+
+        return list(self._ask("/top", local, n=count, by=by))
+
+    def why(self, url: str) -> Row:
+        """`xyro why`: what is known of a URL. InputError: it is none."""
+
+        def local(views: Views) -> Row:
+            return why(views, canonical(url, fold_slashes=views.scope.fold_slashes), self._clock.time())
+
+        return dict(self._ask("/why", local, url=canonical(url)))
+
+    def pages(self) -> Iterator[Row]:
+        """`xyro export pages`"""
+        return self._export("pages")
+
+    def links(self) -> Iterator[Row]:
+        """`xyro export links`"""
+        return self._export("links")
+
+    def changes(self, since: str = "", where: str = "") -> Iterator[Row]:
+        """`xyro changes`: behind a cursor, or from a time on."""
+        if (remote := Remote.find(self.path)) is not None:
+            yield from remote.lines("/changes", since=since, where=where)
+            return
+        with self._views() as views:
+            stored = [view.frontier.hooks.stored.get(KEY) for view in views.views]
+            if not all(stored):
+                raise InputError(f"{self.path}: records no changes: set changes__record=True when it crawls")
+            stores = [
+                (view.store, StreamState.load(state or {})) for view, state in zip(views.views, stored, strict=True)
+            ]
+            source = ChangeSource.of_stores(stores)
+            lines = _ready(read_all(source, since, change_filter(where)))
+        yield from lines
+
+    def submit(self, *urls: str) -> Row:
+        """`xyro submit`, to the process that works there. InputError: there is none."""
+        remote = Remote.find(self.path)
+        if remote is None:
+            raise InputError(f"{self.path}: no process works on it; `xyro serve` does")
+        return dict(remote.post("/submit", {"urls": list(urls), "priority": "ordered"}))
+
+    def _ask(self, path: str, local: Callable[[Views], Any], **query: object) -> Any:
+        if (remote := Remote.find(self.path)) is not None:
+            return remote.get(path, **query)
+        with self._views() as views:
+            return local(views)
+
+    def _export(self, table: str) -> Iterator[Row]:
+        if (remote := Remote.find(self.path)) is not None:
+            yield from remote.lines(f"/export/{table}")
+            return
+        with self._views() as views:
+            yield from getattr(views, table)()
+
+    @contextlib.contextmanager
+    def _views(self) -> Iterator[Views]:
+        with open_stopped(self.path, extensions) as stopped, stopped.views(self._clock.time()) as views:
+            yield views
+
+
+def _ready(work: Any) -> Any:
+    """The result of a coroutine that waits for nothing: a program's event loop may run already."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        return end.value
+    raise RuntimeError("the stored changes of a stopped crawl wait for nothing")

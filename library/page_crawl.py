@@ -1,0 +1,239 @@
+"""A bounded crawl inside a program's own event loop: `async for page in xyro.crawl(seed, ...)`.
+
+It is the crawl of `xyro crawl`, without the HTTP interface: the same data directory, politeness, robots.txt and guard.
+Pages come as they are read; who takes them slowly slows the crawl down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import zlib
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from xyro.configs.load import load
+from xyro.page_archive import PageContents, StoredText
+from xyro.plugins import extensions, plugins
+from xyro.service.node import crawl_file
+from xyro.service.node.data_dir import DataDir
+from xyro.service.node.guard_factory import check_contact, guard_of
+from xyro.service.node.node import Bounds, Node
+from xyro.service.node.services import PluginSet
+from xyro.wire.urls import canonical
+
+if TYPE_CHECKING:
+    from xyro.answer import Answer
+    from xyro.configs.schema import Settings
+    from xyro.frontier.batch import Settled
+    from xyro.frontier.frontier import Extension, Frontier
+    from xyro.service.node.services import Services
+    from xyro.wire.ids import PageId
+    from xyro.wire.messages import PageReport
+
+WAITING_TEXTS = 20_000
+"""texts whose order is not settled yet; then the oldest go"""
+UNTAKEN = 256
+"""pages that wait for the program, from which on nothing more is read"""
+
+
+@dataclass(frozen=True, slots=True)
+class CrawledPage:
+    """A page as one read of it showed it."""
+
+    url: str
+    status: int
+    """HTTP status"""
+    kind: str
+    """HTML, XML, DTD, OTHER or UNKNOWN"""
+    links: tuple[str, ...]
+    """canonical URLs, in their order"""
+    importance: float
+    """page-units a turnover, mean about 1, as far as the crawl knows by now"""
+    changed: bool | None
+    """against the read before; None: there was none, or nobody can say"""
+    location: str
+    """where a redirect leads; else empty"""
+    error: str
+    """failure class; empty for a good read"""
+    read_at: float
+    """seconds since 1970"""
+    text: str = ""
+    """the main text of an HTML page, where `text=True` asks for it"""
+    markdown: str = ""
+    """the same with headings, lists, tables and links"""
+    title: str = ""
+
+
+class PageFeed:
+    """Pages between the crawl and the program. `settled` fills it, `take` empties it; UNTAKEN bounds it, but for the
+    reads that are under way then."""
+
+    def __init__(self) -> None:
+        self._pages: deque[CrawledPage] = deque()
+        self._arrived = asyncio.Event()
+        self._texts: dict[tuple[PageId, int], StoredText] = {}
+        """of answers whose report is on its way"""
+
+    def attend(self, frontier: Frontier, services: Services) -> PageFeed:
+        """Listen to the answers of a node, once."""
+        if frontier.partition.number == services.commands.partitions - 1:
+            services.answered.append(self._answered)
+        return self
+
+    async def run(self) -> None:
+        """Nothing runs beside the turns."""
+
+    def _answered(self, report: PageReport, answer: Answer) -> None:
+        if not answer.contents:
+            return
+        text = msgspec.msgpack.decode(answer.contents, type=PageContents).text
+        if text is not None:
+            self._texts[report.page, report.epoch] = text
+            if len(self._texts) > WAITING_TEXTS:
+                del self._texts[next(iter(self._texts))]
+
+    def extend(self, frontier: Frontier) -> PageFeed:
+        """Listen to a partition."""
+        frontier.hooks.settled.append(partial(self.settled, frontier))
+        return self
+
+    def settled(self, frontier: Frontier, settled: Sequence[Settled], now: float) -> None:
+        """Take what the web answered in a turn."""
+        answered = [order for order in settled if order.visit.answered]
+        if answered:
+            pages = np.array([order.page for order in answered], np.int64)
+            worth = frontier.ledger.importance(pages).tolist()
+            texts = [self._texts.pop((order.report.page, order.report.epoch), None) for order in answered]
+            self._pages += map(_page, answered, worth, texts)
+            self._arrived.set()
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._pages) < UNTAKEN
+
+    def take(self) -> CrawledPage | None:
+        """The next page, None where there is none now."""
+        return self._pages.popleft() if self._pages else None
+
+    async def wait(self) -> None:
+        """Until there may be more."""
+        await self._arrived.wait()
+        self._arrived.clear()
+
+
+def _page(order: Settled, importance: float, text: StoredText | None) -> CrawledPage:
+    report = order.report
+    written = msgspec.json.decode(zlib.decompress(text.packed)) if text is not None else {}
+    return CrawledPage(
+        report.url,
+        report.status,
+        report.kind.name,
+        tuple(report.links.urls),
+        importance,
+        order.visit.changed,
+        report.location,
+        report.error,
+        report.ended,
+        written.get("text", ""),
+        written.get("markdown", ""),
+        text.title if text is not None else "",
+    )
+
+
+async def crawl(
+    *seeds: str,
+    data: str | Path = "xyro-data",
+    max_pages: int | None = None,
+    max_seconds: float | None = None,
+    scope: str | None = None,
+    max_depth: int | None = None,
+    only_net: Sequence[str] = (),
+    delay: float | None = None,
+    contact: str | None = None,
+    refresh: bool | None = None,
+    text: bool | None = None,
+    **settings: object,
+) -> AsyncIterator[CrawledPage]:
+    """Crawl from seeds, or resume the crawl in `data`; yield each page as it is read, until nothing is left or a bound.
+
+    The options are those of `xyro crawl`, `settings` any other one as section__key (fetch__signature="text"). Who
+    leaves the loop ends the crawl in order: what was read is stored. With text=True the main text of each HTML page
+    comes along, and is kept in `data` with its versions ([keep] text). InputError: nothing was changed.
+    """
+    options = {name.replace("__", "."): value for name, value in settings.items()}
+    chosen: dict[str, object] = {
+        **options,
+        "crawl.max_pages": max_pages,
+        "crawl.max_seconds": max_seconds,
+        "crawl.scope": scope,
+        "crawl.max_depth": max_depth,
+        "crawl.refresh": refresh,
+        "keep.text": text,
+        "fetch.only_net": tuple(only_net),
+        "fetch.contact": contact,
+        "politeness.delay": delay,
+    }
+    directory, feed = Path(data), PageFeed()
+    async with _running(directory, load(crawl_file.paths(directory), {}, chosen), seeds, feed) as node:
+        ended = asyncio.create_task(node.finished())
+        try:
+            while True:
+                while (page := feed.take()) is not None:
+                    yield page
+                node.pool.wake()
+                if ended.done():
+                    ended.result()
+                    break
+                arrived = asyncio.create_task(feed.wait())
+                await asyncio.wait([ended, arrived], return_when=asyncio.FIRST_COMPLETED)
+                arrived.cancel()
+        finally:
+            ended.cancel()
+            await asyncio.gather(ended, return_exceptions=True)
+    while (page := feed.take()) is not None:
+        yield page
+
+
+@contextlib.asynccontextmanager
+async def _running(directory: Path, settings: Settings, seeds: Sequence[str], feed: PageFeed) -> AsyncIterator[Node]:
+    """A node that works on the directory; stopped in order at the end."""
+    urls = [canonical(seed, fold_slashes=settings.crawl.fold_slashes) for seed in seeds]
+    guard = guard_of(settings.fetch)
+    check_contact(settings.fetch, guard)
+    count = settings.crawl.partitions
+    stored = DataDir.open(directory, partitions=count if count > 1 else None, make=bool(seeds))
+    try:
+        crawl_file.check(directory, stored.home.store)
+        crawl_file.remember(directory, settings, stored.home.store)
+
+        def listening(chosen: Settings) -> Sequence[Extension]:
+            return [*extensions(chosen), feed.extend]
+
+        limits = settings.crawl
+        node = Node(
+            stored,
+            settings,
+            guard,
+            Bounds(limits.max_pages, limits.max_seconds, limits.refresh, wanted=lambda: feed.has_room),
+            plugins=PluginSet(
+                listening, lambda frontier, services: [*plugins(frontier, services), feed.attend(frontier, services)]
+            ),
+        )
+        try:
+            node.start()
+            if urls:
+                await node.sow(urls)
+            yield node
+        finally:
+            await node.stop()
+        node.check_writes()
+    finally:
+        stored.close()

@@ -1,0 +1,129 @@
+"""Directories: locked by a process, made whole or not at all, or shadowed, to be read without being written.
+
+Nothing here knows what lies in them, but for the names of LevelDB's files.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from xyro.wire.errors import InputError, MachineError
+
+_TABLES = (".ldb", ".sst")
+_NOT_SHADOWED = frozenset({"LOCK", "LOG", "LOG.old", "OWNER"})
+_PLACES = ("/dev/shm", "")  # noqa: S108 - by mkdtemp: a name of nobody else
+"""where a store that is looked at has its shadow: in memory, else where temporary files are (TMPDIR)"""
+
+
+class Lock:
+    """An advisory lock on an open file or directory; it ends with the process."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def take(self, *, wait: bool, shared: bool = False) -> bool:
+        """Whether it is ours now; if not, the handle is closed."""
+        try:
+            fcntl.flock(self._handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+        except OSError:
+            self.release()
+            return False
+        return True
+
+    def release(self) -> None:
+        """Releasing twice is fine."""
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+
+def is_locked(path: Path) -> bool:
+    """Tell whether a process has the file of a lock for itself; False also where that cannot be known."""
+    try:
+        lock = Lock(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    free = lock.take(wait=False, shared=True)
+    lock.release()
+    return not free
+
+
+def create_directory(path: Path, fill: Callable[[Path], None]) -> None:
+    """Make a directory with what `fill` puts into it: under a temporary name, synced, then renamed.
+
+    Nobody but its owner may enter it, and it never exists in part. If `fill` raises, nothing is left and its error goes
+    on. Raises InputError if `path` exists and is not an empty directory; MachineError if the disk fails.
+    """
+    path = path.absolute()
+    temporary = path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _alone_in(path.parent):
+            if path.exists() and (not path.is_dir() or any(path.iterdir())):
+                raise InputError(f"{path}: exists and is not empty: name another directory")
+            shutil.rmtree(temporary, ignore_errors=True)  # of a process that died here
+            temporary.mkdir(0o700)  # a crawl holds its owner's secrets: cookies, tokens, what was submitted
+            try:
+                fill(temporary)
+                _sync_tree(temporary)
+                temporary.rename(path)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+            sync(path.parent)
+    except OSError as error:
+        raise MachineError(f"cannot create {path}: {error}: mend the disk, or name another directory") from error
+
+
+@contextmanager
+def _alone_in(directory: Path) -> Iterator[None]:
+    """Wait for others that create a directory in the same place."""
+    lock = Lock(os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+    lock.take(wait=True)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _sync_tree(top: Path) -> None:
+    for folder, _, files in os.walk(top, topdown=False):
+        for name in files:
+            sync(Path(folder, name))
+        sync(Path(folder))
+
+
+def sync(path: Path) -> None:
+    """Sync a file or a directory to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def shadow_of(path: Path) -> str:
+    """A directory with the files of a store, on the first of the places for temporary files that has room."""
+    for place in _PLACES:
+        parent = place or tempfile.gettempdir()
+        if not os.access(parent, os.W_OK):
+            continue
+        shadow = tempfile.mkdtemp(prefix="xyro-look-", dir=parent)
+        try:
+            for file in path.iterdir():
+                if file.suffix in _TABLES:
+                    Path(shadow, file.name).symlink_to(file.absolute())
+                elif file.name not in _NOT_SHADOWED:
+                    shutil.copyfile(file, Path(shadow, file.name))
+            return shadow
+        except OSError as error:
+            shutil.rmtree(shadow, ignore_errors=True)
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not place:
+                raise
+    raise OSError(errno.ENOSPC, "no place for temporary files has room")

@@ -1,0 +1,49 @@
+"""The messages of the stream of changes.
+
+to a partition
+ReadChanges    some changes behind a position (a question)        -> ChangeStretch, as a list      change_log.py
+FindChange     the position before a time (a question)            -> Position, as a list
+
+to partition 0
+StoreSink      how far a sink has come                            -> None                    sinks.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xyro.wire import codec
+from xyro.wire.commands import Command
+from xyro.wire.questions import Question
+
+FIRST_TAG = codec.PLUGIN_TAGS + 64
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChanges(Question):
+    """Ask for changes behind a position (cursors.Position), at most `size` bytes of them."""
+
+    number: int
+    lineage: tuple[int, ...]
+    """epoch, base, epoch, base ..."""
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class FindChange(Question):
+    """Ask for the number of the last change before a time."""
+
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSink(Command):
+    """Store how far a sink has come."""
+
+    name: str
+    row: bytes
+    """packed SinkRow"""
+
+
+for _tag, _command in enumerate((ReadChanges, FindChange, StoreSink), FIRST_TAG):
+    codec.register(_tag, _command)

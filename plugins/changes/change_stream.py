@@ -1,0 +1,156 @@
+"""Follows the changes of all partitions: one reader, its position, and the lines that it is given.
+
+The order is that of each partition; between partitions there is none. Each line carries the cursor of the whole stream
+behind it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from xyro.plugins.changes.change_messages import FindChange, ReadChanges
+from xyro.plugins.changes.change_rows import ChangeKind, change_line, gap_line, unpack_change
+from xyro.plugins.changes.cursors import UNREAD, Position, decode_cursor, encode_cursor
+from xyro.plugins.changes.stored_changes import ChangeStretch, StreamState, find_position, read_stretch
+from xyro.wire.errors import InputError
+
+if TYPE_CHECKING:
+    from xyro.metadata.store import StoreReader
+    from xyro.plugins.changes.change_filter import Condition
+    from xyro.service.node.command_sender import CommandSender
+
+SIZE = 1 << 18
+"""bytes of changes that are read at once of a partition: some 5 ms"""
+FOREIGN = "the cursor is of another crawl, or of before its changes were recorded anew: give a time"
+Line = dict[str, Any]
+Read = Callable[[int, Position, int], Awaitable[ChangeStretch]]
+"""(partition, position, bytes) -> what comes next there"""
+Find = Callable[[int, float], Awaitable[Position]]
+"""(partition, time) -> the position before it"""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSource:
+    """The stored changes of all partitions, wherever they are."""
+
+    partitions: int
+    read: Read
+    find: Find
+
+    @classmethod
+    def of_commands(cls, commands: CommandSender) -> ChangeSource:
+        """The changes of a running crawl, which is asked by messages."""
+
+        async def read(partition: int, position: Position, size: int) -> ChangeStretch:
+            plain = tuple(number for pair in position.lineage for number in pair)
+            ask = partial(ReadChanges, number=position.number, lineage=plain, size=size)
+            fields = await commands.send(partition, ask)
+            if not fields:
+                raise InputError(FOREIGN)
+            return ChangeStretch.of_list(fields)
+
+        async def find(partition: int, time: float) -> Position:
+            number, lineage = await commands.send(partition, partial(FindChange, time=time))
+            return Position(number, tuple((epoch, base) for epoch, base in lineage))
+
+        return cls(commands.partitions, read, find)
+
+    @classmethod
+    def of_stores(cls, stores: Sequence[tuple[StoreReader, StreamState]]) -> ChangeSource:
+        """The changes of a stopped crawl: the store of each partition, and the ends of its stream."""
+
+        async def read(partition: int, position: Position, size: int) -> ChangeStretch:
+            store, state = stores[partition]
+            return read_stretch(store.scan, state, position, size)
+
+        async def find(partition: int, time: float) -> Position:
+            store, state = stores[partition]
+            return find_position(store.get, state, time)
+
+        return cls(len(stores), read, find)
+
+    async def position(self, since: str) -> list[Position]:
+        """The positions that `--since` names. InputError: it is neither empty, `now`, a time nor a cursor."""
+        time = math.inf if since == "now" else time_of(since)
+        if time is not None:
+            return [await self.find(partition, time) for partition in range(self.partitions)]
+        return decode_cursor(since, self.partitions) if since else [UNREAD] * self.partitions
+
+
+async def read_all(source: ChangeSource, since: str, where: Condition | None) -> list[Line]:
+    """All lines that are stored behind a cursor or a time. InputError: as `ChangeSource.position`."""
+    stream = ChangeStream(source, await source.position(since), where)
+    lines = await stream.read()
+    while stream.advanced:
+        lines += await stream.read()
+    return lines
+
+
+def time_of(text: str) -> float | None:
+    """Seconds since 1970 of a date or a time (UTC where it names no zone); None where the text is none."""
+    if not text[:1].isdigit():
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+class ChangeStream:
+    """A reader and its position. `read` until it brings nothing: then there is nothing more yet."""
+
+    def __init__(self, source: ChangeSource, positions: Sequence[Position], where: Condition | None = None) -> None:
+        self.source = source
+        self.positions = list(positions)
+        self.last = [0] * len(self.positions)
+        """number of the newest change of each partition, as it was told last"""
+        self.advanced = False
+        """the last `read` has moved the position"""
+        self._where = where
+
+    @property
+    def cursor(self) -> str:
+        """Of everything that was read."""
+        return encode_cursor(self.positions)
+
+    @property
+    def behind(self) -> int:
+        """Changes that were not read yet, as far as the partitions told."""
+        pairs = zip(self.last, self.positions, strict=True)
+        return sum(max(0, last - max(0, position.number)) for last, position in pairs)
+
+    async def read(self, size: int = SIZE) -> list[Line]:
+        """The next lines of each partition that fit; at most `size` bytes of changes are read of each. Empty: there is
+        nothing more (then `advanced` is False), or nothing of it fits."""
+        lines: list[Line] = []
+        self.advanced = False
+        for partition in range(len(self.positions)):
+            before = self.positions[partition].number
+            stretch = await self.source.read(partition, self.positions[partition], size)
+            self.last[partition] = stretch.last
+            lines += self._lines(partition, stretch)
+            self.positions[partition] = stretch.position(stretch.number)
+            self.advanced = self.advanced or stretch.number != before
+        return lines
+
+    def _lines(self, partition: int, stretch: ChangeStretch) -> Iterator[Line]:
+        if stretch.gap is not None:
+            first, last, epoch, last_epoch = stretch.gap
+            gap = {"first_epoch": epoch, "first": first, "last_epoch": last_epoch, "last": last}
+            yield gap_line(partition, gap, self._cursor(partition, stretch, last))
+        for number, packed in stretch.rows:
+            row = unpack_change(packed)
+            line = change_line(partition, number, row, "")
+            if self._where is None or row.kind is ChangeKind.UNRECORDED or self._where(line):
+                line["cursor"] = self._cursor(partition, stretch, number)
+                yield line
+
+    def _cursor(self, partition: int, stretch: ChangeStretch, number: int) -> str:
+        self.positions[partition] = stretch.position(number)
+        return encode_cursor(self.positions)

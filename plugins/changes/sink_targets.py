@@ -1,0 +1,197 @@
+"""The ways to deliver changes: files of JSON lines, a webhook, a command, a plug-in.
+
+A webhook is signed as the Standard Webhooks say (https://www.standardwebhooks.com): HMAC-SHA256 over
+`webhook-id.webhook-timestamp.body`, in base64. The id is a digest of the body, so that a batch that is sent again has
+the same one. It leaves by the one gate of all requests (xyro/posts.py), in the turn of its host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from xyro.plugins.changes.sink_files import SinkFiles
+from xyro.service.node.command_feed import feed
+from xyro.wire.errors import TheirError
+from xyro.wire.plug_ins import SINKS, plug_in
+
+if TYPE_CHECKING:
+    from xyro.configs.schema import SinkTable
+    from xyro.plugins.changes.change_rows import SinkRow
+    from xyro.posts import Posted
+    from xyro.service.node.services import Services
+
+PATIENCE = 600.0
+"""seconds until a POST is answered, the delay of its host included"""
+TEMPORARY = 75
+"""exit code of a command that wants to be asked again (EX_TEMPFAIL of sysexits.h)"""
+LATER = (408, 425, 429)
+"""HTTP statuses that ask to come again, among those that refuse"""
+Line = Mapping[str, Any]
+Post = Callable[[str, bytes, Mapping[str, str]], Awaitable["Posted"]]
+
+
+class DeliveryOutcome(NamedTuple):
+    """The outcome of a delivery."""
+
+    error: str = ""
+    """empty: it was taken"""
+    refused: bool = False
+    """the very same would be refused again"""
+    again: float = 0.0
+    """seconds after which to come again, where the target says so"""
+
+
+class SinkTarget(Protocol):
+    """Takes changes."""
+
+    async def begin(self, row: SinkRow | None) -> None:
+        """Go on behind what is stored of the sink; None: it is a new one. OSError: the disk failed."""
+
+    async def deliver(self, lines: Sequence[Line]) -> DeliveryOutcome:
+        """Deliver all of them or none."""
+
+    def place(self) -> dict[str, int]:
+        """Fields of the sink's row that say where it goes on."""
+
+
+def json_lines(lines: Sequence[Line]) -> bytes:
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+class FileTarget:
+    """Files of JSON lines."""
+
+    def __init__(self, files: SinkFiles) -> None:
+        self.files = files
+
+    async def begin(self, row: SinkRow | None) -> None:
+        if row is None:
+            await asyncio.to_thread(self.files.begin_anew)
+        else:
+            await asyncio.to_thread(self.files.begin, row.file, row.length)
+
+    async def deliver(self, lines: Sequence[Line]) -> DeliveryOutcome:
+        try:
+            await asyncio.to_thread(self.files.write, json_lines(lines))
+        except OSError as error:
+            return DeliveryOutcome(f"{error.filename or self.files.directory}: {error.strerror}")
+        return DeliveryOutcome()
+
+    def place(self) -> dict[str, int]:
+        return {"file": self.files.file, "length": self.files.length}
+
+
+class WebhookTarget:
+    """A URL that gets {"sink", "changes"} by POST."""
+
+    def __init__(self, name: str, url: str, secret: str, post: Post, now: Callable[[], float]) -> None:
+        self._name = name
+        self._url = url
+        self._secret = signing_key(secret)
+        self._post = post
+        self._now = now
+
+    async def begin(self, row: SinkRow | None) -> None:
+        """Nothing is open between two deliveries."""
+
+    async def deliver(self, lines: Sequence[Line]) -> DeliveryOutcome:
+        body = json.dumps({"sink": self._name, "changes": lines}).encode()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                status, again = await self._post(self._url, body, self.headers(body))
+        except TimeoutError:
+            return DeliveryOutcome("timeout")
+        except TheirError as error:
+            return DeliveryOutcome(str(error))
+        if 200 <= status < 300:
+            return DeliveryOutcome()
+        return DeliveryOutcome(f"http-{status}", 300 <= status < 500 and status not in LATER, again)
+
+    def headers(self, body: bytes) -> dict[str, str]:
+        """The headers of a delivery, its signature among them where there is a secret."""
+        name = f"msg_{hashlib.blake2b(body, digest_size=16).hexdigest()}"
+        time = str(int(self._now()))
+        headers = {"Content-Type": "application/json", "webhook-id": name, "webhook-timestamp": time}
+        if self._secret:
+            digest = hmac.digest(self._secret, f"{name}.{time}.".encode() + body, "sha256")
+            headers["webhook-signature"] = f"v1,{base64.b64encode(digest).decode()}"
+        return headers
+
+    def place(self) -> dict[str, int]:
+        return {}
+
+
+class CommandTarget:
+    """A command that gets JSON lines on its input."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+
+    async def begin(self, row: SinkRow | None) -> None:
+        """Nothing is open between two deliveries."""
+
+    async def deliver(self, lines: Sequence[Line]) -> DeliveryOutcome:
+        error = await feed(self._command, json_lines(lines))
+        return DeliveryOutcome(error, error.startswith("exit code ") and error != f"exit code {TEMPORARY}")
+
+    def place(self) -> dict[str, int]:
+        return {}
+
+
+class PluginTarget:
+    """A callable of an installed package that gets a list of changes, in a thread.
+
+    What it raises, and what takes longer than `patience` seconds, has not been delivered. A call that hangs cannot be
+    ended: nothing more is delivered until it returns.
+    """
+
+    def __init__(self, take: Callable[[list[dict[str, Any]]], object], patience: float = PATIENCE) -> None:
+        self._take = take
+        self._patience = patience
+        self._call: asyncio.Future[object] | None = None
+
+    async def begin(self, row: SinkRow | None) -> None:
+        """Nothing is open between two deliveries."""
+
+    async def deliver(self, lines: Sequence[Line]) -> DeliveryOutcome:
+        if self._call is not None and not self._call.done():
+            return DeliveryOutcome("the plug-in has not returned from an earlier call", again=self._patience)
+        self._call = asyncio.ensure_future(asyncio.to_thread(self._take, [dict(line) for line in lines]))
+        done, _ = await asyncio.wait([self._call], timeout=self._patience)
+        if not done:
+            return DeliveryOutcome("timeout")
+        error = self._call.exception()
+        return DeliveryOutcome(repr(error)[:200] if error is not None else "")
+
+    def place(self) -> dict[str, int]:
+        return {}
+
+
+def signing_key(secret: str) -> bytes:
+    """The key of a secret: base64 behind `whsec_`, as the Standard Webhooks write it, else its own characters."""
+    text = secret.removeprefix("whsec_")
+    if text != secret:
+        try:
+            return base64.b64decode(text, validate=True)
+        except binascii.Error:
+            pass
+    return secret.encode()
+
+
+def target_of(table: SinkTable, services: Services) -> SinkTarget:
+    """The target that a table of [[sinks]] names."""
+    if table.path:
+        return FileTarget(SinkFiles(Path(table.path).absolute(), table.name, table.roll))
+    if table.url:
+        return WebhookTarget(table.name, table.url, table.secret, services.post, services.clock.time)
+    if table.command:
+        return CommandTarget(table.command)
+    return PluginTarget(plug_in(SINKS, table.plugin))

@@ -1,0 +1,242 @@
+"""Delivers changes to [[sinks]]: each at its own pace, from its own position, which survives whatever is killed.
+
+A sink holds nobody up. It reads the stored stream (change_stream.py) behind its position, delivers some changes, and
+stores the position once they were taken: what was on its way when a process died is delivered again, the same numbers
+with the same content. One that fails is tried again, later each time, and lags; the stream's bound of bytes bounds what
+waits for it: beyond it the oldest changes go, and it is given one record of the gap when it is back. What it refuses
+`attempts` times goes to a file of its own, with the reason, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from xyro.metadata import rows
+from xyro.plugins.changes.change_filter import change_filter
+from xyro.plugins.changes.change_messages import StoreSink
+from xyro.plugins.changes.change_rows import SinkRow, unpack_sink
+from xyro.plugins.changes.change_stream import ChangeSource, ChangeStream
+from xyro.plugins.changes.cursors import decode_cursor
+from xyro.plugins.changes.sink_files import SinkFiles
+from xyro.plugins.changes.sink_targets import Line, SinkTarget, json_lines, target_of
+from xyro.wire.errors import InputError
+from xyro.wire.ids import HOME
+from xyro.wire.text import stamp
+
+if TYPE_CHECKING:
+    from xyro.configs.schema import SinkTable
+    from xyro.frontier.frontier import Frontier
+    from xyro.service.node.services import Services
+
+TICK = 0.25
+"""seconds between two looks at a stream that had nothing more"""
+STORED = 5.0
+"""seconds after which a position is stored though nothing that was read fits the sink's condition"""
+SOONEST, LATEST = 1.0, 300.0
+"""seconds until a delivery that failed is tried again; doubles each time"""
+FOLDER = "sinks"
+"""folder of the data directory: changes that a sink refused"""
+DEAD_FILES = 4
+"""files of them that stay, of `roll` bytes each"""
+_log = logging.getLogger("xyro")
+
+
+class Sinks:
+    """The sinks of a crawl, in its home partition."""
+
+    def __init__(self, frontier: Frontier, services: Services, tables: Sequence[SinkTable]) -> None:
+        self._frontier = frontier
+        self._partition = frontier.partition
+        folder = frontier.partition.directory.parent / FOLDER
+        self.deliveries = [
+            SinkDelivery(table, services, SinkFiles(folder, f"{table.name}.dead", table.roll, DEAD_FILES))
+            for table in tables
+        ]
+        frontier.hooks.recover.append(self._recover)
+        frontier.hooks.status["sinks"] = self.figures
+        frontier.commands.handle(StoreSink, self._store)
+
+    def _recover(self) -> None:
+        for delivery in self.deliveries:
+            packed = self._partition.get(rows.SINK.key(delivery.table.name))
+            if packed is not None:
+                delivery.row = unpack_sink(packed)
+
+    def _store(self, command: StoreSink) -> None:
+        self._partition.put(rows.SINK.key(command.name), command.row)
+
+    def figures(self, now: float) -> dict[str, Any]:
+        """The progress of each sink, for `xyro status` (change_report.py)."""
+        return {delivery.table.name: delivery.figures() for delivery in self.deliveries}
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for delivery in self.deliveries:
+                group.create_task(delivery.run())
+
+
+class SinkDelivery:
+    """One sink: `row` is what is on disk of it."""
+
+    def __init__(self, table: SinkTable, services: Services, dead_letters: SinkFiles) -> None:
+        """InputError: its condition cannot be understood."""
+        self.table = table
+        self.row = SinkRow("")
+        self._services = services
+        self._clock = services.clock
+        self._dead = dead_letters
+        self._target: SinkTarget = target_of(table, services)
+        self._where = change_filter(table.where)
+        self._stream: ChangeStream | None = None
+        self._waiting: deque[Line] = deque()
+        """read and not delivered: filled by `_batch`, emptied by `_deliver`, bounded by one read of the stream"""
+        self._stored_at = 0.0
+        self.error = ""
+        self.failures = 0
+        """in a row"""
+        self.last = 0.0
+        """when it took something last, seconds since 1970"""
+
+    def figures(self) -> dict[str, Any]:
+        """Plain values; `numbers`: its position in each partition."""
+        row = self.row
+        partitions = self._services.commands.partitions
+        numbers = [position.number for position in decode_cursor(row.cursor, partitions)] if row.cursor else []
+        return {
+            "numbers": numbers,
+            "delivered": row.delivered,
+            "gaps": row.gaps,
+            "missed": row.missed,
+            "dead": row.dead,
+            "dead_letters": str(self._dead.path(row.dead_file)) if row.dead else None,
+            "failures": self.failures,
+            "error": self.error or None,
+            "last": stamp(self.last),
+        }
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        stream = self._stream = await self._begin()
+        while True:
+            lines = await self._batch(stream)
+            if lines:
+                await self._deliver(lines)
+            else:
+                await self._pause(stream)
+
+    async def _begin(self) -> ChangeStream:
+        """Take up its position; a new sink begins with the oldest change that is stored."""
+        await self._open()
+        source = ChangeSource.of_commands(self._services.commands)
+        try:
+            if self.row.cursor:
+                stream = ChangeStream(source, await source.position(self.row.cursor), self._where)
+                await stream.read(1)
+                return ChangeStream(source, await source.position(self.row.cursor), self._where)
+        except InputError as error:
+            _log.error("sink %s: %s; it begins anew with the oldest change", self.table.name, error)
+        oldest = [await source.find(partition, 0.0) for partition in range(source.partitions)]
+        stream = ChangeStream(source, oldest, self._where)
+        await self._store(cursor=stream.cursor, **self._target.place())
+        return stream
+
+    async def _open(self) -> None:
+        """Open its files. A disk that fails is waited for."""
+        while True:
+            try:
+                await self._target.begin(self.row if self.row.cursor else None)
+                if self.row.dead:
+                    await asyncio.to_thread(self._dead.begin, self.row.dead_file, self.row.dead_length)
+                return
+            except OSError as error:
+                await self._failed(f"{error.filename}: {error.strerror}", 0.0)
+
+    # -- one batch -----------------------------------------------------------------------------------------------
+
+    async def _batch(self, stream: ChangeStream) -> list[Line]:
+        """Gather a batch: as many as go together, or those that came in within `wait` seconds of the first."""
+        waiting, table = self._waiting, self.table
+        if not waiting:
+            waiting += await stream.read()
+        deadline = self._clock.monotonic() + table.wait
+        while waiting and len(waiting) < table.batch and (left := deadline - self._clock.monotonic()) > 0.0:
+            more = await stream.read()
+            waiting += more
+            if not more:
+                await self._clock.sleep(min(TICK, left))
+        return [waiting.popleft() for _ in range(min(table.batch, len(waiting)))]
+
+    async def _pause(self, stream: ChangeStream) -> None:
+        """Nothing fits now: remember how far the stream was read, now and then."""
+        now = self._clock.monotonic()
+        if stream.cursor != self.row.cursor and now - self._stored_at >= STORED:
+            await self._store(cursor=stream.cursor)
+        if not stream.advanced:
+            await self._clock.sleep(TICK)
+
+    async def _deliver(self, lines: Sequence[Line]) -> None:
+        """Until they are taken, or were refused too often."""
+        refusals = 0
+        while True:
+            outcome = await self._target.deliver(lines)
+            if not outcome.error:
+                break
+            refusals += outcome.refused
+            if refusals >= self.table.attempts:
+                await self._bury(lines, outcome.error)
+                return
+            await self._failed(outcome.error, outcome.again)
+        if self.failures:
+            _log.info("sink %s: takes changes again", self.table.name)
+        self.error, self.failures, self.last = "", 0, self._clock.time()
+        gaps = [line["count"] for line in lines if line["change"] == "gap"]
+        await self._store(
+            cursor=lines[-1]["cursor"],
+            delivered=self.row.delivered + len(lines) - len(gaps),
+            gaps=self.row.gaps + len(gaps),
+            missed=self.row.missed + sum(gaps),
+            **self._target.place(),
+        )
+
+    async def _failed(self, error: str, again: float) -> None:
+        """Wait before the next try."""
+        self.failures += 1
+        if self.failures == 1:
+            _log.warning("sink %s: %s; tried again until it works", self.table.name, error)
+        self.error = error
+        await self._clock.sleep(max(again, min(LATEST, SOONEST * 2.0 ** min(self.failures - 1, 20))))
+
+    async def _bury(self, lines: Sequence[Line], error: str) -> None:
+        """Keep what was refused for good, with the reason, in a file of dead letters."""
+        _log.error("sink %s: %d changes refused (%s): see %s", self.table.name, len(lines), error, self._dead.directory)
+        letters = [{**line, "error": error} for line in lines]
+        while True:
+            try:
+                if not self.row.dead:
+                    await asyncio.to_thread(self._dead.begin_anew)
+                await asyncio.to_thread(self._dead.write, json_lines(letters))
+                break
+            except OSError as problem:
+                await self._failed(f"{problem.filename}: {problem.strerror}", 0.0)
+        self.error, self.failures = error, 0
+        await self._store(
+            cursor=lines[-1]["cursor"],
+            dead=self.row.dead + len(lines),
+            dead_file=self._dead.file,
+            dead_length=self._dead.length,
+        )
+
+    async def _store(self, **fields: Any) -> None:
+        """Store its row; returns when that is on disk."""
+        row = msgspec.structs.replace(self.row, **fields)
+        await self._services.commands.send(HOME, partial(StoreSink, name=self.table.name, row=rows.pack(row)))
+        self.row = row
+        self._stored_at = self._clock.monotonic()

@@ -1,0 +1,17 @@
+"""Keeps what pages show, where [keep] asks for it: answers in WARC files, texts by version; and gives them out.
+
+    contents_writer.py   makes sure that what was kept is on disk before the commit group that tells of its read
+    text_versions.py     versions of texts: once each, and which are dropped
+    retention.py         what goes first where [keep] bytes bounds it
+    contents_view.py     gives them out: HTML, texts, versions, files
+    word_diff.py         what changed between two texts, by words
+    kept_texts.py        versions of a page's text, and what changed, for the dashboard
+    contents_report.py   what is kept, for `xyro status`
+
+A reading process writes the records (xyro/page_archive.py, warc_files.py) and the node indexes them
+(xyro/contents_index.py), all of it in a directory of its own, DATA/contents: the crawl's store knows nothing of it.
+
+What always holds: a record that the index names is on disk; a record is on disk before the commit group of its read; a
+kill leaves at most one torn member, at the end of a file, and the next start cuts it off; a disk without room pauses
+this, and costs the rest of the crawl nothing.
+"""

@@ -1,0 +1,199 @@
+"""Gives out what is kept of pages: HTML as it came, texts, versions, WARC files. A running crawl need not be asked.
+
+A version of a page is one of its text; of a page of which no text is kept, an answer with a body of its own. HTML of a
+version is what was read then, out of the WARC files.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fastwarc.warc import WarcRecord
+
+from xyro.contents_index import RecordRow, TextRow, open_index, records_of, texts_of
+from xyro.wire.errors import InputError, MachineError
+from xyro.wire.ids import PageId
+from xyro.wire.text import stamp
+
+ORDERS = {"url": "url", "importance": "importance DESC, url", "date": "time, url"}
+"""what exported texts can be sorted by -> SQL"""
+
+
+@dataclass(frozen=True, slots=True)
+class PageVersion:
+    """One version of a page. `text` is None where only its HTML is kept."""
+
+    number: int
+    time: float
+    text: TextRow | None
+
+
+class ContentsView:
+    """The contents in a directory. InputError: none are kept there. Close it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._index = open_index(directory)
+
+    def __enter__(self) -> ContentsView:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._index.close()
+
+    def page(self, url: str) -> PageId:
+        """The id of a page of which something is kept. `url`: canonical."""
+        found = self._index.execute("SELECT page FROM pages WHERE url = ?", (url,)).fetchone()
+        if found is None:
+            raise InputError(f"{url}: nothing is kept of it; it was not read since [keep] is on, or is no page")
+        return PageId(found[0])
+
+    def versions(self, page: PageId) -> list[PageVersion]:
+        """Its versions, oldest first."""
+        texts = list(texts_of(self._index, page))
+        if texts:
+            return [PageVersion(text.number, text.time, text) for text in texts]
+        answers = [record for record in records_of(self._index, page) if not record.revisit]
+        return [PageVersion(number, record.time, None) for number, record in enumerate(answers, start=1)]
+
+    def version(self, page: PageId, number: int | None, moment: str) -> PageVersion:
+        """The latest, the one of this number, or the one that held at a moment. InputError: there is no such one."""
+        versions = self.versions(page)
+        if number is not None:
+            versions = [version for version in versions if version.number == number]
+        elif moment:
+            versions = [version for version in versions if version.time <= seconds_of(moment)]
+        if not versions:
+            raise InputError("no such version is kept; `xyro page versions URL` lists those that are")
+        return versions[-1]
+
+    def text(self, version: PageVersion) -> dict[str, str]:
+        """{"text", "markdown"} of a version. InputError: its text is not kept."""
+        if version.text is None:
+            raise InputError("its text is not kept; [keep] text = true keeps it from the next read on")
+        row = self._index.execute("SELECT packed FROM bodies WHERE digest = ?", (version.text.digest,)).fetchone()
+        if row is None:
+            raise MachineError(
+                f"{self._directory}: a text is missing: move the index away, a new one begins with later reads"
+            )
+        return unpacked_text(row[0])
+
+    def html(self, page: PageId, version: PageVersion | None, moment: str) -> bytes:
+        """The body of the answer that was read at a version's beginning, or last before a moment; decoded."""
+        time = version.time if version is not None else seconds_of(moment) if moment else float("inf")
+        bodies = [row for row in records_of(self._index, page) if not row.revisit and row.time <= time]
+        if not bodies:
+            raise InputError("its HTML is not kept; [keep] warc = true keeps it from the next read on")
+        return self.body(bodies[-1])
+
+    def body(self, record: RecordRow) -> bytes:
+        """The body of a record, its codings undone."""
+        path = self._directory / record.file
+        try:
+            with path.open("rb") as file:
+                file.seek(record.first)
+                member = file.read(record.length)
+            found = WarcRecord.from_bytes(zlib.decompress(member, 31))
+            found.parse_http(auto_decode="all")
+            return found.reader.read()
+        except (OSError, zlib.error, ValueError) as error:
+            raise MachineError(f"{path}: {error}: restore the file from a copy") from error
+
+    def describe(self, page: PageId) -> Iterator[dict[str, Any]]:
+        """Rows of `page versions`."""
+        versions = self.versions(page)
+        times = {record.time for record in records_of(self._index, page)}
+        ends = [stamp(version.time) for version in versions[1:]]
+        for version, until in zip(versions, [*ends, None], strict=True):
+            size = self._size(version.text.digest) if version.text else None
+            yield {
+                "version": version.number,
+                "read_at": stamp(version.time),
+                "until": until,
+                "size": size,
+                "title": version.text.title if version.text else None,
+                "language": (version.text.language or None) if version.text else None,
+                "published": (version.text.published or None) if version.text else None,
+                "modified": (version.text.modified or None) if version.text else None,
+                "digest": version.text.digest.hex() if version.text else None,
+                "html": version.time in times,
+            }
+
+    def _size(self, digest: bytes) -> int | None:
+        row = self._index.execute("SELECT size FROM bodies WHERE digest = ?", (digest,)).fetchone()
+        return row[0] if row else None
+
+    def texts(self, by: str, since: float, least: float) -> Iterator[dict[str, Any]]:
+        """The latest text of each page, of those read last since then and at least so important."""
+        query = (
+            "SELECT pages.page, url, importance, rate, checked, number, time, title, language, published, modified, "  # noqa: S608
+            "packed FROM pages JOIN texts ON texts.page = pages.page JOIN bodies USING (digest) "
+            "WHERE number = (SELECT max(number) FROM texts AS newer WHERE newer.page = pages.page) "
+            f"AND time >= ? AND importance >= ? ORDER BY {ORDERS[by]}"
+        )
+        for page, url, importance, rate, checked, number, time, *facts, packed in self._rows(query, (since, least)):
+            title, language, published, modified = (fact or None for fact in facts)
+            yield {
+                "id": page,
+                "url": url,
+                "version": number,
+                "read_at": stamp(time),
+                "checked_at": stamp(checked),
+                "importance": round(importance, 6),
+                "change_rate": round(rate, 6),
+                "title": title,
+                "language": language,
+                "published": published,
+                "modified": modified,
+                **unpacked_text(packed),
+            }
+
+    def warc(self, by: str, since: float, least: float) -> Iterator[dict[str, Any]]:
+        """The WARC files that hold answers of such pages since then, with their numbers."""
+        order = {"importance": "most DESC", "date": "first", "url": "file"}[by]
+        query = (
+            "SELECT file, count(*), sum(length), min(time) AS first, max(time), max(importance) AS most "  # noqa: S608
+            f"FROM records JOIN pages USING (page) WHERE time >= ? AND importance >= ? GROUP BY file ORDER BY {order}"
+        )
+        for file, count, size, first, last, importance in self._rows(query, (since, least)):
+            yield {
+                "file": str(self._directory / file),
+                "records": count,
+                "size": size,
+                "first": stamp(first),
+                "last": stamp(last),
+                "importance": round(importance, 6),
+            }
+
+    def _rows(self, query: str, values: tuple[float, ...]) -> Iterator[tuple[Any, ...]]:
+        try:
+            yield from self._index.execute(query, values)
+        except sqlite3.OperationalError as error:
+            raise MachineError(f"{self._directory}: {error}: mend the disk") from error
+
+
+def unpacked_text(packed: bytes) -> dict[str, str]:
+    """{"text", "markdown"} as a reader packed them."""
+    try:
+        found = json.loads(zlib.decompress(packed))
+    except (zlib.error, ValueError) as error:
+        raise MachineError(
+            f"a text is damaged ({error}): move the index away, a new one begins with later reads"
+        ) from error
+    return {"text": found["text"], "markdown": found["markdown"]}
+
+
+def seconds_of(moment: str) -> float:
+    """Seconds since 1970 of a date or time (RFC 3339; UTC where it names no zone). InputError: it is none."""
+    try:
+        found = datetime.fromisoformat(moment)
+    except ValueError:
+        raise InputError(f"{moment}: expected a time such as 2026-11-22 or 2026-11-22T10:30:00Z") from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,145 @@
+"""Answers of a node of a cluster for the whole crawl, made of the parts of all nodes.
+
+A request with `part=1` is one of these questions between nodes, and is answered for this node's partitions alone
+(http_api.py). `mean` in it is the importance of a mean page of the whole crawl, by which importances are shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+from aiohttp import ClientSession, web
+
+from xyro.plugins.warehouse.documents_view import is_page_id
+from xyro.service.cluster.cluster_remote import ask_subject, exchange, reason_of
+from xyro.service.cluster.gathering import Cuts, Gathering, merged_status
+from xyro.service.cluster.transport import ClusterBus
+from xyro.service.views.audit import PartitionAudit, combined_audit
+from xyro.wire.clock import Clock
+from xyro.wire.errors import InputError, MachineError
+from xyro.wire.ids import PageId, owner_of
+from xyro.wire.urls import host_of, partition_of
+
+
+class ClusterAnswers:
+    """The answers of one node for all."""
+
+    def __init__(self, bus: ClusterBus, cuts: Cuts, clock: Clock, base: str, bearer: str) -> None:
+        """base, bearer: address of this node's own interface, and its Authorization."""
+        self.cuts = cuts
+        self._bus = bus
+        self._base = base
+        self._session = ClientSession(headers={"Authorization": bearer})
+        self._gathering = Gathering(bus, self._ask_self, clock)
+
+    async def close(self) -> None:
+        await self.cuts.close()
+        await self._session.close()
+
+    async def _ask_self(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+        async with self._session.request(method, self._base + path, data=body or None) as response:
+            return response.status, await response.read()
+
+    async def status(self) -> dict[str, Any]:
+        """The status of all nodes together."""
+        return merged_status(await self._gathering.ask("/status?part=1"))
+
+    async def audit(self) -> dict[str, Any]:
+        """The audit of all partitions, of one cut."""
+        name, stood, missing = await self._gathering.cut()
+        if not stood:
+            return combined_audit([], missing)
+        gathered = await self._gathering.ask(f"/audit?part=1&cut={name}", nodes=stood)
+        parts = [msgspec.convert(answer, PartitionAudit) for answer in gathered.answers.values() if answer is not None]
+        return combined_audit(parts, [*missing, *gathered.missing])
+
+    async def parts_of(self, path: str) -> list[Any]:
+        """Ask all nodes; return their answers. MachineError: somebody did not answer."""
+        gathered = await self._gathering.ask(path)
+        if gathered.missing:
+            raise MachineError("; ".join(gathered.missing))
+        return list(gathered.answers.values())
+
+    async def mean(self) -> float:
+        """Importance of a mean page of the whole crawl. MachineError: somebody did not answer."""
+        answers = await self.parts_of("/mass?part=1")
+        pages = sum(answer["known"] for answer in answers)
+        total = sum(answer["importance"] for answer in answers)
+        return total / pages if pages and total > 0 else 1.0
+
+    async def top(self, count: int, by: str) -> list[dict[str, Any]]:
+        """The best of all nodes. MachineError: somebody did not answer."""
+        path = f"/top?{urlencode({'part': 1, 'n': count, 'by': by, 'mean': await self.mean()})}"
+        found = [row for answer in await self.parts_of(path) for row in answer]
+        return sorted(found, key=lambda row: -row["score"])[:count]
+
+    async def of_owner(self, url: str, path: str, query: Mapping[str, Any], body: bytes = b"") -> Any:
+        """Ask the node that has a URL's host. MachineError: it does not answer."""
+        node = self._gathering.owner_of(partition_of(host_of(url), self._bus.placement.partitions))
+        method = "POST" if body else "GET"
+        gathered = await self._gathering.ask(f"{path}?{urlencode({'part': 1, **query})}", method, body, [node])
+        if gathered.missing:
+            raise MachineError(gathered.missing[0])
+        return gathered.answers[node]
+
+    async def passed_on(self, request: web.Request) -> web.Response | None:
+        """Return the answer of the node whose document a request names, by URL or page id; None: this node has it."""
+        reference, partitions = request.query.get("what", ""), self._bus.placement.partitions
+        partition = (
+            owner_of(PageId(int(reference))) if is_page_id(reference) else partition_of(host_of(reference), partitions)
+        )
+        if partition >= partitions:
+            raise InputError(f"{reference}: no page has this id; `xyro export documents` lists them")
+        if (node := self._gathering.owner_of(partition)) == self._bus.number:
+            return None
+        path = f"{request.path}?{urlencode({**request.query, 'part': 1})}"
+        pieces = exchange(self._bus.link, ask_subject(self._bus.placement.crawl, node), "GET", path)
+        found = [piece async for piece in pieces]
+        sent = [json.loads(text) for _, text, _ in found if text]
+        headers = {key: value for each in sent for key, value in each.items() if key.startswith(("X-", "Content-Type"))}
+        return web.Response(status=found[-1][0], headers=headers, body=b"".join(part for _, _, part in found))
+
+    async def export(self, table: str) -> AsyncIterator[bytes]:
+        """Rows of all nodes, one node after the other, each of one commit boundary of that node."""
+        path = f"/export/{table}?{urlencode({'part': 1, 'mean': await self.mean()})}"
+        for node in self._gathering.owners:
+            async for part in self._parts(node, path):
+                yield part
+
+    async def _parts(self, node: int, path: str) -> AsyncIterator[bytes]:
+        if node == self._bus.number:
+            async with self._session.get(self._base + path) as response:
+                async for part in response.content.iter_chunked(1 << 16):
+                    yield part
+            return
+        async for status, _, part in exchange(
+            self._bus.link, ask_subject(self._bus.placement.crawl, node), "GET", path
+        ):
+            if status != 200:
+                raise (InputError if status == 400 else MachineError)(reason_of(part, status))
+            yield part
+
+
+def is_part(request: web.Request) -> bool:
+    """Tell whether a request is for this node's partitions alone."""
+    return request.query.get("part") == "1"
+
+
+def mean_of(request: web.Request, own: float) -> float:
+    """The mean importance that a request names, else our own. InputError: it is no number above 0."""
+    try:
+        mean = float(request.query.get("mean", own))
+    except ValueError:
+        mean = 0.0
+    if not 0.0 < mean < float("inf"):
+        raise InputError("mean: a number above 0")
+    return mean
+
+
+def packed(part: PartitionAudit | None) -> Any:
+    """An audit of this node's partitions, as JSON."""
+    return None if part is None else json.loads(msgspec.json.encode(part))

@@ -1,0 +1,87 @@
+"""The command `xyro changes`: what changed, as JSON lines, from a cursor or a time on."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from xyro.service.cli.crawl_place import CrawlPlace, with_place
+from xyro.wire.errors import InputError, MachineError
+
+if TYPE_CHECKING:
+    from xyro.service.cluster.cluster_remote import ClusterRemote
+    from xyro.service.node.run_file import Remote
+
+TICK = 0.25
+"""seconds until a process that is gone is looked for again"""
+
+
+@click.command(short_help="What changed: JSON lines, from a cursor on.")
+@with_place
+@click.option("--follow", is_flag=True, help="Go on: print changes as they come, over restarts of the crawl.")
+@click.option("--since", default="", metavar="CURSOR|TIME", help="Begin behind a line's cursor, at a time, or `now`.")
+@click.option(
+    "--where", default="", metavar="CONDITION", help="Only these: 'importance > 2 and host = \"example.org\"'."
+)
+def changes(place: CrawlPlace, follow: bool, since: str, where: str) -> None:
+    """Print what changed: pages that are new, changed, moved or gone, one JSON line each.
+
+    Recorded where `[changes] record` is on. Each line has a cursor: --since goes on behind it, over restarts, and
+    misses nothing; a line whose change is "gap" names the numbers that were dropped since they were more than
+    `[changes] bytes` hold. (partition, epoch, number) names a change for ever.
+    """
+    from xyro.plugins.changes.change_filter import change_filter
+
+    change_filter(where)  # refused before anything is opened
+    if not follow:
+        remote = place.find()
+        for line in _of_running(remote, since, where) if remote else _stopped(place.directory, since, where):
+            click.echo(json.dumps(line))
+        return
+    for line in _followed(place, since, where):
+        click.echo(json.dumps(line))
+
+
+def _of_running(remote: Remote | ClusterRemote, since: str, where: str, follow: int = 0) -> Iterator[dict[str, Any]]:
+    return remote.lines("/changes", since=since, where=where, follow=follow)
+
+
+def _followed(place: CrawlPlace, since: str, where: str) -> Iterator[dict[str, Any]]:
+    """The lines of whichever process works on the directory, or of the cluster, until interrupted."""
+    if place.find() is None:
+        for line in _stopped(place.directory, since, where):
+            since = line["cursor"]
+            yield line
+    while True:
+        try:
+            remote = place.find()
+            for line in _of_running(remote, since, where, 1) if remote else ():
+                since = line["cursor"]
+                yield line
+        except MachineError:  # it was killed, or stops: another one may come
+            pass
+        threading.Event().wait(TICK)
+
+
+def _stopped(directory: Path, since: str, where: str) -> list[dict[str, Any]]:
+    """The lines of a directory that no process works on."""
+    import asyncio
+
+    from xyro.plugins.changes.change_filter import change_filter
+    from xyro.plugins.changes.change_stream import ChangeSource, read_all
+    from xyro.plugins.changes.routes import NOT_RECORDED
+    from xyro.plugins.changes.stored_changes import KEY, StreamState
+    from xyro.service.cli.stopped_crawl import stopped_views
+
+    with stopped_views(directory) as views:
+        stored = [view.frontier.hooks.stored.get(KEY) for view in views.views]
+        if not all(stored):
+            raise InputError(f"{directory}: {NOT_RECORDED}")
+        states = [StreamState.load(state or {}) for state in stored]
+        stores = [(view.store, state) for view, state in zip(views.views, states, strict=True)]
+        return asyncio.run(read_all(ChangeSource.of_stores(stores), since, change_filter(where)))

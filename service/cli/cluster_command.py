@@ -1,0 +1,163 @@
+"""The commands of those who run a cluster: `xyro cluster status`, `move`, `drain`, `forget`, `adopt`."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from xyro.service.cli.crawl_place import place_of
+from xyro.service.cli.options import as_json_too
+from xyro.wire.errors import InputError
+
+if TYPE_CHECKING:
+    from xyro.service.cluster.broker_link import BrokerLink
+
+T = TypeVar("T")
+
+
+@click.group()
+@click.option("--join", default=None, metavar="URL", help="The cluster's broker, or the folder that `xyro hub` wrote.")
+@click.option(
+    "--ca",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE",
+    help="Certificate of the broker's authority.",
+)
+@click.pass_context
+def cluster(context: click.Context, join: str | None, ca: Path | None) -> None:
+    """Show and change which node has which partition."""
+    place = place_of(None, join, ca)
+    if not place.join:
+        raise InputError("cluster: which one? name its broker with --join URL, or in XYRO_CLUSTER__JOIN")
+    context.obj = place.join, place.ca
+
+
+def _run(context: click.Context, work: Callable[[BrokerLink], Awaitable[T]]) -> T:
+    """Do it over a connection of its own."""
+    import asyncio
+
+    from xyro.service.cluster.broker_link import BrokerLink
+    from xyro.service.cluster.join_target import join_target
+
+    async def connected() -> T:
+        link = await BrokerLink.open(*join_target(*context.obj), "xyro cluster")
+        try:
+            return await work(link)
+        finally:
+            await link.close()
+
+    return asyncio.run(connected())
+
+
+@cluster.command("status")
+@as_json_too
+@click.pass_context
+def show(context: click.Context, as_json: bool) -> None:
+    """Show nodes, their partitions, and moves to come."""
+    from xyro.service.cluster.placement import Bucket
+    from xyro.service.cluster.steering import cluster_status
+
+    async def look(link: BrokerLink) -> dict[str, Any]:
+        placement = await (await Bucket.open(link)).read()
+        if placement is None:
+            raise InputError(f"{link.url}: no crawl there yet; start one with `xyro serve --join {link.url}`")
+        return await cluster_status(link, placement)
+
+    found = _run(context, look)
+    click.echo(json.dumps(found) if as_json else _text(found))
+
+
+def _text(found: dict[str, Any]) -> str:
+    from xyro.service.cluster.gathering import listed
+
+    lines = [f"crawl {found['crawl']}, {found['partitions']} partitions"]
+    for node in found["nodes"]:
+        state = "away" if not node["alive"] else "leaves" if node["draining"] else "here"
+        lines.append(f"node {node['node']} on {node['host']}, {state}: {listed(node['partitions']) or 'no partition'}")
+    lines += [f"partition {move['partition']} moves to node {move['to']}" for move in found["moves"]]
+    return "\n".join(lines)
+
+
+@cluster.command()
+@click.argument("partition", type=int, metavar="P")
+@click.argument("node", type=int)
+@click.pass_context
+def move(context: click.Context, partition: int, node: int) -> None:
+    """Let partition P go to NODE while the crawl goes on."""
+    from xyro.service.cluster.steering import plan_move
+
+    _run(context, lambda link: plan_move(link, partition, node))
+    click.echo(f"partition {partition} goes to node {node}; `xyro cluster status` shows when it is there")
+
+
+@cluster.command("drain")
+@click.argument("node", type=int)
+@click.pass_context
+def drain_node(context: click.Context, node: int) -> None:
+    """Let all partitions of NODE go to the others, and none come."""
+    from xyro.service.cluster.steering import drain
+
+    _run(context, lambda link: drain(link, node))
+    click.echo(f"node {node} hands its partitions over; it can be stopped when it has none")
+
+
+@cluster.command("forget")
+@click.argument("node", type=int)
+@click.pass_context
+def forget_node(context: click.Context, node: int) -> None:
+    """Take NODE, which has no partition any more, off the list."""
+    from xyro.service.cluster.steering import forget
+
+    _run(context, lambda link: forget(link, node))
+    click.echo(f"node {node} is forgotten")
+
+
+@cluster.command("set")
+@click.argument("settings", nargs=-1, metavar="SECTION.KEY=VALUE...")
+@click.option("--config", type=click.Path(path_type=Path, dir_okay=False, exists=True), multiple=True,
+              help="Settings (TOML), [[rules]] and [[focus]] too.")  # fmt: skip
+@click.pass_context
+def set_settings(context: click.Context, settings: tuple[str, ...], config: tuple[Path, ...]) -> None:
+    """Change settings that all nodes share: scope, rules, networks, delay, contact, focus, what is kept.
+
+    Delays change at once, at a commit boundary of each node; others when a node is started the next time.
+    """
+    from xyro.service.cluster.steering import agree
+
+    change = partial(_changed_settings, config=config, pairs=settings)
+    names = _run(context, lambda link: agree(link, change))
+    click.echo(f"changed: {', '.join(names) or 'nothing'}")
+
+
+def _changed_settings(now: dict[str, Any], config: tuple[Path, ...], pairs: tuple[str, ...]) -> dict[str, Any]:
+    """The shared settings, checked, with those of files and `section.key=value` in place of the old ones."""
+    from xyro.configs.load import load
+    from xyro.configs.schema import Settings
+    from xyro.service.node.crawl_file import agreed, text_of, with_agreed
+
+    wanted = dict(pair.partition("=")[::2] for pair in pairs)
+    shared = sorted(key for key in now if "." in key)
+    if others := sorted(wanted.keys() - {*shared}):
+        raise InputError(f"{others[0]}: is no setting that nodes share; those are {', '.join(shared)}")
+    environ = {f"XYRO_{key.upper().replace('.', '__')}": value for key, value in wanted.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        before = Path(folder, "before.toml")
+        before.write_text(text_of(with_agreed(Settings(), now)), encoding="utf-8")
+        return agreed(load((before, *config), environ))
+
+
+@cluster.command("adopt")
+@click.pass_context
+def adopt_nodes(context: click.Context) -> None:
+    """Make the broker's lost bucket anew from what the running nodes know."""
+    from xyro.service.cluster.steering import adopt
+
+    placement = _run(context, adopt)
+    click.echo(f"crawl {placement.crawl}: {placement.partitions} partitions on {len(placement.members)} nodes")

@@ -1,0 +1,83 @@
+"""The commands `xyro stop`, `xyro log` and `xyro completion`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+
+import click
+
+from xyro.service.cli.options import as_json_too, directory_of, terminal_width, with_data
+from xyro.service.cli.running_crawl import daemon
+from xyro.service.cli.stopped_crawl import stopped_views
+from xyro.wire.errors import InputError, MachineError
+
+PATIENCE = 60.0
+"""seconds that a process is waited for that was asked to stop"""
+TICK = 0.1
+
+
+@click.command()
+@with_data
+@click.option("--wait", type=click.FloatRange(0.0), default=PATIENCE, help="Seconds to wait for its end [60].")
+def stop(data: Path | None, wait: float) -> None:
+    """Stop the process that works on the data directory, in order.
+
+    Reads under way end and are committed, as by Ctrl-C. Returns when it has ended.
+    """
+    from xyro.service.node.run_file import alive
+    from xyro.wire.clock import SystemClock
+
+    remote, clock = daemon(directory_of(data)), SystemClock()
+    try:
+        os.kill(remote.pid, signal.SIGTERM)
+    except PermissionError as error:
+        raise InputError(f"process {remote.pid} is another user's; stop it as that user") from error
+    except ProcessLookupError:  # it has just ended
+        pass
+    end = clock.monotonic() + wait
+    while alive(remote.pid):
+        if clock.monotonic() > end:
+            raise MachineError(f"process {remote.pid} has not ended in {wait:g} s; wait, or `kill -9 {remote.pid}`")
+        threading.Event().wait(TICK)
+    click.echo(f"process {remote.pid} has ended")
+
+
+@click.command("log")
+@with_data
+@click.option("--errors", is_flag=True, help="Pages whose last order failed, by class, with samples.")
+@as_json_too
+def log_command(data: Path | None, errors: bool, as_json: bool) -> None:
+    """Tell what went wrong: failures by class, with samples (--errors).
+
+    Of what is stored, so also of earlier runs. The log itself goes to standard error, which whatever runs the daemon
+    stores: `journalctl -u xyro`; [log] format = "json" has fields.
+    """
+    if not errors:
+        raise InputError("the log goes to standard error (`journalctl -u xyro`); `xyro log --errors` sums failures up")
+    from xyro.plugins.dashboard.page_failures import failure_lines, failures
+    from xyro.service.node.run_file import Remote
+
+    directory = directory_of(data)
+    remote = Remote.find(directory)
+
+    if remote is not None:
+        rows = remote.get("/errors")
+    else:
+        with stopped_views(directory) as views:
+            rows = failures(views)
+    click.echo(json.dumps(rows) if as_json else failure_lines(rows, terminal_width()))
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what makes SHELL complete commands and options: `eval "$(xyro completion bash)"`."""
+    from click.shell_completion import get_completion_class
+
+    kind, root = get_completion_class(shell), click.get_current_context().find_root()
+    assert kind is not None, "click knows these shells"
+    click.echo(kind(root.command, {}, "xyro", "_XYRO_COMPLETE").source())

@@ -1,0 +1,29 @@
+"""The command `xyro dashboard`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from xyro.service.cli.options import directory_of, with_data
+from xyro.service.cli.running_crawl import daemon, with_wait
+
+
+@click.command()
+@with_data
+@with_wait
+@click.option("--open", "launch", is_flag=True, help="Open it in this machine's browser.")
+def dashboard(data: Path | None, wait: float | None, launch: bool) -> None:
+    """Print a link to a page for the browser that shows the running crawl.
+
+    What limits the speed now and what is wrong, freshness, hosts (pause, resume, block), why a page is read when,
+    nodes. The link works once, within ten minutes. It is of this machine: from another one,
+    `ssh -L PORT:127.0.0.1:PORT HOST` first, with the link's port.
+    """
+    remote = daemon(directory_of(data), wait)
+    path = remote.post("/dashboard/link", {})["path"]
+    link = f"http://{f'[{remote.host}]' if ':' in remote.host else remote.host}:{remote.port}{path}"
+    click.echo(link)
+    if launch:
+        click.launch(link)

@@ -1,0 +1,119 @@
+"""The commands over what is kept of pages: `xyro page get`, `versions`, `diff`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from xyro.service.cli.options import as_json_too, directory_of, with_data
+from xyro.wire.text import printable
+
+if TYPE_CHECKING:
+    from xyro.plugins.contents.contents_view import ContentsView
+    from xyro.wire.ids import PageId
+
+WIDE = 2_000
+"""most characters of a line for people"""
+
+
+@click.group(short_help="Contents of a page: HTML, text, Markdown, versions.")
+def page() -> None:
+    """Give out the contents of pages: HTML as it was read, text and Markdown, every version.
+
+    `[keep] warc = true` keeps HTML, `[keep] text = true` text and Markdown; both are off by default.
+    """
+
+
+def contents_of(data: Path | None) -> ContentsView:
+    """Open the contents of the crawl in a data directory, running or stopped."""
+    from xyro.configs.load import load
+    from xyro.contents_index import FOLDER
+    from xyro.plugins.contents.contents_view import ContentsView
+    from xyro.service.node import crawl_file
+
+    directory = directory_of(data)
+    keep = load(crawl_file.paths(directory), {}, {}).keep
+    return ContentsView(Path(keep.directory) if keep.directory else directory / FOLDER)
+
+
+def _page(view: ContentsView, url: str) -> PageId:
+    from xyro.wire.errors import InputError
+    from xyro.wire.urls import canonical
+
+    try:
+        return view.page(canonical(url))
+    except InputError:
+        return view.page(canonical(url, fold_slashes=False))
+
+
+_url = click.argument("url")
+
+
+@page.command()
+@_url
+@with_data
+@click.option("--as", "form", type=click.Choice(["html", "text", "markdown"]), default="markdown",
+              help="What of it [markdown].")  # fmt: skip
+@click.option("--version", "number", type=click.IntRange(1), default=None, help="This version [the latest].")
+@click.option("--time", "moment", default="", metavar="TIME", help="What it was then, such as 2026-11-22T10:30:00Z.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File [stdout].")
+def get(url: str, data: Path | None, form: str, number: int | None, moment: str, output: Path | None) -> None:
+    """Write a page: its HTML as the server sent it, or its main text, plain or as Markdown."""
+    from xyro.service.views.export import write_bytes
+
+    with contents_of(data) as view:
+        found = _page(view, url)
+        if form == "html":
+            body = view.html(found, view.version(found, number, "") if number is not None else None, moment)
+        else:
+            body = (view.text(view.version(found, number, moment))[form] + "\n").encode("utf-8", "replace")
+    write_bytes(body, None if output == Path("-") else output)
+
+
+@page.command()
+@_url
+@with_data
+@as_json_too
+def versions(url: str, data: Path | None, as_json: bool) -> None:
+    """List the versions of a page that are kept, oldest first."""
+    with contents_of(data) as view:
+        rows = list(view.describe(_page(view, url)))
+    if as_json:
+        click.echo(json.dumps(rows))
+        return
+    click.echo(f"{'version':>7}  {'read at':20}  {'until':20}  {'bytes':>9}  html  title")
+    for row in rows:
+        size = "-" if row["size"] is None else f"{row['size']:,}"
+        click.echo(
+            f"{row['version']:7d}  {row['read_at'] or '-':20}  {row['until'] or 'now':20}  {size:>9}  "
+            f"{'yes' if row['html'] else 'no':4}  {printable(row['title'] or '-', 200)}"
+        )
+
+
+@page.command()
+@_url
+@with_data
+@click.option("--from", "old", type=click.IntRange(1), default=None, help="Version [the one before --to].")
+@click.option("--to", "new", type=click.IntRange(1), default=None, help="Version [the latest].")
+@as_json_too
+def diff(url: str, data: Path | None, old: int | None, new: int | None, as_json: bool) -> None:
+    """Tell what changed in a page's text between two versions, by words: [-removed-] {+added+}."""
+    from xyro.plugins.contents.word_diff import diff_line, word_diff
+    from xyro.wire.errors import InputError
+
+    with contents_of(data) as view:
+        found = _page(view, url)
+        after = view.version(found, new, "")
+        earlier = [version for version in view.versions(found) if version.number < after.number]
+        if old is None and not earlier:
+            raise InputError(f"{url}: version {after.number} is the first that is kept; there is nothing to compare")
+        before = earlier[-1] if old is None else view.version(found, old, "")
+        changes = word_diff(view.text(before)["text"], view.text(after)["text"])
+    if as_json:
+        click.echo(json.dumps({"from": before.number, "to": after.number, "changes": changes}))
+        return
+    for change in changes:
+        click.echo(printable(diff_line(change), WIDE))

@@ -1,0 +1,77 @@
+"""The process that works on a data directory, found by the commands that ask something of it; one that starts is waited
+for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from xyro.wire.errors import InputError, MachineError
+
+if TYPE_CHECKING:
+    from xyro.service.node.run_file import Remote
+
+STARTS = 30.0
+"""seconds that a process which has the directory open, and cannot be asked yet, is waited for"""
+TICK = 0.1
+with_wait = click.option(
+    "--wait",
+    type=click.FloatRange(0.0),
+    default=None,
+    metavar="SECONDS",
+    help=f"Wait so long for a process to work there [{STARTS:.0f} for one that is starting, else 0].",
+)
+
+
+def find_running(directory: Path, wait: float | None = None) -> Remote | None:
+    """The process; None where none works there, also after `wait` seconds. MachineError: one does, and cannot be asked
+    after that time."""
+    from xyro.service.node.run_file import Remote
+
+    if (remote := Remote.find(directory)) is not None or not _pause(directory, wait, announced=False):
+        return remote
+    return _awaited(directory, wait, lambda: Remote.find(directory))
+
+
+def daemon(directory: Path, wait: float | None = None) -> Remote:
+    """The process that works on the directory. InputError: there is none."""
+    remote = find_running(directory, wait)
+    if remote is None:
+        raise InputError(f"{directory}: no process works on it; start one with `xyro serve --data {directory}`")
+    return remote
+
+
+def _awaited(directory: Path, wait: float | None, find: Callable[[], Remote | None]) -> Remote | None:
+    from xyro.wire.clock import SystemClock
+
+    clock = SystemClock()
+    deadline = clock.monotonic() + (STARTS if wait is None else wait)
+    announced = False
+    while clock.monotonic() < deadline:
+        announced = _pause(directory, wait, announced) or announced
+        threading.Event().wait(TICK)
+        if (remote := find()) is not None:
+            return remote
+        if wait is None and not _is_open(directory):
+            return None
+    if _is_open(directory):
+        raise MachineError(f"{directory}: the process that works on it is still starting; wait longer: --wait SECONDS")
+    return None
+
+
+def _pause(directory: Path, wait: float | None, announced: bool) -> bool:
+    """Tell whether there is something to wait for, and say so once."""
+    starting = _is_open(directory)
+    if starting and not announced:
+        click.echo(f"{directory}: the process that works on it is starting", err=True)
+    return starting or bool(wait)
+
+
+def _is_open(directory: Path) -> bool:
+    from xyro.metadata.directories import is_locked
+
+    return is_locked(directory / "p0000" / "store" / "OWNER")

@@ -1,0 +1,216 @@
+"""Asks a cluster what `run_file.Remote` asks one process: the seam of the commands that take --join.
+
+A request goes to one node, whichever takes it first, or to one that is named; it does what a request of its own HTTP
+interface does, and its answer comes back in pieces. One that does not come is an error within seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlencode
+
+import msgpack
+
+from xyro.service.cluster.broker_link import BrokerLink
+from xyro.service.cluster.placement import Bucket, Placement
+from xyro.wire.errors import CodecError, InputError, MachineError
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+TAKEN_SECONDS: Final = 5.0
+"""until a node has said that it has the request"""
+PIECE_SECONDS: Final = 600.0
+"""until the next piece of its answer came"""
+NOBODY: Final = "503"
+"""a broker's answer to what nobody listens to"""
+LOST_SECONDS: Final = 10.0
+"""without a sign of life from the node that answers"""
+
+
+def ask_subject(crawl: str, node: int | None) -> str:
+    """Subject of the requests to a node; None: to any."""
+    return f"xyro.{crawl}.ask" if node is None else f"xyro.{crawl}.ask.{node}"
+
+
+def packed_request(method: str, path: str, body: bytes) -> bytes:
+    """A request as it travels."""
+    packed: bytes = msgpack.packb((method, path, body))
+    return packed
+
+
+def unpacked_request(data: bytes) -> tuple[str, str, bytes]:
+    """Read a request of `packed_request`. CodecError: it is none."""
+    method, path, body = _row(data, (str, str, bytes))
+    return method, path, body
+
+
+def packed_piece(number: int, status: int, headers: str, data: bytes, last: bool) -> bytes:
+    """A piece of an answer: 0 says that the request was taken, 1 begins the answer, -1 that it is still worked on."""
+    packed: bytes = msgpack.packb((number, status, headers, data, last))
+    return packed
+
+
+def _unpacked_piece(data: bytes) -> tuple[int, int, str, bytes, bool]:
+    number, status, headers, part, last = _row(data, (int, int, str, bytes, bool))
+    return number, status, headers, part, last
+
+
+def _row(data: bytes, types: tuple[type, ...]) -> Any:
+    try:
+        raw = msgpack.unpackb(data, max_map_len=0, max_ext_len=0, max_array_len=len(types))
+    except (ValueError, msgpack.UnpackException) as error:
+        raise CodecError(f"request: {error}") from error
+    if type(raw) is not list or tuple(map(type, raw)) != types:
+        raise CodecError("request: other types")
+    return tuple(raw)
+
+
+async def exchange(
+    link: BrokerLink, subject: str, method: str, path: str, body: bytes = b""
+) -> AsyncGenerator[tuple[int, str, bytes], None]:
+    """Ask, and yield (HTTP status, headers as JSON, some of the body) as they come, each piece in its order.
+
+    MachineError: nobody took the request, or the one who did went away.
+    """
+    pieces: asyncio.Queue[Msg] = asyncio.Queue()
+    inbox = link.client.new_inbox()
+    subscription = await link.subscribe(inbox, pieces.put)
+    try:
+        await link.publish(subject, packed_request(method, path, body), inbox)
+        expected, patience = 0, TAKEN_SECONDS
+        while True:
+            try:
+                async with asyncio.timeout(patience):
+                    piece = await pieces.get()
+                if (piece.headers or {}).get("Status") == NOBODY:
+                    raise TimeoutError
+            except TimeoutError:
+                fault = "no node of the cluster answers" if not expected else "the node that answered went away"
+                raise MachineError(f"{fault}; `xyro cluster` shows who is there: ask again") from None
+            patience = LOST_SECONDS
+            number, status, headers, data, last = _unpacked_piece(piece.data)
+            if number < 0:
+                continue
+            if number != expected:
+                raise MachineError("a part of the answer was lost: ask again")
+            expected += 1
+            if number:
+                yield status, headers, data
+                await link.publish(piece.reply, b"")
+            if last:
+                return
+    finally:
+        if link.connected:
+            await subscription.unsubscribe()
+
+
+class ClusterRemote:
+    """The cluster of a broker, with the methods of `run_file.Remote`. Close it."""
+
+    def __init__(self, url: str, ca: Path | None = None) -> None:
+        """InputError: the URL; MachineError: no broker, or no crawl there."""
+        self._loop = asyncio.new_event_loop()
+        try:
+            self._link, self.placement = self._loop.run_until_complete(_found(url, ca))
+        except BaseException:
+            self._loop.close()
+            raise
+
+    def close(self) -> None:
+        """Give up the connection."""
+        self._loop.run_until_complete(self._link.close())
+        self._loop.close()
+
+    def __enter__(self) -> ClusterRemote:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def get(self, path: str, **query: object) -> Any:
+        """The JSON that the cluster answers with."""
+        return json.loads(b"".join(self._parts("GET", _with_query(path, query))))
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        return json.loads(b"".join(self._parts("POST", path, json.dumps(body).encode())))
+
+    def body(self, path: str, **query: object) -> tuple[bytes, dict[str, str]]:
+        """The bytes that a node answers with, and what its X-Xyro headers say of them."""
+        found: dict[str, str] = {}
+        parts = list(self._parts("GET", _with_query(path, query), headers=found))
+        headers = {name[7:]: unquote(value) for name, value in found.items() if name.startswith("X-Xyro-")}
+        return b"".join(parts), headers
+
+    def lines(self, path: str, **query: object) -> Iterator[dict[str, Any]]:
+        """Rows of a JSON-lines answer, as they come. MachineError: it broke off."""
+        rest = b""
+        for part in self._parts("GET", _with_query(path, query)):
+            *lines, rest = (rest + part).split(b"\n")
+            yield from (json.loads(line) for line in lines if line)  # an empty one only says that it lives
+        if rest:
+            yield json.loads(rest)
+
+    def parts(self, path: str, **query: object) -> Iterator[bytes]:
+        """An answer as it comes. MachineError: it broke off."""
+        return self._parts("GET", _with_query(path, query))
+
+    def _parts(
+        self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None
+    ) -> Iterator[bytes]:
+        pieces = exchange(self._link, ask_subject(self.placement.crawl, None), method, path, body)
+        refusal, status = b"", 200
+        while True:
+            try:
+                status, sent, data = self._loop.run_until_complete(anext(pieces))
+            except StopAsyncIteration:
+                break
+            if status != 200:
+                refusal += data
+                continue
+            if headers is not None and sent:
+                headers.update(json.loads(sent))
+            yield data
+        if status != 200:
+            raise (InputError if status == 400 else MachineError)(reason_of(refusal, status))
+
+
+def reason_of(body: bytes, status: int) -> str:
+    """The sentence of an answer that is none."""
+    try:
+        return str(json.loads(body)["error"])
+    except (ValueError, KeyError, TypeError):
+        return f"the node answers HTTP {status}"
+
+
+def _with_query(path: str, query: dict[str, object]) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+async def _found(url: str, ca: Path | None) -> tuple[BrokerLink, Placement]:
+    link = await BrokerLink.open(url, ca, "xyro command")
+    try:
+        placement = await (await Bucket.open(link)).read()
+    except BaseException:
+        await link.close()
+        raise
+    if placement is None:
+        await link.close()
+        raise InputError(f"{link.url}: no crawl there yet; start one with `xyro serve --join {url}`")
+    return link, placement
+
+
+async def gather_answer(
+    link: BrokerLink, crawl: str, node: int, method: str, path: str, body: bytes = b""
+) -> tuple[int, bytes]:
+    """The whole answer of one node: HTTP status and body. MachineError: it does not answer."""
+    status, parts = 0, []
+    async with aclosing(exchange(link, ask_subject(crawl, node), method, path, body)) as pieces:
+        async for status, _, data in pieces:  # noqa: B007
+            parts.append(data)
+    return status, b"".join(parts)

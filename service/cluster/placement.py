@@ -1,0 +1,324 @@
+"""Which node has which partition: one document in a JetStream bucket, changed by compare-and-set only.
+
+A partition's epoch is in the document and in the partition's directory. Only where both agree, and the document names
+the node, is the partition opened; whoever changes the owner raises the epoch. So a copied directory, a node that wakes
+up late or a backup that was put back can never work beside the owner. The document is small and changes seldom: that
+all of it is one value makes founding a crawl, joining and moving one step each, done or not done.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from xyro.metadata.directories import sync
+from xyro.service.cluster.broker_link import BrokerLink
+from xyro.service.node.data_dir import NODE_FILE
+from xyro.wire.errors import InputError, MachineError
+
+if TYPE_CHECKING:
+    from nats.js.kv import KeyValue
+
+BUCKET: Final = "xyro"
+KEY: Final = "crawl"
+EPOCH: Final = "epoch"
+"""file of a partition's directory: the epoch at which it may be opened"""
+SHOWN = 60
+"""characters of a setting's value in a sentence"""
+REPLICAS: Final = 3
+"""of the bucket, where the broker is several servers"""
+ONE_SERVER: Final = 10074
+"""a broker's answer to a wish for replicas, where it is one server"""
+ATTEMPTS = 50
+"""changes of others that one change may meet"""
+
+
+class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A node, as the placement knows it."""
+
+    identity: str
+    """random; in the node's directory"""
+    instance: str
+    """random; of the process that runs as this node, or ran last"""
+    host: str
+    """name of its machine, for people"""
+    draining: bool = False
+    """its partitions go to others, and it gets none"""
+
+
+class Owner(msgspec.Struct, frozen=True, array_like=True):
+    """A partition's owner."""
+
+    node: int
+    epoch: int
+
+
+class Placement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The crawl of a cluster: what all nodes agree on."""
+
+    crawl: str
+    """its name, in every subject"""
+    seed: int
+    """of the fingerprints of its URLs: partitions of one crawl share it"""
+    settings: dict[str, Any]
+    """section.key -> value: settings that must be the same on all nodes"""
+    owners: tuple[Owner, ...]
+    """by partition"""
+    members: dict[str, Member]
+    """by number"""
+    moves: dict[str, int] = {}
+    """partition -> node that it is to go to"""
+    founding: bool = False
+    """the founder has not made its partitions yet"""
+    version: int = 0
+    """counts the changes; a bucket that was made anew begins its revisions again"""
+    revision: int = 0
+    """of the document in the bucket; not stored"""
+
+    @property
+    def partitions(self) -> int:
+        """Number of partitions of the crawl."""
+        return len(self.owners)
+
+    def owned(self, node: int) -> dict[int, int]:
+        """The partitions of a node, each with its epoch."""
+        return {q: owner.epoch for q, owner in enumerate(self.owners) if owner.node == node}
+
+    def number_of(self, identity: str) -> int | None:
+        """The number of the node that a directory says it is; None: it is no member."""
+        return next((int(number) for number, each in self.members.items() if each.identity == identity), None)
+
+    def counts(self) -> dict[int, int]:
+        """Partitions of each member."""
+        found = dict.fromkeys(map(int, self.members), 0)
+        for owner in self.owners:
+            found[owner.node] = found.get(owner.node, 0) + 1
+        return found
+
+    def moved(self, partition: int, node: int) -> Placement:
+        """The placement with another owner of a partition, at the next epoch."""
+        owners = list(self.owners)
+        owners[partition] = Owner(node, owners[partition].epoch + 1)
+        moves = {key: target for key, target in self.moves.items() if key != str(partition)}
+        return msgspec.structs.replace(self, owners=tuple(owners), moves=moves)
+
+    def planned(self, partition: int, node: int) -> Placement:
+        """The placement with a move to come; to the node that has it: without one."""
+        moves = {key: target for key, target in self.moves.items() if key != str(partition)}
+        if self.owners[partition].node != node:
+            moves[str(partition)] = node
+        return msgspec.structs.replace(self, moves=moves)
+
+    def moves_of(self, node: int) -> dict[int, int]:
+        """The moves to come from a node: partition -> target."""
+        return {int(q): target for q, target in self.moves.items() if self.owners[int(q)].node == node}
+
+    def opened_at(self, places: Mapping[int, tuple[int, int]]) -> Placement:
+        """The placement with partitions where they are open: partition -> (node, epoch), where that is the later."""
+        owners = list(self.owners)
+        for q, (node, epoch) in places.items():
+            if epoch > owners[q].epoch:
+                owners[q] = Owner(node, epoch)
+        return msgspec.structs.replace(self, owners=tuple(owners), moves={}, version=self.version + 1)
+
+    def next_move(self, node: int, alive: Collection[int]) -> tuple[int, int] | None:
+        """A move that evens the counts, of a partition of this node to the living one that has fewest; None: they are
+        even, or so they will be after the moves that are planned."""
+        counts = dict.fromkeys(map(int, self.members), 0)
+        for q, owner in enumerate(self.owners):
+            taker = self.moves.get(str(q), owner.node)
+            counts[taker] = counts.get(taker, 0) + 1
+        takers = [n for n in alive if n != node and n in counts and not self.members[str(n)].draining]
+        free = [q for q in self.owned(node) if str(q) not in self.moves]
+        if not takers or not free:
+            return None
+        target = min(takers, key=lambda n: (counts[n], n))
+        if not self.members[str(node)].draining:
+            fair = sum(counts[n] for n in (*takers, node)) // (1 + len(takers))
+            if counts[node] <= fair or counts[node] - counts[target] < 2:
+                return None
+        return free[-1], target
+
+    def founded(self) -> Placement:
+        """The placement of a crawl whose partitions exist."""
+        return msgspec.structs.replace(self, founding=False)
+
+    def with_member(self, number: int, member: Member) -> Placement:
+        """The placement with a node, new or changed."""
+        return msgspec.structs.replace(self, members={**self.members, str(number): member})
+
+    def without_member(self, number: int) -> Placement:
+        """The placement without a node that has no partition."""
+        members = {key: each for key, each in self.members.items() if key != str(number)}
+        return msgspec.structs.replace(self, members=members)
+
+
+class NodeFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file of a data directory that says which node of which crawl it is."""
+
+    crawl: str
+    seed: int
+    partitions: int
+    """of the whole crawl"""
+    identity: str
+
+    def write(self, directory: Path) -> None:
+        write_file(directory / NODE_FILE, msgspec.json.encode(self) + b"\n")
+
+    @classmethod
+    def read(cls, directory: Path) -> NodeFile | None:
+        """The file of a directory; None where there is none. InputError: it cannot be read."""
+        path = directory / NODE_FILE
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=cls)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError) as error:
+            raise InputError(f"{path}: {error}; it says which node this is: bring it back from a backup") from error
+
+
+class Bucket:
+    """The document of the placement in its bucket."""
+
+    def __init__(self, store: KeyValue) -> None:
+        self._store = store
+
+    @classmethod
+    async def open(cls, link: BrokerLink) -> Bucket:
+        """Open the bucket, made where it is missing. MachineError: the broker has no JetStream, or is away."""
+        from nats.errors import Error
+        from nats.js.api import KeyValueConfig
+        from nats.js.errors import APIError, NotFoundError
+
+        jetstream = link.jetstream()
+        try:
+            try:
+                return cls(await jetstream.key_value(BUCKET))
+            except NotFoundError:
+                pass
+            try:
+                return cls(await jetstream.create_key_value(KeyValueConfig(BUCKET, history=8, replicas=REPLICAS)))
+            except APIError as error:
+                if error.err_code != ONE_SERVER:
+                    raise
+            return cls(await jetstream.create_key_value(KeyValueConfig(BUCKET, history=8)))
+        except (OSError, Error) as error:
+            raise MachineError(
+                f"{link.url}: the broker keeps no bucket ({error or type(error).__name__}); "
+                "`xyro hub` starts one with JetStream"
+            ) from error
+
+    async def read(self) -> Placement | None:
+        """The placement of now; None: the cluster is empty. MachineError: the broker is away."""
+        from nats.errors import Error
+        from nats.js.errors import NotFoundError
+
+        try:
+            entry = await self._store.get(KEY)
+        except NotFoundError:
+            return None
+        except (OSError, Error) as error:
+            raise MachineError(f"the bucket of the cluster cannot be read ({error or type(error).__name__})") from error
+        try:
+            found = msgspec.json.decode(entry.value or b"", type=Placement)
+        except msgspec.MsgspecError as error:
+            raise MachineError(f"the bucket of the cluster holds no placement of this version: {error}") from error
+        return msgspec.structs.replace(found, revision=entry.revision or 0)
+
+    async def create(self, placement: Placement) -> bool:
+        """Found a cluster; False: another one was faster."""
+        from nats.errors import Error
+        from nats.js.errors import KeyWrongLastSequenceError
+
+        try:
+            await self._store.create(KEY, encoded(placement))
+        except KeyWrongLastSequenceError:
+            return False
+        except (OSError, Error) as error:
+            raise MachineError(f"the bucket of the cluster cannot be written ({error})") from error
+        return True
+
+    async def change(self, change: Callable[[Placement], Placement | None]) -> Placement:
+        """Change the placement: `change` is called with that of now until nobody was faster, and may return None to
+        leave it as it is. -> that of now. MachineError: whether it was changed is not known, or the cluster is empty.
+        """
+        from nats.errors import Error
+        from nats.js.errors import KeyWrongLastSequenceError
+
+        for _ in range(ATTEMPTS):
+            now = await self.read()
+            if now is None:
+                raise MachineError("the cluster's bucket is empty; `xyro cluster adopt` makes it anew from its nodes")
+            if (wanted := change(now)) is None:
+                return now
+            try:
+                wanted = msgspec.structs.replace(wanted, version=now.version + 1)
+                revision = await self._store.update(KEY, encoded(wanted), last=now.revision)
+            except KeyWrongLastSequenceError:
+                continue
+            except (OSError, Error) as error:
+                raise MachineError(f"the bucket of the cluster cannot be written ({error})") from error
+            return msgspec.structs.replace(wanted, revision=revision)
+        raise MachineError("the bucket of the cluster changes all the time; try again")
+
+
+def encoded(placement: Placement) -> bytes:
+    """The placement as it is stored."""
+    fields = msgspec.to_builtins(placement)
+    del fields["revision"]
+    return msgspec.json.encode(fields)
+
+
+def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[str]:
+    """Name the settings that are not those of the cluster, with both values."""
+    for key in sorted({*ours, *theirs}):
+        mine, other = ours.get(key), theirs.get(key)
+        if mine != other:
+            yield f"{key} is {_text(mine)} here and {_text(other)} there"
+
+
+def _text(value: object) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+# The epochs of a directory
+
+
+def epochs(directory: Path) -> dict[int, int]:
+    """The partitions that lie in a data directory, each with the epoch that it carries; 0: none yet."""
+    return {int(path.name[1:]): epoch_of(path) for path in sorted(directory.glob("p[0-9][0-9][0-9][0-9]"))}
+
+
+def epoch_of(partition: Path) -> int:
+    """The epoch that a partition's directory carries; 0: none yet. InputError: it cannot be read."""
+    path = partition / EPOCH
+    try:
+        return int(path.read_text(encoding="ascii"))
+    except FileNotFoundError:
+        return 0
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: {error}; bring it back from a backup") from error
+
+
+def set_epoch(partition: Path, epoch: int) -> None:
+    """Let a partition's directory carry an epoch, durably."""
+    write_file(partition / EPOCH, b"%d\n" % epoch)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all, and sync it. MachineError: the disk failed."""
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        with fresh.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.rename(path)
+        sync(path.parent)
+    except OSError as error:
+        raise MachineError(f"{path}: {error.strerror}: mend the disk") from error

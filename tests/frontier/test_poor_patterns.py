@@ -1,0 +1,165 @@
+"""Patterns that breed get a small share of the reads; honest ones, and crawls that nobody refreshes, lose nothing."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import numpy as np
+import pytest
+
+from tests.frontier.rig import Crawl, signature, url
+from tests.frontier.test_waiting_links import crawled, settings
+from xyro.frontier.discovery import POOR
+from xyro.metadata.hosts import TRIAL
+
+HOME = url(0)
+
+
+def month(number):
+    return f"http://h0.example/calendar?month={number}"
+
+
+def answered(crawl, links, reads, location=lambda target: ""):
+    """Answer orders until there were so many; the URLs that were ordered."""
+    read, numbers = [], count()
+    while len(read) < reads:
+        orders = crawl.turn()
+        crawl.deliver_all()
+        for order in orders:
+            read.append(order.url)
+            if target := location(order.url):
+                crawl.answer(order, status=302, location=target)
+            else:
+                crawl.answer(order, links(order.url), signature=signature(next(numbers)))
+        crawl.now += 1.0
+    return read
+
+
+def calendar(target):
+    if target == HOME:
+        return [url(0, page) for page in range(1, 60)] + [month(0)]
+    if "month" in target:
+        number = int(target.rpartition("=")[2])
+        return [HOME, *(month(number + step) for step in (-12, -1, 1, 12))]
+    return [HOME]
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_a_calendar_gets_a_small_share_of_what_a_daemon_discovers(partitions):
+    crawl = Crawl.in_memory(partitions, refreshing=True)
+    crawl.submit(HOME)
+    read = answered(crawl, calendar, 3_000)
+    months = {target for target in read if "month" in target}
+    assert TRIAL / 2 < len(months) < TRIAL + 1.5 * POOR * len(read)
+    assert {url(0, page) for page in range(60)} <= set(read)
+    assert crawl.audit()["ok"]
+
+
+def test_session_ids_get_a_small_share_though_each_product_has_a_path_of_its_own():
+    sessions = count()
+
+    def shop(target):
+        if target == HOME:
+            return [*(url(0, page) for page in range(1, 60)), "http://h0.example/shop/p0.html"]
+        if "/shop/" not in target:
+            return [HOME]
+        session = next(sessions)
+        return [HOME, *(f"http://h0.example/shop/p{product}.html?sid={session}" for product in range(20))]
+
+    crawl = Crawl.in_memory()
+    crawl.submit(HOME)
+    read = answered(crawl, shop, 300)
+    first = read.index(max(read, key=lambda target: read.index(target) if "sid" not in target else 0))
+    assert sum("sid" in target for target in read[:first]) < 4 * TRIAL
+    assert {url(0, page) for page in range(60)} <= set(read)
+
+
+def test_a_page_that_shows_other_urls_each_time_speaks_for_them_once():
+    sessions = count()
+
+    def shop(target):
+        if target == HOME:
+            return [HOME, *(f"http://h0.example/buy?sid={next(sessions)}" for _ in range(20))]
+        return [HOME]
+
+    crawl = Crawl.in_memory(refreshing=True)
+    crawl.submit(HOME)
+    answered(crawl, shop, 100)
+    frontier, page = crawl.page("http://h0.example/buy?sid=0")
+    assert next(sessions) > 40
+    assert frontier.partition.standing.fed[frontier.columns["folder"][page]] == 20
+
+
+def test_a_host_with_nothing_but_poor_unread_pages_is_not_read_ahead_for_gamma():
+    """One host has 30 pages, the other redirects for ever: gamma keeps neither's known pages before their time."""
+    other = "http://h1.example/"
+
+    def onward(target):
+        if not target.startswith(other):
+            return ""
+        return f"{other}r?n={int(target.rpartition('=')[2]) + 1 if '=' in target else 0}"
+
+    def links(target):
+        return [HOME, other, *(url(0, page) for page in range(1, 30))]
+
+    crawl = Crawl.in_memory(refreshing=True, settings=settings())
+    crawl.submit(HOME)
+    answered(crawl, links, 400, onward)
+    hosts = crawl.frontier.partition.hosts
+    assert hosts.barren[hosts.numbers["h1.example"]]
+    assert not hosts.barren[hosts.numbers["h0.example"]]
+    short = crawl.frontier.scheduler.revisits.contested.short(64)
+    assert hosts.waiting[hosts.numbers["h1.example"]]
+    assert hosts.numbers["h1.example"] not in dict(short)
+
+
+def test_a_crawl_that_is_not_refreshed_reads_the_whole_of_a_finite_pattern():
+    pages = [f"http://h0.example/wiki?page={number}" for number in range(200)]
+    links = {HOME: pages[:1], **{page: pages[3 * i + 1 : 3 * i + 4] for i, page in enumerate(pages)}}
+    crawl = Crawl.in_memory()
+    crawl.submit(HOME)
+    assert set(crawled(crawl, links, 400)) == {HOME, *pages}
+
+
+def test_a_pattern_that_other_pages_lead_to_is_not_poor():
+    topics = [f"http://h0.example/topic?t={number}" for number in range(100)]
+    links = {HOME: topics[:50], **dict.fromkeys(topics[:3], topics[50:])}
+    crawl = Crawl.in_memory()
+    crawl.submit(HOME)
+    crawled(crawl, links, 100)
+    frontier, page = crawl.page(topics[-1])
+    standing = frontier.partition.standing
+    folder = frontier.columns["folder"][page]
+    assert standing.fed[folder] == 50
+    assert standing.bred[folder] >= 50 > TRIAL
+    assert not standing.poor(np.array([page]))[0]
+
+
+def test_endless_redirects_run_into_their_share():
+    def onward(target):
+        return f"http://h0.example/r?n={int(target.rpartition('=')[2]) + 1}" if "/r?" in target else ""
+
+    def links(target):
+        return [url(0, page) for page in range(1, 60)] + ["http://h0.example/r?n=0"] if target == HOME else [HOME]
+
+    crawl = Crawl.in_memory(refreshing=True)
+    crawl.submit(HOME)
+    read = answered(crawl, links, 2_000, onward)
+    assert len({target for target in read if "/r?" in target}) < 10 + 2 * POOR * len(read)
+    assert crawl.audit()["ok"]
+
+
+def test_what_was_learned_of_patterns_is_stored(tmp_path):
+    crawl = Crawl.on_disk(tmp_path / "c")
+    crawl.submit(HOME)
+    answered(crawl, calendar, 100)
+    crawl.turn()
+    standing = crawl.frontier.partition.standing
+    (folder,) = standing.bred.nonzero()[0].tolist()
+    learned = int(standing.bred[folder]), int(standing.fed[folder])
+    assert learned[0] > TRIAL
+    crawl.close()
+    again = Crawl.on_disk(tmp_path / "c")
+    standing = again.frontier.partition.standing
+    assert (int(standing.bred[folder]), int(standing.fed[folder])) == learned
+    again.close()

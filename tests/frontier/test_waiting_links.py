@@ -1,0 +1,201 @@
+"""Links that wait for standing: who is let in, what it costs, and that cash and stored state stay exact."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.frontier.rig import Crawl, url
+from xyro.configs.schema import CrawlSettings, Settings, StandingSettings
+from xyro.metadata import rows
+from xyro.metadata.hosts import HERITAGE, PRICE, Introductions
+
+
+def settings(**standing: int) -> Settings:
+    return Settings(crawl=CrawlSettings(scope="any"), standing=StandingSettings(**standing))
+
+
+# Credit
+
+
+def test_credit_is_paid_handed_on_and_earned():
+    credit = Introductions()
+    credit.grant = 100 * PRICE
+    credit.found("seed.test")
+    assert credit.introduce("seed.test") == 99 * PRICE // 4
+    assert credit.state("seed.test") == (99 * PRICE - 99 * PRICE // 4, 0, 1)
+    credit.hand_over("new.test", PRICE - 1)
+    assert credit.introduce("new.test") == -1
+    credit.count_read("new.test")
+    assert credit.may_introduce("new.test")
+    assert credit.introduce("new.test") == 0
+    assert credit.state("new.test") == (0, 1, 1)
+
+
+def test_heritage_is_bounded_and_a_seed_is_not_made_poorer():
+    credit = Introductions()
+    credit.found("seed.test")
+    assert credit.introduce("seed.test") == HERITAGE
+    credit.found("seed.test")
+    assert credit.state("seed.test")[0] == credit.grant
+
+
+def test_a_farm_brings_in_no_more_than_was_handed_to_it():
+    credit = Introductions()
+    credit.found("seed.test")
+    credit.hand_over("farm0", credit.introduce("seed.test"))
+    farm, hosts = ["farm0"], 1
+    while farm:
+        name = farm.pop()
+        credit.count_read(name)
+        for _ in range(30):
+            if (heritage := credit.introduce(name)) < 0:
+                break
+            credit.hand_over(f"farm{hosts}", heritage)
+            farm.append(f"farm{hosts}")
+            hosts += 1
+    assert 10 < hosts <= 1 + HERITAGE // PRICE * 8 / 7
+
+
+def test_credit_is_stored():
+    credit, again = Introductions(), Introductions()
+    credit.found("seed.test")
+    credit.hand_over("a.test", credit.introduce("seed.test"))
+    stored = sorted(credit.changes())
+    assert [rows.DOMAIN.split(key) for key, _ in stored] == ["a.test", "seed.test"]
+    again.load(stored)
+    assert [again.state(name) for name in ("a.test", "seed.test")] == [
+        credit.state(name) for name in ("a.test", "seed.test")
+    ]
+    assert not list(credit.changes())
+
+
+# A crawl
+
+
+def crawled(crawl: Crawl, links: dict[str, list[str]], turns: int = 60) -> list[str]:
+    """Answer all orders; the URLs that were ordered."""
+    read = []
+    for _ in range(turns):
+        orders = crawl.turn()
+        crawl.deliver_all()
+        for order in orders:
+            read.append(order.url)
+            crawl.answer(order, links.get(order.url, []))
+        crawl.now += 0.05
+    return read
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_new_hosts_are_let_in_as_far_as_credit_goes(partitions):
+    crawl = Crawl.in_memory(partitions, settings=settings(new_hosts=5))
+    crawl.submit(url(0))
+    links = {url(0): [url(host) for host in range(1, 20)]}
+    read = set(crawled(crawl, links, 8))
+    assert url(0) in read
+    assert 1 < len(read) < 8
+    assert sum(frontier.pages.waiting_links.links() for frontier in crawl.frontiers) == 20 - len(read)
+    assert crawl.audit()["ok"]
+
+
+def test_while_nothing_else_is_left_one_host_a_second_is_let_in():
+    crawl = Crawl.in_memory(settings=settings(new_hosts=2))
+    crawl.submit(url(0))
+    links = {url(0): [url(host) for host in range(1, 6)]}
+    crawled(crawl, links, 4)
+    first = crawl.frontier.pages.waiting_links.links()
+    assert first >= 3
+    assert crawl.frontier.relieve(crawl.now)
+    assert not crawl.frontier.relieve(crawl.now + 0.9)
+    crawled(crawl, links, 2)
+    assert crawl.frontier.pages.waiting_links.links() == first - 1
+    for _ in range(first - 1):
+        crawl.now += 1.0
+        assert crawl.frontier.relieve(crawl.now)
+        crawled(crawl, links, 2)
+    assert not crawl.frontier.pages.waiting_links
+    assert crawl.frontier.partition.get(rows.WAIT.key(0)) is None
+    assert len(crawl.frontier.partition.children(0)) == 5
+    assert crawl.audit()["ok"]
+
+
+def test_partitions_of_a_process_let_in_one_host_a_second_together():
+    crawl = Crawl.in_memory(3, settings=settings(new_hosts=2))
+    for frontier in crawl.frontiers:
+        frontier.pages.waiting_links.share(crawl.frontiers[0].pages.waiting_links)
+    crawl.submit(url(0), url(1), url(2), url(3), url(4), url(5))
+    crawled(crawl, {url(host): [url(10 * host + new) for new in range(10, 20)] for host in range(6)}, 8)
+    assert sum(bool(frontier.pages.waiting_links) for frontier in crawl.frontiers) >= 2
+    waiting = [frontier.pages.waiting_links.links() for frontier in crawl.frontiers]
+    for _ in range(4):
+        crawl.now += 1.0
+        for frontier in crawl.frontiers:
+            frontier.relieve(crawl.now)
+        crawled(crawl, {}, 3)
+    assert sum(waiting) - sum(frontier.pages.waiting_links.links() for frontier in crawl.frontiers) == 4
+
+
+def test_a_host_has_only_so_many_unread_pages():
+    crawl = Crawl.in_memory(settings=settings(host_pages=10))
+    crawl.submit(url(0))
+    links = {url(0): [url(0, page) for page in range(1, 300)]}
+    (order,) = crawl.turn()
+    crawl.answer(order, links[url(0)])
+    out = crawl.turn()
+    frontier = crawl.frontier
+    assert frontier.columns.n == 65  # 64 for the one order
+    assert frontier.pages.waiting_links.most_unread(0) == 320  # four more are out
+    assert frontier.ledger.withheld == {0: 235}
+    assert crawl.audit()["ok"]
+    for order in out:
+        crawl.answer(order)
+    read = {order.url for order in out} | set(crawled(crawl, links, 200))
+    assert len(read) == 299
+    assert not frontier.pages.waiting_links
+    assert crawl.audit()["ok"]
+
+
+def test_what_would_go_along_waiting_links_goes_to_the_virtual_page():
+    shown = [url(0, page) for page in range(1, 101)]
+    whole, part = (Crawl.in_memory(settings=settings(host_pages=pages)) for pages in (1_000, 1))
+    paid = []
+    for crawl in (whole, part):
+        crawl.submit(url(0))
+        (order,) = crawl.turn()
+        before = crawl.frontier.ledger.effective(slice(0, 1))[0]
+        crawl.answer(order, shown)
+        crawl.seal()
+        children = crawl.frontier.partition.children(0)
+        paid.append((before, len(children), int(crawl.frontier.ledger.linked(children.astype("i8")).sum())))
+    (cash, links, all_of_it), (same, fewer, share) = paid
+    assert cash == same
+    assert (links, fewer) == (100, 64)
+    assert share == pytest.approx(0.64 * all_of_it, rel=0.01, abs=100)
+
+
+def test_waiting_links_survive_a_restart_and_a_page_that_shows_others_replaces_them(tmp_path):
+    options = {"settings": settings(host_pages=10)}
+    crawl = Crawl.on_disk(tmp_path / "c", **options)
+    crawl.submit(url(0))
+    (order,) = crawl.turn()
+    crawl.answer(order, [url(0, page) for page in range(1, 200)])
+    crawl.turn()
+    waiting = crawl.frontier.pages.waiting_links
+    assert waiting.links() == 135
+    crawl.close()
+    again = Crawl.on_disk(tmp_path / "c", **options)
+    waiting = again.frontier.pages.waiting_links
+    assert waiting.links() == 135
+    assert waiting.stored(0)[-1] == url(0, 199)
+    assert again.frontier.partition.introductions.state("h0.example")[1] == 1
+    assert again.audit()["ok"]
+    again.close()
+
+
+def test_out_of_scope_links_do_not_wait():
+    crawl = Crawl.in_memory(
+        settings=Settings(crawl=CrawlSettings(scope="host"), standing=StandingSettings(new_hosts=1))
+    )
+    crawl.submit(url(0))
+    crawled(crawl, {url(0): [url(host) for host in range(1, 20)]}, 3)
+    assert crawl.frontier.columns.n == 20
+    assert not crawl.frontier.pages.waiting_links

@@ -1,0 +1,139 @@
+"""What guards the dashboard: keys that open one session, a session that may look, a policy that runs no script."""
+
+import base64
+import hashlib
+import json
+import re
+from contextlib import closing
+from http.client import HTTPConnection
+
+import pytest
+
+from tests.plugins.changing_site import ChangingSite
+from tests.service.face import started, until, xyro
+from xyro.plugins.dashboard.dashboard_sessions import KEY_LIFE, MOST, SESSION_LIFE, DashboardSessions
+from xyro.wire.clock import ManualClock
+
+
+def test_a_key_opens_one_session_within_its_time():
+    clock = ManualClock()
+    sessions = DashboardSessions(clock)
+    key = sessions.key()
+    session = sessions.open(key)
+    assert session and sessions.open(key) is None and sessions.open("") is None
+    assert sessions.admits(f"Session {session}") and not sessions.admits(f"Bearer {session}")
+    assert not sessions.admits(f"Session {key}") and not sessions.admits("") and not sessions.admits("Session ")
+    late = sessions.key()
+    clock.advance(KEY_LIFE + 1.0)
+    assert sessions.open(late) is None
+    clock.advance(SESSION_LIFE)
+    assert not sessions.admits(f"Session {session}")
+
+
+def test_keys_and_sessions_are_bounded():
+    sessions = DashboardSessions(ManualClock())
+    first, *others = [sessions.key() for _ in range(MOST + 1)]
+    assert sessions.open(first) is None and all(map(sessions.open, others))
+
+
+@pytest.fixture(scope="module")
+def crawl(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("dashboard")
+    (settings := folder / "s.toml").write_text("[keep]\ntext = true\n")
+    options = ("--scope", "any", "--only-net", "127.0.0.0/8", "--delay", "0", "--refresh", "--config", settings)
+    with (
+        ChangingSite(2, 4, 2).serving() as site,
+        started("crawl", site.entry, *options, data=folder / "d", stderr=None),
+    ):
+        until(lambda: site.complete)
+        yield site, folder / "d"
+
+
+def ask(data, path, method="GET", body=None, **headers):
+    run = json.loads((data / "run").read_text())
+    with closing(HTTPConnection("127.0.0.1", run["port"], timeout=30)) as connection:
+        connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+        response = connection.getresponse()
+        text = response.read(20_000) if path.endswith("events") else response.read()
+        return response.status, text.decode(), response.headers
+
+
+@pytest.fixture(scope="module")
+def session(crawl):
+    link = xyro("dashboard", "--data", crawl[1]).stdout.strip()
+    found = re.fullmatch(r"http://127\.0\.0\.1:\d+/dashboard#(\S{32})", link)
+    status, text, _ = ask(crawl[1], "/dashboard/session", "POST", {"key": found[1]})
+    assert status == 200
+    assert ask(crawl[1], "/dashboard/session", "POST", {"key": found[1]})[0] == 401
+    return {"Authorization": f"Session {json.loads(text)['session']}"}
+
+
+def test_the_page_holds_no_data_and_its_policy_names_its_own_script(crawl):
+    status, page, headers = ask(crawl[1], "/dashboard")
+    assert status == 200 and headers["Content-Type"] == "text/html; charset=utf-8"
+    assert headers["Cache-Control"] == "no-store" and headers["X-Frame-Options"] == "DENY"
+    rules = dict(rule.strip().split(" ", 1) for rule in headers["Content-Security-Policy"].split(";"))
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert rules["default-src"] == "'none'" and rules["script-src"] == f"'sha256-{digest}'"
+    assert rules["require-trusted-types-for"] == "'script'" and rules["frame-ancestors"] == "'none'"
+    assert "127.3.0" not in page and not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(", page)
+    assert not re.search(r"(src|href)=\"(?!data:)", page), "it asks for nothing else"
+
+
+@pytest.mark.parametrize("path", ["/dashboard/events", "/dashboard/hosts", "/status", "/why?url=http://a/"])
+def test_nothing_is_shown_without_a_session(crawl, path):
+    assert ask(crawl[1], path)[0] == 401
+    assert ask(crawl[1], path, Authorization="Session x")[0] == 401
+
+
+@pytest.mark.parametrize("path", ["/audit", "/export/pages", "/changes", "/rank", "/metrics", "/mass"])
+def test_a_session_is_no_token(crawl, session, path):
+    assert ask(crawl[1], path, **session)[0] == 401
+
+
+@pytest.mark.parametrize("path", ["/submit", "/backup", "/publish", "/dashboard/link"])
+def test_a_session_gives_no_orders_but_to_hosts(crawl, session, path):
+    assert ask(crawl[1], path, "POST", {}, **session)[0] == 401
+
+
+def test_it_answers_to_its_own_address_only(crawl, session):
+    assert ask(crawl[1], "/dashboard", Host="evil.example")[0] == 403
+    assert ask(crawl[1], "/dashboard/hosts", Host="evil.example", **session)[0] == 403
+
+
+def test_events_are_status_health_and_speed(crawl, session):
+    run = json.loads((crawl[1] / "run").read_text())
+    with closing(HTTPConnection("127.0.0.1", run["port"], timeout=30)) as connection:
+        connection.request("GET", "/dashboard/events", headers=session)
+        response = connection.getresponse()
+        assert response.getheader("Content-Type") == "text/event-stream"
+        event = json.loads(response.readline().removeprefix(b"data: "))
+    assert event["status"]["limits"]["speed"]["kind"] and event["status"]["limits"]["wrong"] == []
+    assert event["health"]["ok"] and event["status"]["known"] >= 12 and isinstance(event["series"], list)
+
+
+def test_hosts_are_found_and_held(crawl, session):
+    site, data = crawl
+    rows = json.loads(ask(data, "/dashboard/hosts?by=backlog&find=0.2", **session)[1])
+    (name,) = [row["host"] for row in rows]
+    assert name == f"127.3.0.2:{site.port}"
+    assert ask(data, "/hosts", "POST", {"host": name, "action": "pause"}, **session)[0] == 200
+    text = xyro("status", "--data", data).stdout
+    assert f"! Hosts that are paused by a person: {name} (0 unread pages)." in text.replace("\n  ", " ")
+    assert ask(data, "/hosts", "POST", {"host": name, "action": "resume"}, **session)[0] == 200
+    assert ask(data, "/dashboard/hosts?by=size", **session)[0] == 400
+
+
+def test_versions_of_a_text_are_compared(crawl, session):
+    site, data = crawl
+    found = json.loads(ask(data, f"/dashboard/texts?url={site.entry}p1.html", **session)[1])
+    assert [row["version"] for row in found["versions"]] == [1, 2] and (found["from"], found["to"]) == (1, 2)
+    assert [(change["removed"], change["added"]) for change in found["changes"]] == [("0", "1")]
+    assert json.loads(ask(data, "/dashboard/texts?url=http://b.example/", **session)[1])["versions"] == []
+    assert ask(data, f"/dashboard/texts?url={site.entry}&from=x", **session)[0] == 400
+
+
+def test_a_stopped_crawl_has_no_dashboard(tmp_path):
+    done = xyro("dashboard", "--data", tmp_path)
+    assert done.returncode == 2 and "no process works on it" in done.stderr

@@ -1,0 +1,163 @@
+"""`xyro page` and `export texts|warc`, over a crawl of a small site whose pages change."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.service.face import LOOPBACK, process, said, xyro
+
+LONG = "A sentence that is long enough to be the content of a page, with commas, and an end. " * 8
+KEEP = {"XYRO_KEEP__WARC": "true", "XYRO_KEEP__TEXT": "true"}
+
+
+class Site(http.server.ThreadingHTTPServer):
+    """Pages of a dictionary; no robots.txt, no validators."""
+
+    pages: dict[str, str]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Page(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        assert isinstance(self.server, Site)
+        body = self.server.pages.get(self.path, "").encode()
+        self.send_response(200 if body else 404)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def serving(pages: dict[str, str]) -> Iterator[Site]:
+    with Site(("127.0.0.1", 0), _Page) as site:
+        site.pages = pages
+        thread = threading.Thread(target=site.serve_forever)
+        thread.start()
+        try:
+            yield site
+        finally:
+            site.shutdown()
+            thread.join()
+
+
+def page(title: str, words: str) -> str:
+    return (
+        f'<html lang="en"><head><title>{title}</title></head><body><nav><a href="/">Home</a> <a href="/b">B</a></nav>'
+        f"<h1>{title}</h1><p>{words}</p><p>{LONG}</p><footer>Imprint</footer></body></html>"
+    )
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, dict[str, str]]]:
+    """A site of two pages, of which one changes between two crawls."""
+    data = tmp_path_factory.mktemp("contents") / "data"
+    first = {"/": page("Start", "The price is ten euros."), "/b": page("B", "Nothing new.")}
+    with serving(dict(first)) as site:
+        done = process("crawl", site.url + "/", *LOOPBACK, "--data", data, **KEEP)
+        assert done.returncode == 0, done.stderr
+        site.pages["/"] = page("Start", "The price is twelve euros.")
+        done = process("crawl", *LOOPBACK, "--data", data, "--refresh", "--max-pages", "6", "--max-seconds", "20")
+        assert done.returncode == 0, done.stderr
+        yield data, site.url, first
+
+
+def test_versions_are_those_of_the_text(crawled):
+    data, url, _ = crawled
+    rows = said("page", "versions", url + "/", "--data", data)
+    assert [row["version"] for row in rows] == [1, 2]
+    assert rows[0]["until"] == rows[1]["read_at"] and rows[1]["until"] is None
+    assert all(row["html"] and row["title"] == "Start" and row["language"] == "en" for row in rows)
+    assert [row["version"] for row in said("page", "versions", url + "/b", "--data", data)] == [1]
+
+
+def test_get_gives_each_form_of_each_version(crawled):
+    data, url, first = crawled
+    got = process("page", "get", url + "/", "--data", data)
+    assert got.stdout == f"# Start\n\nThe price is twelve euros.\n\n{LONG.strip()}\n"
+    old = process("page", "get", url + "/", "--version", "1", "--as", "text", "--data", data)
+    assert old.stdout.splitlines()[2] == "The price is ten euros."
+    for options, words in ((("--version", "1"), "ten"), ((), "twelve")):
+        out = data.parent / "page.html"
+        assert xyro("page", "get", url + "/", "--as", "html", *options, "-o", out, "--data", data).returncode == 0
+        assert out.read_text() == first["/"].replace("is ten", f"is {words}")
+
+
+def test_get_gives_what_held_at_a_time(crawled):
+    data, url, _ = crawled
+    assert "twelve" in process("page", "get", url + "/", "--time", "2999-01-01", "--data", data).stdout
+    done = xyro("page", "get", url + "/", "--time", "1999-01-01", "--data", data)
+    assert done.returncode == 2 and "page versions" in done.stderr
+
+
+def test_diff_tells_words(crawled):
+    data, url, _ = crawled
+    assert "The price is [-ten-] {+twelve+} euros." in xyro("page", "diff", url + "/", "--data", data).stdout
+    found = said("page", "diff", url + "/", "--data", data)
+    assert (found["from"], found["to"]) == (1, 2)
+    assert [(change["removed"], change["added"]) for change in found["changes"]] == [("ten", "twelve")]
+    done = xyro("page", "diff", url + "/b", "--data", data)
+    assert done.returncode == 2 and "nothing to compare" in done.stderr
+
+
+def test_export_texts(crawled, tmp_path):
+    data, url, _ = crawled
+    rows = [json.loads(line) for line in xyro("export", "texts", "--data", data).stdout.splitlines()]
+    assert [(row["url"], row["version"]) for row in rows] == [(url + "/", 2), (url + "/b", 1)]
+    assert rows[0]["markdown"].startswith("# Start\n\nThe price is twelve")
+    ranked = [
+        json.loads(line) for line in xyro("export", "texts", "--by", "importance", "--data", data).stdout.splitlines()
+    ]
+    assert [row["importance"] for row in ranked] == sorted((row["importance"] for row in rows), reverse=True)
+    assert ranked[0]["importance"] > 0
+    assert not xyro("export", "texts", "--min-importance", "1000", "--data", data).stdout
+    assert not xyro("export", "texts", "--since", "2999-01-01", "--data", data).stdout
+    out = tmp_path / "texts.parquet"
+    assert xyro("export", "texts", "-o", out, "--data", data).returncode == 0
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    assert pyarrow.read_table(out).column("url").to_pylist() == [url + "/", url + "/b"]
+
+
+def test_export_warc_names_the_files(crawled):
+    data, _, _ = crawled
+    rows = [json.loads(line) for line in xyro("export", "warc", "--data", data).stdout.splitlines()]
+    assert len(rows) == 2 and all(Path(row["file"]).is_file() for row in rows)
+    assert sum(row["records"] for row in rows) == said("status", "--data", data)["contents"]["records"] == 8
+
+
+def test_what_was_never_kept_is_told_in_a_line(crawled, tmp_path):
+    data, url, _ = crawled
+    done = xyro("page", "get", url + "/nothing", "--data", data)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    with serving({"/": page("Start", "x")}) as site:
+        assert process("crawl", site.url + "/", *LOOPBACK, "--data", tmp_path / "plain").returncode == 0
+        done = xyro("page", "get", site.url + "/", "--data", tmp_path / "plain")
+    assert done.returncode == 2 and "[keep]" in done.stderr
+
+
+def test_versions_beyond_the_setting_are_dropped(tmp_path):
+    pages = {"/": page("Start", "Number 0.")}
+    options = [*LOOPBACK, "--data", tmp_path / "data", "--refresh", "--max-seconds", "20"]
+    with serving(pages) as site:
+        for number in range(4):
+            site.pages["/"] = page("Start", f"Number {number}.")
+            done = process("crawl", site.url + "/", *options, "--max-pages", "1", XYRO_STORE__VERSIONS="2", **KEEP)
+            assert done.returncode == 0, done.stderr
+        rows = said("page", "versions", site.url + "/", "--data", tmp_path / "data")
+    assert [row["version"] for row in rows] == [3, 4]
+    assert said("status", "--data", tmp_path / "data")["contents"]["texts"] == 2

@@ -1,0 +1,98 @@
+"""`[keep] bytes`: what matters least goes first, by a recomputation of its worth; the index stays true."""
+
+from __future__ import annotations
+
+import os
+import random
+import zlib
+from pathlib import Path
+
+import pytest
+
+from xyro.contents_index import open_index, totals
+from xyro.page_archive import StoredText
+from xyro.plugins.contents.retention import Retention
+from xyro.plugins.contents.text_versions import TextVersions
+from xyro.warc_files import HttpAnswer, WarcFiles
+
+NOW = 1e9
+DAY = 86_400.0
+
+
+def keep_text(index, page: int, time: float, words: bytes) -> None:
+    packed = zlib.compress(words)
+    TextVersions(index, 0, 0.0).store(
+        page, time, StoredText(words[:16].ljust(16), len(words), packed, "t", "en", "", "")
+    )
+
+
+@pytest.fixture
+def index(tmp_path):
+    base = open_index(tmp_path, write=True)
+    yield base
+    base.close()
+
+
+def test_texts_go_by_worth(tmp_path, index):
+    rng = random.Random(4)
+    worth = {}
+    for page in range(60):
+        importance, rate, age = rng.uniform(0.1, 20), rng.uniform(0, 2), rng.uniform(0, 30) * DAY
+        index.execute(
+            "INSERT INTO pages VALUES (?, ?, ?, ?, ?)", (page, f"http://a/{page}", importance, rate, NOW - age)
+        )
+        versions = rng.randint(1, 4)
+        for number in range(1, versions + 1):
+            keep_text(index, page, NOW - age - (versions - number) * DAY, b"%d.%d " % (page, number) + os.urandom(1500))
+            worth[page, number] = importance / (1 + versions - number + rate * age / DAY)
+    before = totals(index)["text_bytes"]
+    gone = Retention(tmp_path, index, before // 2).sweep(NOW)
+    left = {(page, number) for page, number in index.execute("SELECT page, number FROM texts")}
+    assert max(worth[key] for key in worth if key not in left) <= min(worth[key] for key in left)
+    assert 0.5 * before <= gone <= 0.6 * before
+    assert totals(index)["text_bytes"] == before - gone <= before // 2
+    assert totals(index)["dropped"] == len(worth) - len(left)
+
+
+def test_a_body_stays_while_a_version_has_it(tmp_path, index):
+    body = b"same" + os.urandom(2000)
+    for page, importance in ((1, 9.0), (2, 0.1)):
+        index.execute("INSERT INTO pages VALUES (?, ?, ?, 0, ?)", (page, f"http://a/{page}", importance, NOW))
+        keep_text(index, page, NOW, body)
+    assert totals(index)["texts"] == 2 and index.execute("SELECT count(*) FROM bodies").fetchone() == (1,)
+    TextVersions(index, 0, 0.0).drop(2, 1)
+    assert index.execute("SELECT uses FROM bodies").fetchone() == (1,)
+
+
+def test_files_go_whole_with_their_index_and_never_the_open_one(tmp_path, index):
+    files = WarcFiles(tmp_path, "crawl", "node", 65_536)
+    for page in range(40):
+        body = b"HTTP/1.1 200 OK\r\n\r\n" + os.urandom(20_000)
+        answer = HttpAnswer(f"http://a/{page}", NOW + page, b"GET / HTTP/1.1\r\n\r\n", body, 200)
+        place = files.write(answer)
+        index.execute("INSERT INTO pages VALUES (?, ?, ?, 0, ?)", (page, answer.url, float(page % 7 + page / 8), NOW))
+        index.execute(
+            "INSERT INTO records VALUES (?, ?, ?, ?, ?, 0, 200, '', ?, ?, ?)",
+            (page, answer.started, place.file, place.offset, place.length, place.payload, place.date, b""),
+        )
+    (part,) = tmp_path.glob("*.part")
+    retention = Retention(tmp_path, index, 400_000)
+    retention.sweep(NOW)
+    assert retention.size() <= 400_000
+    named = {file for (file,) in index.execute("SELECT DISTINCT file FROM records")}
+    assert named == {path.name for path in tmp_path.glob("*.warc.gz")}
+    assert part.name.replace(".cdxj.part", ".warc.gz") in named
+    assert {path.name.replace(".cdxj", ".warc.gz") for path in tmp_path.glob("*.cdxj")} | {
+        part.name.replace(".cdxj.part", ".warc.gz")
+    } == named
+    left = index.execute("SELECT avg(importance) FROM pages JOIN records USING (page)").fetchone()[0]
+    assert left > index.execute("SELECT avg(importance) FROM pages").fetchone()[0]
+    files.close()
+
+
+def test_nothing_goes_below_the_bound_or_without_one(tmp_path: Path, index):
+    index.execute("INSERT INTO pages VALUES (1, 'http://a/', 1, 0, ?)", (NOW,))
+    keep_text(index, 1, NOW, os.urandom(5000))
+    assert Retention(tmp_path, index, 0).sweep(NOW) == 0
+    assert Retention(tmp_path, index, 1 << 30).sweep(NOW) == 0
+    assert totals(index)["texts"] == 1

@@ -1,0 +1,325 @@
+"""Sinks: what they are given, in which order, and what becomes of those that fail, refuse, or stay away."""
+
+import asyncio
+import base64
+import contextlib
+import itertools
+import json
+import sys
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from aiohttp import ClientError, ClientSession
+
+from tests.frontier.rig import Crawl, signature, url
+from tests.plugins.changing_site import ChangingSite
+from tests.plugins.test_changes import read, visit
+from tests.plugins.webhook import webhook
+from xyro.configs.load import load
+from xyro.configs.schema import SinkTable
+from xyro.metadata import rows
+from xyro.plugins import PLUGINS
+from xyro.plugins.changes.change_log import ChangeLog
+from xyro.plugins.changes.change_report import change_status
+from xyro.plugins.changes.change_rows import SinkRow, unpack_sink
+from xyro.plugins.changes.sink_files import SinkFiles
+from xyro.plugins.changes.sinks import LATEST, Sinks
+from xyro.plugins.view_extensions import VIEW_EXTENSIONS
+from xyro.posts import Posted
+from xyro.service.node.data_dir import DataDir
+from xyro.service.node.guard_factory import guard_of
+from xyro.service.node.node import Bounds, Node
+from xyro.service.node.status import running
+from xyro.wire.bus import EncodingBus
+from xyro.wire.clock import ManualClock
+from xyro.wire.codec import decode, encode
+from xyro.wire.errors import InputError, TheirError
+from xyro.wire.questions import Question
+
+HOUR = 3_600.0
+
+
+class JumpingClock(ManualClock):
+    """Whoever sleeps wakes at once, that much later."""
+
+    async def sleep(self, seconds):
+        self.advance(max(seconds, 0.0))
+        await asyncio.sleep(0)
+
+
+class Rig:
+    """A crawl without loops whose sinks run: its partitions answer at once, its POSTs are real ones."""
+
+    def __init__(self, path, *tables, **options):
+        overrides = {"changes.record": True, "crawl.scope": "any", "politeness.delay": 0.0, **options}
+        self.settings = msgspec.structs.replace(load(overrides=overrides), sinks=tables)
+        self.path, self.numbers = path, itertools.count(1)
+        self.open()
+
+    def open(self):
+        self.crawl = Crawl.on_disk(self.path, settings=self.settings, refreshing=True, now=1.7e9)
+        self.clock = JumpingClock(self.crawl.now)
+        self.services = SimpleNamespace(commands=self, clock=self.clock, settings=self.settings, post=self.post)
+        self.partitions = len(self.crawl.frontiers)
+        self.sinks = Sinks(self.crawl.frontier, self.services, self.settings.sinks)
+        self.sinks._recover()
+
+    def restart(self):
+        self.crawl.close()
+        self.open()
+
+    async def send(self, partition, command):
+        await asyncio.sleep(0)
+        message = decode(encode(command(next(self.numbers))))
+        if isinstance(message, Question):
+            (answer,) = self.crawl.frontiers[partition].commands.apply([message])
+        else:
+            self.crawl.pending[partition].append(message)
+            turn = self.crawl.seal(partition)
+            self.crawl.write(turn, partition)
+            (answer,) = turn.answers
+        return answer.result()
+
+    async def post(self, target, body, headers):
+        try:
+            async with ClientSession() as http, http.post(target, data=body, headers=headers) as response:
+                return Posted(response.status)
+        except ClientError as error:
+            raise TheirError("connect", str(error)) from None
+
+    def change(self, count, first=0):
+        for number in range(first, first + count):
+            visit(self.crawl, url(number % 50), signature=signature(1000 + number))
+
+    async def until(self, true):
+        """Let the sinks run until it is so."""
+        async with asyncio.timeout(60):
+            task = asyncio.create_task(self.sinks.run())
+            try:
+                while not true():
+                    await asyncio.sleep(0)
+                    assert not task.done() or task.result()
+            finally:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+    def status(self, name="s"):
+        part = SimpleNamespace(
+            number=0, extensions={key: of(0.0) for key, of in self.crawl.frontier.hooks.status.items()}
+        )
+        return change_status([part], 0.0)["sinks"][name]
+
+    def row(self, name="s"):
+        packed = self.crawl.frontier.partition.store.get(rows.SINK.key(name))
+        return SinkRow("") if packed is None else unpack_sink(packed)
+
+    def numbered(self):
+        return [line["number"] for line in read(self.crawl)]
+
+
+def lines_of(folder):
+    return [json.loads(line) for path in sorted(folder.iterdir()) for line in path.read_text().splitlines()]
+
+
+# Webhooks
+
+
+async def test_a_webhook_gets_every_change_once_signed_and_in_batches(tmp_path):
+    key = b"\x01\x02 bytes of a key"
+    secret = "whsec_" + base64.b64encode(key).decode()
+    with webhook(key) as hook:
+        rig = Rig(tmp_path / "d", SinkTable(name="s", url=hook.url, secret=secret, batch=20))
+        rig.change(70)
+        await rig.until(lambda: rig.row().delivered == 70)
+        assert hook.changes == read(rig.crawl) and hook.forged == 0
+        assert len(hook.batches) == 4 and len({name for name, _ in hook.batches}) == 4
+        assert all(1.7e9 <= at <= rig.clock.time() for _, at in hook.batches)
+        assert rig.status()["behind"] == 0 and rig.status()["delivered"] == 70
+
+
+async def test_a_condition_chooses_and_the_position_moves_past_the_rest(tmp_path):
+    with webhook() as hook:
+        rig = Rig(tmp_path / "d", SinkTable(name="s", url=hook.url, secret="a secret", where="change = 'gone'"))
+        rig.change(10)
+        visit(rig.crawl, url(3), error="http-404", status=404)
+        rig.change(5, 60)
+        await rig.until(lambda: rig.status()["behind"] == 0)
+        assert [(line["change"], line["url"]) for line in hook.changes] == [("gone", url(3))]
+
+
+async def test_a_webhook_that_is_dead_for_an_hour_gets_everything_when_it_is_back(tmp_path):
+    with webhook() as hook:
+        rig = Rig(tmp_path / "d", SinkTable(name="s", url=hook.url, secret="a secret", batch=50))
+        rig.change(60)
+        hook.status = 503
+        begun = rig.clock.time()
+        await rig.until(lambda: rig.clock.time() - begun > HOUR)
+        tries = hook.asked
+        assert 5 < tries <= 10 + HOUR / LATEST and not hook.changes
+        assert (
+            rig.status()["behind"] == 60 and rig.status()["error"] == "http-503" and rig.status()["failures"] == tries
+        )
+        rig.change(60, 60)
+        rig.restart()
+        hook.status = 200
+        await rig.until(lambda: rig.row().delivered == 120)
+        assert [line["number"] for line in hook.changes] == list(range(1, 121)) and rig.row().gaps == 0
+        assert rig.status()["error"] is None and rig.status()["behind"] == 0
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_a_sink_that_stays_away_too_long_gets_one_gap_record(tmp_path, restarted):
+    """Its backlog is bounded by bytes; the others are not held up."""
+    with webhook() as hook:
+        hook.status = 500
+        dead = SinkTable(name="dead", url=hook.url, secret="a secret", batch=10)
+        rig = Rig(tmp_path / "d", dead, SinkTable(name="s", path=str(tmp_path / "files")), **{"changes.bytes": 65_536})
+        for part in range(30):
+            rig.change(50, 50 * part)
+            await rig.until(lambda part=part: rig.row().delivered == 50 * (part + 1))
+            if restarted and part % 10 == 5:
+                rig.restart()
+        state = rig.crawl.frontier.hooks.extension(ChangeLog).state
+        assert state.size <= 65_536 + 400 and state.first > 500
+        assert [line["number"] for line in lines_of(tmp_path / "files")] == list(range(1, 1501)) and rig.row().gaps == 0
+        status = rig.status("dead")
+        assert status["delivered"] == 0 and status["behind"] == 1500 and status["dropped"] == state.first - 1
+        rig.restart()
+        hook.status = 200
+        await rig.until(lambda: rig.status("dead")["behind"] == 0)
+        gap, *rest = hook.changes
+        assert (gap["change"], gap["first"], gap["last"]) == ("gap", 1, state.first - 1)
+        assert [line["number"] for line in rest] == list(range(state.first, 1501))
+        row = rig.row("dead")
+        assert (row.gaps, row.missed, row.delivered) == (1, state.first - 1, 1501 - state.first)
+
+
+async def test_what_is_refused_for_good_is_kept_and_the_rest_goes_on(tmp_path):
+    with webhook() as hook:
+        rig = Rig(tmp_path / "d", SinkTable(name="s", url=hook.url, secret="a secret", batch=10, attempts=3))
+        rig.change(10)
+        hook.status = 422
+        await rig.until(lambda: rig.row().dead == 10)
+        assert hook.asked == 3
+        hook.status = 200
+        rig.change(5, 60)
+        await rig.until(lambda: rig.row().delivered == 5)
+        letters = lines_of(tmp_path / "d" / "sinks")
+        assert [line["number"] for line in letters] == list(range(1, 11))
+        assert {line["error"] for line in letters} == {"http-422"}
+        assert [line["number"] for line in hook.changes] == list(range(11, 16))
+        status = rig.status()
+        assert status["dead"] == 10 and status["dead_letters"] == str(tmp_path / "d" / "sinks" / "s.dead-000001.jsonl")
+
+
+# Files and commands
+
+
+async def test_files_are_rolled_and_cut_back_to_what_was_stored(tmp_path):
+    folder = tmp_path / "files"
+    rig = Rig(tmp_path / "d", SinkTable(name="s", path=str(folder), roll=4096, batch=7))
+    rig.change(50)
+    await rig.until(lambda: rig.row().delivered == 50)
+    files = sorted(folder.iterdir())
+    assert len(files) > 3 and all(path.stat().st_size < 4096 + 7 * 600 for path in files)
+    with files[-1].open("a") as last:
+        last.write('{"torn": ')
+    (folder / f"s-{len(files) + 1:06d}.jsonl").write_text('{"of a life that ended before it was stored": 1}\n')
+    rig.restart()
+    rig.change(10, 60)
+    await rig.until(lambda: rig.row().delivered == 60)
+    assert lines_of(folder) == read(rig.crawl)
+
+
+async def test_files_of_another_crawl_are_left_alone(tmp_path):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "s-000004.jsonl").write_text("{}\n")
+    rig = Rig(tmp_path / "d", SinkTable(name="s", path=str(folder)))
+    rig.change(3)
+    await rig.until(lambda: rig.row().delivered == 3)
+    assert sorted(path.name for path in folder.iterdir()) == ["s-000004.jsonl", "s-000005.jsonl"]
+    assert (folder / "s-000004.jsonl").read_text() == "{}\n"
+
+
+def test_dead_letters_are_bounded(tmp_path):
+    files = SinkFiles(tmp_path, "x", 100, 2)
+    files.begin_anew()
+    for number in range(10):
+        files.write(b"%d" % number * 100)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x-000009.jsonl", "x-000010.jsonl"]
+
+
+async def test_a_command_gets_lines_and_says_by_its_code_what_became_of_them(tmp_path):
+    out, code = tmp_path / "out", tmp_path / "code"
+    code.write_text("75")
+    script = (
+        f"import sys; c = int(open({str(code)!r}).read()); c or open({str(out)!r}, 'a').write(sys.stdin.read()); "
+        "sys.exit(c)"
+    )
+    rig = Rig(tmp_path / "d", SinkTable(name="s", command=(sys.executable, "-c", script), attempts=2))
+    rig.change(4)
+    begun = rig.clock.time()
+    await rig.until(lambda: rig.sinks.deliveries[0].failures >= 3)
+    assert rig.clock.time() - begun >= 1 + 2 and rig.row().dead == 0, "75 asks to come again, for ever"
+    code.write_text("0")
+    await rig.until(lambda: rig.row().delivered == 4)
+    assert [json.loads(line) for line in out.read_text().splitlines()] == read(rig.crawl)
+    code.write_text("1")
+    rig.change(2, 60)
+    await rig.until(lambda: rig.row().dead == 2)
+
+
+@pytest.mark.parametrize(
+    ("table", "place"),
+    [
+        ('name = "s"', "one of path, url, command and plugin"),
+        ('path = "x"', "a name"),
+        ('name = "s"\npath = "x"\nurl = "http://a/"', "one of"),
+        ('name = "s"\npath = "x"\n[[sinks]]\nname = "s"\npath = "y"', "twice"),
+        ('name = "s"\npath = "x"\nsecret = 5', "something else"),
+        ('name = "a b"\npath = "x"', "name"),
+    ],
+)
+def test_tables_that_say_nothing_clear_are_refused(tmp_path, table, place):
+    path = tmp_path / "s.toml"
+    path.write_text(f"[[sinks]]\n{table}\n")
+    with pytest.raises(InputError, match=place):
+        load([path])
+
+
+def test_a_condition_that_is_none_is_refused_at_the_start(tmp_path):
+    with pytest.raises(InputError, match="where"):
+        Rig(tmp_path / "d", SinkTable(name="s", path="x", where="importance >"))
+
+
+# In a running crawl
+
+
+async def test_a_running_crawl_delivers_by_its_own_gate_and_shows_how_far(tmp_path):
+    """Also over several partitions, and to a host whose turn is kept."""
+    with webhook() as hook, ChangingSite(3, 8, 4).serving() as site:
+        overrides = {"crawl.scope": "any", "politeness.delay": 0.0, "fetch.only_net": ("127.0.0.0/8",)}
+        sink = SinkTable(name="s", url=hook.url, secret="a secret", wait=0.1)
+        settings = msgspec.structs.replace(load(overrides=overrides), sinks=(sink,))
+        data = DataDir.open(tmp_path / "d", partitions=2, make=True)
+        node = Node(
+            data, settings, guard_of(settings.fetch), Bounds(refresh=True), None, EncodingBus(), plugins=PLUGINS
+        )
+        node.start()
+        try:
+            await node.sow([site.entry])
+            async with asyncio.timeout(60):
+                while not site.complete or running(node, VIEW_EXTENSIONS)["sinks"]["s"]["behind"]:
+                    node.check()
+                    await asyncio.sleep(0.05)
+            status = running(node, VIEW_EXTENSIONS)
+        finally:
+            await node.stop()
+    assert hook.forged == 0 and len(hook.changes) == status["changes"]["recorded"] == 3 * (8 * 4 + 1)
+    told = {}
+    for line in hook.changes:
+        told.setdefault(line["url"], []).append((line["change"], line["signature_old"], line["signature"]))
+    assert told == site.expected()

@@ -1,0 +1,63 @@
+"""Several nodes are one crawl: what they find is what one process finds, each page is asked for once, cash is exact."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.service.cluster_rig import DELAY, ServerLog, alone, running_cluster
+from xyro.lab.child import running
+
+PAGES, HOSTS = 150, 8
+TOLERANCE = 0.01
+"""seconds by which a server's moments may be closer than ours"""
+
+
+@pytest.fixture(scope="module")
+def log_path(tmp_path_factory):
+    return tmp_path_factory.mktemp("web") / "log"
+
+
+@pytest.fixture(scope="module")
+def web(log_path):
+    with running(pages=PAGES, hosts=HOSTS, seed=5, rate_median=0.0, log=log_path) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, web):
+    """What one process finds."""
+    return alone(tmp_path_factory.mktemp("alone"), web.entry)
+
+
+def test_two_nodes_find_what_one_process_finds_while_partitions_move(tmp_path, web, whole, log_path):
+    with running_cluster(tmp_path) as cluster:
+        log = ServerLog(log_path)
+        cluster.start(1)
+        assert cluster.submit(web.entry) == {"accepted": 1, "refused": []}
+        cluster.start(2)
+        cluster.balanced(8, 8)
+        audit = cluster.complete(len(whole[0]))
+        assert audit["ok"] and audit["cash_total"] == 65_536 * len(whole[0])
+        assert cluster.pages() == whole[0]
+        assert cluster.links() == whole[1]
+        assert set(log.reads().values()) == {1}
+        assert log.least_gap() >= DELAY - TOLERANCE
+        status = cluster.get("/status")
+        assert status["partitions"] == 16 and [node["partitions"] for node in status["nodes"]] == [8, 8]
+
+
+@pytest.mark.long
+def test_a_node_that_is_away_is_named_first_and_missed_no_more_when_it_is_back(tmp_path, web, whole):
+    with running_cluster(tmp_path) as cluster:
+        cluster.start(1)
+        cluster.submit(web.entry)
+        cluster.start(2)
+        cluster.balanced(8, 8)
+        cluster.complete(len(whole[0]))
+        cluster.stop(2)
+        found = cluster.get("/status")
+        assert found["missing"] and "node 2" in found["missing"][0]
+        assert next(iter(found)) == "missing"
+        cluster.start(2)
+        assert cluster.until(lambda: (cluster.get("/audit") or {}).get("ok"), "all answer again")
+        cluster.stop(1), cluster.stop(2)

@@ -1,0 +1,110 @@
+"""What a person does to a cluster: nodes leave, partitions go where they are sent, a lost bucket is made anew."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from tests.service.cluster_rig import ServerLog, alone, running_cluster
+from tests.service.face import xyro
+from xyro.lab.child import running
+
+
+def run(cluster, *words: str):
+    return xyro("cluster", "--join", cluster.broker.url, *words)
+
+
+def status(cluster) -> dict:
+    return json.loads(run(cluster, "status", "--json").stdout)
+
+
+def partitions(cluster) -> list[list[int]]:
+    return [node["partitions"] for node in status(cluster)["nodes"]]
+
+
+@pytest.mark.long
+def test_a_node_drains_and_is_forgotten_a_partition_is_sent_and_a_bucket_adopted(tmp_path):
+    log_path = tmp_path / "log"
+    with running(pages=200, hosts=8, seed=5, rate_median=0.0, log=log_path) as web:
+        whole = alone(tmp_path, web.entry)
+        log = ServerLog(log_path)
+        with running_cluster(tmp_path, delay=0.4) as cluster:
+            cluster.start(1)
+            cluster.start(2)
+            cluster.balanced(8, 8)
+            cluster.submit(web.entry)
+            refused = run(cluster, "forget", "2")
+            assert refused.returncode == 2 and "has 8 partitions" in refused.stderr
+            assert run(cluster, "move", "0", "2").returncode == 0
+            cluster.until(lambda: 0 in partitions(cluster)[1], "partition 0 is on node 2")
+            assert run(cluster, "drain", "2").returncode == 0
+            cluster.until(lambda: partitions(cluster) == [list(range(16)), []], "node 2 is empty")
+            cluster.stop(2)
+            assert run(cluster, "forget", "2").returncode == 0
+            assert [node["node"] for node in status(cluster)["nodes"]] == [1]
+            cluster.start(3)
+            cluster.balanced(8, 8)
+            cluster.broker.kill()
+            shutil.rmtree(cluster.broker.directory)
+            cluster.broker.start()
+            cluster.until(lambda: "bucket is empty" in cluster.log(1).read_text(), "a node says so")
+            assert run(cluster, "adopt").returncode == 0
+            assert sorted(map(len, partitions(cluster))) == [8, 8]
+            audit = cluster.complete(len(whole[0]))
+            assert audit["ok"] and audit["cash_total"] == 65_536 * len(whole[0])
+            assert (cluster.pages(), cluster.links()) == whole
+            assert set(log.reads().values()) == {1}
+            assert log.least_gap() >= 0.39
+
+
+@pytest.mark.long
+def test_a_copied_directory_another_crawl_and_other_settings_are_refused_in_one_line(tmp_path):
+    with running_cluster(tmp_path) as cluster:
+        cluster.start(1)
+        shutil.copytree(cluster.data(1), tmp_path / "n2")
+        (tmp_path / "n2" / "run").unlink()
+        options = ("--only-net", "127.0.0.0/8", "--scope", "any", "--delay", "0.15")
+        join = ("serve", "--join", cluster.broker.url)
+        twin = xyro(*join, *options, "--data", tmp_path / "n2")
+        assert twin.returncode == 2 and "a process runs as node 1" in twin.stderr
+        other = xyro(*join, "--only-net", "127.0.0.0/16", *options[2:], "--data", tmp_path / "n3")
+        assert other.returncode == 2 and "fetch.only_net is" in other.stderr and "`xyro cluster set`" in other.stderr
+        assert not (tmp_path / "n3").exists()
+        with running(pages=20, hosts=1, seed=5) as web:
+            alone(tmp_path, web.entry, partitions=1)
+        crawl = xyro(*join, *options, "--data", tmp_path / "alone")
+        assert crawl.returncode == 2 and "holds a crawl of its own" in crawl.stderr
+        assert not (tmp_path / "alone" / "node.json").exists()
+        here = xyro("status", "--data", tmp_path / "n2")
+        assert here.returncode == 2 and "--join" in here.stderr
+
+
+@pytest.mark.long
+def test_settings_that_all_nodes_share_change_on_all_of_them_at_once(tmp_path):
+    log_path = tmp_path / "log"
+    with (
+        running(pages=120, hosts=4, seed=5, rate_median=0.0, log=log_path) as web,
+        running_cluster(tmp_path, delay=0.1) as cluster,
+    ):
+        cluster.start(1)
+        cluster.start(2)
+        cluster.balanced(8, 8)
+        cluster.submit(web.entry)
+        cluster.until(lambda: (cluster.get("/status") or {}).get("reads", 0) >= 10, "10 reads")
+        refused = run(cluster, "set", "fetch.concurrency=5")
+        assert refused.returncode == 2 and "no setting that nodes share" in refused.stderr
+        assert run(cluster, "set", "politeness.delay=-1").returncode == 2
+        changed = run(cluster, "set", "politeness.delay=0.4", "crawl.max_depth=50")
+        assert changed.stdout == "changed: crawl.max_depth, politeness.delay\n", changed.stderr
+        for node in (1, 2):
+            cluster.until(lambda node=node: "politeness.delay changed" in cluster.log(node).read_text(), "it says so")
+            assert "need a restart, and stay as they were: crawl.max_depth" in cluster.log(node).read_text()
+        log = ServerLog(log_path, behind=1.5)
+        cluster.complete()
+        assert len(log.requests()) > 20 and log.least_gap() >= 0.39
+        options = ("--only-net", "127.0.0.0/8", "--scope", "any", "--delay", "0.1")
+        again = xyro("serve", "--join", cluster.broker.url, "--data", tmp_path / "n3", *options)
+        assert again.returncode == 2 and "politeness.delay is 0.1 here and 0.4 there" in again.stderr
+        assert "max_depth = 50" in (cluster.data(1) / "crawl.toml").read_text()

@@ -1,0 +1,100 @@
+"""Commands with `--join`: asked of two nodes over a real broker, answered for both; what a node misses is said."""
+
+import json
+from contextlib import contextmanager
+
+import pytest
+
+from tests.service.cluster_rig import running_cluster
+from tests.service.face import process, xyro
+from xyro.lab.child import running
+from xyro.wire.urls import host_of
+
+PAGES = 120
+
+
+@contextmanager
+def crawled(folder):
+    """(cluster of two nodes that has read a web of 6 hosts, its entry)."""
+    with running(pages=PAGES, hosts=6, seed=5, rate_median=0.0) as web, running_cluster(folder, 0.05) as cluster:
+        cluster.settings["XYRO_CHANGES__RECORD"] = "true"
+        cluster.start(1), cluster.start(2)
+        cluster.balanced(8, 8)
+        done = xyro("submit", web.entry, "--join", cluster.broker.url)
+        assert (done.returncode, done.stdout) == (0, "1 accepted, 0 refused\n")
+        cluster.complete()
+        yield cluster, web.entry
+
+
+def test_every_command_answers_for_all_nodes_and_says_so_where_one_is_away(tmp_path):
+    with crawled(tmp_path) as (cluster, entry):
+        join = ("--join", cluster.broker.url)
+
+        def asked(*words):
+            done = xyro(*words, *join, "--json")
+            assert done.returncode == 0, done.stderr
+            return json.loads(done.stdout)
+
+        status = asked("status")
+        known = status["known"]
+        assert len(status["nodes"]) == 2 and sum(node["known"] for node in status["nodes"]) == known >= PAGES / 2
+        assert min(node["known"] for node in status["nodes"]) > 0, "both have hosts, or this shows nothing"
+        assert asked("audit")["pages"] == known
+        pages = [json.loads(line) for line in xyro("export", "pages", *join).stdout.splitlines()]
+        assert len({page["url"] for page in pages}) == len(pages) == known
+        best = sorted((page["importance"] for page in pages), reverse=True)[:5]
+        assert [row["importance"] for row in asked("top", "-n", "5")] == pytest.approx(best)
+        for page in pages:
+            if page["state"] == "read":
+                assert asked("why", page["url"])["url"] == page["url"]
+        hosts = {page["host"] for page in pages}
+        assert {row["host"] for row in asked("hosts")} == hosts
+        for host in hosts:
+            for verb in ("pause", "resume"):
+                done = xyro(verb, host, *join)
+                assert (done.returncode, done.stdout) == (0, f"{host}: {verb}d\n"), done.stderr
+        assert xyro("publish", entry, *join).stdout == "1 published, 0 refused\n"
+        _plan_changes_and_documents(pages, asked, join)
+
+        cluster.kill(2)
+        short = asked("status")
+        assert next(iter(short)) == "missing" and "node 2" in short["missing"][0] and short["known"] < known
+        for words in (("audit",), ("top",), ("export", "pages"), ("plan",)):
+            done = xyro(*words, *join)
+            assert done.returncode == 3 and "node 2" in done.stdout + done.stderr, words
+        audit = xyro("audit", *join).stdout
+        assert audit.startswith("incomplete: partitions ") and f"Of the others: {short['known']:,} pages" in audit
+        own = xyro("status", "--check", "--data", cluster.data(1))
+        assert (own.returncode, "missing" in own.stdout) == (0, False), "the node itself, not the cluster"
+        assert xyro("status", "--check", *join).returncode == 2
+
+
+def _plan_changes_and_documents(pages, asked, join):
+    """They are of all nodes, whichever is asked."""
+    read = {page["url"] for page in pages if page["state"] == "read"}
+    plan = asked("plan")
+    assert len(read) / 2 < plan["pages"] <= len(pages) and plan["rows"]
+    lines = [json.loads(line) for line in xyro("changes", *join).stdout.splitlines()]
+    changed = {line["url"] for line in lines if line["change"] == "new"}
+    assert changed <= read and {host_of(url) for url in changed} == {host_of(url) for url in read}
+    half = lines[len(lines) // 2]["cursor"]
+    assert len(xyro("changes", "--since", half, *join).stdout.splitlines()) == len(lines) - len(lines) // 2 - 1
+    documents = [json.loads(line) for line in xyro("export", "documents", *join).stdout.splitlines()]
+    assert documents
+    for document in documents[:3]:
+        versions = asked("xml", "versions", document["url"])
+        assert versions == asked("xml", "versions", str(document["id"])) and versions[-1]["version"] == 1
+        assert versions[-1]["size"] == len(process("xml", "get", document["url"], *join).stdout.encode())
+    assert "no document" in xyro("xml", "get", next(iter(read - {each["url"] for each in documents})), *join).stderr
+    assert "not asked of a cluster" in xyro("xml", "query", "//a", *join).stderr
+
+
+def test_one_crawl_is_named_by_an_option_or_by_the_environment(tmp_path):
+    both = xyro("status", "--data", tmp_path, "--join", "nats://127.0.0.1:1")
+    assert (both.returncode, "name two crawls" in both.stderr) == (2, True)
+    away = xyro("status", XYRO_CLUSTER__JOIN="nats://127.0.0.1:1")
+    assert (away.returncode, "no broker answers" in away.stderr) == (3, True)
+    own = xyro("status", "--data", tmp_path / "none", XYRO_CLUSTER__JOIN="nats://127.0.0.1:1")
+    assert (own.returncode, "no such data directory" in own.stderr) == (2, True)
+    unsafe = xyro("submit", "http://a.test/", "--join", "nats://hub.test:4222")
+    assert (unsafe.returncode, "needs TLS and a token" in unsafe.stderr) == (2, True)

@@ -1,0 +1,104 @@
+"""`import xyro`: a crawl inside a program's event loop, and what a directory answers; the guide's ten lines."""
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+import xyro
+from tests.plugins.changing_site import ChangingSite
+from tests.service.face import ENVIRONMENT, ROOT, started, until
+from tests.service.face import xyro as command
+
+LOCAL = {"only_net": ["127.0.0.0/8"], "delay": 0, "scope": "any"}
+
+
+@pytest.fixture(scope="module")
+def site():
+    with ChangingSite(2, 15, 1).serving() as serving:
+        yield serving
+
+
+async def test_each_page_comes_as_it_is_read(site, tmp_path):
+    before = site.reads
+    found = [page async for page in xyro.crawl(site.entry, data=tmp_path / "d", **LOCAL)]
+    good = {page.url: page for page in found if not page.error}
+    assert good.keys() == site.expected().keys() and len(found) == site.reads - before
+    root = good[site.entry]
+    assert root.status == 200 and root.kind == "HTML" and len(set(root.links)) == 15 + 2 and root.importance > 0
+    assert all(page.changed is None for page in found)
+    with xyro.open(tmp_path / "d") as crawl:
+        assert crawl.status()["reads"] == len(found) and not crawl.status()["running"]
+        rows = {row["url"]: row for row in crawl.pages()}
+        assert {url for url, row in rows.items() if row["state"] == "read"} == good.keys()
+        assert crawl.top(3)[0]["importance"] >= crawl.top(3)[2]["importance"]
+        assert crawl.why(site.entry)["because"] and len(list(crawl.links())) > 100
+    assert json.loads(command("audit", "--json", "--data", tmp_path / "d").stdout)["ok"]
+
+
+async def test_who_leaves_the_loop_ends_the_crawl_in_order_and_another_goes_on(site, tmp_path):
+    pages = xyro.crawl(site.entry, data=tmp_path / "d", changes__record=True, **LOCAL)
+    async for _ in pages:
+        break
+    await pages.aclose()
+    assert json.loads(command("audit", "--json", "--data", tmp_path / "d").stdout)["ok"], "nobody works there any more"
+    first = {line["url"] for line in xyro.open(tmp_path / "d").changes()}
+    rest = [page.url async for page in xyro.crawl(data=tmp_path / "d", changes__record=True, **LOCAL) if not page.error]
+    assert first and first.isdisjoint(rest) and first | set(rest) == site.expected().keys(), "each is read once"
+    assert {line["url"] for line in xyro.open(tmp_path / "d").changes(where="change = 'new'")} == first | set(rest)
+
+
+async def test_a_slow_program_slows_the_crawl_down(tmp_path, monkeypatch):
+    monkeypatch.setattr("xyro.library.page_crawl.UNTAKEN", 4)
+    with ChangingSite(1, 60, 1).serving() as site:
+        count = 0
+        async for _ in xyro.crawl(site.entry, data=tmp_path / "d", **LOCAL):
+            count += 1
+            if count == 5:
+                await asyncio.sleep(1.5)
+                assert site.reads <= 5 + 4 + 20, "read though nobody takes it: at most what one commit group brings"
+        assert count == site.reads
+
+
+async def test_max_pages_is_kept(site, tmp_path):
+    found = [page async for page in xyro.crawl(site.entry, data=tmp_path / "d", max_pages=7, **LOCAL)]
+    assert len(found) == 7
+
+
+async def test_bad_input_is_refused_and_changes_nothing(tmp_path):
+    for seeds, options, wrong in (
+        (["http://a.example/"], {}, "contact"),
+        (["nonsense"], LOCAL, "nonsense"),
+        ([], LOCAL, "no such data directory"),
+        (["http://127.0.0.1/"], {**LOCAL, "fetch__nothing": 1}, "nothing"),
+    ):
+        with pytest.raises(xyro.InputError, match=wrong):
+            async for _ in xyro.crawl(*seeds, data=tmp_path / "d", **options):
+                pass
+        assert not (tmp_path / "d").exists()
+    with pytest.raises(xyro.InputError):
+        xyro.open(tmp_path / "d")
+
+
+def test_a_directory_that_a_process_works_on_is_asked(site, tmp_path):
+    with started("serve", "--only-net", "127.0.0.0/8", "--delay", "0", "--scope", "any", data=tmp_path / "d"):
+        crawl = xyro.open(tmp_path / "d")
+        assert crawl.submit(site.entry)["accepted"] == 1
+        until(lambda: sum(row["state"] == "read" for row in crawl.pages()) >= 20)
+        assert crawl.status()["running"] and crawl.why(site.entry)["because"]
+
+
+def test_the_guide_s_lines_run_as_they_stand(site, tmp_path):
+    lines, _ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/guide.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len([line for line in lines.splitlines() if line]) <= 10
+    program = lines.replace("http://127.0.0.1:8000/", site.entry)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    told = done.stdout.splitlines()
+    assert len(told) == 16 + 5 and sum(line.startswith("200 ") for line in told) == 16
+    assert (tmp_path / "docs").stat().st_mode & 0o077 == 0, "closed to others"

@@ -1,0 +1,177 @@
+"""What limits the speed, and what is wrong: each incident is named by its own sentence, and a good crawl by none."""
+
+from collections import Counter
+
+import pytest
+
+from tests.frontier.rig import Crawl, url
+from xyro.configs.schema import CrawlSettings as CrawlSettings
+from xyro.configs.schema import Settings
+from xyro.service.node.recent_figures import RecentFigures
+from xyro.service.views.limits import limit_lines, limits
+from xyro.service.views.text_tables import wrapped
+from xyro.service.views.troubles import partition_troubles, trouble_fields
+from xyro.wire.clock import ManualClock
+
+GIB = 1 << 30
+WELL = {
+    "running": True,
+    "seconds": 100.0,
+    "known": 50,
+    "reads": 40,
+    "recent_reads": 40,
+    "recent_errors": {},
+    "states": {"unread": 0, "read": 40},
+    "queue": {"ordered": 0, "discover": 0},
+    "in_flight": 0,
+    "work": {"connections": 256, "full": False, "cpu": 0.1, "commit_waits": 0.0, "disk_free": 9 * GIB, "clock_step": 0},
+}
+HOST = {"host": "a.example", "unread": 7, "until": None, "detail": ""}
+
+
+def sink(**fields):
+    return {"sinks": {"s": {"behind": 12, "dropped": 3, "failures": 0, "error": None, "dead": 0, **fields}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "words"),
+    [
+        ("node", {"missing": ["node 2: no answer"]}, "node 2: no answer"),
+        ("disk", {"work": {**WELL["work"], "disk_free": 200 << 20}}, "200 MiB are left"),
+        ("disk", {"work": {**WELL["work"], "commit_waits": 30.0}}, "waits for it since 30 s"),
+        ("contents", {"contents": {"paused": "no space"}}, "not kept now ([keep]): no space"),
+        ("clock", {"work": {**WELL["work"], "clock_step": -3600.0}}, "set back by 3,600 s"),
+        ("reader", {"recent_errors": {"reader-lost": 2}}, "2 reads lost"),
+        ("sink", sink(failures=4, error="refused"), "Sink s takes nothing (refused): 4 failures in a row, 12 changes"),
+        ("sink", sink(error="HTTP 400", dead=5), "Sink s refused changes (HTTP 400): 5 dead letters"),
+        ("name-server", {"recent_errors": {"dns-timeout": 3}}, "Name servers are slow or fail: 3 failures"),
+        (
+            "certificate",
+            {"recent_errors": {"tls": 1}, "failed_pages": {"tls": "https://a.example/"}},
+            "1 failure, such as https://a.example/",
+        ),
+        (
+            "challenged",
+            {
+                "troubled_hosts": [
+                    {**HOST, "kind": "challenged", "detail": "cloudflare", "until": "2026-11-23T10:00:00Z"}
+                ]
+            },
+            "a.example (cloudflare, 7 unread pages, until 2026-11-23T10:00:00Z)",
+        ),
+        (
+            "blocked",
+            {"troubled_hosts": [{**HOST, "kind": "blocked"}]},
+            "blocked by a person: a.example (7 unread pages)",
+        ),
+        (
+            "failing",
+            {"troubled_hosts": [{**HOST, "kind": "failing", "detail": "4"}]},
+            "a.example (4 failures, 7 unread",
+        ),
+        (
+            "failures",
+            {"recent_errors": {"http-5xx": 30}},
+            "Most reads of the last ten minutes failed: http-5xx 30 times",
+        ),
+        (
+            "trap",
+            {"breeding": {"unread": 900, "host": "t.example"}},
+            "900 unread pages of paths with a query that breed",
+        ),
+        ("farm", {"waiting_links": 40}, "40 links wait"),
+        (
+            "bandwidth",
+            {
+                "bandwidth": {
+                    "set": "100/day",
+                    "reads_per_day": 100.0,
+                    "freshness": 0.5,
+                    "proposed": 900.0,
+                    "freshness_proposed": 0.8,
+                }
+            },
+            "100/day keeps 50% fresh, 900 reads a day would keep 80%",
+        ),
+    ],
+)
+def test_each_incident_has_its_sentence(kind, fields, words):
+    (found,) = limits({**WELL, **fields})["wrong"]
+    assert found["kind"] == kind and words in found["text"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("stopped", {"running": False}),
+        ("starting", {"seconds": 1.0}),
+        ("disk", {"work": {**WELL["work"], "full": True}}),
+        ("cpu", {"work": {**WELL["work"], "cpu": 0.97}, "queue": {"discover": 4}}),
+        ("connections", {"in_flight": 250, "queue": {"discover": 4}}),
+        ("politeness", {"in_flight": 2, "queue": {"discover": 4}}),
+        ("sites", {"in_flight": 2}),
+        ("left-alone", {"states": {"unread": 9}}),
+        ("bandwidth", {"bandwidth": {"set": "9/day", "reads_per_day": 9, "proposed": 9, "freshness": 1}}),
+        ("queue", {}),
+        ("queue", {"reads": 0, "states": {}}),
+        ("queue", {"reads": 0, "states": {"error": 1}}),
+    ],
+)
+def test_what_limits_the_speed(kind, fields):
+    found = limits({**WELL, **fields})
+    assert found["speed"]["kind"] == kind and found["wrong"] == []
+
+
+def test_lines_fit_a_terminal_and_cut_no_url():
+    page = f"https://a.example/{'x' * 90}"
+    found = limits({**WELL, "recent_errors": {"tls": 1}, "failed_pages": {"tls": page}})
+    lines = wrapped(limit_lines(found)).splitlines()
+    assert max(len(line) for line in lines if page not in line) <= 80 and any(page in line for line in lines)
+    assert lines[1].startswith("! Certificates")
+
+
+class SetClock(ManualClock):
+    """A machine whose wall clock is set."""
+
+    offset = 0.0
+
+    def time(self):
+        return super().time() + self.offset
+
+
+def test_a_clock_that_is_set_is_told_for_an_hour():
+    clock = SetClock(1e9)
+    recent = RecentFigures(clock)
+    errors = Counter()
+    for offset in (0.0, 0.0, -3600.0, -3600.0):
+        clock.offset = offset
+        recent.note(0, lambda: errors)
+        clock.advance(5.0)
+    assert recent.clock_step == -3600.0
+    clock.advance(3600.0)
+    assert recent.clock_step == 0.0
+
+
+def test_speed_and_failures_are_of_the_last_ten_minutes():
+    clock = ManualClock(1e9)
+    recent = RecentFigures(clock)
+    assert recent.errors(Counter(tls=1)) == {"tls": 1} and recent.series() == []
+    for step in range(200):
+        recent.note(50 * step, lambda step=step: Counter({"tls": min(step, 10)}))
+        clock.advance(5.0)
+    assert recent.errors(Counter(tls=12, timeout=1)) == {"tls": 2, "timeout": 1}
+    assert len(recent.series()) == 149 and recent.series()[-1][1:] == [10.0, 0.0]
+    assert recent.reads(50 * 199) == 50 * 149
+
+
+def test_hosts_and_pages_are_named_from_the_partition():
+    crawl = Crawl.in_memory(settings=Settings(crawl=CrawlSettings(scope="any")), refreshing=True)
+    crawl.submit(url(0), url(1))
+    crawl.turn()
+    crawl.fail(crawl.order(url(0)), "tls")
+    crawl.turn()
+    number = crawl.page(url(1))[0].partition.hosts_of[crawl.page(url(1))[1]]
+    crawl.frontier.hold(number, "paused")
+    found = trouble_fields([partition_troubles(crawl.frontier, crawl.now)])
+    assert found["failed_pages"] == {"tls": url(0)} and found["breeding"] == {"unread": 0, "host": ""}
+    assert next(row["kind"] for row in found["troubled_hosts"]) == "paused"

@@ -1,0 +1,170 @@
+"""GET /metrics as Prometheus reads it: its tool accepts it, its figures are those of the site, its queries answer."""
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from http.client import HTTPConnection
+from urllib.parse import urlencode
+
+import pytest
+import yaml
+
+from tests.plugins.changing_site import ChangingSite
+from tests.service.face import ROOT, started, until
+from xyro.service.api.endpoints import listen
+
+PROMTOOL, PROMETHEUS = shutil.which("promtool"), shutil.which("prometheus")
+NEEDS_PROMTOOL = pytest.mark.skipif(
+    PROMTOOL is None, reason="promtool is not there: Debian's package `prometheus` has it"
+)
+NEEDS_PROMETHEUS = pytest.mark.skipif(PROMETHEUS is None, reason="prometheus is not there: Debian has a package of it")
+ALERTS, BOARD = ROOT / "configs" / "alerts.yml", ROOT / "configs" / "grafana.json"
+RULES = [rule["expr"] for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
+QUERIES = [target["expr"] for panel in json.loads(BOARD.read_text())["panels"] for target in panel["targets"]]
+
+
+def free_port() -> int:
+    with listen("127.0.0.1", 0) as taken:
+        return taken.getsockname()[1]
+
+
+def get(port, path, **headers):
+    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        return response.status, response.read().decode(), response.headers
+    finally:
+        connection.close()
+
+
+def values(text):
+    """Name and labels -> value, by a reader of our own."""
+    found = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            name, _, value = line.rpartition(" ")
+            found[name] = float(value)
+    return found
+
+
+def total(found, name):
+    return sum(value for key, value in found.items() if key.partition("{")[0] == name)
+
+
+class Watched:
+    def __init__(self, site, data, port):
+        self.site, self.data, self.port = site, data, port
+
+    def scrape(self):
+        status, text, _ = get(self.port, "/metrics")
+        assert status == 200, text
+        return text
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory):
+    folder, port = tmp_path_factory.mktemp("metrics"), free_port()
+    settings = folder / "s.toml"
+    metrics, sink = f'serve = true\nlisten = "127.0.0.1:{port}"', f'name = "s"\npath = "{folder}/out"'
+    settings.write_text(f"[metrics]\n{metrics}\n[[sinks]]\n{sink}\n")
+    with ChangingSite(2, 10, 3).serving() as site:
+        options = ("--scope", "any", "--only-net", "127.0.0.0/8", "--delay", "0", "--refresh", "--partitions", "2")
+        with started("crawl", site.entry, *options, "--config", settings, data=folder / "d", stderr=None) as process:
+            until(lambda: site.complete)
+            yield Watched(site, folder / "d", port)
+            assert process.poll() is None
+
+
+def test_reads_are_those_that_the_site_answered(watched):
+    before = total(values(watched.scrape()), "xyro_reads_total")
+    reads = watched.site.reads
+    until(lambda: total(values(watched.scrape()), "xyro_reads_total") >= reads)
+    assert 60 <= before <= reads
+    found = values(watched.scrape())
+    assert found['xyro_changes_total{source="read"}'] == 2 * 10 * 2, "versions beyond the first, of two hosts' pages"
+    assert found['xyro_reads_total{purpose="discovery",result="ok"}'] == 2 * 11
+    assert found['xyro_pages{state="read"}'] == 2 * 11
+    assert total(found, "xyro_read_seconds_count") == total(found, "xyro_reads_total")
+    assert found["xyro_commit_seconds_count"] > 3 and found['xyro_sink_behind_changes{sink="s"}'] < 70
+
+
+def test_cash_is_what_was_minted(watched):
+    found = values(watched.scrape())
+    places = [found[f'xyro_cash_units{{where="{place}"}}'] for place in ("pages", "virtual", "flight")]
+    assert sum(places) == found['xyro_cash_units{where="minted"}'] == 65_536 * 26 and found["process_open_fds"] > 3
+
+
+def test_labels_are_few_words_of_ours(watched):
+    text = watched.scrape()
+    assert "127.3.0" not in text and "http:" not in text and len(text.splitlines()) < 300
+    labels = "result purpose phase le source encoding class priority state kind sink vendor where"
+    assert set(re.findall(r'(\w+)="', text)) <= set(labels.split())
+
+
+def test_the_interface_asks_for_its_token_and_the_other_address_serves_nothing_else(watched):
+    run = json.loads((watched.data / "run").read_text())
+    assert get(run["port"], "/metrics")[0] == 401
+    status, text, headers = get(run["port"], "/metrics", Authorization=f"Bearer {run['token']}")
+    assert status == 200 and "xyro_pages" in text and headers["Content-Type"].startswith("text/plain")
+    assert [get(watched.port, path)[0] for path in ("/status", "/", "/changes", "/metrics")] == [404, 404, 404, 200]
+
+
+def test_a_crawl_that_counts_nothing_says_how_to_begin(tmp_path):
+    with ChangingSite(1, 2, 1).serving() as site:
+        options = ("--scope", "any", "--only-net", "127.0.0.0/8", "--delay", "0", "--refresh")
+        with started("crawl", site.entry, *options, data=tmp_path / "d"):
+            run = json.loads((tmp_path / "d" / "run").read_text())
+            status, text, _ = get(run["port"], "/metrics", Authorization=f"Bearer {run['token']}")
+            assert status == 400 and "[metrics] serve" in text
+
+
+@NEEDS_PROMTOOL
+def test_promtool_accepts_metrics_and_rules(watched):
+    checked = subprocess.run([PROMTOOL, "check", "metrics"], input=watched.scrape(), text=True, capture_output=True)
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
+    rules = subprocess.run([PROMTOOL, "check", "rules", str(ALERTS)], text=True, capture_output=True)
+    assert rules.returncode == 0 and f"{len(RULES)} rules found" in rules.stdout, rules.stdout + rules.stderr
+
+
+def test_rules_and_board_ask_for_metrics_that_there_are(watched):
+    text = watched.scrape()
+    there = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")} | {"up"}
+    there |= {name + end for name in there for end in ("_bucket", "_sum", "_count")}
+    asked = {name for query in (*RULES, *QUERIES) for name in re.findall(r"\b(?:xyro|process)_\w+|\bup\b", query)}
+    assert asked <= there and len(asked) > 10
+    documented = (ROOT / "plugins" / "metrics" / "metric_families.py").read_text().split('"""')[1]
+    types = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE xyro")}
+    assert types == set(re.findall(r"xyro_\w+", documented))
+
+
+@NEEDS_PROMETHEUS
+def test_a_prometheus_answers_the_board_s_queries_and_fires_no_alert(watched, tmp_path):
+    port, config = free_port(), tmp_path / "prometheus.yml"
+    job = {"job_name": "xyro", "scrape_interval": "1s", "static_configs": [{"targets": [f"127.0.0.1:{watched.port}"]}]}
+    rules = {"global": {"evaluation_interval": "1s"}, "rule_files": [str(ALERTS)], "scrape_configs": [job]}
+    config.write_text(yaml.safe_dump(rules))
+    command = [PROMETHEUS, f"--config.file={config}", f"--storage.tsdb.path={tmp_path}/tsdb",
+               f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def ask(query):
+        try:
+            status, text, _ = get(port, f"/api/v1/query?{urlencode({'query': query})}")
+        except OSError:
+            return []
+        return json.loads(text)["data"]["result"] if status == 200 else []
+
+    try:
+        until(lambda: ask("rate(xyro_reads_total[1m])"))
+        time.sleep(2.0)
+        empty = [query for query in QUERIES if not ask(query)]
+        assert empty == ["sum by (class) (rate(xyro_errors_total[5m]))"] or not empty, "it has no errors yet"
+        assert all(float(row["value"][1]) == 0.0 for row in ask(next(q for q in QUERIES if "cash" in q)))
+        assert ask('ALERTS{alertstate="firing"}') == []
+        assert float(ask("up")[0]["value"][1]) == 1.0
+    finally:
+        process.terminate()
+        process.wait(20)

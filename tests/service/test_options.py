@@ -1,0 +1,65 @@
+"""Options that users of other crawlers look for, as a person types them, over a real web."""
+
+import json
+
+import pytest
+
+from tests.service.face import LOOPBACK, process, rows, said, started, until, xyro
+from xyro.lab.child import running
+from xyro.service.views.text_tables import middle_cut, pages_table
+
+PAGE = "http://a.example/a/long/path/that/goes/on/and/on/and/on/for/a/while/page.html?with=a&query=too"
+
+
+@pytest.fixture(scope="module")
+def web():
+    with running(pages=40, hosts=2, seed=3, rate_median=0.0) as site:
+        yield site
+
+
+def test_seeds_come_from_a_file_and_patterns_bound_what_is_read(web, tmp_path):
+    (tmp_path / "seeds").write_text(f"# ours\n\n{web.entry}\n")
+    words = ("--exclude", "*/d*", "--user-agent", "Tester", "-v", "--max-seconds", "30", "--data", "d", "--json")
+    done = process("crawl", "--seeds", "seeds", *LOOPBACK, *words, cwd=tmp_path, XYRO_LOG__FORMAT="json")
+    assert done.returncode == 0 and json.loads(done.stdout)["seeds"] == 1
+    read = {row["url"] for row in rows("pages", tmp_path / "d") if row["http_status"] == 200}
+    assert web.entry in read and not any("/d" in url for url in read)
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    found = [line for line in lines if line.get("event") == "read"]
+    assert {line["url"] for line in found if line["status"] == 200} == read
+    assert all(line["host"] in line["url"] and line["seconds"] >= 0.0 and line["level"] == "debug" for line in found)
+
+
+def test_standard_input_may_have_the_seeds_and_quiet_is_quiet(web, tmp_path):
+    done = process("crawl", "--seeds", "-", *LOOPBACK, "-q", "--max-pages", "3", cwd=tmp_path, given=f"{web.entry}\n")
+    assert done.returncode == 0 and done.stderr == "" and "(max-pages)" in done.stdout
+
+
+def test_a_daemon_begins_with_seeds_and_stops_when_it_is_asked_to(web, tmp_path):
+    data = tmp_path / "d"
+    with started("serve", web.entry, f"{web.entry}nothing", *LOOPBACK, data=data) as daemon:
+        until(lambda: said("status", "--data", data)["states"]["error"])
+        failed = {row["class"]: row for row in said("log", "--errors", "--data", data)}
+        assert f"{web.entry}nothing" in [each["url"] for each in failed["http-404"]["samples"]]
+        done = xyro("stop", "--data", data)
+        assert done.returncode == 0 and done.stdout == f"process {daemon.pid} has ended\n"
+        assert daemon.wait(10) == 0
+    stopped = xyro("log", "--errors", "--data", data)
+    assert stopped.returncode == 0 and f"    {web.entry}nothing" in stopped.stdout.splitlines()
+    assert xyro("stop", "--data", data).returncode == 2 and xyro("log", "--data", data).returncode == 2
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete(shell):
+    assert "_XYRO_COMPLETE" in xyro("completion", shell).stdout
+
+
+def test_a_url_is_cut_in_the_middle_or_has_its_own_line():
+    assert middle_cut(PAGE, 40) == "http://a.example/a/long…h=a&query=too" or len(middle_cut(PAGE, 40)) == 40
+    assert middle_cut(PAGE, 400) == PAGE and middle_cut(PAGE, 3) == PAGE
+    row = {"url": PAGE, "importance": 1.0, "cash": 65_536, "reads": 1, "change_rate": None, "next_read": None}
+    row |= {"score": 1.0, "convergence": 1.0, "error_bound": 2.0}
+    for width in (80, 120):
+        table = pages_table([row], "cash", width)
+        assert (max(map(len, table.splitlines())) <= width and "page.html" in table) or "query=too" in table
+    assert PAGE in pages_table([row], "cash")

@@ -1,0 +1,174 @@
+"""Plug-ins of an installed package: the two of examples/, one that raises and one that never returns."""
+
+import hashlib
+import json
+import re
+import shutil
+import textwrap
+import threading
+import tomllib
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+import xyro
+from tests.service.face import LOOPBACK, ROOT, process
+from tests.service.face import xyro as command
+
+DEPTH = 60
+
+
+@contextmanager
+def two_topics():
+    """A hub that links to 12 pages about wind and 12 about cats; each links to the next of its kind, DEPTH in all."""
+    log = []
+
+    def body(path):
+        if path == "/":
+            found = [f"/{topic}/{n}" for n in range(12) for topic in ("wind", "cats")]
+            return "".join(f'<a href="{link}">{link}</a>' for link in found)
+        topic, n = path.split("/")[1], int(path.split("/")[2])
+        words = hashlib.sha256(path.encode()).hexdigest()
+        found = [f"/{topic}/{m}" for m in (n + 12, n + 13, n + 24) if m < DEPTH * 12]
+        return f"<p>{topic} {words} {words[::-1]}</p>" + "".join(f'<a href="{link}">{link}</a>' for link in found)
+
+    class Answers(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        wbufsize = -1  # head and body in one piece
+
+        def do_GET(self):
+            known = self.path != "/robots.txt"
+            if known:
+                log.append(self.path)
+            text = f"<html><body>{body(self.path)}</body></html>".encode() if known else b""
+            self.send_response(200 if known else 404)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_):
+            """Nothing: the log is a list."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/", log
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """The environment of a command that finds the example package, and a clumsy one, installed."""
+    place = tmp_path / "site"
+    place.mkdir()
+    for name in ("xyro_topic.py", "xyro_count.py"):
+        shutil.copy(ROOT / "examples" / name, place)
+    points = tomllib.loads((ROOT / "examples" / "pyproject.toml").read_text())["project"]["entry-points"]
+    (place / "clumsy.py").write_text(
+        textwrap.dedent("""
+            def raises(page):
+                raise RuntimeError("no model here")
+
+            def hangs(page):
+                while page.url.count("/") == 3:
+                    try:
+                        while True:
+                            pass
+                    except Exception:
+                        pass
+                return 1.0
+
+            def take(changes):
+                raise OSError("the other end is gone")
+        """)
+    )
+    points["xyro.values"] |= {"raises": "clumsy:raises", "hangs": "clumsy:hangs"}
+    points["xyro.sinks"] |= {"gone": "clumsy:take"}
+    info = place / "xyro_examples-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: xyro-examples\nVersion: 1.0\n")
+    text = "".join(
+        f"[{group}]\n" + "".join(f"{n} = {v}\n" for n, v in found.items()) for group, found in points.items()
+    )
+    (info / "entry_points.txt").write_text(text)
+    return {"PYTHONPATH": f"{place}:{ROOT}"}
+
+
+@pytest.mark.parametrize("readers", ["0", "2"])
+def test_what_pages_about_the_topic_link_to_is_read_first(installed, tmp_path, readers):
+    share = {}
+    for name in ("", "topic"):
+        with two_topics() as (entry, log):
+            data = tmp_path / f"data-{name}"
+            options = {**installed, "XYRO_OPIC__VALUES": name, "XYRO_TOPIC": "solar, wind"}
+            done = process(
+                "crawl", entry, *LOOPBACK, "--data", data, "--readers", readers, "--max-pages", 150, **options
+            )
+            assert done.returncode == 0, done.stderr
+            share[name] = sum(path.startswith("/wind") for path in log) / len(log)
+            assert command("audit", "--data", data).returncode == 0
+            said = command("why", f"{entry}cats/0", "--data", data).stdout
+            assert ("The plug-in topic lets it pass on 10% of its importance." in said) is bool(name)
+    assert abs(share[""] - 0.5) < 0.1 and share["topic"] > 0.75, share
+
+
+@pytest.mark.parametrize(("name", "words", "pages"), [("raises", "no model here", 30), ("hangs", "not done after", 30)])
+def test_a_plug_in_that_fails_costs_the_value_of_that_page(installed, tmp_path, name, words, pages):
+    with two_topics() as (entry, log):
+        bounds = [*LOOPBACK, "--data", tmp_path / "data", "--max-pages", pages]
+        done = process("crawl", entry, *bounds, XYRO_OPIC__VALUES=name, **installed)
+        assert done.returncode == 0 and len(log) == pages
+        lines = [line for line in done.stderr.splitlines() if f"no value by plug-in {name}" in line]
+        assert lines and all(words in line for line in lines)
+
+
+def test_a_plug_in_that_is_not_there_is_named_before_anything_is_done(installed, tmp_path):
+    done = process(
+        "crawl", "http://127.0.0.1:1/", *LOOPBACK, "--data", tmp_path / "data", XYRO_OPIC__VALUES="nobody", **installed
+    )
+    assert done.returncode == 2 and "'nobody': no installed package has this entry point of xyro.values" in done.stderr
+    assert "hangs, raises, topic" in done.stderr
+
+
+def test_a_sink_of_a_package_gets_each_change_once_and_one_that_fails_holds_nobody_up(installed, tmp_path):
+    settings = tmp_path / "sinks.toml"
+    settings.write_text(
+        "".join(f'[[sinks]]\nname = "{name}"\nplugin = "{name}"\nwait = 0.1\n' for name in ("count", "gone"))
+    )
+    counts = tmp_path / "counts.json"
+    with two_topics() as (entry, _):
+        data = tmp_path / "data"
+        options = ["--config", settings, "--data", data, "--max-pages", 100]
+        done = process("crawl", entry, *LOOPBACK, *options, XYRO_COUNT=str(counts), **installed)
+        assert done.returncode == 0, done.stderr
+        # The rest of what a bounded crawl had no time for is delivered by the next process.
+        done = process(
+            "crawl",
+            *LOOPBACK,
+            *options[:4],
+            "--max-pages",
+            101,
+            "--max-seconds",
+            3,
+            XYRO_COUNT=str(counts),
+            **installed,
+        )
+        changes = [json.loads(line) for line in command("changes", "--data", data).stdout.splitlines()]
+        (host,) = json.loads(counts.read_text())["hosts"].values()
+        assert len(changes) >= 100 and 0 < host <= len(changes)
+        sinks = json.loads(process("status", "--json", "--data", data, **installed).stdout)["sinks"]
+        assert "the other end is gone" in str(sinks["gone"]) or sinks["gone"]["delivered"] == 0
+
+
+async def test_the_library_gives_texts_where_they_are_asked_for(tmp_path):
+    with two_topics() as (entry, _):
+        local = {"only_net": ["127.0.0.0/8"], "delay": 0, "scope": "any", "max_pages": 20}
+        found = [page async for page in xyro.crawl(entry, data=tmp_path / "d", text=True, **local)]
+        about = [page for page in found if "/wind/" in page.url]
+        assert about and all(re.match(r"wind [0-9a-f]{64}", page.text) and page.markdown for page in about)
+        assert not any([page.text async for page in xyro.crawl(entry, data=tmp_path / "e", **local)])

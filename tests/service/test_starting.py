@@ -1,0 +1,57 @@
+"""Commands that ask something of a process which has opened its directory, and cannot be asked yet."""
+
+import subprocess
+import threading
+
+from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, until, xyro
+from xyro.metadata.directories import is_locked
+from xyro.metadata.store import Store
+from xyro.service.cli import running_crawl
+
+URL = "http://127.0.0.1:9999/"
+
+
+def test_a_daemon_that_starts_is_waited_for(tmp_path):
+    data = tmp_path / "data"
+    assert process("crawl", URL, *LOOPBACK, "--data", data, "--max-seconds", "1").returncode == 4
+    owner = data / "p0000" / "store" / "OWNER"
+    assert not is_locked(owner)
+    words = [*XYRO, "serve", "--data", str(data), "--only-net", "127.0.0.0/8"]
+    serving = subprocess.Popen(words, cwd=ROOT, env=ENVIRONMENT, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: is_locked(owner))
+        done = xyro("submit", f"{URL}x", "--data", data)
+        assert done.returncode == 0, done.stderr
+        assert "1 accepted" in done.stdout
+        assert not done.stderr or "is starting" in done.stderr
+        made = xyro("subscribe", f"{URL}x", "--every", "1h", "--notify", "true", "--data", data)
+        assert made.stdout.strip() == "1", made.stderr
+    finally:
+        serving.terminate()
+        serving.wait(30)
+
+
+def test_one_that_never_gets_there_is_not_waited_for_without_end(tmp_path):
+    data = tmp_path / "data"
+    assert process("crawl", URL, *LOOPBACK, "--data", data, "--max-seconds", "1").returncode == 4
+    store = Store.open(data / "p0000" / "store")  # in this process: nothing that can be asked
+    try:
+        for words in (("submit", URL), ("subscribe", URL, "--every", "1h", "--notify", "true")):
+            done = xyro(*words, "--data", data, "--wait", "0.3")
+            assert done.returncode == 3
+            assert "is starting" in done.stderr and "wait longer: --wait SECONDS" in done.stderr
+    finally:
+        store.close()
+
+
+def test_with_wait_one_that_is_yet_to_be_started_is_found(tmp_path):
+    data = tmp_path / "data"
+    done = xyro("submit", URL, "--data", data, "--wait", "0.2")
+    assert done.returncode == 2 and "no process works on it" in done.stderr
+    found = threading.Event()
+
+    def find():
+        return "here" if found.is_set() else None
+
+    threading.Timer(0.3, found.set).start()
+    assert running_crawl._awaited(data, 30.0, find) == "here"

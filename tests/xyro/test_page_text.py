@@ -1,0 +1,123 @@
+"""Main texts: what a page is for stays, what stands around it goes; hostile pages cost what their bytes cost."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xyro.page_text import SHORT, page_text
+from xyro.text_libraries import extractor_of
+
+PAGES = Path(__file__).parents[1] / "data" / "text"
+LONG = "A sentence that is long enough to be the content of a page, with commas, and an end. " * 8
+AROUND = (
+    '<nav><a href="/">Home</a> <a href="/news">All news</a></nav><div class="cookie-banner">We use cookies</div>'
+    "<main-ish>%s</main-ish>"
+    '<ul><li><a href="/a">Other story</a><li><a href="/b">Another story</a></ul><footer>Imprint</footer>'
+)
+
+
+def text_of(body: str, head: str = ""):
+    found = page_text(f"<html lang=en><head>{head}</head><body>{body}".encode(), "utf-8", "https://example.org/d/")
+    assert found is not None
+    return found
+
+
+def test_boilerplate_goes_and_content_stays():
+    found = text_of(AROUND % f"<div><h1>Title</h1><p>{LONG}</p></div>")
+    assert found.text.split("\n\n") == ["Title", LONG.strip()]
+    assert found.markdown == f"# Title\n\n{LONG.strip()}"
+
+
+@pytest.mark.parametrize(
+    ("html", "markdown"),
+    [
+        ("<h2>A &amp; B</h2>", "## A & B"),
+        ("<p>a <b>bold </b>word, <i>so</i></p>", "a **bold** word, *so*"),
+        ('<p><a href="../x?a=1&amp;b=(2)">link</a></p>', "[link](https://example.org/x?a=1&b=(2%29)"),
+        ("<ul><li>one<li>two<ul><li>deep</ul></ul>", "- one\n- two\n  - deep"),
+        ("<ol><li>one<li><p>two</p><p>more</p></ol>", "1. one\n2. two\n  more"),
+        ("<pre>a\n  b &lt;c&gt;</pre>", "```\na\n  b <c>\n```"),
+        ("<blockquote><p>said</p></blockquote>", "> said"),
+        (
+            "<table><tr><th>A<th>B<tr><td>1<td>x|y<tr><td><a href=/z>2</a><td></table>",
+            "| A | B |\n| --- | --- |\n| 1 | x\\|y |\n| [2](https://example.org/z) |  |",
+        ),
+        ("<table><tr><td><p>left</p><p>more</p><td><h2>right</h2></table>", "left\n\nmore\n\n## right"),
+        ("<p>x<script>var a</script><!-- no --><span>y</span> <code>z &lt; 1</code></p>", "xy `z < 1`"),
+        ("<p>one<br>two</p>", "one two"),
+    ],
+)
+def test_markdown(html, markdown):
+    assert text_of(html).markdown == markdown
+    assert text_of(f"<main>{html}<p>{LONG}</p></main>").markdown == f"{markdown}\n\n{LONG.strip()}"
+
+
+def test_a_short_page_keeps_all_of_its_text():
+    found = text_of('<nav><a href="/">Home</a></nav><p>Closed today.</p><footer>Imprint</footer>')
+    assert found.text.split("\n\n") == ["Home", "Closed today.", "Imprint"]
+    assert len(found.text) < SHORT
+
+
+def test_links_in_the_part_that_a_page_names_as_its_main_one_stay():
+    links = "".join(f'<li><a href="/{n}">Chapter {n}, with a long name of its own</a>' for n in range(30))
+    assert "Chapter 29" in text_of(f"<nav><a href=/>Home</a></nav><main><ul>{links}</ul></main>").text
+
+
+def test_a_page_of_links_is_not_empty():
+    links = "".join(f'<li><a href="/{n}">Chapter {n}, with a long name of its own</a>' for n in range(30))
+    assert "Chapter 29" in text_of(f"<ul>{links}</ul>").text
+
+
+def test_title_language_and_dates():
+    head = (
+        '<title>The \n title</title><meta property="article:published_time" content="2024-01-02T03:04:05Z">'
+        '<script type="application/ld+json">{"dateModified": "2024-02-03"}</script>'
+    )
+    found = text_of(f"<p>{LONG}", head)
+    assert (found.title, found.language) == ("The title", "en")
+    assert (found.published, found.modified) == ("2024-01-02T03:04:05Z", "2024-02-03")
+
+
+def test_a_page_that_lexbor_cannot_be_given_has_no_text():
+    assert page_text(b"<p><b>" * 3000, "utf-8", "https://example.org/") is None
+    assert page_text(b"", "utf-8", "https://example.org/") is None
+
+
+PIECES = (
+    *("<div>", "</div>", "<ul><li>", "<td>", "<table>", "<a href=x>", "</a>", "<pre>", "word ", "</table>", "<h1>"),
+    *("<b>", "&lt;", "<!--", "-->", "<p>", "\0", '<p class="nav">'),
+)
+
+
+@given(st.lists(st.sampled_from(PIECES)))
+def test_any_markup_has_some_answer(parts):
+    found = page_text("".join(parts).encode(), "utf-8", "https://example.org/")
+    assert found is None or (found.text and found.markdown and "\0" not in found.markdown)
+
+
+def words(text: str) -> Counter[str]:
+    return Counter(re.findall(r"\w+", text.lower()))
+
+
+def f1(found: str, truth: str) -> float:
+    a, b = words(found), words(truth)
+    both = sum((a & b).values())
+    return 2 * both / max(sum(a.values()) + sum(b.values()), 1)
+
+
+@pytest.mark.parametrize("name", ["xyro", "resiliparse", "trafilatura"])
+def test_extractors_find_what_people_marked(name):
+    """Real pages of documentation, each beside what its reader came for (tests/data/text)."""
+    extract = extractor_of(name)
+    found = []
+    for page in sorted(PAGES.glob("*.html")):
+        got = extract(page.read_bytes(), "utf-8", "https://example.org/")
+        found.append(f1(got.text if got else "", page.with_suffix(".txt").read_text(encoding="utf-8")))
+    assert len(found) >= 6
+    assert sum(found) / len(found) > {"xyro": 0.97, "resiliparse": 0.9, "trafilatura": 0.85}[name]

@@ -1,0 +1,27 @@
+"""Plug-ins that installed packages offer: entry points of the groups `xyro.values` and `xyro.sinks`, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any
+
+from xyro.wire.errors import InputError
+
+VALUES = "xyro.values"
+"""callables of a page that return which share of its importance it passes on (xyro/page_values.py)"""
+SINKS = "xyro.sinks"
+"""callables that take a list of changes (plugins/changes/sink_targets.py)"""
+
+
+def plug_in(group: str, name: str) -> Callable[..., Any]:
+    """Import the plug-in. InputError: no installed package offers it, or it cannot be imported."""
+    offered = {found.name: found for found in entry_points(group=group)}
+    if name not in offered:
+        others = ", ".join(sorted(offered)) or "none"
+        raise InputError(f"{name!r}: no installed package has this entry point of {group} (installed: {others})")
+    try:
+        loaded: Callable[..., Any] = offered[name].load()
+    except Exception as error:
+        raise InputError(f"{name!r}: {offered[name].value} of {group} cannot be imported: {error!r}") from error
+    return loaded

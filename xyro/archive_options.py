@@ -1,0 +1,29 @@
+"""Options of what is kept of each answer, as they go to a reader process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveOptions:
+    """Options of a reader that keeps contents. `directory`: where, made by the node before the first read."""
+
+    directory: str
+    crawl: str
+    node: str
+    """words of the file names"""
+    warc: bool
+    text: bool
+    extractor: str
+    """of main texts (text_libraries.py)"""
+    file_bytes: int
+    """a WARC file of so many bytes is closed"""
+    limit: int
+    """bytes of an answer that are recorded"""
+    full: Literal["skip", "wait"] = "skip"
+    user_agent: str = ""
+    contact: str = ""
+    bytes_signature: bool = True
+    """a page's signature is that of its bytes"""

@@ -1,0 +1,148 @@
+"""The index of kept contents: which record and which text each page has, in one SQLite file beside the WARC files.
+
+    pages     a row for each page: its URL, importance and change rate as of its last read
+    records   a row for each answer in a WARC file: where it is, what it shows
+    texts     a row for each version of a page's text      bodies   the texts themselves, once each, by digest
+    totals    sums of these, kept by triggers
+
+It is written by the node alone, in the thread of a commit group and after the records are on disk; reader processes
+look up the last answer of a page in it, and commands read it while a crawl runs. The store of the crawl knows nothing
+of it: where it is lost, a new one begins with later reads; the WARC files and their CDXJ lines stay.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from xyro.wire.errors import InputError, MachineError
+from xyro.wire.ids import PageId
+
+NAME = "index.sqlite"
+FOLDER = "contents"
+"""where contents are kept below a data directory"""
+WAIT = 10.0
+"""seconds for which a writer waits for another one"""
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS pages (
+    page INTEGER PRIMARY KEY, url TEXT NOT NULL, importance REAL NOT NULL DEFAULT 0, rate REAL NOT NULL DEFAULT 0,
+    checked REAL NOT NULL DEFAULT 0);
+CREATE INDEX IF NOT EXISTS pages_by_url ON pages (url);
+CREATE TABLE IF NOT EXISTS records (
+    page INTEGER NOT NULL, time REAL NOT NULL, file TEXT NOT NULL, first INTEGER NOT NULL, length INTEGER NOT NULL,
+    revisit INTEGER NOT NULL, status INTEGER NOT NULL, mime TEXT NOT NULL, payload TEXT NOT NULL, date TEXT NOT NULL,
+    signature BLOB NOT NULL, PRIMARY KEY (page, time)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS records_by_file ON records (file);
+CREATE TABLE IF NOT EXISTS texts (
+    page INTEGER NOT NULL, number INTEGER NOT NULL, time REAL NOT NULL, digest BLOB NOT NULL, title TEXT NOT NULL,
+    language TEXT NOT NULL, published TEXT NOT NULL, modified TEXT NOT NULL, PRIMARY KEY (page, number)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS bodies (
+    digest BLOB PRIMARY KEY, uses INTEGER NOT NULL, size INTEGER NOT NULL, packed BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS totals (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+INSERT OR IGNORE INTO totals VALUES
+    ('records', 0), ('revisits', 0), ('record_bytes', 0), ('texts', 0), ('text_bytes', 0), ('dropped', 0);
+CREATE TRIGGER IF NOT EXISTS record_in AFTER INSERT ON records BEGIN
+    UPDATE totals SET value = value + 1 WHERE name = 'records';
+    UPDATE totals SET value = value + new.revisit WHERE name = 'revisits';
+    UPDATE totals SET value = value + new.length WHERE name = 'record_bytes'; END;
+CREATE TRIGGER IF NOT EXISTS record_out AFTER DELETE ON records BEGIN
+    UPDATE totals SET value = value - 1 WHERE name = 'records';
+    UPDATE totals SET value = value - old.revisit WHERE name = 'revisits';
+    UPDATE totals SET value = value - old.length WHERE name = 'record_bytes'; END;
+CREATE TRIGGER IF NOT EXISTS text_in AFTER INSERT ON texts BEGIN
+    UPDATE totals SET value = value + 1 WHERE name = 'texts'; END;
+CREATE TRIGGER IF NOT EXISTS text_out AFTER DELETE ON texts BEGIN
+    UPDATE totals SET value = value - 1 WHERE name = 'texts'; END;
+CREATE TRIGGER IF NOT EXISTS body_in AFTER INSERT ON bodies BEGIN
+    UPDATE totals SET value = value + length(new.packed) WHERE name = 'text_bytes'; END;
+CREATE TRIGGER IF NOT EXISTS body_out AFTER DELETE ON bodies BEGIN
+    UPDATE totals SET value = value - length(old.packed) WHERE name = 'text_bytes'; END;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRow:
+    """One answer in a WARC file. `first`, `length`: bytes of its member; `signature`: 16 bytes of the decoded body."""
+
+    page: PageId
+    time: float
+    file: str
+    first: int
+    length: int
+    revisit: bool
+    status: int
+    mime: str
+    payload: str
+    date: str
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TextRow:
+    """One version of a page's text; dates as the page wrote them, empty where it names none."""
+
+    page: PageId
+    number: int
+    time: float
+    digest: bytes
+    title: str
+    language: str
+    published: str
+    modified: str
+
+
+def open_index(directory: Path, *, write: bool = False) -> sqlite3.Connection:
+    """Open the index of a directory of contents; `write`: make it where there is none.
+
+    InputError: nothing is kept there. MachineError: it is damaged, or the disk fails.
+    """
+    path = directory / NAME
+    if not write and not path.exists():
+        raise InputError(f"{path}: no page's contents are kept; [keep] warc = true or text = true keeps them")
+    mode = "rwc" if write else "ro"
+    try:
+        base = sqlite3.connect(
+            f"file:{quote(str(path.absolute()))}?mode={mode}", uri=True, timeout=WAIT, check_same_thread=False,
+            isolation_level=None,
+        )  # fmt: skip
+        if write:
+            base.execute("PRAGMA journal_mode = WAL")
+            base.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last rows, not their records
+            base.executescript(_SCHEMA)
+        return base
+    except sqlite3.Error as error:
+        raise MachineError(
+            f"{path}: {error}: mend the disk, or move the file away: a new one begins with later reads"
+        ) from error
+
+
+def latest_record(base: sqlite3.Connection, page: PageId) -> RecordRow | None:
+    """The page's last answer that has its payload in a file."""
+    found = base.execute(
+        "SELECT * FROM records WHERE page = ? AND NOT revisit ORDER BY time DESC LIMIT 1", (page,)
+    ).fetchone()
+    return None if found is None else _record(found)
+
+
+def records_of(base: sqlite3.Connection, page: PageId) -> Iterator[RecordRow]:
+    """The page's answers, oldest first."""
+    return map(_record, base.execute("SELECT * FROM records WHERE page = ? ORDER BY time", (page,)))
+
+
+def texts_of(base: sqlite3.Connection, page: PageId) -> Iterator[TextRow]:
+    """The versions of the page's text, oldest first."""
+    return (TextRow(*row) for row in base.execute("SELECT * FROM texts WHERE page = ? ORDER BY number", (page,)))
+
+
+def totals(base: sqlite3.Connection) -> dict[str, int]:
+    """Sums over all that is kept."""
+    return dict(base.execute("SELECT name, value FROM totals"))
+
+
+def _record(row: tuple[Any, ...]) -> RecordRow:
+    page, time, file, first, length, revisit, status, mime, payload, date, signature = row
+    return RecordRow(PageId(page), time, file, first, length, bool(revisit), status, mime, payload, date, signature)

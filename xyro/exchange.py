@@ -1,0 +1,254 @@
+"""One request and its answer: what they may take, who is late, and how the fast client's answer waits for its reader.
+
+One timer per client, the ConnectionWatch, looks at all exchanges: who is late ends with a failure class.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from xyro.decode import Caps
+from xyro.tape import Tape
+from xyro.wire.errors import TheirError
+
+BUFFER = 128 * 1024
+"""Bytes of a body that wait for us before its connection is paused."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLimits:
+    """Seconds and bytes that one request may take. Times run from when it was sent, but for `connect`."""
+
+    connect: float = 10.0
+    """for one address, TLS included"""
+    first_byte: float = 15.0
+    headers: float = 30.0
+    """until the last byte of the headers"""
+    total: float = 120.0
+    slow_bytes: int = 1024
+    """a body has to bring so many bytes per second ..."""
+    slow_window: float = 20.0
+    """... in each window of so many seconds"""
+    body: Caps = field(default_factory=Caps)
+    wire: int = 16 * 1024 * 1024
+    """bytes received for one answer, framing and coding included"""
+    head: int = 256 * 1024
+    """bytes of headers, interim answers (1xx) included"""
+    line: int = 16_384
+    header: int = 32_768
+    max_headers: int = 256
+    idle: float = 15.0
+    """a connection is kept for the next page of its host ..."""
+    most_idle: int = 256
+    """... and so many are: one a host, those used last"""
+
+
+DEFAULT_LIMITS = ClientLimits()
+
+
+class WatchedConnection(Protocol):
+    """The part of a connection that the watch calls."""
+
+    def fail(self, exchange: Any, kind: str) -> None:
+        """End the exchange with a failure class: whoever waits for its head or its body gets it."""
+
+
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """One request and its answer on a connection. Times are the loop's; 0.0 where it did not come to that."""
+
+    connection: WatchedConnection
+    began: float
+    wire: int
+    """bytes that it may bring"""
+    host: str = ""
+    first: float = 0.0
+    headed: bool = False
+    received: int = 0
+    marked: int = 0
+    marked_at: float = 0.0
+    spoke_http: bool = False
+    failure: str = ""
+    tape: Tape | None = None
+    """the answer as it came, where it is kept"""
+
+    def late(self, now: float, limits: ClientLimits, patience: float = 1.0) -> str:
+        """The failure class of an exchange that takes too long, or an empty string. patience: share of the time, above
+        0, that it is allowed now."""
+        age = now - self.began
+        if age > limits.total:
+            return "timeout"
+        if not self.headed:
+            if age > limits.headers * patience:
+                return "header-timeout" if self.first else "first-byte-timeout"
+            return "first-byte-timeout" if not self.first and age > limits.first_byte * patience else ""
+        if now - self.marked_at < limits.slow_window * patience:
+            return ""
+        slow = self.received - self.marked < limits.slow_bytes / patience * (now - self.marked_at)
+        self.marked_at, self.marked = now, self.received
+        return "slow-body" if slow else ""
+
+
+class ConnectionWatch:
+    """The one timer; it runs only while there are exchanges."""
+
+    def __init__(
+        self,
+        limits: ClientLimits,
+        patience: Callable[[str], float],
+        tape_of: Callable[[], Tape] | None = None,
+    ) -> None:
+        self.limits = limits
+        self.tape_of = tape_of
+        self._patience = patience
+        shortest = min(limits.first_byte, limits.headers, limits.total, limits.slow_window)
+        self._tick = min(max(shortest / 8, 0.005), 1.0)
+        self._exchanges: set[Exchange] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, exchange: Exchange) -> None:
+        self._exchanges.add(exchange)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._tick, self._look)
+
+    def remove(self, exchange: Exchange) -> None:
+        self._exchanges.discard(exchange)
+
+    def close(self) -> None:
+        """No time runs any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def fail_all(self, kind: str) -> None:
+        """End every exchange with a failure class."""
+        for exchange in list(self._exchanges):
+            exchange.connection.fail(exchange, kind)
+
+    def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._tick, self._look) if self._exchanges else None
+        now = loop.time()
+        for exchange in list(self._exchanges):
+            kind = exchange.late(now, self.limits, self._patience(exchange.host))
+            if kind:
+                exchange.connection.fail(exchange, kind)
+
+
+class ReplyConnection(WatchedConnection, Protocol):
+    """The part of a connection that its replies call."""
+
+    loop: asyncio.AbstractEventLoop
+    address: str
+
+    def resume(self) -> None:
+        """Go on reading after a pause."""
+
+    def release(self, reply: Any) -> None:
+        """Nobody reads the reply any more: keep the connection for the next request, or close it."""
+
+
+class FastReply(Exchange):
+    """A request that was sent, then its answer; `page_client.Reply` says what its methods do."""
+
+    __slots__ = (
+        *("_closed", "_more", "_waiter", "announced", "buffered", "count", "detail", "framed", "head", "headers"),
+        *("over", "pieces", "refused_lengths", "request", "status"),
+    )
+    connection: ReplyConnection
+
+    def __init__(
+        self, connection: ReplyConnection, began: float, wire: int, host: str, tape: Tape | None, request: bytes
+    ) -> None:
+        super().__init__(connection, began, wire, host)
+        self.tape = tape
+        self.request = request
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.count = 0
+        """headers of this head so far"""
+        self.framed = False
+        """the answer ends where it says, not where the connection ends"""
+        self.announced = 0
+        self.head: list[bytes] = []
+        """packets, until the head is whole"""
+        self.refused_lengths = False
+        """the head is gathered because it tells a length twice"""
+        self.pieces: list[bytes] = []
+        """of the body: those that nobody read yet"""
+        self.buffered = 0
+        self.over = False
+        self.detail = ""
+        self._more: dict[str, list[str]] = {}
+        self._waiter: asyncio.Future[None] | None = None
+        self._closed = False
+
+    @property
+    def address(self) -> str:
+        return self.connection.address
+
+    @property
+    def whole(self) -> bool:
+        return self.over and not self.failure
+
+    def values(self, name: str) -> list[str]:
+        if name in self._more:
+            return self._more[name]
+        return [self.headers[name]] if name in self.headers else []
+
+    def note_header(self, name: str, value: str) -> None:
+        """Keep a header that is read here: the first by itself, all of them in `values`."""
+        first = self.headers.setdefault(name, value)
+        if first is not value:
+            self._more.setdefault(name, [first]).append(value)
+
+    def begin_head(self) -> None:
+        """Forget what was read of a head: another follows (1xx), or it is read again."""
+        self.headers, self._more, self.count = {}, {}, 0
+
+    def wake(self) -> None:
+        """Something came, or it is over."""
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    async def headed_or_failed(self) -> None:
+        """Wait for the head. TheirError with the failure class."""
+        while not self.headed:
+            if self.failure:
+                raise TheirError(self.failure, self.detail)
+            await self._wait()
+
+    async def read(self) -> bytes:
+        while not self.pieces:
+            if self.failure:
+                raise TheirError(self.failure, self.detail)
+            if self.over:
+                return b""
+            await self._wait()
+        pieces, self.pieces, self.buffered = self.pieces, [], 0
+        self.connection.resume()
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def widen(self, wire: int) -> None:
+        self.wire = max(self.wire, wire)
+
+    async def drop(self, tiny: int = 16 * 1024) -> None:
+        if not self.over and not self.failure and 0 < self.announced <= tiny:
+            try:
+                while await self.read():
+                    pass
+            except TheirError:
+                pass
+        self.close()
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self.connection.release(self)
+
+    async def _wait(self) -> None:
+        self._waiter = self.connection.loop.create_future()
+        await self._waiter

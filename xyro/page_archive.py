@@ -1,0 +1,201 @@
+"""The archive of a reading process: of each answer it writes a WARC record, and tells the node where that lies.
+
+The fetcher calls `keep` at the end of each GET; what came of it goes along in the answer. The node makes sure that the
+record is on disk before its commit group (plugins/contents), so no body passes through the node for its sake.
+
+A disk that has no room pauses this and nothing else: `full` = "skip" reads on without keeping and tries again after
+PAUSE seconds; "wait" holds the answer back until there is room, and with it, as slots run out, the crawl.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import sqlite3
+import zlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from xyro.answer import Answer
+from xyro.archive_options import ArchiveOptions
+from xyro.contents_index import latest_record, open_index
+from xyro.page_client import Reply
+from xyro.page_copy import PageCopy
+from xyro.tape import Tape
+from xyro.text_libraries import extractor_of
+from xyro.warc_files import Earlier, HttpAnswer, WarcFiles, Written, sha1, split_answer
+from xyro.wire.clock import Clock
+from xyro.wire.errors import XyroError
+from xyro.wire.ids import PageId
+from xyro.wire.text import printable
+
+PAUSE = 5.0
+"""seconds until a full disk is tried again"""
+TEXT_LEVEL = 6
+"""of zlib, for texts: 4 kB in 0.1 ms to two fifths"""
+BIG = 128 * 1024
+"""bytes of an answer from which on it is packed in a thread: a millisecond"""
+
+
+_log = logging.getLogger("xyro")
+
+
+class StoredRecord(msgspec.Struct, array_like=True, frozen=True):
+    """The place of a record, as warc_files.Written tells it, and whether it is a revisit."""
+
+    file: str
+    first: int
+    length: int
+    payload: str
+    date: str
+    record: str
+    revisit: bool
+    signature: bytes
+
+
+class StoredText(msgspec.Struct, array_like=True, frozen=True):
+    """The main text of a page. `packed`: zlib of JSON {"text", "markdown"}; `digest`: BLAKE2b-128 of the Markdown."""
+
+    digest: bytes
+    size: int
+    packed: bytes
+    title: str
+    language: str
+    published: str
+    modified: str
+
+
+class PageContents(msgspec.Struct, array_like=True, frozen=True):
+    """The part of one answer that was kept, as the node learns of it."""
+
+    record: StoredRecord | None = None
+    text: StoredText | None = None
+    pause: str = ""
+    """why nothing could be kept: the disk's words"""
+
+
+class PageArchive:
+    """Of one reading process. Files are made with the first record."""
+
+    def __init__(self, options: ArchiveOptions, clock: Clock) -> None:
+        self._options = options
+        self._directory = Path(options.directory)
+        self._clock = clock
+        facts = {"software": options.user_agent, "isPartOf": options.crawl, "hostname": options.node,
+                 "robots": "obey", "operator": options.contact}  # fmt: skip
+        self._files = WarcFiles(
+            self._directory, options.crawl, options.node, options.file_bytes, {k: v for k, v in facts.items() if v}
+        )
+        self._extract = extractor_of(options.extractor) if options.text else None
+        self._index: sqlite3.Connection | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="warc")
+        self._turn = asyncio.Lock()
+        self._paused_until = 0.0
+        self._pause = ""
+
+    @property
+    def tape_of(self) -> Callable[[], Tape] | None:
+        """Makes the tape of one answer; None: records are not kept."""
+        return self._tape if self._options.warc else None
+
+    def _tape(self) -> Tape:
+        return Tape(self._options.limit, self._directory)
+
+    async def keep(self, page: PageId | None, url: str, copy: PageCopy, answer: Answer) -> None:
+        """Keep what was read; what came of it is in `answer.contents`. page: None where the URL is no page."""
+        reply = copy.reply
+        if reply is None:
+            return
+        record = None
+        if reply.tape is not None:
+            record = await self._record(page, url, reply, reply.tape, answer)
+            reply.tape.close()
+        text = self._text(url, copy) if page is not None and not answer.error else None
+        if record is not None or text is not None or self._pause:
+            answer.contents = msgspec.msgpack.encode(PageContents(record, text, self._pause))
+
+    async def _record(
+        self, page: PageId | None, url: str, reply: Reply, tape: Tape, answer: Answer
+    ) -> StoredRecord | None:
+        while True:
+            if self._clock.monotonic() >= self._paused_until:
+                try:
+                    async with self._turn:
+                        if tape.size <= BIG:
+                            found = self._write(page, url, reply, tape, answer)
+                        else:
+                            loop = asyncio.get_running_loop()
+                            found = await loop.run_in_executor(
+                                self._thread, self._write, page, url, reply, tape, answer
+                            )
+                    self._pause = ""
+                    return found
+                except OSError as error:
+                    self._pause = f"{self._directory}: {error.strerror or error}"
+                    self._paused_until = self._clock.monotonic() + PAUSE
+            if self._options.full == "skip":
+                return None
+            await self._clock.sleep(PAUSE)
+
+    def _text(self, url: str, copy: PageCopy) -> StoredText | None:
+        """The text of a page that was read whole."""
+        if self._extract is None or not copy.html:
+            return None
+        try:
+            found = self._extract(copy.html, copy.charset, url)
+        except Exception as error:  # a library's mistake costs the text of this page
+            _log.warning("contents: %s: no text of it: %r", printable(url), error)
+            return None
+        if found is None:
+            return None
+        packed = msgspec.json.encode({"text": found.text, "markdown": found.markdown})
+        return StoredText(
+            hashlib.blake2b(found.markdown.encode("utf-8", "replace"), digest_size=16).digest(),
+            len(packed), zlib.compress(packed, TEXT_LEVEL),
+            found.title, found.language, found.published, found.modified,
+        )  # fmt: skip
+
+    def _write(self, page: PageId | None, url: str, reply: Reply, tape: Tape, answer: Answer) -> StoredRecord:
+        raw = tape.read()
+        truncated = (
+            "" if reply.whole and not tape.cut else answer.truncated or ("length" if tape.cut else "unspecified")
+        )
+        http = HttpAnswer(
+            url, answer.started, reply.request, raw, answer.status, answer.mime, answer.address, truncated
+        )
+        signature = answer.signature if self._options.bytes_signature else b""
+        earlier = self._earlier(page, http, signature)
+        written: Written = self._files.write(http, earlier)
+        return StoredRecord(
+            written.file, written.offset, written.length, written.payload, written.date, written.record,
+            earlier is not None, signature,
+        )  # fmt: skip
+
+    def _earlier(self, page: PageId | None, http: HttpAnswer, signature: bytes) -> Earlier | None:
+        """The record of the page that has the same payload, if there is one."""
+        if page is None or http.status not in (200, 304) or http.truncated:
+            return None
+        last = None
+        try:
+            if self._index is None:
+                self._index = open_index(self._directory)
+            last = latest_record(self._index, page)
+        except (XyroError, sqlite3.Error):  # not made yet, or its disk fails: the answer is kept whole
+            self._index = None
+        if http.status == 304:
+            return Earlier("not-modified", last.payload if last else "", last.date if last else "")
+        if last is None or last.status != http.status:
+            return None
+        same = signature == last.signature if signature else sha1(split_answer(http.raw)[1]) == last.payload
+        return Earlier("unchanged", last.payload, last.date) if same else None
+
+    async def close(self) -> None:
+        """Close the files."""
+        self._thread.shutdown()
+        self._files.close()
+        if self._index is not None:
+            self._index.close()

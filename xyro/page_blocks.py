@@ -1,0 +1,346 @@
+"""From a well-formed piece of HTML to blocks of text, in one pass over its tags (lexbor wrote it: page_text.py).
+
+A container of blocks is left out where its element or its name says that it is no content, or where most of its letters
+are links.
+"""
+
+from __future__ import annotations
+
+import html
+import itertools
+import re
+from dataclasses import dataclass, field
+
+from selectolax.lexbor import LexborNode
+
+from xyro.wire.urls import resolve
+
+DEEPEST = 8
+"""levels of lists that are indented further"""
+LINKED = 0.6
+"""share of a container's letters that are links, from which on it is navigation"""
+_TAG = re.compile(r'<(/?)([a-z][^\s/>]*)((?:\s+[^\s"=>/]+(?:="[^"]*")?)*)\s*/?>([^<]*)')
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_DROPPED = frozenset(["nav", "footer", "aside", "form", "button", "select", "textarea", "dialog"])
+_BLOCKS = frozenset(
+    [
+        "address",
+        "article",
+        "blockquote",
+        "body",
+        "caption",
+        "center",
+        "dd",
+        "details",
+        "div",
+        "dl",
+        "dt",
+        "fieldset",
+        "figcaption",
+        "figure",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "header",
+        "hgroup",
+        "li",
+        "main",
+        "ol",
+        "p",
+        "pre",
+        "section",
+        "summary",
+        "table",
+        "tbody",
+        "td",
+        "tfoot",
+        "th",
+        "thead",
+        "tr",
+        "ul",
+    ]
+)
+_CONTAINERS = frozenset(
+    ["article", "blockquote", "div", "dl", "figure", "header", "ol", "p", "section", "table", "td", "ul"]
+)
+_NAMED = frozenset(["a", "div", "dl", "header", "li", "ol", "p", "section", "table", "td", "ul"])
+"""elements whose names are asked whether they are content"""
+_HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
+_INLINE = {"b": "**", "strong": "**", "i": "*", "em": "*", "code": "`", "kbd": "`", "samp": "`"}
+_NAMES = re.compile(
+    r'(?:class|id|role)="(?:[^"]*[\s_-])?(?:nav|navbar|navigation|menu|sidebar|sphinxsidebar|related|footer|breadcrumbs?|'
+    r"cookies?|consent|banner|advert|ads|advertisement|sponsored|promo|share|sharing|social|recommended|newsletter|"
+    r"subscribe|comments?|pagination|pager|toolbar|popup|modal|login|signup|skip|headerlink|contentinfo|search|"
+    r'site-header|page-header|masthead|toctree-wrapper|navheader|navfooter)(?:[\s_-][^"]*)?"',
+    re.IGNORECASE,
+)
+_HREF = re.compile(r'\shref="([^"]*)"')
+
+
+@dataclass(slots=True)
+class TextBlock:
+    """A paragraph, heading, item, table or piece of code."""
+
+    text: str
+    markdown: str
+    kind: str = ""
+    """element that it is of"""
+
+
+@dataclass(slots=True)
+class _Open:
+    """An element that is open: where its blocks begin, and how much of its text is links."""
+
+    name: str
+    first: int
+    letters: int
+    links: int
+    rows: list[list[int]] = field(default_factory=list)
+    """of a table: the number of the first block of each cell, by row"""
+    headed: bool = False
+    """a table has a <th>: it is one of data"""
+
+
+def size_of(blocks: list[TextBlock]) -> int:
+    """Characters of their text."""
+    return sum(len(block.text) for block in blocks)
+
+
+def _plain(text: str) -> str:
+    """Text as lexbor writes it, read."""
+    if "&" in text:
+        text = text.replace("&nbsp;", " ").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    return text
+
+
+def joined(blocks: list[TextBlock]) -> str:
+    """Markdown of the blocks, one item of a list right below the other."""
+    parts = [blocks[0].markdown]
+    for before, block in itertools.pairwise(blocks):
+        parts.append("\n" if before.kind == block.kind == "li" else "\n\n")
+        parts.append(block.markdown)
+    return "".join(parts)
+
+
+class BlockWalk:
+    """One pass over the tags of a well-formed piece of HTML."""
+
+    def __init__(self, base: str, *, named: bool, everything: bool) -> None:
+        self.blocks: list[TextBlock] = []
+        self._base = base
+        self._prune = not (named or everything)
+        self._everything = everything
+        self._open: list[_Open] = []
+        self._line: list[str] = []
+        self._bare: list[str] = []
+        self._letters = 0
+        self._links = 0
+        self._href = ""
+        self._linked = 0
+        self._lists: list[int] = []
+        """-1 of <ul>, the last number of <ol>"""
+        self._marker = ""
+        self._quotes = 0
+        self._pre = 0
+        self._skipped = ""
+        self._depth = 0
+
+    def run(self, source: str) -> list[TextBlock]:
+        line, bare = self._line.append, self._bare.append
+        for slash, name, attributes, text in _TAG.findall(source):
+            if self._skipped:
+                if name == self._skipped:
+                    self._depth += -1 if slash else 1
+                    if not self._depth:
+                        self._skipped = ""
+                        if text:
+                            self._add(text)
+                continue
+            if slash:
+                self._end(name)
+            elif self._is_dropped(name, attributes):
+                self._skipped, self._depth = name, 1
+                if name in _BLOCKS:
+                    self._flush("")
+                continue
+            else:
+                self._begin(name, attributes)
+            if text:
+                line(text)
+                bare(text)
+                if not text.isspace():
+                    self._letters += len(text)
+        self._flush("")
+        return self.blocks
+
+    def _is_dropped(self, name: str, attributes: str) -> bool:
+        if name in _DROPPED:
+            return not (self._everything and name in ("nav", "footer", "aside", "form", "dialog"))
+        if not attributes or name not in _NAMED or self._everything:
+            return False
+        return _NAMES.search(attributes) is not None or " hidden" in attributes
+
+    def _add(self, text: str) -> None:
+        self._line.append(text)
+        self._bare.append(text)
+        if not text.isspace():
+            self._letters += len(text)
+
+    def _begin(self, name: str, attributes: str) -> None:
+        if name in _BLOCKS:
+            self._flush("")
+            self._begin_block(name)
+        elif name == "br":
+            self._line.append("\n" if self._pre else " ")
+            self._bare.append("\n" if self._pre else " ")
+        elif name == "a":
+            self._href = found[1] if (found := _HREF.search(attributes)) else ""
+            self._linked = self._letters
+            if self._href:
+                self._line.append("[")
+        elif name in _INLINE and not self._pre:
+            self._line.append("\1" + _INLINE[name])
+
+    def _begin_block(self, name: str) -> None:
+        if name in _CONTAINERS:
+            self._open.append(_Open(name, len(self.blocks), self._letters, self._links))
+        if name == "ul":
+            self._lists.append(-1)
+        elif name == "ol":
+            self._lists.append(0)
+        elif name == "li":
+            self._begin_item()
+        elif name == "blockquote":
+            self._quotes += 1
+        elif name == "pre":
+            self._pre += 1
+        elif name == "tr" and (table := self._table()):
+            table.rows.append([])
+        if name in ("td", "th") and (table := self._table()) and table.rows:
+            table.rows[-1].append(len(self.blocks))
+            table.headed |= name == "th"
+
+    def _begin_item(self) -> None:
+        number = -1
+        if self._lists and self._lists[-1] >= 0:
+            self._lists[-1] += 1
+            number = self._lists[-1]
+        self._marker = f"{number}. " if number >= 0 else "- "
+
+    def _table(self) -> _Open | None:
+        return next((element for element in reversed(self._open) if element.name == "table"), None)
+
+    def _end(self, name: str) -> None:
+        if name in _BLOCKS:
+            self._flush(name)
+            self._end_block(name)
+        elif name == "a":
+            self._links += self._letters - self._linked
+            self._linked = self._letters
+            if self._href:
+                self._end_link()
+        elif name in _INLINE and not self._pre:
+            self._line.append(_INLINE[name] + "\2")
+
+    def _end_link(self) -> None:
+        target = resolve(self._base, html.unescape(self._href)) or html.unescape(self._href)
+        self._href = ""
+        self._line.append(f"]({target.replace(' ', '%20').replace(')', '%29')})".replace("&", "&amp;"))
+
+    def _end_block(self, name: str) -> None:
+        if name in ("ul", "ol"):
+            self._lists = self._lists[:-1]
+        elif name == "blockquote":
+            self._quotes -= 1
+        elif name == "pre":
+            self._pre -= 1
+        elif name == "li":
+            self._marker = ""
+        if name in _CONTAINERS and self._open and self._open[-1].name == name:
+            element = self._open.pop()
+            if self._prune and self._is_navigation(element):
+                del self.blocks[element.first :]
+            elif name == "table":
+                self._end_table(element)
+
+    def _is_navigation(self, element: _Open) -> bool:
+        letters, links = self._letters - element.letters, self._links - element.links
+        if element.headed or not links or links < LINKED * letters or element.first >= len(self.blocks):
+            return False
+        return not any(outer.headed for outer in self._open)
+
+    def _flush(self, name: str) -> None:
+        """Make a block of what was written since the last one."""
+        if not self._line:
+            return
+        line, bare = "".join(self._line), "".join(self._bare)
+        self._line.clear()
+        self._bare.clear()
+        if self._pre:
+            text = _plain(bare).strip("\n")
+            if text.strip():
+                self.blocks.append(TextBlock(text, self._placed(f"```\n{text}\n```", "pre"), "pre"))
+            return
+        text = " ".join(_plain(bare).split())
+        if not text:
+            return
+        markdown = " ".join(_plain(line).split())
+        if "\1" in markdown or "\2" in markdown:
+            markdown = _tight(markdown)
+        kind = "li" if self._lists else name
+        if name in _HEADINGS:
+            markdown, kind = _HEADINGS[name] + markdown, name
+        self.blocks.append(TextBlock(text, self._placed(markdown, kind), kind))
+
+    def _placed(self, markdown: str, kind: str) -> str:
+        """With its marker, indented by its lists, quoted."""
+        if self._lists:
+            indent = "  " * min(len(self._lists) - 1, DEEPEST)
+            head = self._marker or "  "
+            self._marker = ""
+            markdown = indent + head + markdown.replace("\n", "\n" + indent + "  ")
+        return "> " + markdown.replace("\n", "\n> ") if self._quotes else markdown
+
+    def _end_table(self, table: _Open) -> None:
+        """A table of data becomes one block; one that only places things stays as its blocks."""
+        rows = [row for row in table.rows if row]
+        if len(rows) < 2 or max(map(len, rows)) < 2 or not self._is_data(table, rows):
+            return
+        first = [*(start for row in rows for start in row), len(self.blocks)]
+        cells = iter(itertools.pairwise(first))
+        texts = [[" ".join(b.text for b in self.blocks[slice(*next(cells))]) for _ in row] for row in rows]
+        cells = iter(itertools.pairwise(first))
+        lines = [[" ".join(b.markdown for b in self.blocks[slice(*next(cells))]) for _ in row] for row in rows]
+        caption = self.blocks[table.first : first[0]]
+        width = max(map(len, rows))
+        marked = [
+            "| " + " | ".join([*(c.replace("|", "\\|") for c in r), *[""] * (width - len(r))]) + " |" for r in lines
+        ]
+        marked.insert(1, "|" + " --- |" * width)
+        block = TextBlock("\n".join("\t".join(row) for row in texts), "\n".join(marked), "table")
+        self.blocks[table.first :] = [*caption, block]
+
+    def _is_data(self, table: _Open, rows: list[list[int]]) -> bool:
+        cells = sum(map(len, rows))
+        inner = self.blocks[rows[0][0] :]
+        plain = all(block.kind in ("td", "th", "p", "", "div") and "\n" not in block.markdown for block in inner)
+        return plain and len(inner) <= 1.2 * cells
+
+
+def _tight(markdown: str) -> str:
+    """Marks of emphasis next to their words; none around nothing."""
+    markdown = re.sub(r"\x01(\*\*?|`)\s*\1\x02", "", markdown)
+    markdown = re.sub(r"\x01(\*\*?|`) +", r" \1", markdown)
+    markdown = re.sub(r" +(\*\*?|`)\x02", r"\1 ", markdown)
+    return markdown.replace("\1", "").replace("\2", "").replace("****", "").strip()
+
+
+def blocks_of(node: LexborNode, base: str, *, named: bool = False, everything: bool = False) -> list[TextBlock]:
+    """The blocks below an element. `named`: the page names it as its main part; `everything`: nothing is left out."""
+    source = node.html or ""
+    if "<!--" in source:
+        source = _COMMENT.sub("", source)
+    return BlockWalk(base, named=named, everything=everything).run(source)

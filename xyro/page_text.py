@@ -1,0 +1,169 @@
+"""The main text of an HTML page, as plain text and as Markdown, with its title, language and dates.
+
+lexbor parses the page and writes it out again, well-formed; one pass over its tags makes blocks of text. A container
+of blocks is left out where its element or its name says that it is no content (nav, footer, class="sidebar"), or where
+most of its letters are links. If a page names its main part (<main>, role="main", a single <article>), that is
+taken, and links in it stay whatever their share. A page whose text is shorter than SHORT keeps all of it: there is no
+telling. Headings, lists, tables, code, quotes and links stay.
+
+Why not a library: resiliparse drops tables and writes no Markdown, html-to-markdown keeps the boilerplate, trafilatura
+takes ten times as long (tests/xyro/test_page_text.py holds the three against each other). `is_tame` (maintext.py) says
+which pages lexbor may be given.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from xyro.maintext import is_tame
+from xyro.page_blocks import TextBlock, blocks_of, joined, size_of
+from xyro.wire.urls import resolve
+
+SHORT = 400
+"""characters of text up to which a page has no boilerplate worth the risk"""
+LEAST = 0.15
+"""share of a page's text that a main part must have; with less, the page as a whole is taken"""
+_SILENT = [
+    "script",
+    "style",
+    "noscript",
+    "template",
+    "iframe",
+    "svg",
+    "canvas",
+    "audio",
+    "video",
+    "object",
+    "math",
+    "head",
+]
+"""elements whose text nobody reads"""
+_UNSEEN = [
+    "span",
+    "font",
+    "u",
+    "s",
+    "small",
+    "big",
+    "abbr",
+    "acronym",
+    "cite",
+    "dfn",
+    "ins",
+    "label",
+    "mark",
+    "q",
+    "sub",
+    "sup",
+    "var",
+    "time",
+    "tt",
+    "wbr",
+    "bdi",
+    "bdo",
+    "data",
+]
+"""elements that only dress their text"""
+_WRITTEN = {
+    "published": (
+        re.compile(r'"datePublished"\s*:\s*"([^"]{4,40})"'),
+        re.compile(r'<meta[^>]+(?:article:published_time|"date"|dcterms\.created)[^>]+content="([^"]{4,40})"', re.I),
+    ),
+    "modified": (
+        re.compile(r'"dateModified"\s*:\s*"([^"]{4,40})"'),
+        re.compile(
+            r'<meta[^>]+(?:article:modified_time|last-modified|dcterms\.modified)[^>]+content="([^"]{4,40})"', re.I
+        ),
+    ),
+}
+"""what a date means -> where it stands: in JSON-LD, and in an element of the head"""
+_TIME = re.compile(r'<time[^>]+datetime="([^"]{4,40})"', re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """`published`, `modified`: dates as the page wrote them; empty where it names none."""
+
+    text: str
+    markdown: str
+    title: str = ""
+    language: str = ""
+    published: str = ""
+    modified: str = ""
+
+
+def page_text(body: bytes, codec: str, url: str) -> PageText | None:
+    """The main text of a page; None where it has none, or is not tame. `url`: what its links are relative to."""
+    if not is_tame(body):
+        return None
+    source = body.decode(codec, "replace")
+    tree = LexborHTMLParser(source)
+    root = tree.body
+    if root is None:
+        return None
+    base, main, facts = _base(tree, url), _main(tree), _facts(tree, source)
+    tree.strip_tags(_SILENT)
+    tree.unwrap_tags(_UNSEEN)
+    blocks = _content(root, main, base)
+    if not blocks:
+        return None
+    text = "\n\n".join(block.text for block in blocks).replace("\0", "")
+    return replace(facts, text=text, markdown=joined(blocks).replace("\0", ""))
+
+
+def facts_of(source: str) -> PageText:
+    """Title, language and dates of a page, without its text."""
+    return _facts(LexborHTMLParser(source), source)
+
+
+def markdown_of(source: str, url: str) -> str:
+    """A piece of HTML as Markdown, all of it."""
+    root = LexborHTMLParser(source).body
+    blocks = blocks_of(root, url, everything=True) if root is not None else []
+    return joined(blocks) if blocks else ""
+
+
+def _facts(tree: LexborHTMLParser, source: str) -> PageText:
+    title, element = tree.css_first("title"), tree.css_first("html")
+    language = (element.attributes.get("lang") or element.attributes.get("xml:lang") or "") if element else ""
+    heading = " ".join(title.text().split())[:500] if title else ""
+    return PageText("", "", heading.replace("\0", ""), language.strip()[:35], *_dates(source))
+
+
+def _content(root: LexborNode, main: LexborNode | None, base: str) -> list[TextBlock]:
+    """The blocks of the main part; of all of a short page."""
+    letters = len(" ".join(root.text(separator=" ").split()))
+    if letters < SHORT:
+        return blocks_of(root, base, everything=True)
+    if main is not None:
+        blocks = blocks_of(main, base, named=True)
+        if size_of(blocks) >= LEAST * letters:
+            return blocks
+    return blocks_of(root, base) or blocks_of(root, base, everything=True)
+
+
+def _base(tree: LexborHTMLParser, url: str) -> str:
+    base = tree.css_first("base[href]")
+    return (resolve(url, base.attributes.get("href") or "") or url) if base else url
+
+
+def _main(tree: LexborHTMLParser) -> LexborNode | None:
+    """The element that the page names as its main part."""
+    found = tree.css("main, [role=main]") or tree.css("article")
+    return found[0] if len(found) == 1 else None
+
+
+def _dates(source: str) -> Iterator[str]:
+    """(published, modified)"""
+    head = source[: max(source.find("<body"), 0)]
+    for meaning, (structured, element) in _WRITTEN.items():
+        key = "datePublished" if meaning == "published" else "dateModified"
+        found = (structured.search(source) if key in source else None) or element.search(head)
+        if found is None and meaning == "published" and "<time" in source:
+            found = _TIME.search(source)
+        yield html.unescape(found[1]).strip() if found else ""

@@ -1,0 +1,114 @@
+"""Mends the WARC files that a killed process left open: a torn last member goes, the index beside becomes whole.
+
+Only the end is read: from the last line of the index on, whose record is known to have been written before it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from fastwarc.warc import WarcRecord, WarcRecordType
+
+from xyro.warc_files import HttpAnswer, Written, cdxj_line, seal, split_answer, warc_of
+
+STEP = 1 << 20
+"""bytes of a file that are looked at together"""
+
+
+def mend(directory: Path) -> list[str]:
+    """Finish the files that a process left open: cut a torn last member off, make their index whole. Returns a line for
+    each that was torn. Waits for a writer that is just ending."""
+    return [line for part in sorted(directory.glob("*.cdxj.part")) if (line := _mend(part))]
+
+
+def _mend(part: Path) -> str:
+    path = warc_of(part)
+    with part.open("r+b") as index:
+        fcntl.flock(index, fcntl.LOCK_EX)
+        if not path.exists():
+            part.unlink(missing_ok=True)
+            return ""
+        lines, end = _whole_lines(index.read(), path.stat().st_size)
+        with path.open("r+b") as warc:
+            members = list(_members(warc, end))
+            whole = members[-1][0] + members[-1][1] if members else end
+            torn = path.stat().st_size - whole
+            warc.truncate(whole)
+            lines += [line for offset, length in members if (line := _line_of(warc, path.name, offset, length))]
+            os.fsync(warc.fileno())
+        index.seek(0)
+        index.truncate()
+        index.write("".join(lines).encode())
+        index.flush()
+        if whole:
+            seal(path)
+        else:
+            path.unlink()
+            part.unlink()
+    return f"{path.name}: {torn:,} bytes of a record that was being written are cut off" if torn else ""
+
+
+def _whole_lines(data: bytes, size: int) -> tuple[list[str], int]:
+    """The lines whose records are in a file of this size, and where the last of these begins (0: at the beginning)."""
+    lines, last = list[str](), 0
+    for raw in data.splitlines(keepends=True):
+        try:
+            facts = json.loads(raw.split(b" ", 2)[2])
+            begin, end = int(facts["offset"]), int(facts["offset"]) + int(facts["length"])
+        except (ValueError, IndexError, KeyError, UnicodeDecodeError):
+            break
+        if not raw.endswith(b"\n") or end > size:
+            break
+        lines.append(raw.decode())
+        last = begin
+    if lines:
+        lines.pop()  # its request may be torn; it is read again
+    return lines, last
+
+
+def _members(file: IO[bytes], start: int) -> Iterator[tuple[int, int]]:
+    """(first byte, length) of each whole gzip member from `start` on."""
+    file.seek(start)
+    offset, inflate, length = start, zlib.decompressobj(31), 0
+    while data := file.read(STEP):
+        while data:
+            try:
+                inflate.decompress(data)
+            except zlib.error:
+                return
+            rest = inflate.unused_data
+            length += len(data) - len(rest)
+            if not inflate.eof:
+                break
+            yield offset, length
+            offset, inflate, length, data = offset + length, zlib.decompressobj(31), 0, rest
+
+
+def _line_of(file: IO[bytes], name: str, offset: int, length: int) -> str:
+    """The line of a record that has one."""
+    file.seek(offset)
+    record = WarcRecord.from_bytes(zlib.decompress(file.read(length), 31))
+    if record.record_type not in (WarcRecordType.response, WarcRecordType.revisit):
+        return ""
+    kind = "revisit" if record.record_type == WarcRecordType.revisit else "response"
+    head, _ = split_answer(record.reader.read())
+    status = re.match(rb"HTTP/[0-9.]+ +([0-9]{3})", head)
+    mime = re.search(rb"(?im)^content-type: *([^\s;]+)", head)
+    headers = record.headers
+    answer = HttpAnswer(
+        headers.get("WARC-Target-URI") or "",
+        0.0,
+        b"",
+        b"",
+        int(status[1]) if status else 0,
+        mime[1].decode("latin-1").lower() if mime else "",
+    )
+    payload, date = headers.get("WARC-Payload-Digest") or "", headers.get("WARC-Date") or ""
+    return cdxj_line(answer, kind, Written(name, offset, length, payload, date, ""))
