@@ -6,6 +6,7 @@ import contextlib
 import json
 import shutil
 import tempfile
+import time
 from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
@@ -67,9 +68,12 @@ class Browser:
 
     async def until(self, script, seconds=30.0):
         """Wait until the script comes to something true."""
-        async with asyncio.timeout(seconds):
-            while not (found := await self.value(f"!!({script})")):  # noqa: ASYNC110 - what a page does tells nobody
-                await asyncio.sleep(0.05)
+        end = time.monotonic() + seconds
+        while not (found := await self.value(f"!!({script})")):
+            if time.monotonic() > end:
+                shown = await self.value("document.querySelector('main:not([hidden])')?.innerText")
+                raise AssertionError(f"never true: {script}; the page shows: {shown}")
+            await asyncio.sleep(0.05)
         return found
 
     async def open(self, address):

@@ -86,7 +86,8 @@ async def pause(tab):
 async def explain(tab):
     """A page of the list: its title is shown as it was written, its versions are compared."""
     await tab.until("document.querySelector('button.url')")
-    await reach(tab, "here.className === 'url' && /script|onerror|onload/.test(here.textContent)")
+    versions = "Number(here.closest('tr').lastChild.textContent) > 2"  # a page that was read once has none to compare
+    await reach(tab, f"here.className === 'url' && /script|onerror|onload/.test(here.textContent) && {versions}")
     await tab.press("Enter")
     await tab.until("document.querySelectorAll('.time li').length > 4 && document.querySelector('.why li')")
     title = " ".join((await tab.value("document.querySelector('#about .big').textContent")).split())
