@@ -20,6 +20,8 @@ _TABLES = (".ldb", ".sst")
 _NOT_SHADOWED = frozenset({"LOCK", "LOG", "LOG.old", "OWNER"})
 _PLACES = ("/dev/shm", "")  # noqa: S108 - by mkdtemp: a name of nobody else
 """where a store that is looked at has its shadow: in memory, else where temporary files are (TMPDIR)"""
+_PREFIX, _YOUNG = "xyro-look-", 60.0
+"""names of shadows; seconds"""
 
 
 class Lock:
@@ -108,22 +110,53 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def shadow_of(path: Path) -> str:
-    """A directory with the files of a store, on the first of the places for temporary files that has room."""
-    for place in _PLACES:
-        parent = place or tempfile.gettempdir()
-        if not os.access(parent, os.W_OK):
-            continue
-        shadow = tempfile.mkdtemp(prefix="xyro-look-", dir=parent)
+class Shadow:
+    """A directory with the files of a store, on the first of the places for temporary files that has room.
+
+    It is locked while it is used: those of processes that were killed are removed by the next one that looks.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError."""
+        for place in _PLACES:
+            parent = place or tempfile.gettempdir()
+            if not os.access(parent, os.W_OK):
+                continue
+            self.path = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
+            self._lock = Lock(os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+            self._lock.take(wait=False)
+            _sweep(Path(self.path))
+            try:
+                self._fill(path)
+                return
+            except OSError as error:
+                self.remove()
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not place:
+                    raise
+        raise OSError(errno.ENOSPC, "no place for temporary files has room")
+
+    def _fill(self, path: Path) -> None:
+        for file in path.iterdir():
+            if file.suffix in _TABLES:
+                Path(self.path, file.name).symlink_to(file.absolute())
+            elif file.name not in _NOT_SHADOWED:
+                shutil.copyfile(file, Path(self.path, file.name))
+
+    def remove(self) -> None:
+        """Removing twice is fine."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._lock.release()
+
+
+def _sweep(new: Path) -> None:
+    """Remove the shadows beside a new one that nobody uses; one that is just being made is not locked yet."""
+    for shadow in new.parent.glob(f"{_PREFIX}*"):
         try:
-            for file in path.iterdir():
-                if file.suffix in _TABLES:
-                    Path(shadow, file.name).symlink_to(file.absolute())
-                elif file.name not in _NOT_SHADOWED:
-                    shutil.copyfile(file, Path(shadow, file.name))
-            return shadow
-        except OSError as error:
-            shutil.rmtree(shadow, ignore_errors=True)
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not place:
-                raise
-    raise OSError(errno.ENOSPC, "no place for temporary files has room")
+            lock = Lock(os.open(shadow, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC))
+            age = new.stat().st_mtime - shadow.stat().st_mtime
+        except OSError:  # somebody else's, or removed just now
+            continue
+        if lock.take(wait=False):
+            if age > _YOUNG:
+                shutil.rmtree(shadow, ignore_errors=True)
+            lock.release()

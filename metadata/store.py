@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import bisect
 import os
-import shutil
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,7 +26,7 @@ from typing import Any, Protocol
 import plyvel
 
 from xyro.metadata import level_log
-from xyro.metadata.directories import Lock, shadow_of
+from xyro.metadata.directories import Lock, Shadow, is_locked
 from xyro.wire.errors import InputError, MachineError
 
 OPTIONS: Mapping[str, Any] = {
@@ -38,6 +38,9 @@ OPTIONS: Mapping[str, Any] = {
     "block_size": 1 << 10,
     "compression": "snappy",
 }
+
+PATIENCE, TICK = 30.0, 0.05
+"""seconds to wait for processes that look at a store before it is opened; between two attempts"""
 
 Pairs = Iterator[tuple[bytes, bytes]]
 
@@ -173,10 +176,10 @@ class LookedAt(_LevelReader):
         """Raises as `Store.open`."""
         _check_directory(path, create=False)
         self._lock = _shared(path)
-        self._shadow = ""
+        self._shadow: Shadow | None = None
         try:
-            self._shadow = shadow_of(path)
-            super().__init__(plyvel.DB(self._shadow, **OPTIONS), path)
+            self._shadow = Shadow(path)
+            super().__init__(plyvel.DB(self._shadow.path, **OPTIONS), path)
         except plyvel.Error as error:
             self._leave()
             raise _failed(path, error) from error
@@ -191,7 +194,8 @@ class LookedAt(_LevelReader):
     def _leave(self) -> None:
         if self._lock is not None:
             self._lock.release()
-        shutil.rmtree(self._shadow or "/nonexistent", ignore_errors=True)
+        if self._shadow is not None:
+            self._shadow.remove()
 
     def batch(self) -> Batch:
         raise MachineError(f"{self.path}: opened to be looked at (a bug: nothing is written here)")
@@ -319,14 +323,19 @@ def _check_directory(path: Path, create: bool) -> None:
 
 
 def _owned(path: Path, create: bool) -> Lock:
-    try:
-        path.mkdir(parents=create, exist_ok=True)
-        lock = Lock(os.open(path / "OWNER", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
-    except OSError as error:
-        raise MachineError(f"{path}: cannot be locked: {error}: mend its rights, or name another directory") from error
-    if not lock.take(wait=False):
-        raise InputError(f"{path}: in use by another process: stop that one, or name another directory")
-    return lock
+    """Waits PATIENCE for processes that look: a crawl that is started again must not fail by them."""
+    for _ in range(round(PATIENCE / TICK)):
+        try:
+            path.mkdir(parents=create, exist_ok=True)
+            lock = Lock(os.open(path / "OWNER", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        except OSError as error:
+            raise MachineError(f"{path}: cannot be locked: {error}: mend its rights, or name another one") from error
+        if lock.take(wait=False):
+            return lock
+        if is_locked(path / "OWNER"):
+            break
+        threading.Event().wait(TICK)
+    raise InputError(f"{path}: in use by another process: stop that one, or name another directory")
 
 
 def _failed(path: Path, error: Exception) -> InputError | MachineError:

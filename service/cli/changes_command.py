@@ -39,7 +39,7 @@ def changes(place: CrawlPlace, follow: bool, since: str, where: str) -> None:
 
     change_filter(where)  # refused before anything is opened
     if not follow:
-        remote = place.find()
+        remote = place.find_running()
         for line in _of_running(remote, since, where) if remote else _stopped(place.directory, since, where):
             click.echo(json.dumps(line))
         return
@@ -53,8 +53,8 @@ def _of_running(remote: Remote | ClusterRemote, since: str, where: str, follow: 
 
 def _followed(place: CrawlPlace, since: str, where: str) -> Iterator[dict[str, Any]]:
     """The lines of whichever process works on the directory, or of the cluster, until interrupted."""
-    if place.find() is None:
-        for line in _stopped(place.directory, since, where):
+    if place.find_running() is None:
+        for line in _until_started(place, since, where):
             since = line["cursor"]
             yield line
     while True:
@@ -66,6 +66,16 @@ def _followed(place: CrawlPlace, since: str, where: str) -> Iterator[dict[str, A
         except MachineError:  # it was killed, or stops: another one may come
             pass
         threading.Event().wait(TICK)
+
+
+def _until_started(place: CrawlPlace, since: str, where: str) -> list[dict[str, Any]]:
+    """The lines of a directory that no process works on; none where one has just begun to."""
+    try:
+        return _stopped(place.directory, since, where)
+    except InputError:
+        if place.find_running() is None:
+            raise
+        return []
 
 
 def _stopped(directory: Path, since: str, where: str) -> list[dict[str, Any]]:

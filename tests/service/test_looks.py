@@ -6,13 +6,14 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
 
 from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, xyro
 from xyro.lab.child import running
-from xyro.metadata.directories import shadow_of
+from xyro.metadata.directories import Shadow
 from xyro.metadata.store import LookedAt, Store
 from xyro.wire.errors import InputError, MachineError
 
@@ -122,7 +123,7 @@ def test_the_directory_of_another_user_is_looked_at_if_he_lets_us(crawled, tmp_p
     assert content(theirs) == before
 
 
-def test_who_writes_shuts_out_who_looks_and_the_other_way_round(crawled, tmp_path):
+def test_who_writes_shuts_out_who_looks_and_waits_for_them(crawled, tmp_path, monkeypatch):
     copy = tmp_path / "data"
     shutil.copytree(crawled[0], copy)
     path = copy / "p0000" / "store"
@@ -131,18 +132,36 @@ def test_who_writes_shuts_out_who_looks_and_the_other_way_round(crawled, tmp_pat
         LookedAt(path)
     store.close()
     look = LookedAt(path)
-    with pytest.raises(InputError, match="in use"):
-        Store.open(path)
     with pytest.raises(MachineError, match="looked at"):
         look.batch()
-    look.close()
+    monkeypatch.setattr("xyro.metadata.store.PATIENCE", 0.2)
+    with pytest.raises(InputError, match="in use"):
+        Store.open(path)
+    monkeypatch.undo()
+    ends = threading.Timer(0.5, look.close)
+    ends.start()
     Store.open(path).close()
+    ends.join()
+
+
+def test_the_shadow_of_a_killed_look_goes_with_the_next(crawled):
+    store = crawled[0] / "p0000" / "store"
+    used, left, young = Shadow(store), Shadow(store), Shadow(store)
+    for each in (left, young):
+        each._lock.release()  # as the kernel does for a process that was killed
+    for each in (used, left):
+        os.utime(each.path, (0, 0))
+    LookedAt(store).close()
+    assert [Path(each.path).exists() for each in (used, left, young)] == [True, False, True]
+    used.remove()
+    young.remove()
 
 
 def test_a_shadow_copies_no_table(crawled):
-    shadow = Path(shadow_of(crawled[0] / "p0000" / "store"))
+    held = Shadow(crawled[0] / "p0000" / "store")
+    shadow = Path(held.path)
     try:
         assert all(file.is_symlink() == (file.suffix == ".ldb") for file in shadow.iterdir())
         assert (shadow / "CURRENT").exists() and not (shadow / "OWNER").exists()
     finally:
-        shutil.rmtree(shadow)
+        held.remove()
