@@ -350,6 +350,12 @@ def _check_relations(settings: Settings) -> None:
         raise InputError(f"settings: [refresh] gamma_schedule: its pages do not rise ({pages}): order the pairs")
     if refresh.policy == "mixed" and not refresh.alpha and not refresh.beta:
         raise InputError("settings: [refresh] alpha and beta: both 0, no page would ever be read again: raise one")
+    identity = settings.identity
+    if identity.sign != "never" and not (identity.agent and identity.key):
+        raise InputError(
+            f'settings: [identity] sign = "{identity.sign}" needs key (a file) and agent (the https:// address of its '
+            "key directory)"
+        )
     for section, low_name, low, high_name, high in (
         ("refresh", "min_interval", refresh.min_interval, "max_interval", refresh.max_interval),
         ("fetch", "connect_timeout", fetch.connect_timeout, "total_timeout", fetch.total_timeout),

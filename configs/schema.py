@@ -174,6 +174,23 @@ class FetchSettings(Section, frozen=True):
     client: Annotated[Literal["fast", "aiohttp"], Meta(description='"fast" or "aiohttp"')] = "fast"
 
 
+class IdentitySettings(Section, frozen=True):
+    """[identity]: how sites can know the crawler."""
+
+    sign: Annotated[Literal["never", "challenged", "always"], Meta(description='"never", "challenged" or "always"')] = (
+        "never"
+    )
+    key: Annotated[str, Meta(pattern=r"^[^\x00]*$", max_length=4096, description="a file name")] = ""
+    agent: Annotated[
+        str,
+        Meta(
+            pattern=r"^(https://[a-z0-9.-]+(:\d{1,5})?)?$",
+            max_length=256,
+            description='an https:// address without a path, such as "https://bot.example.org"',
+        ),
+    ] = ""
+
+
 class OpicSettings(Section, frozen=True):
     """[opic]: page importance."""
 
@@ -453,6 +470,7 @@ class Settings(Section, frozen=True):
     politeness: PolitenessSettings = PolitenessSettings()
     standing: StandingSettings = StandingSettings()
     fetch: FetchSettings = FetchSettings()
+    identity: IdentitySettings = IdentitySettings()
     opic: OpicSettings = OpicSettings()
     refresh: RefreshSettings = RefreshSettings()
     store: StoreSettings = StoreSettings()

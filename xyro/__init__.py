@@ -22,6 +22,8 @@ An order's life:
     page_client.py one connection to each host at a time; limits on time, bytes, headers and decompression: by
                    fast_client.py or, over aiohttp, client.py; exchange.py is one request and its answer
     fetcher.py     one request, no redirect followed: a redirect is a link, and the next hop an order of its own
+    request_signing.py, identity_key.py
+                   where [identity] asks for it: its request is signed
     body.py        its body piece by piece; of sitemaps more than of others, a few at a time
     decode.py, doctype.py, charset.py, scan.py, links.py, hrefs.py, nearby.py, maintext.py
                    its body is read while it arrives: content coding, kind, encoding, links, words near links, signature

@@ -13,6 +13,7 @@ Rules above the table:
   is `disconnect`.)
 - `closed-idle` is a connection kept from an earlier read that its server gave up just as we used it again. Nothing is
   sent twice on its own: the next try is an order like any other, on a new connection.
+- `signature-asked`: the host wants its requests signed (request_signing.py); the next try is.
 - `reader-lost`: the reader process ended while it read the page; `poison`: three of them ended while they worked on it.
 - `unsent` classes without a status were refused on this machine: nobody was contacted, so no host has to be spared.
 
@@ -73,6 +74,7 @@ POLICIES: dict[str, FailurePolicy] = {
     "unasked-206": _retry(300, 1),
     "unasked-304": _retry(300, 1),
     "challenge": _retry(3_600, 3, host_wide=True),
+    "signature-asked": _retry(2, 8),
     "soft-404": _FINAL,
     "blocked-address": _UNSENT,
     "blocked-port": _UNSENT,

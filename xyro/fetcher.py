@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from xyro import challenges, maintext
 from xyro.answer import Answer
 from xyro.body import READABLE, Body, Sitemaps
-from xyro.challenges import FEW, REFUSALS, SMALL, SOME, TELLING, TINY, TITLE, TITLE_WITHIN
+from xyro.challenges import EMPTY, FEW, REFUSALS, SMALL, SOME, TELLING, TINY, TITLE, TITLE_WITHIN
 from xyro.decode import Caps
 from xyro.doctype import is_gzip, is_sitemap, kind_of, readable
 from xyro.headers import (
@@ -49,6 +49,7 @@ from xyro.wire.urls import host_of, resolve, suffix_of
 if TYPE_CHECKING:
     from xyro.page_archive import PageArchive
     from xyro.page_values import PageValues
+    from xyro.request_signing import RequestSigner
 
 ROBOTS_CAPS = Caps(size=500 * 1024)
 """RFC 9309 2.5: at least 500 KiB of a robots.txt are read."""
@@ -76,8 +77,10 @@ class Fetcher:
         words: frozenset[str] = frozenset(),
         archive: PageArchive | None = None,
         values: PageValues | None = None,
+        signer: RequestSigner | None = None,
     ) -> None:
         self._client = client
+        self._signer = signer
         self._archive = archive
         self._values = values
         self._clock = clock
@@ -158,11 +161,12 @@ class Fetcher:
         self._check(url)
         asked = conditions(order)
         part = order.priority is Priority.BLOCKING  # a loader wants it whatever it is called: .mod, .ent, text/plain
-        reply = await self._client.get(url, asked)
+        reply = await self._client.get(url, self._signed(url, asked))
         if copy is not None:
             copy.reply = reply
         try:
             _note(reply, answer)
+            self._check_signature(url, reply)
             if vendor := mitigated(reply.headers):
                 answer.retry_after = self._retry_after(reply.headers)
                 raise _challenge(answer, vendor)
@@ -170,7 +174,9 @@ class Fetcher:
                 await self._look_behind(reply, answer)
             if self._has_body(reply, answer, url, bool(asked), part):
                 await self._read(reply, answer, order, copy)
-        except TheirError:
+        except TheirError as error:
+            if self._signer is not None and error.kind == "challenge" and answer.vendor != EMPTY:
+                self._signer.challenged(url)
             await reply.drop()
             raise
         except BaseException:
@@ -181,8 +187,17 @@ class Fetcher:
         finally:
             answer.bytes = reply.received
 
+    def _signed(self, url: str, headers: Mapping[str, str] | None) -> Mapping[str, str] | None:
+        """Headers of one request."""
+        return headers if self._signer is None else self._signer.headers(url, headers)
+
+    def _check_signature(self, url: str, reply: Reply) -> None:
+        """TheirError: it was refused because it had no signature."""
+        if self._signer is not None and self._signer.asked(url, reply):
+            raise TheirError("signature-asked", reply.headers["Accept-Signature"][:200])
+
     async def _post(self, url: str, body: bytes, headers: Mapping[str, str], answer: Answer) -> None:
-        reply = await self._client.post(url, body, headers)
+        reply = await self._client.post(url, body, self._signed(url, headers) or headers)
         _note(reply, answer)
         answer.retry_after = self._retry_after(reply.headers)
         await reply.drop()
@@ -190,11 +205,12 @@ class Fetcher:
 
     async def _fetch_robots(self, url: str, answer: Answer, copy: PageCopy | None) -> None:
         self._check(url)
-        reply = await self._client.get(url)
+        reply = await self._client.get(url, self._signed(url, None))
         if copy is not None:
             copy.reply = reply
         try:
             _note(reply, answer)
+            self._check_signature(url, reply)
             if reply.status in _REDIRECTS:
                 answer.retry_after = self._retry_after(reply.headers)
                 answer.location = self._target(reply, url)

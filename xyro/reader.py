@@ -23,6 +23,7 @@ from xyro.guard import Guard
 from xyro.politeness import Manners, Politeness
 from xyro.pool import Pool
 from xyro.readers import Readers
+from xyro.request_signing import RequestSigner, SigningOptions
 from xyro.resolver import Resolver
 from xyro.wire.clock import Clock
 from xyro.wire.messages import PageReport
@@ -72,6 +73,8 @@ class ReaderOptions:
     """what is kept of each answer; None: nothing"""
     client: Literal["fast", "aiohttp"] = "fast"
     """what sends requests"""
+    signing: SigningOptions | None = None
+    """how requests are signed; None: they are not"""
 
 
 def client_class(name: Literal["fast", "aiohttp"]) -> type[FastClient] | type[AiohttpClient]:
@@ -97,6 +100,7 @@ def fetcher_of(options: ReaderOptions, guard: Guard, clock: Clock, patience: Cal
         from xyro.page_values import PageValues
 
         values = PageValues(options.values)
+    signer = RequestSigner(options.signing, clock) if options.signing is not None else None
     client = client_class(options.client)(
         guard,
         Resolver(guard, clock),
@@ -115,6 +119,7 @@ def fetcher_of(options: ReaderOptions, guard: Guard, clock: Clock, patience: Cal
         words=options.words,
         archive=archive,
         values=values,
+        signer=signer,
     )
 
 

@@ -241,7 +241,7 @@ class RobotsState:
         4xx but the next three                                     everything allowed         24 h (2.3.1.3)
         401, 403: the site guards even its rules                   nothing allowed            24 h
         429, 5xx, no answer, a broken or incomplete one            nothing allowed            20 s, doubling up to 6 h,
-                                                                                              or Retry-After (2.3.1.4)
+        any of them that asks for a signature                      nothing allowed            or Retry-After (2.3.1.4)
         the same for 30 days: its last rules, else everything      those                      as above
         a host that we may not contact (guard, --only-net)         nothing allowed            24 h
 
@@ -281,9 +281,9 @@ def judge(answer: Answer, before: RobotsState | None, now: float, token: str) ->
         return RobotsState(Robots.parse(answer.body or b"", token, cut=cut), tomorrow)
     if error in _UNAVAILABLE or (not error and 300 <= status < 400):
         return RobotsState(EVERYTHING, tomorrow)
-    if status in (401, 403):
+    if status in (401, 403) and error != "signature-asked":
         return RobotsState(_rules(before), tomorrow, "robots-unreachable")
-    if 400 <= status < 500 and status != 429:
+    if 400 <= status < 500 and status != 429 and error != "signature-asked":
         return RobotsState(EVERYTHING, tomorrow)
     return _unreachable(answer, before, now)
 

@@ -71,6 +71,8 @@ LONGEST_PAUSE = 30.0
 """seconds: after a restart no host is read before its delay has passed, up to this (its robots.txt may be just read)"""
 CLOCKS = "clocks"
 """file of the data directory: hosts that want to be left alone for longer than that (xyro/clock_log.py)"""
+SIGNED = "signed-hosts"
+"""file of the data directory: hosts whose requests are signed (xyro/request_signing.py)"""
 SETTLED = 24.0
 """turnovers after which the importance of a graph that was just found is within a few per cent (500 pages: 28 % after
 12, 2.8 % after 24)"""
@@ -159,6 +161,8 @@ class Node:
     def _reader_of(self, on_report: OnReport) -> Reader:
         options = options_of(self.settings, link_words(self.settings), self.gamma(), self.network.nodes)
         archive = archive_of(self.settings, self.data.path)
+        if options.signing is not None:
+            options = replace(options, signing=replace(options.signing, hosts=str(self.data.path / SIGNED)))
         options = replace(options, clock_log=self.data.path / CLOCKS, pause=self._pause(), archive=archive)
         return Reader(options, self.guard, self.clock, on_report, self.may_read)
 

@@ -15,6 +15,7 @@ from xyro.decode import Caps
 from xyro.exchange import ClientLimits
 from xyro.politeness import Manners
 from xyro.reader import ReaderOptions
+from xyro.request_signing import signing_options
 from xyro.text_libraries import extractor_of
 from xyro.wire.errors import InputError
 from xyro.wire.plug_ins import VALUES, plug_in
@@ -22,7 +23,7 @@ from xyro.wire.plug_ins import VALUES, plug_in
 
 def options_of(settings: Settings, words: frozenset[str], gamma: float, nodes: int = 1) -> ReaderOptions:
     """The options of a reader that marks links by `words` and begins with `gamma` (0 to 100); nodes: see manners_of."""
-    fetch = settings.fetch
+    fetch, identity = settings.fetch, settings.identity
     limits = ClientLimits(
         connect=fetch.connect_timeout,
         first_byte=fetch.first_byte_timeout,
@@ -49,6 +50,7 @@ def options_of(settings: Settings, words: frozenset[str], gamma: float, nodes: i
         processes=processes_of(fetch),
         values=_values(settings.opic.values),
         client=fetch.client,
+        signing=signing_options(identity.sign, identity.key, identity.agent),
     )
 
 

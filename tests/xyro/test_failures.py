@@ -34,6 +34,7 @@ KINDS = [
     "unasked-206",
     "unasked-304",
     "challenge",
+    "signature-asked",
     "soft-404",
     "blocked-address",
     "blocked-port",
