@@ -25,7 +25,7 @@ An order's life:
     request_signing.py, identity_key.py
                    where [identity] asks for it: its request is signed
     body.py        its body piece by piece; of sitemaps more than of others, a few at a time
-    decode.py, doctype.py, charset.py, scan.py, links.py, hrefs.py, nearby.py, maintext.py
+    decode.py, coded_streams.py, doctype.py, charset.py, scan.py, links.py, hrefs.py, nearby.py, maintext.py
                    its body is read while it arrives: content coding, kind, encoding, links, words near links, signature
     challenges.py, skeletons.py
                    is it a page at all, or what stands in its way; what pages of one make have in common

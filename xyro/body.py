@@ -29,6 +29,13 @@ def _codings(headers: Mapping[str, str]) -> str:
     return coding if transfer.lower() in ("", "chunked") else f"{coding},{transfer}"
 
 
+def whole_body(coding: str, data: bytes) -> bytes:
+    """A stored body, the codings of its Content-Encoding undone as far as they can be: no larger than any that is read.
+    TheirError for a coding that is not ours."""
+    decoder = Decoder(codings_of(coding), Caps(size=SITEMAP))
+    return decoder.feed(data) + decoder.finish()
+
+
 class Body:
     """The decoded body in pieces. `failure`: it ended before its end (a key of READABLE); other failures raise."""
 

@@ -1,37 +1,58 @@
-"""Content-Encoding undone piece by piece: gzip and deflate, at most two layers, with caps on what comes out.
+"""Content-Encoding undone piece by piece: gzip, deflate, br and zstd, at most two layers, with caps on what comes out.
 
 Bodies lie, so: a coding that does not exist ("none", "utf-8") is none, a body under a coding header that is not coded
 passes as it is (told by its first bytes), deflate is taken with and without its zlib header, garbage after the end of a
-gzip stream is dropped. What cannot be forgiven is a failure: `encoding` for a coding we did not ask for, a third layer
-and a broken stream (also a wrong checksum), `too-large` over the caps, `truncated` for a stream that stops early. What
-was decoded of the blocks before it stays good, whatever packets they came in.
+gzip or zstd stream is dropped. What cannot be forgiven is a failure: `encoding` for a coding not asked for, a third
+layer, a broken stream (also a wrong checksum) and bytes behind one of Brotli, which has no members; `too-large` over
+the caps, `truncated` for a stream that stops early. What was decoded of the blocks before it stays good, whatever
+packets they came in. coded_streams.py has the streams.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
+from xyro.coded_streams import BrokenStream, BrotliStream, CodedStream, DeflateStream, ZstdStream
 from xyro.wire.errors import TheirError
 
 MAX_LAYERS = 2
-STEP = 64 * 1024
-"""Bytes that one call of zlib may bring: the caps are looked at in between."""
 BLOCK = 4096
-"""Bytes of a stream that zlib is given at a time, counted from its beginning: where it breaks does not hang on packets.
-zlib tells nothing of a block in which it finds a fault."""
-RAW_NEEDS = 256
-"""Bytes of a raw deflate stream, which has no mark, that have to inflate before it is believed to be one."""
+"""Bytes of a stream that are decoded at a time, counted from its beginning: where it breaks does not hang on packets.
+The libraries tell nothing of a block in which they find a fault."""
+UNMARKED_NEEDS = 256
+"""Bytes of a stream without a mark (raw deflate, Brotli) that have to decode before it is believed to be one."""
 GZIP_MAGIC = b"\x1f\x8b"
 MEMBERS = 10_000
 """Streams one after another that a gzip file may have (800 of 64 KiB make a sitemap of 50 MB): an empty one brings
-nothing that a cap would count, and costs 2 us for its 20 bytes."""
+nothing that a cap would count, and costs 2 us for its 20 bytes. As many frames of zstd."""
+ACCEPTED = "gzip, deflate, br, zstd"
+"""Accept-Encoding: all that is undone here"""
 
-_NAMES = {"gzip": "gzip", "x-gzip": "gzip", "deflate": "deflate"}
-_NOT_OURS = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz", "aes128gcm", "exi", "pack200-gzip"})
+_NAMES = {"gzip": "gzip", "x-gzip": "gzip", "deflate": "deflate", "br": "br", "zstd": "zstd"}
+_NOT_OURS = frozenset({"compress", "x-compress", "dcb", "dcz", "aes128gcm", "exi", "pack200-gzip"})
 """The other codings that there are (IANA's registry of HTTP content codings)."""
-_GZIP, _ZLIB, _RAW = 31, 15, -15  # window bits of zlib.decompressobj: they choose the format
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_SKIPPABLE_MAGIC = b"\x2a\x4d\x18"
+"""of a zstd frame to be passed over, behind a byte 0x50 to 0x5f"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """One kind of stream. `marked`: its first bytes say so; `members`: another may follow its end."""
+
+    begin: Callable[[], CodedStream]
+    marked: bool = True
+    members: bool = False
+
+
+# 31, 15 and -15 are zlib's window bits: they choose the wrapping
+_GZIP: Final = _Format(lambda: DeflateStream(31), members=True)
+_ZLIB: Final = _Format(lambda: DeflateStream(15))
+_RAW: Final = _Format(lambda: DeflateStream(-15), marked=False)
+_BROTLI: Final = _Format(BrotliStream, marked=False)
+_ZSTD: Final = _Format(ZstdStream, members=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +127,7 @@ class Decoder:
                 out.append(self._counted(piece))
                 if self.failure:
                     break
-        except zlib.error:
+        except BrokenStream:
             self.failure = "encoding"
         return b"".join(out)
 
@@ -142,15 +163,15 @@ class _Layer:
         self._plain = False
         self._over = False
         self._ended = 0
-        self._inflate: zlib._Decompress | None = None
+        self._stream: CodedStream | None = None
 
     @property
     def is_whole(self) -> bool:
         """Tell whether every stream that began has ended. (An empty body is whole.)"""
-        return self._inflate is None
+        return self._stream is None
 
     def run(self, pieces: Iterable[bytes], last: bool) -> Iterator[bytes]:
-        """Decode `pieces`, in steps of at most STEP bytes (or a whole piece that passes as it is)."""
+        """Decode `pieces`, in steps of some 64 KiB (or a whole piece that passes as it is)."""
         for piece in pieces:
             yield from self._feed(piece, False)
         if last and self._pending:
@@ -162,66 +183,68 @@ class _Layer:
             if self._plain:
                 yield data
                 return
-            if self._inflate is None:
+            if self._stream is None:
                 if not last and len(data) < self._needed(data):
                     self._pending = data
                     return
                 self._begin(data)
             else:
-                data = yield from self._inflated(data, self._inflate, last)
+                data = yield from self._decoded(data, self._stream, last)
 
     def _needed(self, data: bytes) -> int:
         """Return the number of bytes needed to decide what begins with `data`."""
-        return 2 if len(data) < 2 or self._bits(data) != _RAW else RAW_NEEDS
+        mark = 4 if self._coding == "zstd" else 2
+        if len(data) < mark:
+            return mark
+        form = self._format(data)
+        return UNMARKED_NEEDS if form is not None and not form.marked and not self._ended else mark
 
     def _begin(self, data: bytes) -> None:
         """Decide what begins with `data`, which is fed to it next."""
-        bits = self._bits(data)
+        form = self._format(data)
         if self._ended >= MEMBERS:
-            raise zlib.error("too many members")
-        if self._ended and bits != _GZIP:
+            raise BrokenStream("too many members")
+        if self._ended and self._coding == "br":
+            raise BrokenStream("bytes behind the end")
+        if self._ended and (form is None or not form.members):
             self._over = True
-        elif bits == _RAW and not _is_raw_deflate(data):
+        elif form is None or not (form.marked or _begins(form, data[:UNMARKED_NEEDS])):
             self._plain = True
-        elif bits:
-            self._inflate = zlib.decompressobj(bits)
         else:
-            self._plain = True
+            self._stream = form.begin()
 
-    def _bits(self, data: bytes) -> int:
+    def _format(self, data: bytes) -> _Format | None:
+        """Return the format that `data` begins with, by its mark; None: it is not coded."""
+        if self._coding == "br":  # a stream of it may begin with any mark
+            return _BROTLI
+        if self._coding == "zstd":
+            skipped = data[1:4] == _SKIPPABLE_MAGIC and data[0] >> 4 == 5
+            return _ZSTD if skipped or data.startswith(_ZSTD_MAGIC) else None
         if data.startswith(GZIP_MAGIC):
             return _GZIP
         if self._coding == "gzip" or len(data) < 2:
-            return 0
+            return None
         return _ZLIB if data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0 else _RAW
 
-    def _inflated(self, data: bytes, inflate: zlib._Decompress, last: bool) -> Generator[bytes, None, bytes]:
+    def _decoded(self, data: bytes, stream: CodedStream, last: bool) -> Generator[bytes, None, bytes]:
         """Yields what the whole blocks of `data` decode to; returns what follows the end of the stream."""
         for start in range(0, len(data), BLOCK):
             block = data[start : start + BLOCK]
             if len(block) < BLOCK and not last:
                 self._pending = block
                 return b""
-            yield from self._inflated_block(block, inflate)
-            if inflate.eof:
-                self._inflate = None
+            yield from stream.decoded(block)
+            if stream.is_over:
+                self._stream = None
                 self._ended += 1
-                return inflate.unused_data + data[start + BLOCK :]
+                return stream.rest + data[start + BLOCK :]
         return b""
 
-    def _inflated_block(self, block: bytes, inflate: zlib._Decompress) -> Iterator[bytes]:
-        while True:
-            out = inflate.decompress(block, STEP)
-            if out:
-                yield out
-            block = inflate.unconsumed_tail
-            if inflate.eof or (not block and len(out) < STEP):
-                return
 
-
-def _is_raw_deflate(data: bytes) -> bool:
+def _begins(form: _Format, data: bytes) -> bool:
+    """Tell whether a stream without a mark can begin like this."""
     try:
-        zlib.decompressobj(_RAW).decompress(data, 1)
-    except zlib.error:
+        next(form.begin().decoded(data), b"")
+    except BrokenStream:
         return False
     return True

@@ -12,6 +12,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Protocol
 
+from xyro.decode import ACCEPTED
 from xyro.exchange import ClientLimits
 from xyro.guard import Guard
 from xyro.resolver import Resolver
@@ -90,7 +91,7 @@ class PageClient(Protocol):
 
 def request_headers(user_agent: str, contact: str) -> dict[str, str]:
     """The headers of every request, beside Host."""
-    headers = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": "gzip, deflate"}
+    headers = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPTED}
     if contact:
         headers["From"] = contact
     return headers

@@ -5,6 +5,9 @@ from __future__ import annotations
 import gzip
 import zlib
 
+import brotli
+from backports import zstd
+
 from xyro.lab.zoo.acts import Case, page, response, says
 
 _BODY = page("/ok.html", text="A page of the zoo. " * 50)
@@ -27,7 +30,38 @@ def _bad_crc() -> bytes:
     return _ZIPPED[:-8] + bytes(byte ^ 0xFF for byte in _ZIPPED[-8:-4]) + _ZIPPED[-4:]
 
 
+def newer_bomb(coding: str, mebibytes: int) -> bytes:
+    """The same in Brotli or Zstandard, some 20 or 60 bytes a MiB: frames, or the flushed blocks of one stream."""
+    blank = b" " * _MIB
+    if coding == "zstd":
+        return zstd.compress(blank) * mebibytes
+    squeeze = brotli.Compressor(lgwin=24)
+    first, later = (squeeze.process(blank) + squeeze.flush() for _ in range(2))
+    return bytes(first + later * (mebibytes - 1) + squeeze.finish())
+
+
+def _newer(coding: str) -> tuple[Case, ...]:
+    """The cases of gzip in one of the newer codings. A frame of Zstandard has a checksum, a stream of Brotli none."""
+    mark = f"Content-Encoding: {coding}"
+    body = _BODY.encode()
+    once = brotli.compress(body) if coding == "br" else zstd.compress(body)
+    twice = brotli.compress(once) if coding == "br" else zstd.compress(once)
+    parts = once if coding == "br" else zstd.compress(body[:300]) + zstd.compress(body[300:])
+    cut = once[: len(once) // 2]
+    return (
+        Case(48, f"{coding}-bomb", ("too-large", "encoding"), says(response(newer_bomb(coding, 512), mark))),
+        Case(49, f"{coding}-twice", ("", "encoding"), says(response(twice, f"{mark}, {coding}")), links=1),
+        Case(50, f"plain-as-{coding}", ("", "encoding"), says(response(_BODY, mark)), links=1),
+        Case(51, f"{coding}-cut", ("truncated", "encoding"), says(response(cut, mark))),
+        Case(52, f"{coding}-broken", ("encoding", "truncated"), says(response(cut + b"\xff" * 600, mark))),
+        Case(53, f"{coding}-in-members", ("",), says(response(parts, mark)), links=1),
+        Case(53, f"{coding}-called-gzip", ("", "not-readable", "encoding"), says(response(once, _GZIP))),
+    )
+
+
 CASES = (
+    *_newer("br"),
+    *_newer("zstd"),
     Case(48, "gzip-bomb", ("too-large", "encoding"), says(response(bomb(512), _GZIP))),
     Case(
         49,
@@ -39,7 +73,7 @@ CASES = (
     Case(51, "gzip-cut", ("truncated", "encoding"), says(response(_ZIPPED[: len(_ZIPPED) // 2], _GZIP))),
     Case(52, "gzip-bad-crc", ("encoding", "truncated"), says(response(_bad_crc(), _GZIP))),
     Case(53, "no-coding", ("",), says(response(_BODY, "Content-Encoding: utf-8")), links=1),
-    Case(53, "coding-not-asked-for", ("encoding",), says(response(_BODY, "Content-Encoding: br"))),
+    Case(53, "coding-not-asked-for", ("encoding",), says(response(_BODY, "Content-Encoding: dcz"))),
     Case(
         54,
         "zipped-sitemap-as-xml",

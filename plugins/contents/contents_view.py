@@ -17,8 +17,9 @@ from typing import Any
 
 from fastwarc.warc import WarcRecord
 
+from xyro.body import whole_body
 from xyro.contents_index import RecordRow, TextRow, open_index, records_of, texts_of
-from xyro.wire.errors import InputError, MachineError
+from xyro.wire.errors import InputError, MachineError, TheirError
 from xyro.wire.ids import PageId
 from xyro.wire.text import stamp
 
@@ -101,9 +102,10 @@ class ContentsView:
                 file.seek(record.first)
                 member = file.read(record.length)
             found = WarcRecord.from_bytes(zlib.decompress(member, 31))
-            found.parse_http(auto_decode="all")
-            return found.reader.read()
-        except (OSError, zlib.error, ValueError) as error:
+            found.parse_http(auto_decode="transfer")
+            coding = found.http_headers.get("Content-Encoding") if found.http_headers is not None else None
+            return whole_body(coding or "", found.reader.read())
+        except (OSError, zlib.error, ValueError, TheirError) as error:
             raise MachineError(f"{path}: {error}: restore the file from a copy") from error
 
     def describe(self, page: PageId) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,9 @@ import zlib
 from collections.abc import Callable
 from random import Random
 
+import brotli
 from ada_url import join_url
+from backports import zstd
 
 from tests.fuzz import interface as served
 from tests.fuzz import material as made
@@ -94,10 +96,13 @@ def robots(random: Random) -> None:
 def bodies(random: Random) -> None:
     """A coded body comes out as it went in, in any packets; a broken one fails the same in all."""
     data = random.randbytes(random.choice((0, 10, 5_000, 20_000))) + b"text " * random.randint(0, 5_000)
-    codings = random.choice((("gzip",), ("deflate",), ("gzip", "gzip"), ("deflate", "gzip"), ()))
+    codings = random.choice(
+        (("gzip",), ("deflate",), ("br",), ("zstd",), ("gzip", "gzip"), ("deflate", "gzip"), ("br", "zstd"), ())
+    )
+    pack = {"gzip": gzip.compress, "deflate": zlib.compress, "br": brotli.compress, "zstd": zstd.compress}
     body = data
     for coding in codings:
-        body = gzip.compress(body, mtime=0) if coding == "gzip" else zlib.compress(body)
+        body = pack[coding](body)
     broken = bytearray(body)
     if broken and random.random() < 0.5:
         for _ in range(random.randint(1, 3)):

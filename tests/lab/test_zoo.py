@@ -11,12 +11,14 @@ import struct
 import zlib
 from urllib.parse import urlsplit
 
+import brotli
 import pytest
+from backports import zstd
 
 from xyro.failures import POLICIES
 from xyro.lab.web.server import running
 from xyro.lab.zoo import link_cases, name_server
-from xyro.lab.zoo.body_cases import bomb
+from xyro.lab.zoo.body_cases import bomb, newer_bomb
 from xyro.lab.zoo.framing import raw
 from xyro.lab.zoo.zoo_server import CASES, HUB, Zoo, address_of
 from xyro.wire.errors import MachineError
@@ -176,6 +178,24 @@ async def test_codings_lie_as_their_names_say():
             gzip.decompress((await get(zoo, "gzip-bad-crc"))[1])
         assert (await get(zoo, "plain-as-gzip"))[1].startswith(b"<!DOCTYPE")
         assert b"<urlset" in gzip.decompress((await get(zoo, "zipped-sitemap-as-xml"))[1])
+        for coding, unpack, broken in (
+            ("br", brotli.decompress, brotli.error),
+            ("zstd", zstd.decompress, zstd.ZstdError),
+        ):
+            assert b"<html>" in unpack(unpack((await get(zoo, f"{coding}-twice"))[1]))
+            assert b"<html>" in unpack((await get(zoo, f"{coding}-in-members"))[1])
+            for name in ("cut", "broken"):
+                body = (await get(zoo, f"{coding}-{name}"))[1]
+                with pytest.raises(broken):
+                    unpack(body)
+            assert (await get(zoo, f"plain-as-{coding}"))[1].startswith(b"<!DOCTYPE")
+
+
+def test_newer_bombs_are_small_and_unpack_to_what_they_promise():
+    for coding, unpack in (("br", brotli.decompress), ("zstd", zstd.decompress)):
+        bomb_of_it = newer_bomb(coding, 16)
+        assert len(bomb_of_it) < 2_000
+        assert unpack(bomb_of_it) == b" " * (16 << 20)
 
 
 def test_the_bomb_is_small_and_unpacks_to_what_it_promises():

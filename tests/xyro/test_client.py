@@ -293,7 +293,7 @@ async def test_what_a_request_looks_like() -> None:
     assert lines == {
         "User-Agent": "xyro/0.1 (+http://x.test)",
         "From": "a@x.test",
-        "Accept-Encoding": "gzip, deflate",
+        "Accept-Encoding": "gzip, deflate, br, zstd",
         "If-None-Match": 'W/"1"',
     }
 

@@ -11,7 +11,9 @@ import zlib
 from email.utils import formatdate
 from ipaddress import ip_address
 
+import brotli
 import pytest
+from backports import zstd
 
 from tests.xyro.raw_server import QUICK, Talk, fetched, order, page, reading, says, serving
 from xyro.body import LARGE
@@ -230,8 +232,8 @@ async def test_suffixes_to_skip_are_not_asked_for() -> None:
         (b"gzip, gzip", gzip.compress(gzip.compress(BODY)), ""),
         (b"gzip", BODY, ""),
         (b"identity", BODY, ""),
-        (b"br", b"\x0b\x02\x80abc\x03", "encoding"),
-        (b"zstd", BODY, "encoding"),
+        (b"dcb", b"\x0b\x02\x80abc\x03", "encoding"),
+        (b"compress", BODY, "encoding"),
         (b"none", BODY, ""),
         (b"UTF-8", BODY, ""),
         (b"text/html", BODY, ""),
@@ -242,8 +244,21 @@ async def test_suffixes_to_skip_are_not_asked_for() -> None:
         (b"gzip", gzip.compress(BODY)[:-9], "truncated"),
         (b"gzip", gzip.compress(b"\0" * 10_000_000), "too-large"),
         (b"gzip, gzip", gzip.compress(gzip.compress(b"\0" * 50_000_000)), "too-large"),
+        *(
+            case
+            for name, pack in ((b"br", brotli.compress), (b"zstd", zstd.compress))
+            for case in (
+                (name, pack(BODY), ""),
+                (name.upper(), pack(BODY), ""),
+                (b"gzip, " + name, pack(gzip.compress(BODY)), ""),
+                (name, BODY, ""),
+                (name, pack(BODY)[:-3], "truncated"),
+                (name, pack(b"\0" * 10_000_000), "too-large"),
+                (name + b", gzip", gzip.compress(pack(b"\0" * 50_000_000)), "too-large"),
+            )
+        ),
     ],
-    ids=[f"body{number}" for number in range(17)],
+    ids=[f"body{number}" for number in range(31)],
 )
 async def test_codings(coding: bytes, body: bytes, error: str) -> None:
     answer = await fetched(says(page(body, b"Content-Encoding: " + coding)))
