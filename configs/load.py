@@ -129,6 +129,17 @@ def _check_sink(place: str, table: Mapping[str, Any], names: Collection[str]) ->
         )
     if table["name"] in names:
         raise InputError(f"{place} name: {table['name']} stands there twice: its position is kept by its name")
+    scheme, _, rest = table.get("url", "").partition("://")
+    broker = scheme and not scheme.startswith("http")
+    if bool(broker) != bool(table.get("topic")):
+        wanted = "the subject or topic of the broker" if broker else "a topic only beside a url of nats:// or kafka://"
+        raise InputError(f"{place} topic: expected {wanted}, got {table.get('topic', '')!a}")
+    if broker and "@" in rest:
+        raise InputError(f"{place} url: expected {scheme}://HOST:PORT, got a secret in it: put the token into `secret`")
+    here = all(place.startswith(("localhost", "127.", "[::1]")) for place in rest.split(","))
+    if table.get("secret") and (scheme.startswith("kafka") or (scheme == "nats" and not here)):
+        wanted = "none: Kafka takes no token" if scheme != "nats" else "a url of tls://, by which a token may travel"
+        raise InputError(f"{place} secret: expected {wanted}")
 
 
 def _check_number(source: str, tables: Sequence[Mapping[str, Any]]) -> None:

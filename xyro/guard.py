@@ -109,7 +109,7 @@ class Guard:
         self._loopback_only = bool(self._only) and all(network.is_loopback for network in self._only)
         self._denied: set[tuple[Address | None, int]] = set()
         self._rules = GuardRules(tuple(only_net), tuple(allow_private), tuple(ports), (), tuple(name_servers))
-        self.name_servers = tuple(server for server in name_servers if not self._only or self._inside(server))
+        self.name_servers = tuple(server for server in name_servers if not self._only or self.is_inside(server))
         self._authority = lru_cache(maxsize=65_536)(self._judge)
         for address, port in denied_endpoints:
             self.deny(address, port)
@@ -195,8 +195,9 @@ class Guard:
     def _is_allowed(self, plain: Address) -> bool:
         return any(plain in network for network in self._private if network.version == plain.version)
 
-    def _inside(self, server: str) -> bool:
-        host, _ = split_authority(server, 53)
+    def is_inside(self, place: str) -> bool:
+        """Tell whether an address, or address:port, is in a network of only_net. A name never is."""
+        host, _ = split_authority(place, 0)
         address = address_of(host)
         return address is not None and any(address in net for net in self._only if net.version == address.version)
 

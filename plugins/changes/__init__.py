@@ -8,6 +8,7 @@
     change_stream.py    one reader of all partitions             change_filter.py   conditions: `importance > 2 and ...`
     sinks.py            delivers changes, each sink at its own pace
     sink_targets.py     files, webhooks, commands                sink_files.py      files that are rolled and cut back
+    broker_targets.py   NATS and Kafka
     change_histories.py `xyro export histories`
     change_report.py    what `xyro status` tells of it           routes.py          of a running process
 

@@ -1,4 +1,4 @@
-"""The ways to deliver changes: files of JSON lines, a webhook, a command, a plug-in.
+"""The ways to deliver changes: files of JSON lines, a webhook, a command, a plug-in; brokers: broker_targets.py.
 
 A webhook is signed as the Standard Webhooks say (https://www.standardwebhooks.com): HMAC-SHA256 over
 `webhook-id.webhook-timestamp.body`, in base64. The id is a digest of the body, so that a batch that is sent again has
@@ -14,19 +14,15 @@ import hashlib
 import hmac
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from xyro.plugins.changes.sink_files import SinkFiles
 from xyro.service.node.command_feed import feed
 from xyro.wire.errors import TheirError
-from xyro.wire.plug_ins import SINKS, plug_in
 
 if TYPE_CHECKING:
-    from xyro.configs.schema import SinkTable
     from xyro.plugins.changes.change_rows import SinkRow
     from xyro.posts import Posted
-    from xyro.service.node.services import Services
 
 PATIENCE = 600.0
 """seconds until a POST is answered, the delay of its host included"""
@@ -43,10 +39,12 @@ class DeliveryOutcome(NamedTuple):
 
     error: str = ""
     """empty: it was taken"""
-    refused: bool = False
-    """the very same would be refused again"""
+    refused: int = 0
+    """changes, the first behind those taken, the very same of which would be refused again"""
     again: float = 0.0
     """seconds after which to come again, where the target says so"""
+    taken: int = 0
+    """changes, the first of the batch, that were taken although the rest failed"""
 
 
 class SinkTarget(Protocol):
@@ -56,17 +54,33 @@ class SinkTarget(Protocol):
         """Go on behind what is stored of the sink; None: it is a new one. OSError: the disk failed."""
 
     async def deliver(self, lines: Sequence[Line]) -> DeliveryOutcome:
-        """Deliver all of them or none."""
+        """Deliver all of them, or the first ones, or none."""
 
     def place(self) -> dict[str, int]:
         """Fields of the sink's row that say where it goes on."""
+
+    async def close(self) -> None:
+        """Give up what is open."""
+
+
+class StatelessTarget:
+    """A target that remembers nothing: the position of its sink says it all."""
+
+    async def begin(self, row: SinkRow | None) -> None:
+        """Nothing is open between two deliveries, or can be opened then."""
+
+    def place(self) -> dict[str, int]:
+        return {}
+
+    async def close(self) -> None:
+        """Nothing is open."""
 
 
 def json_lines(lines: Sequence[Line]) -> bytes:
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
-class FileTarget:
+class FileTarget(StatelessTarget):
     """Files of JSON lines."""
 
     def __init__(self, files: SinkFiles) -> None:
@@ -89,7 +103,7 @@ class FileTarget:
         return {"file": self.files.file, "length": self.files.length}
 
 
-class WebhookTarget:
+class WebhookTarget(StatelessTarget):
     """A URL that gets {"sink", "changes"} by POST."""
 
     def __init__(self, name: str, url: str, secret: str, post: Post, now: Callable[[], float]) -> None:
@@ -98,9 +112,6 @@ class WebhookTarget:
         self._secret = signing_key(secret)
         self._post = post
         self._now = now
-
-    async def begin(self, row: SinkRow | None) -> None:
-        """Nothing is open between two deliveries."""
 
     async def deliver(self, lines: Sequence[Line]) -> DeliveryOutcome:
         body = json.dumps({"sink": self._name, "changes": lines}).encode()
@@ -113,7 +124,8 @@ class WebhookTarget:
             return DeliveryOutcome(str(error))
         if 200 <= status < 300:
             return DeliveryOutcome()
-        return DeliveryOutcome(f"http-{status}", 300 <= status < 500 and status not in LATER, again)
+        refused = 300 <= status < 500 and status not in LATER
+        return DeliveryOutcome(f"http-{status}", len(lines) if refused else 0, again)
 
     def headers(self, body: bytes) -> dict[str, str]:
         """The headers of a delivery, its signature among them where there is a secret."""
@@ -125,28 +137,20 @@ class WebhookTarget:
             headers["webhook-signature"] = f"v1,{base64.b64encode(digest).decode()}"
         return headers
 
-    def place(self) -> dict[str, int]:
-        return {}
 
-
-class CommandTarget:
+class CommandTarget(StatelessTarget):
     """A command that gets JSON lines on its input."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
 
-    async def begin(self, row: SinkRow | None) -> None:
-        """Nothing is open between two deliveries."""
-
     async def deliver(self, lines: Sequence[Line]) -> DeliveryOutcome:
         error = await feed(self._command, json_lines(lines))
-        return DeliveryOutcome(error, error.startswith("exit code ") and error != f"exit code {TEMPORARY}")
-
-    def place(self) -> dict[str, int]:
-        return {}
+        refused = error.startswith("exit code ") and error != f"exit code {TEMPORARY}"
+        return DeliveryOutcome(error, len(lines) if refused else 0)
 
 
-class PluginTarget:
+class PluginTarget(StatelessTarget):
     """A callable of an installed package that gets a list of changes, in a thread.
 
     What it raises, and what takes longer than `patience` seconds, has not been delivered. A call that hangs cannot be
@@ -158,9 +162,6 @@ class PluginTarget:
         self._patience = patience
         self._call: asyncio.Future[object] | None = None
 
-    async def begin(self, row: SinkRow | None) -> None:
-        """Nothing is open between two deliveries."""
-
     async def deliver(self, lines: Sequence[Line]) -> DeliveryOutcome:
         if self._call is not None and not self._call.done():
             return DeliveryOutcome("the plug-in has not returned from an earlier call", again=self._patience)
@@ -170,9 +171,6 @@ class PluginTarget:
             return DeliveryOutcome("timeout")
         error = self._call.exception()
         return DeliveryOutcome(repr(error)[:200] if error is not None else "")
-
-    def place(self) -> dict[str, int]:
-        return {}
 
 
 def signing_key(secret: str) -> bytes:
@@ -184,14 +182,3 @@ def signing_key(secret: str) -> bytes:
         except binascii.Error:
             pass
     return secret.encode()
-
-
-def target_of(table: SinkTable, services: Services) -> SinkTarget:
-    """The target that a table of [[sinks]] names."""
-    if table.path:
-        return FileTarget(SinkFiles(Path(table.path).absolute(), table.name, table.roll))
-    if table.url:
-        return WebhookTarget(table.name, table.url, table.secret, services.post, services.clock.time)
-    if table.command:
-        return CommandTarget(table.command)
-    return PluginTarget(plug_in(SINKS, table.plugin))

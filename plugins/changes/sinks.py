@@ -14,6 +14,7 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,9 +26,19 @@ from xyro.plugins.changes.change_rows import SinkRow, unpack_sink
 from xyro.plugins.changes.change_stream import ChangeSource, ChangeStream
 from xyro.plugins.changes.cursors import decode_cursor
 from xyro.plugins.changes.sink_files import SinkFiles
-from xyro.plugins.changes.sink_targets import Line, SinkTarget, json_lines, target_of
+from xyro.plugins.changes.sink_targets import (
+    CommandTarget,
+    FileTarget,
+    Line,
+    PluginTarget,
+    SinkTarget,
+    WebhookTarget,
+    json_lines,
+)
+from xyro.service.node.guard_factory import guard_of
 from xyro.wire.errors import InputError
 from xyro.wire.ids import HOME
+from xyro.wire.plug_ins import SINKS, plug_in
 from xyro.wire.text import stamp
 
 if TYPE_CHECKING:
@@ -125,12 +136,15 @@ class SinkDelivery:
     async def run(self) -> None:
         """Until cancelled."""
         stream = self._stream = await self._begin()
-        while True:
-            lines = await self._batch(stream)
-            if lines:
-                await self._deliver(lines)
-            else:
-                await self._pause(stream)
+        try:
+            while True:
+                lines = await self._batch(stream)
+                if lines:
+                    await self._deliver(lines)
+                else:
+                    await self._pause(stream)
+        finally:
+            await self._target.close()
 
     async def _begin(self) -> ChangeStream:
         """Take up its position; a new sink begins with the oldest change that is stored."""
@@ -185,15 +199,23 @@ class SinkDelivery:
     async def _deliver(self, lines: Sequence[Line]) -> None:
         """Until they are taken, or were refused too often."""
         refusals = 0
-        while True:
+        while lines:
             outcome = await self._target.deliver(lines)
+            taken = outcome.taken if outcome.error else len(lines)
+            if taken:
+                await self._note(lines[:taken])
+                lines, refusals = lines[taken:], 0
             if not outcome.error:
-                break
-            refusals += outcome.refused
-            if refusals >= self.table.attempts:
-                await self._bury(lines, outcome.error)
-                return
-            await self._failed(outcome.error, outcome.again)
+                continue
+            refusals += outcome.refused > 0
+            if refusals < self.table.attempts:
+                await self._failed(outcome.error, outcome.again)
+            else:
+                await self._bury(lines[: outcome.refused], outcome.error)
+                lines, refusals = lines[outcome.refused :], 0
+
+    async def _note(self, lines: Sequence[Line]) -> None:
+        """Store that these were taken."""
         if self.failures:
             _log.info("sink %s: takes changes again", self.table.name)
         self.error, self.failures, self.last = "", 0, self._clock.time()
@@ -240,3 +262,18 @@ class SinkDelivery:
         await self._services.commands.send(HOME, partial(StoreSink, name=self.table.name, row=rows.pack(row)))
         self.row = row
         self._stored_at = self._clock.monotonic()
+
+
+def target_of(table: SinkTable, services: Services) -> SinkTarget:
+    """The target that a table of [[sinks]] names. InputError: it cannot be used here."""
+    if table.path:
+        return FileTarget(SinkFiles(Path(table.path).absolute(), table.name, table.roll))
+    if table.url.startswith("http"):
+        return WebhookTarget(table.name, table.url, table.secret, services.post, services.clock.time)
+    if table.url:
+        from xyro.plugins.changes.broker_targets import broker_target
+
+        return broker_target(table, guard_of(services.settings.fetch))
+    if table.command:
+        return CommandTarget(table.command)
+    return PluginTarget(plug_in(SINKS, table.plugin))
