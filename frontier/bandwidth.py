@@ -312,10 +312,11 @@ class Bandwidth:
         rate = row.pace
         return self.interval(row.weight * row.weight / rate if rate else 0.0, rate, row.belief)
 
-    def soonest(self, row: RefreshRow) -> float:
-        """Return the time (seconds since 1970) before which a page is not read again, whatever bandwidth is free."""
-        days, _ = self.rules.soonest(row.pace, row.belief)
-        return row.last_read + days * DAY
+    def is_early(self, row: RefreshRow, now: float) -> bool:
+        """Tell whether a page is not to be read yet, whatever bandwidth is free."""
+        if not self.bounded or now < row.last_read:  # a clock that was set back makes nobody wait for its old time
+            return False
+        return not self.rules.reached(row.pace, (now - row.last_read) / DAY, row.belief)
 
     def spends_at(self, multiplier: float) -> float:
         """Reads a second that the refreshed pages take at this multiplier."""

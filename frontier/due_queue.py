@@ -179,7 +179,7 @@ class DueQueue:
                 row = self.partition.row(page) or NOTHING
                 interval = self.bandwidth.of_row(row)
                 later = row.last_read + interval.seconds
-                if row.weight <= 0.0 or interval.term != "policy" or self._is_too_soon(row, now):
+                if row.weight <= 0.0 or interval.term != "policy" or self.bandwidth.is_early(row, now):
                     timed.append(ahead[turn : turn + 1])
                     continue
                 moved += 1
@@ -192,11 +192,6 @@ class DueQueue:
             self.recover(pages, self.partition.columns["due"][pages])
         if not moved:  # where pages were only dated anew, those behind them may be next
             self._rest = now + self.folders.unit_seconds
-
-    def _is_too_soon(self, row: RefreshRow, now: float) -> bool:
-        """Tell whether bounds forbid a read, whatever bandwidth is free; a clock that was set back forbids none."""
-        bandwidth = self.bandwidth
-        return bandwidth.bounded and row.last_read <= now < bandwidth.soonest(row)
 
     def _next_few(self, timed: list[Pages]) -> Pages | None:
         """Pages from the head of the folders that may be read before their time, as far as the columns tell; others are

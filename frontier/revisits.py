@@ -220,7 +220,7 @@ class Revisits:
         best = choose(-due, columns["host"][pages], CANDIDATES * places, LOOKS)
         for page in local_pages(pages[best]):
             row = self.partition.row(page)
-            if row is None or not row.weight or (bandwidth.bounded and now < bandwidth.soonest(row)):
+            if row is None or not row.weight or bandwidth.is_early(row, now):
                 continue
             yield (now - row.last_read) / bandwidth.of_row(row).seconds, page, row
 

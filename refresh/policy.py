@@ -201,6 +201,13 @@ class Rules:
             wanted = max(doubt.wait(belief.shares(), goal, min(self.ceiling, _LONGEST)), soonest)
         return (self.ceiling, "ceiling") if wanted > self.ceiling else (wanted, "policy")
 
+    def reached(self, rate: float, days: float, belief: PageBelief | None = None) -> bool:
+        """Tell whether so many days after a read are no less than `soonest`, at a fifth of its cost."""
+        if days < self.floor or not self.least_chance or days >= self.ceiling:
+            return days >= self.floor
+        quiet = math.exp(-rate * days) if belief is None else belief.quiet(days)
+        return 1.0 - quiet >= self.least_chance
+
     def soonest(self, rate: float, belief: PageBelief | None = None) -> tuple[float, str]:
         """(days after a read before which a page of this belief is not read again, what says so: chance | floor)."""
         if not self.least_chance:
