@@ -314,9 +314,10 @@ class Bandwidth:
 
     def is_early(self, row: RefreshRow, now: float) -> bool:
         """Tell whether a page is not to be read yet, whatever bandwidth is free."""
-        if not self.bounded or now < row.last_read:  # a clock that was set back makes nobody wait for its old time
+        passed = now - row.last_read
+        if not self.bounded or passed < -1.0:  # a clock that was set back makes nobody wait for its old time
             return False
-        return not self.rules.reached(row.pace, (now - row.last_read) / DAY, row.belief)
+        return not self.rules.reached(row.pace, max(passed, 0.0) / DAY, row.belief)
 
     def spends_at(self, multiplier: float) -> float:
         """Reads a second that the refreshed pages take at this multiplier."""

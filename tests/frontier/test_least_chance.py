@@ -19,6 +19,7 @@ from xyro.configs.schema import RefreshSettings, Settings
 from xyro.frontier.bandwidth import DAY, Bandwidth
 from xyro.frontier.frontier import Frontier
 from xyro.frontier.scope import Scope
+from xyro.metadata.rows import RefreshRow
 from xyro.refresh.policy import SCATTER, Policy, Rules
 from xyro.refresh.rate_belief import START, PageBelief
 from xyro.refresh.rate_sums import RateSums
@@ -35,6 +36,29 @@ def test_the_soonest_read_is_when_the_belief_says_so(quiet_days, changes, change
     assert term == "chance"
     assert 1.0 - belief.quiet(days) == pytest.approx(chance, rel=1e-6)
     assert Rules(least_chance=chance).soonest(2.0)[0] == pytest.approx(-math.log1p(-chance) / 2.0), "a known rate"
+
+
+@given(
+    st.floats(0.0, 1e3),
+    st.floats(0.0, 100.0),
+    st.sampled_from([0.0, 0.01, 0.1, 0.9]),
+    st.floats(0.0, 1.0),
+    st.floats(1.0, 100.0),
+    st.sampled_from([0.5, 0.999, 1.001, 2.0]),
+)
+def test_a_time_is_reached_from_the_soonest_on(quiet_days, changes, chance, floor, ceiling, part):
+    belief = PageBelief(RateSums(quiet_days, changes, 1.0), START)
+    rules = Rules(least_chance=chance, floor=floor, ceiling=ceiling)
+    for known in (belief, None):
+        days = part * rules.soonest(0.3, known)[0]
+        assert rules.reached(0.3, days, known) == (part > 1.0 or not days)
+
+
+def test_a_page_is_early_in_the_second_of_its_read_but_not_for_a_clock_that_was_set_back():
+    bandwidth = Bandwidth(RefreshSettings(least_chance=0.1))
+    row = RefreshRow(last_read=1_000, quiet_days=30.0, weight=0.1)
+    early = {now: bandwidth.is_early(row, now) for now in (900.0, 999.5, 1_000.0, 1_001.0, 1_000.0 + 100 * DAY)}
+    assert list(early.values()) == [False, True, True, True, False]
 
 
 def test_without_a_least_chance_nothing_waits_and_what_never_changes_waits_for_ever():
