@@ -13,9 +13,11 @@ more: it counts eightfold. A folder's own page ("/a/b/", "/a/b/index.html") belo
 too. Measured on a real graph (lab/order/ORDER.md): a broad plateau, floors of 1/256 and of 1 page differ by .02 of the
 importance read.
 
-A pattern (path with a query) that breeds, whose pages are met on its own pages or by redirects and hardly elsewhere, is
-of poor standing: calendars, lists in every order, endless redirects. Its pages get POOR of the orders; in a crawl that
-is not refreshed the rest of them, once there is nothing else to read.
+A pattern that breeds, whose pages are met on its own pages or by redirects and hardly elsewhere, is of poor standing:
+calendars, lists in every order, endless redirects. Paths with a query are at once; a folder is when it leads on from a
+name that nobody can have made (impostors.py), for honest folders breed, too. All of these get POOR of the reads, read
+again (revisits.py) or not, and what they had before that was known counts (metadata.hosts.Standing). In a crawl that is
+not refreshed the rest of them are read once there is nothing else.
 
 One order in twenty is a page at random (SCOUT), read when its host has nothing better: a folder that looks poor is
 tried all the same. At a host of which little was read the crawl looks only a few pages ahead, for what these show may
@@ -55,8 +57,6 @@ SAMPLE = 16
 """pages by which the margin is told"""
 SCOUTS = 0.05
 """share of the orders that are pages at random"""
-POOR = 0.02
-"""share of the reads that goes to patterns of poor standing"""
 FOLDER_PATIENCE = 8.0
 """orders of a folder that weigh as much as one of a host"""
 SCALE = 1 << 16
@@ -101,8 +101,6 @@ class Discovery:
         self.refreshing = refreshing
         self.poor_only = False
         """the last scan found nothing but pages of poor standing"""
-        self._poor_places = 0.0
-        """orders that such pages are owed"""
         self.partition = partition
         self.ledger = ledger
         self.settings = settings
@@ -138,7 +136,7 @@ class Discovery:
     def count(self, reads: int) -> None:
         """Count so many more reads."""
         self.reads += reads
-        self._poor_places = min(self._poor_places + POOR * reads, SCAN)
+        self.standing.earn(reads)
 
     def take(self, room: int, busy: bool) -> Iterator[tuple[LocalPage, Priority]]:
         """Pages for hosts that run low, each up to its room, in one choice over the pages scanned.
@@ -162,7 +160,7 @@ class Discovery:
         self._scouts += SCOUTS * self._by_host(self.chosen, len(self._scouts))
         if self._poor_mixed:
             ordered = np.concatenate([self.chosen, scouts])
-            self._poor_places = max(0.0, self._poor_places - int(self.standing.poor(ordered).sum()))
+            self.standing.pay(int(self.standing.poor(ordered).sum()))
         yield from ((page, Priority.DISCOVER) for page in local_pages(self.chosen))
         yield from ((page, Priority.SCOUT) for page in local_pages(scouts))
 
@@ -177,8 +175,9 @@ class Discovery:
         good = pages[~poor]
         self.poor_only = not len(good)
         if self.poor_only and not busy and not self.refreshing:
+            self._poor_mixed = False  # they take nobody's place: nothing is paid for them
             return pages
-        return np.sort(np.concatenate([good, pages[poor][: int(self._poor_places)]]))
+        return np.sort(np.concatenate([good, pages[poor][: max(int(self.standing.poor_reads), 0)]]))
 
     def _note_barren(self, pages: Ids, poor: NDArray[np.bool_]) -> None:
         """Note which hosts have nothing but poor pages: for these none of their known pages come before their time."""

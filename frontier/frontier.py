@@ -48,8 +48,9 @@ from xyro.frontier.scope_change import ScopeChange
 from xyro.frontier.terms import terms_of
 from xyro.loader.library import Resumed
 from xyro.metadata.documents import Documents
+from xyro.metadata.hosts import QUERIES
 from xyro.metadata.partition import Partition
-from xyro.metadata.states import NAMED, WANTED, State
+from xyro.metadata.states import FOLDER, NAMED, WANTED, State
 from xyro.metadata.visits import Spend, judge
 from xyro.opic.snapshots import SMALLEST
 from xyro.wire.commands import CommandAnswer, HoldHost, ReturnOrders, answer
@@ -365,6 +366,9 @@ class Frontier:
                 spending.first_reads.add(page)
                 if visit.spend is Spend.LINKS and not report.location:
                     self.partition.introductions.count_read(self.pages.waiting_links.domain_of(page))
+        if row is not None and row.location and visit.spend is Spend.LINKS and not report.location:
+            self.columns[FOLDER][page] = self.partition.folder_slot(report.url)
+            self.columns.touch(FOLDER, page)
         if report.error:
             self.errors[report.error] = self.errors.get(report.error, 0) + 1
         if report.sitemaps:
@@ -410,6 +414,8 @@ class Frontier:
         if spending.open:
             self.pages.resolve_links(spending, self.settings.store.links)
             self._note_births(spending, before)
+            for page in spending.redirects:
+                self._follow_redirect(page, spending)
         if self.pages.waiting_links:
             self.pages.admit(self.settings.store.links)
         for linked in self.hooks.linked:
@@ -417,13 +423,31 @@ class Frontier:
 
     def _note_births(self, spending: Spending, before: int) -> None:
         """Count the new pages of patterns by where they were met."""
-        if self.columns.n > before:
-            for index, _, _ in spending.open:
-                children, page = spending.children[index], spending.pages[index]
-                new = children[children >= before].astype(np.int64)
-                if len(new):
-                    again = page not in spending.first_reads
-                    self.partition.standing.note_births(new, page, page in spending.redirects, again, self._form)
+        if self.columns.n <= before:
+            return
+        met = [(spending.pages[index], spending.children[index]) for index, _, _ in spending.open]
+        met = [(page, new) for page, children in met if len(new := children[children >= before])]
+        if not met:
+            return
+        owners, counts = [page for page, _ in met], [len(new) for _, new in met]
+        redirected = np.array([page in spending.redirects for page in owners])
+        again = np.array([page not in spending.first_reads for page in owners])
+        breeders = self.partition.standing.note_births(
+            np.concatenate([new for _, new in met]).astype(np.int64),
+            np.repeat(np.array(owners, np.int64), counts),
+            np.repeat(redirected, counts),
+            np.repeat(again, counts),
+            self._form,
+        )
+        for page in breeders:
+            self.impostors.suspect(page)
+
+    def _follow_redirect(self, page: LocalPage, spending: Spending) -> None:
+        """A page that redirects to a path with a query belongs to its pattern: it is worth what it leads to."""
+        children, folders = spending.children[spending.pages.index(page)], self.columns[FOLDER]
+        if len(children) and folders[children[0]] >= QUERIES and folders[page] != folders[children[0]]:
+            folders[page] = folders[children[0]]
+            self.columns.touch(FOLDER, page)
 
     def _form(self, page: LocalPage) -> str:
         return form_of(self.partition.url(page))

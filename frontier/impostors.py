@@ -10,7 +10,11 @@ After: the report goes on as it is, or as a 404, or it is set aside: the page st
                  being: it is asked once more before that is believed, and others of its host may tell meanwhile
     soft 404     CROWD URLs show one body, with status 200: one URL that cannot exist is asked, once a host and folder,
                  in the line of its host. It is no page and counts as no read. What it shows is the host's 404
-    duplicate    the same, and that URL is not found: their folder's standing pays for it (metadata/hosts.py, Standing)
+    invention    a folder breeds: its pages are met on each other, hardly elsewhere. It is asked for such a URL, too. If
+                 that leads on to pages of the folder that nobody knows, it makes pages for any name: they get the small
+                 share of reads that patterns of poor standing get (discovery.py)
+    duplicate    the same as a soft 404, and that URL is not found: their folder's standing pays for it
+                 (metadata/hosts.py, Standing)
 
 Evidence lies in memory, in bounded tables; what was concluded lies in the host's row. An ordinary page costs one look
 into a table (metadata/visits.py, Sightings).
@@ -33,6 +37,7 @@ from xyro.metadata.states import FOLDER, WANTED, State
 from xyro.metadata.visits import REFUSED, Sightings, Visit, judge, showings
 from xyro.wire.ids import LocalPage
 from xyro.wire.messages import NO_LINKS, FetchOrder, HostChallenged, PageReport, Priority
+from xyro.wire.urls import authority
 
 if TYPE_CHECKING:
     from xyro.configs.schema import CrawlSettings
@@ -58,7 +63,9 @@ MOST_HOSTS = 4_096
 MOST_NOT_FOUND = 16
 """signatures and skeletons of a host's 404 that are stored"""
 MOST_PROBED = 16
-"""folders of a host that are ever asked for a URL that cannot exist"""
+"""folders of a small host that are ever asked for a URL that cannot exist"""
+PER_PROBE = 1_024
+"""orders of a host for one more such folder"""
 _NO_MASK = HostMask()
 _READ = int(State.READ)
 
@@ -89,6 +96,8 @@ class Probe:
     """A question for a URL that cannot exist, under way."""
 
     host: int
+    page: LocalPage
+    """one of the folder"""
     slot: int
     """of the folder"""
     group: Group
@@ -310,14 +319,28 @@ class Impostors:
         """Ask the page's folder for a URL that cannot exist, if that was never done."""
         host, slot = self.partition.hosts_of[page], int(self.partition.columns[FOLDER][page])
         probed = self.masks.get(host, _NO_MASK).probed
-        if group.honest or slot in probed or len(probed) >= MOST_PROBED:
+        most = MOST_PROBED + self.partition.standing.of_host(host) // PER_PROBE
+        if group.honest or slot in probed or len(probed) >= most:
             return
         if any(probe.host == host for probe in self.probes.values()):
             return
         epoch = self.scheduler.leases.next_epoch()
-        self.probes[epoch] = Probe(host, slot, group)
+        self.probes[epoch] = Probe(host, page, slot, group)
         question = impossible(url, self.partition.facts["seed"])
         self._orders.append(FetchOrder(self.partition.id_of(page), question, Priority.REFRESH, epoch, probe=True))
+
+    def suspect(self, page: LocalPage) -> None:
+        """The page's folder breeds: ask it for a URL that cannot exist. One that shows pages of its own there makes
+        pages for any name."""
+        self._probe(page, self.partition.url(page), Group(set()))
+
+    def _invents(self, probe: Probe, report: PageReport) -> bool:
+        """Tell whether the URL that cannot exist leads on to URLs of its folder that nobody knows, either."""
+        if report.error or report.location:
+            return False
+        name, slot_of = self.partition.hosts.names[probe.host], self.partition.folder_slot
+        urls = [url for url in report.links.urls if authority(url) == name and slot_of(url) == probe.slot]
+        return any(page < 0 for page in self.partition.url_index.find(urls))
 
     def answered(self, report: PageReport) -> bool:
         """Take the answer to a probe; False: the report is of no probe."""
@@ -333,7 +356,9 @@ class Impostors:
         if report.error and not report.final:
             return True  # another page of the folder will ask again
         mask = hosts.masks.get(host, _NO_MASK)
-        shown = set() if report.error or report.location else showings(report, None)
+        if self._invents(probe, report):
+            self.partition.standing.prove(probe.page)
+        shown = set() if report.error or report.location or not probe.group.keys else showings(report, None)
         if shown.isdisjoint(probe.group.keys):
             probe.group.believe()
         else:

@@ -120,8 +120,8 @@ class Recount:
         stop = min(self._weighed + ROWS, self._pages)
         pages = self._in(self._weighed, stop, (_READ,))
         self._weighed = stop
-        worth = self.ledger.importance(pages) * self.partition.standing.worth(pages)
-        for page, importance in zip(local_pages(pages), worth.tolist(), strict=True):
+        worths = self.ledger.importance(pages) * self.partition.standing.worth(pages, self.partition.children)
+        for page, importance in zip(local_pages(pages), worths.tolist(), strict=True):
             row = self.partition.row(page)
             if row is None or not (row.pace and row.weight and 0.0 < importance < math.inf):
                 continue

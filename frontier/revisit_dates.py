@@ -328,7 +328,7 @@ class Dating:
         dues, kinds, id_of = [], [], self.partition.id_of
         clock, apart = self.ledger.clock.ticks, int(self.ledger.remembered * TICKS)
         flow = self._importance(pages)
-        guided = (self.partition.standing.worth(pages) * flow).tolist()
+        guided = (self.partition.standing.worth(pages, self.partition.children) * flow).tolist()
         for guide in self.hooks.importance:
             guided = guide(pages, guided, now)
         model, backed = self.change_model, self._backed(pages)

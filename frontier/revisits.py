@@ -27,7 +27,7 @@ from xyro.frontier.revisit_dates import Schedule
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, LEASED, State
-from xyro.refresh.ahead import MEAN, Ahead
+from xyro.refresh.ahead import LONGEST, MEAN, Ahead
 from xyro.refresh.sharing import choose
 from xyro.wire.ids import LocalPage, local_pages
 
@@ -37,6 +37,8 @@ STOCK = 8
 """orders for known pages that a host with new ones has out at first"""
 SCAN = 1 << 17
 """most pages that one turn looks at for those due next: 0.3 ms"""
+PUT_OFF = 3_600.0
+"""seconds, or its interval, for which a page of poor standing is put off"""
 CANDIDATES, LOOKS = 4, 512
 """pages due next that are compared for each that is read before its time, and most in one turn"""
 _READ, _ERROR, _OUT, _DISALLOWED = int(State.READ), int(State.ERROR), int(State.OUT), int(State.DISALLOWED)
@@ -120,13 +122,16 @@ class Revisits:
         yield from self._counted(self._lined(now))
         yield from self._counted(self._due(now))
         if self.schedule.ahead is not None:
-            yield from self._counted(self._early(self.schedule.ahead))
+            yield from self._counted(self._early(self.schedule.ahead, now))
         elif not self.schedule.bandwidth.fixed:
             yield from self._counted(self._next_of_contested(now))
 
     def _counted(self, found: Found) -> Found:
+        standing = self.partition.standing
         for page in found:
             self._room -= 1
+            if standing.is_poor(page[0]):
+                standing.pay(1)
             yield page
 
     def _at_random(self, audits: Audits) -> Found:
@@ -143,7 +148,7 @@ class Revisits:
         due, now = self.partition.columns["due"], self.host_queues.latest(now)
 
         def valid(page: LocalPage) -> bool:
-            return bool(0 < due[page] <= now) and self._may_refresh(page)
+            return bool(0 < due[page] <= now) and self._may_refresh(page) and not self._put_off(page, now)
 
         def claim(host: int) -> bool:
             return self._room > 0 and self.schedule.due_queue.affords and self._claim(host)
@@ -160,7 +165,7 @@ class Revisits:
         columns, due = self.partition.columns, self.schedule.due_queue
         later = second(now + due.folders.unit_seconds)
         for page, row in due.ready(now, self._room):
-            if not self._may_refresh(page):
+            if not self._may_refresh(page) or self._put_off(page, now):
                 continue
             host = self.partition.hosts_of[page]
             if host not in self.host_queues and self._claim(host):
@@ -171,16 +176,16 @@ class Revisits:
             else:  # it came before its time
                 self.schedule.put_due(page, later, hastened=bool(self.partition.flags[page] & HASTENED))
 
-    def _early(self, ahead: Ahead) -> Found:
+    def _early(self, ahead: Ahead, now: float) -> Found:
         """Keep contested hosts stocked, and the fetchers busy, with the pages whose turn comes next."""
         for host, places in self.contested.short(self.order_quota.per_host):
             for page in ahead.pop_of(host, min(places, self._room)) if host in ahead else ():
-                if self._may_refresh(page):
+                if self._may_refresh(page) and not self._put_off(page, now):
                     yield page, self.partition.row(page)
         lead = min(self._concurrency, EARLY_PER_HOST * len(self.partition.hosts))
         limit = min(lead - len(self.leases), self._room)
         for page in ahead.pop(limit) if limit > 0 else ():
-            if not self._may_refresh(page):
+            if not self._may_refresh(page) or self._put_off(page, now):
                 continue
             host = self.partition.hosts_of[page]
             if self._claim(host):
@@ -199,7 +204,7 @@ class Revisits:
         ranked = sorted(self._due_next(places, now), key=lambda page: page[0], reverse=True)
         for _, page, row in ranked:
             host = self.partition.hosts_of[page]
-            if self._room > 0 and places[host] > 0 and self._may_refresh(page):
+            if self._room > 0 and places[host] > 0 and self._may_refresh(page) and not self._put_off(page, now):
                 places[host] -= 1
                 yield page, row
 
@@ -231,6 +236,19 @@ class Revisits:
     def _claim(self, host: int) -> bool:
         """Tell whether refresh may take a place of this host."""
         return self.order_quota.room(host) > 0
+
+    def _put_off(self, page: LocalPage, now: float) -> bool:
+        """Date a page of poor standing anew, where such pages have had their share of the reads."""
+        standing = self.partition.standing
+        if standing.poor_reads >= 1 or not standing.is_poor(page):
+            return False
+        if self.schedule.ahead is not None:
+            self.schedule.ahead.put_after(page, LONGEST, self.partition.hosts_of[page])
+            return True
+        row = self.partition.row(page)
+        wait = self.schedule.bandwidth.of_row(row).seconds if row is not None and row.weight else 0.0
+        self.schedule.put_due(page, second(now + max(wait, PUT_OFF)), hastened=False)
+        return True
 
     def _may_refresh(self, page: LocalPage) -> bool:
         """Not out already, not out of scope, not to be retried at its own time, and its host is not held."""

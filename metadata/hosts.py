@@ -41,7 +41,15 @@ _ORDERED = [int(state) for state in (State.READ, State.ERROR, State.FAILED, Stat
 _ROW = struct.Struct("<II")
 """era, orders"""
 TRIAL = 16
-"""pages that a pattern may breed before it is of poor standing, and for each page that others led to"""
+"""pages that a pattern may breed for each page that others led to, before it is of poor standing; none counts as one"""
+POOR = 0.02
+"""share of the reads that goes to patterns of poor standing"""
+MOST_POOR = 1 << 17
+"""most reads that are saved for them, or owed"""
+MENU = 4
+"""most pages of a folder without a query that count as bred by one of its pages: an index of it has many"""
+PROOF = 1 << 30
+"""pages that a folder counts as having bred at least once it was proved to make pages for any name"""
 HOP = TRIAL + 1
 """pages that the target of a redirect counts as, where both have a query: a chain of them is as poor as it gets"""
 POOR_WORTH = 1 / 1024
@@ -56,6 +64,8 @@ HERITAGE = 64 * PRICE
 """credit that a domain hands to each host that it introduces, at most a fourth of what it has"""
 Ids = NDArray[np.int64]
 Counts = NDArray[np.uint32]
+Mask = NDArray[np.bool_]
+Slots = NDArray[np.uint16]
 
 
 class Hosts:
@@ -194,39 +204,91 @@ class Standing:
         """pages of a pattern that its own pages, or redirects, led to first"""
         self.fed: Counts = np.zeros(FOLDERS, np.uint32)
         """pages of a pattern that others led to first"""
+        self.poor_reads = 0.0
+        """reads that pages of poor standing may have now; below 0: they had more before that was known"""
+        self.any_poor = False
+        """some pattern is, or was, of poor standing"""
+
+    def earn(self, reads: int) -> None:
+        """So many pages were read: those of poor standing may have a share of as many more."""
+        self.poor_reads = min(self.poor_reads + POOR * reads, MOST_POOR)
+
+    def pay(self, reads: int) -> None:
+        """So many pages of poor standing are read, or were, before their pattern was known for it."""
+        self.poor_reads = max(self.poor_reads - reads, -MOST_POOR)
 
     def note_births(
-        self, pages: Ids, parent: LocalPage, redirects: bool, again: bool, form: Callable[[LocalPage], str]
-    ) -> None:
-        """New pages were met on the page `parent`, which redirects to them or shows them. again: it was read before:
-        then they speak for their pattern no more, for a page may show others each time. form: of a page's URL."""
-        folders, above = self._columns[FOLDER][pages], self._columns[FOLDER][parent]
-        patterns = folders >= QUERIES
-        if not patterns.any():
-            return
-        folders, pages = folders[patterns], pages[patterns]
-        if redirects:
-            np.add.at(self.bred, folders, HOP if above >= QUERIES else 0)
-        else:
-            near = self._columns["host"][pages] == self._columns["host"][parent]
-            own = (folders == above) & near
-            if above >= QUERIES and len(others := np.flatnonzero(near & ~own)):
-                shape = form(parent)  # sessions: each path with the same key is met on all of them
-                own[others] = [form(page) == shape for page in local_pages(pages[others])]
-            np.add.at(self.bred, folders[own], 1)
-            if not again:
-                np.add.at(self.fed, folders[~own], 1)
-        self._changed.update((_PATTERN + np.unique(folders).astype(np.int64)).tolist())
+        self, pages: Ids, parents: Ids, redirected: Mask, again: Mask, form: Callable[[LocalPage], str]
+    ) -> list[LocalPage]:
+        """New pages were met on `parents`, which redirect to them or show them. again: the parent was read before: then
+        they speak for their pattern no more, for a page may show others each time. form: of a page's URL.
 
-    def poor(self, pages: Ids) -> NDArray[np.bool_]:
-        """Tell which pages belong to a pattern that breeds: its pages are met on its own pages, hardly on others."""
-        folders = self._columns[FOLDER][pages]
-        poor: NDArray[np.bool_] = self.bred[folders] > TRIAL * (1 + self.fed[folders])
-        return poor
+        Return a parent of each folder that breeds: it is to be asked for a URL that cannot exist (`prove`).
+        """
+        folder, host = self._columns[FOLDER], self._columns["host"]
+        slots, above = folder[pages], folder[parents]
+        queries, near = slots >= QUERIES, (host[pages] == host[parents]) & ~redirected
+        own = near & (slots == above)
+        menu = np.ones(len(pages), np.uint32)
+        for i in np.flatnonzero(near & ~own & queries & (above >= QUERIES)).tolist():
+            # sessions: each path with the same key is met on all of them, and each speaks for the others
+            own[i] = form(LocalPage(int(pages[i]))) == form(LocalPage(int(parents[i])))
+            menu[i] = MENU
+        before = self.poor_slots(queried := np.unique(slots[queries]))
+        np.add.at(self.bred, slots[redirected & queries & (above >= QUERIES)], HOP)
+        np.add.at(self.bred, slots[own & queries], menu[own & queries])
+        menus, counts = np.unique(parents[own & ~queries], return_counts=True)
+        np.add.at(self.bred, folder[menus], np.minimum(counts, MENU).astype(np.uint32))
+        np.add.at(self.fed, slots[~own & ~redirected & ~again], 1)
+        self._changed.update((_PATTERN + np.unique(slots).astype(np.int64)).tolist())
+        self._charge(queried[self.poor_slots(queried) & ~before])
+        menus = menus[self._breeds(folder[menus]) & (self.bred[folder[menus]] < PROOF)]
+        first = np.unique(folder[menus], return_index=True)[1]
+        return local_pages(menus[first])
 
-    def worth(self, pages: Ids) -> NDArray[np.float64]:
-        """How many times its importance each page counts when it is dated."""
-        return np.where(self.poor(pages), POOR_WORTH, 1.0)
+    def _breeds(self, slots: Slots) -> Mask:
+        """Tell which patterns breed: their pages are met on their own pages, hardly on others."""
+        breeds: Mask = self.bred[slots] > TRIAL * np.maximum(self.fed[slots], 1)
+        return breeds
+
+    def _charge(self, slots: Slots) -> None:
+        """Patterns are of poor standing from now on: what their pages were read before counts, too."""
+        self.any_poor |= len(slots) > 0
+        self.pay(sum(int(self.folders[slot]) // (QUERY_ORDERS if slot >= QUERIES else 1) for slot in slots))
+
+    def prove(self, page: LocalPage) -> None:
+        """The folder of a page makes pages of its own for any name: it is of poor standing."""
+        slot = int(self._columns[FOLDER][page])
+        self._charge(np.array([slot], np.uint16))
+        self.bred[slot] = max(int(self.bred[slot]), PROOF)
+        self._changed.add(_PATTERN + slot)
+
+    def poor_slots(self, slots: Slots) -> Mask:
+        """Tell which patterns are of poor standing: those with a query that breed, and folders that were proved to."""
+        return self._breeds(slots) & ((slots >= QUERIES) | (self.bred[slots] >= PROOF))
+
+    def poor(self, pages: Ids) -> Mask:
+        """Tell which pages belong to a pattern of poor standing."""
+        return self.poor_slots(self._columns[FOLDER][pages])
+
+    def is_poor(self, page: LocalPage) -> bool:
+        """Tell whether one page does; most cost a single look."""
+        slot = int(self._columns[FOLDER][page])
+        return self.bred.item(slot) > TRIAL and bool(self.poor(np.array([page]))[0])
+
+    def worth(self, pages: Ids, children: Callable[[LocalPage], NDArray[np.uint32] | None]) -> NDArray[np.float64]:
+        """How many times its importance each page counts when it is dated: POOR_WORTH if its pattern is of poor
+        standing; of any other the share of its links that do not lead into such patterns, for sessions change their
+        doors at each read. children: stored ones of a page."""
+        worths = np.ones(len(pages))
+        if not self.any_poor:
+            return worths
+        worths[self.poor(pages)] = POOR_WORTH
+        for place in np.flatnonzero(worths == 1.0).tolist():
+            links = children(LocalPage(int(pages[place])))
+            if links is not None and len(links):
+                worths[place] = max(1.0 - float(self.poor(links.astype(np.int64)).mean()), POOR_WORTH)
+        return worths
 
     def count(self, page: LocalPage) -> None:
         """An order for an unread page goes out."""
@@ -277,19 +339,21 @@ class Standing:
             self.folders >>= 1
             self.hosts >>= 1
 
-    def dump(self) -> list[int]:
-        return [self._era, self._orders]
+    def dump(self) -> list[float]:
+        return [self._era, self._orders, self.poor_reads]
 
-    def load(self, state: list[int] | None, stored: Iterable[tuple[bytes, bytes]]) -> None:
+    def load(self, state: list[float] | None, stored: Iterable[tuple[bytes, bytes]]) -> None:
         """Go on from a dump and the stored rows (keys and values). None: the directory is older than this table."""
         if state is None:
             self._begin()
             return
-        self._era, self._orders = state
+        self._era, self._orders = map(int, state[:2])
+        self.poor_reads = sum(state[2:])  # a directory of before it was stored has none
         for key, value in stored:
             number = rows.STANDING.split(key)
             if number >= _PATTERN:
                 self.bred[number - _PATTERN], self.fed[number - _PATTERN] = _ROW.unpack(value)
+                self.any_poor |= bool(self.bred[number - _PATTERN] > TRIAL)
                 continue
             era, orders = _ROW.unpack(value)
             if number >= _HOST:

@@ -309,7 +309,7 @@ class _Salvager:
     def _stands(self, number: int) -> bool:
         """Tell whether there is the folder, or the host, that a row of standing is of."""
         kind, place = divmod(number, 1 << 32)
-        return place < (len(self.partition.hosts) if kind else FOLDERS) and kind < 2
+        return place < (len(self.partition.hosts) if kind == 1 else FOLDERS) and kind < 3
 
     def _found(self, family: Any, check: Callable[[bytes], object]) -> Iterator[tuple[Any, bytes, bytes]]:
         """Yield (what the key says, key, value) of the rows of a family that can be read. A record of the log that lost

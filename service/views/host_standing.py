@@ -10,14 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xyro.metadata.hosts import PRICE
+from xyro.metadata.hosts import POOR, PRICE, QUERIES
+from xyro.metadata.states import FOLDER, State
 from xyro.wire.ids import LocalPage
 from xyro.wire.text import printable
 
 if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
 
-HOST_STANDING: dict[str, type] = {"orders": int, "most_unread": int, "credit": float, "introduced": int, "waiting": int}
+HOST_STANDING: dict[str, type] = {
+    "orders": int,
+    "most_unread": int,
+    "poor": int,
+    "credit": float,
+    "introduced": int,
+    "waiting": int,
+}
 """fields of a host's row"""
 TABLE = {
     "host": 40,
@@ -25,6 +33,7 @@ TABLE = {
     "orders": 9,
     "unread": 9,
     "most_unread": 13,
+    "poor": 7,
     "credit": 11,
     "introduced": 12,
     "waiting": 9,
@@ -44,15 +53,20 @@ class HostStanding:
         self._waiting: Counter[int] = Counter()
         for page, count in frontier.ledger.withheld.items():
             self._waiting[hosts_of[page]] += count
+        columns, n = frontier.columns, frontier.columns.n
+        unread = np.flatnonzero(columns["state"][:n] == State.UNREAD)
+        poor = unread[frontier.partition.standing.poor(unread)]
+        self._poor = np.bincount(columns["host"][poor], minlength=len(frontier.partition.hosts))
 
     def fields(self, host: int) -> dict[str, Any]:
-        """`orders` of its unread pages so far; `most_unread` pages that it may have; new hosts for which its domain has
-        `credit`, and which it `introduced`; `waiting` links that its pages show."""
+        """`orders` of its unread pages so far; `most_unread` pages that it may have; `poor` ones now; new hosts for
+        which its domain has `credit`, and which it `introduced`; `waiting` links that its pages show."""
         frontier, waiting_links = self.frontier, self.frontier.pages.waiting_links
         credit, _, introduced = frontier.partition.introductions.state(frontier.partition.hosts.domain(host))
         return {
             "orders": frontier.partition.standing.of_host(host),
             "most_unread": waiting_links.most_unread(host),
+            "poor": int(self._poor[host]),
             "credit": round(credit / PRICE, 1),
             "introduced": introduced,
             "waiting": self._waiting[host],
@@ -70,8 +84,15 @@ def shown_by(frontier: Frontier, url: str) -> str | None:
 def waiting_sentences(frontier: Frontier, page: LocalPage) -> Iterator[str]:
     """Sentences for `why` of a page of a pattern that breeds, or of whose links some wait."""
     waiting_links = frontier.pages.waiting_links
-    if frontier.partition.standing.poor(np.array([page]))[0]:
-        yield "Its pattern (a path with a query) breeds: its pages are met on each other, hardly elsewhere."
+    standing = frontier.partition.standing
+    if standing.is_poor(page):
+        query = frontier.columns[FOLDER][page] >= QUERIES
+        which = "Its pattern (a path with a query)" if query else "Its folder"
+        proof = "" if query else ", and made such pages for a name that nobody can have made"
+        yield (
+            f"{which} breeds: its pages are met on each other, hardly elsewhere{proof}. All such patterns together get "
+            f"{POOR:.0%} of the reads{'' if standing.poor_reads >= 1 else ', and have had them for now'}."
+        )
     if count := frontier.ledger.withheld.get(page, 0):
         credit = frontier.partition.introductions.state(waiting_links.domain_of(page))[0] / PRICE
         yield (

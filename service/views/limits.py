@@ -177,7 +177,7 @@ def _host(row: Mapping[str, Any]) -> str:
 def _of_plans(status: Status) -> Iterator[tuple[str, str]]:
     breeding = status.get("breeding", {})
     if breeding.get("unread"):
-        pages = f"{counted(breeding['unread'], 'unread page')} of paths with a query that breed"
+        pages = f"{counted(breeding['unread'], 'unread page')} of patterns that breed"
         where = f"such as on {breeding['host']}"
         yield "trap", f"A trap: {pages}, {where}; they get 2 % of the reads ([crawl] exclude takes none)."
     if waiting := status.get("waiting_links", 0):

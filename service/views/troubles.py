@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xyro.metadata import rows
-from xyro.metadata.hosts import QUERIES, TRIAL
+from xyro.metadata.hosts import FOLDERS
 from xyro.metadata.states import FOLDER, State
 from xyro.wire.ids import local_pages
 from xyro.wire.text import stamp
@@ -122,8 +122,7 @@ def _failed(frontier: Frontier) -> dict[str, str]:
 def _breeding(frontier: Frontier) -> tuple[int, str]:
     """Unread pages of paths with a query that breed, and the host of one."""
     standing = frontier.partition.standing
-    poor = standing.bred > TRIAL * (1 + standing.fed)
-    poor[:QUERIES] = False
+    poor = standing.poor_slots(np.arange(FOLDERS, dtype=np.uint16))
     if not poor.any():
         return 0, ""
     columns, n = frontier.columns, frontier.columns.n

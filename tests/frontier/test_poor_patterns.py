@@ -7,10 +7,11 @@ from itertools import count
 import numpy as np
 import pytest
 
-from tests.frontier.rig import Crawl, signature, url
+from tests.frontier.rig import Crawl, report, signature, url
 from tests.frontier.test_waiting_links import crawled, settings
-from xyro.frontier.discovery import POOR
-from xyro.metadata.hosts import TRIAL
+from xyro.metadata.hosts import POOR, POOR_WORTH, QUERIES, TRIAL
+from xyro.service.views.why import why
+from xyro.wire.messages import Priority
 
 HOME = url(0)
 
@@ -155,7 +156,7 @@ def test_what_was_learned_of_patterns_is_stored(tmp_path):
     answered(crawl, calendar, 100)
     crawl.turn()
     standing = crawl.frontier.partition.standing
-    (folder,) = standing.bred.nonzero()[0].tolist()
+    (folder,) = (standing.bred[QUERIES:].nonzero()[0] + QUERIES).tolist()
     learned = int(standing.bred[folder]), int(standing.fed[folder])
     assert learned[0] > TRIAL
     crawl.close()
@@ -163,3 +164,102 @@ def test_what_was_learned_of_patterns_is_stored(tmp_path):
     standing = again.frontier.partition.standing
     assert (int(standing.bred[folder]), int(standing.fed[folder])) == learned
     again.close()
+
+
+def lost_and_found(fresh):
+    """Links of a site: 60 honest pages in a tree, and /lost/, which answers any name with `fresh()`."""
+
+    def links(target):
+        if target == HOME:
+            return [*(url(0, page) for page in range(1, 5)), "http://h0.example/lost/x.html"]
+        if "/lost/" in target:
+            return [HOME, *fresh()]
+        number = int(target.rpartition("/p")[2].removesuffix(".html"))
+        return [HOME, *(url(0, page) for page in range(4 * number + 1, 4 * number + 5) if page < 60)]
+
+    return links
+
+
+def test_a_folder_that_makes_pages_for_any_name_gets_a_small_share():
+    names = count()
+    links = lost_and_found(lambda: [f"http://h0.example/lost/{next(names)}.html" for _ in range(5)])
+    crawl = Crawl.in_memory(refreshing=True)
+    crawl.answer_probes = lambda order, now: report(order, now, links(order.url) if "/lost/" in order.url else [])
+    crawl.submit(HOME)
+    read = answered(crawl, links, 1_500)
+    lost = [target for target in read if "/lost/" in target]
+    assert len([probe for probe in crawl.probes if "/lost/xyro-" in probe.url]) == 1
+    assert len(lost) < 2 * TRIAL + 2 * POOR * len(read)
+    assert {url(0, page) for page in range(60)} <= set(read)
+    frontier, page = crawl.page("http://h0.example/lost/x.html")
+    assert frontier.partition.standing.is_poor(page)
+    assert not frontier.partition.standing.is_poor(crawl.page(HOME)[1]), "its pages breed, but not from any name"
+    assert any(
+        "nobody can have made" in line
+        for line in why(crawl.views(), "http://h0.example/lost/x.html", crawl.now)["because"]
+    )
+    assert crawl.audit()["ok"]
+
+
+@pytest.mark.parametrize("shown", ["missing", "known"])
+def test_a_folder_that_breeds_and_makes_nothing_of_any_name_is_honest(shown):
+    pages = [f"http://h0.example/book/c{number}.html" for number in range(200)]
+    follow = {page: pages[3 * i + 1 : 3 * i + 4] for i, page in enumerate(pages)}
+
+    def links(target):
+        return [HOME, pages[0]] if target == HOME else [HOME, *follow[target]]
+
+    crawl = Crawl.in_memory(refreshing=True)
+    if shown == "known":
+        crawl.answer_probes = lambda order, now: report(order, now, [HOME, pages[0]], signature=signature(9 << 64))
+    crawl.submit(HOME)
+    read = answered(crawl, links, 450)
+    assert [probe.url.rpartition("/")[0] for probe in crawl.probes] == ["http://h0.example/book"]
+    assert not crawl.frontier.partition.standing.poor(np.arange(crawl.frontier.columns.n)).any()
+    assert set(pages) <= set(read)
+
+
+def test_what_is_read_again_of_a_trap_counts_as_well():
+    crawl = Crawl.in_memory(refreshing=True)
+    crawl.submit(HOME)
+    read = answered(crawl, calendar, 3_000)
+    months = [target for target in read if "month" in target]
+    assert len(months) < 2 * TRIAL + 1.5 * POOR * len(read)
+    assert crawl.frontier.partition.standing.poor_reads < 10
+
+
+def test_the_account_of_poor_reads_is_stored(tmp_path):
+    crawl = Crawl.on_disk(tmp_path / "c")
+    crawl.submit(HOME)
+    answered(crawl, calendar, 100)
+    crawl.turn()
+    owed = crawl.frontier.partition.standing.poor_reads
+    assert owed != 0
+    crawl.close()
+    again = Crawl.on_disk(tmp_path / "c")
+    assert again.frontier.partition.standing.poor_reads == pytest.approx(owed)
+    assert again.frontier.partition.standing.any_poor
+    again.close()
+
+
+def test_a_page_is_worth_the_share_of_its_links_that_lead_into_no_trap():
+    crawl = Crawl.in_memory()
+    crawl.submit(HOME)
+    answered(crawl, calendar, 100)
+    frontier, home = crawl.page(HOME)
+    pages = np.array([home, crawl.page(month(0))[1]])
+    worths = frontier.partition.standing.worth(pages, frontier.partition.children)
+    assert worths.tolist() == pytest.approx([59 / 60, POOR_WORTH])
+
+
+def test_a_redirect_belongs_to_the_pattern_it_leads_to_until_it_shows_a_page():
+    crawl = Crawl.in_memory()
+    door = "http://h0.example/door"
+    crawl.submit(HOME, door)
+    crawl.run(lambda order: report(order, crawl.now, status=302, location="http://h0.example/r?n=1")
+              if order.url == door else report(order, crawl.now))  # fmt: skip
+    folders, page = crawl.frontier.columns["folder"], crawl.page(door)[1]
+    assert folders[page] == crawl.frontier.partition.folder_slot("http://h0.example/r?n=1") >= QUERIES
+    crawl.submit(door, priority=Priority.ORDERED)
+    crawl.run(lambda order: report(order, crawl.now, [HOME]))
+    assert folders[page] == crawl.frontier.partition.folder_slot(door) < QUERIES

@@ -77,7 +77,7 @@ def sink(**fields):
         (
             "trap",
             {"breeding": {"unread": 900, "host": "t.example"}},
-            "900 unread pages of paths with a query that breed",
+            "900 unread pages of patterns that breed",
         ),
         ("farm", {"waiting_links": 40}, "40 links wait"),
         (
