@@ -362,10 +362,14 @@ def _check_relations(settings: Settings) -> None:
     if refresh.policy == "mixed" and not refresh.alpha and not refresh.beta:
         raise InputError("settings: [refresh] alpha and beta: both 0, no page would ever be read again: raise one")
     identity = settings.identity
+    if not identity.purpose:
+        raise InputError(
+            "settings: [identity] purpose: expected one at least: a crawl that is for nothing reads nothing"
+        )
     if identity.sign != "never" and not (identity.agent and identity.key):
         raise InputError(
             f'settings: [identity] sign = "{identity.sign}" needs key (a file) and agent (the https:// address of its '
-            "key directory)"
+            "key directory): `xyro identity` makes both"
         )
     for section, low_name, low, high_name, high in (
         ("refresh", "min_interval", refresh.min_interval, "max_interval", refresh.max_interval),

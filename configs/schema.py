@@ -175,8 +175,14 @@ class FetchSettings(Section, frozen=True):
 
 
 class IdentitySettings(Section, frozen=True):
-    """[identity]: how sites can know the crawler."""
+    """[identity]: how sites can know the crawler, and what it reads for."""
 
+    purpose: tuple[
+        Annotated[
+            Literal["search", "ai-input", "ai-train"], Meta(description='any of "search", "ai-input", "ai-train"')
+        ],
+        ...,
+    ] = ("search",)
     sign: Annotated[Literal["never", "challenged", "always"], Meta(description='"never", "challenged" or "always"')] = (
         "never"
     )

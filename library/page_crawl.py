@@ -28,6 +28,7 @@ from xyro.service.node.guard_factory import check_contact, guard_of
 from xyro.service.node.node import Bounds, Node
 from xyro.service.node.services import PluginSet
 from xyro.wire.urls import canonical
+from xyro.wire.uses import names_of
 
 if TYPE_CHECKING:
     from xyro.answer import Answer
@@ -70,6 +71,8 @@ class CrawledPage:
     markdown: str = ""
     """the same with headings, lists, tables and links"""
     title: str = ""
+    refused: tuple[str, ...] = ()
+    """what the site's robots.txt refuses that it is used for: search, ai-input, ai-train (Content-Signal)"""
 
 
 class PageFeed:
@@ -145,6 +148,7 @@ def _page(order: Settled, importance: float, text: StoredText | None) -> Crawled
         written.get("text", ""),
         written.get("markdown", ""),
         text.title if text is not None else "",
+        tuple(names_of(report.refused)),
     )
 
 

@@ -335,6 +335,8 @@ class RefreshRow(Row, frozen=True):
     onset: tuple[float, ...] = ()
     """chance that its rate is another one since a change that was hardly expected, and the sums V, n, C since; empty
     where nothing speaks for it (rate_belief.Onset)"""
+    refused: int = 0
+    """uses that its robots.txt refused when it was read last, or was not read for that (wire/uses.py)"""
 
     @property
     def belief(self) -> PageBelief:

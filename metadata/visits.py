@@ -40,6 +40,8 @@ GONE = ("http-404", "http-410", "soft-404")
 """failure classes of a page that is not there"""
 REFUSED = ("http-401", "http-403", "http-4xx")
 """failure classes by which a host may block us, and not the page"""
+FORBIDDEN = ("robots-disallowed", "content-signal")
+"""failure classes of what a robots.txt forbids: the page, or all that it would be read for"""
 PLACES = 1 << 16
 """signatures that are remembered"""
 BARE = 8
@@ -94,7 +96,7 @@ def judge(report: PageReport, row: RefreshRow | None, confirm_dead: float = DAY)
 def _failed(report: PageReport, old: RefreshRow, confirm_dead: float) -> State:
     if not report.final:
         return State.ERROR
-    if report.error == "robots-disallowed":
+    if report.error in FORBIDDEN:
         return State.DISALLOWED
     if report.error in ("blocked-address", "blocked-port", "only-net"):
         return State.BLOCKED
@@ -151,6 +153,7 @@ def next_row(
         noindex=report.noindex if fresh else old.noindex,
         epoch=report.epoch,
         fault=fault,
+        refused=report.refused,
     )
 
 
@@ -203,6 +206,7 @@ def _unread_row(
         noindex=old.noindex,
         epoch=report.epoch,
         fault=old.fault,
+        refused=report.refused if report.error in FORBIDDEN else old.refused,
     )
 
 

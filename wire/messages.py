@@ -23,6 +23,7 @@ from math import inf, isfinite
 
 from xyro.wire.commands import MAX_REQUEST, Command, CommandAnswer
 from xyro.wire.ids import PageId
+from xyro.wire.uses import ALL_USES
 
 MAX_URL = 4096
 """Longest canonical URL (characters) that the system carries; longer ones are dropped where they are found."""
@@ -137,12 +138,15 @@ class FetchOrder:
     """an order of this page and epoch is out already: it takes this one's level and deadline, if it still waits"""
     probe: bool = False
     """it asks what the host of `page` says of a URL that cannot exist: `url` is no page"""
+    refused: int = 0
+    """uses that its robots.txt refuses (uses.py): the pool knows, as the order is read"""
 
     def __post_init__(self) -> None:
         _require(0 <= self.page <= MAX_NUMBER, "FetchOrder.page: a page id is 0..2**63-1")
         _require(0 < len(self.url) <= MAX_URL, "FetchOrder.url:", _LENGTH)
         _require(self.epoch >= 0 and self.attempt >= 0, "FetchOrder: epoch, attempt >= 0")
         _require(isfinite(self.not_before) and isfinite(self.deadline), "FetchOrder.not_before, deadline: finite times")
+        _require(0 <= self.refused <= ALL_USES, "FetchOrder.refused: bits of uses")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +219,8 @@ class PageReport:
     skeleton: bytes = b""
     """16 bytes of what stays equal while a page tells its own URL (xyro/skeletons.py), of pages that another URL of the
     host resembles; else empty"""
+    refused: int = 0
+    """uses of the page that its robots.txt refuses (uses.py)"""
 
     def __post_init__(self) -> None:
         _require(0 <= self.page <= MAX_NUMBER, "PageReport.page: a page id is 0..2**63-1")
@@ -229,6 +235,7 @@ class PageReport:
         _require(self.epoch >= 0 and self.size >= 0, "PageReport: epoch, size >= 0")
         _require(self.host_failures >= 0, "PageReport.host_failures: >= 0")
         _require(0.0 <= self.fresh_for < inf, "PageReport.fresh_for: finite, >= 0")
+        _require(0 <= self.refused <= ALL_USES, "PageReport.refused: bits of uses")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
     pages     a row for each page: its URL, importance and change rate as of its last read
     records   a row for each answer in a WARC file: where it is, what it shows
     texts     a row for each version of a page's text      bodies   the texts themselves, once each, by digest
+    refusals  of pages that a robots.txt refuses uses of (wire/uses.py), which ones, as of their last read
     totals    sums of these, kept by triggers
 
 It is written by the node alone, in the thread of a commit group and after the records are on disk; reader processes
@@ -42,6 +43,7 @@ CREATE TABLE IF NOT EXISTS texts (
     language TEXT NOT NULL, published TEXT NOT NULL, modified TEXT NOT NULL, PRIMARY KEY (page, number)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS bodies (
     digest BLOB PRIMARY KEY, uses INTEGER NOT NULL, size INTEGER NOT NULL, packed BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS refusals (page INTEGER PRIMARY KEY, uses INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS totals (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 INSERT OR IGNORE INTO totals VALUES
     ('records', 0), ('revisits', 0), ('record_bytes', 0), ('texts', 0), ('text_bytes', 0), ('dropped', 0);
@@ -113,6 +115,8 @@ def open_index(directory: Path, *, write: bool = False) -> sqlite3.Connection:
             base.execute("PRAGMA journal_mode = WAL")
             base.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last rows, not their records
             base.executescript(_SCHEMA)
+        elif not base.execute("SELECT 1 FROM sqlite_master WHERE name = 'refusals'").fetchone():  # of an older Xyro
+            base.execute("CREATE TEMP TABLE refusals (page INTEGER PRIMARY KEY, uses INTEGER NOT NULL)")
         return base
     except sqlite3.Error as error:
         raise MachineError(

@@ -80,6 +80,7 @@ POLICIES: dict[str, FailurePolicy] = {
     "blocked-port": _UNSENT,
     "only-net": _UNSENT,
     "robots-disallowed": _UNSENT,
+    "content-signal": _UNSENT,
     "robots-unreachable": FailurePolicy(wait=20, retries=40, unsent=True),  # 40 tries reach past RFC 9309's 30 days
     "redirect-bad": _FINAL,
     "redirect-loop": _FINAL,

@@ -100,7 +100,7 @@ class Fetcher:
         if self._archive is None and self._values is None:
             await self._timed(answer, self._fetch(order, answer))
             return answer
-        copy = PageCopy()
+        copy = PageCopy(order.refused)
         await self._timed(answer, self._fetch(order, answer, copy))
         if self._values is not None and copy.html and not answer.error and not order.probe:
             answer.value = self._values.value(order.url, copy)

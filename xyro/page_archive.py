@@ -32,6 +32,7 @@ from xyro.wire.clock import Clock
 from xyro.wire.errors import XyroError
 from xyro.wire.ids import PageId
 from xyro.wire.text import printable
+from xyro.wire.uses import signals
 
 PAUSE = 5.0
 """seconds until a full disk is tried again"""
@@ -112,25 +113,25 @@ class PageArchive:
             return
         record = None
         if reply.tape is not None:
-            record = await self._record(page, url, reply, reply.tape, answer)
+            record = await self._record(page, url, copy, reply, reply.tape, answer)
             reply.tape.close()
         text = self._text(url, copy) if page is not None and not answer.error else None
         if record is not None or text is not None or self._pause:
             answer.contents = msgspec.msgpack.encode(PageContents(record, text, self._pause))
 
     async def _record(
-        self, page: PageId | None, url: str, reply: Reply, tape: Tape, answer: Answer
+        self, page: PageId | None, url: str, copy: PageCopy, reply: Reply, tape: Tape, answer: Answer
     ) -> StoredRecord | None:
         while True:
             if self._clock.monotonic() >= self._paused_until:
                 try:
                     async with self._turn:
                         if tape.size <= BIG:
-                            found = self._write(page, url, reply, tape, answer)
+                            found = self._write(page, url, copy, reply, tape, answer)
                         else:
                             loop = asyncio.get_running_loop()
                             found = await loop.run_in_executor(
-                                self._thread, self._write, page, url, reply, tape, answer
+                                self._thread, self._write, page, url, copy, reply, tape, answer
                             )
                     self._pause = ""
                     return found
@@ -159,14 +160,17 @@ class PageArchive:
             found.title, found.language, found.published, found.modified,
         )  # fmt: skip
 
-    def _write(self, page: PageId | None, url: str, reply: Reply, tape: Tape, answer: Answer) -> StoredRecord:
+    def _write(
+        self, page: PageId | None, url: str, copy: PageCopy, reply: Reply, tape: Tape, answer: Answer
+    ) -> StoredRecord:
         raw = tape.read()
         truncated = (
             "" if reply.whole and not tape.cut else answer.truncated or ("length" if tape.cut else "unspecified")
         )
         http = HttpAnswer(
-            url, answer.started, reply.request, raw, answer.status, answer.mime, answer.address, truncated
-        )
+            url, answer.started, reply.request, raw, answer.status, answer.mime, answer.address, truncated,
+            signals(copy.refused),
+        )  # fmt: skip
         signature = answer.signature if self._options.bytes_signature else b""
         earlier = self._earlier(page, http, signature)
         written: Written = self._files.write(http, earlier)

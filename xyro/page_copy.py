@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 class PageCopy:
     """A read as it goes on: its answer, as soon as there is one."""
 
+    refused: int = 0
+    """uses of the page that its robots.txt refuses (wire/uses.py)"""
     reply: Reply | None = None
     html: bytes = b""
     """the body of a page whose text is kept; empty where there is none, or it is too large"""

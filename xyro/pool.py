@@ -46,6 +46,7 @@ from xyro.wire.errors import TheirError
 from xyro.wire.messages import FetchOrder, HostChallenged, PageReport
 from xyro.wire.urls import authority
 from xyro.wire.urls import origin as origin_of
+from xyro.wire.uses import SEARCH
 
 
 class Pool:
@@ -64,18 +65,19 @@ class Pool:
         clock: Clock,
         *,
         robots_token: str,
+        purposes: int = SEARCH,
         on_report: Callable[[PageReport, Answer], None],
         slots: SlotShares,
         may_read: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`may_read`: asked before each read; False while too much that was read is not yet on disk or not yet parsed
-        (`wake` follows)."""
+        """`purposes`: uses that pages are read for (wire/uses.py). `may_read`: asked before each read; False while too
+        much that was read is not yet on disk or not yet parsed (`wake` follows)."""
         self.counters = Counters()
         self._queue = queue
         self._politeness = politeness
         self._fetcher = fetcher
         self._clock = clock
-        self._robots = RobotsTable(robots_token)
+        self._robots = RobotsTable(robots_token, purposes=purposes)
         self._lookups = Lookups(slots.concurrency // 2)
         self._hops = Hops()
         self._posts = Posts()
@@ -388,6 +390,8 @@ class Pool:
         if order.page >= POST:
             await (self._read_hop if order.page == HOP else self._send)(host, order, address)
             return
+        if state.rules.refused:
+            order = replace(order, refused=state.rules.refused)
         self._politeness.begin(host, state.rules.crawl_delay)
         answer = await answer_of(self._clock, self._fetcher.fetch(order))
         now = self._clock.monotonic()
@@ -432,6 +436,8 @@ class Pool:
         self.counters.refused += 1
         self._queue.release(host, ready_at)
         answer = Answer(wall, wall, error=kind, retry_after=max(state.fresh_until - now, 0.0))
+        if state.rules.refused:
+            order = replace(order, refused=state.rules.refused)
         self._tell(host, order, answer, ready_at - now)
 
     def _leave(self, host: str, address: str, answer: Answer, state: RobotsState, now: float, failed: bool) -> float:

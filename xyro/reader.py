@@ -27,6 +27,7 @@ from xyro.request_signing import RequestSigner, SigningOptions
 from xyro.resolver import Resolver
 from xyro.wire.clock import Clock
 from xyro.wire.messages import PageReport
+from xyro.wire.uses import SEARCH
 
 if TYPE_CHECKING:
     from xyro.client import AiohttpClient
@@ -43,6 +44,8 @@ class ReaderOptions:
     """value of the header User-Agent"""
     robots_token: str
     """product token that robots.txt is asked for"""
+    purposes: int = SEARCH
+    """uses that pages are read for (wire/uses.py)"""
     contact: str
     """address of whoever runs the crawl, for the header From; empty for none"""
     limits: ClientLimits
@@ -159,6 +162,7 @@ class Reader:
             self.fetcher,
             clock,
             robots_token=options.robots_token,
+            purposes=options.purposes,
             on_report=on_report,
             slots=slots,
             may_read=may_read,

@@ -69,6 +69,7 @@ def report_of(
         topic=answer.topic,
         vendor=answer.vendor,
         skeleton=answer.skeleton,
+        refused=order.refused,
     )
 
 

@@ -9,6 +9,9 @@ alone. So the match with the most octets wins, and nothing matches half of one. 
 `allows` looks for the literal beginnings (or the longest literal parts) of the disallow rules in the path: most URLs
 match none of them and are allowed. A robots.txt without a Disallow for us never builds a protego object.
 
+Content-Signal lines (contentsignals.org) are for the agents named last, those ahead of all agents for everyone. What
+one line refuses no other one grants.
+
 Bounds on hostile files: 500 KiB are read (2.5), protego's matcher takes the literal parts of a wildcard rule one
 after another and never goes back, and wildcard rules over WILDCARD_BUDGET octets are replaced by something stricter
 and cheap: a Disallow by its literal beginning, an Allow by nothing.
@@ -27,6 +30,7 @@ from protego import Protego
 from xyro.answer import Answer
 from xyro.failures import DAY, policy
 from xyro.wire.urls import resolve
+from xyro.wire.uses import SEARCH, USES, bits
 
 MAX_BODY = 500 * 1024
 """Octets read of a robots.txt (RFC 9309 2.5: at least 500 KiB)."""
@@ -41,10 +45,11 @@ _RETRY_FIRST, _RETRY_CAP = 20.0, DAY / 4
 
 _LINE = re.compile(
     rb"^[ \t]*+(user[- ]?agent|allow|disallow|dissallow|dissalow|disalow|diasllow|disallaw"
-    rb"|crawl[- ]?delay|site-?maps?)[ \t]*+(?::|(?<=[ \t]))[ \t]*+([^\n#]*+)",
+    rb"|crawl[- ]?delay|site-?maps?|content-signal)[ \t]*+(?::|(?<=[ \t]))[ \t]*+([^\n#]*+)",
     re.IGNORECASE | re.MULTILINE,
 )
 """A line that counts: a known field (with the misspellings of Google's parser), a colon or white space, a value."""
+_SIGNAL = re.compile(rb"[ \t]*+([a-z-]++)[ \t]*+=[ \t]*+(yes|no)[ \t]*+", re.IGNORECASE)
 _PRODUCT = re.compile(rb"[A-Za-z_-]+")
 _NUMBER = re.compile(rb"\d{1,12}(?:\.\d{1,12})?(?:[eE]\d{1,2})?")
 _BOM = re.compile(rb"\A\xef(?:\xbb\xbf?)?")
@@ -61,7 +66,7 @@ _UNITS = re.compile("%[0-9A-F]{2}|.", re.DOTALL).findall
 _ANY, _END = "**", "zZ"
 """How * is spelt (a * more changes nothing but its length), and where a path ends, which $ stands for."""
 _INDEX = "index.html"
-_AGENT, _ALLOW, _DISALLOW, _DELAY, _SITEMAP = b"u", b"a", b"d", b"c", b"s"
+_AGENT, _ALLOW, _DISALLOW, _DELAY, _SITEMAP, _SIGNALS = b"us", b"al", b"di", b"cr", b"si", b"co"
 
 
 @dataclass(slots=True)
@@ -69,63 +74,91 @@ class _Group:
     """The merged groups of one agent: rules as (is_allow, pattern), in a dict for its order and uniqueness."""
 
     named: bool = False
+    refused: int = 0
+    """uses that it says no to (wire/uses.py)"""
     rules: dict[tuple[bool, str], None] = field(default_factory=dict)
     delay: float | None = None
 
-    def add(self, letter: bytes, value: bytes) -> None:
-        if letter == _DELAY:
+    def add(self, name: bytes, value: bytes) -> None:
+        if name == _SIGNALS:
+            self.refused |= _refusals(value)
+        elif name == _DELAY:
             number = _NUMBER.match(value)
             if number is not None:
                 self.delay = max(float(number[0]), self.delay or 0.0)
         elif value.startswith((b"/", b"*")):  # 2.2.2: nothing else can match a path
             pattern = quote(value, safe=_PRINTABLE)
-            self.rules[letter == _ALLOW, pattern] = None
-            if letter == _ALLOW and pattern.endswith("/" + _INDEX):  # as Google's parser: its folder is meant, too
+            self.rules[name == _ALLOW, pattern] = None
+            if name == _ALLOW and pattern.endswith("/" + _INDEX):  # as Google's parser: its folder is meant, too
                 self.rules[True, pattern.removesuffix(_INDEX) + "$"] = None
+
+
+@dataclass(slots=True)
+class _Agents:
+    """The agents that the lines of a group are for."""
+
+    mine: bool = False
+    """we are among them"""
+    anybodys: bool = False
+    """* is"""
+    open: bool = False
+    """2.1: consecutive agent lines share the lines that follow"""
+
+    def add(self, mine: bool, anybodys: bool) -> None:
+        """One more agent, or the first of another group."""
+        self.mine = mine or (self.open and self.mine)
+        self.anybodys = anybodys or (self.open and self.anybodys)
+        self.open = True
 
 
 class Robots:
     """The rules of one robots.txt for one agent. `crawl_delay` is in seconds (finite, >= 0), None where none was given;
-    `sitemaps` are the values of its Sitemap lines as they stand."""
+    `sitemaps` are the values of its Sitemap lines as they stand; `refused` are uses of what is read that it says no to
+    (wire/uses.py), `is_unwanted` whether the crawl's `purposes` are all among them."""
 
-    __slots__ = ("_needles", "_prefixes", "_protego", "_text", "crawl_delay", "sitemaps")
+    __slots__ = ("_needles", "_prefixes", "_protego", "_text", "crawl_delay", "is_unwanted", "refused", "sitemaps")
 
-    def __init__(self, group: _Group, sitemaps: tuple[str, ...] = ()) -> None:
+    def __init__(self, group: _Group, sitemaps: tuple[str, ...] = (), purposes: int = SEARCH) -> None:
         rules = _bounded(group.rules)
         forbidden = [pattern for allow, pattern in rules if not allow]
         self.crawl_delay = group.delay
         self.sitemaps = sitemaps
+        self.refused = group.refused
+        self.is_unwanted = bool(group.refused) and not purposes & ~group.refused
         self._prefixes, self._needles = _literals(forbidden)
         lines = [f"{'Allow' if allow else 'Disallow'}: {_spelt_pattern(pattern)}\n" for allow, pattern in rules]
         self._text = "".join(lines) if forbidden else ""
         self._protego: Protego | None = None
 
     @classmethod
-    def parse(cls, body: bytes, token: str, *, cut: bool = False) -> Robots:
+    def parse(cls, body: bytes, token: str, *, cut: bool = False, purposes: int = SEARCH) -> Robots:
         """The rules for the product token `token` (letters, - and _). Never raises: lines that are none do not count.
 
-        `cut`: the end of the body is missing, so its last line is not to be believed.
+        `cut`: the end of the body is missing, so its last line is not to be believed. `purposes`: uses that the crawl
+        reads for, as bits (wire/uses.py).
         """
         own, everybody, sitemaps = _Group(), _Group(), list[str]()
-        mine = anybodys = in_agents = False
-        for letter, value in _lines(body, cut):
-            if letter == _AGENT:
-                if not in_agents:  # 2.1: consecutive agent lines share the rules that follow
-                    in_agents, mine, anybodys = True, False, False
+        ruled, signalled = _Agents(), _Agents(mine=True, anybodys=True)
+        for name, value in _lines(body, cut):
+            if name == _AGENT:
                 product = _PRODUCT.match(value)
-                mine = mine or (product is not None and product[0].decode().lower() == token.lower())
-                anybodys = anybodys or value == b"*" or value.startswith((b"* ", b"*\t"))
+                mine = product is not None and product[0].decode().lower() == token.lower()
+                anybodys = value == b"*" or value.startswith((b"* ", b"*\t"))
+                ruled.add(mine, anybodys)
+                signalled.add(mine, anybodys)
                 own.named = own.named or mine
-            elif letter == _SITEMAP:  # 2.2.4: belongs to no group and ends none
+            elif name == _SITEMAP:  # 2.2.4: belongs to no group and ends none
                 if value and len(sitemaps) < MAX_SITEMAPS:
                     sitemaps.append(value.decode("utf-8", "replace"))
             else:
-                in_agents &= letter == _DELAY  # 2.2.4: nor does what the RFC does not know
-                if mine:
-                    own.add(letter, value)
-                if anybodys:
-                    everybody.add(letter, value)
-        return cls(own if own.named else everybody, tuple(sitemaps))
+                ruled.open &= name in (_DELAY, _SIGNALS)  # 2.2.4: nor does what the RFC does not know
+                signalled.open &= name == _DELAY
+                agents = signalled if name == _SIGNALS else ruled
+                if agents.mine:
+                    own.add(name, value)
+                if agents.anybodys:
+                    everybody.add(name, value)
+        return cls(own if own.named else everybody, tuple(sitemaps), purposes)
 
     @property
     def weight(self) -> int:
@@ -167,7 +200,7 @@ def _spelt_pattern(pattern: str) -> str:
 
 
 def _lines(body: bytes, cut: bool) -> Iterator[tuple[bytes, bytes]]:
-    """(first letter of the field, value) of every line that counts, for any of the three line ends.
+    """(first two letters of the field, value) of every line that counts, for any of the three line ends.
 
     UTF-16 is read where it says so by its byte order mark; without one its ASCII survives the removal of NULs.
     """
@@ -177,7 +210,14 @@ def _lines(body: bytes, cut: bool) -> Iterator[tuple[bytes, bytes]]:
     if cut or len(body) > MAX_BODY:
         text = text[: text.rfind(b"\n") + 1]
     for line in _LINE.finditer(text):
-        yield line[1][:1].lower(), line[2].rstrip()
+        yield line[1][:2].lower(), line[2].rstrip()
+
+
+def _refusals(value: bytes) -> int:
+    """The uses that a Content-Signal line refuses. An item that is none says nothing."""
+    items = (_SIGNAL.fullmatch(item) for item in value.split(b","))
+    refused = (item[1].decode().lower() for item in items if item is not None and item[2].lower() == b"no")
+    return bits(name for name in refused if name in USES)
 
 
 def _bounded(rules: dict[tuple[bool, str], None]) -> list[tuple[bool, str]]:
@@ -245,6 +285,8 @@ class RobotsState:
         the same for 30 days: its last rules, else everything      those                      as above
         a host that we may not contact (guard, --only-net)         nothing allowed            24 h
 
+    Rules whose Content-Signal says no to all that the crawl reads for let it read nothing (content-signal).
+
     `kind` is the failure class that every page of the origin reports while nothing is allowed: robots-unreachable, or
     the class of the failure itself where not even a connection came about. Empty where `rules` decide.
     """
@@ -259,7 +301,11 @@ class RobotsState:
 
     def refusal(self, url: str) -> str:
         """Return the failure class with which `url` is refused, empty if it may be read."""
-        return self.kind or ("" if self.rules.allows(url) else "robots-disallowed")
+        if self.kind:
+            return self.kind
+        if not self.rules.allows(url):
+            return "robots-disallowed"
+        return "content-signal" if self.rules.is_unwanted else ""
 
 
 NO_RULES = RobotsState(EVERYTHING, math.inf)
@@ -272,13 +318,13 @@ _READ = ("", "not-readable")
 """not-readable: a 2xx that a page would be refused for (text/plain) is what a robots.txt is made of"""
 
 
-def judge(answer: Answer, before: RobotsState | None, now: float, token: str) -> RobotsState:
+def judge(answer: Answer, before: RobotsState | None, now: float, token: str, purposes: int = SEARCH) -> RobotsState:
     """Judge `answer` to GET /robots.txt (redirects followed); `before` is the state in force until now, if any."""
     status, error = answer.status, answer.error
     tomorrow = now + DAY
     cut = error == "too-large" or answer.truncated == "length"
     if 200 <= status < 300 and (cut or (error in _READ and not answer.truncated)):
-        return RobotsState(Robots.parse(answer.body or b"", token, cut=cut), tomorrow)
+        return RobotsState(Robots.parse(answer.body or b"", token, cut=cut, purposes=purposes), tomorrow)
     if error in _UNAVAILABLE or (not error and 300 <= status < 400):
         return RobotsState(EVERYTHING, tomorrow)
     if status in (401, 403) and error != "signature-asked":
@@ -311,8 +357,9 @@ class RobotsTable:
     powers of two) those heard of longest ago go first: ten files of 500 KiB must not push a hundred thousand usual ones
     out before these could be used. A sitemap line is handed out once for each time the file was read."""
 
-    def __init__(self, token: str, max_weight: int = 64 * 1024 * 1024) -> None:
+    def __init__(self, token: str, max_weight: int = 64 * 1024 * 1024, purposes: int = SEARCH) -> None:
         self._token = token
+        self._purposes = purposes
         self._max_weight = max_weight
         self._weight = 0
         self._states: dict[str, RobotsState] = {}
@@ -331,7 +378,7 @@ class RobotsTable:
     def learn(self, origin: str, answer: Answer, now: float) -> RobotsState:
         """Take in what `origin` answered; returns what holds from now on."""
         before = self._states.get(origin)
-        state = judge(answer, before, now, self._token)
+        state = judge(answer, before, now, self._token, self._purposes)
         if before is not None:
             self._forget(origin)
         self._states[origin] = state
@@ -339,7 +386,7 @@ class RobotsTable:
         self._peers(state)[origin] = None
         named = (resolve(origin + "/robots.txt", line) for line in state.rules.sitemaps if not state.failures)
         found = tuple(dict.fromkeys(url for url in named if url is not None))
-        if found and not state.kind:
+        if found and not state.kind and not state.rules.is_unwanted:
             self._untold[origin] = found
         self._shrink(origin)
         return state

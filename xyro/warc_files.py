@@ -56,6 +56,8 @@ class HttpAnswer:
     address: str = ""
     truncated: str = ""
     """WARC's words: length | time | disconnect | unspecified; empty for a whole answer"""
+    refused: str = ""
+    """uses that the site's robots.txt refuses, as Content-Signal writes them"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,8 @@ class WarcFiles:
             record.headers["WARC-Payload-Digest"] = payload
         if answer.address:
             record.headers["WARC-IP-Address"] = answer.address
+        if answer.refused:
+            record.headers["X-Content-Signal"] = answer.refused
         if earlier:
             record.headers["WARC-Profile"] = PROFILES[earlier.reason]
             record.headers["WARC-Refers-To-Target-URI"] = answer.url

@@ -22,6 +22,7 @@ from xyro.contents_index import RecordRow, TextRow, open_index, records_of, text
 from xyro.wire.errors import InputError, MachineError, TheirError
 from xyro.wire.ids import PageId
 from xyro.wire.text import stamp
+from xyro.wire.uses import names_of
 
 ORDERS = {"url": "url", "importance": "importance DESC, url", "date": "time, url"}
 """what exported texts can be sorted by -> SQL"""
@@ -136,11 +137,14 @@ class ContentsView:
         """The latest text of each page, of those read last since then and at least so important."""
         query = (
             "SELECT pages.page, url, importance, rate, checked, number, time, title, language, published, modified, "  # noqa: S608
-            "packed FROM pages JOIN texts ON texts.page = pages.page JOIN bodies USING (digest) "
+            "refusals.uses, packed FROM pages JOIN texts ON texts.page = pages.page JOIN bodies USING (digest) "
+            "LEFT JOIN refusals ON refusals.page = pages.page "
             "WHERE number = (SELECT max(number) FROM texts AS newer WHERE newer.page = pages.page) "
             f"AND time >= ? AND importance >= ? ORDER BY {ORDERS[by]}"
         )
-        for page, url, importance, rate, checked, number, time, *facts, packed in self._rows(query, (since, least)):
+        for page, url, importance, rate, checked, number, time, *facts, refused, packed in self._rows(
+            query, (since, least)
+        ):
             title, language, published, modified = (fact or None for fact in facts)
             yield {
                 "id": page,
@@ -154,6 +158,7 @@ class ContentsView:
                 "language": language,
                 "published": published,
                 "modified": modified,
+                "refused": ",".join(names_of(refused or 0)) or None,
                 **unpacked_text(packed),
             }
 

@@ -32,6 +32,7 @@ from xyro.warc_files import WarcFiles
 from xyro.warc_mending import mend
 from xyro.wire.ids import HOME, PageId, join, owner_of
 from xyro.wire.sizes import sized
+from xyro.wire.uses import signals
 
 if TYPE_CHECKING:
     from xyro.answer import Answer
@@ -57,6 +58,8 @@ class ReadNote:
     status: int
     mime: str
     contents: PageContents
+    refused: int
+    """uses that its robots.txt refuses (wire/uses.py)"""
     importance: float = 0.0
     rate: float = 0.0
 
@@ -132,7 +135,7 @@ class ContentsWriter:
             _log.warning("contents: %s", f"not kept: {self._pause}" if self._pause else "kept again")
         if contents.record is None and contents.text is None:
             return
-        note = ReadNote(report.page, report.url, report.started, report.status, report.mime, contents)
+        note = ReadNote(report.page, report.url, report.started, report.status, report.mime, contents, report.refused)
         self._waiting[report.page, report.epoch] = note
         if len(self._waiting) > BACKLOG:
             self._ready([self._waiting.pop(next(iter(self._waiting)))])
@@ -193,6 +196,8 @@ class ContentsWriter:
             for note in batch:
                 if note.contents.record is not None:
                     facts = {"importance": f"{note.importance:.6g}", "change-rate-per-day": f"{note.rate:.6g}"}
+                    if note.refused:
+                        facts["content-signal"] = signals(note.refused)
                     self._metadata.write_metadata(note.url, note.started, note.contents.record.record, facts)
             self._metadata.sync()
         self._index.execute("BEGIN IMMEDIATE")
@@ -210,6 +215,10 @@ class ContentsWriter:
             "importance = excluded.importance, rate = excluded.rate, checked = excluded.checked",
             (note.page, note.url, note.importance, note.rate, note.started),
         )
+        if note.refused:
+            self._index.execute("INSERT OR REPLACE INTO refusals VALUES (?, ?)", (note.page, note.refused))
+        else:
+            self._index.execute("DELETE FROM refusals WHERE page = ?", (note.page,))
         if note.contents.text is not None:
             self._texts.store(note.page, note.started, note.contents.text)
         record = note.contents.record

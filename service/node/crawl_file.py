@@ -32,7 +32,7 @@ _KEY = rows.META.key("crawl.toml")
 _STORED_FIELDS: Mapping[str, tuple[str, ...]] = {
     "crawl": ("scope", "max_depth", "include", "exclude", "skip_suffixes", "fold_slashes"),
     "fetch": ("only_net", "allow_private", "ports", "name_servers", "contact"),
-    "identity": ("sign", "key", "agent"),
+    "identity": ("purpose", "sign", "key", "agent"),
     "politeness": ("delay",),
     "keep": ("warc", "text", "extractor", "directory"),
     "opic": (

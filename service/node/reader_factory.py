@@ -19,6 +19,7 @@ from xyro.request_signing import signing_options
 from xyro.text_libraries import extractor_of
 from xyro.wire.errors import InputError
 from xyro.wire.plug_ins import VALUES, plug_in
+from xyro.wire.uses import bits
 
 
 def options_of(settings: Settings, words: frozenset[str], gamma: float, nodes: int = 1) -> ReaderOptions:
@@ -37,6 +38,7 @@ def options_of(settings: Settings, words: frozenset[str], gamma: float, nodes: i
     return ReaderOptions(
         user_agent=_user_agent(fetch),
         robots_token=fetch.user_agent,
+        purposes=bits(identity.purpose),
         contact=fetch.contact,
         limits=limits,
         manners=manners_of(settings, nodes),

@@ -52,6 +52,7 @@ COLUMNS: dict[str, dict[str, type]] = {
         "changes": int,
         "out_links": int,
         "signature": str,
+        "refused": str,
     },
     "documents": {
         "id": int,
@@ -92,6 +93,7 @@ COLUMNS: dict[str, dict[str, type]] = {
         "language": str,
         "published": str,
         "modified": str,
+        "refused": str,
         "text": str,
         "markdown": str,
     },

@@ -130,7 +130,10 @@ _ERRORS = {
 }
 
 
-_ORDINARY = ("http-404", "http-410", "robots-disallowed", "not-readable", "soft-404", "too-large", "truncated")
+_ORDINARY = (
+    *("http-404", "http-410", "robots-disallowed", "content-signal", "not-readable", "soft-404", "too-large"),
+    "truncated",
+)
 """failures of single pages, of which any web has some"""
 
 

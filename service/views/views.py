@@ -27,6 +27,7 @@ from xyro.wire.ids import LocalPage, PageId, local_pages
 from xyro.wire.messages import Kind, Verdict
 from xyro.wire.text import stamp
 from xyro.wire.urls import authority
+from xyro.wire.uses import names_of
 
 if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
@@ -187,6 +188,7 @@ class View:
             "changes": row.changes,
             "out_links": None if children is None else len(children),
             "signature": row.signature.hex() or None,
+            "refused": ",".join(names_of(row.refused)) or None,
         }
 
     def describe_document(self, page: LocalPage, head: DocumentRow, row: VersionRow, mean: float) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from xyro.service.views.why_due import duration_text, host_sentences, interval_s
 from xyro.service.views.why_score import score_fields, score_parts, score_sentences
 from xyro.wire.ids import LocalPage, split
 from xyro.wire.text import stamp
+from xyro.wire.uses import signals
 
 
 def why(views: Views, url: str, now: float) -> dict[str, Any]:
@@ -86,7 +87,8 @@ def _state(view: View, page: LocalPage) -> str:
         case State.UNREAD:
             return "It is in scope and waits to be read."
         case State.READ:
-            return f"It was read last at {stamp(row.last_read)} (HTTP {row.status}).{_fault(row.fault)}"
+            refused = f" Its robots.txt refuses uses: {signals(row.refused)}." if row.refused else ""
+            return f"It was read last at {stamp(row.last_read)} (HTTP {row.status}).{_fault(row.fault)}{refused}"
         case State.ERROR:
             again = stamp(int(view.due[page]))
             return f"Its last order failed temporarily ({row.error}); it is tried again at {again}."
@@ -95,6 +97,9 @@ def _state(view: View, page: LocalPage) -> str:
         case State.DEAD:
             apart = duration_text(view.frontier.settings.crawl.confirm_dead)
             return f"It is dead: 404 or 410 twice, {apart} or more apart."
+        case State.DISALLOWED if row.error == "content-signal":
+            refused = signals(row.refused)
+            return f"robots.txt of its host refuses all that it would be read for (Content-Signal: {refused})."
         case State.DISALLOWED:
             return "robots.txt of its host forbids it."
         case _:

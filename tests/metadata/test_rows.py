@@ -71,8 +71,14 @@ def test_pinned_bytes():
         "first_read last_read last_change signature reads changes last_modified etag quiet_days "
         "change_days weight kind status error failures gone_since mime size charset location noindex epoch marks "
         "claims counted diary visits fault "
-        "change_sum rate prior capped onset"
+        "change_sum rate prior capped onset refused"
     )
+
+
+def test_a_row_from_before_a_field_was_appended_is_read():
+    row = SAMPLES[rows.RefreshRow]
+    older = msgspec.msgpack.encode(msgspec.msgpack.decode(rows.pack(row))[:-1])
+    assert rows.unpack_refresh(older) == msgspec.structs.replace(row, refused=0)
 
 
 @pytest.mark.parametrize("kind", READERS)

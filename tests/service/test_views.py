@@ -54,6 +54,7 @@ def test_a_page_read_once():
         "interval_s": due - int(START),
         "first_seen": stamp(START), "first_read": stamp(START), "last_read": stamp(START), "last_change": stamp(START),
         "next_read": stamp(due), "reads": 1, "changes": 0, "out_links": 2, "signature": (1).to_bytes(16, "big").hex(),
+        "refused": None,
         **{name: said[name] for name in said if name.startswith(("importance_", "trend", "conv", "error_b"))},
     }  # fmt: skip
 

@@ -49,7 +49,9 @@ LINKS = st.lists(st.tuples(URLS, st.integers(0, 255)), max_size=6).flatmap(
         Links, st.just(tuple(url for url, _ in pairs)), st.just(bytes(flag for _, flag in pairs)), COUNT, COUNT
     )
 )
-ORDERS = st.builds(FetchOrder, NUMBER, URLS, st.sampled_from(Priority), COUNT, TEXT, TEXT, COUNT, TIME)
+ORDERS = st.builds(
+    FetchOrder, NUMBER, URLS, st.sampled_from(Priority), COUNT, TEXT, TEXT, COUNT, TIME, refused=st.integers(0, 7)
+)
 REPORTS = st.builds(
     lambda times, answer, **rest: PageReport(started=min(times), ended=max(times), **answer, **rest),
     st.tuples(TIME, TIME),
@@ -77,6 +79,7 @@ REPORTS = st.builds(
     fresh_for=st.floats(0.0, 1e12),
     vendor=TEXT,
     skeleton=st.just(b"") | st.binary(min_size=16, max_size=16),
+    refused=st.integers(0, 7),
 )
 XML_PAGES = st.builds(
     XmlPage, NUMBER, URLS, COUNT, TIME, st.sampled_from([Kind.XML, Kind.DTD]), TEXT, TEXT, st.binary(max_size=300)
@@ -196,10 +199,10 @@ def test_a_plug_in_registers_its_commands_under_a_tag_of_its_own() -> None:
 # --- the format is pinned ------------------------------------------------------------------------------------------
 
 SHAPES = {
-    1: "page url priority epoch etag last_modified attempt not_before deadline raised probe",
+    1: "page url priority epoch etag last_modified attempt not_before deadline raised probe refused",
     2: "page url epoch started ended status error final retry_at kind mime size truncated signature etag "
     "last_modified location links noindex nofollow loading charset host_next host_failures sitemaps "
-    "fresh_for hubs topic vendor skeleton",
+    "fresh_for hubs topic vendor skeleton refused",
     3: "page url epoch read_at kind mime charset body",
     4: "page url epoch state format error links modified needs rates hubs",
     5: "source target seq items virtual spent pages weighted focused",
@@ -229,7 +232,7 @@ def test_a_change_of_a_message_is_a_new_version() -> None:
     [
         (
             FetchOrder(7, "http://h/", Priority.DISCOVER, 3),
-            [2, 1, 7, "http://h/", 3, 3, "", "", 0, 0.0, 0.0, False, False],
+            [2, 1, 7, "http://h/", 3, 3, "", "", 0, 0.0, 0.0, False, False, 0],
         ),
         (
             CashTransfer(0, 2, 1, (Passing("http://h/", 9, 4),), 5, 6, 8, 24, (0,)),
@@ -260,7 +263,7 @@ def test_an_outbox_of_before_the_classes_is_read() -> None:
 
 # --- what is no message --------------------------------------------------------------------------------------------
 
-ORDER = [2, 1, 7, "http://h/", 3, 3, "", "", 0, 0.0, 0.0, False, False]
+ORDER = [2, 1, 7, "http://h/", 3, 3, "", "", 0, 0.0, 0.0, False, False, 0]
 REPORT = msgpack.unpackb(encode(PageReport(7, "http://h/", 1, 1.0, 2.0, status=200)))
 LINKS_AT = 2 + [field.name for field in fields(PageReport)].index("links")
 TRANSFER = [2, 5, 0, 2, 1, [["http://h/", 9, 4]], 5, 6, 8]
@@ -284,8 +287,8 @@ def put(wire: list[Any], index: int, value: Any) -> list[Any]:
         (put(ORDER, 1, 99), "unknown tag 99"),
         (put(ORDER, 1, [1]), "unknown tag list"),
         (put(ORDER, 1, True), "unknown tag bool"),
-        (ORDER[:-1], "FetchOrder: 10 fields; version 2 has 11"),
-        ([*ORDER, 0], "FetchOrder: 12 fields"),
+        (ORDER[:-1], "FetchOrder: 11 fields; version 2 has 12"),
+        ([*ORDER, 0], "FetchOrder: 13 fields"),
         (put(ORDER, 2, "7"), "FetchOrder.page: expected int, got str"),
         (put(ORDER, 2, 7.0), "FetchOrder.page: expected int, got float"),
         (put(ORDER, 2, True), "FetchOrder.page: expected int, got bool"),

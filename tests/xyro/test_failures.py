@@ -40,6 +40,7 @@ KINDS = [
     "blocked-port",
     "only-net",
     "robots-disallowed",
+    "content-signal",
     "robots-unreachable",
     "redirect-bad",
     "redirect-loop",

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from xyro.answer import Answer
 from xyro.failures import DAY
 from xyro.robots import MAX_BODY, MAX_SITEMAPS, Robots, RobotsState, RobotsTable, judge
+from xyro.wire.uses import bits, names_of
 
 ORIGIN = "http://h"
 
@@ -491,3 +492,59 @@ def test_the_table_is_bounded_by_weight_and_forgets_the_oldest_first() -> None:
     assert table.untold("http://h0") == ()
     table.learn("http://huge", answer(200, body=b"User-agent: *\n" + b"Disallow: /%s\n" % (b"x" * 90_000)), 0.0)
     assert len(table) == 1
+
+
+# --- Content-Signal
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"User-agent: *\nContent-Signal: search=yes, ai-train=no\n", ["ai-train"]),
+        (b"user-agent: *\ncontent-signal:SEARCH = No,ai-input=no , ai-train=yes # a note\n", ["search", "ai-input"]),
+        (b"User-agent: *\nContent-signal: search=no\nAllow: /\nContent-Signal: search=yes\n", ["search"]),
+        (b"Content-Signal: ai-train=no\nUser-agent: *\nDisallow:\n", ["ai-train"]),
+        (b"Content-Signal: ai-train=no\nUser-agent: xyro\nContent-Signal: search=no\n", ["search", "ai-train"]),
+        (b"User-agent: *\nContent-Signal: search=no\n\nUser-agent: xyro\nDisallow: /x\n", []),
+        (b"User-agent: other\nContent-Signal: search=no\n", []),
+        (b"User-agent: other\nUser-agent: xyro\nContent-Signal: ai-input=no\n", ["ai-input"]),
+        (b"User-agent: *\nContent-Signal: search=maybe, ai-train, =no, sale=no, ai-input=nope, /x search=no\n", []),
+        (b"User-agent: *\nContent-Signal:\nContent-Signals: search=no\n", []),
+        (b"User-agent: xyro\nContent-Signal: ai-input=no\nUser-agent: *\nContent-Signal: search=no\n", ["ai-input"]),
+        (b"User-agent: *\r\nContent-Signal: ai-train=no\rDisallow: /\n", ["ai-train"]),
+    ],
+)
+def test_content_signals(body: bytes, expected: list[str]) -> None:
+    assert names_of(Robots.parse(body, "xyro").refused) == expected
+
+
+def test_a_signal_between_agents_is_for_the_first_and_the_rules_are_for_both() -> None:
+    robots = Robots.parse(b"User-agent: xyro\nContent-Signal: search=no\nUser-agent: b\nDisallow: /no\n", "xyro")
+    other = Robots.parse(b"User-agent: b\nContent-Signal: search=no\nUser-agent: xyro\nDisallow: /no\n", "xyro")
+    assert [each.refused for each in (robots, other)] == [1, 0]
+    assert not robots.allows("http://h/no") and not other.allows("http://h/no")
+
+
+def test_a_signal_between_agents_and_rules_ends_no_group() -> None:
+    robots = Robots.parse(b"User-agent: xyro\nContent-Signal: ai-train=no\nDisallow: /no\n", "xyro")
+    assert (robots.allows("http://h/no"), robots.allows("http://h/yes"), robots.is_unwanted) == (False, True, False)
+
+
+@pytest.mark.parametrize(
+    ("purposes", "refused", "unwanted"),
+    [(["search"], "search=no", True), (["search", "ai-train"], "search=no", False), (["ai-train"], "search=no", False)],
+)
+def test_all_purposes_have_to_be_refused(purposes: list[str], refused: str, unwanted: bool) -> None:
+    text = f"User-agent: *\nContent-Signal: {refused}\nSitemap: /map.xml\n".encode()
+    table = RobotsTable("xyro", purposes=bits(purposes))
+    state = table.learn("http://h", Answer(0.0, status=200, body=text), 0.0)
+    assert state.refusal("http://h/") == ("content-signal" if unwanted else "")
+    assert bool(table.untold("http://h")) is not unwanted
+    later = table.learn("http://h", Answer(0.0, status=503, error="http-5xx"), 31 * 86_400.0)
+    assert later.rules is state.rules
+
+
+def test_what_is_forbidden_is_told_as_forbidden() -> None:
+    text = b"User-agent: *\nContent-Signal: search=no\nDisallow: /no\n"
+    state = judge(Answer(0.0, status=200, body=text), None, 0.0, "xyro")
+    assert [state.refusal(f"http://h/{path}") for path in ("no", "yes")] == ["robots-disallowed", "content-signal"]
