@@ -70,8 +70,8 @@ class MessageBatch:
 
     @property
     def urgent(self) -> bool:
-        """Tell whether somebody waits for a command's answer."""
-        return any(command.request for command in self.commands)
+        """Tell whether somebody waits for a command's answer, or for what it leads to."""
+        return any(command.request or command.hurries for command in self.commands)
 
     @property
     def cash_only(self) -> bool:

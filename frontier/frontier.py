@@ -20,6 +20,7 @@ service/node/partition_loop.py awaits, writes and posts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -182,6 +183,24 @@ class Frontier:
             return False
         return waiting.relieve(now)
 
+    def room(self, room: int, now: float) -> int:
+        """Return how many reads may be ordered now, of so many that the node allows."""
+        return min(room, *(limit(now) for limit in self.hooks.limits)) if self.hooks.limits else room
+
+    def next_time(self) -> float:
+        """Return when a turn is wanted whatever is due (wall clock, seconds): something is to be sent again."""
+        return min(self.outbox.next_time(), *(alarm() for alarm in self.hooks.alarms), math.inf)
+
+    def exhausted(self, soon: float, refreshing: bool) -> bool:
+        """Tell whether nothing in scope is unread, no retry is due before `soon`, no load waits and no transfer is on
+        its way. refreshing: nor will any page be read again."""
+        scheduler = self.scheduler
+        if scheduler.unread_before(soon) or scheduler.shut_out or scheduler.requests or self.outbox.unacknowledged:
+            return False
+        if self.pages.waiting_links or scheduler.schedule.next_retry <= soon:
+            return False
+        return not refreshing or scheduler.next_time() == math.inf
+
     # -- the turn ------------------------------------------------------------------------------------------------
 
     def turn(self, work: MessageBatch, now: float, room: int, free: int = 0) -> Effects:
@@ -200,7 +219,7 @@ class Frontier:
         if self.columns.n >= SMALLEST:
             self.importance_error.follow()
         transfers = self._collect_transfers(spending, born)
-        orders = self.scheduler.orders(now, room)
+        orders = self.scheduler.orders(now, self.room(room, now))
         if self.impostors.probes:
             orders += self.impostors.take_orders()
         self.freshness.close(sum(order.visit.answered for order in settled), now)

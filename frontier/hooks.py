@@ -16,6 +16,8 @@ an extension returned is found by its type (`Hooks.extension`).
     basis        while a page is dated: importance and change rate    clusters
     settled      when pages are dated, before orders are chosen       publications, subscriptions, clusters, focus
     deadlines    when a page is about to be ordered                   publications, subscriptions
+    limits       before orders are made: most reads that may be       bounded crawls of a cluster
+    alarms       outside turns: when a turn is wanted                 bounded crawls of a cluster
     why          outside turns: sentences for `xyro why`              publications, subscriptions, clusters
 
 `stored` and `dumps` keep an extension's own state with the frontier's: see `Hooks.keep`. An extension knows its own
@@ -69,6 +71,10 @@ class Hooks:
         """(orders settled in this turn, now)"""
         self.deadlines: list[Callable[[LocalPage], float]] = []
         """local page number -> time by which it was promised to be read, seconds since 1970; 0 = it was not"""
+        self.limits: list[Callable[[float], int]] = []
+        """now -> reads that may be ordered"""
+        self.alarms: list[Callable[[], float]] = []
+        """-> wall clock, seconds: a turn is wanted then, if no message brings one; infinite: none is"""
         self.why: list[Callable[[LocalPage, float], list[str]]] = []
         """(local page number, now) -> sentences that explain the page's next read"""
         self.stored: dict[str, Any] = {}

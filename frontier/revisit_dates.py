@@ -93,6 +93,8 @@ class Schedule:
         self.ledger = ledger
         self.settings = settings
         self.refreshing = refreshing
+        self.still = False
+        """pages are dated, and none is read again until it ends"""
         self.bandwidth = bandwidth
         self.freshness = freshness
         self.due_queue = DueQueue(
@@ -282,11 +284,16 @@ class Schedule:
         if self.recount.done:
             self.recount = None
 
+    def pause(self, still: bool) -> None:
+        """Date pages, and read none again while `still`."""
+        self.still = still
+
     def next_time(self, now: float) -> float:
         """Return when a page that is not yet out becomes due (wall clock); infinite if none will."""
         if self.ahead or self.recount is not None:
             return 0.0
-        return min(self.next_retry, self.due_queue.next_time(now) if self.refreshing else math.inf)
+        rereads = self.refreshing and not self.still
+        return min(self.next_retry, self.due_queue.next_time(now) if rereads else math.inf)
 
 
 def marked(marks: tuple[Mark, ...], mark: Mark, apart: int) -> tuple[Mark, ...]:

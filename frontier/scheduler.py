@@ -230,7 +230,7 @@ class Scheduler:
             if self.deadlines.waiting or self.overflow or any(self.requests.queues.values()):
                 self._take_wanted(found, room)
             self._take_retries(found, room, now)
-            if self.schedule.refreshing:
+            if self.schedule.refreshing and not self.schedule.still:
                 self._take_rereads(found, room, now)
             self._take_unread(found, room, now)
         self._busy = self.due_queue.behind or self.bottleneck.waits(self.revisits.host_queues, now)

@@ -5,6 +5,7 @@
     warehouse/   `xyro xml`, the stored documents           changes/    `xyro changes`, [[sinks]]
     dashboard/   `xyro dashboard`, a page for the browser
     metrics/     `GET /metrics`                             contents/   `xyro page`, WARC files, texts
+    bounded/     `xyro crawl --join`, bounded crawls of a cluster
     view_extensions.py   what they add to audit and status
 
 Each is made for one partition and knows that one alone: what concerns others goes by messages, what a crawl has once is
@@ -42,6 +43,8 @@ def extensions(settings: Settings) -> Sequence[Extension]:
     """The extensions of each partition's node that these settings ask for; the others are not even imported."""
     found: list[Extension] = [_publications, _notice_pages, _documents, lambda frontier: _focus(frontier, settings)]
     found.append(lambda frontier: _changes(frontier, settings))
+    if settings.cluster.join:
+        found.append(_quota)
     if settings.publish.websub:
         found.append(_hubs)
     found.append(lambda frontier: _values(frontier, settings))
@@ -70,6 +73,10 @@ def plugins(frontier: Frontier, services: Services) -> Sequence[Plugin]:
             from xyro.plugins.changes.sinks import Sinks
 
             found.append(Sinks(frontier, services, settings.sinks))
+    if settings.cluster.join:
+        from xyro.plugins.bounded.read_gate import ReadGate
+
+        found.append(ReadGate(frontier, services))
     if settings.clusters:
         from xyro.plugins.clusters.page_clusters import PageClusters
 
@@ -144,6 +151,13 @@ def _changes(frontier: Frontier, settings: Settings) -> object:
     from xyro.plugins.changes.change_log import ChangeLog
 
     return ChangeLog(frontier, settings.changes, recording)
+
+
+def _quota(frontier: Frontier) -> object:
+    """The reads that a bounded crawl over the nodes of a cluster leaves to the partition."""
+    from xyro.plugins.bounded.read_quota import ReadQuota
+
+    return ReadQuota(frontier)
 
 
 def _read_counts(frontier: Frontier) -> object:

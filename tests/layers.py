@@ -35,6 +35,7 @@ VIEWS = (*CORE, "configs", "service.views")
 NODE = (*VIEWS, "service.node")
 PLUGINS = (
     "plugins.publish",
+    "plugins.bounded",
     "plugins.clusters",
     "plugins.contents",
     "plugins.focus",

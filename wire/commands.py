@@ -13,7 +13,7 @@ and partition may live in different processes. A request number is node << 32 | 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgpack
 
@@ -28,6 +28,8 @@ NODE_SHIFT = 32
 class Command:
     """A change for one partition."""
 
+    hurries: ClassVar[bool] = False
+    """its commit group is wanted at once, though nobody waits for an answer"""
     request: int
     """number of the request that the CommandAnswer names; 0: nobody waits for one"""
 

@@ -10,6 +10,7 @@
     GET  /rank?links=0|1              what `xyro rank` computes from: plugins/rank/routes.py
     GET  /xml/...                     the repository of documents: plugins/warehouse/routes.py
     GET  /changes?since=&where=&follow=0|1    what changed, as JSON lines: plugins/changes/routes.py
+    ...  /bounds                      a bounded crawl of a cluster: plugins/bounded/routes.py
     ...  /publish  /subscriptions     what sites and subscribers ask: plugins/publish/routes.py
     POST /submit   {"urls": [...], "priority": "ordered"}   -> {"accepted": n, "refused": [{"url", "why"}]}
     ...  /dashboard                   a page for the browser, and what it asks for: plugins/dashboard/routes.py
@@ -37,6 +38,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
 
+from xyro.plugins.bounded.routes import bound_routes
 from xyro.plugins.changes.change_histories import gather_histories, history_rows
 from xyro.plugins.changes.routes import change_routes
 from xyro.plugins.contents.kept_texts import kept_texts
@@ -134,6 +136,7 @@ class HttpApi:
                 *xml_routes(self.node, self._long_views),
                 *promise_routes(self.node),
                 *change_routes(self.node),
+                *bound_routes(self.node),
                 *self._dashboard.routes(),
             ]
         )

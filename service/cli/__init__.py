@@ -13,7 +13,8 @@
     changes_command.py     changes
     xml_commands.py        xml get, versions, diff, query, dtds, stats       backup_command.py     backup
     migrate_command.py     migrate, repair             hub_command.py        hub
-    cluster_command.py     cluster status, move, drain, forget, adopt
+    cluster_command.py     cluster status, move, drain, forget, set, unbound, adopt
+    cluster_crawl.py       crawl --join
     page_commands.py       page get, versions, diff
 
 `xyro lab` is found by its entry point (group `xyro.commands`). Each command imports what it runs when it runs:

@@ -153,6 +153,17 @@ def _changed_settings(now: dict[str, Any], config: tuple[Path, ...], pairs: tupl
         return agreed(load((before, *config), environ))
 
 
+@cluster.command("unbound")
+@click.pass_context
+def lift_bounds(context: click.Context) -> None:
+    """Lift the bounds of the last `xyro crawl --join`: the nodes read and refresh on."""
+    from xyro.service.cli.cluster_crawl import begin_run
+
+    remote = place_of(None, *context.obj).daemon()
+    begin_run(remote, run=0)
+    click.echo("the nodes read on, without bounds")
+
+
 @cluster.command("adopt")
 @click.pass_context
 def adopt_nodes(context: click.Context) -> None:

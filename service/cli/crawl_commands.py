@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from xyro.service.cli.cluster_crawl import FRUITLESS, crawl_cluster
+from xyro.service.cli.crawl_place import CrawlPlace, place_of
 from xyro.service.cli.options import (
     as_json_too,
     crawling,
@@ -18,14 +21,11 @@ from xyro.service.cli.options import (
     tell_refused,
     terminal_width,
 )
+from xyro.wire.errors import InputError
 
 if TYPE_CHECKING:
     from xyro.configs.schema import ClusterSettings
     from xyro.service.node.cluster_seam import Membership
-
-
-FRUITLESS = 4
-"""exit code of a crawl whose seeds were all tried, and none gave a page"""
 
 
 @click.command()
@@ -34,6 +34,8 @@ FRUITLESS = 4
 @click.option("--max-pages", type=int, default=None, help="End after so many reads, refreshes included [0: no bound].")
 @click.option("--max-seconds", type=float, default=None, help="End after so many seconds [0: no bound].")
 @click.option("--refresh", is_flag=True, default=None, help="Go on refreshing until a bound is reached.")
+@click.option("--join", default=None, metavar="URL", help="Let the nodes of this broker's cluster do it.")
+@click.option("--ca", default=None, metavar="FILE", help="Certificate of the broker's authority.")
 @as_json_too
 def crawl(seeds: tuple[str, ...], as_json: bool, **chosen: Any) -> None:
     """Crawl from SEED URLs, or resume a crawl.
@@ -41,14 +43,21 @@ def crawl(seeds: tuple[str, ...], as_json: bool, **chosen: Any) -> None:
     In the foreground. Without SEED the crawl in --data goes on; it keeps the scope and the networks it was last given.
     Ends when nothing in scope is left to read, or at a bound. Ctrl-C stops in order (exit code 0, with the closing
     report), a second one at once. --json prints one closing JSON object.
+
+    With --join the nodes that `xyro serve --join` started read, and together no more than the bounds allow; when it has
+    ended they read nothing until the next one, or `xyro cluster unbound`. Scope, networks and delays are the cluster's.
     """
+    if (place := crawl_place(chosen)).join:
+        report, best, code = crawl_cluster(place, (*seeds, *seeds_of(chosen["seed_file"])), chosen)
+        tell_end(report, best, as_json)
+        sys.exit(code)
     directory, settings = settings_chosen(chosen)
     from xyro.service.node import garbage
 
     garbage.pause()
     from xyro.plugins import PLUGINS
     from xyro.service.api.endpoints import ENDPOINTS
-    from xyro.service.node.life_cycle import Job, run, sentence
+    from xyro.service.node.life_cycle import Job, run
     from xyro.service.node.node import Bounds
 
     limits = settings.crawl
@@ -60,13 +69,33 @@ def crawl(seeds: tuple[str, ...], as_json: bool, **chosen: Any) -> None:
         ask = f"`xyro why URL --data {directory}`"
         subject = "no seed gave a page" if ended.fruitless else "nothing could be read"
         click.echo(f"{subject}; {ask} says why, and when it is tried again", err=True)
-    if as_json:
-        click.echo(json.dumps(ended.report))
-    else:
-        from xyro.service.views.text_tables import pages_table
-
-        click.echo(f"{sentence(ended.report)}\n{pages_table(ended.best, 'importance', terminal_width())}")
+    tell_end(ended.report, ended.best, as_json)
     sys.exit(1 if ended.refused else FRUITLESS if ended.fruitless else 0)
+
+
+def tell_end(report: dict[str, Any], best: Sequence[dict[str, Any]], as_json: bool) -> None:
+    """Print the closing report, for programs or for people."""
+    from xyro.service.node.life_cycle import sentence
+    from xyro.service.views.text_tables import pages_table
+
+    if as_json:
+        click.echo(json.dumps(report))
+    else:
+        click.echo(f"{sentence(report)}\n{pages_table(best, 'importance', terminal_width())}")
+
+
+_OF_CLUSTER = ("seed_file", "max_pages", "max_seconds", "refresh", "join", "ca", "verbose", "quiet")
+"""parameters of a crawl that the nodes of a cluster do; the others are theirs"""
+
+
+def crawl_place(chosen: dict[str, Any]) -> CrawlPlace:
+    """Where to crawl: in a directory, or by the cluster that --join or the environment names. InputError: an option is
+    none of a cluster's."""
+    place = place_of(chosen["data"], chosen["join"], Path(chosen["ca"]) if chosen["ca"] else None)
+    if place.join and (own := [name for name, value in chosen.items() if value and name not in _OF_CLUSTER]):
+        option = own[0].replace("_", "-")
+        raise InputError(f"--{option}: is each node's own; give it to `xyro serve --join`, or see `xyro cluster set`")
+    return place
 
 
 @click.command()

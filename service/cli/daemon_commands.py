@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,10 @@ from xyro.service.cli.crawl_place import CrawlPlace, with_place
 from xyro.service.cli.options import tell_refused
 from xyro.service.cli.running_crawl import with_wait
 from xyro.wire.errors import InputError
+
+if TYPE_CHECKING:
+    from xyro.service.cluster.cluster_remote import ClusterRemote
+    from xyro.service.node.run_file import Remote
 
 AT_ONCE, BYTES_AT_ONCE = 10_000, 1 << 20
 """URLs and characters that `submit` hands over in one request"""
@@ -31,15 +36,23 @@ def submit(urls: tuple[str, ...], place: CrawlPlace, file: Path | None, priority
     """
     remote = place.daemon(wait)
     accepted = refused = 0
-    for batch in _batches(_urls_of(urls, file)):
-        answer = remote.post("/submit", {"urls": batch, "priority": priority})
-        accepted += answer["accepted"]
-        refused += len(answer["refused"])
-        tell_refused(((row["url"], row["why"]) for row in answer["refused"]), "refused")
+    for _, count, refusals in submitted(remote, _urls_of(urls, file), priority):
+        accepted += count
+        refused += len(refusals)
+        tell_refused(refusals, "refused")
     if not accepted + refused:
         raise InputError("no URL was given; name some, or --file FILE, or pipe them in, one a line")
     click.echo(f"{accepted:,} accepted, {refused:,} refused")
     sys.exit(1 if refused else 0)
+
+
+def submitted(
+    remote: Remote | ClusterRemote, urls: Iterable[str], priority: str = "ordered"
+) -> Iterator[tuple[list[str], int, list[tuple[str, str]]]]:
+    """Hand URLs over in batches; yield of each (URLs, number of those accepted, refused ones and why)."""
+    for batch in _batches(urls):
+        answer = remote.post("/submit", {"urls": batch, "priority": priority})
+        yield batch, answer["accepted"], [(row["url"], row["why"]) for row in answer["refused"]]
 
 
 def _urls_of(urls: tuple[str, ...], file: Path | None) -> Iterator[str]:

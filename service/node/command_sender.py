@@ -130,8 +130,9 @@ class CommandSender:
     def _repeat(self) -> None:
         """Send what had no answer in time again."""
         now = self._clock.monotonic()
+        self._waiting = {number: each for number, each in self._waiting.items() if not each.future.done()}
         for request in self._waiting.values():
-            if request.at <= now and not request.future.done():
+            if request.at <= now:
                 request.wait = min(2.0 * request.wait, LATEST)
                 request.at = now + request.wait
                 self._post(request)

@@ -59,6 +59,8 @@ _log = logging.getLogger("xyro")
 PATIENCE = 30.0
 """`xyro crawl` ends when no retry is due within so many seconds"""
 LOW_WATER = 0
+NO_BOUND = 1 << 30
+"""reads that may be ordered where nothing bounds them"""
 EVEN = 50.0
 """gamma of a node that has no partition yet"""
 HOUSEKEEPING = 5.0
@@ -129,8 +131,7 @@ class Node:
             self.bus, self.clock, intake, self.lookup.signature, self.lookup.is_named, again, self._eased, self._posted
         )
         self.fetch_loop = FetchLoop(self.bus, self.clock, self._reader_of, self.load_loop.deliver, self._first_pause())
-        reader = self.fetch_loop.reader
-        self.queue, self.fetcher, self.pool = reader.queue, reader.fetcher, reader.pool
+        self.queue, self.pool = self.fetch_loop.reader.queue, self.fetch_loop.reader.pool
         self.side = self.fetch_loop.side_reads
         self.calendars: list[HostCalendar] = []
         self.blackout_switch = BlackoutSwitch(self.calendars, self.pool)
@@ -144,6 +145,7 @@ class Node:
             PageQuestions(self.commands),
             self.fetch_loop.side_reads,
             self.pool.post,
+            self._eased,
             self.fetch_loop.answered,
         )
         self.recent = RecentFigures(self.clock)
@@ -271,8 +273,7 @@ class Node:
         resident.leaving = True
         end = self.clock.monotonic() + patience
         while len(resident.frontier.scheduler.leases) and self.clock.monotonic() < end:
-            for name in resident.leased_hosts():
-                self._take_back(self.pool.drop(name))
+            self._give_back(resident)
             await self.clock.sleep(0.05)
         await resident.stop()
         self.network.closed(number)
@@ -355,6 +356,9 @@ class Node:
         end = self.clock.monotonic() + grace
         await self.pool.close(grace)
         await self.load_loop.close(max(LEAST_GRACE, end - self.clock.monotonic()))
+        for resident in self._residents.values():
+            if resident.frontier.room(NO_BOUND, self.clock.time()) < NO_BOUND:  # what is not read is not charged
+                self._give_back(resident)
         tasks = [*self._tasks, *(task for resident in self._residents.values() for task in resident.tasks)]
         for task in tasks:
             task.cancel()
@@ -391,14 +395,14 @@ class Node:
 
     def _room(self) -> int:
         """Reads that may still be ordered under the bound."""
-        return self.bounds.pages - self.reads - self.leased if self.bounds.pages else 1 << 30
+        return self.bounds.pages - self.reads - self.leased if self.bounds.pages else NO_BOUND
 
     def _room_of(self, number: int) -> int:
         """Reads that a partition may still order: none before its hosts may be read here, nor while it leaves."""
         resident = self._residents.get(number)
         if resident is None or resident.leaving or self.clock.monotonic() < resident.opens_at:
             return 0
-        return self._room()
+        return resident.frontier.room(self._room(), self.clock.time())
 
     def _starving(self) -> bool:
         return len(self.queue) <= LOW_WATER
@@ -429,20 +433,8 @@ class Node:
     def _exhausted(self) -> bool:
         """Nothing in scope is unread, no retry is due soon, no load waits, no transfer is on its way."""
         soon = self.clock.time() + PATIENCE
-        for frontier in self.frontiers:
-            scheduler = frontier.scheduler
-            if (
-                scheduler.unread_before(soon)
-                or scheduler.shut_out
-                or scheduler.requests
-                or frontier.outbox.unacknowledged
-            ):
-                return False
-            if frontier.pages.waiting_links or scheduler.schedule.next_retry <= soon:
-                return False
-            if self.bounds.refresh and scheduler.next_time() < math.inf:
-                return False
-        return self.load_loop.quiet
+        refreshing = self.bounds.refresh
+        return all(frontier.exhausted(soon, refreshing) for frontier in self.frontiers) and self.load_loop.quiet
 
     async def settle(self) -> None:
         """Importance of a crawl that is complete: a small one has spent its cash only a few times over."""
@@ -463,10 +455,11 @@ class Node:
         loads = self.load_loop
         waiting = self.pool.in_flight + loads.queued + self.unsynced
         room = waiting < AT_RISK + self.settings.fetch.concurrency and loads.bytes_waiting < FULL
-        return room and self.bounds.wanted() and not self.network.stood_still()
+        wanted = self.bounds.wanted() and all(gate() for gate in self.services.gates)
+        return room and wanted and not self.network.stood_still()
 
     def _eased(self) -> None:
-        """The loader has less to parse."""
+        """The loader has less to parse, or a gate is open again."""
         self.pool.wake()
 
     def _synced(self, weighed: int) -> None:
@@ -558,6 +551,11 @@ class Node:
         if not hold and host not in self.blackout_switch.shut_hosts:
             self.pool.resume(host)
         return any(found)
+
+    def _give_back(self, resident: Resident) -> None:
+        """Return the orders of a partition whose reads have not begun."""
+        for name in resident.leased_hosts():
+            self._take_back(self.pool.drop(name))
 
     def _take_back(self, orders: Iterable[FetchOrder]) -> None:
         """Orders of a host that was blocked go back to their partitions, and no load waits for them."""

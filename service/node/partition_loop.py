@@ -171,7 +171,7 @@ class PartitionLoop:
         frontier, now = self.frontier, self.clock.time()
         if frontier.scheduler.discovery.waiting or frontier.pages.waiting_links or frontier.now > now:
             return TICK
-        due = min(frontier.scheduler.next_time(), frontier.outbox.next_time())
+        due = min(frontier.scheduler.next_time(), frontier.next_time())
         return min(max(due - now, TICK), TICK * self._partitions, LONGEST_REST)
 
     async def _window(self, seconds: float) -> None:
@@ -217,7 +217,7 @@ class PartitionLoop:
 
     def _due(self) -> bool:
         scheduler, now = self.frontier.scheduler, self.clock.time()
-        if self.frontier.outbox.next_time() <= now:
+        if self.frontier.next_time() <= now:
             return True
         if self._room() <= 0:
             return False

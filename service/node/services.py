@@ -40,8 +40,12 @@ class Services:
     side_reads: SideReads
     post: Callable[[str, bytes, Mapping[str, str]], Awaitable[Posted]]
     """an HTTP POST (URL, body, headers) in the turn of its host, through the guard"""
+    wake: Callable[[], None]
+    """a gate may be open again"""
     answered: list[Callable[[PageReport, Answer], None]] = field(default_factory=list)
     """called with each report of a page and its answer before the report is delivered; they must not wait"""
+    gates: list[Callable[[], bool]] = field(default_factory=list)
+    """asked before each read: none begins while one says no"""
     barriers: list[Callable[[], None]] = field(default_factory=list)
     """called before each commit group is written, in its writer's thread: what they write is on disk before it"""
     closers: list[Callable[[], None]] = field(default_factory=list)

@@ -1,0 +1,127 @@
+"""`xyro crawl --join`: a bounded crawl that the nodes of a cluster do; this process begins it and waits for its end."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from xyro.service.cli.crawl_place import CrawlPlace
+from xyro.service.cli.daemon_commands import submitted
+from xyro.service.cli.options import tell_refused
+from xyro.wire.clock import SystemClock
+from xyro.wire.errors import MachineError, XyroError
+
+if TYPE_CHECKING:
+    from xyro.plugins.bounded.run_end import Round
+    from xyro.service.cluster.cluster_remote import ClusterRemote
+    from xyro.service.node.run_file import Remote
+
+TICK = 0.5
+"""seconds between two rounds of counts"""
+LINE_SECONDS = 10.0
+"""seconds between two lines"""
+AWAY = 20.0
+"""seconds after the time of a run for which nodes that do not answer are waited for"""
+SEEDS_LOOKED_AT = 1_000
+FRUITLESS = 4
+"""exit code of a crawl whose seeds were all tried, and none gave a page"""
+FAILED = ("error", "failed", "dead", "disallowed")
+
+
+def crawl_cluster(
+    place: CrawlPlace, seeds: Sequence[str], chosen: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[dict[str, Any]], int]:
+    """Begin, and wait for the end. -> closing report, the most important pages, exit code"""
+    remote, clock = place.daemon(), SystemClock()
+    run, pages = int(clock.time() * 1000), chosen["max_pages"] or 0
+    bounds = {"pages": pages, "seconds": chosen["max_seconds"] or 0, "refresh": bool(chosen["refresh"])}
+    began = clock.monotonic()
+    begin_run(remote, run=run, **bounds)
+    handed = list(submitted(remote, seeds))
+    refused = [each for *_, some in handed for each in some]
+    accepted = [url for batch, *_ in handed for url in batch if url not in dict(refused)]
+    tell_refused(refused, "not read")
+    reason, last = _wait(remote, run, pages, clock)
+    failed = failed_seeds(remote, accepted)
+    report = last.sums() | {
+        "out_of_scope": remote.get("/status")["states"]["out-of-scope"],
+        "seconds": round(clock.monotonic() - began, 3),
+        "ended": reason,
+        "seeds": len(accepted) + len(refused),
+        "failed_seeds": failed,
+        "missing": absences(remote, last.missing),
+    }
+    for absence in report["missing"]:
+        click.echo(absence, err=True)
+    best = [] if last.missing else remote.get("/top", n=10, by="importance")
+    fruitless = FRUITLESS if accepted and len(failed) == len(accepted) else 0
+    return report, best, 3 if last.missing else 1 if refused else fruitless
+
+
+def begin_run(remote: Remote | ClusterRemote, **bounds: Any) -> None:
+    """Let all partitions have the bounds on disk. MachineError: some did not answer."""
+    missing = remote.post("/bounds", bounds)["missing"]
+    if missing:
+        raise MachineError(
+            f"{'; '.join(absences(remote, missing))}: the others have the bounds; start it, and try again"
+        )
+
+
+def absences(remote: Remote | ClusterRemote, missing: Sequence[int]) -> list[str]:
+    """A sentence for each node whose partitions did not answer."""
+    from xyro.service.cluster.cluster_remote import ClusterRemote
+    from xyro.service.cluster.gathering import listed
+
+    if not isinstance(remote, ClusterRemote) or not missing:
+        return [f"partitions {listed(missing)} did not answer"] if missing else []
+    owners = remote.placement.owners
+    nodes = sorted({owners[q].node for q in missing})
+    return [f"partitions {listed(q for q in missing if owners[q].node == n)} of node {n} did not answer" for n in nodes]
+
+
+def _wait(remote: Remote | ClusterRemote, run: int, pages: int, clock: SystemClock) -> tuple[str, Round]:
+    """Ask for counts until they say that the run is over: why, and the last ones. Ctrl-C ends it."""
+    from xyro.plugins.bounded.run_end import Round, run_end
+
+    stop, before, reason = threading.Event(), None, ""
+    handlers = {each: signal.signal(each, lambda *_: stop.set()) for each in (signal.SIGINT, signal.SIGTERM)}
+    stopping, shown_at, over_at = False, clock.monotonic(), 0.0
+    found = Round({}, [])
+    try:
+        while not reason:
+            if stop.wait(TICK) and not stopping:
+                stopping = True
+                for number, handler in handlers.items():
+                    signal.signal(number, handler)  # a second one ends this process
+                remote.post("/bounds", {"run": run, "stop": True})
+                stop.clear()
+            try:
+                found = msgspec.convert(remote.get("/bounds"), Round, strict=False)
+            except XyroError as error:  # the node that was asked died, or the broker is away: others answer
+                before = None
+                click.echo(f"{error}; waiting", err=True)
+                continue
+            reason, before = run_end(before, found, run, pages), found
+            now = clock.monotonic()
+            over_at = over_at or (now if found.over else 0.0)
+            if found.over and found.missing and now > over_at + AWAY:
+                reason = "max-seconds"
+            if now > shown_at + LINE_SECONDS:
+                shown_at = now
+                away = "".join(f"; {each}" for each in absences(remote, found.missing))
+                click.echo(f"{found.reads:,} read  {found.pages:,} known{away}", err=True)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    return "stopped" if stopping else reason, found
+
+
+def failed_seeds(remote: Remote | ClusterRemote, seeds: Sequence[str]) -> list[dict[str, str]]:
+    """The seeds that were tried and gave no page, each with the class of its failure."""
+    rows = (remote.get("/why", url=url) for url in seeds[:SEEDS_LOOKED_AT])
+    return [{"url": row["url"], "error": row.get("error") or row["state"]} for row in rows if row["state"] in FAILED]

@@ -1,0 +1,98 @@
+"""Bounded crawls over the nodes of a cluster: never more reads than the bound by the site's log, all pages without."""
+
+import json
+import subprocess
+import time
+
+import pytest
+
+from tests.service.cluster_rig import ROOT, XYRO, ServerLog, running_cluster
+from tests.service.face import ENVIRONMENT, process
+from xyro.lab.child import running
+
+HOSTS = 12
+WRITTEN = 1.2
+"""seconds within which the site's log is on disk"""
+
+
+@pytest.fixture(scope="module")
+def log_path(tmp_path_factory):
+    return tmp_path_factory.mktemp("web") / "log"
+
+
+@pytest.fixture(scope="module")
+def web(log_path):
+    with running(pages=300, hosts=HOSTS, seed=5, rate_median=0.0, log=log_path) as found:
+        yield found
+
+
+def begin(cluster, *words):
+    command = [*XYRO, "crawl", *words, "--join", cluster.broker.url, "--json"]
+    return subprocess.Popen(
+        command, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def crawled(cluster, *words):
+    done = process("crawl", *words, "--join", cluster.broker.url, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def requests(log):
+    """Requests for pages so far, and the moment of the last one (wall clock)."""
+    time.sleep(WRITTEN)
+    return sum(log.reads().values()), max(moment for moment, *_ in log.requests())
+
+
+def test_three_nodes_read_as_much_as_the_bound_says_and_then_the_rest(tmp_path, web, log_path):
+    with running_cluster(tmp_path, 0.02) as cluster:
+        for number in (1, 2, 3):
+            cluster.start(number)
+        cluster.balanced(5, 5, 6)
+        log = ServerLog(log_path, WRITTEN)
+        first = crawled(cluster, web.entry, "--max-pages", "100")
+        assert (first["ended"], first["pages_read"], requests(log)[0]) == ("max-pages", 100, 100)
+
+        begun = len(log.requests())
+        timed = crawled(cluster, "--max-seconds", "1.5")
+        read, latest = requests(log)
+        assert timed["ended"] == "max-seconds" and read == 100 + timed["pages_read"]
+        assert latest - log.requests()[begun][0] < 1.5 + 0.3
+
+        rest = crawled(cluster)
+        ended = time.time()
+        read, latest = requests(log)
+        assert rest["ended"] == "complete" and read == rest["reads_total"]
+        assert timed["pages_read"] and rest["pages_read"]
+        assert ended - latest < 10.0
+        status = cluster.get("/status")
+        assert status["states"]["unread"] == 0 and rest["pages_known"] == status["known"]
+        assert cluster.get("/audit")["ok"]
+        for number in (1, 2, 3):
+            cluster.stop(number)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("moment", [3, 40, 80])
+def test_a_killed_node_makes_no_read_beyond_the_bound(tmp_path, web, log_path, moment):
+    pages = 120
+    with running_cluster(tmp_path, 0.05) as cluster:
+        for number in (1, 2, 3):
+            cluster.start(number)
+        cluster.balanced(5, 5, 6)
+        log = ServerLog(log_path, WRITTEN)
+        crawl = begin(cluster, web.entry, "--max-pages", str(pages))
+        cluster.until(lambda: sum(log.reads().values()) >= moment, f"{moment} reads")
+        victim = 1 + moment % 3
+        cluster.kill(victim)
+        time.sleep(2.0)
+        cluster.start(victim)
+        out, told = crawl.communicate(timeout=120)
+        assert crawl.returncode == 0, told
+        report, (read, _) = json.loads(out), requests(log)
+        assert report["ended"] == "max-pages"
+        assert report["pages_read"] <= read <= pages
+        assert read >= pages / 2, "what was out when it died is charged, and no more"
+        for number in (1, 2, 3):
+            cluster.stop(number)
