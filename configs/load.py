@@ -19,14 +19,17 @@ import msgspec
 from xyro.configs.gone import stand_in
 from xyro.configs.schema import (
     DAYS,
+    RESERVED_HEADERS,
     BlackoutTable,
     BudgetTable,
     ClusterTable,
     FocusTable,
     RuleTable,
+    SecretSource,
     Section,
     Settings,
     SinkTable,
+    SiteTable,
 )
 from xyro.wire.durations import seconds
 from xyro.wire.errors import InputError
@@ -38,12 +41,13 @@ SERVE = Path(__file__).with_name("serve.toml")
 TABLES: dict[str, type[Section]] = {
     "rules": RuleTable,
     "focus": FocusTable,
+    "sites": SiteTable,
     "budgets": BudgetTable,
     "blackouts": BlackoutTable,
     "clusters": ClusterTable,
     "sinks": SinkTable,
 }
-"""settings that are lists of tables: [[rules]], [[focus]], [[budgets]], [[blackouts]], [[clusters]], [[sinks]]"""
+"""settings that are lists of tables, such as [[rules]]"""
 MOST_FOCUS = 7
 """tables of [[focus]]: the virtual page tells so many groups of pages apart (opic/focus.py)"""
 Layer = dict[str, dict[str, Any]]
@@ -102,7 +106,9 @@ def _tables(source: str, name: str, tables: object) -> list[dict[str, Any]]:
         }
         if kind is FocusTable:
             _check_focus(place, values)
-        if kind in (BudgetTable, BlackoutTable) and "host" not in table:
+        if kind is SiteTable:
+            _check_site(place, values)
+        if kind in (SiteTable, BudgetTable, BlackoutTable) and "host" not in table:
             raise InputError(f"{place} host: expected a host, or *.example.org for all below it, got nothing")
         if kind is ClusterTable and not (table.get("name") and (table.get("urls") or table.get("patterns"))):
             raise InputError(f"{place} expected a name, and urls or patterns that say which pages belong to it")
@@ -120,6 +126,20 @@ def _check_focus(place: str, table: Mapping[str, Any]) -> None:
         raise InputError(
             f"{place} expected patterns, hosts, kinds, words or leads_to that say which pages it is for, got none"
         )
+
+
+def _check_site(place: str, table: Mapping[str, Any]) -> None:
+    for name in table.get("headers", ()):
+        try:
+            _header(name)
+        except _Mend as error:
+            raise InputError(f"{place} headers: {error}") from None
+    if "auth" in table and any(name.lower() == "authorization" for name in table.get("headers", ())):
+        raise InputError(f"{place} auth: headers have an Authorization, too: leave one of them")
+    secrets = [("auth", table.get("auth")), *(("headers", value) for value in table.get("headers", {}).values())]
+    for key, value in [*secrets, *(("cookies", value) for value in table.get("cookies", {}).values())]:
+        if isinstance(value, SecretSource) and bool(value.env) == bool(value.file):
+            raise InputError(f"{place} {key}: expected one of env and file that says where the secret stands")
 
 
 def _check_sink(place: str, table: Mapping[str, Any], names: Collection[str]) -> None:
@@ -256,9 +276,8 @@ def _convert(place: str, value: object, field: Any, strict: bool = True) -> Any:
     except ValueError as error:  # msgspec.ValidationError is one, too
         wanted = f"a list of {meta.description}" if many else meta.description
         shown = list(value) if isinstance(value, tuple) else value
-        got = (
-            "something else" if "token" in place or "secret" in place else f"{shown!a:.100}"
-        )  # a secret has no place in a log
+        hidden = any(word in place for word in ("token", "secret", "headers", "cookies", "auth"))
+        got = "something else" if hidden else f"{shown!a:.100}"  # a secret has no place in a log
         mend = f"; {error}" if isinstance(error, _Mend) else ""
         raise InputError(f"{place}: expected {wanted}, got {got}{mend}") from error
     return converted
@@ -291,6 +310,22 @@ def _meta(field: Any) -> msgspec.Meta:
 def _shown(name: str) -> str:
     """A name from a file, fit for a terminal."""
     return name if name.isascii() and name.isprintable() else ascii(name)
+
+
+def _header(text: str) -> None:
+    """A header that is not ours to send already."""
+    name = text.partition(":")[0].lower()
+    if name in RESERVED_HEADERS or name.startswith("proxy-"):
+        raise _Mend(f"{name} is Xyro's to send: politeness, validators and framing depend on it")
+    if name == "cookie":
+        raise _Mend("cookies stand in [[sites]] cookies, for the hosts that they are meant for")
+
+
+def _header_for_all(text: str) -> None:
+    """A header that may go to every host."""
+    _header(text)
+    if text.partition(":")[0].lower() == "authorization":
+        raise _Mend("credentials stand in [[sites]], for the host that they are meant for")
 
 
 def _network(text: str) -> None:
@@ -345,6 +380,7 @@ def _timezone(text: str) -> None:
 
 
 CHECKS: dict[str, Callable[[str], None]] = {
+    "header": _header_for_all,
     "network": _network,
     "server": _server,
     "hours": _hours,

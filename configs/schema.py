@@ -76,6 +76,19 @@ Pace = Annotated[
     Meta(pattern=r"^\d{1,12}(\.\d{1,9})?( ?/ ?(s|min|h|day))?$", max_length=40, description=BANDWIDTH),
 ]
 
+HEADER = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+"""the name of a header (RFC 9110 5.1)"""
+HeaderName = Annotated[str, Meta(pattern=f"^{HEADER}$", max_length=128)]
+PlainValue = Annotated[str, Meta(pattern=r"^[!-~]([ -~]*[!-~])?$", max_length=4096)]
+"""of a header: printable ASCII"""
+RESERVED_HEADERS = frozenset({
+    *("host", "user-agent", "from", "accept-encoding", "range", "referer", "signature", "signature-input"),
+    *("if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "signature-agent"),
+    *("connection", "keep-alive", "content-length", "content-type", "content-encoding", "transfer-encoding", "te"),
+    *("trailer", "upgrade", "expect", "http2-settings", "max-forwards"),
+})  # fmt: skip
+"""headers that politeness, validators, framing or [identity] decide; and all that begin with proxy-"""
+
 _USELESS = """
     7z aac aiff apk asf avi avif bin bmp bz2 cab class css csv deb dll dmg doc docx eot eps epub exe flac flv
     gif ico iso jar jpeg jpg js m4a m4v mid mjs mkv mobi mov mp3 mp4 mpeg mpg msi odp ods odt ogg ogv otf pdf
@@ -172,6 +185,18 @@ class FetchSettings(Section, frozen=True):
     allow_private: tuple[Network, ...] = ()
     signature: Annotated[Literal["bytes", "text", "links"], Meta(description='"bytes", "text" or "links"')] = "bytes"
     client: Annotated[Literal["fast", "aiohttp"], Meta(description='"fast" or "aiohttp"')] = "fast"
+    headers: tuple[
+        Annotated[
+            str,
+            Meta(
+                pattern=f"^{HEADER}: *[!-~]([ -~]*[!-~])?$",
+                max_length=4224,
+                description="headers such as Accept-Language: de",
+                extra={"check": "header"},
+            ),
+        ],
+        ...,
+    ] = ()
 
 
 class IdentitySettings(Section, frozen=True):
@@ -261,6 +286,37 @@ class BudgetTable(Section, frozen=True):
 
     host: HostPattern = ""
     pages_per_day: Counting = 1000
+
+
+class SecretSource(Section, frozen=True):
+    """Where a secret stands: an environment variable, or a file."""
+
+    env: Annotated[str, Meta(pattern=r"^\w+$", max_length=128)] = ""
+    file: Annotated[str, Meta(pattern=r"^[^\x00]+$", max_length=4096)] = ""
+
+
+class SiteTable(Section, frozen=True):
+    """[[sites]]: how some hosts are asked; the first table that fits decides."""
+
+    host: HostPattern = ""
+    headers: Annotated[
+        dict[HeaderName, PlainValue | SecretSource],
+        Meta(description='a name -> value table; a secret value is { env = "NAME" } or { file = "PATH" }'),
+    ] = {}
+    cookies: Annotated[
+        dict[
+            Annotated[str, Meta(pattern=f"^{HEADER}$", max_length=128)],
+            Annotated[str, Meta(pattern=r"^[!#-+\--:<-\[\]-~]*$", max_length=4096)] | SecretSource,
+        ],
+        Meta(description='a name -> value table; a secret value is { env = "NAME" } or { file = "PATH" }'),
+    ] = {}
+    auth: (
+        Annotated[SecretSource, Meta(description='{ env = "NAME" } or { file = "PATH" }, with user:password')] | None
+    ) = None
+    delay: Seconds | None = None
+    signature: Annotated[Literal["bytes", "text", "links"], Meta(description='"bytes", "text" or "links"')] | None = (
+        None
+    )
 
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -498,6 +554,7 @@ class Settings(Section, frozen=True):
     log: LogSettings = LogSettings()
     rules: tuple[RuleTable, ...] = ()
     focus: tuple[FocusTable, ...] = ()
+    sites: tuple[SiteTable, ...] = ()
     budgets: tuple[BudgetTable, ...] = ()
     blackouts: tuple[BlackoutTable, ...] = ()
     clusters: tuple[ClusterTable, ...] = ()

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from xyro.configs.schema import DAYS, BlackoutTable, BudgetTable
 from xyro.metadata.hosts import Hosts
+from xyro.wire.urls import fits
 
 MINUTES = 1440
 LONGEST = 15
@@ -267,12 +268,3 @@ class HostLimits:
         moments = [until for until, _ in shut.values()]
         moments += [next_begin(windows, now) for windows in self._calendars.values()]
         return min([(now // DAY + 1) * DAY, *moments])
-
-
-def fits(name: str, pattern: str) -> bool:
-    """Tell whether a host (with its port, if that is not the scheme's own) fits the pattern, such as
-    "*.example.org"."""
-    bare = name if name.startswith("[") else name.partition(":")[0]
-    if pattern.startswith("*."):
-        return bare.endswith(pattern[1:]) or name.endswith(pattern[1:])
-    return pattern in (name, bare)

@@ -6,6 +6,7 @@
     dashboard/   `xyro dashboard`, a page for the browser
     metrics/     `GET /metrics`                             contents/   `xyro page`, WARC files, texts
     bounded/     `xyro crawl --join`, bounded crawls of a cluster
+    sites/       [[sites]] in `xyro why`
     view_extensions.py   what they add to audit and status
 
 Each is made for one partition and knows that one alone: what concerns others goes by messages, what a crawl has once is
@@ -50,6 +51,8 @@ def extensions(settings: Settings) -> Sequence[Extension]:
     found.append(lambda frontier: _values(frontier, settings))
     if settings.metrics.serve or settings.metrics.listen:
         found.append(_read_counts)
+    if settings.sites:
+        found.append(lambda frontier: _sites(frontier, settings))
     if settings.refresh.guide == "interest":
         found.append(_guide)
     return found
@@ -164,6 +167,12 @@ def _read_counts(frontier: Frontier) -> object:
     from xyro.plugins.metrics.read_counts import ReadCounts
 
     return ReadCounts(frontier)
+
+
+def _sites(frontier: Frontier, settings: Settings) -> object:
+    from xyro.plugins.sites.site_sentences import SiteSentences
+
+    return SiteSentences(frontier, settings.sites)
 
 
 def _guide(frontier: Frontier) -> object:

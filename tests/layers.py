@@ -43,6 +43,7 @@ PLUGINS = (
     "plugins.rank",
     "plugins.changes",
     "plugins.metrics",
+    "plugins.sites",
     "plugins.dashboard",
 )
 FACE = (*NODE, *PLUGINS, "plugins", "service.cluster")

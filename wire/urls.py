@@ -230,6 +230,15 @@ def host_of(url: str) -> str:
     return host[: host.rindex(":")]
 
 
+def fits(name: str, pattern: str) -> bool:
+    """Tell whether a host (with its port, if that is not the scheme's own) fits the pattern, such as
+    "*.example.org"."""
+    bare = name if name.startswith("[") else name.partition(":")[0]
+    if pattern.startswith("*."):
+        return bare.endswith(pattern[1:]) or name.endswith(pattern[1:])
+    return pattern in (name, bare)
+
+
 def path_of(url: str) -> str:
     """The path of a canonical URL, from its first slash up to the query."""
     return url[url.index("/", 8) :].partition("?")[0]

@@ -14,6 +14,7 @@ An order's life:
     pool.py        leaves it when a slot is free and its host may be read; is reported, or goes back to wait
     robots.py      is refused where the origin's robots.txt says so, or cannot be had; a robots.txt that redirects to
                    another host is read when that host may be read (hops.py)
+    site_entries.py what an operator set for its host: headers, credentials, delay
     posts.py       requests to hubs and subscribers stand in the same lines
     clock_log.py   delays that outlive the process are kept in a file
     politeness.py  waits for the turn of its host and of its server (server_floors.py), from the end of their last read

@@ -25,5 +25,7 @@ class ArchiveOptions:
     full: Literal["skip", "wait"] = "skip"
     user_agent: str = ""
     contact: str = ""
+    private: tuple[str, ...] = ()
+    """names of request headers whose values are not kept, in lower case"""
     bytes_signature: bool = True
     """a page's signature is that of its bytes"""

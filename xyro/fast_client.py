@@ -308,7 +308,9 @@ class FastClient:
         self.watch = ConnectionWatch(limits, patience)
         self._tape_of = tape_of
         self._tls = tls
-        self._lines = _lines(request_headers(user_agent, contact))
+        every = request_headers(user_agent, contact)
+        self._lines = _lines(every)
+        self._lines_but_accept = _lines({name: value for name, value in every.items() if name != "Accept"})
         self._idle: dict[str, FastConnection] = {}
         """by origin, in the order in which they became idle: each is an open file, and a crawl meets hundreds of hosts
         a second"""
@@ -316,12 +318,15 @@ class FastClient:
         self._closed = False
 
     async def get(self, url: str, headers: Mapping[str, str] | None = None) -> FastReply:
-        return await self._send("GET", url, _lines(headers) if headers else "")
+        if not headers:
+            return await self._send("GET", url, self._lines)
+        every = self._lines_but_accept if "Accept" in headers else self._lines
+        return await self._send("GET", url, every + _lines(headers))
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> FastReply:
         if kind := self.guard.host_allowed(url):
             raise TheirError(kind, "refused before any contact")
-        return await self._send("POST", url, _lines({**headers, "Content-Length": str(len(body))}), body)
+        return await self._send("POST", url, self._lines + _lines({**headers, "Content-Length": str(len(body))}), body)
 
     async def close(self) -> None:
         self._closed = True
@@ -339,7 +344,7 @@ class FastClient:
         if not _TARGET(target):
             raise TheirError("internal", "a URL that is not canonical")
         origin = _origin(name)
-        request = f"{method} {target} HTTP/1.1\r\nHost: {origin.host_header}\r\n{self._lines}{lines}\r\n"
+        request = f"{method} {target} HTTP/1.1\r\nHost: {origin.host_header}\r\n{lines}\r\n"
         connection = self._idle_connection(name, origin) or await self._connect(name, origin)
         tape = self._tape_of() if self._tape_of is not None else None
         reply = connection.send(request.encode("utf-8", "surrogateescape"), body, origin.authority, tape)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Collection, Mapping
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from xyro import challenges, maintext
 from xyro.answer import Answer
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from xyro.page_archive import PageArchive
     from xyro.page_values import PageValues
     from xyro.request_signing import RequestSigner
+    from xyro.site_entries import SignatureKind, SiteEntries
 
 ROBOTS_CAPS = Caps(size=500 * 1024)
 """RFC 9309 2.5: at least 500 KiB of a robots.txt are read."""
@@ -70,7 +71,7 @@ class Fetcher:
         client: PageClient,
         clock: Clock,
         *,
-        signature: Literal["bytes", "text", "links"] = "bytes",
+        signature: SignatureKind = "bytes",
         skip_suffixes: Collection[str] = (),
         fold_slashes: bool = True,
         cache: HrefCache | None = None,
@@ -78,13 +79,15 @@ class Fetcher:
         archive: PageArchive | None = None,
         values: PageValues | None = None,
         signer: RequestSigner | None = None,
+        sites: SiteEntries | None = None,
     ) -> None:
         self._client = client
         self._signer = signer
+        self._sites = sites
         self._archive = archive
         self._values = values
         self._clock = clock
-        self._text, self._linked = signature == "text", signature == "links"
+        self._signature: SignatureKind = signature
         self._skip = frozenset(skip_suffixes)
         self._fold = fold_slashes
         self._cache = HrefCache() if cache is None else cache
@@ -189,6 +192,7 @@ class Fetcher:
 
     def _signed(self, url: str, headers: Mapping[str, str] | None) -> Mapping[str, str] | None:
         """Headers of one request."""
+        headers = headers if self._sites is None else self._sites.headers(url, headers)
         return headers if self._signer is None else self._signer.headers(url, headers)
 
     def _check_signature(self, url: str, reply: Reply) -> None:
@@ -197,7 +201,8 @@ class Fetcher:
             raise TheirError("signature-asked", reply.headers["Accept-Signature"][:200])
 
     async def _post(self, url: str, body: bytes, headers: Mapping[str, str], answer: Answer) -> None:
-        reply = await self._client.post(url, body, self._signed(url, headers) or headers)
+        signed = headers if self._signer is None else self._signer.headers(url, headers)
+        reply = await self._client.post(url, body, signed or headers)
         _note(reply, answer)
         answer.retry_after = self._retry_after(reply.headers)
         await reply.drop()
@@ -314,7 +319,8 @@ class Fetcher:
         )
         digest = hashlib.md5(usedforsecurity=False)
         pieces: list[bytes] | None = []
-        limit = maintext.MAX_SIZE if self._text or part or copy is not None else SMALL
+        signature = self._signature if self._sites is None else self._sites.signature(url, self._signature)
+        limit = maintext.MAX_SIZE if signature == "text" or part or copy is not None else SMALL
         while piece:
             if len(piece) > SLICE:
                 async with self._unpacking:  # one page after the other: each takes RAM, and all together no less time
@@ -338,10 +344,12 @@ class Fetcher:
             copy.html, copy.charset = b"".join(pieces), found.charset
         if not part and not body.failure:
             self._doubt(answer, order, pieces)
-        if self._linked:
+        if signature == "links":
             answer.signature = _of_links(found.links.urls)
             return
-        text = maintext.signature(b"".join(pieces), found.charset) if pieces is not None and self._text else None
+        text = None
+        if pieces is not None and signature == "text":
+            text = maintext.signature(b"".join(pieces), found.charset)
         answer.signature = text or digest.digest()
 
     def _doubt(self, answer: Answer, order: FetchOrder, pieces: list[bytes] | None) -> None:

@@ -25,6 +25,7 @@ from xyro.archive_options import ArchiveOptions
 from xyro.contents_index import latest_record, open_index
 from xyro.page_client import Reply
 from xyro.page_copy import PageCopy
+from xyro.site_entries import masked
 from xyro.tape import Tape
 from xyro.text_libraries import extractor_of
 from xyro.warc_files import Earlier, HttpAnswer, WarcFiles, Written, sha1, split_answer
@@ -167,8 +168,9 @@ class PageArchive:
         truncated = (
             "" if reply.whole and not tape.cut else answer.truncated or ("length" if tape.cut else "unspecified")
         )
+        request = masked(reply.request, self._options.private)
         http = HttpAnswer(
-            url, answer.started, reply.request, raw, answer.status, answer.mime, answer.address, truncated,
+            url, answer.started, request, raw, answer.status, answer.mime, answer.address, truncated,
             signals(copy.refused),
         )  # fmt: skip
         signature = answer.signature if self._options.bytes_signature else b""

@@ -13,7 +13,7 @@ failure in a row).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -71,11 +71,18 @@ class Politeness:
     failures (or failed last a day ago), a server when its floor and its line have passed and nobody reads it. So the
     tables are bounded by the hosts and servers read within the last delay, and the hosts that failed within a day.
 
-    `log`: where delays that outlive a restart are written as they begin; None: nowhere.
+    `log`: where delays that outlive a restart are written as they begin; None: nowhere. `delay_of`: seconds that stand
+    in for min_delay and factor at a host; None: none do.
     """
 
-    def __init__(self, manners: Manners = Manners(), log: ClockLog | None = None) -> None:
+    def __init__(
+        self,
+        manners: Manners = Manners(),
+        log: ClockLog | None = None,
+        delay_of: Callable[[str], float | None] | None = None,
+    ) -> None:
         self.manners = manners
+        self._delay_of = delay_of
         self._log = log
         self._hosts: dict[str, _Host] = {}
         self._hosts_limit = _SWEEP_FROM
@@ -105,7 +112,7 @@ class Politeness:
         log = self._log
         if log is None:
             return
-        gap = self._gap(crawl_delay)
+        gap = self._gap(host, crawl_delay)
         if (entry := log.entries.get(("host", host))) is not None:
             gap = max(gap, entry.gap)
         if max(gap, self.manners.factor_cap if self.manners.factor else 0.0) > log.pause:
@@ -128,8 +135,8 @@ class Politeness:
         """
         self.servers.leave(host, address, ended)
         failures = self.failures(host) + 1 if failed else 0
-        gap = self._gap(crawl_delay)
-        own = _sane(self.manners.factor * duration, self.manners.factor_cap)
+        gap = self._gap(host, crawl_delay)
+        own = _sane(self.manners.factor * duration, self.manners.factor_cap) if self._own_delay(host) is None else 0.0
         delay = max(gap, own, self._backoff(failures), _sane(retry_after, DAY))
         ready_at = ended + delay
         self._remember(host, ready_at, failures, ended)
@@ -147,7 +154,7 @@ class Politeness:
 
     def slow_down(self, host: str, now: float, crawl_delay: float) -> float:
         """A Crawl-delay of `host` was found elsewhere; the moment of its next read."""
-        gap = self._gap(crawl_delay)
+        gap = self._gap(host, crawl_delay)
         ready_at = max(self.host_ready(host), now + gap)
         self._remember(host, ready_at, self.failures(host), now)
         if self._log is not None:
@@ -172,9 +179,13 @@ class Politeness:
             ready_at, failures = max(ready_at, entry.ready_at), max(failures, entry.failures)
         self._remember(host, ready_at, failures, -math.inf)
 
-    def _gap(self, crawl_delay: float | None) -> float:
+    def _own_delay(self, host: str) -> float | None:
+        return None if self._delay_of is None else self._delay_of(host)
+
+    def _gap(self, host: str, crawl_delay: float | None) -> float:
         """Seconds between two requests to a host, however fast it answers."""
-        least = self.manners.min_delay
+        own = self._own_delay(host)
+        least = self.manners.min_delay if own is None else own
         return least if crawl_delay is None else max(least, _sane(crawl_delay, self.manners.crawl_delay_cap))
 
     def _backoff(self, failures: int) -> float:

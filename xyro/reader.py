@@ -25,6 +25,7 @@ from xyro.pool import Pool
 from xyro.readers import Readers
 from xyro.request_signing import RequestSigner, SigningOptions
 from xyro.resolver import Resolver
+from xyro.site_entries import NO_SITES, SiteOptions, entries_of
 from xyro.wire.clock import Clock
 from xyro.wire.messages import PageReport
 from xyro.wire.uses import SEARCH
@@ -76,6 +77,8 @@ class ReaderOptions:
     """what is kept of each answer; None: nothing"""
     client: Literal["fast", "aiohttp"] = "fast"
     """what sends requests"""
+    sites: SiteOptions = NO_SITES
+    """what some hosts are asked with, and how"""
     signing: SigningOptions | None = None
     """how requests are signed; None: they are not"""
 
@@ -123,6 +126,7 @@ def fetcher_of(options: ReaderOptions, guard: Guard, clock: Clock, patience: Cal
         archive=archive,
         values=values,
         signer=signer,
+        sites=entries_of(options.sites),
     )
 
 
@@ -143,7 +147,8 @@ class Reader:
     ) -> None:
         self.queue = FetchQueue(options.gamma)
         self.clock_log = ClockLog(options.clock_log, clock, options.pause) if options.clock_log is not None else None
-        politeness = Politeness(options.manners, self.clock_log)
+        sites = entries_of(options.sites)
+        politeness = Politeness(options.manners, self.clock_log, sites.delay if sites is not None else None)
         slots = SlotShares(self.queue, politeness, options.concurrency, options.newcomers)
         self.fetcher: Fetcher | Readers = (
             Readers(

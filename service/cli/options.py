@@ -83,6 +83,12 @@ crawling = _options(
     click.option(
         "--user-agent", default=None, metavar="NAME", help="Name told to sites, and robots.txt is asked for [Xyro]."
     ),
+    click.option(
+        "--header",
+        multiple=True,
+        metavar="'NAME: VALUE'",
+        help="Send it to every host; may be repeated. For one host: [[sites]].",
+    ),
     click.option("-v", "--verbose", is_flag=True, default=None, help="Log more: a line for each read."),
     click.option("-q", "--quiet", is_flag=True, default=None, help="Log warnings and errors only."),
 )
@@ -99,6 +105,7 @@ _SETTINGS = {
     "only_net": "fetch__only_net",
     "contact": "fetch__contact",
     "user_agent": "fetch__user_agent",
+    "header": "fetch__headers",
     "join": "cluster__join",
     "ca": "cluster__ca",
 }

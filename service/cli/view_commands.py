@@ -190,7 +190,7 @@ def hosts(place: CrawlPlace, count: int, as_json: bool) -> None:
     orders: that unread pages of the host got; unread: such pages now, of most_unread that it may have; poor: of
     patterns that breed (2 % of the reads for all of these); credit: hosts that nobody knew which links of its domain
     may still bring in, introduced: that they did; waiting: links of its pages that wait for one or the other; failures:
-    of the host, in a row.
+    of the host, in a row; site: the [[sites]] entry that holds.
     """
     from xyro.service.views.host_standing import first_hosts, hosts_table
 

@@ -18,7 +18,8 @@ The loop:
     recent_figures.py    samples of speed, failures and clock over the last ten minutes
     part_requests.py     DTDs and entities that other nodes have
     services.py          what a plug-in may use of the node, and how the plug-ins are handed to it
-    reader_factory.py, loader_factory.py, guard_factory.py     from settings to reader, intake and guard
+    reader_factory.py, site_factory.py, loader_factory.py, guard_factory.py
+                         from settings to reader, intake and guard
 
 A process's life:
 

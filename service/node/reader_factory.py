@@ -16,6 +16,8 @@ from xyro.exchange import ClientLimits
 from xyro.politeness import Manners
 from xyro.reader import ReaderOptions
 from xyro.request_signing import signing_options
+from xyro.service.node.site_factory import site_options
+from xyro.site_entries import private_names, signatures
 from xyro.text_libraries import extractor_of
 from xyro.wire.errors import InputError
 from xyro.wire.plug_ins import VALUES, plug_in
@@ -52,6 +54,7 @@ def options_of(settings: Settings, words: frozenset[str], gamma: float, nodes: i
         processes=processes_of(fetch),
         values=_values(settings.opic.values),
         client=fetch.client,
+        sites=site_options(settings),
         signing=signing_options(identity.sign, identity.key, identity.agent),
     )
 
@@ -59,7 +62,7 @@ def options_of(settings: Settings, words: frozenset[str], gamma: float, nodes: i
 def archive_of(settings: Settings, data: Path) -> ArchiveOptions | None:
     """Options of the archive of a crawl in the directory `data`, which is made here; None: nothing is kept. InputError:
     it cannot be made."""
-    keep, fetch = settings.keep, settings.fetch
+    keep, fetch, sites = settings.keep, settings.fetch, site_options(settings)
     if not keep.warc and not keep.text:
         return None
     if keep.text:
@@ -81,7 +84,8 @@ def archive_of(settings: Settings, data: Path) -> ArchiveOptions | None:
         full=keep.full,
         user_agent=_user_agent(fetch),
         contact=fetch.contact,
-        bytes_signature=fetch.signature == "bytes",
+        private=private_names(sites),
+        bytes_signature=set(signatures(sites, fetch.signature)) == {"bytes"},
     )
 
 

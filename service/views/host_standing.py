@@ -14,6 +14,7 @@ from xyro.metadata.hosts import POOR, PRICE, QUERIES
 from xyro.metadata.states import FOLDER, State
 from xyro.wire.ids import LocalPage
 from xyro.wire.text import printable
+from xyro.wire.urls import fits
 
 if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
@@ -25,6 +26,7 @@ HOST_STANDING: dict[str, type] = {
     "credit": float,
     "introduced": int,
     "waiting": int,
+    "site": str,
 }
 """fields of a host's row"""
 TABLE = {
@@ -38,6 +40,7 @@ TABLE = {
     "introduced": 12,
     "waiting": 9,
     "failures": 10,
+    "site": 20,
 }
 """columns of `xyro hosts`, and their widths"""
 MOST_PAGES = 256
@@ -50,6 +53,7 @@ class HostStanding:
     def __init__(self, frontier: Frontier) -> None:
         self.frontier = frontier
         hosts_of = frontier.partition.hosts_of
+        self._sites = frontier.settings.sites
         self._waiting: Counter[int] = Counter()
         for page, count in frontier.ledger.withheld.items():
             self._waiting[hosts_of[page]] += count
@@ -60,8 +64,10 @@ class HostStanding:
 
     def fields(self, host: int) -> dict[str, Any]:
         """`orders` of its unread pages so far; `most_unread` pages that it may have; `poor` ones now; new hosts for
-        which its domain has `credit`, and which it `introduced`; `waiting` links that its pages show."""
+        which its domain has `credit`, and which it `introduced`; `waiting` links that its pages show; the [[sites]]
+        entry that holds."""
         frontier, waiting_links = self.frontier, self.frontier.pages.waiting_links
+        name = frontier.partition.hosts.names[host]
         credit, _, introduced = frontier.partition.introductions.state(frontier.partition.hosts.domain(host))
         return {
             "orders": frontier.partition.standing.of_host(host),
@@ -70,6 +76,7 @@ class HostStanding:
             "credit": round(credit / PRICE, 1),
             "introduced": introduced,
             "waiting": self._waiting[host],
+            "site": next((site.host for site in self._sites if fits(name, site.host)), None),
         }
 
 
@@ -111,6 +118,7 @@ def hosts_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows as text, a line each."""
     lines = ["".join(f"{name:>{width}}" for name, width in TABLE.items())]
     for row in rows:
-        values = {**row, "host": printable(str(row["host"]), TABLE["host"] - 1)}
+        site = printable(str(row["site"] or "-"), TABLE["site"] - 1)
+        values = {**row, "host": printable(str(row["host"]), TABLE["host"] - 1), "site": site}
         lines.append("".join(f"{values[name]:>{width}}" for name, width in TABLE.items()))
     return "\n".join(lines)

@@ -15,13 +15,14 @@ from xyro.configs.load import load
 from xyro.configs.schema import BlackoutTable, BudgetTable, Settings
 from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.frontier import host_limits
-from xyro.frontier.host_limits import HostLimits, closed_until, fits, next_begin, windows_of
+from xyro.frontier.host_limits import HostLimits, closed_until, next_begin, windows_of
 from xyro.metadata.hosts import Hosts
 from xyro.service.node.blackout_switch import BlackoutSwitch
 from xyro.service.node.host_calendar import HostCalendar
 from xyro.service.views.why import why
 from xyro.wire.errors import InputError
 from xyro.wire.messages import Priority
+from xyro.wire.urls import fits
 
 DAY = 86_400.0
 

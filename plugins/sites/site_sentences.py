@@ -1,0 +1,45 @@
+"""Explains for `xyro why` how a page's host is asked: by which entry of [[sites]], and what that sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from xyro.configs.schema import SiteTable
+from xyro.wire.ids import LocalPage
+from xyro.wire.urls import fits
+
+if TYPE_CHECKING:
+    from xyro.frontier.frontier import Frontier
+
+
+class SiteSentences:
+    """Of one partition; registers with its hooks."""
+
+    def __init__(self, frontier: Frontier, sites: tuple[SiteTable, ...]) -> None:
+        self._partition = frontier.partition
+        self._sites = sites
+        frontier.hooks.why.append(self.why)
+
+    def why(self, page: LocalPage, now: float) -> list[str]:
+        """The sentence of the first entry that fits the page's host."""
+        hosts = self._partition.hosts
+        name = hosts.names[self._partition.hosts_of[page]]
+        for number, site in enumerate(self._sites, start=1):
+            if fits(name, site.host):
+                phrases = "; ".join(_parts(site)) or "nothing of its own"
+                return [f"[[sites]] number {number} ({site.host}) holds for its host: {phrases}."]
+        return []
+
+
+def _parts(site: SiteTable) -> Iterator[str]:
+    """Phrases for the settings of an entry, without its values."""
+    for kind, names in (("headers", site.headers), ("cookies", site.cookies)):
+        if names:
+            yield f"{kind} {', '.join(names)}"
+    if site.auth is not None:
+        yield "a user and a password"
+    if site.delay is not None:
+        yield f"delay {site.delay:g} s"
+    if site.signature is not None:
+        yield f"signature of its {site.signature}"

@@ -1,0 +1,201 @@
+"""[[sites]] and --header, judged by what servers of several hosts were sent, and by grep for the secrets."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import itertools
+import json
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, until, xyro
+
+SECRETS = ("k3y-of-the-wiki", "s3ssion-cookie", "us3r", "p4ssword")
+LOGIN = base64.b64encode(b"us3r:p4ssword").decode()
+
+
+class HostServer(ThreadingHTTPServer):
+    """Pages by path; `seen`: (host, path, headers in lower case, moment) of each request."""
+
+    daemon_threads = True
+
+    def __init__(self, address: str) -> None:
+        self.seen: list[tuple[str, str, dict[str, str], float]] = []
+        self.pages: dict[str, str] = {}
+        self.moved: dict[str, str] = {}
+        super().__init__((address, 0), _Handler)
+        self.host = f"{address}:{self.server_address[1]}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: HostServer
+
+    def do_GET(self) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        assert len(headers) == len(self.headers), "a header stands twice"
+        self.server.seen.append((headers["host"], self.path, headers, time.monotonic()))
+        if self.path in self.server.moved:
+            self.send_response(302)
+            self.send_header("Location", self.server.moved[self.path])
+            body = b""
+        else:
+            found = self.server.pages.get(self.path)
+            self.send_response(404 if found is None else 200)
+            self.send_header("Content-Type", "text/html")
+            body = (found or "").encode()
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hosts() -> Iterator[tuple[HostServer, HostServer]]:
+    """A wiki, which the table is for, and another host; they link and redirect to each other."""
+    wiki, other = HostServer("127.0.0.2"), HostServer("127.0.0.3")
+    wiki.pages = {"/": f"<a href=/a>a</a> <a href=/away>b</a> <a href=http://{other.host}/>c</a>", "/a": "<p>hello</p>"}
+    wiki.moved = {"/away": f"http://{other.host}/landed"}
+    other.pages = {"/": f"<a href=http://{wiki.host}/b>d</a> <a href=/back>e</a>", "/landed": "<p>here</p>"}
+    other.moved = {"/back": f"http://{wiki.host}/a?back"}
+    yield wiki, other
+    for server in (wiki, other):
+        server.shutdown()
+        server.server_close()
+
+
+def config(tmp_path: Path, wiki: HostServer, more: str = "") -> Path:
+    (tmp_path / "session").write_text("s3ssion-cookie\n")
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        f'[[sites]]\nhost = "{wiki.host}"\n'
+        f'cookies = {{ session = {{ file = "{tmp_path}/session" }}, theme = "dark" }}\n'
+        'headers = { "X-Api-Key" = { env = "WIKI_KEY" }, accept = "text/html" }\nauth = { env = "WIKI_LOGIN" }\n' + more
+    )
+    return path
+
+
+ENV = {"WIKI_KEY": "k3y-of-the-wiki", "WIKI_LOGIN": "us3r:p4ssword"}
+OWN = {"x-api-key": "k3y-of-the-wiki", "cookie": "session=s3ssion-cookie; theme=dark", "accept": "text/html",
+       "authorization": f"Basic {LOGIN}"}  # fmt: skip
+
+
+@pytest.mark.parametrize(("client", "readers"), [("fast", "0"), ("aiohttp", "0"), ("fast", "1")])
+def test_what_is_for_a_host_is_sent_to_it_alone_and_kept_nowhere(tmp_path, hosts, client, readers):
+    wiki, other = hosts
+    data = tmp_path / "data"
+    settings = {"XYRO_FETCH__CLIENT": client, "XYRO_KEEP__WARC": "true", "XYRO_KEEP__TEXT": "true", **ENV}
+    done = process(
+        "crawl", f"http://{wiki.host}/", *LOOPBACK, "--data", data, "--config", config(tmp_path, wiki), "--json", "-v",
+        "--header", "Accept-Language: de", "--header", "Accept: text/plain", "--readers", readers, **settings,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert {path for _, path, _, _ in wiki.seen} >= {"/robots.txt", "/", "/a", "/away", "/b", "/a?back"}
+    assert {path for _, path, _, _ in other.seen} >= {"/robots.txt", "/", "/landed", "/back"}
+    for _, path, headers, _ in wiki.seen:
+        assert {name: headers.get(name) for name in OWN} == OWN, path
+        assert headers["accept-language"] == "de" and headers["user-agent"].startswith("Xyro/")
+    for _, path, headers, _ in other.seen:
+        assert headers["accept"] == "text/plain" and headers["accept-language"] == "de"
+        assert not {"x-api-key", "cookie", "authorization", "referer"} & headers.keys(), path
+
+    told = done.stdout + done.stderr
+    for look in (["status", "--json"], ["hosts", "--json"], ["why", f"http://{wiki.host}/a"], ["audit"],
+                 ["export", "pages"], ["export", "hosts"]):  # fmt: skip
+        seen = xyro(*look, "--data", data)
+        assert seen.returncode == 0, seen.stderr
+        told += seen.stdout + seen.stderr
+    kept = [path for path in data.rglob("*") if path.is_file()]
+    packed = [path for path in kept if path.suffix == ".gz"]
+    assert len(packed) >= 1
+    text = b"".join(gzip.decompress(path.read_bytes()) for path in packed)
+    assert text.count(b"X-Api-Key: (not kept)") >= 4 and text.count(b"Authorization: (not kept)") >= 4
+    assert b"Cookie: (not kept)" in text and b"Host: " + wiki.host.encode() in text
+    everything = told.encode() + text + b"".join(path.read_bytes() for path in kept)
+    for secret in (*SECRETS, LOGIN):
+        assert secret.encode() not in everything
+
+
+def test_which_table_holds_is_told_and_the_first_that_fits_does(tmp_path, hosts):
+    wiki, other = hosts
+    data, more = (
+        tmp_path / "data",
+        '[[sites]]\nhost = "127.0.0.2"\ndelay = 9\n[[sites]]\nhost = "127.0.0.3"\ndelay = 0.4\n',
+    )
+    more += 'signature = "links"\n'
+    command = ["serve", f"http://{wiki.host}/", *LOOPBACK, "--data", data, "--config", config(tmp_path, wiki, more)]
+    arguments = [*map(str, command)]
+    daemon = subprocess.Popen([*XYRO, *arguments], cwd=ROOT, env={**ENVIRONMENT, **ENV}, stderr=subprocess.PIPE)
+    try:
+        until(lambda: len(other.seen) >= 4)
+        told = xyro("why", f"http://{wiki.host}/a", "--data", data).stdout
+        assert f"[[sites]] number 1 ({wiki.host}) holds" in " ".join(told.split())
+        assert "headers X-Api-Key, accept; cookies session, theme; a user and a password" in " ".join(told.split())
+        row = {row["host"]: row["site"] for row in json.loads(xyro("hosts", "--json", "--data", data).stdout)}
+        assert row == {wiki.host: wiki.host, other.host: "127.0.0.3"}
+        assert "127.0.0.3" in xyro("hosts", "--data", data).stdout.split("site\n")[1]
+        said = xyro("why", f"http://{other.host}/", "--data", data).stdout
+        assert "number 3 (127.0.0.3) holds for its host: delay 0.4 s; signature of its links" in " ".join(said.split())
+        assert not any(secret in told + said for secret in SECRETS)
+    finally:
+        daemon.terminate()
+        daemon.communicate()
+    gaps = {server.host: [b[3] - a[3] for a, b in itertools.pairwise(server.seen)] for server in hosts}
+    assert min(gaps[other.host]) >= 0.39
+    assert min(gaps[wiki.host]) < 0.2
+
+
+REFUSED = [
+    ('headers = { Host = "a" }', "host is Xyro's to send"),
+    ('headers = { "user-agent" = "a" }', "user-agent is Xyro's to send"),
+    ('headers = { "Accept-Encoding" = "br" }', "accept-encoding is Xyro's to send"),
+    ('headers = { Range = "bytes=0-" }', "range is Xyro's to send"),
+    ('headers = { "Proxy-Authorization" = "p4ssword" }', "proxy-authorization is Xyro's to send"),
+    ('headers = { Cookie = "p4ssword" }', "[[sites]] cookies"),
+    ('headers = { "X-A" = "p4ssword\\r\\nHost: b" }', "headers: expected a name -> value table"),
+    ('headers = { "X A" = "p4ssword" }', "headers: expected a name -> value table"),
+    ('cookies = { a = "p4ssword; b" }', "cookies: expected a name -> value table"),
+    ('auth = "us3r:p4ssword"', "auth: expected { env"),
+    ("auth = { }", "auth: expected one of env and file"),
+    ('auth = { env = "NOT_SET" }', "environment variable NOT_SET is not set"),
+    ('auth = { file = "/nowhere" }', "/nowhere: No such file"),
+    ('auth = { env = "WIKI_KEY" }', "expected user:password there"),
+    ('headers = { Authorization = "p4ssword" }\nauth = { env = "WIKI_LOGIN" }', "leave one of them"),
+    ("delay = -1", "delay: expected a number of seconds"),
+]
+
+
+@pytest.mark.parametrize(("table", "complaint"), REFUSED)
+def test_mistakes_are_named_and_secrets_are_not(tmp_path, table, complaint):
+    path = tmp_path / "bad.toml"
+    path.write_text(f'[[sites]]\nhost = "127.0.0.1"\n{table}\n')
+    done = process("crawl", "http://127.0.0.1:9/", *LOOPBACK, "--data", tmp_path / "data", "--config", path, **ENV)
+    assert done.returncode == 2 and complaint in done.stderr and "[[sites]] number 1" in done.stderr, done.stderr
+    assert not any(secret in done.stderr for secret in SECRETS)
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "complaint"),
+    [
+        ("Authorization: Bearer k3y-of-the-wiki", "[[sites]]"),
+        ("Cookie: a=p4ssword", "[[sites]] cookies"),
+        ("User-Agent: me", "user-agent is Xyro's"),
+        ("no colon p4ssword", "headers such as"),
+    ],
+)
+def test_headers_for_every_host_are_no_credentials(tmp_path, header, complaint):
+    done = process("crawl", "http://127.0.0.1:9/", *LOOPBACK, "--data", tmp_path / "data", "--header", header)
+    assert done.returncode == 2 and complaint in done.stderr, done.stderr
+    assert not re.search("p4ssword|k3y", done.stderr)
