@@ -4,6 +4,8 @@
                                                                    all policies on all worlds; numbers, verdict, plots
     xyro lab refresh --changes FILE... --bandwidth 0.05 [--policy NAME]... [--importance zipf] [--json]
                                                                    given change histories replayed, a row per policy
+    xyro lab refresh --crawl FILE [--reads-per-day N] [--policy P]... [--json]
+                                                                   a crawl's own history, beside what was
 
 A benchmark to use for other crawlers, too: the worlds are in lab/refresh/world.py (and its files' form in
 lab/refresh/history.py), what is measured in lab/refresh/copies.py (exact integrals over the true change times), what a
@@ -35,7 +37,7 @@ COMPARED = ("p1", "freshness", "freshness:mean", "mixed:0.3", "proportional", "n
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
     options = _parser().parse_args(arguments)
-    return exit_code(lambda: _replay(options) if options.changes else _figures(options))
+    return exit_code(lambda: _run(options))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -53,6 +55,10 @@ def _parser() -> argparse.ArgumentParser:
                         help="real change histories to add to the worlds")  # fmt: skip
     parser.add_argument("--changes", type=Path, nargs="+", default=[], metavar="FILE", action="extend",
                         help="replay these histories only: .jsonl.gz, a line a page")  # fmt: skip
+    parser.add_argument("--crawl", type=Path, metavar="FILE",
+                        help="replay a crawl's own history (`xyro export histories`) beside what was")  # fmt: skip
+    parser.add_argument("--reads-per-day", type=float, default=0.0, metavar="N",
+                        help="--crawl: of all pages [those of the crawl, half and twice of them]")  # fmt: skip
     parser.add_argument("--bandwidth", type=float, default=0.05,
                         help="--changes: reads a day, as a share of the pages that are there [0.05]")  # fmt: skip
     parser.add_argument(
@@ -65,6 +71,26 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1, help="of --importance zipf and Poisson reads [1]")
     parser.add_argument("--json", action="store_true", help="results as JSON on standard output")
     return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.crawl is not None:
+        return _replay_crawl(options)
+    return _replay(options) if options.changes else _figures(options)
+
+
+def _replay_crawl(options: argparse.Namespace) -> int:
+    from xyro.lab.refresh.crawl_replay import replay_crawl
+
+    if not 0.0 <= options.reads_per_day < float("inf"):
+        raise InputError(f"--reads-per-day {options.reads_per_day:g}: 0 or more")
+    try:
+        policies = options.policy or ()
+        text = replay_crawl(options.crawl, policies, options.reads_per_day, options.seed, options.json)
+    except ValueError as error:
+        raise InputError(f"--{error}") from error
+    sys.stdout.write(f"{text}\n")
+    return 0
 
 
 def _replay(options: argparse.Namespace) -> int:

@@ -1,9 +1,11 @@
 """Change histories of a crawl's own pages, for `xyro export histories`: what `xyro lab refresh --changes` replays.
 
-A line a page: {"path", "events": [[seconds since 1970, "A" | "M" | "D"], ...]}. Its events are the changes that the
-stream has of it (new: A, changed and moved: M, gone: D), each at the time that Last-Modified says where that lies
-between the event before and the read that showed it, else at that read. A page that the stream has not from its
-beginning on is born at its first read.
+A line a page: {"path", "events": [[seconds since 1970, "A" | "M" | "D"], ...], "between": [[seconds, seconds], ...],
+"importance", "rate", "reads", "last_read"}. Its events are the changes that the stream has of it (new: A, changed and
+moved: M, gone: D), each at the time that Last-Modified says where that lies between the event before and the read that
+showed it, else at that read. `between` has, for each event, the read before it and the read that showed it: nothing is
+known of when, between them, an event without a date came, nor of others that it hid. A page that the stream has not
+from its beginning on is born at its first read.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from xyro.service.views.views import View, Views
 
 EVENTS = {ChangeKind.NEW: "A", ChangeKind.CHANGED: "M", ChangeKind.MOVED: "M", ChangeKind.GONE: "D"}
-Event = tuple[float, str]
+Event = tuple[float, str, float, float]
+"""(time, letter, the read before, the read that showed it)"""
 PageEvents = dict[LocalPage, list[Event]]
 
 
@@ -39,11 +42,20 @@ def _gather(view: View) -> PageEvents:
         if not events:
             letter = "A"
             if change.kind is not ChangeKind.NEW and (read := view.row(change.page).first_read):
-                events.append((float(min(read, int(change.time))), "A"))
+                events.append(_birth(min(read, int(change.time))))
                 letter = EVENTS[change.kind]
-        before = events[-1][0] if events else change.time
-        events.append((float(change.modified) if before < change.modified <= change.time else change.time, letter))
+        if not events:
+            events.append((change.time, letter, change.time, change.time))
+            continue
+        last, _, _, shown = events[-1]
+        since = min(max(float(change.before), shown), change.time)
+        dated = last < change.modified <= change.time
+        events.append((float(change.modified) if dated else change.time, letter, since, change.time))
     return pages
+
+
+def _birth(read: int) -> Event:
+    return (float(read), "A", float(read), float(read))
 
 
 def history_rows(views: Views, found: list[PageEvents]) -> Iterator[dict[str, Any]]:
@@ -51,10 +63,17 @@ def history_rows(views: Views, found: list[PageEvents]) -> Iterator[dict[str, An
     for view, pages in zip(views.views, found, strict=True):
         for key, _ in view.store.scan(rows.REFRESH.prefix):
             page = rows.REFRESH.split(key)
-            events = pages.get(page)
+            row, events = view.row(page), pages.get(page)
             if events is None:
-                row = view.row(page)
                 if not row.first_read or not row.signature:
                     continue
-                events = [(float(row.first_read), "A")]
-            yield {"path": view.url(page), "events": [list(event) for event in events]}
+                events = [_birth(row.first_read)]
+            yield {
+                "path": view.url(page),
+                "events": [[time, letter] for time, letter, _, _ in events],
+                "between": [[since, shown] for _, _, since, shown in events],
+                "importance": round(view.importance_at(page), 6),
+                "rate": row.rate,
+                "reads": row.reads,
+                "last_read": row.last_read,
+            }

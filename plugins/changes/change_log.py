@@ -161,6 +161,7 @@ class ChangeLog:
             report.status,
             report.location,
             int(_modified(report.last_modified, now)),
+            old.last_read if old is not None else 0,
         )
         self._append(change)
 

@@ -53,6 +53,8 @@ class ChangeRow(Row, frozen=True):
     """where a page that moved leads"""
     modified: int = 0
     """what Last-Modified says, seconds since 1970; 0 where it says nothing"""
+    before: int = 0
+    """the read before, seconds since 1970: the change came after it; 0 where there was none"""
 
 
 class SinkRow(Row, frozen=True):

@@ -9,7 +9,8 @@ import click
 
 from xyro.service.cli.crawl_place import CrawlPlace, with_place
 from xyro.service.cli.options import as_json_too
-from xyro.service.cli.stopped_crawl import stopped_crawl
+from xyro.service.cli.stopped_crawl import exported, stopped_crawl
+from xyro.wire.errors import InputError
 
 POLICIES = ("obsolescence", "mixed", "freshness", "uniform", "all")
 
@@ -21,8 +22,9 @@ POLICIES = ("obsolescence", "mixed", "freshness", "uniform", "all")
 @click.option(
     "--policy", "policies", type=click.Choice(POLICIES), multiple=True, help="Of the crawl, or these; may be repeated."
 )
+@click.option("--replay", is_flag=True, help="Replay what the crawl has seen: what these would have given.")
 @as_json_too
-def plan(place: CrawlPlace, as_json: bool, **asked: Any) -> None:
+def plan(place: CrawlPlace, as_json: bool, replay: bool, **asked: Any) -> None:
     """Say what bandwidth a freshness takes, or what a bandwidth gives.
 
     Of all refreshed pages by importance, with the change rates and bounds of the crawl, running or stopped. Without
@@ -31,7 +33,13 @@ def plan(place: CrawlPlace, as_json: bool, **asked: Any) -> None:
 
     Policy obsolescence (P1) minimises changes missed; whoever wants freshness sets policy mixed or freshness: --policy
     all shows the difference.
+
+    --replay: how fresh the crawl's pages were, and would have been by other policies and bandwidths (as it had, half,
+    twice), by the changes that it recorded ([changes] record), and what those cannot tell.
     """
+    if replay:
+        _replay(place, as_json, **asked)
+        return
     forecast = _answer(place, **asked)
     click.echo(json.dumps(forecast) if as_json else plan_table(forecast))
 
@@ -46,6 +54,30 @@ def _answer(place: CrawlPlace, target: float | None, bandwidth: str | None, poli
         return remote.get("/plan", **{name: value for name, value in asked.items() if value is not None})
     with stopped_crawl(place.directory) as crawl:
         return report(crawl.refreshed_pages(), crawl.refresh, question, crawl.kappa)
+
+
+def _replay(
+    place: CrawlPlace, as_json: bool, target: float | None, bandwidth: str | None, policies: tuple[str, ...]
+) -> None:
+    """Hand the history of the crawl to the laboratory. InputError: a target, which only the model can reach."""
+    import tempfile
+    from importlib.metadata import entry_points
+    from pathlib import Path
+
+    from xyro.service.views.export import write_rows
+    from xyro.service.views.forecast import per_day
+
+    if target is not None:
+        raise InputError("--target: a replay answers for bandwidths; give --bandwidth, or leave both out")
+    names = [name for each in policies for name in (POLICIES[:-1] if each == "all" else (each,))]
+    options = [word for name in names for word in ("--policy", name)] + ["--json"] * as_json
+    options += ["--reads-per-day", str(per_day(bandwidth))] if bandwidth else []
+    (lab,) = entry_points(group="xyro.commands", name="lab")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "histories.jsonl")
+        with exported(place, "histories") as rows:
+            write_rows("histories", rows, "jsonl", file)
+        lab.load().main(["refresh", "--crawl", str(file), *options])
 
 
 def plan_table(forecast: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,26 +12,12 @@ import click
 
 from xyro.service.cli.crawl_place import CrawlPlace, with_place
 from xyro.service.cli.options import as_json_too, terminal_width
-from xyro.service.cli.stopped_crawl import stopped_crawl, stopped_views
+from xyro.service.cli.stopped_crawl import exported, stopped_crawl, stopped_views
 from xyro.wire.errors import InputError
 from xyro.wire.text import printable
 
 if TYPE_CHECKING:
     from xyro.service.views.views import Views
-
-
-def _rows(views: Views, table: str) -> Iterator[dict[str, Any]]:
-    """All rows of a table."""
-    if table == "hosts":
-        from xyro.service.views.site_ranking import SiteRanking
-
-        return views.hosts(SiteRanking(views).row_by_name)
-    if table == "histories":
-        from xyro.plugins.changes.change_histories import gather_histories, history_rows
-
-        return history_rows(views, gather_histories(views))
-    rows: Iterator[dict[str, Any]] = getattr(views, table)()
-    return rows
 
 
 def _view_of(place: CrawlPlace, path: str, local: Callable[[Views], Any], **query: Any) -> Any:
@@ -172,12 +158,8 @@ def export(
             select = view.texts if table == "texts" else view.warc
             write_rows(table, select(by, seconds_of(since) if since else 0.0, min_importance), form, out)
         return
-    remote = place.find()
-    if remote is not None:
-        write_rows(table, remote.lines(f"/export/{table}"), form, out)
-        return
-    with stopped_views(place.directory) as views:
-        write_rows(table, _rows(views, table), form, out)
+    with exported(place, table) as rows:
+        write_rows(table, rows, form, out)
 
 
 @click.command(short_help="Who takes most of the crawl, and who waits.")

@@ -80,7 +80,15 @@ COLUMNS: dict[str, dict[str, type]] = {
         "change_rate": float,
         "stale": float,
     },
-    "histories": {"path": str, "events": list},
+    "histories": {
+        "path": str,
+        "events": list,
+        "between": list,
+        "importance": float,
+        "rate": float,
+        "reads": int,
+        "last_read": int,
+    },
     "texts": {
         "id": int,
         "url": str,

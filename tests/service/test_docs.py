@@ -35,7 +35,7 @@ CONTRACT = {
     "status": {"--json", "--data"},
     "top": {"-n", "--by", "--json", "--data"},
     "why": {"--json", "--data"},
-    "plan": {"--target", "--bandwidth", "--policy", "--json", "--data"},
+    "plan": {"--target", "--bandwidth", "--policy", "--replay", "--json", "--data"},
     "pause": {"--data"},
     "resume": {"--data"},
     "block": {"--data"},
