@@ -91,10 +91,15 @@ def test_a_directory_that_a_process_works_on_is_asked(site, tmp_path):
         assert crawl.status()["running"] and crawl.why(site.entry)["because"]
 
 
-def test_the_guide_s_lines_run_as_they_stand(site, tmp_path):
+def guide_lines(site):
+    """The guide's ten lines, of this site."""
     lines, _ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/guide.md").read_text(encoding="utf-8"), re.DOTALL)
     assert len([line for line in lines.splitlines() if line]) <= 10
-    program = lines.replace("http://127.0.0.1:8000/", site.entry)
+    return lines.replace("http://127.0.0.1:8000/", site.entry)
+
+
+def test_the_guide_s_lines_run_as_they_stand(site, tmp_path):
+    program = guide_lines(site)
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=60
     )
@@ -102,3 +107,27 @@ def test_the_guide_s_lines_run_as_they_stand(site, tmp_path):
     told = done.stdout.splitlines()
     assert len(told) == 16 + 5 and sum(line.startswith("200 ") for line in told) == 16
     assert (tmp_path / "docs").stat().st_mode & 0o077 == 0, "closed to others"
+
+
+@pytest.mark.long
+def test_the_guide_s_lines_run_in_a_notebook(site, tmp_path, monkeypatch):
+    """In a kernel of Jupyter, whose event loop runs before the first cell does; then a second cell asks once more."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("XYRO_LOG__LEVEL", "warning")
+    last = re.compile(r"^asyncio\.run\(main\(\)\)  # in a notebook: (.*)$", re.MULTILINE)
+    lines, count = last.subn(r"\1", guide_lines(site))
+    assert count == 1, "the last line says how it reads in a notebook"
+    again = 'xyro.open("docs").status()["reads"]'
+    cells = [nbformat.v4.new_code_cell(source) for source in (lines, again)]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    NotebookClient(
+        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
+    told = "".join(out.text for out in notebook.cells[0].outputs if out.get("name") == "stdout").splitlines()
+    assert len(told) == 16 + 5 and sum(line.startswith("200 ") for line in told) == 16
+    (answer,) = (out.data["text/plain"] for out in notebook.cells[1].outputs)
+    assert int(answer) == 16
