@@ -26,6 +26,9 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES = COMPOSE["services"]
+WATCHERS = {name: service for name, service in SERVICES.items() if service.get("profiles") == ["watch"]}
+OURS = {name: service for name, service in SERVICES.items() if name not in WATCHERS}
+"""those that run Xyro"""
 NODE = SERVICES["node"]
 Instruction = tuple[str, str]
 
@@ -96,7 +99,7 @@ def test_state_is_in_the_volume_and_belongs_to_the_user() -> None:
 
 def test_the_node_serves_with_state_on_a_volume_and_a_health_check() -> None:
     assert NODE["command"] == ["serve"]
-    assert COMPOSE["volumes"].keys() == {"hub", "join", "data"}
+    assert COMPOSE["volumes"].keys() == {"hub", "join", "data", *WATCHERS}
     (check,) = of("HEALTHCHECK", LAST_STAGE)
     own = ["--data", NODE["environment"]["XYRO_STORE__DATA"]]
     assert ["CMD", *json.loads(check.partition("CMD ")[2]), *own] == NODE["healthcheck"]["test"], "of this node alone"
@@ -112,7 +115,7 @@ def typed(words: list[str]) -> None:
 
 
 def test_what_the_services_run_can_be_typed() -> None:
-    for service in SERVICES.values():
+    for service in OURS.values():
         typed([*service.get("entrypoint", ["xyro"])[1:], *service.get("command", [])])
         if "healthcheck" in service:
             kind, program, *words = service["healthcheck"]["test"]
@@ -141,8 +144,10 @@ def test_a_service_can_do_no_more_than_it_needs(name: str) -> None:
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert [mount.split(":")[0] for mount in service["tmpfs"]] == ["/tmp"]
     assert re.fullmatch(r"\d+[mg]", service["mem_limit"]) and 0 < service["pids_limit"] <= 256
-    assert not service.keys() & {"privileged", "devices", "ports", "user", "env_file", "userns_mode", "cgroup_parent"}
+    assert not service.keys() & {"privileged", "devices", "user", "env_file", "userns_mode", "cgroup_parent"}
     assert not [key for key in ("network_mode", "pid", "ipc") if service.get(key) == "host"]
+    assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ())), "of this machine alone"
+    assert name in WATCHERS or "ports" not in service
 
 
 def test_submit_is_run_by_hand_and_asks_the_cluster() -> None:
@@ -151,7 +156,35 @@ def test_submit_is_run_by_hand_and_asks_the_cluster() -> None:
     assert submit["profiles"]
     assert submit["environment"] == {"XYRO_CLUSTER__JOIN": NODE["environment"]["XYRO_CLUSTER__JOIN"]}
     assert "node" not in submit["depends_on"], "`compose run` scales what it depends on down to one"
-    assert {service["image"] for service in SERVICES.values()} == {f"xyro:{PROJECT['project']['version']}"}
+    assert {service["image"] for service in OURS.values()} == {f"xyro:{PROJECT['project']['version']}"}
+
+
+def test_those_who_watch_start_only_when_asked_and_read_what_lies_in_configs() -> None:
+    for name, service in WATCHERS.items():
+        assert service["profiles"] == ["watch"] and re.fullmatch(r"[\w/]+:v?\d+\.\d+\.\d+", service["image"])
+        mounts = [mount.split(":") for mount in service["volumes"]]
+        ours = {target: source for source, target, *mode in mounts if mode == ["ro"]}
+        assert mounts[-1][0] == name and len(ours) == len(mounts) - 1
+        assert all((ROOT / source).is_file() for source in ours.values()), ours
+        assert not any("XYRO" in key for key in service.get("environment", ()))
+    grafana = WATCHERS["grafana"]["environment"]
+    boards = grafana["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    assert f"./configs/grafana.json:{boards}:ro" in WATCHERS["grafana"]["volumes"]
+    provisioning = yaml.safe_load((ROOT / "configs" / "grafana-provisioning.yml").read_text(encoding="utf-8"))
+    assert provisioning["providers"][0]["options"]["path"] == str(Path(boards).parent)
+    (port,) = WATCHERS["prometheus"]["ports"]
+    assert provisioning["datasources"][0]["url"] == f"http://prometheus:{port.rpartition(':')[2]}"
+
+
+def test_prometheus_asks_the_nodes_where_they_listen() -> None:
+    config = yaml.safe_load((ROOT / "configs" / "prometheus.yml").read_text(encoding="utf-8"))
+    (job,) = config["scrape_configs"]
+    (found,) = job["dns_sd_configs"]
+    assert found["names"] == ["node"] and found["names"][0] in SERVICES, "an address for each of the nodes"
+    host, _, port = NODE["environment"]["XYRO_METRICS__LISTEN"].rpartition(":")
+    assert (host, int(port)) == ("0.0.0.0", found["port"])
+    beside = {Path(mount.split(":")[1]) for mount in WATCHERS["prometheus"]["volumes"]}
+    assert {Path("/etc/prometheus", name) for name in config["rule_files"]} <= beside
 
 
 def environment(given: dict[str, str]) -> dict[str, str]:
@@ -200,7 +233,9 @@ def has_compose() -> bool:
     not has_compose(), reason="no docker compose on this machine: its own reading of the file is not tried"
 )
 def test_docker_compose_reads_the_file_alike() -> None:
-    read = compose("--profile", "tools", "config", "--format", "json", XYRO_CONTACT="me@example.org")
+    read = compose(
+        "--profile", "tools", "--profile", "watch", "config", "--format", "json", XYRO_CONTACT="me@example.org"
+    )
     assert read.returncode == 0, read.stderr
     services: dict[str, Any] = json.loads(read.stdout)["services"]
     assert services.keys() == SERVICES.keys()

@@ -21,6 +21,7 @@ NEEDS_PROMTOOL = pytest.mark.skipif(
 )
 NEEDS_PROMETHEUS = pytest.mark.skipif(PROMETHEUS is None, reason="prometheus is not there: Debian has a package of it")
 ALERTS, BOARD = ROOT / "configs" / "alerts.yml", ROOT / "configs" / "grafana.json"
+PROMETHEUS_FILE = ROOT / "configs" / "prometheus.yml"
 RULES = [rule["expr"] for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
 QUERIES = [target["expr"] for panel in json.loads(BOARD.read_text())["panels"] for target in panel["targets"]]
 
@@ -127,6 +128,8 @@ def test_promtool_accepts_metrics_and_rules(watched):
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
     rules = subprocess.run([PROMTOOL, "check", "rules", str(ALERTS)], text=True, capture_output=True)
     assert rules.returncode == 0 and f"{len(RULES)} rules found" in rules.stdout, rules.stdout + rules.stderr
+    config = subprocess.run([PROMTOOL, "check", "config", str(PROMETHEUS_FILE)], text=True, capture_output=True)
+    assert config.returncode == 0 and "1 rule files" in config.stdout, config.stdout + config.stderr
 
 
 def test_rules_and_board_ask_for_metrics_that_there_are(watched):
@@ -142,10 +145,19 @@ def test_rules_and_board_ask_for_metrics_that_there_are(watched):
 
 @NEEDS_PROMETHEUS
 def test_a_prometheus_answers_the_board_s_queries_and_fires_no_alert(watched, tmp_path):
+    """By the file of docker-compose.yml, at this crawl instead of the nodes: its own address, and that with a token."""
     port, config = free_port(), tmp_path / "prometheus.yml"
-    job = {"job_name": "xyro", "scrape_interval": "1s", "static_configs": [{"targets": [f"127.0.0.1:{watched.port}"]}]}
-    rules = {"global": {"evaluation_interval": "1s"}, "rule_files": [str(ALERTS)], "scrape_configs": [job]}
-    config.write_text(yaml.safe_dump(rules))
+    settings = yaml.safe_load(PROMETHEUS_FILE.read_text())
+    settings["global"] = dict.fromkeys(settings["global"], "1s")
+    settings["rule_files"] = [str(PROMETHEUS_FILE.with_name(name)) for name in settings["rule_files"]]
+    (job,) = settings["scrape_configs"]
+    del job["dns_sd_configs"]
+    job["static_configs"] = [{"targets": [f"127.0.0.1:{watched.port}"]}]
+    run, token = json.loads((watched.data / "run").read_text()), tmp_path / "token"
+    token.write_text(run["token"])
+    behind = {"job_name": "token", "static_configs": [{"targets": [f"127.0.0.1:{run['port']}"]}]}
+    settings["scrape_configs"].append({**behind, "authorization": {"credentials_file": str(token)}})
+    config.write_text(yaml.safe_dump(settings))
     command = [PROMETHEUS, f"--config.file={config}", f"--storage.tsdb.path={tmp_path}/tsdb",
                f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"]  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -164,7 +176,7 @@ def test_a_prometheus_answers_the_board_s_queries_and_fires_no_alert(watched, tm
         assert empty == ["sum by (class) (rate(xyro_errors_total[5m]))"] or not empty, "it has no errors yet"
         assert all(float(row["value"][1]) == 0.0 for row in ask(next(q for q in QUERIES if "cash" in q)))
         assert ask('ALERTS{alertstate="firing"}') == []
-        assert float(ask("up")[0]["value"][1]) == 1.0
+        until(lambda: {row["metric"]["job"] for row in ask("up == 1")} == {"xyro", "token"})
     finally:
         process.terminate()
         process.wait(20)
