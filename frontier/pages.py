@@ -30,7 +30,7 @@ from xyro.metadata.hosts import PRICE
 from xyro.metadata.partition import Partition
 from xyro.metadata.states import State
 from xyro.wire.ids import LocalPage, local_pages, page_range
-from xyro.wire.urls import authority, host_of, partition_of, site_of
+from xyro.wire.urls import authority, host_of, origin, partition_of, site_of
 
 _PLACES = rows.META.key("places")
 _OUT, _BLOCKED, _FOREIGN = int(State.OUT), int(State.BLOCKED), int(State.FOREIGN)
@@ -149,6 +149,10 @@ class WaitingLinks:
             return True
         return self._introduce(name, url, parent)
 
+    def is_full(self, url: str) -> bool:
+        """Tell whether the host of a URL gets no more unread pages in this turn."""
+        return self._places.get(authority(url), 1) <= 0
+
     def _introduce(self, name: str, url: str, parent: LocalPage) -> bool:
         heritage = self.introductions.introduce(self.domain_of(parent))
         if heritage < 0:
@@ -172,7 +176,7 @@ class WaitingLinks:
                 del self.counts[page]
                 self.partition.delete(rows.WAIT.key(page))
             return
-        names = {authority(url) for url in urls}
+        names = {authority(f"{site}/") for site in set(map(origin, urls))}
         numbers = [self.partition.hosts.numbers.get(name) for name in names]
         full = {number for number in numbers if number is not None}
         self._put(page, _Wait(len(urls), full, None in numbers))
@@ -321,16 +325,19 @@ class Pages:
         self, urls: Sequence[str], unknown: list[int], depths: list[int], parents: Ids, new: dict[str, int]
     ) -> None:
         """Add the unknown URLs that become pages now to `new`, with their depths."""
-        admits = self.waiting_links.admits
+        admits, is_full = self.waiting_links.admits, self.waiting_links.is_full
         self.waiting_links.begin()
         waiting: set[str] = set()
+        full: set[str] = set()
         for i, depth in zip(unknown, depths, strict=True):
             url = urls[i]
             if url in new:
                 new[url] = min(depth, new[url])
-            elif url not in waiting:
+            elif (site := origin(url)) not in full and url not in waiting:  # tens of thousands of one page may wait
                 if admits(url, depth, LocalPage(int(parents[i]))):
                     new[url] = depth
+                elif is_full(url):
+                    full.add(site)
                 else:
                     waiting.add(url)
 

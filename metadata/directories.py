@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -55,6 +57,39 @@ def is_locked(path: Path) -> bool:
     free = lock.take(wait=False, shared=True)
     lock.release()
     return not free
+
+
+@contextmanager
+def announced(path: Path) -> Iterator[None]:
+    """Tell others, as long as this lasts, that a process begins to work in a directory, which may not exist yet.
+
+    Where another one does, or the system has no names for sockets but of files (Linux has), nothing is told.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as named:
+        try:
+            named.bind(_announced_name(path))
+            named.listen(1)
+        except OSError:
+            named.close()
+        yield
+
+
+def is_announced(path: Path) -> bool:
+    """Tell whether a process has announced itself for a directory."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        asking.setblocking(False)
+        try:
+            asking.connect(_announced_name(path))
+        except BlockingIOError:
+            return True  # its backlog is full: nobody accepts
+        except OSError:
+            return False
+    return True
+
+
+def _announced_name(path: Path) -> bytes:
+    """Begins with a zero: a name in memory, which ends with its process."""
+    return b"\0xyro-" + hashlib.blake2b(os.fsencode(path.resolve()), digest_size=16).hexdigest().encode()
 
 
 def create_directory(path: Path, fill: Callable[[Path], None]) -> None:

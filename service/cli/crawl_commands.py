@@ -52,6 +52,9 @@ def crawl(seeds: tuple[str, ...], as_json: bool, **chosen: Any) -> None:
         tell_end(report, best, as_json)
         sys.exit(code)
     directory, settings = settings_chosen(chosen)
+    from xyro.metadata.directories import announced
+
+    click.get_current_context().with_resource(announced(directory))
     from xyro.service.node import garbage
 
     garbage.pause()
@@ -117,6 +120,9 @@ def serve(seeds: tuple[str, ...], **chosen: Any) -> None:
     """
     read = partial(settings_chosen, chosen, serving=True)
     directory, settings = read()
+    from xyro.metadata.directories import announced
+
+    click.get_current_context().with_resource(announced(directory))
     from xyro.service.node import garbage
 
     garbage.pause()

@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 
 STARTS = 30.0
 """seconds that a process which has the directory open, and cannot be asked yet, is waited for"""
+GRACE = 1.0
+"""seconds in which one that was started with this command may say that it starts"""
 TICK = 0.1
 with_wait = click.option(
     "--wait",
     type=click.FloatRange(0.0),
     default=None,
     metavar="SECONDS",
-    help=f"Wait so long for a process to work there [{STARTS:.0f} for one that is starting, else 0].",
+    help=f"Wait so long for a process to work there [{STARTS:.0f} for one that is starting, else {GRACE:.0f}].",
 )
 
 
@@ -40,9 +42,20 @@ def find_running(directory: Path, wait: float | None = None) -> Remote | None:
 def daemon(directory: Path, wait: float | None = None) -> Remote:
     """The process that works on the directory. InputError: there is none."""
     remote = find_running(directory, wait)
+    if remote is None and wait is None and _begins(directory):
+        remote = find_running(directory)
     if remote is None:
         raise InputError(f"{directory}: no process works on it; start one with `xyro serve --data {directory}`")
     return remote
+
+
+def _begins(directory: Path) -> bool:
+    """Tell whether a process announces itself now: Python takes a moment until it can."""
+    for _ in range(round(GRACE / TICK)):
+        threading.Event().wait(TICK)
+        if _is_open(directory):
+            return True
+    return False
 
 
 def _awaited(directory: Path, wait: float | None, find: Callable[[], Remote | None]) -> Remote | None:
@@ -72,6 +85,6 @@ def _pause(directory: Path, wait: float | None, announced: bool) -> bool:
 
 
 def _is_open(directory: Path) -> bool:
-    from xyro.metadata.directories import is_locked
+    from xyro.metadata.directories import is_announced, is_locked
 
-    return is_locked(directory / "p0000" / "store" / "OWNER")
+    return is_locked(directory / "p0000" / "store" / "OWNER") or is_announced(directory)

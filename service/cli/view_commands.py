@@ -115,11 +115,11 @@ def why(url: str, place: CrawlPlace, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(explanation))
         return
-    from xyro.service.views.text_tables import field_lines, wrapped
+    from xyro.service.views.text_tables import explained_fields, field_lines, wrapped
 
     because, width = explanation.pop("because"), terminal_width()
     sentences = wrapped(because, width) if width else "\n".join(printable(sentence, 1000) for sentence in because)
-    click.echo(f"{sentences}\n{field_lines(explanation)}")
+    click.echo(f"{sentences}\n{field_lines(explained_fields(explanation))}")
 
 
 @click.command(short_help="Write all pages, documents, links, hosts, texts ...")

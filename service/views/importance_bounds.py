@@ -33,7 +33,7 @@ from xyro.opic.confidence import (
 from xyro.opic.importance import TICKS, elapsed, never_measured
 from xyro.opic.page_parts import Mass
 from xyro.opic.snapshots import HalfWidths
-from xyro.service.views.text_tables import error_phrase
+from xyro.service.views.text_tables import error_phrase, settled_phrase
 from xyro.wire.ids import LocalPage
 from xyro.wire.messages import MAX_LINKS
 
@@ -159,7 +159,7 @@ def importance_sentences(fields: dict[str, Any]) -> list[str]:
     """Format the fields as sentences."""
     found = [
         f"Its importance is {fields['importance']:.4g}, between {fields['importance_low']:.4g} and "
-        f"{fields['importance_high']:.4g} on 95 of 100 pages; convergence {fields['convergence']:.3g} (not an error), "
+        f"{fields['importance_high']:.4g} on 95 of 100 pages; {settled_phrase(fields['convergence'])}, "
         f"{error_phrase(fields['error_bound'])}."
     ]
     if fields["trend"] is not None and fields.get("state", "read") in _GROWING:

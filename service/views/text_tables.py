@@ -15,7 +15,7 @@ QUIET = ("doubted_hosts", "waiting_loads", "versions", "bodies", "bodies_bytes",
          "stale_reports")  # fmt: skip
 """fields of `status` that are shown only where they are not 0"""
 UNSHOWN = ("limits", "troubled_hosts", "failed_pages", "breeding", "recent_reads", "recent_errors", "work",
-           "bandwidth")  # fmt: skip
+           "bandwidth", "convergence")  # fmt: skip
 """fields of `status` that its first lines are made of (service/views/limits.py)"""
 
 
@@ -60,7 +60,7 @@ def pages_table(rows: Sequence[Mapping[str, Any]], by: str, width: int = 0) -> s
         lines += url_lines(line, row["url"], width)
     if rows and by != "cash":
         values = rows[0]
-        lines.append(f"convergence {values['convergence']:.3g} (not an error); {error_phrase(values['error_bound'])}")
+        lines.append(f"{settled_phrase(values['convergence'])}; {error_phrase(values['error_bound'])}")
     return "\n".join(lines)
 
 
@@ -70,6 +70,19 @@ def url_lines(line: str, url: str, width: int) -> list[str]:
     if not width or len(url) <= room or room >= ROOM:
         return [line + (middle_cut(url, room) if width else url)]
     return [line.rstrip(), f"    {middle_cut(url, width - 4)}"]
+
+
+def settled_phrase(convergence: float) -> str:
+    """Explain the bound of a residual, an L1 distance of importances of sum 1."""
+    if convergence >= FARTHEST:
+        return "the importances have not settled yet"
+    return f"the importances have settled: links would move {convergence / 2:.1%} of them at most"
+
+
+def explained_fields(explanation: Mapping[str, Any]) -> dict[str, Any]:
+    """Select the fields of `why` that its sentences do not tell better; without a change there is no last one."""
+    hidden = {"convergence", "error_bound", *(() if explanation.get("changes") else ("last_change",))}
+    return {name: value for name, value in explanation.items() if name not in hidden}
 
 
 def error_phrase(error: float) -> str:

@@ -95,8 +95,8 @@ def _state(view: View, page: LocalPage) -> str:
         case State.FAILED:
             return f"Its last order failed for good ({row.error})."
         case State.DEAD:
-            apart = duration_text(view.frontier.settings.crawl.confirm_dead)
-            return f"It is dead: 404 or 410 twice, {apart} or more apart."
+            again = duration_text(max(row.last_read - row.gone_since, 0.0))
+            return f"It is dead: 404 or 410 at {stamp(row.gone_since)}, and still {again} later."
         case State.DISALLOWED if row.error == "content-signal":
             refused = signals(row.refused)
             return f"robots.txt of its host refuses all that it would be read for (Content-Signal: {refused})."

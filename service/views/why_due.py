@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 from xyro.metadata.rows import RefreshRow
@@ -15,10 +14,19 @@ from xyro.wire.ids import LocalPage
 from xyro.wire.text import stamp
 from xyro.wire.urls import authority
 
+_UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
+
 
 def duration_text(seconds: float) -> str:
-    """Format seconds as "3 days, 4:00:00", without fractions."""
-    return "for ever" if math.isinf(seconds) else str(timedelta(seconds=round(min(seconds, 1e13))))
+    """Seconds in words, by the two largest units that are not nought: "3 days 4 hours", "2 seconds"."""
+    if math.isinf(seconds):
+        return "for ever"
+    rest, parts = round(seconds), list[str]()
+    for unit, size in _UNITS:
+        number, rest = divmod(rest, size)
+        if number and len(parts) < 2:
+            parts.append(f"{number:,} {unit}{'' if number == 1 else 's'}")
+    return " ".join(parts) or "less than a second"
 
 
 def rate_sentence(row: RefreshRow) -> str:

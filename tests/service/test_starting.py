@@ -4,7 +4,7 @@ import subprocess
 import threading
 
 from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, until, xyro
-from xyro.metadata.directories import is_locked
+from xyro.metadata.directories import announced, is_announced, is_locked
 from xyro.metadata.store import Store
 from xyro.service.cli import running_crawl
 
@@ -29,6 +29,30 @@ def test_a_daemon_that_starts_is_waited_for(tmp_path):
     finally:
         serving.terminate()
         serving.wait(30)
+
+
+def test_one_that_has_no_directory_yet_is_waited_for(tmp_path):
+    data = tmp_path / "new" / "data"
+    words = [*XYRO, "serve", "--data", str(data), "--only-net", "127.0.0.0/8"]
+    serving = subprocess.Popen(words, cwd=ROOT, env=ENVIRONMENT, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: is_announced(data))
+        assert not data.exists()
+        done = xyro("submit", f"{URL}x", "--data", data)
+        assert done.returncode == 0, done.stderr
+        assert "1 accepted" in done.stdout
+    finally:
+        serving.terminate()
+        serving.wait(30)
+    assert not is_announced(data)
+
+
+def test_a_directory_is_announced_while_that_lasts(tmp_path):
+    assert not is_announced(tmp_path)
+    with announced(tmp_path), announced(tmp_path):  # two that start at once
+        assert is_announced(tmp_path) and is_announced(tmp_path)
+        assert not is_announced(tmp_path / "other")
+    assert not is_announced(tmp_path)
 
 
 def test_one_that_never_gets_there_is_not_waited_for_without_end(tmp_path):

@@ -4,7 +4,16 @@ import pytest
 
 from xyro.opic import confidence
 from xyro.service.views.importance_bounds import importance_sentences
-from xyro.service.views.text_tables import FARTHEST, QUIET, error_phrase, field_lines, informative_fields, pages_table
+from xyro.service.views.text_tables import (
+    FARTHEST,
+    QUIET,
+    error_phrase,
+    explained_fields,
+    field_lines,
+    informative_fields,
+    pages_table,
+    settled_phrase,
+)
 
 SAID = {"importance": 2.0, "importance_low": 1.0, "importance_high": 4.0, "convergence": 0.5, "error_bound": 0.25,
         "trend": 0.6931471805599453, "trend_low": 0.1, "trend_high": 1.0, "trend_day": 0.09531017980432493,
@@ -15,6 +24,17 @@ def test_a_bound_that_holds_of_any_two_is_none():
     assert FARTHEST == confidence.FARTHEST
     assert "not bounded" in error_phrase(FARTHEST)
     assert "0.25 of their sum" in error_phrase(0.25)
+
+
+def test_how_far_the_importances_have_settled_is_said_in_words():
+    assert settled_phrase(FARTHEST) == "the importances have not settled yet"
+    assert "links would move 12.5% of them at most" in settled_phrase(0.25)
+
+
+def test_a_page_that_never_changed_has_no_last_change():
+    row = {"url": "u", "changes": 0, "last_change": "2026-01-01", "convergence": 2.0, "error_bound": 2.0}
+    assert explained_fields(row) == {"url": "u", "changes": 0}
+    assert explained_fields({**row, "changes": 1})["last_change"] == "2026-01-01"
 
 
 def test_lines_that_say_nothing_are_left_out():

@@ -11,6 +11,7 @@ from xyro.configs.schema import RefreshSettings, Settings
 from xyro.service.views import cash_sources as module
 from xyro.service.views.cash_sources import find_givers, giver_sentences, targets_of
 from xyro.service.views.why import why, with_givers
+from xyro.service.views.why_due import duration_text
 from xyro.wire.clock import SystemClock
 
 DAY = 86_400.0
@@ -39,8 +40,8 @@ def because(crawl, target):
     [
         ({"bandwidth": 0.001}, "Policy obsolescence: t = K / sqrt(importance x change rate), K = "),
         ({"bandwidth": 0.001, "policy": "mixed"}, "Policy mixed, so that 3 pages take 85.5"),
-        ({"bandwidth": 1.0, "min_interval": DAY}, "but for min_interval. That makes 1 day, 0:00:00"),
-        ({"bandwidth": 1e-9, "max_interval": 2 * DAY}, "but for max_interval. That makes 2 days, 0:00:00"),
+        ({"bandwidth": 1.0, "min_interval": DAY}, "but for min_interval. That makes 1 day between"),
+        ({"bandwidth": 1e-9, "max_interval": 2 * DAY}, "but for max_interval. That makes 2 days between"),
         ({"bandwidth": 1.0, "min_importance": 50.0}, "below min_importance (50)"),
         (
             {"bandwidth": 1.0, "min_interval": 20 * DAY, "max_interval": 60 * DAY, "hopeless": 0.9},
@@ -75,7 +76,8 @@ def test_it_names_what_holds_a_page_back():
     crawl.turn()
     crawl.fail(crawl.order(url(1)), "http-404", status=404)
     crawl.turn()
-    assert "It is dead: 404 or 410 twice" in because(crawl, url(1))
+    assert "It is dead: 404 or 410 at 20" in because(crawl, url(1))
+    assert "and still 1 day 1 minute later." in because(crawl, url(1))
     number = crawl.page(url(2))[0].partition.hosts_of[crawl.page(url(2))[1]]
     crawl.frontier.hold(number, "paused")
     assert "Host h2.example is paused by a person." in because(crawl, url(2))
@@ -147,3 +149,20 @@ def test_a_link_whose_bytes_only_look_like_the_page_is_none():
         found = find_givers(views, {0: 0x01000000}, SystemClock())
     assert found["givers"] == []
     assert msgspec.json.encode(found)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.2, "less than a second"),
+        (1, "1 second"),
+        (2.4, "2 seconds"),
+        (DAY, "1 day"),
+        (3 * DAY + 4 * 3_600 + 59, "3 days 4 hours"),
+        (DAY + 61, "1 day 1 minute"),
+        (2_000 * DAY, "2,000 days"),
+        (float("inf"), "for ever"),
+    ],
+)
+def test_times_are_told_in_words(seconds, words):
+    assert duration_text(seconds) == words
