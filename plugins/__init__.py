@@ -7,6 +7,7 @@
     metrics/     `GET /metrics`                             contents/   `xyro page`, WARC files, texts
     bounded/     `xyro crawl --join`, bounded crawls of a cluster
     sites/       [[sites]] in `xyro why`
+    identity/    `xyro identity`
     view_extensions.py   what they add to audit and status
 
 Each is made for one partition and knows that one alone: what concerns others goes by messages, what a crawl has once is

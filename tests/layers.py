@@ -45,6 +45,7 @@ PLUGINS = (
     "plugins.metrics",
     "plugins.sites",
     "plugins.dashboard",
+    "plugins.identity",
 )
 FACE = (*NODE, *PLUGINS, "plugins", "service.cluster")
 SERVICE = (*FACE, "service.api", "library", "service.cli")

@@ -52,11 +52,11 @@ class IdentityKey:
         try:
             found = load_pem_private_key(path.read_bytes(), password=None)
         except OSError as error:
-            raise InputError(f"{path}: {error.strerror}: name the file of a key of Ed25519 in PEM") from error
+            raise InputError(f"{path}: {error.strerror}: `xyro identity` makes a key") from error
         except (ValueError, TypeError) as error:  # TypeError: it wants a password
             raise InputError(f"{path}: no private key in PEM without a password: name another file") from error
         if not isinstance(found, Ed25519PrivateKey):
-            raise InputError(f"{path}: the key is not of Ed25519: name another file")
+            raise InputError(f"{path}: the key is not of Ed25519: `xyro identity` makes one under another name")
         return cls(found)
 
     @classmethod

@@ -15,7 +15,7 @@
     migrate_command.py     migrate, repair             hub_command.py        hub
     cluster_command.py     cluster status, move, drain, forget, set, unbound, adopt
     cluster_crawl.py       crawl --join
-    page_commands.py       page get, versions, diff
+    page_commands.py       page get, versions, diff      identity_command.py   identity make, show
 
 `xyro lab` is found by its entry point (group `xyro.commands`). Each command imports what it runs when it runs:
 `xyro --help` loads neither numpy nor aiohttp.

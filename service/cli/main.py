@@ -23,6 +23,7 @@ from xyro.service.cli.daemon_commands import block, pause, resume, submit
 from xyro.service.cli.daemon_life_commands import completion, log_command, stop
 from xyro.service.cli.dashboard_command import dashboard
 from xyro.service.cli.hub_command import hub
+from xyro.service.cli.identity_command import identity
 from xyro.service.cli.migrate_command import migrate, repair
 from xyro.service.cli.page_commands import page
 from xyro.service.cli.plan_command import plan
@@ -59,6 +60,7 @@ COMMANDS = (
     backup,
     migrate,
     repair,
+    identity,
     xml,
     page,
     pause,

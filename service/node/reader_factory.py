@@ -38,7 +38,7 @@ def options_of(settings: Settings, words: frozenset[str], gamma: float, nodes: i
         most_idle=fetch.concurrency,
     )
     return ReaderOptions(
-        user_agent=_user_agent(fetch),
+        user_agent=user_agent_of(fetch),
         robots_token=fetch.user_agent,
         purposes=bits(identity.purpose),
         contact=fetch.contact,
@@ -82,7 +82,7 @@ def archive_of(settings: Settings, data: Path) -> ArchiveOptions | None:
         file_bytes=keep.file_bytes,
         limit=2 * fetch.max_body,
         full=keep.full,
-        user_agent=_user_agent(fetch),
+        user_agent=user_agent_of(fetch),
         contact=fetch.contact,
         private=private_names(sites),
         bytes_signature=set(signatures(sites, fetch.signature)) == {"bytes"},
@@ -111,7 +111,7 @@ def processes_of(fetch: FetchSettings) -> int:
     return max(len(os.sched_getaffinity(0)) - 1, 0)
 
 
-def _user_agent(fetch: FetchSettings) -> str:
+def user_agent_of(fetch: FetchSettings) -> str:
     """Xyro/0.1.0 (+contact): the product token that robots.txt knows, and whom to ask."""
     from importlib.metadata import PackageNotFoundError, version
 

@@ -1,4 +1,4 @@
-"""Sites on loopback, each with a robots.txt of its own, that note every request."""
+"""Sites on loopback, each with a robots.txt of its own, that note every request; some want requests to be signed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.xyro.signature_judge import ReceivedRequest
 
 WORDS = "A page has a few sentences of its own. They tell of nothing but of this very page, at length. " * 5
 
@@ -21,6 +23,9 @@ class SignalSite(ThreadingHTTPServer):
         self.pages = pages
         self.log: list[str] = []
         """paths that were asked for"""
+        self.requests: list[ReceivedRequest] = []
+        self.asks = False
+        """pages are refused, with an Accept-Signature, to requests that have no signature"""
 
     @property
     def url(self) -> str:
@@ -33,6 +38,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.log.append(self.path)
+        url = f"http://{self.headers['Host']}{self.path}"
+        self.server.requests.append(ReceivedRequest(self.command, url, dict(self.headers)))
+        if self.server.asks and self.path != "/robots.txt" and "Signature" not in self.headers:
+            self.send_response(403)
+            self.send_header("Accept-Signature", 'sig1=("@authority");tag="web-bot-auth"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         kind, text = "text/plain", self.server.robots
         if self.path != "/robots.txt":
             number = int(self.path[1:] or 0)
