@@ -1,4 +1,4 @@
-"""Writes what an identity consists of into a folder.
+"""Writes the files of an identity into a folder.
 
 DIR/key.pem          the private key, its owner's alone; made once, never overwritten; it stays on the crawler's machine
 DIR/public/          the folder for the web server of the agent's address: index.html, the bot page, which is yours to
@@ -31,7 +31,7 @@ VALID = 365 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class WrittenIdentity:
-    """What was written, and where."""
+    """The files that were written."""
 
     key: Path
     key_is_new: bool
@@ -75,7 +75,7 @@ def write_identity(settings: Settings, folder: Path, now: float) -> WrittenIdent
 
 
 def lines(written: WrittenIdentity, agent: str) -> list[str]:
-    """What was written and what is to be done with it, for people."""
+    """Say what was written, and what is to be done with it."""
     made = "made now" if written.key_is_new else "was there"
     return [
         f"key        {written.key}: {made}; it stays on the crawler's machine",
