@@ -17,7 +17,9 @@ spends the credit, discovery.py and revisits.py take their parts of the orders.
 
 The multiplier is found anew when B, S or the number of pages has moved by DRIFT since, or MOST seconds after any
 change: 1 to 10 ms each time. Importance is relative to the mean over the refreshed pages; weights hold it as measured.
-Each partition finds its own gamma; the queue, which they share, takes the mean (service/node/node.py).
+Each partition of a process finds its own gamma; the queue, which they share, takes the mean (service/node/node.py). In
+a cluster partitions tell each other their sums (plugins/totals), and each plans as if it knew all pages: one multiplier
+and one gamma, and of the bandwidth the part that its own pages take.
 
 Invariant: population and S hold every READ page of weight above 0 with the weight and rate of its Refresh-Data row.
 The population is stored bin by bin, in the same groups as the rows (rows.PLAN).
@@ -27,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xyro.configs.schema import RefreshSettings
 from xyro.metadata import rows
@@ -38,6 +40,9 @@ from xyro.refresh.population import ChanceWaits, Outlook, Population
 from xyro.refresh.rate_belief import PageBelief
 from xyro.refresh.sharing import BandwidthMeter, Bursts, Capacity, Controller, GammaSchedule
 from xyro.wire.ids import LocalPage
+
+if TYPE_CHECKING:
+    from xyro.refresh.other_sums import OtherSums
 
 DAY = 86_400.0
 LEAST_FREE = 0.1
@@ -173,8 +178,12 @@ class Bandwidth:
         """brings importance to mean 1 over the refreshed pages"""
         self.share = 1.0
         """refresh's part of the bandwidth; of that, audits take 1 - planned"""
-        self._found: tuple[float, float, int] | None = None
-        """S, B and pages when the multiplier was found"""
+        self._others: OtherSums | None = None
+        """of the other partitions; None: nothing is known of them, and each has an equal part"""
+        self._part = 1.0
+        """of the reads of refreshed pages: those of pages here"""
+        self._found: tuple[float, ...] | None = None
+        """S, B and pages when the multiplier was found, and the S of pages here"""
         self._again = 0.0
         self.follow(settings)
 
@@ -210,7 +219,30 @@ class Bandwidth:
     @property
     def whole(self) -> float:
         """Reads a second that there are to share."""
-        return self.fixed or self.capacity.rate()
+        return self.total * self._part if self._others is not None else self.fixed or self.capacity.rate()
+
+    @property
+    def total(self) -> float:
+        """Reads a second that all partitions have together, as far as they are known here."""
+        if self._others is None:
+            return self.whole
+        return self.fixed * self.partitions or self.capacity.rate() + self._others.rate
+
+    @property
+    def unread_elsewhere(self) -> int:
+        """Pages never read that wait in other partitions."""
+        return self._others.unread if self._others is not None else 0
+
+    def hear_others(self, others: OtherSums) -> None:
+        """Plan with these sums of all other partitions from now on."""
+        self._others, self._again = others, -math.inf
+
+    def for_new_pages(self, unread: int) -> float:
+        """Return the reads a second that there are to share where `unread` pages wait here, for new pages among them:
+        all partitions with such pages have theirs by their numbers."""
+        if self._others is None:
+            return self.whole
+        return self.total * unread / max(unread + self._others.unread, 1)
 
     # -- pages ---------------------------------------------------------------------------------------------------
 
@@ -267,15 +299,38 @@ class Bandwidth:
         if self.paid:
             self.deadline_reads.count(now, self.paid)
             self.paid = 0
-        basis = (self.spread.total, self.free(now), self.population.pages)
+        basis = self._basis(now)
         if self._found is not None and now < self._again and not _moved(self._found, basis):
             return False
         if self._found != basis:
             start = self.multiplier if 0.0 < self.multiplier < math.inf else 1.0
-            self.scale = self.population.scale()
-            self.multiplier = self.population.multiplier(basis[1] * DAY, self.rules, start) if basis[1] else math.inf
+            pages = self._pages()
+            self.scale = pages.scale()
+            self.multiplier = pages.multiplier(basis[1] * DAY, self.rules, start) if basis[1] else math.inf
+            if self._others is not None:
+                spent = pages.spends(self.multiplier, self.rules) if self.multiplier < math.inf else 0.0
+                here = self.population.spends(self.multiplier, self.rules, self.scale) if spent else 0.0
+                self._part = here / spent if spent else self.population.pages / max(pages.pages, 1)
         self._found, self._again = basis, now + CREDIT_LIMIT
         return True
+
+    def _pages(self) -> Population:
+        """The refreshed pages of all partitions, as far as they are known here."""
+        if self._others is None:
+            return self.population
+        pages = Population()
+        pages.merge(self.population)
+        pages.merge(self._others.population)
+        return pages
+
+    def _basis(self, now: float) -> tuple[float, ...]:
+        """S, B and pages of all partitions, and the S of pages here."""
+        total, pages, others = self.spread.total, self.population.pages, self._others
+        if others is None:
+            return total, self.free(now), pages
+        whole = self.share * self.planned * self.total
+        free = max(whole - self.deadline_reads.rate(now) - others.promised, LEAST_FREE * whole)
+        return total + others.spread, free, pages + others.population.pages, total
 
     def free(self, now: float) -> float:
         """Return the bandwidth that promised pages leave: they are read ahead of the plan, and the plan pays for
@@ -320,8 +375,8 @@ class Bandwidth:
         return not self.rules.reached(row.pace, max(passed, 0.0) / DAY, row.belief)
 
     def spends_at(self, multiplier: float) -> float:
-        """Reads a second that the refreshed pages take at this multiplier."""
-        return self.population.spends(multiplier, self.rules) / DAY
+        """Reads a second that the refreshed pages of all partitions take at this multiplier."""
+        return self._pages().spends(multiplier, self.rules) / DAY
 
     def outlook(self) -> Outlook:
         """Predict what the present bandwidth gives."""
@@ -361,8 +416,10 @@ class Bandwidth:
         return bool(state["law"] == self.law)
 
 
-def _moved(before: tuple[float, float, int], after: tuple[float, float, int]) -> bool:
-    return any(abs(new - old) > DRIFT * old for old, new in zip(before, after, strict=True))
+def _moved(before: tuple[float, ...], after: tuple[float, ...]) -> bool:
+    return len(before) != len(after) or any(
+        abs(new - old) > DRIFT * old for old, new in zip(before, after, strict=True)
+    )
 
 
 EVERY = 5.0
@@ -382,6 +439,9 @@ class Gamma:
         self.margin = 0.0
         """index of the unread pages that are ordered last, as discovery.py last saw it; 0 = none was seen"""
         self.percent = 50.0
+        """as this partition finds it"""
+        self._others: OtherSums | None = None
+        self._reads = 0
         self.follow(settings)
 
     def follow(self, settings: RefreshSettings) -> None:
@@ -402,6 +462,18 @@ class Gamma:
         elif self.auto:
             self.percent = gamma
 
+    def hear_others(self, others: OtherSums) -> None:
+        """Agree with the other partitions from now on."""
+        self._others = others
+
+    @property
+    def agreed(self) -> float:
+        """The gamma of all partitions: the mean of what each finds, weighed by its reads."""
+        if self._others is None or not (self.auto or self.controller is not None):
+            return self.percent
+        weight, others = 1.0 + self._reads, self._others
+        return (weight * self.percent + others.weight * others.gamma) / (weight + others.weight)
+
     def seeks(self, now: float) -> bool:
         """Tell whether gamma "auto" needs the margin now."""
         return self.auto and _is_over(self._margin_at, EVERY, now)
@@ -413,12 +485,13 @@ class Gamma:
     def refresh_share(self, contested: bool, own: bool) -> float:
         """Refresh's part of the bandwidth. One that was set is refresh's own, unless gamma is there to divide it."""
         divided = not own or self.auto or self.controller is not None
-        return 1.0 - self.percent / 100.0 if contested and divided else 1.0
+        return 1.0 - self.agreed / 100.0 if contested and divided else 1.0
 
     def renew(self, now: float, reads: int, bandwidth: Bandwidth) -> None:
-        """gamma as of now; `reads`: of the crawl so far."""
+        """gamma as of now; `reads`: of the partition so far."""
+        self._reads = reads
         if self.schedule is not None and self.controller is None:
-            self.percent = self.schedule.gamma_at(reads)
+            self.percent = self.schedule.gamma_at(reads + (self._others.reads if self._others is not None else 0))
             return
         if not _is_over(self._looked, CONTROL if self.controller is not None else EVERY, now):
             return
@@ -433,7 +506,7 @@ class Gamma:
     def _competing(self, bandwidth: Bandwidth) -> float:
         """Return the share of the bandwidth left over when each refreshed page is read once its index reaches the
         margin."""
-        whole = bandwidth.whole
+        whole = bandwidth.total
         if whole <= 0.0 or not math.isfinite(self.margin):
             return self.percent
         return min(max(100.0 * (1.0 - bandwidth.spends_at(self.margin) / whole), LEAST_GAMMA), MOST_GAMMA)

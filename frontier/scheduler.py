@@ -181,7 +181,8 @@ class Scheduler:
         self.bandwidth.answered(reads, now, self._busy)
         self.discovery.count(reads)
         self.gamma.renew(now, self.discovery.reads, self.bandwidth)
-        contested = self.schedule.refreshing and self.discovery.waiting > 0 and not self.discovery.poor_only
+        new = self.discovery.waiting > 0 and not self.discovery.poor_only
+        contested = self.schedule.refreshing and (new or self.bandwidth.unread_elsewhere > 0)
         self.bandwidth.share_out(self.gamma.refresh_share(contested, self.bandwidth.own))
 
     def drop(self, page: LocalPage, epoch: int) -> None:
@@ -303,7 +304,7 @@ class Scheduler:
     def _take_rereads(self, found: list[FetchOrder], room: int, now: float) -> None:
         room -= len(found)
         if self.order_quota.scarce and self.discovery.ready:
-            room = self.order_quota.part(room, self.gamma.percent)
+            room = self.order_quota.part(room, self.gamma.agreed)
         for page, row in self.revisits.take(now, room):
             if self._is_outside(page):
                 self.revisits.dropped(page)
@@ -344,7 +345,8 @@ class Scheduler:
     @property
     def _for_new_pages(self) -> float:
         """Reads a second of a bandwidth that covers new pages which are theirs."""
-        return self.bandwidth.whole * (1.0 - self.bandwidth.share if self.schedule.refreshing else 1.0)
+        whole = self.bandwidth.for_new_pages(self.discovery.waiting)
+        return whole * (1.0 - self.bandwidth.share if self.schedule.refreshing else 1.0)
 
     @property
     def _unused_by_refresh(self) -> int:

@@ -6,6 +6,7 @@
     dashboard/   `xyro dashboard`, a page for the browser
     metrics/     `GET /metrics`                             contents/   `xyro page`, WARC files, texts
     bounded/     `xyro crawl --join`, bounded crawls of a cluster
+    totals/      one bandwidth, K and gamma for all nodes of a cluster
     sites/       [[sites]] in `xyro why`
     identity/    `xyro identity`
     view_extensions.py   what they add to audit and status
@@ -46,7 +47,7 @@ def extensions(settings: Settings) -> Sequence[Extension]:
     found: list[Extension] = [_publications, _notice_pages, _documents, lambda frontier: _focus(frontier, settings)]
     found.append(lambda frontier: _changes(frontier, settings))
     if settings.cluster.join:
-        found.append(_quota)
+        found += [_quota, _totals]
     if settings.publish.websub:
         found.append(_hubs)
     found.append(lambda frontier: _values(frontier, settings))
@@ -162,6 +163,13 @@ def _quota(frontier: Frontier) -> object:
     from xyro.plugins.bounded.read_quota import ReadQuota
 
     return ReadQuota(frontier)
+
+
+def _totals(frontier: Frontier) -> object:
+    """The sums that the partitions of a cluster plan their reads with."""
+    from xyro.plugins.totals.shared_totals import SharedTotals
+
+    return SharedTotals(frontier)
 
 
 def _read_counts(frontier: Frontier) -> object:

@@ -19,6 +19,7 @@ the bandwidth B (reads per second), and the time now, always as an argument.
     inverse.py   the age at which a policy's index reaches a value
     doubt.py     what a read is worth where a rate is in doubt: no page is given up on little evidence
     population.py  all pages as one sketch: the multiplier that spends the bandwidth, what freshness to expect
+    other_sums.py  the sums of the partitions beside one, with which it plans as if it knew all pages
     plan_part.py   the same of some partitions, to be sent
     expected.py  how fresh all pages are now, by the model     meter.py  the same by reads at random, with its interval
     calibration.py how often changes came beside how often the model expected them

@@ -178,10 +178,11 @@ class Population:
             reads_per_day, lambda mu: spent(rules.intervals(importance, bins.rate, mu), bins.pages), start, 1e-9
         )
 
-    def spends(self, multiplier: float, rules: Rules) -> float:
-        """Reads a day that the pages take at this multiplier."""
+    def spends(self, multiplier: float, rules: Rules, scale: float = 0.0) -> float:
+        """Reads a day that the pages take at this multiplier. scale: of importance, where more pages share the mean."""
         bins, rules = self.bins, self._rules(rules)
-        return spent(rules.intervals(bins.importance * self.scale(), bins.rate, multiplier), bins.pages)
+        importance = bins.importance * (scale or self.scale())
+        return spent(rules.intervals(importance, bins.rate, multiplier), bins.pages) if bins.pages.size else 0.0
 
     def outlook(self, reads_per_day: float, rules: Rules) -> Outlook:
         """Predict the result of a number of reads a day."""

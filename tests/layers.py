@@ -36,6 +36,7 @@ NODE = (*VIEWS, "service.node")
 PLUGINS = (
     "plugins.publish",
     "plugins.bounded",
+    "plugins.totals",
     "plugins.clusters",
     "plugins.contents",
     "plugins.focus",

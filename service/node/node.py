@@ -306,7 +306,7 @@ class Node:
             return EVEN
         weights = [1.0 + frontier.reads for frontier in self.frontiers]
         return sum(
-            w * frontier.scheduler.gamma.percent for w, frontier in zip(weights, self.frontiers, strict=True)
+            w * frontier.scheduler.gamma.agreed for w, frontier in zip(weights, self.frontiers, strict=True)
         ) / sum(weights)
 
     def refreshed_and_unread(self) -> tuple[Population, int]:

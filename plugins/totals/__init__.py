@@ -1,0 +1,8 @@
+"""Bandwidth, K and gamma of a cluster as of one crawl: partitions tell each other the sums that they plan with.
+
+    total_messages.py   a partition's sums, to the home partition; those of all others, to each partition
+    shared_totals.py    tells them when they have moved, and hands what comes to the frontier's bandwidth and gamma
+
+In: the sums of the bandwidth of a frontier (frontier/bandwidth.py). Out: `Bandwidth.hear_others`, `Gamma.hear_others`.
+A partition plans with what it heard last; nothing waits for it.
+"""

@@ -1,0 +1,48 @@
+"""The commands that carry sums of partitions (refresh/other_sums.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xyro.refresh.other_sums import OtherSums
+from xyro.refresh.population import ChanceWaits, Population
+from xyro.wire import codec
+from xyro.wire.commands import Command
+
+_FIRST_TAG = codec.PLUGIN_TAGS + 96
+
+
+@dataclass(frozen=True, slots=True)
+class TellSums(Command):
+    """Sums: those of the partition `source`, to the home partition; those of all others (-1), to one of them."""
+
+    source: int
+    cells: tuple[int, ...]
+    """bins of the population, and the pages in each"""
+    pages: tuple[int, ...]
+    datings: float
+    waits: float
+    spread: float
+    rate: float
+    promised: float
+    unread: int
+    reads: int
+    gamma: float
+    weight: float
+
+    @classmethod
+    def pack(cls, source: int, sums: OtherSums) -> TellSums:
+        """Pack sums."""
+        cells, pages = sums.population.dump()
+        waits = sums.population.chance_waits
+        rest = (sums.spread, sums.rate, sums.promised, sums.unread, sums.reads, sums.gamma, sums.weight)
+        return cls(0, source, tuple(cells), tuple(pages), waits.datings, waits.total, *rest)
+
+    def sums(self) -> OtherSums:
+        """Unpack them."""
+        population = Population.load((self.cells, self.pages), ChanceWaits(self.datings, self.waits))
+        rest = (self.spread, self.rate, self.promised, self.unread, self.reads, self.gamma, self.weight)
+        return OtherSums(population, *rest)
+
+
+codec.register(_FIRST_TAG, TellSums)
