@@ -15,7 +15,7 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ import msgspec
 import numpy as np
 
 from xyro.contents_index import open_index, totals
+from xyro.metadata.visits import FORBIDDEN
 from xyro.page_archive import PageContents
 from xyro.plugins.contents.retention import Retention
 from xyro.plugins.contents.text_versions import TextVersions
@@ -69,6 +70,8 @@ class CommitNotes:
     """The notes of one partition on their way to the index."""
 
     ready: list[ReadNote] = field(default_factory=list)
+    refusals: dict[PageId, int] = field(default_factory=dict)
+    """uses that robots.txt refuses of pages that were read since, or were not read for that"""
     failure: str = ""
     lost: int = 0
 
@@ -144,6 +147,8 @@ class ContentsWriter:
         """Take the notes of the orders that this turn settled."""
         found = []
         for order in settled:
+            if order.visit.answered or order.report.error in FORBIDDEN:
+                self._notes.refusals[join(self._number, order.page)] = order.report.refused
             note = self._waiting.pop((join(self._number, order.page), order.report.epoch), None)
             if note is not None:
                 found.append((order, note))
@@ -178,18 +183,20 @@ class ContentsWriter:
         with self._lock:
             notes = self._notes
             batch, notes.ready = notes.ready, []
-            if not batch:
+            refusals, notes.refusals = notes.refusals, {}
+            if not batch and not refusals:
                 return
             try:
-                self._write(batch)
+                self._write(batch, refusals)
                 notes.failure = ""
             except (OSError, sqlite3.Error) as error:
                 notes.ready = [*batch, *notes.ready]
+                notes.refusals = dict(list({**refusals, **notes.refusals}.items())[-BACKLOG:])
                 if not notes.failure:
                     _log.error("contents: %s: %s; tried again with the next commit", self._directory, error)
                 notes.failure = f"{self._directory}: {error}"
 
-    def _write(self, batch: Sequence[ReadNote]) -> None:
+    def _write(self, batch: Sequence[ReadNote], refusals: Mapping[PageId, int]) -> None:
         for name in {note.contents.record.file for note in batch if note.contents.record is not None}:
             _sync(self._directory / name)
         if self._metadata is not None:
@@ -204,6 +211,11 @@ class ContentsWriter:
         try:
             for note in batch:
                 self._insert(note)
+            self._index.executemany("DELETE FROM refusals WHERE page = ?", ((page,) for page in refusals))
+            self._index.executemany(
+                "INSERT INTO refusals SELECT page, ? FROM pages WHERE page = ?",
+                ((uses, page) for page, uses in refusals.items() if uses),
+            )
         except BaseException:
             self._index.execute("ROLLBACK")
             raise
@@ -215,10 +227,6 @@ class ContentsWriter:
             "importance = excluded.importance, rate = excluded.rate, checked = excluded.checked",
             (note.page, note.url, note.importance, note.rate, note.started),
         )
-        if note.refused:
-            self._index.execute("INSERT OR REPLACE INTO refusals VALUES (?, ?)", (note.page, note.refused))
-        else:
-            self._index.execute("DELETE FROM refusals WHERE page = ?", (note.page,))
         if note.contents.text is not None:
             self._texts.store(note.page, note.started, note.contents.text)
         record = note.contents.record

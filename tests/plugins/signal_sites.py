@@ -53,7 +53,13 @@ class _Handler(BaseHTTPRequestHandler):
             kind = "text/html"
             text = f"<html><head><title>Page {number}</title></head><body><p>{number}: {WORDS}</p>{link}</body></html>"
         body = text.encode()
+        tag = f'"{len(body)}"'
+        if kind == "text/html" and self.headers["If-None-Match"] == tag:
+            self.send_response(304)
+            self.end_headers()
+            return
         self.send_response(200)
+        self.send_header("ETag", tag)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

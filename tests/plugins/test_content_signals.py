@@ -128,6 +128,23 @@ def test_a_site_that_changes_its_mind_is_not_read_again(tmp_path):
     assert xyro("why", site.url, "--data", data).returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("robots", "expected"),
+    [(NO_TRAINING, {"ai-train"}), (NO_SEARCH, {"search,ai-input"}), (SILENT, {None})],
+)
+def test_texts_tell_what_is_refused_by_now(tmp_path, robots, expected):
+    """Of pages that answer 304, too, and of those that are not read any more."""
+    data = tmp_path / "data"
+    with signal_sites(TO_XYRO) as (site,):
+        crawl(data, site, XYRO_KEEP__TEXT="true")
+        assert {row["refused"] for row in rows("texts", data)} == {"ai-input"}
+        site.robots = robots
+        bounds = ["--refresh", "--max-seconds", "5", "--json"]
+        process("crawl", *LOOPBACK, "--data", data, *bounds, XYRO_REFRESH__BANDWIDTH="20")
+    assert len(site.log) == (4 if robots == NO_SEARCH else len(site.log)) > 3
+    assert {row["refused"] for row in rows("texts", data)} == expected
+
+
 def test_a_crawl_is_for_something(tmp_path):
     with pytest.raises(InputError, match="purpose: expected"):
         load(overrides={"identity.purpose": ["sale"]})
