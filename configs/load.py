@@ -276,7 +276,7 @@ def _convert(place: str, value: object, field: Any, strict: bool = True) -> Any:
     except ValueError as error:  # msgspec.ValidationError is one, too
         wanted = f"a list of {meta.description}" if many else meta.description
         shown = list(value) if isinstance(value, tuple) else value
-        hidden = any(word in place for word in ("token", "secret", "headers", "cookies", "auth"))
+        hidden = any(word in place for word in ("token", "secret", "headers", "cookies", "auth", "proxy"))
         got = "something else" if hidden else f"{shown!a:.100}"  # a secret has no place in a log
         mend = f"; {error}" if isinstance(error, _Mend) else ""
         raise InputError(f"{place}: expected {wanted}, got {got}{mend}") from error

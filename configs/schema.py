@@ -153,6 +153,24 @@ class StandingSettings(Section, frozen=True):
     host_pages: Counting = 8192
 
 
+class SecretSource(Section, frozen=True):
+    """Where a secret stands: an environment variable, or a file."""
+
+    env: Annotated[str, Meta(pattern=r"^\w+$", max_length=128)] = ""
+    file: Annotated[str, Meta(pattern=r"^[^\x00]+$", max_length=4096)] = ""
+
+
+Login = Annotated[SecretSource, Meta(description='{ env = "NAME" } or { file = "PATH" }, with user:password')]
+ProxyUrl = Annotated[
+    str,
+    Meta(
+        pattern=r"^(http://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):\d{1,5}/?)?$",
+        max_length=300,
+        description='an http:// address with its port and without user or password, such as "http://127.0.0.1:3128"',
+    ),
+]
+
+
 class FetchSettings(Section, frozen=True):
     """[fetch]: reading the web, and what a server may cost us."""
 
@@ -197,6 +215,10 @@ class FetchSettings(Section, frozen=True):
         ],
         ...,
     ] = ()
+    proxy: ProxyUrl = ""
+    proxy_auth: Login | None = None
+    proxy_resolves: Switch = False
+    ca_file: Annotated[str, Meta(pattern=r"^[^\x00]*$", max_length=4096, description="a file name")] = ""
 
 
 class IdentitySettings(Section, frozen=True):
@@ -288,13 +310,6 @@ class BudgetTable(Section, frozen=True):
     pages_per_day: Counting = 1000
 
 
-class SecretSource(Section, frozen=True):
-    """Where a secret stands: an environment variable, or a file."""
-
-    env: Annotated[str, Meta(pattern=r"^\w+$", max_length=128)] = ""
-    file: Annotated[str, Meta(pattern=r"^[^\x00]+$", max_length=4096)] = ""
-
-
 class SiteTable(Section, frozen=True):
     """[[sites]]: how some hosts are asked; the first table that fits decides."""
 
@@ -310,13 +325,12 @@ class SiteTable(Section, frozen=True):
         ],
         Meta(description='a name -> value table; a secret value is { env = "NAME" } or { file = "PATH" }'),
     ] = {}
-    auth: (
-        Annotated[SecretSource, Meta(description='{ env = "NAME" } or { file = "PATH" }, with user:password')] | None
-    ) = None
+    auth: Login | None = None
     delay: Seconds | None = None
     signature: Annotated[Literal["bytes", "text", "links"], Meta(description='"bytes", "text" or "links"')] | None = (
         None
     )
+    proxy: ProxyUrl | None = None
 
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

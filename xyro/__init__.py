@@ -20,6 +20,7 @@ An order's life:
     politeness.py  waits for the turn of its host and of its server (server_floors.py), from the end of their last read
     resolver.py    its host becomes addresses; no more than half of the slots wait for that (lookups.py)
     guard.py       is checked against the networks that may be contacted, on the address really connected to
+    proxy.py       where an operator set one: the tunnel to that address
     page_client.py one connection to each host at a time; limits on time, bytes, headers and decompression: by
                    fast_client.py or, over aiohttp, client.py; exchange.py is one request and its answer
     fetcher.py     one request, no redirect followed: a redirect is a link, and the next hop an order of its own

@@ -28,9 +28,11 @@ from xyro.exchange import BUFFER, DEFAULT_LIMITS, ClientLimits, ConnectionWatch,
 from xyro.guard import Guard, family_of
 from xyro.headers import one_length
 from xyro.page_client import check_tls, request_headers, short
+from xyro.proxy import ProxyOf, tunnel
 from xyro.resolver import Resolver
 from xyro.tape import Tape
 from xyro.wire.errors import TheirError
+from xyro.wire.urls import address_of
 
 
 class Connection(ResponseHandler):
@@ -169,10 +171,29 @@ class _Connector(aiohttp.TCPConnector):
     """Makes our protocol instead of aiohttp's, and bounds the idle connections, each of which is an open file: a crawl
     meets hundreds of hosts a second."""
 
-    def __init__(self, watch: ConnectionWatch, **options: Any) -> None:
+    def __init__(
+        self, watch: ConnectionWatch, guard: Guard, names: Resolver, proxy_of: ProxyOf | None, **options: Any
+    ) -> None:
         super().__init__(**options)
+        self._guard, self._names, self._proxy_of = guard, names, proxy_of
+        self._connect_seconds = watch.limits.connect
         self._most_idle = watch.limits.most_idle
         self._factory = functools.partial(Connection, self._loop, watch)  # type: ignore[assignment]
+
+    async def _wrap_create_connection(
+        self, *args: Any, addr_infos: list[Any], req: aiohttp.ClientRequest, **options: Any
+    ) -> tuple[asyncio.Transport, ResponseHandler]:
+        """A connection to one of these addresses: as aiohttp makes it, or through a proxy's tunnel."""
+        proxy = self._proxy_of(req.url.raw_authority) if self._proxy_of is not None else None
+        if proxy is None:
+            return await super()._wrap_create_connection(*args, addr_infos=addr_infos, req=req, **options)
+        targets = [str(info[4][0]) for info in addr_infos]
+        async with asyncio.timeout(self._connect_seconds):
+            sock, target = await tunnel(proxy, targets, int(addr_infos[0][4][1]), self._guard, self._names)
+        transport, protocol = await self._wrap_existing_connection(*args, req=req, sock=sock, **options)
+        assert isinstance(protocol, Connection)
+        protocol.address = target if address_of(target) is not None or ":" in target else ""
+        return transport, protocol
 
     def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
         """A connection becomes idle, or is closed. Keys stand in the order in which theirs became idle."""
@@ -289,6 +310,7 @@ class AiohttpClient:
         tls: ssl.SSLContext | None = None,
         patience: Callable[[str], float] = lambda host: 1.0,
         tape_of: Callable[[], Tape] | None = None,
+        proxy_of: ProxyOf | None = None,
     ) -> None:
         """patience: share of the deadlines that a host (host[:port]) is allowed now. tape_of: what records an answer,
         None where it is not kept."""
@@ -300,6 +322,9 @@ class AiohttpClient:
         self._session = aiohttp.ClientSession(
             connector=_Connector(
                 self.watch,
+                guard,
+                resolver,
+                proxy_of,
                 resolver=_AllowedAddresses(resolver),
                 socket_factory=guard.socket_factory,
                 use_dns_cache=False,

@@ -14,6 +14,7 @@ Rules above the table:
 - `closed-idle` is a connection kept from an earlier read that its server gave up just as we used it again. Nothing is
   sent twice on its own: the next try is an order like any other, on a new connection.
 - `signature-asked`: the host wants its requests signed (request_signing.py); the next try is.
+- `proxy-failed`: the proxy that the operator named did not do its part (proxy.py).
 - `reader-lost`: the reader process ended while it read the page; `poison`: three of them ended while they worked on it.
 - `unsent` classes without a status were refused on this machine: nobody was contacted, so no host has to be spared.
 
@@ -57,6 +58,7 @@ POLICIES: dict[str, FailurePolicy] = {
     "connect-timeout": _retry(60, 5, host_wide=True),
     "connect-refused": _retry(60, 5, host_wide=True),
     "connect-failed": _retry(60, 5, host_wide=True),
+    "proxy-failed": FailurePolicy(wait=60, retries=40, unsent=True),
     "tls": _retry(3_600, 3, host_wide=True),
     "first-byte-timeout": _retry(20, 4, host_wide=True),
     "header-timeout": _retry(60, 3, host_wide=True),

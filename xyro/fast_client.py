@@ -22,9 +22,11 @@ from xyro.exchange import BUFFER, DEFAULT_LIMITS, ClientLimits, ConnectionWatch,
 from xyro.guard import Guard, GuardRules, family_of, split_authority
 from xyro.headers import READ_HEADERS, one_length
 from xyro.page_client import check_tls, connect_failure, request_headers, short
+from xyro.proxy import ProxyOf, tunnel
 from xyro.resolver import Resolver
 from xyro.tape import Tape
 from xyro.wire.errors import TheirError
+from xyro.wire.urls import address_of
 
 STAGGER = 0.25
 """Seconds after which the next address of a host is tried beside the first (RFC 8305)."""
@@ -299,8 +301,10 @@ class FastClient:
         tls: ssl.SSLContext | None = None,
         patience: Callable[[str], float] = lambda host: 1.0,
         tape_of: Callable[[], Tape] | None = None,
+        proxy_of: ProxyOf | None = None,
     ) -> None:
         check_tls(tls)
+        self._proxy_of = proxy_of
         self.guard = guard
         self.resolver = resolver
         self.limits = limits
@@ -382,7 +386,7 @@ class FastClient:
             return None
         if connection.rules is not self.guard.rules:
             connection.rules = self.guard.rules
-            if self.guard.verdict(connection.address, origin.port):
+            if connection.address and self.guard.verdict(connection.address, origin.port):
                 connection.abort()
                 return None
         return connection
@@ -417,7 +421,10 @@ class FastClient:
             raise TheirError("disconnect", "the client was closed")
         return connection
 
-    async def _connected(self, name: str, origin: _Origin, addresses: list[str]) -> FastConnection:
+    async def _socket(self, origin: _Origin, addresses: list[str]) -> tuple[socket.socket, str]:
+        """A socket that is connected, and the address that it leads to, empty where that is the socket's own."""
+        if self._proxy_of is not None and (proxy := self._proxy_of(origin.authority)) is not None:
+            return await tunnel(proxy, addresses, origin.port, self.guard, self.resolver)
         infos = [
             (family_of(address), socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, origin.port))
             for address in addresses
@@ -425,6 +432,10 @@ class FastClient:
         sock = await start_connection(
             infos, happy_eyeballs_delay=STAGGER, interleave=1, loop=self.loop, socket_factory=self.guard.socket_factory
         )
+        return sock, ""
+
+    async def _connected(self, name: str, origin: _Origin, addresses: list[str]) -> FastConnection:
+        sock, target = await self._socket(origin, addresses)
         try:
             _, connection = await self.loop.create_connection(
                 lambda: FastConnection(self, name),
@@ -435,6 +446,8 @@ class FastClient:
         except BaseException:
             sock.close()
             raise
+        if target:
+            connection.address = target if address_of(target) is not None or ":" in target else ""
         return connection
 
     def _context(self) -> ssl.SSLContext:

@@ -180,6 +180,28 @@ class Guard:
         found.setblocking(False)
         return found
 
+    def operator_verdict(self, address: str, port: int) -> str:
+        """The failure class that forbids a server which the operator names, such as a proxy: only_net, and our own
+        endpoints; no deny list."""
+        plain = _plain(address)
+        if (
+            plain.is_unspecified
+            or (plain, port) in self._denied
+            or ((None, port) in self._denied and plain.is_loopback)
+        ):
+            return "blocked-address"
+        if self._only and not any(plain in network for network in self._only if network.version == plain.version):
+            return "only-net"
+        return ""
+
+    def operator_socket(self, address: str, port: int) -> socket.socket:
+        """A socket for such a server. TheirError: it may not be contacted."""
+        if kind := self.operator_verdict(address, port):
+            raise TheirError(kind, f"{address} port {port}")
+        found = socket.socket(family_of(address), socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        found.setblocking(False)
+        return found
+
     def _judge(self, origin: str) -> str:
         scheme, _, authority = origin.partition("://")
         host, port = split_authority(authority, 443 if scheme == "https" else 80)

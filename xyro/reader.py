@@ -22,6 +22,7 @@ from xyro.fetcher import Fetcher
 from xyro.guard import Guard
 from xyro.politeness import Manners, Politeness
 from xyro.pool import Pool
+from xyro.proxy import UnresolvedNames, context_with
 from xyro.readers import Readers
 from xyro.request_signing import RequestSigner, SigningOptions
 from xyro.resolver import Resolver
@@ -79,6 +80,8 @@ class ReaderOptions:
     """what sends requests"""
     sites: SiteOptions = NO_SITES
     """what some hosts are asked with, and how"""
+    ca_file: str = ""
+    """certificates of authorities that are trusted beside the system's"""
     signing: SigningOptions | None = None
     """how requests are signed; None: they are not"""
 
@@ -107,12 +110,16 @@ def fetcher_of(options: ReaderOptions, guard: Guard, clock: Clock, patience: Cal
 
         values = PageValues(options.values)
     signer = RequestSigner(options.signing, clock) if options.signing is not None else None
+    sites = entries_of(options.sites)
+    proxy_of = sites.proxy if sites is not None else None
     client = client_class(options.client)(
         guard,
-        Resolver(guard, clock),
+        Resolver(guard, clock) if proxy_of is None else UnresolvedNames(guard, clock, proxy_of),
         user_agent=options.user_agent,
         contact=options.contact,
         limits=options.limits,
+        tls=context_with(options.ca_file),
+        proxy_of=proxy_of,
         patience=patience,
         tape_of=archive.tape_of if archive is not None else None,
     )
@@ -126,7 +133,7 @@ def fetcher_of(options: ReaderOptions, guard: Guard, clock: Clock, patience: Cal
         archive=archive,
         values=values,
         signer=signer,
-        sites=entries_of(options.sites),
+        sites=sites,
     )
 
 

@@ -25,15 +25,26 @@ SignatureKind = Literal["bytes", "text", "links"]
 
 
 @dataclass(frozen=True, slots=True)
+class Proxy:
+    """An HTTP proxy (proxy.py). host: an address, or a name. login: the value of Proxy-Authorization, or empty."""
+
+    host: str
+    port: int
+    login: str = field(default="", repr=False)
+    resolves: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SiteEntry:
-    """One entry, its secrets looked up. None: as everywhere. proxy: "" is none."""
+    """One entry, its secrets looked up. None: as everywhere. proxied: by `proxy`, which may be none."""
 
     pattern: str
     headers: dict[str, str] = field(default_factory=dict, repr=False)
     """Cookie and Authorization among them"""
     delay: float | None = None
     signature: SignatureKind | None = None
-    proxy: str | None = None
+    proxied: bool = False
+    proxy: Proxy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +53,8 @@ class SiteOptions:
 
     sites: tuple[SiteEntry, ...] = ()
     headers: dict[str, str] = field(default_factory=dict, repr=False)
+    proxy: Proxy | None = None
+    """of all hosts whose entry names no other"""
 
 
 NO_SITES: Final = SiteOptions()
@@ -70,6 +83,11 @@ class SiteEntries:
         site = self.of(host) if self._options.sites else None
         return None if site is None else site.delay
 
+    def proxy(self, host: str) -> Proxy | None:
+        """The proxy that a host is read through."""
+        site = self.of(host) if self._options.sites else None
+        return site.proxy if site is not None and site.proxied else self._options.proxy
+
     def signature(self, url: str, default: SignatureKind) -> SignatureKind:
         """Return the kind of signature that a page gets."""
         site = self.of(authority(url)) if self._options.sites else None
@@ -78,7 +96,7 @@ class SiteEntries:
 
 def entries_of(options: SiteOptions) -> SiteEntries | None:
     """The entries; None where nothing is set."""
-    return SiteEntries(options) if options.sites or options.headers else None
+    return SiteEntries(options) if options != NO_SITES else None
 
 
 def _joined(first: Mapping[str, str], second: Mapping[str, str]) -> dict[str, str]:

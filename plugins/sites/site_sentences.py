@@ -41,5 +41,7 @@ def _parts(site: SiteTable) -> Iterator[str]:
         yield "a user and a password"
     if site.delay is not None:
         yield f"delay {site.delay:g} s"
+    if site.proxy is not None:
+        yield f"proxy {site.proxy or 'none'}"
     if site.signature is not None:
         yield f"signature of its {site.signature}"

@@ -31,7 +31,7 @@ _KEY = rows.META.key("crawl.toml")
 """the texts that the file may have: the one of now, and while it is replaced the next one"""
 _STORED_FIELDS: Mapping[str, tuple[str, ...]] = {
     "crawl": ("scope", "max_depth", "include", "exclude", "skip_suffixes", "fold_slashes"),
-    "fetch": ("only_net", "allow_private", "ports", "name_servers", "contact"),
+    "fetch": ("only_net", "allow_private", "ports", "name_servers", "contact", "proxy", "proxy_resolves", "ca_file"),
     "identity": ("purpose", "sign", "key", "agent"),
     "politeness": ("delay",),
     "keep": ("warc", "text", "extractor", "directory"),

@@ -14,6 +14,7 @@ from xyro.contents_index import FOLDER
 from xyro.decode import Caps
 from xyro.exchange import ClientLimits
 from xyro.politeness import Manners
+from xyro.proxy import context_with
 from xyro.reader import ReaderOptions
 from xyro.request_signing import signing_options
 from xyro.service.node.site_factory import site_options
@@ -55,6 +56,7 @@ def options_of(settings: Settings, words: frozenset[str], gamma: float, nodes: i
         values=_values(settings.opic.values),
         client=fetch.client,
         sites=site_options(settings),
+        ca_file=_ca_file(fetch),
         signing=signing_options(identity.sign, identity.key, identity.agent),
     )
 
@@ -87,6 +89,12 @@ def archive_of(settings: Settings, data: Path) -> ArchiveOptions | None:
         private=private_names(sites),
         bytes_signature=set(signatures(sites, fetch.signature)) == {"bytes"},
     )
+
+
+def _ca_file(fetch: FetchSettings) -> str:
+    """The file of authorities, by its whole name. InputError: it cannot be read."""
+    context_with(fetch.ca_file)
+    return str(Path(fetch.ca_file).absolute()) if fetch.ca_file else ""
 
 
 def _values(name: str) -> str:

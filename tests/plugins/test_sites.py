@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import itertools
 import json
 import re
+import socket
+import socketserver
 import subprocess
 import threading
 import time
@@ -199,3 +202,79 @@ def test_headers_for_every_host_are_no_credentials(tmp_path, header, complaint):
     done = process("crawl", "http://127.0.0.1:9/", *LOOPBACK, "--data", tmp_path / "data", "--header", header)
     assert done.returncode == 2 and complaint in done.stderr, done.stderr
     assert not re.search("p4ssword|k3y", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("lines", "more", "complaint"),
+    [
+        ('proxy = "http://10.0.0.1:3128"', (), "[fetch] proxy: 10.0.0.1 is outside of --only-net"),
+        ('proxy = "http://proxy.example:3128"', (), "is a name: with --only-net write the proxy's address"),
+        ('proxy = "http://127.0.0.1:3128"\nproxy_resolves = true', (), "proxy_resolves"),
+        ('proxy = "http://us3r:p4ssword@127.0.0.1:3128"', (), "without user or password"),
+        ('ca_file = "/nowhere.pem"', (), "ca_file: /nowhere.pem: No such file"),
+        ('proxy = ""\n[[sites]]\nhost = "a.example"\nproxy = "http://10.0.0.1:3128"', (), "[[sites]] number 1: proxy"),
+    ],
+)
+def test_proxies_that_only_net_forbids_are_refused_at_the_start(tmp_path, lines, more, complaint):
+    path = tmp_path / "bad.toml"
+    path.write_text(f"[fetch]\n{lines}\n")
+    done = process("crawl", "http://127.0.0.1:9/", *LOOPBACK, "--data", tmp_path / "data", "--config", path, *more)
+    assert done.returncode == 2 and complaint in done.stderr, done.stderr
+    assert "p4ssword" not in done.stderr and len(done.stderr.strip().splitlines()) == 1
+
+
+class _ProxyHandler(socketserver.StreamRequestHandler):
+    """A proxy in threads, with a log of what it was asked for."""
+
+    def handle(self) -> None:
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += self.rfile.readline()
+        self.server.heads.append(head.decode())
+        host, _, port = head.split(b" ")[1].rpartition(b":")
+        with socket.create_connection((host.decode(), int(port))) as outer:
+            self.wfile.write(b"HTTP/1.1 200 ok\r\n\r\n")
+            thread = threading.Thread(target=self._copy, args=(outer,), daemon=True)
+            thread.start()
+            while data := self.connection.recv(65_536):
+                outer.sendall(data)
+            with contextlib.suppress(OSError):
+                outer.shutdown(socket.SHUT_WR)
+            thread.join()
+
+    def _copy(self, outer: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := outer.recv(65_536):
+                self.connection.sendall(data)
+
+
+@pytest.mark.parametrize(("client", "readers"), [("fast", "0"), ("aiohttp", "0"), ("fast", "1")])
+def test_a_whole_crawl_through_a_proxy_and_its_resumption(tmp_path, hosts, client, readers):
+    """The proxy's log has every request's address; a resumed crawl still knows it, and no password is kept."""
+    wiki, other = hosts
+    data, path = tmp_path / "data", tmp_path / "mine.toml"
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _ProxyHandler) as proxy:
+        proxy.daemon_threads, proxy.heads = True, []
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        name = f"http://127.0.0.1:{proxy.server_address[1]}"
+        path.write_text(f'[fetch]\nproxy = "{name}"\nproxy_auth = {{ env = "WIKI_LOGIN" }}\n')
+        settings = {"XYRO_FETCH__CLIENT": client, "XYRO_KEEP__WARC": "true", **ENV}
+        done = process("crawl", f"http://{wiki.host}/", *LOOPBACK, "--data", data, "--config", path, "-v", "--readers",
+                       readers, **settings)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert len(wiki.seen) >= 6 and len(other.seen) >= 4
+        asked = {head.split("\r\n")[0] for head in proxy.heads}
+        assert asked == {f"CONNECT {wiki.host} HTTP/1.1", f"CONNECT {other.host} HTTP/1.1"}
+        assert all(f"Proxy-Authorization: Basic {LOGIN}\r\n" in head for head in proxy.heads)
+        assert all("proxy-authorization" not in headers for _, _, headers, _ in (*wiki.seen, *other.seen))
+        before = len(proxy.heads)
+        wiki.pages["/new"] = "<p>new</p>"
+        assert process("crawl", f"http://{wiki.host}/new", *LOOPBACK, "--data", data, **settings).returncode == 0
+        assert any(found == "/new" for _, found, _, _ in wiki.seen) and len(proxy.heads) > before
+        assert "proxy-authorization" not in proxy.heads[-1].lower()
+        proxy.shutdown()
+    kept = [found for found in data.rglob("*") if found.is_file()]
+    text = b"".join(gzip.decompress(found.read_bytes()) for found in kept if found.suffix == ".gz")
+    assert b"WARC-IP-Address: 127.0.0.2" in text and b"WARC-IP-Address: 127.0.0.1\r" not in text
+    everything = done.stderr.encode() + done.stdout.encode() + text + b"".join(found.read_bytes() for found in kept)
+    assert not any(secret.encode() in everything for secret in (*SECRETS, LOGIN))

@@ -19,6 +19,7 @@ from xyro.exchange import ClientLimits
 from xyro.fetcher import Fetcher
 from xyro.guard import Guard
 from xyro.politeness import Manners
+from xyro.proxy import ProxyOf
 from xyro.reader import ReaderOptions, client_class
 from xyro.readers import Readers
 from xyro.resolver import Resolver
@@ -130,19 +131,31 @@ async def serving(script: Script, tls: ssl.SSLContext | None = None) -> AsyncIte
 
 @asynccontextmanager
 async def reading(
-    limits: ClientLimits = QUICK, *, guard: Guard | None = None, tls: ssl.SSLContext | None = None, **options: object
+    limits: ClientLimits = QUICK,
+    *,
+    guard: Guard | None = None,
+    tls: ssl.SSLContext | None = None,
+    proxy_of: ProxyOf | None = None,
+    resolver: Resolver | None = None,
+    **options: object,
 ) -> AsyncIterator[Fetcher]:
     """A fetcher that may read loopback only; `options` are the Fetcher's."""
     guard = guard or Guard(only_net=["127.0.0.0/8"])
     clock = SystemClock()
-    if IN_PROCESSES and tls is None and not set(options) - {"signature", "skip_suffixes", "fold_slashes", "words"}:
+    if (
+        IN_PROCESSES
+        and tls is None
+        and proxy_of is None
+        and not set(options) - {"signature", "skip_suffixes", "fold_slashes", "words"}
+    ):
         async with reading_in_processes(limits, guard, **options) as readers:
             yield readers  # type: ignore[misc]  # used as one
         return
-    resolver = Resolver(guard, clock, timeout=0.2, tries=1)
+    resolver = resolver or Resolver(guard, clock, timeout=0.2, tries=1)
     client = client_class(CLIENT)(
-        guard, resolver, user_agent="xyro/0.1 (+http://x.test)", contact="a@x.test", limits=limits, tls=tls
-    )
+        guard, resolver, user_agent="xyro/0.1 (+http://x.test)", contact="a@x.test", limits=limits, tls=tls,
+        proxy_of=proxy_of,
+    )  # fmt: skip
     fetcher = Fetcher(client, clock, **options)  # type: ignore[arg-type]
     try:
         yield fetcher

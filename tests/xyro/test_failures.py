@@ -54,6 +54,7 @@ KINDS = [
     "http-5xx",
     "url-too-long",
     "internal",
+    "proxy-failed",
     "reader-lost",
     "poison",
 ]
