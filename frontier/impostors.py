@@ -327,7 +327,7 @@ class Impostors:
         epoch = self.scheduler.leases.next_epoch()
         self.probes[epoch] = Probe(host, page, slot, group)
         question = impossible(url, self.partition.facts["seed"])
-        self._orders.append(FetchOrder(self.partition.id_of(page), question, Priority.REFRESH, epoch, probe=True))
+        self._orders.append(FetchOrder(self.partition.id_of(page), question, Priority.ORDERED, epoch, probe=True))
 
     def suspect(self, page: LocalPage) -> None:
         """The page's folder breeds: ask it for a URL that cannot exist. One that shows pages of its own there makes
