@@ -44,7 +44,7 @@ from xyro.skeletons import skeleton
 from xyro.wire.clock import Clock
 from xyro.wire.errors import TheirError
 from xyro.wire.messages import NO_LINKS, FetchOrder, Kind, Priority
-from xyro.wire.urls import host_of, resolve, suffix_of
+from xyro.wire.urls import authority, host_of, resolve, suffix_of
 
 if TYPE_CHECKING:
     from xyro.page_archive import PageArchive
@@ -121,6 +121,11 @@ class Fetcher:
             await self._archive.keep(None, url, copy, answer)
         return answer
 
+    def sign(self, host: str) -> None:
+        """Sign requests to `host` (authority) from now on, where hosts that show challenges get that."""
+        if self._signer is not None:
+            self._signer.add(host)
+
     def knows(self, url: str) -> bool:
         """Tell whether `address` has its answer without asking a name server."""
         return self._client.resolver.knows(host_of(url))
@@ -179,7 +184,7 @@ class Fetcher:
                 await self._read(reply, answer, order, copy)
         except TheirError as error:
             if self._signer is not None and error.kind == "challenge" and answer.vendor != EMPTY:
-                self._signer.challenged(url)
+                self._signer.add(authority(url))
             await reply.drop()
             raise
         except BaseException:

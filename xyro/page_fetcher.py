@@ -25,6 +25,10 @@ class PageFetcher(Protocol):
         """POST to `url`; any status is a good answer."""
         ...
 
+    def sign(self, host: str) -> None:
+        """Sign requests to `host` (authority) from now on, where hosts that show challenges get that."""
+        ...
+
     def knows(self, url: str) -> bool:
         """Tell whether `address` has its answer without asking a name server."""
         ...

@@ -172,6 +172,7 @@ class Pool:
     def challenged(self, message: HostChallenged) -> None:
         """Leave a host alone by evidence."""
         self.restore(message.host, message.until, message.failures)
+        self._fetcher.sign(message.host)
         self._report_challenged(message.host, message.vendor, max(message.until - self._clock.time(), 0.0))
 
     def resume(self, host: str) -> None:

@@ -98,6 +98,9 @@ class ReaderChild(asyncio.Protocol):
             self._write(number, frames.ECHO)
         elif verb == frames.DENY:
             self._guard.deny(*values)
+        elif verb == frames.SIGN:
+            if self._fetcher is not None:
+                self._fetcher.sign(*values)
         elif verb == frames.PATIENCE:
             self._patience = values[0]
         elif verb == frames.OPTIONS:

@@ -121,6 +121,10 @@ class ReaderProcess(asyncio.Protocol):
             raise RuntimeError(detail)
         return answer, pieces
 
+    def sign(self, host: str) -> None:
+        """`Fetcher.sign`; a process that just starts is told with the next challenge."""
+        self._write(0, frames.SIGN, host)
+
     async def close(self) -> None:
         """End the process; nobody asks any more."""
         self._life.cancel()
@@ -272,6 +276,10 @@ class Readers:
     async def fetch_robots(self, url: str) -> Answer:
         """`Fetcher.fetch_robots`, in the reader of its host."""
         return await self._answer(frames.ROBOTS, url, url)
+
+    def sign(self, host: str) -> None:
+        """`Fetcher.sign`, in the reader of the host."""
+        self._process_of(f"http://{host}/").sign(host)
 
     def knows(self, url: str) -> bool:
         """Tell whether `address` has its answer without asking a name server, as far as was heard here."""

@@ -99,10 +99,10 @@ class RequestSigner:
             return False
         return self._hosts.add(authority(url)) and reply.status >= 400
 
-    def challenged(self, url: str) -> None:
-        """A host showed a challenge: it gets signatures from now on."""
+    def add(self, host: str) -> None:
+        """A host (authority) showed a challenge: it gets signatures from now on."""
         if not self._always:
-            self._hosts.add(authority(url))
+            self._hosts.add(host)
 
 
 class AskingHosts:

@@ -25,7 +25,7 @@ from xyro.pool import Pool
 from xyro.robots import RobotsTable
 from xyro.wire.clock import ManualClock
 from xyro.wire.errors import TheirError
-from xyro.wire.messages import FetchOrder, PageReport, Priority
+from xyro.wire.messages import FetchOrder, HostChallenged, PageReport, Priority
 from xyro.wire.urls import authority, host_of
 
 EPOCH = 1_700_000_000.0
@@ -58,6 +58,7 @@ class Script:
         self.silent: set[str] = set()
         """names whose servers do not answer"""
         self.looking = self.most_looking = 0
+        self.signed: list[str] = []
 
     def good(self, status: int = 200, **more: object) -> Answer:
         return Answer(self.clock.time(), self.clock.time(), 0.0, status, **more)  # type: ignore[arg-type]
@@ -72,6 +73,9 @@ class Script:
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         self.log.append((self.clock.monotonic(), f"POST {url}"))
         return await self._read(url, self.answers.get(url))
+
+    def sign(self, host: str) -> None:
+        self.signed.append(host)
 
     def knows(self, url: str) -> bool:
         return host_of(url) not in self.silent
@@ -868,3 +872,12 @@ async def test_a_hop_whose_host_is_blocked_is_given_up_and_taken_back_by_nobody(
         bench.pool.resume("b")
         await bench.pass_time(10.0)
         assert bench.told == [1] and bench.pool.quiet()
+
+
+async def test_a_challenge_by_evidence_gets_signatures() -> None:
+    async with Bench(ALONE).running() as bench:
+        bench.pool.submit(pages("h", 2))
+        bench.pool.challenged(HostChallenged("h", EPOCH + 3600.0, 1, "evidence"))
+        await bench.pass_time(1)
+        assert bench.script.signed == ["h"]
+        assert bench.errors[-1] == "challenge"

@@ -205,6 +205,15 @@ async def test_a_challenge_gets_signatures_from_then_on(options: SigningOptions)
     assert [(each.status, each.error) for each in answers] == [(403, "challenge"), (200, "")]
 
 
+async def test_a_reader_process_is_told_of_a_challenge_by_evidence(options: SigningOptions) -> None:
+    asked = dataclasses.replace(options, sign="challenged")
+    async with serving(good) as server, reading_in_processes(processes=2, signing=asked) as readers:
+        await readers.fetch(order(server.url + "/"))
+        readers.sign(server.url.removeprefix("http://"))
+        await readers.fetch(order(server.url + "/"))
+    assert ["Signature: " in head for head in server.heads] == [False, True]
+
+
 @both_clients
 async def test_an_answer_that_asks_is_read_and_a_plain_refusal_asks_for_nothing(options: SigningOptions) -> None:
     async def script(talk: Talk) -> None:
