@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,18 @@ def failures(views: Views) -> list[dict[str, Any]]:
         }
         for name in sorted(counts, key=lambda each: -counts[each])
     ]
+
+
+def merged_failures(parts: Iterable[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """The rows of `failures` of several nodes as those of one crawl."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in (row for part in parts for row in part):
+        whole = found.setdefault(row["class"], {"class": row["class"], "pages": 0, "retried": 0, "samples": []})
+        whole["pages"] += row["pages"]
+        whole["retried"] += row["retried"]
+        samples = sorted([*whole["samples"], *row["samples"]], key=lambda each: each["last_read"] or "", reverse=True)
+        whole["samples"] = samples[:SAMPLES]
+    return sorted(found.values(), key=lambda whole: -whole["pages"])
 
 
 def failure_lines(rows: Sequence[Mapping[str, Any]], width: int) -> str:

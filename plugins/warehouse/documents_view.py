@@ -132,7 +132,12 @@ Chosen = tuple[PageId, float]
 
 
 def chosen(views: Views, host: str, root: str, by: str) -> list[Chosen]:
-    """The XML documents of a host (all, if it is ""), with this root element, in this order.
+    """The documents of `ranked`, in their order."""
+    return [(number, worth) for _, number, worth in ranked(views, host, root, by)]
+
+
+def ranked(views: Views, host: str, root: str, by: str) -> list[tuple[Any, PageId, float]]:
+    """(rank, page id, importance) of the XML documents of a host (all, if it is ""), with this root element, in order.
 
     root: {namespace}name, or a name in whatever namespace; "": any. by: importance, most important first; url; date,
     newest first.
@@ -148,7 +153,7 @@ def chosen(views: Views, host: str, root: str, by: str) -> list[Chosen]:
                 worth = round(view.importance_at(page) / views.mean, 6)
                 found.append((_rank(view, page, row, worth, by), view.partition.id_of(page), worth))
     found.sort()
-    return [(number, worth) for _, number, worth in found]
+    return found
 
 
 def _pages(view: View, host: int | None) -> Iterator[LocalPage]:

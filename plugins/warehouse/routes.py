@@ -12,7 +12,9 @@ GET  /xml/stats                                 JSON
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import heapq
+import math
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -21,7 +23,7 @@ from aiohttp import web
 
 from xyro.metadata.documents import unpacked
 from xyro.plugins.warehouse.document_answers import DescribeDocument
-from xyro.plugins.warehouse.documents_view import LISTED, ORDERS, Chosen, chosen, dtds, packed_body, versions
+from xyro.plugins.warehouse.documents_view import LISTED, ORDERS, Chosen, chosen, dtds, packed_body, ranked, versions
 from xyro.plugins.warehouse.warehouse_stats import stats
 from xyro.service.node import http_json
 from xyro.service.node.long_views import LongViews
@@ -72,6 +74,9 @@ class _XmlRoutes:
         host, root, by = (request.query.get(name, "") for name in ("host", "root", "by"))
         if by not in ORDERS:
             raise InputError(f"chosen: by is one of {', '.join(ORDERS)}")
+        if "mean" in request.query:
+            mean = _mean(request.query["mean"])
+            return http_json.answer(await self._long_views.part(partial(_ranked, mean, host, root, by)) or [])
         choose = partial(chosen, host=host, root=root, by=by)
         return await self._long_views.stream("documents", choose, _in_rows, request)
 
@@ -100,6 +105,28 @@ class _XmlRoutes:
 
     async def stats(self, _: web.Request) -> web.Response:
         return http_json.answer(await self._long_views.run(stats))
+
+
+def _mean(text: str) -> float:
+    try:
+        mean = float(text)
+    except ValueError:
+        mean = 0.0
+    if not 0.0 < mean < math.inf:
+        raise InputError("chosen: mean is a number above 0")
+    return mean
+
+
+def _ranked(mean: float, host: str, root: str, by: str, views: Views) -> list[Any]:
+    """One node's part of the documents of a cluster, whose mean page has this importance."""
+    views.mean = mean
+    return ranked(views, host, root, by)
+
+
+def merged_chosen(parts: Iterable[list[list[Any]]]) -> list[dict[str, Any]]:
+    """Rows of /xml/chosen out of the parts of all nodes."""
+    pages = [(number, worth) for _, number, worth in heapq.merge(*parts)]
+    return [{"pages": pages[first : first + MOST_PAGES]} for first in range(0, len(pages), MOST_PAGES)]
 
 
 def _in_rows(_: Views, pages: list[Chosen]) -> Iterator[dict[str, Any]]:

@@ -42,12 +42,12 @@ from xyro.plugins.bounded.routes import bound_routes
 from xyro.plugins.changes.change_histories import gather_histories, history_rows
 from xyro.plugins.changes.routes import change_routes
 from xyro.plugins.contents.kept_texts import kept_texts
-from xyro.plugins.dashboard.page_failures import failures
+from xyro.plugins.dashboard.page_failures import failures, merged_failures
 from xyro.plugins.dashboard.routes import OPEN_PATHS, DashboardRoutes
 from xyro.plugins.publish.routes import promise_routes
 from xyro.plugins.rank.routes import rank_routes
 from xyro.plugins.view_extensions import VIEW_EXTENSIONS
-from xyro.plugins.warehouse.routes import xml_routes
+from xyro.plugins.warehouse.routes import merged_chosen, xml_routes
 from xyro.refresh.plan_part import PlanPart
 from xyro.service.api.cluster_answers import ClusterAnswers, is_part, mean_of, packed
 from xyro.service.api.health import Health
@@ -87,10 +87,15 @@ PATIENCE = 20.0
 CONNECTIONS = 128
 """open at once"""
 ACTIONS = {"pause": "paused", "resume": "", "block": "blocked"}
-OF_ONE_PROCESS = ("/xml/chosen", "/xml/bodies", "/xml/dtds", "/xml/stats", "/rank", "/errors")
+OF_ONE_PROCESS = ("/xml/dtds", "/xml/stats", "/rank")
 """paths that no node of a cluster answers yet: what it has is a part, and nobody adds them up"""
 OF_OWNER = ("/xml/versions", "/xml/body")
 """paths that the node answers which has the document's host"""
+MERGED: dict[str, tuple[Callable[[list[Any]], list[Any]], Callable[[list[Any]], Awaitable[web.Response]]]] = {
+    "/errors": (merged_failures, http_json.listing),
+    "/xml/chosen": (merged_chosen, http_json.lines),
+}
+"""paths whose answer is merged from the parts of all nodes, and written in this form"""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _log = logging.getLogger("xyro")
 
@@ -174,8 +179,13 @@ class HttpApi:
         try:
             if self._cluster is not None and request.path.startswith(OF_ONE_PROCESS):
                 raise InputError(f"{request.path}: is not asked of a cluster: its nodes have a part each")
+            if (refusal := self._refusal(request)) is not None:
+                return refusal
+            if request.path in MERGED and (others := self._others(request)) is not None:
+                merge, form = MERGED[request.path]
+                return await form(await others.merged(request, merge))
             others = self._others(request) if request.path in OF_OWNER else None
-            return self._refusal(request) or (others and await others.passed_on(request)) or await handler(request)
+            return (others and await others.passed_on(request)) or await handler(request)
         except web.HTTPException as error:  # aiohttp's own: no such path, no such method, too large
             return http_json.error(error.status, error.reason)
         except InputError as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from xyro.service.cli.crawl_place import CrawlPlace, with_place
 from xyro.service.cli.options import as_json_too, directory_of, terminal_width, with_data
 from xyro.service.cli.running_crawl import daemon
 from xyro.service.cli.stopped_crawl import stopped_views
@@ -47,10 +48,10 @@ def stop(data: Path | None, wait: float) -> None:
 
 
 @click.command("log")
-@with_data
+@with_place
 @click.option("--errors", is_flag=True, help="Pages whose last order failed, by class, with samples.")
 @as_json_too
-def log_command(data: Path | None, errors: bool, as_json: bool) -> None:
+def log_command(place: CrawlPlace, errors: bool, as_json: bool) -> None:
     """Tell what went wrong: failures by class, with samples (--errors).
 
     Of what is stored, so also of earlier runs. The log itself goes to standard error, which whatever runs the daemon
@@ -59,15 +60,11 @@ def log_command(data: Path | None, errors: bool, as_json: bool) -> None:
     if not errors:
         raise InputError("the log goes to standard error (`journalctl -u xyro`); `xyro log --errors` sums failures up")
     from xyro.plugins.dashboard.page_failures import failure_lines, failures
-    from xyro.service.node.run_file import Remote
 
-    directory = directory_of(data)
-    remote = Remote.find(directory)
-
-    if remote is not None:
+    if (remote := place.find()) is not None:
         rows = remote.get("/errors")
     else:
-        with stopped_views(directory) as views:
+        with stopped_views(place.directory) as views:
             rows = failures(views)
     click.echo(json.dumps(rows) if as_json else failure_lines(rows, terminal_width()))
 

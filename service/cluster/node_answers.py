@@ -30,7 +30,7 @@ STALLED = 60.0
 AT_ONCE = 32
 """requests answered at once; further ones are left to other nodes, or to a second try"""
 SIGN_OF_LIFE = LOST_SECONDS / 4
-POSTS = ("/submit", "/bounds", "/hosts", "/publish", "/subscriptions", "/unsubscribe")
+POSTS = ("/submit", "/bounds", "/hosts", "/xml/bodies", "/publish", "/subscriptions", "/unsubscribe")
 """changes that are passed on"""
 _log = logging.getLogger("xyro")
 

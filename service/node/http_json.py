@@ -79,6 +79,12 @@ async def listing(rows: Iterable[object], name: str = "") -> web.Response:
     return web.Response(text=text, content_type="application/json", headers=HEADERS)
 
 
+async def lines(rows: Iterable[object]) -> web.Response:
+    """Rows as JSON lines, made and encoded some at a time."""
+    text = "".join([f"{json.dumps(row)}\n" async for row in unhurried(rows)])
+    return web.Response(text=text, content_type="application/x-ndjson", headers=HEADERS)
+
+
 def error(status: int, text: str, again: float = 0.0) -> web.Response:
     """`again`: seconds after which to come again, told with Retry-After; 0 says nothing of it."""
     headers = {**HEADERS, "Retry-After": str(math.ceil(again))} if again else HEADERS

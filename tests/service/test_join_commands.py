@@ -86,7 +86,17 @@ def _plan_changes_and_documents(pages, asked, join):
         assert versions == asked("xml", "versions", str(document["id"])) and versions[-1]["version"] == 1
         assert versions[-1]["size"] == len(process("xml", "get", document["url"], *join).stdout.encode())
     assert "no document" in xyro("xml", "get", next(iter(read - {each["url"] for each in documents})), *join).stderr
-    assert "not asked of a cluster" in xyro("xml", "query", "//a", *join).stderr
+    done = xyro("xml", "query", "/*", *join)
+    stored = {each["url"]: each["importance"] for each in documents if each["kind"] == "XML"}
+    roots = [line.partition("\t")[0] for line in done.stdout.splitlines()]
+    assert sorted(roots) == sorted(stored) and len({host_of(url) for url in roots}) > 1
+    assert [stored[url] for url in roots] == pytest.approx(sorted(stored.values(), reverse=True))
+    assert "not asked of a cluster" in xyro("xml", "stats", *join).stderr
+    failed = [page for page in pages if page["state"] in ("error", "dead", "disallowed")]
+    failures = asked("log", "--errors")
+    assert failed and sum(row["pages"] for row in failures) == len(failed)
+    named = {each["url"] for row in failures for each in row["samples"]}
+    assert named <= {page["url"] for page in failed} and len({host_of(url) for url in named}) > 1
 
 
 def test_one_crawl_is_named_by_an_option_or_by_the_environment(tmp_path):
