@@ -42,6 +42,7 @@ from xyro.frontier.host_limits import HostLimits
 from xyro.frontier.leases import OrderQuota
 from xyro.frontier.ledger import NO_PAGES, Ledger
 from xyro.metadata import rows
+from xyro.metadata.hosts import POOR
 from xyro.metadata.partition import Partition
 from xyro.metadata.states import LEASED, State
 from xyro.opic.cash import UNIT, seeds_of
@@ -177,7 +178,17 @@ class Discovery:
         if self.poor_only and not busy and not self.refreshing:
             self._poor_mixed = False  # they take nobody's place: nothing is paid for them
             return pages
-        return np.sort(np.concatenate([good, pages[poor][: max(int(self.standing.poor_reads), 0)]]))
+        served = pages[poor]
+        served = served[self._may_be_poor()[self.partition.columns["host"][served]]]
+        return np.sort(np.concatenate([good, served[: max(int(self.standing.poor_reads), 0)]]))
+
+    def _may_be_poor(self) -> NDArray[np.bool_]:
+        """Hosts of which pages of poor standing may be read: those that have no others, and of the rest a share drawn
+        by lot. A slow host among many would spend all of its reads out of what the whole crawl has earned."""
+        hosts = np.arange(len(self.partition.hosts))
+        lots = seeds_of(hosts, self.partition.next_number) >> np.uint64(1)
+        drawn: NDArray[np.bool_] = lots.astype(np.float64) < POOR * 2.0**63
+        return drawn | self.partition.hosts.barren[: len(hosts)]
 
     def _note_barren(self, pages: Ids, poor: NDArray[np.bool_]) -> None:
         """Note which hosts have nothing but poor pages: for these none of their known pages come before their time."""

@@ -10,6 +10,7 @@ import pytest
 from tests.frontier.rig import Crawl, report, signature, url
 from tests.frontier.test_waiting_links import crawled, settings
 from xyro.metadata.hosts import POOR, POOR_WORTH, QUERIES, TRIAL
+from xyro.metadata.states import State
 from xyro.service.views.why import why
 from xyro.wire.messages import Priority
 
@@ -263,3 +264,25 @@ def test_a_redirect_belongs_to_the_pattern_it_leads_to_until_it_shows_a_page():
     crawl.submit(door, priority=Priority.ORDERED)
     crawl.run(lambda order: report(order, crawl.now, [HOME]))
     assert folders[page] == crawl.frontier.partition.folder_slot(door) < QUERIES
+
+
+def test_a_host_reads_its_own_pages_first_whatever_the_crawl_has_earned():
+    """A slow host among many would spend all of its reads out of the share of all reads."""
+    crawl = Crawl.in_memory(refreshing=True)
+    crawl.submit(HOME)
+    answered(crawl, calendar, 20)
+    frontier = crawl.frontier
+    standing, discovery = frontier.partition.standing, frontier.scheduler.discovery
+    standing.bred[frontier.columns["folder"][crawl.page(month(0))[1]]] = 100
+    standing.poor_reads = 1_000.0
+    unread = np.flatnonzero(frontier.columns["state"][: frontier.columns.n] == State.UNREAD)
+    months = unread[standing.poor(unread)]
+    assert 0 < len(months) < len(unread)
+    mixed = 0
+    for _ in range(200):
+        crawl.turn()
+        found = discovery._of_good_standing(unread, busy=True)
+        assert set(unread) - set(months) <= set(found)
+        mixed += bool(standing.poor(found).any())
+    assert 0 < mixed < 200 * 4 * POOR, "a share by lot, for no page is to starve"
+    assert discovery._of_good_standing(months, busy=True).tolist() == months.tolist()
