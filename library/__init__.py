@@ -2,6 +2,7 @@
 
     page_crawl.py     crawl(): a bounded crawl, each page as it is read
     crawl_directory.py   open(): a data directory, whether a process works on it or not
+    link_arrays.py    its links as arrays of numpy or pyarrow
 
 In: seeds, options named as the command's. Out: CrawledPage, rows as the command prints them.
 What always holds: it works inside a running event loop, and whoever stops listening ends the crawl in order.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from xyro.plugins import extensions
 from xyro.plugins.changes.change_filter import change_filter
@@ -21,6 +21,10 @@ from xyro.wire.urls import canonical
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    import numpy as np
+    import pyarrow
+    from numpy.typing import NDArray
 
     from xyro.service.views.views import Views
 
@@ -78,9 +82,26 @@ class CrawlDirectory:
         """`xyro export pages`"""
         return self._export("pages")
 
-    def links(self) -> Iterator[Row]:
-        """`xyro export links`"""
-        return self._export("links")
+    @overload
+    def links(self, form: Literal["rows"] = "rows") -> Iterator[Row]: ...
+
+    @overload
+    def links(self, form: Literal["numpy"]) -> NDArray[np.int64]: ...
+
+    @overload
+    def links(self, form: Literal["arrow"]) -> pyarrow.Table: ...
+
+    def links(self, form: str = "rows") -> Any:
+        """`xyro export links`: rows; "numpy": int64[n, 2], source and target by id (-1: not known); "arrow": a table
+        with URLs, too, as dictionaries (needs the extra `parquet`)."""
+        rows = self._export("links")
+        if form == "rows":
+            return rows
+        from xyro.library.link_arrays import link_pairs, link_table
+
+        if form not in ("numpy", "arrow"):
+            raise InputError(f'links({form!r}): one of "rows", "numpy", "arrow"')
+        return link_pairs(rows) if form == "numpy" else link_table(rows)
 
     def changes(self, since: str = "", where: str = "") -> Iterator[Row]:
         """`xyro changes`: behind a cursor, or from a time on."""

@@ -34,7 +34,8 @@ An order's life:
     failures.py    what went wrong has a name (aiohttp's by complaints.py), and the name a policy: wait, retries, whole
                    host or not, final or not
     hubs.py        WebSub hubs that its headers, or its <link> elements, name
-    page_archive.py, page_copy.py, tape.py, warc_files.py, warc_mending.py, contents_index.py, archive_options.py
+    page_archive.py, page_copy.py, tape.py, warc_files.py, warc_mending.py, contents_index.py, contents_copy.py,
+    archive_options.py
                    where [keep] asks for it: the answer as it came, in a WARC file; mended after a kill; found again
     page_text.py, page_blocks.py, text_libraries.py
                    and its main text, as Markdown

@@ -8,7 +8,7 @@
 
 It is written by the node alone, in the thread of a commit group and after the records are on disk; reader processes
 look up the last answer of a page in it, and commands read it while a crawl runs. The store of the crawl knows nothing
-of it: where it is lost, a new one begins with later reads; the WARC files and their CDXJ lines stay.
+of it: where it is lost, `xyro repair --contents` makes a new one from the WARC files; their CDXJ lines stay.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from xyro.archive_options import ArchiveOptions
 from xyro.contents_index import latest_record, open_index
 from xyro.page_client import Reply
 from xyro.page_copy import PageCopy
+from xyro.page_text import PageText
 from xyro.site_entries import masked
 from xyro.tape import Tape
 from xyro.text_libraries import extractor_of
@@ -154,12 +155,7 @@ class PageArchive:
             return None
         if found is None:
             return None
-        packed = msgspec.json.encode({"text": found.text, "markdown": found.markdown})
-        return StoredText(
-            hashlib.blake2b(found.markdown.encode("utf-8", "replace"), digest_size=16).digest(),
-            len(packed), zlib.compress(packed, TEXT_LEVEL),
-            found.title, found.language, found.published, found.modified,
-        )  # fmt: skip
+        return stored_text(found)
 
     def _write(
         self, page: PageId | None, url: str, copy: PageCopy, reply: Reply, tape: Tape, answer: Answer
@@ -205,3 +201,13 @@ class PageArchive:
         self._files.close()
         if self._index is not None:
             self._index.close()
+
+
+def stored_text(found: PageText) -> StoredText:
+    """The text of a page as it is stored."""
+    packed = msgspec.json.encode({"text": found.text, "markdown": found.markdown})
+    return StoredText(
+        hashlib.blake2b(found.markdown.encode("utf-8", "replace"), digest_size=16).digest(),
+        len(packed), zlib.compress(packed, TEXT_LEVEL),
+        found.title, found.language, found.published, found.modified,
+    )  # fmt: skip

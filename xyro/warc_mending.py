@@ -37,11 +37,11 @@ def _mend(part: Path) -> str:
             return ""
         lines, end = _whole_lines(index.read(), path.stat().st_size)
         with path.open("r+b") as warc:
-            members = list(_members(warc, end))
-            whole = members[-1][0] + members[-1][1] if members else end
+            found = list(members(warc, end))
+            whole = found[-1][0] + found[-1][1] if found else end
             torn = path.stat().st_size - whole
             warc.truncate(whole)
-            lines += [line for offset, length in members if (line := _line_of(warc, path.name, offset, length))]
+            lines += [line for offset, length in found if (line := _line_of(warc, path.name, offset, length))]
             os.fsync(warc.fileno())
         index.seek(0)
         index.truncate()
@@ -73,7 +73,7 @@ def _whole_lines(data: bytes, size: int) -> tuple[list[str], int]:
     return lines, last
 
 
-def _members(file: IO[bytes], start: int) -> Iterator[tuple[int, int]]:
+def members(file: IO[bytes], start: int = 0) -> Iterator[tuple[int, int]]:
     """(first byte, length) of each whole gzip member from `start` on."""
     file.seek(start)
     offset, inflate, length = start, zlib.decompressobj(31), 0

@@ -201,10 +201,10 @@ class SinkDelivery:
         refusals = 0
         while lines:
             outcome = await self._target.deliver(lines)
-            taken = outcome.taken if outcome.error else len(lines)
-            if taken:
-                await self._note(lines[:taken])
-                lines, refusals = lines[taken:], 0
+            count = outcome.taken if outcome.error else len(lines)
+            if count:
+                await self._note(lines[:count])
+                lines, refusals = lines[count:], 0
             if not outcome.error:
                 continue
             refusals += outcome.refused > 0

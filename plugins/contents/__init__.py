@@ -6,6 +6,7 @@
     contents_view.py     gives them out: HTML, texts, versions, files
     word_diff.py         what changed between two texts, by words
     kept_texts.py        versions of a page's text, and what changed, for the dashboard
+    contents_rebuild.py  makes the index of what is kept anew
     contents_report.py   what is kept, for `xyro status`
 
 A reading process writes the records (xyro/page_archive.py, warc_files.py) and the node indexes them

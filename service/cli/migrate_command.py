@@ -71,14 +71,21 @@ def _audit(directory: Path) -> dict[str, Any]:
 
 @click.command(short_help="Make a damaged directory whole; say what was lost.")
 @with_data
+@click.option("--contents", is_flag=True, help="Make the index of kept contents anew from the WARC files instead.")
 @as_json_too
-def repair(data: Path | None, as_json: bool) -> None:
+def repair(data: Path | None, contents: bool, as_json: bool) -> None:
     """Make a damaged data directory one that is whole, and say what was lost.
 
     Works on a copy, which takes the directory's place when its audit is exact; the damaged one stays beside it as
     DIR.damaged. Needs room for a second copy. A directory that is whole is left alone. A backup is better, if there is
     one: `xyro backup` makes it.
+
+    --contents: where DIR/contents/index.sqlite is damaged or lost. Texts that it still has are taken over; others are
+    extracted again from the HTML in the WARC files, those of pages that are in none are lost.
     """
+    if contents:
+        _rebuild(directory_of(data), as_json)
+        return
     from xyro.plugins import extensions
     from xyro.service.node.repair import repair as mend
 
@@ -101,3 +108,20 @@ def _lines(lost: dict[str, Any]) -> list[str]:
         "lost " + _SENTENCES[kind].format(counted(abs(int(count)), _NOUNS[kind]) if kind in _NOUNS else "")
         for kind, count in lost.items()
     ]
+
+
+def _rebuild(directory: Path, as_json: bool) -> None:
+    """Make the index of kept contents anew, and say what is in it."""
+    from xyro.configs.load import load
+    from xyro.contents_index import FOLDER
+    from xyro.plugins.contents.contents_rebuild import ContentsRebuild
+    from xyro.service.cli.stopped_crawl import stopped_views
+    from xyro.service.node import crawl_file
+
+    settings = load(crawl_file.paths(directory), {}, {})
+    keep = settings.keep
+    place = Path(keep.directory) if keep.directory else directory / FOLDER
+    with stopped_views(directory) as views:
+        found = ContentsRebuild(place, settings, views.find).run()
+    line = f"{found['records']:,} answers and {found['texts']:,} versions of texts of {found['pages']:,} pages"
+    click.echo(json.dumps(found) if as_json else f"{printable(str(place), 1000)}: {line}")

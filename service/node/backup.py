@@ -5,6 +5,8 @@ are opened: what is deleted afterwards can still be read. The rest is done by a 
 into fresh ones in their order, with LevelDB's checksums verified, so a damaged block fails the backup instead of being
 copied; files that cannot change any more are linked where the target is on the same disk, else copied.
 
+What is kept of pages (DIR/contents) goes with it: xyro/contents_copy.py.
+
 The target is made under a temporary name, synced and renamed: where it exists, it is whole. It is a data directory like
 any other, to audit, export, or go on crawling with.
 """
@@ -21,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from xyro.contents_copy import PinnedContents
+from xyro.contents_index import FOLDER
 from xyro.metadata.directories import create_directory
 from xyro.metadata.partition import Partition
 from xyro.metadata.store import Store, StoreReader
@@ -75,7 +79,8 @@ def stopped(source: Path, target: Path) -> dict[str, Any]:
     data = DataDir.open(source, look=True)
     try:
         pinned = [Pinned.of_partition(partition) for partition in data.partitions]
-        return _write(source, target, pinned, threading.Event())
+        contents = PinnedContents.of_directory(source / FOLDER)
+        return _write(source, target, pinned, threading.Event(), contents)
     finally:
         data.close()
 
@@ -86,8 +91,9 @@ async def running(node: Node, target: Path) -> dict[str, Any]:
     _refuse_inside(source, target)
     async with node.boundary():
         pinned = [Pinned.of_partition(partition) for partition in node.data.partitions]
+        contents = PinnedContents.of_directory(source / FOLDER)
     stop = threading.Event()
-    work = asyncio.ensure_future(asyncio.to_thread(_write, source, target, pinned, stop))
+    work = asyncio.ensure_future(asyncio.to_thread(_write, source, target, pinned, stop, contents))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
@@ -96,7 +102,13 @@ async def running(node: Node, target: Path) -> dict[str, Any]:
         raise
 
 
-def _write(source: Path, target: Path, pinned: Sequence[Pinned], stop: threading.Event) -> dict[str, Any]:
+def _write(
+    source: Path,
+    target: Path,
+    pinned: Sequence[Pinned],
+    stop: threading.Event,
+    contents: PinnedContents | None = None,
+) -> dict[str, Any]:
     """The target, whole or not at all; what was done. Closes what was pinned."""
     clock = SystemClock()
     began, size = clock.monotonic(), 0
@@ -107,12 +119,16 @@ def _write(source: Path, target: Path, pinned: Sequence[Pinned], stop: threading
             shutil.copy(path, fresh / path.name)
         for partition in pinned:
             size += _fill(fresh / partition.name, partition, stop)
+        if contents is not None:
+            size += contents.copy(fresh / FOLDER, stop.is_set)
 
     try:
         create_directory(target, fill)
     finally:
         for partition in pinned:
             partition.close()
+        if contents is not None:
+            contents.close()
     return {
         "to": str(target.absolute()),
         "partitions": len(pinned),

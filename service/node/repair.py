@@ -22,6 +22,7 @@ import numpy as np
 
 from xyro.configs.load import SERVE, load
 from xyro.configs.schema import Settings
+from xyro.contents_index import FOLDER
 from xyro.frontier.frontier import Extension, Frontier
 from xyro.frontier.scope import Scope
 from xyro.metadata import rows
@@ -67,6 +68,8 @@ def repair(directory: Path, check: Check, extensions: Extensions) -> dict[str, A
             raise MachineError(f"{path}: cannot be repaired ({result['violations'][0]}): restore a copy")
         path.rename(backup)
         fresh.rename(path)
+        if (backup / FOLDER).exists():  # what is kept of pages: their ids are as they were
+            (backup / FOLDER).rename(path / FOLDER)
         sync(path.parent)
     except OSError as error:
         raise MachineError(f"{fresh}: {error.strerror or error}: free or mend the disk, then repair again") from error

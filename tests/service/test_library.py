@@ -6,12 +6,14 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import xyro
 from tests.plugins.changing_site import ChangingSite
 from tests.service.face import ENVIRONMENT, ROOT, started, until
 from tests.service.face import xyro as command
+from xyro.wire.errors import InputError
 
 LOCAL = {"only_net": ["127.0.0.0/8"], "delay": 0, "scope": "any"}
 
@@ -89,6 +91,29 @@ def test_a_directory_that_a_process_works_on_is_asked(site, tmp_path):
         assert crawl.submit(site.entry)["accepted"] == 1
         until(lambda: sum(row["state"] == "read" for row in crawl.pages()) >= 20)
         assert crawl.status()["running"] and crawl.why(site.entry)["because"]
+
+
+@pytest.mark.parametrize("runs", [False, True])
+def test_links_come_as_rows_and_as_arrays(site, tmp_path, runs):
+    """The same links in each form, as the site has them: each page of a host links to all others of it."""
+    options = ("--only-net", "127.0.0.0/8", "--delay", "0", "--scope", "any")
+    with started("serve", site.entry, *options, data=tmp_path / "d"):
+        crawl = xyro.open(tmp_path / "d")
+        until(lambda: sum(row["state"] == "read" for row in crawl.pages()) >= len(site.expected()))
+        if runs:
+            _check_links(crawl)
+    if not runs:
+        _check_links(crawl)
+
+
+def _check_links(crawl):
+    rows = list(crawl.links())
+    assert len(rows) > 60 and {row["source"] for row in rows} <= {row["id"] for row in crawl.pages()}
+    pairs, table = crawl.links("numpy"), crawl.links("arrow")
+    assert pairs.dtype == np.int64 and pairs.tolist() == [[row["source"], row["target"]] for row in rows]
+    assert table.to_pylist() == rows
+    with pytest.raises(InputError, match="numpy"):
+        crawl.links("pandas")
 
 
 def guide_lines(site):
