@@ -39,6 +39,8 @@ EARLY_AT_ONCE = 128
 """most pages that one turn looks at before their time"""
 SLACK = 0.02
 """of an interval: so much later than it was filed a page is read as it was filed"""
+PAUSE = 1.0
+"""seconds until pages that may be read early are looked for again; twice as long each time that there are none"""
 DEBT = DAY
 """seconds of bandwidth that promises may take in advance: they come in bursts, a thousand daily notices at six"""
 Pages = NDArray[np.uint32]
@@ -61,6 +63,7 @@ class DueQueue:
         """more was due in the last turn than was read"""
         self._rest = 0.0
         """nothing can be read early before"""
+        self._pause = PAUSE
 
     def file(self, page: LocalPage, due: int) -> None:
         """Into the folder of the first time unit that begins when the page is due: never read early, a unit late."""
@@ -190,8 +193,10 @@ class DueQueue:
                     yield page, row
         for pages in timed:
             self.recover(pages, self.partition.columns["due"][pages])
-        if not moved:  # where pages were only dated anew, those behind them may be next
-            self._rest = now + self.folders.unit_seconds
+        if moved:
+            self._pause = PAUSE
+        elif timed:  # where pages were only dated anew, those behind them may be next
+            self._rest, self._pause = now + self._pause, min(2.0 * self._pause, self.folders.unit_seconds)
 
     def _next_few(self, timed: list[Pages]) -> Pages | None:
         """Pages from the head of the folders that may be read before their time, as far as the columns tell; others are
@@ -240,9 +245,7 @@ class DueQueue:
         if not self.bandwidth.fixed:
             return float(head)
         credit = self.governor.when(now, self.bandwidth.reads_per_second)
-        unit = self.folders.unit_seconds
-        early = max(credit, self._rest, (now // unit + 1) * unit)
-        return min(max(float(head), credit), early)
+        return min(max(float(head), credit), max(credit, self._rest))
 
 
 class Deadlines:
