@@ -18,8 +18,8 @@ class TellSums(Command):
 
     source: int
     cells: tuple[int, ...]
-    """bins of the population, and the pages in each"""
-    pages: tuple[int, ...]
+    """bins of the population, and the number of pages in each"""
+    counts: tuple[int, ...]
     datings: float
     waits: float
     spread: float
@@ -33,14 +33,14 @@ class TellSums(Command):
     @classmethod
     def pack(cls, source: int, sums: OtherSums) -> TellSums:
         """Pack sums."""
-        cells, pages = sums.population.dump()
+        cells, counts = sums.population.dump()
         waits = sums.population.chance_waits
         rest = (sums.spread, sums.rate, sums.promised, sums.unread, sums.reads, sums.gamma, sums.weight)
-        return cls(0, source, tuple(cells), tuple(pages), waits.datings, waits.total, *rest)
+        return cls(0, source, tuple(cells), tuple(counts), waits.datings, waits.total, *rest)
 
     def sums(self) -> OtherSums:
         """Unpack them."""
-        population = Population.load((self.cells, self.pages), ChanceWaits(self.datings, self.waits))
+        population = Population.load((self.cells, self.counts), ChanceWaits(self.datings, self.waits))
         rest = (self.spread, self.rate, self.promised, self.unread, self.reads, self.gamma, self.weight)
         return OtherSums(population, *rest)
 

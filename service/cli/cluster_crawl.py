@@ -8,18 +8,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from xyro.service.cli.crawl_place import CrawlPlace
 from xyro.service.cli.daemon_commands import submitted
 from xyro.service.cli.options import tell_refused
-from xyro.wire.clock import SystemClock
 from xyro.wire.errors import MachineError, XyroError
 
 if TYPE_CHECKING:
     from xyro.plugins.bounded.run_end import Round
     from xyro.service.cluster.cluster_remote import ClusterRemote
     from xyro.service.node.run_file import Remote
+    from xyro.wire.clock import SystemClock
 
 TICK = 0.5
 """seconds between two rounds of counts"""
@@ -37,6 +36,8 @@ def crawl_cluster(
     place: CrawlPlace, seeds: Sequence[str], chosen: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[dict[str, Any]], int]:
     """Begin, and wait for the end. -> closing report, the most important pages, exit code"""
+    from xyro.wire.clock import SystemClock
+
     remote, clock = place.daemon(), SystemClock()
     run, pages = int(clock.time() * 1000), chosen["max_pages"] or 0
     bounds = {"pages": pages, "seconds": chosen["max_seconds"] or 0, "refresh": bool(chosen["refresh"])}
@@ -86,6 +87,8 @@ def absences(remote: Remote | ClusterRemote, missing: Sequence[int]) -> list[str
 
 def _wait(remote: Remote | ClusterRemote, run: int, pages: int, clock: SystemClock) -> tuple[str, Round]:
     """Ask for counts until they say that the run is over: why, and the last ones. Ctrl-C ends it."""
+    import msgspec
+
     from xyro.plugins.bounded.run_end import Round, run_end
 
     stop, before, reason = threading.Event(), None, ""
