@@ -58,6 +58,14 @@ def test_pages_in_a_line_are_read_before_what_is_due_later_takes_the_bandwidth()
     assert min(reads[one] for one in SLOW + FAST) >= 4, reads
 
 
+def test_a_bandwidth_that_is_set_is_spent_evenly_from_the_beginning():
+    """Also where all pages are due within the unit of the folders."""
+    crawl = crawl_of(places=64, bandwidth="2/s", min_interval=0.0, least_chance=0.0)
+    read_for(crawl, 10.0 / DAY)  # the first seconds' credit is spent at once
+    reads = [read_for(crawl, 10.0 / DAY).total() for _ in range(30)]
+    assert max(abs(each - 20) for each in reads) <= 2, reads
+
+
 def test_refresh_keeps_to_the_room_that_is_left():
     """Some pages are due, others would be next: together they are no more than may be ordered."""
     crawl = crawl_of(places=64, bandwidth="48/day", max_interval=100 * DAY)
