@@ -14,7 +14,10 @@ def _html(text: str) -> Act:
 
 def _calendar(client: ZooClient) -> bytes:
     """/month/N leads to the months before and after it, for ever."""
-    number = int(client.path.rpartition("/")[2] or 0)
+    month = client.path.rpartition("/")[2] or "0"
+    if not month.isdigit():
+        return response("", status="404 Not Found")
+    number = int(month)
     return response(page(f"/month/{number + 1}", f"/month/{max(0, number - 1)}"))
 
 

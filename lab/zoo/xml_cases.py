@@ -37,7 +37,10 @@ def _including(client: ZooClient) -> bytes:
     """A DTD whose every part names the next one; /doc.xml has it as its own."""
     if client.path == "/doc.xml":
         return response('<!DOCTYPE r SYSTEM "/0.dtd"><r/>', mime=XML)
-    number = int(client.path[1:].partition(".")[0] or 0)
+    part = client.path[1:].partition(".")[0] or "0"
+    if not part.isdigit():
+        return response("", status="404 Not Found")
+    number = int(part)
     return response(f'<!ENTITY % next SYSTEM "/{number + 1}.dtd"> %next; <!ELEMENT r ANY>', mime=DTD)
 
 

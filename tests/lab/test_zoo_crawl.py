@@ -30,7 +30,7 @@ SECONDS = 90
 
 
 async def crawled(folder, client):
-    """(what is right for each URL, pages that the crawl knows by URL, requests that the servers saw)"""
+    """(what is right for each URL, requests that the servers saw)"""
     folder.mkdir()
     async with Zoo() as zoo:
         settings = folder / "zoo.toml"
@@ -44,8 +44,7 @@ async def crawled(folder, client):
         right = {canonical(zoo.url(case)): case.kinds for case in zoo.cases}
         for case in zoo.cases:
             right |= {canonical(url): kinds for url, kinds in case.leads.items()}
-        pages = {page["url"]: page for page in await asyncio.to_thread(rows, "pages", folder / "data")}
-        return right, pages, zoo.requests
+        return right, zoo.requests
 
 
 @pytest.mark.long
@@ -56,7 +55,8 @@ async def test_each_behaviour_ends_in_its_class(tmp_path):
         check(folder, *crawl)
 
 
-def check(folder, right, pages, requests):
+def check(folder, right, requests):
+    pages = {page["url"]: page for page in rows("pages", folder / "data")}
     ends = {url: (pages[url]["error"] or "") if url in pages else "never met" for url in right}
     assert {url: (end, right[url]) for url, end in ends.items() if end not in right[url]} == {}
     assert said("audit", "--data", folder / "data")["ok"]
