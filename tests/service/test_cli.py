@@ -124,7 +124,9 @@ def test_top_is_sorted_and_limited(crawled, by):
     scores = [row["score"] for row in best]
     assert len(best) == 7 and scores == sorted(scores, reverse=True)
     table = xyro("top", "--data", data, "-n", 7, "--by", by).stdout.splitlines()
-    assert [line.split()[-1] for line in table[1:8]] == [row["url"] for row in best]
+    later = said("top", "--data", data, "-n", 7, "--by", by)  # staleness grows, and places change with it
+    told = [line.split()[-1] for line in table[1:8]]
+    assert told in [[row["url"] for row in rows] for rows in (best, later)]
     assert all(line.startswith("the importances have ") for line in table[8:])
 
 
