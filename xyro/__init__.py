@@ -40,7 +40,8 @@ An order's life:
     page_text.py, page_blocks.py, text_libraries.py
                    and its main text, as Markdown
     page_values.py where [opic] values names a plug-in: the share of its importance that it passes on
-    reports.py     the answer and the policy become the report
+    answer.py, headers.py, reports.py
+                   what came (of the headers those that are read here) and the policy become the report
 
 With --readers N the steps from resolver.py to hubs.py are taken by processes beside the pool's own: readers.py starts
 them and asks them as the pool would ask a fetcher (page_fetcher.py), reader_child.py is such a process, and
