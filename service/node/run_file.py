@@ -18,8 +18,8 @@ from urllib.parse import unquote, urlencode
 from xyro.wire.errors import InputError, MachineError
 
 NAME = "run"
-QUICK = 5.0
-"""seconds until a living process has said that it lives"""
+QUICK = 20.0
+"""seconds until a living process has said that it lives, also on a machine with ten times the work it can do"""
 PATIENCE = 600.0
 """seconds until it has answered (an audit of millions of pages takes a while)"""
 
