@@ -17,9 +17,9 @@ spends the credit, discovery.py and revisits.py take their parts of the orders.
 
 The multiplier is found anew when B, S or the number of pages has moved by DRIFT since, or MOST seconds after any
 change: 1 to 10 ms each time. Importance is relative to the mean over the refreshed pages; weights hold it as measured.
-Each partition of a process finds its own gamma; the queue, which they share, takes the mean (service/node/node.py). In
-a cluster partitions tell each other their sums (plugins/totals), and each plans as if it knew all pages: one multiplier
-and one gamma, and of the bandwidth the part that its own pages take.
+Partitions tell each other their sums (plugins/totals), and each plans as if it knew all pages: one multiplier and one
+gamma, and of the bandwidth the part that its own pages take. The queue, which those of a process share, takes the mean
+of their gammas (service/node/node.py).
 
 Invariant: population and S hold every READ page of weight above 0 with the weight and rate of its Refresh-Data row.
 The population is stored bin by bin, in the same groups as the rows (rows.PLAN).

@@ -6,7 +6,7 @@
     dashboard/   `xyro dashboard`, a page for the browser
     metrics/     `GET /metrics`                             contents/   `xyro page`, WARC files, texts
     bounded/     `xyro crawl --join`, bounded crawls of a cluster
-    totals/      one bandwidth, K and gamma for all nodes of a cluster
+    totals/      one bandwidth, K and gamma for all partitions, of one node or of many
     sites/       [[sites]] in `xyro why`
     identity/    `xyro identity`
     view_extensions.py   what they add to audit and status
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 def extensions(settings: Settings) -> Sequence[Extension]:
     """The extensions of each partition's node that these settings ask for; the others are not even imported."""
     found: list[Extension] = [_publications, _notice_pages, _documents, lambda frontier: _focus(frontier, settings)]
-    found.append(lambda frontier: _changes(frontier, settings))
+    found += [lambda frontier: _changes(frontier, settings), _totals]
     if settings.cluster.join:
-        found += [_quota, _totals]
+        found.append(_quota)
     if settings.publish.websub:
         found.append(_hubs)
     found.append(lambda frontier: _values(frontier, settings))
@@ -166,7 +166,9 @@ def _quota(frontier: Frontier) -> object:
 
 
 def _totals(frontier: Frontier) -> object:
-    """The sums that the partitions of a cluster plan their reads with."""
+    """The sums that several partitions plan their reads with, as one crawl."""
+    if frontier.partitions == 1:
+        return None
     from xyro.plugins.totals.shared_totals import SharedTotals
 
     return SharedTotals(frontier)

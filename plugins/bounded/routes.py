@@ -1,6 +1,7 @@
 """Bounded runs through the interface of a node of a cluster (service/api/http_api.py says who may ask).
 
-POST /bounds   {"run": n, "pages": n, "seconds": s, "refresh": bool}   -> {"run", "until"}; run 0: lift the bounds
+POST /bounds   {"run": n, "pages": n, "seconds": s, "refresh": bool}   -> {"run", "missing"}; run 0: lift the bounds;
+               {"run": n, "stop": true}: end the run of this number
 GET  /bounds   one round of counts: {"parts": {partition: counts}, "missing": [partitions that did not answer]}
 """
 

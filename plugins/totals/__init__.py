@@ -1,4 +1,4 @@
-"""Bandwidth, K and gamma of a cluster as of one crawl: partitions tell each other the sums that they plan with.
+"""Bandwidth, K and gamma of several partitions, on one node or many, as of one crawl: they tell each other their sums.
 
     total_messages.py   a partition's sums, to the home partition; those of all others, to each partition
     shared_totals.py    tells them when they have moved, and hands what comes to the frontier's bandwidth and gamma
