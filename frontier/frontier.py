@@ -195,7 +195,7 @@ class Frontier:
         """Tell whether nothing in scope is unread, no retry is due before `soon`, no load waits and no transfer is on
         its way. refreshing: nor will any page be read again."""
         scheduler = self.scheduler
-        if scheduler.unread_before(soon) or scheduler.shut_out or scheduler.requests or self.outbox.unacknowledged:
+        if scheduler.unread_before(soon) or scheduler.shut_out or scheduler.requests or self.outbox.busy:
             return False
         if self.pages.waiting_links or scheduler.schedule.next_retry <= soon:
             return False

@@ -144,6 +144,8 @@ class Ledger:
         self.spent = 0
         """units spent by this partition since the crawl began"""
         self.spends = 0
+        self.excess = 0
+        """units that are too many since this partition was restored from a backup: what it paid out again"""
         self.foreign = 0
         """FOREIGN entries among the columns: they are not known pages of this partition"""
         self.withheld: dict[LocalPage, int] = {}
@@ -359,6 +361,12 @@ class Ledger:
             self.clock.advance(spent - self.elsewhere_spent, UNIT * max(1, self.known_everywhere))
             self.elsewhere_spent = spent
 
+    def repay(self) -> None:
+        """Take units that are too many out of what pages here paid the virtual page."""
+        taken = min(self.excess, self.virtual.pot)
+        self.virtual.pot -= taken
+        self.excess -= taken
+
     def pay(self) -> None:
         """Pay the pot of the virtual page to all pages, when it is due: in a crawl of one partition."""
         self.virtual.pay(self.known_pages)
@@ -406,6 +414,8 @@ class Ledger:
             "foreign": self.foreign,
             "elsewhere": [self.elsewhere_pages, self.elsewhere_spent],
         }
+        if self.excess:
+            state["excess"] = self.excess
         return state if self.contest is None else {**state, "sampled": self.contest.dump()}
 
     def load(self, state: Mapping[str, Any]) -> None:
@@ -422,6 +432,7 @@ class Ledger:
             longest = self.contest.window
         self.window.widen_to(longest, LEAST_WINDOW)
         self.spent, self.spends, self.foreign = state["spent"], state["spends"], state["foreign"]
+        self.excess = state.get("excess", 0)
         self.elsewhere_pages, self.elsewhere_spent = state["elsewhere"]
 
     def recover_births(self, chunks: Sequence[bytes]) -> None:

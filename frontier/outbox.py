@@ -17,9 +17,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
+import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,6 +42,8 @@ MOST_AGAIN = 64
 """transfers sent again at once"""
 EARLY = 64
 """most transfers of one source that wait for a missing one: 13 MB"""
+_RETOLD = rows.META.key("retold")
+"""partition -> epoch of its last restoration after which it was told again what is known of it here"""
 Ids = NDArray[np.int64]
 
 
@@ -101,9 +104,16 @@ class Outbox:
         """source -> transfers by number that wait for an earlier one"""
         self._resends: dict[int, Resend] = {}
         """for each target of `unacknowledged`"""
+        self._retelling: deque[tuple[int, int, Ids]] = deque()
+        """(partition, epoch, pages of it that are to be told again) of partitions that were restored from a backup"""
         self.in_flight = 0
         """units in the outbox; the receiver may have applied some of them already"""
         self._reported = (0, 0)
+
+    @property
+    def busy(self) -> bool:
+        """Something is on its way, or is to be told again."""
+        return bool(self.unacknowledged or self._retelling)
 
     def recover(self) -> list[CashTransfer]:
         """Read outbox and inbox; returns everything not acknowledged, to be sent again."""
@@ -214,6 +224,8 @@ class Outbox:
 
     def next_time(self) -> float:
         """Return when something is to be sent again (wall clock, seconds); infinite if nothing is on its way."""
+        if self._retelling:
+            return 0.0
         return min((resend.at for resend in self._resends.values()), default=math.inf)
 
     def collect(self, touched: Iterable[Ids], nearer: Iterable[Ids], born: int, now: float) -> list[CashTransfer]:
@@ -222,7 +234,8 @@ class Outbox:
 
         nearer: FOREIGN entries whose depth fell, which is news even without cash. born: the group's first new page.
         """
-        news = np.concatenate([np.arange(born, self.partition.columns.n), *nearer]).astype(np.int64)
+        news = np.arange(born, self.partition.columns.n)
+        news = np.concatenate([news, *nearer, *self._retold()]).astype(np.int64)
         parcels = self._parcels(touched, news)
         virtual = self._virtual()
         transfers = self._overdue(now)
@@ -234,6 +247,34 @@ class Outbox:
         for target in self.unacknowledged.keys() - self._resends.keys():
             self._resends[target] = Resend(now + SOONEST, SOONEST)
         return transfers
+
+    def retell(self, restored: Mapping[int, int]) -> None:
+        """Partitions were restored from a backup, each at an epoch: what came early from them before is void, and the
+        URLs of theirs that are known here are told again, once. Between two turns."""
+        stored = self.partition.get(_RETOLD)
+        done = msgpack.unpackb(stored, strict_map_key=False) if stored else {}
+        done |= {target: epoch for target, epoch, _ in self._retelling}
+        for target, epoch in restored.items():
+            if target == self.partition.number or done.get(target, 0) >= epoch:
+                continue
+            self._early.pop(target, None)
+            columns, names = self.partition.columns, self.partition.hosts.names
+            theirs = [partition_of(host_of(f"http://{name}/"), self.partitions) == target for name in names]
+            foreign = np.flatnonzero(columns["state"][: columns.n] == State.FOREIGN)
+            self._retelling.append((target, epoch, foreign[np.array(theirs, np.bool_)[columns["host"][foreign]]]))
+
+    def _retold(self) -> list[Ids]:
+        """Some of what is told again; that it was told is stored with the last of it."""
+        if not self._retelling:
+            return []
+        target, epoch, pages = self._retelling.popleft()
+        if len(pages) > MOST_ITEMS:
+            self._retelling.appendleft((target, epoch, pages[MOST_ITEMS:]))
+        else:
+            stored = self.partition.get(_RETOLD)
+            done = msgpack.unpackb(stored, strict_map_key=False) if stored else {}
+            self.partition.put(_RETOLD, msgpack.packb({**done, target: epoch}))
+        return [pages[:MOST_ITEMS]]
 
     def _overdue(self, now: float) -> list[CashTransfer]:
         """The oldest transfers of each target that did not answer in time: one, then twice as many each time that it
@@ -272,6 +313,7 @@ class Outbox:
 
     def _virtual(self) -> dict[int, int]:
         """Units of the virtual page to each partition: income to 0, or 0's payouts. Settles this one's account."""
+        self.ledger.repay()
         virtual, pages, weighted = self.ledger.virtual, self.ledger.known_pages, self.ledger.weighted
         out: dict[int, int] = {}
         if self.partition.number:

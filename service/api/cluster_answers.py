@@ -16,7 +16,7 @@ from aiohttp import ClientSession, web
 
 from xyro.plugins.warehouse.documents_view import is_page_id
 from xyro.service.cluster.cluster_remote import ask_subject, exchange, reason_of
-from xyro.service.cluster.gathering import Cuts, Gathering, merged_status
+from xyro.service.cluster.gathering import Cuts, Gathering, listed, merged_status
 from xyro.service.cluster.transport import ClusterBus
 from xyro.service.views.audit import PartitionAudit, combined_audit
 from xyro.wire.clock import Clock
@@ -50,12 +50,24 @@ class ClusterAnswers:
 
     async def audit(self) -> dict[str, Any]:
         """The audit of all partitions, of one cut."""
+        parts, missing = await self._audits()
+        absent = {*range(self._bus.placement.partitions)}.difference(*(part.partitions for part in parts))
+        if absent and not missing:
+            missing.append(f"partitions {listed(sorted(absent))} are open on no node")
+        return combined_audit(parts, missing)
+
+    async def books(self) -> dict[str, Any]:
+        """The audits of all nodes that answer, of one cut, not combined yet; and who does not."""
+        parts, missing = await self._audits()
+        return {"parts": [packed(part) for part in parts], "missing": missing}
+
+    async def _audits(self) -> tuple[list[PartitionAudit], list[str]]:
         name, stood, missing = await self._gathering.cut()
         if not stood:
-            return combined_audit([], missing)
+            return [], missing
         gathered = await self._gathering.ask(f"/audit?part=1&cut={name}", nodes=stood)
-        parts = [msgspec.convert(answer, PartitionAudit) for answer in gathered.answers.values() if answer is not None]
-        return combined_audit(parts, [*missing, *gathered.missing])
+        parts = [convert_audit(answer) for answer in gathered.answers.values() if answer is not None]
+        return parts, [*missing, *gathered.missing]
 
     async def parts_of(self, path: str) -> list[Any]:
         """Ask all nodes; return their answers. MachineError: somebody did not answer."""
@@ -143,6 +155,11 @@ def mean_of(request: web.Request, own: float) -> float:
     if not 0.0 < mean < float("inf"):
         raise InputError("mean: a number above 0")
     return mean
+
+
+def convert_audit(answer: Any) -> PartitionAudit:
+    """An audit of some partitions, from JSON."""
+    return msgspec.convert(answer, PartitionAudit, strict=False)
 
 
 def packed(part: PartitionAudit | None) -> Any:

@@ -292,7 +292,7 @@ class HttpApi:
 
     async def _audit(self, request: web.Request) -> web.Response:
         if (others := self._others(request)) is not None:
-            return http_json.answer(await others.audit())
+            return http_json.answer(await (others.books() if "books" in request.query else others.audit()))
         if self._cluster is not None:
             return http_json.answer(packed(await self._cluster.cuts.take(request.query.get("cut", ""))))
         return http_json.answer(await self._long_views.audit(partial(audit, extensions=VIEW_EXTENSIONS)))

@@ -119,6 +119,47 @@ def forget_node(context: click.Context, node: int) -> None:
     click.echo(f"node {node} is forgotten")
 
 
+@cluster.command("restore")
+@click.argument("sources", nargs=-1, metavar="BACKUP...", type=click.Path(path_type=Path))
+@click.option("--partition", "-p", "partitions", type=int, multiple=True, metavar="P", help="Just these [all lost].")
+@click.option("--node", type=int, default=None, help="The node that gets them [evenly].")
+@click.option("--empty", is_flag=True, help="Partitions that no BACKUP has begin anew.")
+@as_json_too
+@click.pass_context
+def restore_partitions(
+    context: click.Context,
+    sources: tuple[Path, ...],
+    partitions: tuple[int, ...],
+    node: int | None,
+    empty: bool,
+    as_json: bool,
+) -> None:
+    """Bring partitions back that are open on no node, for their disk is lost, from what `xyro backup` made of it.
+
+    Asked with several BACKUPs, the newest that has a partition counts. What was learned since is learned anew: the
+    other nodes tell again which URLs they know of it. URLs that were submitted since are to be submitted again. A lost
+    node that comes back later opens none of them.
+    """
+    from xyro.service.cluster.restore import Restoration
+    from xyro.wire.clock import SystemClock
+
+    def work(link: BrokerLink) -> Awaitable[list[dict[str, Any]]]:
+        return Restoration(link, SystemClock()).restore(sources, partitions, node, empty)
+
+    found = _run(context, work)
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    for each in found:
+        line = f"partition {each['partition']} is open on node {each['node']}: {each['pages']:,} pages"
+        lost = f"{each['pages_lost']:,} pages and {each['transfers_lost']:,} transfers since then are lost"
+        click.echo(f"{line} of {each['backup'] or 'no backup'}; {lost}")
+    gap = sum(each.get("cash", 0) for each in found)
+    click.echo(
+        f"{abs(gap):,} units of cash {'were missing, and are paid' if gap >= 0 else 'are taken back, paid twice'}"
+    )
+
+
 @cluster.command("set")
 @click.argument("settings", nargs=-1, metavar="SECTION.KEY=VALUE...")
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False, exists=True), multiple=True,

@@ -7,6 +7,7 @@
       mover.py, arrivals.py  a partition goes to another node while the crawl goes on: the two ends
     transport.py         the bus of a node: messages of partitions to other nodes, in frames that may be lost
       couriers.py          messages that nobody would send again: sent until answered
+    restore.py           partitions whose node is lost for good come back from backups, or begin anew
     steering.py          who is there, and what a person changes: move, drain, forget, adopt
     gathering.py         questions to all nodes; one moment at which all stand still
     cluster_remote.py    the seam for commands with --join: asks the cluster as `run_file.Remote` asks one process

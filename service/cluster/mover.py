@@ -17,16 +17,17 @@ import asyncio
 import logging
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgpack
 
 from xyro.metadata.store import Pairs, Store
 from xyro.service.cluster.arrivals import arrival_subject, digest_of, digest_of_open
-from xyro.service.cluster.placement import Bucket, Placement
+from xyro.service.cluster.placement import EPOCH, Bucket, Placement
 from xyro.service.node.backup import Pinned, opened_files
 from xyro.service.node.data_dir import folder_of
+from xyro.wire.clock import Clock
 from xyro.wire.errors import MachineError
 from xyro.wire.frames import MAX_FRAME
 
@@ -46,6 +47,74 @@ Stage = Callable[[str], None]
 _log = logging.getLogger("xyro")
 
 
+class Carrier:
+    """Carries a partition to a node that takes it (arrivals.py). `move` names the try."""
+
+    def __init__(self, link: BrokerLink, crawl: str, clock: Clock, target: int, partition: int) -> None:
+        self._link = link
+        self._clock = clock
+        self._subject = arrival_subject(crawl, target)
+        self._target = target
+        self._partition = partition
+        self._move = secrets.token_hex(4)
+
+    async def send(self, pinned: Pinned) -> None:
+        """Begin, and send rows and files as they are at one commit boundary."""
+        await self.ask("begin")
+        batches = _batches(pinned.rows.scan(b""))
+        while (rows := await asyncio.to_thread(next, batches, None)) is not None:
+            await self.ask("rows", rows)
+        for name, file in pinned.files.items():
+            await self.send_file(name, file.read)
+
+    async def send_file(self, name: str, read: Callable[[int], bytes]) -> None:
+        offset = 0
+        while (data := await asyncio.to_thread(read, SENT_BYTES)) or not offset:
+            await self.ask("file", name, offset, data)
+            offset += len(data)
+            if not data:
+                return
+
+    async def finish(self, epoch: int, files: Mapping[str, BinaryIO]) -> None:
+        """Have the copy named, at this epoch, with just these files; those that are others there are sent again."""
+        named = {name: file for name, file in files.items() if name != EPOCH}
+        digests = {}
+        for name, file in named.items():
+            file.seek(0)
+            digests[name] = await asyncio.to_thread(digest_of_open, file)
+        while lacking := (await self.ask("finish", epoch, digests))["lacking"]:
+            for name in lacking:
+                named[name].seek(0)
+                await self.send_file(name, named[name].read)
+
+    async def ask(self, operation: str, *values: object) -> dict[str, Any]:
+        """One request to the other node. MachineError: it refuses, or does not answer."""
+        partition, move = self._partition, self._move
+        data = msgpack.packb((operation, partition, move, *values))
+        *pieces, last = [data[i : i + MAX_FRAME] for i in range(0, len(data), MAX_FRAME)]
+        name = secrets.token_hex(4)
+        for number, piece in enumerate(pieces):
+            await self._request(msgpack.packb(("piece", partition, move, name, number, piece)))
+        if pieces:
+            last = msgpack.packb(("last", partition, move, name, len(pieces), last))
+        return await self._request(last)
+
+    async def _request(self, data: bytes) -> dict[str, Any]:
+        from nats.errors import Error
+
+        for _ in range(TRIES):
+            try:
+                received = await self._link.client.request(self._subject, data, timeout=PATIENCE)
+            except (OSError, Error):
+                await self._clock.sleep(0.5)
+                continue
+            answer: dict[str, Any] = msgpack.unpackb(received.data)
+            if error := answer.get("error"):
+                raise MachineError(f"node {self._target}: {error}")
+            return answer
+        raise MachineError(f"node {self._target} does not answer")
+
+
 class Mover:
     """Moves partitions of one node, one at a time. `stage`: called with the name of each step that begins."""
 
@@ -58,15 +127,15 @@ class Mover:
     async def move(self, partition: int, target: int, bucket: Bucket, reopen: Callable[[], Any]) -> Placement:
         """Move a partition that is open here; the placement afterwards. MachineError: it could not be moved, and is
         open here again (`reopen`)."""
-        move = secrets.token_hex(4)
-        await self._copy(partition, target, move)
+        carrier = Carrier(self._link, self._bus.placement.crawl, self._node.clock, target, partition)
+        await self._copy(partition, carrier)
         self._stage("stop")
         began = self._node.clock.monotonic()
         epoch = self._bus.placement.owners[partition].epoch + 1
         await self._node.release(partition)
         try:
             self._stage("tail")
-            await self._send_tail(partition, target, move, epoch)
+            await self._send_tail(partition, carrier, epoch)
         except BaseException:
             await reopen()
             raise
@@ -83,21 +152,16 @@ class Mover:
 
     # -- the steps -----------------------------------------------------------------------------------------------
 
-    async def _copy(self, partition: int, target: int, move: str) -> None:
+    async def _copy(self, partition: int, carrier: Carrier) -> None:
         """Send the partition as it is at one commit boundary."""
         self._stage("copy")
-        await self._ask(target, "begin", partition, move)
         pinned = await self._node.look_at(partition, Pinned.of_partition)
         try:
-            batches = _batches(pinned.rows.scan(b""))
-            while (rows := await asyncio.to_thread(next, batches, None)) is not None:
-                await self._ask(target, "rows", partition, move, rows)
-            for name, file in pinned.files.items():
-                await self._send_file(partition, target, move, name, file.read)
+            await carrier.send(pinned)
         finally:
             pinned.close()
 
-    async def _send_tail(self, partition: int, target: int, move: str, epoch: int) -> None:
+    async def _send_tail(self, partition: int, carrier: Carrier, epoch: int) -> None:
         """Bring the copy to where the closed partition is, and have it named."""
         folder = folder_of(self._node.data.path, partition)
         store = await asyncio.to_thread(Store.open, folder / "store")
@@ -105,41 +169,27 @@ class Mover:
             ranges = _ranges(store)
             while some := await asyncio.to_thread(_some, ranges):
                 compared = [(first, last, digest) for first, last, digest, _ in some]
-                answer = await self._ask(target, "compare", partition, move, compared)
+                answer = await carrier.ask("compare", compared)
                 for number in answer["different"]:
                     first, last, _, rows = some[number]
-                    await self._replace(partition, target, move, first, last, rows)
+                    await self._replace(carrier, first, last, rows)
         finally:
             store.close()
-        files = {name: file for name, file in opened_files(folder) if name != "epoch"}
+        files = dict(opened_files(folder))
         try:
-            digests = {name: await asyncio.to_thread(digest_of_open, file) for name, file in files.items()}
-            while lacking := (await self._ask(target, "finish", partition, move, epoch, digests))["lacking"]:
-                for name in lacking:
-                    files[name].seek(0)
-                    await self._send_file(partition, target, move, name, files[name].read)
+            await carrier.finish(epoch, files)
         finally:
             for file in files.values():
                 file.close()
         self._stage("name")
 
-    async def _replace(
-        self, partition: int, target: int, move: str, first: bytes, last: bytes, rows: list[tuple[bytes, bytes]]
-    ) -> None:
+    async def _replace(self, carrier: Carrier, first: bytes, last: bytes, rows: list[tuple[bytes, bytes]]) -> None:
         """Send a range anew, in requests that a broker takes."""
         batches = list(_batches(iter(rows))) or [[]]
         for number, batch in enumerate(batches):
             begin = first if not number else batch[0][0]
             end = last if number == len(batches) - 1 else batches[number + 1][0][0]
-            await self._ask(target, "replace", partition, move, begin, end, batch)
-
-    async def _send_file(self, partition: int, target: int, move: str, name: str, read: Callable[[int], bytes]) -> None:
-        offset = 0
-        while (data := await asyncio.to_thread(read, SENT_BYTES)) or not offset:
-            await self._ask(target, "file", partition, move, name, offset, data)
-            offset += len(data)
-            if not data:
-                return
+            await carrier.ask("replace", begin, end, batch)
 
     async def _change(self, bucket: Bucket, partition: int, target: int, epoch: int) -> Placement:
         """Let the placement name the other node; however long it takes to know that it does."""
@@ -157,33 +207,6 @@ class Mover:
             except MachineError as error:
                 _log.warning("partition %d: waits for the bucket (%s)", partition, error)
                 await self._node.clock.sleep(1.0)
-
-    async def _ask(self, target: int, operation: str, partition: int, move: str, *values: object) -> dict[str, Any]:
-        """One request to the other node. MachineError: it refuses, or does not answer."""
-        data = msgpack.packb((operation, partition, move, *values))
-        subject = arrival_subject(self._bus.placement.crawl, target)
-        *pieces, last = [data[i : i + MAX_FRAME] for i in range(0, len(data), MAX_FRAME)]
-        name = secrets.token_hex(4)
-        for number, piece in enumerate(pieces):
-            await self._request(target, subject, msgpack.packb(("piece", partition, move, name, number, piece)))
-        if pieces:
-            last = msgpack.packb(("last", partition, move, name, len(pieces), last))
-        return await self._request(target, subject, last)
-
-    async def _request(self, target: int, subject: str, data: bytes) -> dict[str, Any]:
-        from nats.errors import Error
-
-        for _ in range(TRIES):
-            try:
-                received = await self._link.client.request(subject, data, timeout=PATIENCE)
-            except (OSError, Error):
-                await self._node.clock.sleep(0.5)
-                continue
-            answer: dict[str, Any] = msgpack.unpackb(received.data)
-            if error := answer.get("error"):
-                raise MachineError(f"node {target}: {error}")
-            return answer
-        raise MachineError(f"node {target} does not answer")
 
 
 def _batches(pairs: Pairs) -> Iterator[list[tuple[bytes, bytes]]]:

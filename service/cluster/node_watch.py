@@ -81,9 +81,15 @@ class NodeWatch:
             await self._link.subscribe(alive_subject(crawl, number), self._live),
             await self._link.subscribe(changed_subject(crawl), self._changed),
         ]
+        self._retell()
+
+    def _retell(self) -> None:
+        """Tell partitions that were restored which of their URLs are known here."""
+        self._node.retell({int(partition): epoch for partition, epoch in self._bus.placement.restored.items()})
 
     async def _live(self, received: Msg) -> None:
-        await self._link.publish(received.reply, msgpack.packb((self._instance, list(self._bus.open.items()))))
+        answer = self._instance, list(self._bus.open.items()), self._bus.placement.version
+        await self._link.publish(received.reply, msgpack.packb(answer))
 
     async def _changed(self, _: Msg) -> None:
         self._bus.outdated.set()
@@ -135,6 +141,7 @@ class NodeWatch:
             raise MachineError(f"another process runs as node {number} of the cluster now: this one ends")
         settings = self._bus.placement.settings
         self._bus.follow(placement)
+        self._retell()  # before the first message of a partition that was restored is taken
         self._node.follow_network()
         if settings != placement.settings:
             await self._agree()
@@ -167,6 +174,7 @@ class NodeWatch:
             return
         opened = await asyncio.to_thread(open_partition, folder)
         await self._node.admit(opened)
+        self._retell()
         _log.info("partition %d: opened here, epoch %d", partition, epoch)
 
     # -- moves ---------------------------------------------------------------------------------------------------

@@ -72,6 +72,8 @@ class Placement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """by number"""
     moves: dict[str, int] = {}
     """partition -> node that it is to go to"""
+    restored: dict[str, int] = {}
+    """partition -> epoch at which it was last brought back from a backup (restore.py)"""
     founding: bool = False
     """the founder has not made its partitions yet"""
     version: int = 0
@@ -105,6 +107,12 @@ class Placement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         owners[partition] = Owner(node, owners[partition].epoch + 1)
         moves = {key: target for key, target in self.moves.items() if key != str(partition)}
         return msgspec.structs.replace(self, owners=tuple(owners), moves=moves)
+
+    def recovered(self, partition: int, node: int) -> Placement:
+        """The placement with a lost partition brought back from a backup on a node, at the next epoch."""
+        placement = self.moved(partition, node)
+        restored = {**self.restored, str(partition): placement.owners[partition].epoch}
+        return msgspec.structs.replace(placement, restored=restored)
 
     def planned(self, partition: int, node: int) -> Placement:
         """The placement with a move to come; to the node that has it: without one."""

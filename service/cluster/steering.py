@@ -31,7 +31,7 @@ LISTEN_SECONDS: Final = 5.0
 async def cluster_status(link: BrokerLink, placement: Placement) -> dict[str, Any]:
     """Nodes with their partitions, who does not answer, and the moves to come."""
     numbers = sorted(map(int, placement.members))
-    answers = await asyncio.gather(*(_open_partitions(link, placement.crawl, number) for number in numbers))
+    answers = await asyncio.gather(*(open_partitions(link, placement.crawl, number) for number in numbers))
     nodes = [
         {
             "node": number,
@@ -39,7 +39,7 @@ async def cluster_status(link: BrokerLink, placement: Placement) -> dict[str, An
             "alive": opened is not None,
             "draining": placement.members[str(number)].draining,
             "partitions": sorted(placement.owned(number)),
-            "open": sorted(opened or {}),
+            "open": sorted(opened[0] if opened else ()),
         }
         for number, opened in zip(numbers, answers, strict=True)
     ]
@@ -50,16 +50,17 @@ async def cluster_status(link: BrokerLink, placement: Placement) -> dict[str, An
     return {"crawl": placement.crawl, "partitions": placement.partitions, "nodes": nodes, "moves": moves}
 
 
-async def _open_partitions(link: BrokerLink, crawl: str, node: int) -> dict[int, int] | None:
-    """The partitions that are open on a node, with their epochs; None: no process runs as it."""
+async def open_partitions(link: BrokerLink, crawl: str, node: int) -> tuple[dict[int, int], int] | None:
+    """The partitions that are open on a node, with their epochs, and the version of the placement that it follows;
+    None: no process runs as it."""
     from nats.errors import Error
 
     try:
         answer = await link.client.request(alive_subject(crawl, node), b"", timeout=ALIVE_SECONDS)
     except (OSError, Error):
         return None
-    _, opened = msgpack.unpackb(answer.data)
-    return dict(opened)
+    _, opened, version = msgpack.unpackb(answer.data)
+    return dict(opened), version
 
 
 async def plan_move(link: BrokerLink, partition: int, node: int) -> Placement:

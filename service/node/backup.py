@@ -29,7 +29,7 @@ from xyro.metadata.directories import create_directory
 from xyro.metadata.partition import Partition
 from xyro.metadata.store import Store, StoreReader
 from xyro.service.node import crawl_file
-from xyro.service.node.data_dir import DataDir
+from xyro.service.node.data_dir import NODE_FILE, DataDir
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import InputError, MachineError
 
@@ -76,7 +76,11 @@ def _refuse_inside(source: Path, target: Path) -> None:
 def stopped(source: Path, target: Path) -> dict[str, Any]:
     """Back up a directory that no process works on. InputError: there is none, it is in use, or the target exists."""
     _refuse_inside(source, target)
-    data = DataDir.open(source, look=True)
+    if (source / NODE_FILE).exists():  # of a cluster: some partitions, without what makes it that node
+        folders = sorted(source.glob("p[0-9][0-9][0-9][0-9]"))
+        data = DataDir.open_some(source, [int(folder.name[1:]) for folder in folders], 0, look=True)
+    else:
+        data = DataDir.open(source, look=True)
     try:
         pinned = [Pinned.of_partition(partition) for partition in data.partitions]
         contents = PinnedContents.of_directory(source / FOLDER)

@@ -70,11 +70,13 @@ class DataDir:
         return cls(path, _open(folders, bits, look), created)
 
     @classmethod
-    def open_some(cls, path: Path, numbers: Sequence[int], count: int, created: bool) -> DataDir:
+    def open_some(
+        cls, path: Path, numbers: Sequence[int], count: int | None = None, created: bool = False, look: bool = False
+    ) -> DataDir:
         """Open some partitions of a crawl of `count`: those that a node of a cluster has. Each is there."""
         opened: list[Partition] = []
         try:
-            opened.extend(open_partition(folder_of(path, number)) for number in numbers)
+            opened.extend(open_partition(folder_of(path, number), look=look) for number in numbers)
         except BaseException:
             for partition in opened:
                 partition.close()

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -265,6 +265,11 @@ class Node:
         self._reads_before += self.reads_total - reads
         resident.start(self._task_ended)
         self.blackout_switch.follow(self.clock.time(), anew=True)
+
+    def retell(self, restored: Mapping[int, int]) -> None:
+        """Tell partitions that were restored, each at an epoch, which of their URLs are known here (outbox.py)."""
+        for frontier in self.frontiers:
+            frontier.outbox.retell(restored)
 
     async def release(self, number: int, patience: float = 10.0) -> Partition:
         """Let a partition go: reads of it that are under way end within `patience` seconds (or are made again), all

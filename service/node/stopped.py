@@ -19,12 +19,15 @@ from xyro.wire.clock import SystemClock
 
 
 @contextlib.contextmanager
-def nodes_of(directory: Path, extensions: Callable[[Settings], Sequence[Extension]]) -> Iterator[list[Frontier]]:
+def nodes_of(
+    directory: Path, extensions: Callable[[Settings], Sequence[Extension]], numbers: Sequence[int] | None = None
+) -> Iterator[list[Frontier]]:
     """The partitions of a data directory as of its last commit; `extensions` chooses the plug-ins of each.
 
-    InputError where there is no such directory, or a process works on it.
+    numbers: of those that are wanted, where it need not be a whole crawl. InputError where there is no such directory,
+    or a process works on it.
     """
-    data = DataDir.open(directory, look=True)
+    data = DataDir.open(directory, look=True) if numbers is None else DataDir.open_some(directory, numbers, look=True)
     try:
         settings = load((SERVE, *crawl_file.paths(directory)))
         scope = Scope(settings.crawl, settings.rules, guard_of(settings.fetch).host_allowed)

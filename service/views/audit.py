@@ -3,7 +3,7 @@
 The cash equation over all partitions, to the unit:
 
     sum of effective cash of known pages + virtual page + transfers that their receiver has not applied
-        = 65,536 x known pages
+        = 65,536 x known pages + units that a restored partition paid out twice and has not taken back yet
 """
 
 from __future__ import annotations
@@ -48,6 +48,11 @@ class PartitionAudit(msgspec.Struct):
     """(source, target, number) of the last transfer that a target has applied"""
     sent: list[tuple[int, int, int]]
     """(source, target, number) of the last one that a source has sent"""
+    partitions: list[int] = []
+    excess: int = 0
+    """units that are too many since a partition was restored from a backup, and are still to be taken back"""
+    counted: dict[int, int] = {}
+    """partition -> its known pages, as it last told partition 0"""
 
 
 def audit(views: Views, extensions: Sequence[ViewExtension] = ()) -> dict[str, Any]:
@@ -74,6 +79,9 @@ def audit_part(views: list[View], extensions: Sequence[ViewExtension] = ()) -> P
             for key, value in view.store.scan(rows.INBOX.prefix)
         ],
         sent=[(view.partition.number, target, seq) for view in views for target, seq in view.sent.items()],
+        partitions=[view.partition.number for view in views],
+        excess=sum(view.excess for view in views),
+        counted={source: pages for view in views for source, pages in view.told_pages.items()},
     )
 
 
@@ -85,7 +93,8 @@ def combined_audit(parts: Sequence[PartitionAudit], missing: Sequence[str] = ())
     in_flight = sum(units for source, target, seq, units in transfers if seq > applied.get((source, target), 0))
     pages, cash = sum(part.pages for part in parts), sum(part.cash for part in parts)
     virtual = sum(part.virtual for part in parts)
-    total, expected = cash + virtual + in_flight, UNIT * pages
+    excess = sum(part.excess for part in parts)
+    total, expected = cash + virtual + in_flight, UNIT * pages + excess
     found: Iterator[str] = (each for part in parts for each in part.violations)
     if not missing:
         found = chain(found, _sequences(sent, transfers, applied))
@@ -102,6 +111,7 @@ def combined_audit(parts: Sequence[PartitionAudit], missing: Sequence[str] = ())
         "cash_expected": expected,
         "virtual": virtual,
         "in_flight": in_flight,
+        **({"excess": excess} if excess else {}),
         "violations": violations,
     }
 

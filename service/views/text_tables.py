@@ -30,6 +30,8 @@ def audit_text(report: Mapping[str, Any]) -> str:
         sums += (
             f", {report['cash_expected']:,} minted; {report['virtual']:,} virtual, {report['in_flight']:,} in flight"
         )
+        if excess := report.get("excess"):
+            sums += f"; {excess:,} of them paid out twice since a partition was restored, to be taken back"
     return "\n".join([printable(f"{word}: {sums}", 2_000), *(f"  {printable(v, 500)}" for v in report["violations"])])
 
 

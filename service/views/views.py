@@ -80,12 +80,14 @@ class View:
         self.waiting: NDArray[np.int32] = frontier.partition.hosts.waiting[: self.hosts].copy()
         self.leased: NDArray[np.int32] = frontier.partition.hosts.leased[: self.hosts].copy()
         self.pot = frontier.ledger.virtual.balance
+        self.excess = frontier.ledger.excess
         virtual = frontier.ledger.virtual
         counts = virtual.counts[1:] if isinstance(virtual, FocusedPage) else [0] * (CLASSES - 1)
         self.counts: list[int] | None = None if frontier.hooks.renew else counts
         """pages of class 1, 2 ... as the virtual page counts them; None where the next turn makes the classes anew"""
         self.by_class = frontier.ledger.terms.by_class
         self.sent = dict(frontier.outbox.sent)
+        self.told_pages = {source: counts.pages for source, counts in frontier.outbox.elsewhere.items()}
 
     @cached_property
     def own(self) -> NDArray[np.bool_]:
