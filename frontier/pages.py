@@ -26,6 +26,7 @@ from xyro.frontier.revisit_dates import Schedule
 from xyro.frontier.scope import Scope
 from xyro.frontier.scope_change import ScopeChange
 from xyro.metadata import rows
+from xyro.metadata.columns import distinct
 from xyro.metadata.hosts import PRICE
 from xyro.metadata.partition import Partition
 from xyro.metadata.states import State
@@ -415,7 +416,7 @@ class Pages:
             nearer = depths < column[pages]
             pages, depths = pages[nearer], depths[nearer]
             np.minimum.at(column, pages, np.minimum(depths, 255).astype(np.uint8))
-            pages = np.unique(pages)
+            pages = distinct(pages)
             self.columns.touch("depth", pages)
             states = self.columns["state"][pages]
             self.nearer.append(pages[states == _FOREIGN])

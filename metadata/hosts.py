@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.metadata import rows
-from xyro.metadata.columns import Columns
+from xyro.metadata.columns import Columns, distinct
 from xyro.metadata.rows import HostMask, HostRow
 from xyro.metadata.states import FOLDER, State
 from xyro.wire.ids import LocalPage, local_pages
@@ -234,13 +234,13 @@ class Standing:
             # sessions: each path with the same key is met on all of them, and each speaks for the others
             own[i] = form(LocalPage(int(pages[i]))) == form(LocalPage(int(parents[i])))
             menu[i] = MENU
-        before = self.poor_slots(queried := np.unique(slots[queries]))
+        before = self.poor_slots(queried := distinct(slots[queries]))
         np.add.at(self.bred, slots[redirected & queries & (above >= QUERIES)], HOP)
         np.add.at(self.bred, slots[own & queries], menu[own & queries])
         menus, counts = np.unique(parents[own & ~queries], return_counts=True)
         np.add.at(self.bred, folder[menus], np.minimum(counts, MENU).astype(np.uint32))
         np.add.at(self.fed, slots[~own & ~redirected & ~again], 1)
-        self._changed.update((_PATTERN + np.unique(slots).astype(np.int64)).tolist())
+        self._changed.update((_PATTERN + distinct(slots).astype(np.int64)).tolist())
         self._charge(queried[self.poor_slots(queried) & ~before])
         menus = menus[self._breeds(folder[menus]) & (self.bred[folder[menus]] < PROOF)]
         first = np.unique(folder[menus], return_index=True)[1]

@@ -14,15 +14,15 @@ import asyncio
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
-
-import aiodns
-import pycares
+from typing import TYPE_CHECKING, Any
 
 from xyro.guard import Guard, is_local_name
 from xyro.wire.clock import Clock
 from xyro.wire.errors import TheirError
 from xyro.wire.urls import address_of
+
+if TYPE_CHECKING:
+    import aiodns
 
 ADDRESSES = 8
 """Addresses of a name that are used (a host may publish a thousand)."""
@@ -33,8 +33,8 @@ bursts.
 """
 CACHED = 100_000
 
-_MISSING = frozenset({pycares.errno.ARES_ENOTFOUND, pycares.errno.ARES_ENODATA, pycares.errno.ARES_EBADNAME})
-_SILENT = frozenset({pycares.errno.ARES_ETIMEOUT, pycares.errno.ARES_ECONNREFUSED, pycares.errno.ARES_ECANCELLED})
+_MISSING = frozenset({"ARES_ENOTFOUND", "ARES_ENODATA", "ARES_EBADNAME"})
+_SILENT = frozenset({"ARES_ETIMEOUT", "ARES_ECONNREFUSED", "ARES_ECANCELLED"})
 _WORST_FIRST = ("dns-timeout", "dns-servfail", "dns-nxdomain")
 
 
@@ -136,22 +136,27 @@ class Resolver:
 
     async def _query(self, name: str, record: str) -> list[tuple[str, float]] | str:
         """(address, TTL) of the A or AAAA records, or the failure class."""
+        import aiodns  # with pycares 30 ms, which a crawl of addresses does without
+        import pycares
+
         try:
             result = await self._channel().query_dns(name, record)
         except aiodns.error.DNSError as error:
-            code = error.args[0] if error.args else None
+            code = pycares.errno.errorcode.get(error.args[0]) if error.args else None
             return "dns-nxdomain" if code in _MISSING else "dns-timeout" if code in _SILENT else "dns-servfail"
-        return list(_addresses(result.answer, record)) or "dns-nxdomain"
+        kind = pycares.QUERY_TYPE_A if record == "A" else pycares.QUERY_TYPE_AAAA
+        return list(_addresses(result.answer, kind)) or "dns-nxdomain"
 
     def _channel(self) -> aiodns.DNSResolver:
         if self._dns is None:
+            import aiodns
+
             servers = list(self._guard.name_servers) or None
             self._dns = aiodns.DNSResolver(nameservers=servers, timeout=self._timeout, tries=self._tries)
         return self._dns
 
 
-def _addresses(records: Iterable[Any], kind: str) -> Iterable[tuple[str, float]]:
-    wanted = pycares.QUERY_TYPE_A if kind == "A" else pycares.QUERY_TYPE_AAAA
+def _addresses(records: Iterable[Any], kind: int) -> Iterable[tuple[str, float]]:
     for record in records:
-        if record.type == wanted and address_of(record.data.addr) is not None:
+        if record.type == kind and address_of(record.data.addr) is not None:
             yield record.data.addr, float(record.ttl)

@@ -16,7 +16,6 @@ def tune() -> None:
     Not too seldom: each parser of lxml that has a target is a cycle of some 20 objects and holds a libxml2 context. At
     50,000 new objects 2,500 of them waited at once, and the heap swung by 13 MB.
     """
-    gc.collect()
+    gc.freeze()  # what few cycles the imports left are not worth the 40 ms of looking through all that they made
     gc.enable()
-    gc.freeze()
     gc.set_threshold(10_000, 50, 50)
