@@ -24,11 +24,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from xyro.metadata.hosts import LONGEST
 from xyro.metadata.partition import Partition

@@ -29,10 +29,10 @@ come later, with pages never read among them, would wait until a backlog is gone
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from xyro.frontier.host_limits import HostLimits

@@ -18,8 +18,10 @@ from __future__ import annotations
 import gc
 import zlib
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
+
+from msgspec.structs import replace
 
 from xyro.loader.bodies import Bodies
 from xyro.loader.feeds import ATOMS, RDF, Atom, Rss

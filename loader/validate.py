@@ -21,6 +21,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from xyro.loader.catalog import Catalog
 from xyro.loader.grammar_trust import GrammarTrust
 from xyro.loader.judge_process import Died, JudgeProcess
@@ -42,8 +44,7 @@ _LEGACY = "about:legacy-compat"
 PartsByReference = dict[tuple[str, str], ShelfPart]
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """The judgement of one document (fields as in wire.messages.Document)."""
 
     verdict: Verdict

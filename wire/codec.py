@@ -1,4 +1,4 @@
-"""Messages as bytes: MessagePack `[version, tag, field, field ...]`, the fields in the order of the dataclass.
+"""Messages as bytes: MessagePack `[version, tag, field, field ...]`, the fields in the order of the class.
 
 Enumerations travel as their numbers, a tuple as an array, a Passing as [url, cash, depth] (and its credit, where
 that is not 0), and a page's Links as [URLs joined by line feeds, flags, truncated, dropped]: one string instead of
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
@@ -127,7 +126,7 @@ class _Shape:
         self.tag = tag
         self.message = message
         self.name = message.__name__
-        self.fields = tuple(field.name for field in fields(message))
+        self.fields = message.__struct_fields__
         self.values: Callable[[Message], tuple[Any, ...]] = attrgetter(*self.fields)
         self.types = [_wire_type(hints[name]) for name in self.fields]
         built = ((index, _builder(hints[name])) for index, name in enumerate(self.fields))
@@ -137,7 +136,7 @@ class _Shape:
     def retype(self, values: list[Any]) -> None:
         """Make floats of the integers that stand for floats; refuse any other difference."""
         if len(values) == FEWER.get(self.message):
-            later = [field.default for field in fields(self.message)[len(values) :]]
+            later = self.message.__struct_defaults__[len(values) - len(self.fields) :]
             values += (list(default) if isinstance(default, tuple) else default for default in later)
         if len(values) != len(self.fields):
             raise ValueError(f"{self.name}: {len(values)} fields; version {VERSION} has {len(self.fields)}")
@@ -278,8 +277,10 @@ _BY_TAG: Final = {tag: _Shape(tag, message) for tag, message in TAGS.items()}
 _BY_CLASS: Final = {shape.message: shape for shape in _BY_TAG.values()}
 
 
-def register(tag: int, command: type[Command]) -> None:
-    """Let a plug-in's command be encoded, under a tag of PLUGIN_TAGS or more. ValueError: the tag is another's."""
-    if tag < PLUGIN_TAGS or _BY_TAG.get(tag, _BY_CLASS.get(command)) is not None:
-        raise ValueError(f"codec: {command.__name__}: tag {tag} cannot be registered")
-    _BY_TAG[tag] = _BY_CLASS[command] = _Shape(tag, command)
+def register(first: int, *commands: type[Command]) -> None:
+    """Let a plug-in's commands be encoded, under the tags from `first` on, PLUGIN_TAGS or more. ValueError: one is
+    another's."""
+    for tag, command in enumerate(commands, first):
+        if tag < PLUGIN_TAGS or _BY_TAG.get(tag, _BY_CLASS.get(command)) is not None:
+            raise ValueError(f"codec: {command.__name__}: tag {tag} cannot be registered")
+        _BY_TAG[tag] = _BY_CLASS[command] = _Shape(tag, command)

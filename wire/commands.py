@@ -12,10 +12,10 @@ and partition may live in different processes. A request number is node << 32 | 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgpack
+from msgspec import Struct
 
 if TYPE_CHECKING:  # codec.py knows it at run time
     from xyro.wire.ids import LocalPage
@@ -24,8 +24,7 @@ MAX_REQUEST = 2**63 - 1
 NODE_SHIFT = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A change for one partition."""
 
     hurries: ClassVar[bool] = False
@@ -42,8 +41,7 @@ class Command:
         return 0
 
 
-@dataclass(frozen=True, slots=True)
-class HoldHost(Command):
+class HoldHost(Command, frozen=True):
     """Pause or block a host, or resume it."""
 
     host: str
@@ -56,8 +54,7 @@ class HoldHost(Command):
             raise ValueError("HoldHost.state: paused, blocked or empty")
 
 
-@dataclass(frozen=True, slots=True)
-class ReturnOrders(Command):
+class ReturnOrders(Command, frozen=True):
     """Orders of one partition that were taken back before they were read: epochs[i] belongs to pages[i]."""
 
     pages: tuple[LocalPage, ...]
@@ -70,8 +67,7 @@ class ReturnOrders(Command):
             raise ValueError("ReturnOrders: one epoch per page")
 
 
-@dataclass(frozen=True, slots=True)
-class CommandAnswer:
+class CommandAnswer(Struct, frozen=True):
     """The outcome of a request: its commit group is on disk, or `error` says why nothing of it is."""
 
     request: int

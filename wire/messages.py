@@ -18,8 +18,9 @@ Pages are named by id (wire/ids.py); only metadata knows the URL of an id.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from math import inf, isfinite
+
+from msgspec import Struct
 
 from xyro.wire.commands import MAX_REQUEST, Command, CommandAnswer
 from xyro.wire.ids import PageId
@@ -97,8 +98,7 @@ def _require(ok: bool, *words: str) -> None:
         raise ValueError(" ".join(words))
 
 
-@dataclass(frozen=True, slots=True)
-class Links:
+class Links(Struct, frozen=True):
     """A page's links, in order of first appearance, distinct, canonical; flags[i] belongs to urls[i].
 
     `truncated`: how many further distinct links were dropped over MAX_LINKS; `dropped`: hrefs that name no http(s) URL.
@@ -118,8 +118,7 @@ class Links:
 NO_LINKS = Links()
 
 
-@dataclass(frozen=True, slots=True)
-class FetchOrder:
+class FetchOrder(Struct, frozen=True):
     """Read `url`. `epoch` is the lease: the report carries it back, a report of an older lease is dropped."""
 
     page: PageId
@@ -149,8 +148,7 @@ class FetchOrder:
         _require(0 <= self.refused <= ALL_USES, "FetchOrder.refused: bits of uses")
 
 
-@dataclass(frozen=True, slots=True)
-class HostChallenged:
+class HostChallenged(Struct, frozen=True):
     """Evidence says that a host answers with challenges: its orders are to be reported as such, without a request."""
 
     host: str
@@ -166,8 +164,7 @@ class HostChallenged:
         _require(self.failures >= 0, "HostChallenged.failures: >= 0")
 
 
-@dataclass(frozen=True, slots=True)
-class PageReport:
+class PageReport(Struct, frozen=True):
     """The outcome of one order: an answer of the web (`status` > 0), a named failure (`error`), or both (a 404)."""
 
     page: PageId
@@ -238,8 +235,7 @@ class PageReport:
         _require(0 <= self.refused <= ALL_USES, "PageReport.refused: bits of uses")
 
 
-@dataclass(frozen=True, slots=True)
-class XmlPage:
+class XmlPage(Struct, frozen=True):
     """A whole XML or DTD body for the loader. `wait_epoch` ties the loader's answers to this read."""
 
     page: PageId
@@ -272,8 +268,7 @@ class LoadState(enum.IntEnum):
     """not well-formed or hostile: `error` says which; links found before the error are kept"""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadReport:
+class LoadReport(Struct, frozen=True):
     """The loader's findings in one XmlPage. WAITING reports come before the final one of the same page and epoch."""
 
     page: PageId
@@ -317,8 +312,7 @@ MAX_PROBLEMS = 20
 """Most validation errors that are kept of one document."""
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """One XML or DTD body for the warehouse: the body itself, packed, and the findings of its load."""
 
     page: PageId
@@ -362,8 +356,7 @@ class Document:
         _require(min(self.size, self.depth, self.elements, self.tags) >= 0, "Document: counts >= 0")
 
 
-@dataclass(frozen=True, slots=True)
-class Passing:
+class Passing(Struct, frozen=True):
     """One item of a CashTransfer: cash for the page `url`; depth and credit matter if it is new there."""
 
     url: str
@@ -378,8 +371,7 @@ class Passing:
         _require(0 <= self.credit <= MAX_NUMBER, "Passing.credit: 0..2**63-1")
 
 
-@dataclass(frozen=True, slots=True)
-class CashTransfer:
+class CashTransfer(Struct, frozen=True):
     """Cash from partition `source` to partition `target`, number `seq` of that pair (1, 2, 3 ...: no gaps).
 
     `virtual`: income of the virtual page (to partition 0) or a payout of it (from partition 0).
@@ -407,8 +399,7 @@ class CashTransfer:
         _require(all(0 <= i < len(self.items) for i in self.focused), "CashTransfer.focused: numbers of items")
 
 
-@dataclass(frozen=True, slots=True)
-class Submit:
+class Submit(Struct, frozen=True):
     """URLs (canonical) that a person wants read."""
 
     urls: tuple[str, ...]
@@ -423,8 +414,7 @@ class Submit:
         _require(all(0 < len(u) <= MAX_URL for u in self.urls), "Submit.urls:", _LENGTH, "each")
 
 
-@dataclass(frozen=True, slots=True)
-class Ack:
+class Ack(Struct, frozen=True):
     """`source` has durably applied everything of `target`'s sequence up to and including `seq`."""
 
     source: int

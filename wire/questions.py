@@ -13,33 +13,27 @@ found, to be asked while pages are read: who wants more asks again (service/node
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xyro.wire.commands import Command
 from xyro.wire.ids import LocalPage
 
 
-@dataclass(frozen=True, slots=True)
-class Question(Command):
+class Question(Command, frozen=True):
     """A command that changes nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class FindPages(Question):
+class FindPages(Question, frozen=True):
     """Ask for the numbers of canonical URLs of this partition."""
 
     urls: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DescribePages(Question):
+class DescribePages(Question, frozen=True):
     """Ask for URLs, states and rows of known pages."""
 
     pages: tuple[LocalPage, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MatchPages(Question):
+class MatchPages(Question, frozen=True):
     """Ask which of `limit` pages on disk, from the page `first` on, fit patterns (frontier/targets.py)."""
 
     patterns: tuple[str, ...]
@@ -47,8 +41,7 @@ class MatchPages(Question):
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class FindPart(Question):
+class FindPart(Question, frozen=True):
     """Ask for the stored part at a canonical URL of this partition."""
 
     url: str

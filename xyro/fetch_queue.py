@@ -25,8 +25,9 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
 from operator import attrgetter
+
+from msgspec.structs import replace
 
 from xyro.politeness import Politeness
 from xyro.wire.messages import FetchOrder, Priority

@@ -26,7 +26,8 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from xyro.answer import Answer
 from xyro.challenges import EMPTY

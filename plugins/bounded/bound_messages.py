@@ -8,7 +8,6 @@ CountReads   what it has done so far, for a round of counts            to every 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xyro.wire import codec
@@ -18,8 +17,7 @@ from xyro.wire.questions import Question
 _FIRST_TAG = codec.PLUGIN_TAGS + 80
 
 
-@dataclass(frozen=True, slots=True)
-class BoundReads(Command):
+class BoundReads(Command, frozen=True):
     """Begin the run of this number, which is greater than those of earlier runs; of the run of now: end it `until`."""
 
     run: int
@@ -32,8 +30,7 @@ class BoundReads(Command):
     """pages that were read are read again when they are due"""
 
 
-@dataclass(frozen=True, slots=True)
-class AskReads(Command):
+class AskReads(Command, frozen=True):
     """Tell the home partition what a partition has; of two, that of the greater serial number holds."""
 
     hurries: ClassVar[bool] = True
@@ -45,8 +42,7 @@ class AskReads(Command):
     wants: int
 
 
-@dataclass(frozen=True, slots=True)
-class GrantReads(Command):
+class GrantReads(Command, frozen=True):
     """Answer the question of this serial number: nothing more, or more; more may follow later."""
 
     hurries: ClassVar[bool] = True
@@ -55,12 +51,10 @@ class GrantReads(Command):
     granted: int
 
 
-@dataclass(frozen=True, slots=True)
-class CountReads(Question):
+class CountReads(Question, frozen=True):
     """Ask a partition for its counts at a moment (wall clock of who asks)."""
 
     now: float
 
 
-for _tag, _message in enumerate((BoundReads, AskReads, GrantReads, CountReads), _FIRST_TAG):
-    codec.register(_tag, _message)
+codec.register(_FIRST_TAG, BoundReads, AskReads, GrantReads, CountReads)

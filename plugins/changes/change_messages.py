@@ -10,8 +10,6 @@ StoreSink      how far a sink has come                            -> None       
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xyro.wire import codec
 from xyro.wire.commands import Command
 from xyro.wire.questions import Question
@@ -19,8 +17,7 @@ from xyro.wire.questions import Question
 FIRST_TAG = codec.PLUGIN_TAGS + 64
 
 
-@dataclass(frozen=True, slots=True)
-class ReadChanges(Question):
+class ReadChanges(Question, frozen=True):
     """Ask for changes behind a position (cursors.Position), at most `size` bytes of them."""
 
     number: int
@@ -29,15 +26,13 @@ class ReadChanges(Question):
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class FindChange(Question):
+class FindChange(Question, frozen=True):
     """Ask for the number of the last change before a time."""
 
     time: float
 
 
-@dataclass(frozen=True, slots=True)
-class StoreSink(Command):
+class StoreSink(Command, frozen=True):
     """Store how far a sink has come."""
 
     name: str
@@ -45,5 +40,4 @@ class StoreSink(Command):
     """packed SinkRow"""
 
 
-for _tag, _command in enumerate((ReadChanges, FindChange, StoreSink), FIRST_TAG):
-    codec.register(_tag, _command)
+codec.register(FIRST_TAG, ReadChanges, FindChange, StoreSink)

@@ -9,8 +9,6 @@ Members are numbers of the partition that sends or gets them; a cluster is its n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xyro.wire import codec
 from xyro.wire.commands import Command
 from xyro.wire.ids import LocalPage
@@ -18,8 +16,7 @@ from xyro.wire.ids import LocalPage
 _FIRST_TAG = codec.PLUGIN_TAGS + 32
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterMembers(Command):
+class ClusterMembers(Command, frozen=True):
     """Members of one partition; importances, rates (changes a day) and reads (seconds since 1970, 0: never) of each."""
 
     partition: int
@@ -30,8 +27,7 @@ class ClusterMembers(Command):
     reads: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterReads(Command):
+class ClusterReads(Command, frozen=True):
     """Members of one partition that were read, with the dates that the policy gives them (seconds since 1970)."""
 
     partition: int
@@ -43,8 +39,7 @@ class ClusterReads(Command):
     read_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterRound(Command):
+class ClusterRound(Command, frozen=True):
     """The cluster as a whole, members that get its date, and members to read now."""
 
     cluster: int
@@ -62,5 +57,4 @@ class ClusterRound(Command):
     last: float
 
 
-for _tag, _command in enumerate((ClusterMembers, ClusterReads, ClusterRound), _FIRST_TAG):
-    codec.register(_tag, _command)
+codec.register(_FIRST_TAG, ClusterMembers, ClusterReads, ClusterRound)

@@ -19,7 +19,6 @@ HubNamed        a page was read that names hubs           -> None               
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -46,8 +45,7 @@ class RowTable(enum.IntEnum):
 TABLES = {RowTable.SUBSCRIPTION: rows.SUBSCRIPTION, RowTable.TOPIC: rows.TOPIC, RowTable.KEYED: rows.KEYED}
 
 
-@dataclass(frozen=True, slots=True)
-class Publish(Command):
+class Publish(Command, frozen=True):
     """A publication of canonical URLs of one partition; see promises.PublisherClaim."""
 
     urls: tuple[str, ...]
@@ -65,16 +63,14 @@ class Publish(Command):
         return len(self.urls)
 
 
-@dataclass(frozen=True, slots=True)
-class WatchTargets(Command):
+class WatchTargets(Command, frozen=True):
     """Targets whose new pages are to be named to the home partition; those that are not `wanted` are so no more."""
 
     targets: tuple[str, ...]
     wanted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RefreshPages(Command):
+class RefreshPages(Command, frozen=True):
     """Pages (local numbers) to order for a notice, but for those that wait to be ordered already."""
 
     pages: tuple[LocalPage, ...]
@@ -85,8 +81,7 @@ class RefreshPages(Command):
         return len(self.pages)
 
 
-@dataclass(frozen=True, slots=True)
-class MissPages(Command):
+class MissPages(Command, frozen=True):
     """Pages (local numbers) that were not refreshed for a notice: it went out without."""
 
     pages: tuple[LocalPage, ...]
@@ -95,8 +90,7 @@ class MissPages(Command):
     due: float
 
 
-@dataclass(frozen=True, slots=True)
-class StoreRow(Command):
+class StoreRow(Command, frozen=True):
     """Store a row under its number, or delete it."""
 
     table: RowTable
@@ -105,8 +99,7 @@ class StoreRow(Command):
     """packed (stored_rows.py); empty: delete it"""
 
 
-@dataclass(frozen=True, slots=True)
-class ListRows(Question):
+class ListRows(Question, frozen=True):
     """Ask for at most `limit` rows, from a number on."""
 
     table: RowTable
@@ -114,31 +107,27 @@ class ListRows(Question):
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class Subscribe(Command):
+class Subscribe(Command, frozen=True):
     """A subscription that somebody checked (subscribing.py)."""
 
     row: bytes
     """packed SubscriptionRow"""
 
 
-@dataclass(frozen=True, slots=True)
-class Unsubscribe(Command):
+class Unsubscribe(Command, frozen=True):
     """The end of a subscription."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class ListSubscriptions(Question):
+class ListSubscriptions(Question, frozen=True):
     """Ask for at most `limit` subscriptions, from a number on."""
 
     first: int
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class PagesFound(Command):
+class PagesFound(Command, frozen=True):
     """New pages of one partition: pages[i], of the host hosts[i] there, belongs to targets[i]."""
 
     partition: int
@@ -147,8 +136,7 @@ class PagesFound(Command):
     hosts: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class HubNamed(Command):
+class HubNamed(Command, frozen=True):
     """A page was read that names hubs (in a feed, in HTML, in Link headers)."""
 
     url: str
@@ -162,11 +150,8 @@ async def store_row(sender: CommandSender, table: RowTable, number: int, row: by
     await sender.send(HOME, partial(StoreRow, table=table, number=number, row=row))
 
 
-for _tag, _command in enumerate(
-    (
-        Publish, RefreshPages, StoreRow, WatchTargets, MissPages, ListRows, Subscribe, Unsubscribe, ListSubscriptions,
-        PagesFound, HubNamed,
-    ),
+codec.register(
     codec.PLUGIN_TAGS,
-):  # fmt: skip
-    codec.register(_tag, _command)
+    *(Publish, RefreshPages, StoreRow, WatchTargets, MissPages, ListRows, Subscribe, Unsubscribe, ListSubscriptions),
+    *(PagesFound, HubNamed),
+)

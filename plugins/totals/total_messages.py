@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xyro.refresh.other_sums import OtherSums
 from xyro.refresh.population import ChanceWaits, Population
 from xyro.wire import codec
@@ -12,8 +10,7 @@ from xyro.wire.commands import Command
 _FIRST_TAG = codec.PLUGIN_TAGS + 96
 
 
-@dataclass(frozen=True, slots=True)
-class TellSums(Command):
+class TellSums(Command, frozen=True):
     """Sums: those of the partition `source`, to the home partition; those of all others (-1), to one of them."""
 
     source: int

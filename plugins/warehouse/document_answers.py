@@ -5,7 +5,6 @@ A query over all documents may take hours, and nothing should be pinned so long:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xyro.metadata.documents import Archive
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
 
 
-@dataclass(frozen=True, slots=True)
-class DescribeDocument(Question):
+class DescribeDocument(Question, frozen=True):
     """Ask for the latest version of a document: an object as `body_of` returns it, None where there is none."""
 
     page: LocalPage

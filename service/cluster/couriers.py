@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from xyro.service.node.command_sender import LATEST, SOONEST
 from xyro.wire.commands import NODE_SHIFT, Command, CommandAnswer

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from dataclasses import replace
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tests.frontier.rig import Crawl, dump, links_to, signature, url
 from xyro.configs.schema import CrawlSettings as CrawlSettings

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from xyro.loader.intake import TROUBLES, Intake
 from xyro.loader.parse import FAULTS, ParseLimits

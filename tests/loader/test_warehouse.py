@@ -6,10 +6,10 @@ import contextlib
 import hashlib
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from lxml import etree
+from msgspec.structs import replace
 
 from xyro.loader.intake import Intake, LoadedMessage
 from xyro.loader.keep import FORMATS, OFF

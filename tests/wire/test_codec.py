@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 
 import msgpack
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from xyro.wire.codec import MAX_ITEMS, MAX_MESSAGE, PLUGIN_TAGS, TAGS, VERSION, decode, encode, register
 from xyro.wire.commands import Command, CommandAnswer, HoldHost, ReturnOrders
@@ -167,8 +167,8 @@ def test_every_message_comes_back_equal_and_of_the_same_types(kind: type[Message
         back = decode(encode(message))
         assert back == message
         assert type(back) is kind
-        for field in fields(kind):
-            was, came = getattr(message, field.name), getattr(back, field.name)
+        for name in kind.__struct_fields__:
+            was, came = getattr(message, name), getattr(back, name)
             assert type(came) is type(was) or (type(came), type(was)) == (float, int)
 
     round_trip()
@@ -180,8 +180,7 @@ def test_the_tags_cover_the_messages() -> None:
 
 
 def test_a_plug_in_registers_its_commands_under_a_tag_of_its_own() -> None:
-    @dataclass(frozen=True, slots=True)
-    class Water(Command):
+    class Water(Command, frozen=True):
         plants: tuple[str, ...]
 
     with pytest.raises(CodecError, match="no message"):
@@ -224,7 +223,7 @@ SHAPES = {
 def test_a_change_of_a_message_is_a_new_version() -> None:
     """Fields changed? Then nodes of both kinds may talk to each other: raise VERSION and pin the new shape here."""
     assert VERSION == 2
-    assert {tag: " ".join(field.name for field in fields(kind)) for tag, kind in TAGS.items()} == SHAPES
+    assert {tag: " ".join(kind.__struct_fields__) for tag, kind in TAGS.items()} == SHAPES
 
 
 @pytest.mark.parametrize(
@@ -265,7 +264,7 @@ def test_an_outbox_of_before_the_classes_is_read() -> None:
 
 ORDER = [2, 1, 7, "http://h/", 3, 3, "", "", 0, 0.0, 0.0, False, False, 0]
 REPORT = msgpack.unpackb(encode(PageReport(7, "http://h/", 1, 1.0, 2.0, status=200)))
-LINKS_AT = 2 + [field.name for field in fields(PageReport)].index("links")
+LINKS_AT = 2 + PageReport.__struct_fields__.index("links")
 TRANSFER = [2, 5, 0, 2, 1, [["http://h/", 9, 4]], 5, 6, 8]
 LOAD = [2, 4, 1, "u", 2, 0, "rss", "", ["", b"", 0, 0], [["a", 1.5]], [], [], []]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import FrozenInstanceError, fields
 from typing import Any, get_args
 
 import pytest
@@ -118,8 +117,8 @@ WRONG: list[tuple[type, dict[str, Any]]] = [
 @pytest.mark.parametrize(("kind", "values"), VALID, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_valid_message_is_frozen_and_slotted(kind: type, values: dict[str, Any]) -> None:
     message = kind(**values)
-    with pytest.raises(FrozenInstanceError):
-        setattr(message, fields(kind)[0].name, None)
+    with pytest.raises(AttributeError):
+        setattr(message, kind.__struct_fields__[0], None)
     assert not hasattr(message, "__dict__")
     assert kind(**values) == message
     assert hash(kind(**values)) == hash(message)

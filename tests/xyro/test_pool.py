@@ -10,10 +10,10 @@ import itertools
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from xyro.answer import Answer
 from xyro.clock_log import ClockLog

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from xyro.exchange import ClientLimits
 from xyro.fetch_queue import LEAST_PATIENCE, REMEMBERED, FetchQueue, SlotShares
