@@ -403,6 +403,16 @@ class KeepSettings(Section, frozen=True):
     full: Annotated[Literal["skip", "wait"], Meta(description='"skip" or "wait"')] = "skip"
 
 
+class BackupSettings(Section, frozen=True):
+    """[backup]: copies of the data directory that a running process makes by itself."""
+
+    directory: Annotated[str, Meta(pattern=r"^[^\x00]*$", max_length=4096, description="a directory name, or none")] = (
+        ""
+    )
+    every: SpanFromOne = 86_400.0
+    keep: Counting = 7
+
+
 class LoaderSettings(Section, frozen=True):
     """[loader]: XML documents and the parts they need."""
 
@@ -559,6 +569,7 @@ class Settings(Section, frozen=True):
     refresh: RefreshSettings = RefreshSettings()
     store: StoreSettings = StoreSettings()
     keep: KeepSettings = KeepSettings()
+    backup: BackupSettings = BackupSettings()
     loader: LoaderSettings = LoaderSettings()
     api: Api = Api()
     publish: PublishSettings = PublishSettings()

@@ -1,4 +1,5 @@
-"""`xyro backup`: a whole copy of a data directory as it is at one commit boundary, while the crawl goes on.
+"""`xyro backup`, and [backup] at intervals: a whole copy of a data directory as it is at one commit boundary, while the
+crawl goes on.
 
 At the boundary, which lasts microseconds, each partition's store is pinned (a LevelDB snapshot) and its immutable files
 are opened: what is deleted afterwards can still be read. The rest is done by a thread: rows go from the pinned stores
@@ -15,6 +16,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import math
 import os
 import shutil
 import threading
@@ -31,13 +34,17 @@ from xyro.metadata.store import Store, StoreReader
 from xyro.service.node import crawl_file
 from xyro.service.node.data_dir import NODE_FILE, DataDir
 from xyro.wire.clock import SystemClock
-from xyro.wire.errors import InputError, MachineError
+from xyro.wire.errors import InputError, MachineError, XyroError
+from xyro.wire.text import stamp
 
 if TYPE_CHECKING:
     from xyro.service.node.node import Node
 
 BATCH = 1 << 20
 """bytes of rows in one write"""
+AGAIN = 600.0
+"""seconds after which a backup that failed is tried again"""
+_log = logging.getLogger("xyro")
 _UNFINISHED = (".tmp", ".new")
 
 
@@ -104,6 +111,32 @@ async def running(node: Node, target: Path) -> dict[str, Any]:
         stop.set()
         await asyncio.gather(work, return_exceptions=True)
         raise
+
+
+async def scheduled(node: Node) -> None:
+    """Back a running crawl up again and again, as [backup] says. InputError: its directory lies in the crawl's own."""
+    settings, source = node.settings.backup, node.data.path.resolve()
+    directory = Path(settings.directory)
+    _refuse_inside(source, directory)
+    rest = 0.0
+    while True:
+        made = _made(directory, source.name)
+        due = made[-1].stat().st_mtime + settings.every if made else -math.inf
+        await node.clock.sleep(max(rest, min(due - node.clock.time(), settings.every), 0.0))
+        rest = 0.0
+        try:
+            moment = f"{stamp(node.clock.time())}".replace(":", "")
+            await running(node, directory / f"{source.name}-{moment}")
+            for path in made[: len(made) + 1 - settings.keep]:
+                await asyncio.to_thread(shutil.rmtree, path)
+        except (XyroError, OSError) as error:
+            _log.warning("the crawl is not backed up: %s", error)
+            rest = min(settings.every, AGAIN)
+
+
+def _made(directory: Path, name: str) -> list[Path]:
+    """The backups of a data directory that `scheduled` made, the oldest first."""
+    return sorted(directory.glob(f"{name}-*Z"))
 
 
 def _write(

@@ -172,6 +172,10 @@ class _Life:
             run_file.write(self.job.data, host, port, token)
             if membership is not None:
                 await membership.serve(node, (host, port), token)
+            if self.job.settings.backup.directory:
+                from xyro.service.node.backup import scheduled
+
+                node.watch(scheduled(node))
             self._greet(node, data.created, host, port)
             await self._submit(node, ended)
             reason = await self._serve(node)

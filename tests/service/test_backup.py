@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tests.service.face import LOOPBACK, process, rows, said, started, until, xyro
+from tests.service.face import ENVIRONMENT, LOOPBACK, process, rows, said, started, until, xyro
 from xyro.lab.child import running
 from xyro.plugins import extensions
 from xyro.service.node import backup
@@ -64,6 +64,23 @@ def test_of_a_crawl_at_work_it_is_one_commit_boundary_and_goes_on(web, tmp_path)
     assert rest["ended"] == "complete" and json.loads(out)["ended"] == "complete"
     read = {page["url"] for page in rows("pages", data) if page["state"] == "read"}
     assert read == {page["url"] for page in rows("pages", copy) if page["state"] == "read"}
+
+
+def test_a_daemon_makes_one_at_intervals_and_keeps_the_last_ones(crawled, tmp_path, monkeypatch):
+    data, copies = tmp_path / "mine", tmp_path / "copies"
+    said("backup", data, "--data", crawled)
+    for key, setting in (("DIRECTORY", str(copies)), ("EVERY", "1"), ("KEEP", "2")):
+        monkeypatch.setitem(ENVIRONMENT, f"XYRO_BACKUP__{key}", setting)
+    with started("serve", *LOOPBACK, data=data) as daemon:
+        first = until(lambda: sorted(copies.glob("mine-*Z")))[0]
+        until(lambda: not first.exists() and len(list(copies.glob("mine-*Z"))) == 2)
+        daemon.terminate()
+        daemon.communicate(timeout=60)
+    left = sorted(copies.iterdir())
+    assert len(left) == 2 and said("audit", "--data", left[-1])["ok"]
+    monkeypatch.setitem(ENVIRONMENT, "XYRO_BACKUP__DIRECTORY", str(data / "inside"))
+    refused = process("serve", *LOOPBACK, "--data", data)
+    assert refused.returncode == 2 and "lies in the data directory itself" in refused.stderr
 
 
 @pytest.mark.parametrize("place", ["there", "inside"])
