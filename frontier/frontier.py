@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xyro.configs.schema import Settings
 from xyro.frontier.bandwidth import Bandwidth
@@ -203,10 +204,18 @@ class Frontier:
 
     # -- the turn ------------------------------------------------------------------------------------------------
 
-    def turn(self, work: MessageBatch, now: float, room: int, free: int = 0) -> Effects:
+    def turn(
+        self,
+        work: MessageBatch,
+        now: float,
+        room: int,
+        free: int = 0,
+        more: Callable[[], bool] | None = None,
+    ) -> Effects:
         """One commit group. `now`: wall clock; `room`: reads that may still be ordered (--max-pages).
 
-        free: spends without a fetch beyond those that the reports of this turn pay for.
+        free: spends without a fetch beyond those that the reports of this turn pay for; and again so many, which build
+        on the ones before, while there are to be `more`: in a crawl of one partition.
         """
         born = self._open(now)
         acks = self._exchange(work)
@@ -215,6 +224,10 @@ class Frontier:
         self._resolve_links(spending)
         self._hear_claims(settled, spending, now)
         self._spend(spending, born)
+        stored = cache(self.partition.children)
+        while more is not None and more():
+            self.ledger.pay()
+            self._spend(self._free_spends((), free, stored), self.columns.n)
         self._date(settled, now)
         if self.columns.n >= SMALLEST:
             self.importance_error.follow()
@@ -344,16 +357,20 @@ class Frontier:
 
     # -- reports -------------------------------------------------------------------------------------------------
 
-    def _free_spends(self, visited: Sequence[LocalPage], more: int) -> Spending:
+    def _free_spends(
+        self,
+        visited: Sequence[LocalPage],
+        more: int,
+        stored: Callable[[LocalPage], NDArray[np.uint32] | None] | None = None,
+    ) -> Spending:
         """Read pages rich in cash spend over stored links without a fetch; dangling ones pay the virtual page."""
-        spending = Spending()
+        spending, stored = Spending(), stored or self.partition.children
         free = int(self.settings.opic.spend_ratio * len(visited) + 0.5) + more
         if not visited and not more:
             return spending
         read, dangling = self.ledger.rich(free, np.array(visited, np.int64))
         for page in local_pages(read):
-            children = self.partition.children(page)
-            if children is not None:
+            if (children := stored(page)) is not None:
                 spending.over(page, children)
         for page in local_pages(dangling):
             spending.over(page, NO_CHILDREN)

@@ -36,9 +36,11 @@ GROUPS = 2
 GROUP_URLS = 1 << 15
 """URLs in one group, or those of one message: 4 us each where all are new, so 0.15 s on the event loop"""
 SETTLING_GROUP = 32
-"""least free spends of a commit group while importance settles"""
+"""least free spends at once while importance settles"""
+SETTLING_SPENDS = 1 << 14
+"""free spends of a commit group, in groups that build on each other, while importance settles: 40 ms"""
 IDLE_SWEEPS = 100
-"""commit groups in a row that found nothing rich enough to spend: the threshold halves with each"""
+"""groups in a row that found nothing rich enough to spend: the threshold halves with each"""
 COMMIT_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """seconds: upper ends of the buckets of commit times; one more has no end"""
 TICK = 0.25
@@ -245,24 +247,32 @@ class PartitionLoop:
         """Let importance settle without a fetch: free spends until the OPIC clock shows so many turnovers.
 
         A crawl of a few hundred pages has turned its cash over twice when it has read them all. At most `spends`
-        spends, in groups small enough for one to build on the others.
+        spends, so few at once that each can build on the others.
         """
         ledger = self.frontier.ledger
-        last, idle = ledger.spends + spends, 0
-        while ledger.clock.turnovers < turnovers and ledger.spends < last and idle < IDLE_SWEEPS:
-            before = ledger.spends
+        last, idle, before, full = ledger.spends + spends, 0, -1, 0
+
+        def unsettled() -> bool:
+            nonlocal idle, before
+            idle, before = idle + 1 if ledger.spends == before else 0, ledger.spends
+            return ledger.clock.turnovers < turnovers and ledger.spends < last and idle < IDLE_SWEEPS
+
+        def more() -> bool:
+            return self._partitions == 1 and ledger.spends < full and unsettled()
+
+        while unsettled():
+            full = ledger.spends + SETTLING_SPENDS
             async with self._gate:
-                await self._turn(max(SETTLING_GROUP, self.frontier.read_pages // 16))
-            idle = idle + 1 if ledger.spends == before else 0
+                await self._turn(max(SETTLING_GROUP, self.frontier.read_pages // 16), more)
             await asyncio.sleep(0)
 
-    async def _turn(self, free: int = 0) -> None:
+    async def _turn(self, free: int = 0, more: Callable[[], bool] | None = None) -> None:
         await self._slots.acquire()
         work, self._work = self._work, MessageBatch()
         try:
             if self.failed is not None:
                 raise self.failed
-            turn = self.frontier.turn(work, self.clock.time(), self._room(), free)
+            turn = self.frontier.turn(work, self.clock.time(), self._room(), free, more)
         except BaseException as error:  # half of the group is in memory: only what is on disk can go on from here
             self._slots.release()
             self._lost(work, error)
