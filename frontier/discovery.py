@@ -156,7 +156,7 @@ class Discovery:
         scouts = self._draw(pages, spare, wanted)
         if len(scouts):
             spare -= self._by_host(scouts, count)
-            pages = pages[~np.isin(pages, scouts)]
+            pages = np.delete(pages, pages.searchsorted(scouts))
         self.chosen = self._best(pages, spare, wanted - len(scouts))
         self._scouts += SCOUTS * self._by_host(self.chosen, len(self._scouts))
         if self._poor_mixed:

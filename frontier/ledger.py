@@ -277,9 +277,9 @@ class Ledger:
         start, stop = self.sweep.chunk(n, min(SCAN, max(1, n // 8) + 8 * free))
         pages = self._holding(start, stop, int(self.sweep.theta))
         costs: Costs = _COSTS[columns["state"][pages]]
-        able = np.flatnonzero(costs >= 0)
-        if able.size and busy.size:
-            costs[able[np.isin(pages[able], busy)]] = -1
+        if pages.size and busy.size:
+            places = np.minimum(pages.searchsorted(busy), len(pages) - 1)
+            costs[places[pages[places] == busy]] = -1
         picked = self.sweep.take(start, stop, pages, costs, free)
         read = columns["state"][picked] == _READ
         return picked[read], picked[~read]

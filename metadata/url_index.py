@@ -47,6 +47,8 @@ SLOTS = 8
 LOAD = 0.8
 """fullest a segment gets; at 0.8 a look-up reads 1.3 buckets on average"""
 GROWTH = 1.25
+LEAST = 16
+"""buckets of a segment to begin with: 20,000 pages and 0.4 MB until anything is rebuilt"""
 SMALL = 10
 """up to here plain ints beat vectors (1.2 us a key against 13 us a round)"""
 CHUNK = 1 << 16
@@ -164,10 +166,10 @@ class FingerprintTable:
         self._key_view: memoryview[int] = self._keys.data
         self._id_view: memoryview[int] = self._ids.data
         self._fill_view: memoryview[int] = self._fill.data
-        self._buckets = np.ones(SEGMENTS, np.int64)
-        self._sizes = self._buckets.tolist()
+        self._sizes = [min(_rung(segment, 0), self._room) for segment in range(SEGMENTS)]
+        self._buckets = np.array(self._sizes)
         self._counts = np.zeros(SEGMENTS, np.int64)
-        self._limits = np.full(SEGMENTS, int(SLOTS * LOAD))
+        self._limits = (self._buckets * SLOTS * LOAD).astype(np.int64)
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -334,7 +336,7 @@ class FingerprintTable:
 
 def _rung(segment: int, count: int) -> int:
     """Fewest buckets of this segment's ladder that hold `count` keys at LOAD."""
-    buckets = GROWTH ** (segment / SEGMENTS)
+    buckets = LEAST * GROWTH ** (segment / SEGMENTS)
     while int(buckets) * SLOTS * LOAD < count:
         buckets *= GROWTH
     return int(buckets)

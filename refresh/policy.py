@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -241,6 +242,7 @@ def water_level(
 
     0.0 where even all floors spend less; infinite where the ceilings alone spend more.
     """
+    spends = cache(spends)  # the ends of the interval are looked at twice
     if reads_per_day <= spends(math.inf):
         return math.inf
     low = high = math.log(start) if 0.0 < start < math.inf else 0.0

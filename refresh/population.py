@@ -151,7 +151,7 @@ class Population:
     def bins(self) -> Bins:
         """The counts as arrays."""
         if self._bins is None:
-            row, column = np.nonzero(self._counts)
+            row, column = np.divmod(np.flatnonzero(self._counts.ravel() != 0), RATES)
             weight = np.exp2(LEAST_WEIGHT + (row + 0.5) / STEPS)
             rate = np.exp2(LEAST_RATE + (column + 0.5) / STEPS)
             pages = self._counts[row, column].astype(np.float64)

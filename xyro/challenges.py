@@ -152,12 +152,11 @@ TELLING: Final = _on_demand(
 )
 """stands in every wall, and in few other pages without links"""
 TITLE: Final = _on_demand(
-    rb"<title[^>]{0,99}>\s*(?:just a moment|attention required|access (?:to this page has been )?denied"
+    rb"<(?i:title[^>]{0,99}>\s*(?:just a moment|attention required|access (?:to this page has been )?denied"
     rb"|pardon our|ddos-guard"
     rb"|(?:robot|security|human|bot|browser|captcha)\b.{0,12}(?:check|verif|challenge)|making sure you|request rejected"
     rb"|are you (?:a )?(?:human|robot)|verif(?:y|ying)\b|one moment|please wait|blocked|sorry|vercel security|sucuri"
-    rb"|client challenge|checking|you are being redirected|error: the request could not|challenge|captcha)",
-    re.IGNORECASE,
+    rb"|client challenge|checking|you are being redirected|error: the request could not|challenge|captcha))"
 )
 TITLE_WITHIN: Final = 4096
 """bytes that the title begins within"""

@@ -32,7 +32,7 @@ from xyro.hrefs import (
     reference_of,
 )
 from xyro.nearby import Nearby, mentions
-from xyro.wire.messages import LINK_FOCUSED, LINK_KIND_MASK
+from xyro.wire.messages import LINK_FOCUSED, LINK_KIND_MASK, LinkKind
 
 __all__ = ["ExtractedLinks", "HrefCache", "LinkExtractor", "Shapes"]
 
@@ -177,6 +177,9 @@ def _learnt(page: PageLinks, tag: bytes, codec: str) -> Mark:
     """Resolve a tag not met in this folder; it is remembered if it means the same on every page of the folder."""
     if not tag:
         return None
+    if tag[:1] == b'"':  # a plain anchor's
+        href = scan.unescape(tag[1:].decode(codec, "replace"))
+        return page.mark((href, LinkKind.ANCHOR), tag if len(tag) <= LONGEST_KEPT else b"")
     name, attrs = scan.attributes(tag, codec)
     if name == "meta" and has_effect(attrs):
         reference = page.meta(attrs)
