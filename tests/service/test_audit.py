@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import partial
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tests.frontier.rig import Crawl, report, url
 from xyro.configs.schema import CrawlSettings as CrawlSettings
@@ -253,12 +253,12 @@ def transfer_lost(frontier):
 def transfer_changed(frontier):
     key, transfer = with_outbox(frontier)[-1]
     items = (Passing(url(0, 1), 10**9), *transfer.items)
-    put(frontier, key, encode(dataclasses.replace(transfer, items=items)))
+    put(frontier, key, encode(replace(transfer, items=items)))
 
 
 def transfer_of_another(frontier):
     key, transfer = with_outbox(frontier)[-1]
-    put(frontier, key, encode(dataclasses.replace(transfer, seq=transfer.seq + 9)))
+    put(frontier, key, encode(replace(transfer, seq=transfer.seq + 9)))
 
 
 def outbox_of_something_else(frontier):

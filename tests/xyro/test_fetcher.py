@@ -14,6 +14,7 @@ from ipaddress import ip_address
 import brotli
 import pytest
 from backports import zstd
+from msgspec.structs import replace
 
 from tests.xyro.raw_server import QUICK, Talk, fetched, order, page, reading, says, serving
 from xyro.body import LARGE
@@ -694,7 +695,7 @@ async def test_many_reads_at_once_do_not_mix() -> None:
 async def test_a_part_that_a_loader_waits_for_is_read_whatever_it_is_called() -> None:
     body = b'<!ENTITY copyright "2026">'
     async with serving(says(page(body, mime=b"application/octet-stream"))) as server, reading() as fetcher:
-        wanted = dataclasses.replace(order(server.url + "/common.mod"), priority=Priority.BLOCKING)
+        wanted = replace(order(server.url + "/common.mod"), priority=Priority.BLOCKING)
         answer = await fetcher.fetch(wanted)
         plain = await fetcher.fetch(order(server.url + "/common.mod"))
     assert (answer.error, answer.body) == ("", body) and answer.kind in (Kind.XML, Kind.DTD)
@@ -705,7 +706,7 @@ async def test_a_part_that_a_loader_waits_for_is_read_whatever_it_is_called() ->
 async def test_a_key_file_sent_as_html_is_told_whole(options: dict[str, object]) -> None:
     """Servers call any file text/html; a page of the crawl is forgotten all the same."""
     async with serving(says(page(b"0123456789abcdef\n"), close=False)) as server, reading(**options) as fetcher:
-        wanted = dataclasses.replace(order(server.url + "/key.txt"), priority=Priority.BLOCKING)
+        wanted = replace(order(server.url + "/key.txt"), priority=Priority.BLOCKING)
         assert (await fetcher.fetch(wanted)).body == b"0123456789abcdef\n"
         assert (await fetcher.fetch(order(server.url + "/key.txt"))).body is None
 
